@@ -1,0 +1,35 @@
+# Two commands need nothing but Python: `make demo` and `make test`. Both make the virtual environment themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+SOURCES := pyproject.toml constraints.txt
+
+.PHONY: demo test check bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/absentia demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest --numprocesses auto
+
+check: $(VENV)/.check test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/exact.py
+
+# One stamp for each set of dependencies: nothing is installed again until the files that name them change.
+$(VENV)/.%: $(SOURCES) | $(VENV)/bin/python
+	@echo "installing absentia[$*] into $(VENV) …"
+	$(INSTALL) --editable ".[$*]"
+	@touch $@
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("absentia needs Python 3.10 or newer: make PYTHON=python3.11 …" if sys.version_info < (3, 10) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) demo

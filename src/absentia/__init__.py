@@ -1,0 +1,53 @@
+"""Find out what absence means to your model: interactions, Shapley values, and the masking behind them."""
+
+from absentia.absence import Absence, Baseline, Blur, Marginal
+from absentia.attributions import (
+    Attribution,
+    banzhaf,
+    marginal_benefits,
+    order_marginals,
+    order_shapley,
+    shapley,
+)
+from absentia.coalitions import moebius, zeta
+from absentia.errors import AbsentiaError
+from absentia.game import Game, ValueTable, value_table
+from absentia.inference import from_numpy
+from absentia.interactions import Interaction, Interactions, OrderProfile, harsanyi
+from absentia.masked_model import MaskedModel
+from absentia.players import Players
+from absentia.readouts import Features, Logit, LogOdds, Output, Probability, Readout
+from absentia.version import __version__
+
+__all__ = [
+    "Absence",
+    "AbsentiaError",
+    "Attribution",
+    "Baseline",
+    "Blur",
+    "Features",
+    "Game",
+    "Interaction",
+    "Interactions",
+    "LogOdds",
+    "Logit",
+    "Marginal",
+    "MaskedModel",
+    "OrderProfile",
+    "Output",
+    "Players",
+    "Probability",
+    "Readout",
+    "ValueTable",
+    "__version__",
+    "banzhaf",
+    "from_numpy",
+    "harsanyi",
+    "marginal_benefits",
+    "moebius",
+    "order_marginals",
+    "order_shapley",
+    "shapley",
+    "value_table",
+    "zeta",
+]

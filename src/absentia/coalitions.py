@@ -1,0 +1,216 @@
+"""Coalitions as boolean rows in counting order, and the transforms of a table over all of them.
+
+Row k of a table over n players belongs to the coalition in which player i is present iff bit i of k is set.
+Then the complement of every coalition is ``flip``, and splitting a table by one player is a reshape.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from absentia.errors import wrong
+
+# Tables are transformed in blocks of 2^16 entries first, so that the work of the first 16 players stays in cache.
+_BLOCK_PLAYERS = 16
+
+
+def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) -> Bool[Tensor, "coalitions players"]:
+    """List the coalitions number ``start`` to ``stop`` of all 2ⁿ, in counting order.
+
+    >>> enumerate_coalitions(2).int().tolist()
+    [[0, 0], [1, 0], [0, 1], [1, 1]]
+    """
+    if players < 0:
+        raise wrong("players", "be at least 0", players)
+    numbers = torch.arange(start, 2**players if stop is None else stop)
+    return (numbers[:, None] >> torch.arange(players) & 1).bool()
+
+
+def coalition_sizes(players: int) -> Int[Tensor, " coalitions"]:
+    """Count the players present in each of the 2ⁿ coalitions, in counting order.
+
+    >>> coalition_sizes(3).tolist()
+    [0, 1, 1, 2, 1, 2, 2, 3]
+    """
+    sizes = torch.zeros(1, dtype=torch.int64)
+    for _ in range(players):
+        sizes = torch.cat([sizes, sizes + 1])
+    return sizes
+
+
+def coalition_numbers(coalitions: Bool[Tensor, "*rows players"]) -> Int[Tensor, " *rows"]:
+    """Give each coalition's place in counting order: the inverse of `enumerate_coalitions`.
+
+    >>> coalition_numbers(torch.tensor([[True, False, True]])).tolist()
+    [5]
+    """
+    return (coalitions.long() << torch.arange(coalitions.shape[-1], device=coalitions.device)).sum(-1)
+
+
+def table_players(length: int) -> int:
+    """Tell how many players a table of this length is over; the length must be a power of two."""
+    players = length.bit_length() - 1
+    if length != 2**players:
+        raise wrong("values", "have 2ⁿ entries in the last axis, one for each coalition", length)
+    return players
+
+
+def draw_coalitions(
+    players: int, sizes: Int[Tensor, " coalitions"], generator: torch.Generator
+) -> Bool[Tensor, "coalitions players"]:
+    """Draw a coalition of exactly each given size, uniformly among those of that size.
+
+    >>> draw_coalitions(5, torch.tensor([0, 2, 5]), torch.Generator().manual_seed(0)).sum(-1).tolist()
+    [0, 2, 5]
+    """
+    if len(sizes) and not 0 <= int(sizes.min()) <= int(sizes.max()) <= players:
+        raise wrong("sizes", f"lie between 0 and {players} players", sizes.tolist())
+    ranks = torch.rand(len(sizes), players, generator=generator).argsort(-1).argsort(-1)
+    return ranks < sizes[:, None]
+
+
+def draw_walks(
+    players: int, length: int, walks: int, generator: torch.Generator
+) -> tuple[Int[Tensor, "walks length"], Bool[Tensor, "walks steps players"]]:
+    """Draw random orders of ``length`` players, and the coalitions that grow along them from the empty one.
+
+    Step m + 1 of a walk adds player ``order[m]`` to a uniformly drawn coalition of size m that lacks it. So the
+    differences of one walk of λ + 1 evaluations are one marginal benefit at every order m < λ.
+
+    >>> orders, coalitions = draw_walks(4, 3, walks=1, generator=torch.Generator().manual_seed(0))
+    >>> orders.tolist(), coalitions.sum(-1).tolist()
+    ([[2, 3, 0]], [[0, 1, 2, 3]])
+    """
+    if not 0 <= length <= players:
+        raise wrong("length", f"lie between 0 and {players} players", length)
+    orders = torch.rand(walks, players, generator=generator).argsort(-1)
+    arrival = orders.argsort(-1)
+    steps = torch.arange(length + 1)
+    return orders[:, :length], arrival[:, None, :] < steps[None, :, None]
+
+
+def moebius(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
+    """Turn values into effects: U(S) = Σ_{T⊆S} (−1)^{|S|−|T|} v(T), the Harsanyi dividends.
+
+    Differentiable; batched over the leading axes; n·2ⁿ⁻¹ subtractions.
+
+    >>> moebius(torch.tensor([2.0, -2.0, -1.0, 1.0])).tolist()
+    [2.0, -4.0, -3.0, 6.0]
+    """
+    table_players(values.shape[-1])
+    effects: Tensor = _Butterfly.apply(values, 1, -1)  # type: ignore[no-untyped-call]
+    return effects
+
+
+def zeta(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
+    """Turn effects back into values: v(S) = Σ_{T⊆S} U(T), the inverse of `moebius`.
+
+    >>> zeta(torch.tensor([2.0, -4.0, -3.0, 6.0])).tolist()
+    [2.0, -2.0, -1.0, 1.0]
+    """
+    table_players(effects.shape[-1])
+    values: Tensor = _Butterfly.apply(effects, 1, 1)  # type: ignore[no-untyped-call]
+    return values
+
+
+def moebius_(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
+    """Do what `moebius` does in place, without a gradient and without extra memory."""
+    return _butterfly_(values, half=1, sign=-1)
+
+
+def zeta_(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
+    """Do what `zeta` does in place, without a gradient and without extra memory."""
+    return _butterfly_(effects, half=1, sign=1)
+
+
+@torch.no_grad()
+def _butterfly_(table: Tensor, half: int, sign: int) -> Tensor:
+    """For every player in turn: add ``sign`` × the other half of the table to the given half (1 = present)."""
+    players = table_players(table.shape[-1])
+    if not table.is_contiguous():
+        raise wrong("values", "be contiguous to be transformed in place", f"strides {table.stride()}")
+    low = min(players, _BLOCK_PLAYERS)
+    for block in table.view(-1, 2**low).split(2 ** (_BLOCK_PLAYERS - low)):
+        for player in range(low):
+            halves = block.view(-1, 2, 2**player)
+            halves[:, half].add_(halves[:, 1 - half], alpha=sign)
+    for player in range(low, players):
+        halves = table.view(-1, 2, 2**player)
+        halves[:, half].add_(halves[:, 1 - half], alpha=sign)
+    return table
+
+
+class _Butterfly(torch.autograd.Function):
+    """The transform with its gradient: the adjoint of a butterfly is the butterfly onto the other half."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, half: int, sign: int) -> Tensor:
+        ctx.half, ctx.sign = half, sign
+        return _butterfly_(table.clone(memory_format=torch.contiguous_format), half, sign)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return _Butterfly.apply(gradients[0], 1 - ctx.half, ctx.sign), None, None  # type: ignore[no-untyped-call]
+
+
+def sums_by_size(table: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch sizes"]:
+    """Add up a table over the coalitions of each size 0 … n.
+
+    >>> sums_by_size(torch.ones(8)).tolist()
+    [1.0, 3.0, 3.0, 1.0]
+    """
+    players = table_players(table.shape[-1])
+    sizes = coalition_sizes(players).to(table.device)
+    return table.new_zeros(*table.shape[:-1], players + 1).index_add(-1, sizes, table)
+
+
+def sums_by_size_and_player(
+    table: Float[Tensor, "*batch coalitions"],
+) -> Float[Tensor, "*batch sizes players"]:
+    """Add up a table over the coalitions of each size that contain each player: Σ_{|S|=s, i∈S} v(S).
+
+    Every linear attribution is a weighted sum of these (n + 1)·n numbers. They take two passes over the table:
+    the coalitions are split into those of the first and of the last players, one half is summed out by its size
+    through a matrix product, and the remainder is small.
+
+    >>> sums_by_size_and_player(torch.tensor([1.0, 2.0, 3.0, 4.0])).tolist()
+    [[0.0, 0.0], [2.0, 3.0], [4.0, 4.0]]
+    """
+    players = table_players(table.shape[-1])
+    low = players // 2
+    halves = table.unflatten(-1, (2 ** (players - low), 2**low))
+    by_size_of_high = _size_indicators(players - low, table.dtype, table.device).T @ halves
+    by_size_of_low = (halves @ _size_indicators(low, table.dtype, table.device)).transpose(-1, -2)
+    first = _sums_of_half(by_size_of_high, low)
+    last = _sums_of_half(by_size_of_low, players - low)
+    return torch.cat([first, last], dim=-1)
+
+
+def _sums_of_half(summed: Tensor, players: int) -> Tensor:
+    """Finish one half: (…, sizes of the others, coalitions of these players) to (…, sizes, players)."""
+    others = summed.shape[-2]
+    by_both = summed @ _membership_indicators(players, summed.dtype, summed.device)
+    sizes = torch.arange(others, device=summed.device)[:, None] + torch.arange(players + 1, device=summed.device)
+    total = summed.new_zeros(*summed.shape[:-2], others + players, players)
+    return total.index_add(-2, sizes.flatten(), by_both.reshape(*summed.shape[:-2], -1, players))
+
+
+# The two tables below are constants of the number of players; they are kept, for they cost more than their use.
+
+
+@lru_cache(maxsize=16)
+def _size_indicators(players: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Mark the size of each coalition: (coalitions, sizes), one-hot rows."""
+    return torch.nn.functional.one_hot(coalition_sizes(players), players + 1).to(device, dtype)
+
+
+@lru_cache(maxsize=16)
+def _membership_indicators(players: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Mark, for each coalition, its size together with each of its players: (coalitions, sizes × players)."""
+    contains = enumerate_coalitions(players).to(device, dtype)
+    return (_size_indicators(players, dtype, device)[:, :, None] * contains[:, None, :]).flatten(1)

@@ -1,0 +1,99 @@
+"""A shortcut for models that begin with a linear layer: its outputs for all coalitions are sums of few vectors.
+
+With h(S) = W x_S + c the first layer's output, h(S ∪ i) = h(S) + dᵢ with dᵢ = W(xᵢ − bᵢ), whatever S is. So the
+outputs of a block of 2^k coalitions grow by doubling, and other blocks differ from it by one vector: no masked input
+is made, and the layer's product is never computed. It is the same sum in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from absentia.absence import StandIns
+from absentia.coalitions import enumerate_coalitions
+from absentia.game import blocks
+from absentia.inference import Model
+from absentia.lattice import Block
+from absentia.players import ALWAYS_PRESENT, Players
+
+
+def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, nn.Sequential] | None:
+    """Split a model into its first linear layer and the rest, where that is certainly all it does.
+
+    Only a plain nn.Sequential on flat rows will do: whatever a subclass or a hook may add would be passed over.
+
+    >>> split_first_layer(nn.Sequential(nn.Linear(3, 5), nn.ReLU()), Players.features(3))
+    (Linear(in_features=3, out_features=5, bias=True), Sequential(
+      (0): ReLU()
+    ))
+    """
+    if type(model) is not nn.Sequential or len(model) < 2 or _has_hooks(model):
+        return None
+    first = model[0]
+    if type(first) is not nn.Linear or _has_hooks(first) or players.shape != (first.in_features,):
+        return None
+    return first, nn.Sequential(*list(model)[1:])
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks)
+
+
+@final
+class FirstLayerLattice:
+    """The first layer's outputs for all coalitions of the samples, in blocks of at most ``rows`` rows."""
+
+    def __init__(self, layer: nn.Linear, players: Players, fill: StandIns, rows: int) -> None:
+        self.layer = layer
+        self.players = players
+        self.fill = fill
+        self.first_players = min(len(players), max(0, rows.bit_length() - 1))
+        self.pairs_per_block = max(1, rows >> len(players))
+
+    def __len__(self) -> int:
+        pairs = len(self.fill.x) * self.fill.draws
+        return int(-(-pairs // self.pairs_per_block) * 2 ** (len(self.players) - self.first_players))
+
+    def __iter__(self) -> Iterator[Block]:
+        x, stand_ins = self.fill.x, self.fill.values
+        k = self.first_players
+        pairs = torch.arange(len(x) * self.fill.draws, device=x.device)
+        shape = (self.pairs_per_block, 2**k, self.layer.out_features)
+        grown, outputs = x.new_empty(2, *shape)
+        others = enumerate_coalitions(len(self.players) - k).to(x)
+        for few in blocks(len(pairs), self.pairs_per_block):
+            samples = pairs[few] // self.fill.draws
+            absent = stand_ins[samples % len(stand_ins), pairs[few] % self.fill.draws]
+            start, steps = self._start_and_steps(x[samples], absent)
+            mine = grown[: len(samples)]
+            _grow(mine, start, steps[:, :k])
+            if len(others) == 1:
+                yield Block(samples, 0, mine)
+                continue
+            for number, offset in enumerate((others @ steps[:, k:]).unbind(1)):
+                torch.add(mine, offset.unsqueeze(1), out=outputs[: len(samples)])
+                yield Block(samples, number << k, outputs[: len(samples)])
+
+    def _start_and_steps(
+        self, present: Float[Tensor, "pairs entries"], absent: Float[Tensor, "pairs entries"]
+    ) -> tuple[Float[Tensor, "pairs hidden"], Float[Tensor, "pairs players hidden"]]:
+        """Compute the layer's output with all players absent, and what each player's presence adds to it."""
+        labels = self.players.labels.to(present.device)
+        owned = (labels != ALWAYS_PRESENT).nonzero().flatten()
+        start = self.layer(torch.where(labels == ALWAYS_PRESENT, present, absent))
+        by_entry = (present - absent)[:, owned, None] * self.layer.weight.T[owned]
+        steps = by_entry.new_zeros(len(present), len(self.players), self.layer.out_features)
+        return start, steps.index_add(1, labels[owned], by_entry)
+
+
+def _grow(outputs: Tensor, start: Tensor, steps: Tensor) -> None:
+    """Fill (pairs, coalitions, hidden) by doubling: those with a player are those before it plus one vector."""
+    outputs[:, 0] = start
+    for player in range(steps.shape[1]):
+        half = 2**player
+        torch.add(outputs[:, :half], steps[:, player, None], out=outputs[:, half : 2 * half])

@@ -1,0 +1,229 @@
+"""Interactions: the Harsanyi effects that a game's values are made of, and how sparse they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from absentia.attributions import Attribution
+from absentia.coalitions import (
+    coalition_numbers,
+    coalition_sizes,
+    enumerate_coalitions,
+    moebius,
+    sums_by_size,
+    sums_by_size_and_player,
+    zeta_,
+)
+from absentia.errors import wrong
+from absentia.game import Game, value_table
+
+
+class Interaction(NamedTuple):
+    """One set of players, and what their being present together adds to the output."""
+
+    players: tuple[str, ...]
+    effect: float
+    measurable: bool  # whether the effect stands out from the rounding errors of the values
+
+    @property
+    def order(self) -> int:
+        """How many players it takes."""
+        return len(self.players)
+
+
+@dataclass(frozen=True, eq=False)
+class OrderProfile:
+    """How much of the effects' strength lies at each order 0 … n.
+
+    ``strength`` is Σ_{|S|=m} |U(S)|. ``ratios`` is the paper's r_m, the strength at order m as a share of that of
+    all orders ≥ 1; the empty coalition, whose effect is v(∅), has no share in it.
+    """
+
+    strength: Float[Tensor, "samples orders"]
+    ratios: Float[Tensor, "samples orders"]
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """The effects U(S) of all 2ⁿ coalitions S, in counting order: v(S) = Σ_{T⊆S} U(T) for every S.
+
+    Values carry rounding errors of size ``noise``, and an effect adds up 2^|S| of them: so effects are only
+    `measurable` above the floor noise · 2^(|S|/2), and only measurable ones are ever called salient.
+
+    >>> import absentia as ab
+    >>> ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0], names=["p", "q"]))
+    Interactions of 1 sample, 2 players; value: given; strongest:
+      p & q     +6
+      p         -4
+      q         -3
+    """
+
+    effects: Float[Tensor, "samples coalitions"]
+    names: tuple[str, ...]
+    readout: str
+    noise: Float[Tensor, " samples"]
+    evaluations: int
+
+    def __repr__(self) -> str:
+        samples, players = len(self.effects), len(self.names)
+        count = f"{samples} sample" + ("" if samples == 1 else "s")
+        head = f"Interactions of {count}, {players} players; value: {self.readout}; strongest"
+        top = self.top(5)
+        sets = [" & ".join(interaction.players) for interaction in top]
+        width = max((len(text) for text in sets), default=0)
+        lines = [f"  {text:<{width}} {found.effect:+8.4g}" for text, found in zip(sets, top, strict=True)]
+        return "\n".join([head + (":" if samples == 1 else " of sample 0:"), *lines])
+
+    @property
+    def coalitions(self) -> Bool[Tensor, "coalitions players"]:
+        """The sets of players that the effects belong to, in the same order."""
+        return enumerate_coalitions(len(self.names))
+
+    @property
+    def floor(self) -> Float[Tensor, "samples orders"]:
+        """The size that rounding errors reach in an effect of each order: noise · 2^(order/2)."""
+        orders = torch.arange(len(self.names) + 1, device=self.noise.device)
+        return self.noise[:, None] * 2.0 ** (orders / 2)
+
+    @property
+    def measurable(self) -> Bool[Tensor, "samples coalitions"]:
+        """Which effects stand out from rounding errors."""
+        sizes = coalition_sizes(len(self.names)).to(self.effects.device)
+        return self.effects.abs() > self.floor[:, sizes]
+
+    def top(self, k: int, sample: int = 0) -> list[Interaction]:
+        """List the k interactions of a sample with the largest |U|, strongest first; v(∅) is not one of them.
+
+        >>> import absentia as ab
+        >>> ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0])).top(1)
+        [Interaction(players=('x0', 'x1'), effect=6.0, measurable=True)]
+        """
+        if not -len(self.effects) <= sample < len(self.effects):
+            raise wrong("sample", f"be one of the {len(self.effects)} samples", sample)
+        if k < 0:
+            raise wrong("k", "be at least 0", k)
+        effects = self.effects[sample].detach()
+        numbers = effects[1:].abs().topk(min(k, len(effects) - 1)).indices + 1
+        measurable = self.measurable[sample]
+        return [
+            Interaction(self._names_of(number), float(effects[number]), bool(measurable[number]))
+            for number in numbers.tolist()
+        ]
+
+    def _names_of(self, number: int) -> tuple[str, ...]:
+        return tuple(name for i, name in enumerate(self.names) if number >> i & 1)
+
+    def by_order(self) -> OrderProfile:
+        """Add up the strength |U| at each order.
+
+        >>> import absentia as ab
+        >>> ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 4.0])).by_order().ratios
+        tensor([[0.0000, 0.5000, 0.5000]], dtype=torch.float64)
+        """
+        strength = sums_by_size(self.effects.abs())
+        total = strength[:, 1:].sum(1, keepdim=True)
+        ratios = torch.where(total > 0, strength / total.clamp_min(torch.finfo(total.dtype).tiny), 0.0)
+        return OrderProfile(strength, torch.cat([torch.zeros_like(total), ratios[:, 1:]], dim=1))
+
+    def salient(self, tau: float | None = None) -> Bool[Tensor, "samples coalitions"]:
+        """Mark the salient effects, |U(S)| > τ, that are measurable [ren2023faithful, Eq. 4].
+
+        Without ``tau``, the threshold is 5 % of the sample's largest effect, v(∅) aside.
+
+        >>> import absentia as ab
+        >>> ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 2.0])).salient(0.1).sum(1)
+        tensor([2])
+        """
+        if tau is not None and not tau >= 0:
+            raise wrong("tau", "be at least 0", tau)
+        strength = self.effects.abs()
+        threshold = 0.05 * strength[:, 1:].amax(1, keepdim=True) if tau is None else tau
+        return (strength > threshold) & self.measurable
+
+    def reconstruct(
+        self,
+        coalitions: Bool[Tensor, "rows players"] | None = None,
+        keep: Bool[Tensor, "samples coalitions"] | None = None,
+    ) -> Float[Tensor, "samples rows"]:
+        """Add the effects back up to values, v(S) = Σ_{T⊆S} U(T), of all coalitions or of those given.
+
+        ``keep`` marks the effects to use, such as the salient ones; the others count as 0.
+
+        >>> import absentia as ab
+        >>> effects = ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0]))
+        >>> effects.reconstruct()
+        tensor([[ 2., -2., -1.,  1.]], dtype=torch.float64)
+        """
+        effects = self.effects.detach()
+        values = zeta_(effects.clone() if keep is None else effects * keep)
+        if coalitions is None:
+            return values
+        if coalitions.dtype != torch.bool or coalitions.shape[-1] != len(self.names):
+            expected = f"be boolean of shape (rows, {len(self.names)})"
+            raise wrong("coalitions", expected, f"{coalitions.dtype} of shape {tuple(coalitions.shape)}")
+        return values[:, coalition_numbers(coalitions)]
+
+    def sparsity(self, error: float = 0.05) -> Int[Tensor, " samples"]:
+        """Tell how few of the strongest effects explain all 2ⁿ values: the sparsity claim as a number.
+
+        The values rebuilt from v(∅) and the k strongest other effects must be within ``error`` of the true ones:
+        root mean square of the differences, as a share of the values' standard deviation. The error need not fall
+        at every step; k is the end of a search by doubling, then bisection: k suffices, and k − 1 does not.
+
+        >>> import absentia as ab
+        >>> ab.harsanyi(ab.ValueTable([0.0, 0.0, 0.0, 1.0])).sparsity()
+        tensor([1])
+        """
+        if not 0 <= error < 1:
+            raise wrong("error", "be a share between 0 and 1", error)
+        effects = self.effects.detach()
+        strength = effects.abs()
+        strength[:, 0] = torch.inf  # v(∅) is always used: rank 0
+        rank = torch.empty_like(strength, dtype=torch.int64)
+        order = strength.argsort(1, descending=True)
+        rank.scatter_(1, order, torch.arange(strength.shape[1], device=rank.device).expand_as(order))
+        values = self.reconstruct()
+        # Rounding alone must not ask for more effects, where the error is 0 or the values are constant.
+        tolerance = torch.maximum(error * values.std(1, correction=0), self.noise)
+
+        def suffices(k: Tensor) -> Tensor:
+            rebuilt = self.reconstruct(keep=rank <= k[:, None])
+            return (rebuilt - values).square_().mean(1).sqrt() <= tolerance
+
+        low = torch.full_like(rank[:, 0], -1)
+        high = torch.zeros_like(low)
+        most = effects.shape[1] - 1
+        while not bool((enough := suffices(high)).all()):
+            low = torch.where(enough, low, high)
+            high = torch.where(enough, high, (2 * high + 1).clamp(max=most))
+        while bool((high - low > 1).any()):
+            middle = (low + high) // 2
+            enough = suffices(middle)
+            low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
+        return high
+
+    def shapley(self) -> Attribution:
+        """Share every effect equally among its players: φᵢ = Σ_{S∋i} U(S)/|S| [harsanyi1963simplified]."""
+        sums = sums_by_size_and_player(self.effects)
+        sizes = torch.arange(1, len(self.names) + 1, device=self.effects.device)
+        values = (sums[:, 1:] / sizes[:, None]).sum(1)
+        return Attribution(
+            values, torch.zeros_like(values), self.evaluations, self.names, "Shapley values", self.readout
+        )
+
+
+def harsanyi(game: Game) -> Interactions:
+    """Take a game apart into its interactions: U(S) = Σ_{T⊆S} (−1)^{|S|−|T|} v(T) [harsanyi1963simplified].
+
+    >>> import absentia as ab
+    >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=ab.Baseline(1.0))
+    >>> ab.harsanyi(game).effects
+    tensor([[1., 1., 2., 2.]], dtype=torch.float64)
+    """
+    table = value_table(game)
+    return Interactions(moebius(table.values), table.names, table.readout, table.noise, table.evaluations)

@@ -1,0 +1,112 @@
+"""The masked inputs of all 2ⁿ coalitions, block by block, for stand-ins that do not depend on the coalition.
+
+A block holds 2^k consecutive coalitions: all combinations of the first k players, with the other players fixed. So
+one bit mask over the first k players serves every block, and an entry is chosen between the sample's value and the
+stand-in by three bit operations: absent ⊕ (mask ∧ (present ⊕ absent)). That is exact for every type, and several
+times faster than a conditional on each entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, final
+
+import torch
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+from torch.nn.functional import pad
+
+from absentia.absence import StandIns
+from absentia.coalitions import enumerate_coalitions
+from absentia.game import blocks
+from absentia.players import Players
+
+# Samples and stand-ins are gathered for this many pairs at once, to keep small operations out of the loop.
+_PAIRS_AT_A_TIME = 64
+
+_ENTRIES_OF_A_LONG_ROW = 2048
+
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+class Block(NamedTuple):
+    """Masked inputs for consecutive coalitions of a few samples."""
+
+    samples: Int[Tensor, " pairs"]  # which sample each row of blocks belongs to; one pair for each draw
+    first: int  # the number of the first coalition
+    inputs: Shaped[Tensor, "pairs coalitions *entries"]  # valid until the next block, which reuses the memory
+
+
+@final
+class Lattice:
+    """All masked inputs of the samples, in blocks of at most ``rows`` rows.
+
+    >>> players, x = Players.features(2), torch.tensor([[1.0, 2.0]])
+    >>> [block.inputs.tolist() for block in Lattice(players, StandIns(x, torch.zeros(1, 1, 2)), rows=2)]
+    [[[[0.0, 0.0], [1.0, 0.0]]], [[[0.0, 2.0], [1.0, 2.0]]]]
+    """
+
+    def __init__(self, players: Players, fill: StandIns, rows: int) -> None:
+        self.players = players
+        self.fill = fill
+        self.first_players = min(len(players), max(0, rows.bit_length() - 1))
+        self.pairs_per_block = max(1, rows >> len(players))
+
+    def __len__(self) -> int:
+        pairs = len(self.fill.x) * self.fill.draws
+        blocks_of_pairs = -(-pairs // self.pairs_per_block)
+        return int(blocks_of_pairs * 2 ** (len(self.players) - self.first_players))
+
+    def __iter__(self) -> Iterator[Block]:
+        x, stand_ins = self.fill.x, self.fill.values
+        mask = self._first_players_mask()
+        others = self._other_players_presence()
+        flips, bits = mask.new_empty(2, self.pairs_per_block, *mask.shape)
+        # Rows are short: an operation that treats several as one long row spares most of its loop's overhead.
+        tiles = _tiles(mask)
+        pairs = torch.arange(len(x) * self.fill.draws, device=x.device)
+        for some in pairs.split(max(self.pairs_per_block, _PAIRS_AT_A_TIME)):
+            samples = some // self.fill.draws
+            present = _as_bits(x[samples]).flatten(1)
+            absent = _as_bits(stand_ins[samples % len(stand_ins), some % self.fill.draws]).flatten(1)
+            for few in blocks(len(some), self.pairs_per_block):
+                count = few.stop - few.start
+                long_flips = flips[:count].view(count, -1, tiles * mask.shape[1])
+                long_bits = bits[:count].view_as(long_flips)
+                flip = (present[few] ^ absent[few]).repeat(1, tiles)
+                torch.bitwise_and(mask.view(long_flips.shape[1:]), flip.unsqueeze(1), out=long_flips)
+                inputs = bits[:count].view(x.dtype).view(count, len(mask), *self.players.shape)
+                for number, presence in enumerate(others):
+                    # The first players are absent from this row, and the flips bring them in.
+                    row = torch.where(presence, present[few], absent[few]).repeat(1, tiles)
+                    torch.bitwise_xor(long_flips, row.unsqueeze(1), out=long_bits)
+                    yield Block(samples[few], number << self.first_players, inputs)
+
+    def _other_players_presence(self) -> Sequence[Bool[Tensor, " entries"]]:
+        """Tell, for each block, which entries are present in all of it."""
+        coalitions = enumerate_coalitions(len(self.players) - self.first_players)
+        first_absent = pad(coalitions, (self.first_players, 0)).to(self.fill.x.device)
+        return self.players.presence(first_absent).flatten(1).unbind()
+
+    def _first_players_mask(self) -> Shaped[Tensor, "coalitions entries"]:
+        """Set all bits of the entries whose player is present, for every coalition of the first players."""
+        labels = self.players.labels.flatten().to(self.fill.x.device)
+        mask = torch.zeros(
+            2**self.first_players, len(labels), dtype=_BITS[self.fill.x.element_size()], device=labels.device
+        )
+        # By doubling: a player's coalitions are those of the players before it, and the same with the player.
+        for player in range(self.first_players):
+            half = 2**player
+            mask[half : 2 * half] = mask[:half]
+            mask[half : 2 * half].index_fill_(1, (labels == player).nonzero().flatten(), -1)
+        return mask
+
+
+def _as_bits(values: Tensor) -> Tensor:
+    return values.contiguous().view(_BITS[values.element_size()])
+
+
+def _tiles(mask: Tensor) -> int:
+    """Choose how many rows to treat as one: a power of two, so that it divides the number of coalitions."""
+    rows = max(1, _ENTRIES_OF_A_LONG_ROW // mask.shape[1])
+    return int(min(len(mask), 1 << rows.bit_length() - 1))

@@ -1,0 +1,163 @@
+"""Players: which entries of an input are present or absent together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from absentia.errors import wrong
+
+ALWAYS_PRESENT = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Players:
+    """A partition of an input's entries among players.
+
+    ``labels`` has the shape of one sample and holds the player (0 … n − 1) that each entry belongs to, or −1 for
+    entries that are always present. Most users call `features`, `groups`, `grid`, `segments` or `tokens`.
+
+    >>> Players.features(["age", "income"])
+    Players(2 of shape (2,): age, income)
+    """
+
+    labels: Int[Tensor, " *entries"]
+    names: tuple[str, ...]
+    integer: bool = False  # whether integer inputs are numbers of tokens, to be left as they are
+
+    def __post_init__(self) -> None:
+        used = torch.unique(self.labels[self.labels != ALWAYS_PRESENT]).tolist()
+        if not used:
+            raise wrong("players", "own at least one entry", "none")
+        if used != list(range(len(used))):
+            expected = f"hold −1 (always present) and 0 … {len(used) - 1} without a gap"
+            raise wrong("labels", expected, f"labels {_shorten(used)}")
+        if len(self.names) != len(used):
+            raise wrong("names", f"name each of the {len(used)} players once", f"{len(self.names)} names")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"Players({len(self)} of shape {self.shape}: {_shorten(self.names)})"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        return tuple(self.labels.shape)
+
+    def presence(self, coalitions: Bool[Tensor, "*rows players"]) -> Bool[Tensor, "*rows *entries"]:
+        """Spread coalitions over the input's entries.
+
+        >>> Players.groups({"a": [0, 2]}, features=3).presence(torch.tensor([[False], [True]])).tolist()
+        [[False, True, False], [True, True, True]]
+        """
+        # The always-present entries carry label −1, which indexes this last column.
+        always = coalitions.new_ones(*coalitions.shape[:-1], 1)
+        spread = torch.cat([coalitions, always], dim=-1)[..., self.labels.flatten().to(coalitions.device)]
+        return spread.unflatten(-1, self.shape)
+
+    @classmethod
+    def features(cls, features: int | Sequence[str]) -> Players:
+        """Make every entry of a row a player of its own; give their number or their names."""
+        names = _names(features, "x{}")
+        return cls(torch.arange(len(names)), names)
+
+    @classmethod
+    def groups(cls, groups: Mapping[str, Sequence[int | str]], features: int | Sequence[str]) -> Players:
+        """Make every named group of features a player; features in no group are always present.
+
+        >>> Players.groups({"size": ["width", "height"], "mass": ["mass"]}, ["width", "mass", "height"]).labels
+        tensor([0, 1, 0])
+        """
+        columns = _names(features, "x{}")
+        labels = torch.full((len(columns),), ALWAYS_PRESENT)
+        for player, (group, members) in enumerate(groups.items()):
+            for member in members:
+                column = columns.index(member) if member in columns else member
+                if not isinstance(column, int) or not 0 <= column < len(columns):
+                    raise wrong("groups", f"hold columns of the {len(columns)} features", repr(member))
+                if labels[column] != ALWAYS_PRESENT:
+                    raise wrong("groups", "hold each feature once", f"{columns[column]!r} twice")
+                labels[column] = player
+            if not members:
+                raise wrong("groups", "have at least one feature each", f"none in {group!r}")
+        return cls(labels, tuple(groups))
+
+    @classmethod
+    def grid(
+        cls,
+        shape: tuple[int, int, int],
+        cells: tuple[int, int],
+        only: Sequence[tuple[int, int]] | None = None,
+    ) -> Players:
+        """Cut an image of ``shape`` (channels, height, width) into ``cells`` (rows, columns) of pixels.
+
+        ``only`` lists the cells (row, column) that are players; all others are always present.
+
+        >>> Players.grid((1, 28, 28), cells=(7, 7), only=[(3, 2), (3, 3)])
+        Players(2 of shape (1, 28, 28): r3c2, r3c3)
+        """
+        channels, height, width = shape
+        rows, columns = cells
+        if not (1 <= rows <= height and 1 <= columns <= width):
+            raise wrong("cells", f"lie between (1, 1) and the image's {(height, width)}", cells)
+        row_of = torch.arange(height) * rows // height
+        column_of = torch.arange(width) * columns // width
+        cell_of = row_of[:, None] * columns + column_of
+        players = [(row, column) for row in range(rows) for column in range(columns)] if only is None else list(only)
+        outside = [cell for cell in players if not (0 <= cell[0] < rows and 0 <= cell[1] < columns)]
+        if outside or len(set(players)) != len(players):
+            raise wrong("only", f"list each cell of the {rows} × {columns} grid at most once", outside or players)
+        player_of = torch.full((rows * columns,), ALWAYS_PRESENT)
+        for player, (row, column) in enumerate(players):
+            player_of[row * columns + column] = player
+        labels = player_of[cell_of].expand(channels, height, width).contiguous()
+        return cls(labels, tuple(f"r{row}c{column}" for row, column in players))
+
+    @classmethod
+    def segments(cls, labels: Int[Tensor, " *pixels"], channels: int | None = None) -> Players:
+        """Make every segment of an integer label map a player; −1 marks what is always present.
+
+        ``channels`` repeats a map of shape (height, width) for images of shape (channels, height, width).
+
+        >>> Players.segments(torch.tensor([[0, 0], [1, -1]]), channels=3)
+        Players(2 of shape (3, 2, 2): segment 0, segment 1)
+        """
+        labels = torch.as_tensor(labels)
+        if labels.is_floating_point() or labels.dtype == torch.bool:
+            raise wrong("labels", "be integers", f"{labels.dtype}")
+        if channels is not None:
+            labels = labels.expand(channels, *labels.shape).contiguous()
+        count = len(torch.unique(labels[labels != ALWAYS_PRESENT]))
+        return cls(labels.long(), tuple(f"segment {number}" for number in range(count)))
+
+    @classmethod
+    def tokens(cls, tokens: int | Sequence[str], embedding: int | None = None) -> Players:
+        """Make every token of a sequence a player; give their number or the words themselves.
+
+        ``embedding`` is the width of embedded tokens, for inputs of shape (tokens, embedding).
+
+        >>> Players.tokens("not a bad film".split())
+        Players(4 of shape (4,): not, a, bad, film)
+        """
+        names = _names(tokens, "token {}")
+        labels = torch.arange(len(names))
+        if embedding is not None:
+            labels = labels[:, None].expand(-1, embedding).contiguous()
+        return cls(labels, names, integer=embedding is None)
+
+
+def _names(given: int | Sequence[str], pattern: str) -> tuple[str, ...]:
+    if isinstance(given, int):
+        return tuple(pattern.format(number) for number in range(given))
+    return tuple(str(name) for name in given)
+
+
+def _shorten(items: Sequence[object], most: int = 8) -> str:
+    shown = ", ".join(str(item) for item in items[:most])
+    return shown if len(items) <= most else f"{shown} … ({len(items)} in all)"
