@@ -16,6 +16,7 @@ from absentia.inference import from_numpy
 from absentia.interactions import Interaction, Interactions, OrderProfile, harsanyi
 from absentia.masked_model import MaskedModel
 from absentia.players import Players
+from absentia.plots import plot_explanation
 from absentia.readouts import Features, Logit, LogOdds, Output, Probability, Readout
 from absentia.version import __version__
 
@@ -47,6 +48,7 @@ __all__ = [
     "moebius",
     "order_marginals",
     "order_shapley",
+    "plot_explanation",
     "shapley",
     "value_table",
     "zeta",

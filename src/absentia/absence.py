@@ -9,13 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
 from absentia.errors import AbsentiaError, wrong
+
+# What users hand in as data: a tensor, or a numpy array, which is made one at once.
+Array: TypeAlias = Tensor | np.ndarray
 
 
 @runtime_checkable
@@ -73,8 +77,9 @@ class Baseline:
 
     values: Tensor
 
-    def __init__(self, values: float | Sequence[float] | Tensor) -> None:
-        tensor = values if isinstance(values, Tensor) else torch.as_tensor(values)
+    def __init__(self, values: float | Sequence[float] | Array) -> None:
+        has_dtype = isinstance(values, Tensor | np.ndarray)
+        tensor = torch.as_tensor(values, dtype=None if has_dtype else torch.float64)
         if not bool(torch.isfinite(tensor).all()):
             raise wrong("values", "be finite", f"{int((~torch.isfinite(tensor)).sum())} that are not")
         object.__setattr__(self, "values", tensor)
@@ -91,7 +96,7 @@ class Baseline:
         return cls(0.0)
 
     @classmethod
-    def mean(cls, data: Shaped[Tensor, "rows *entries"]) -> Baseline:
+    def mean(cls, data: Array) -> Baseline:
         """Take the mean of the data's rows.
 
         >>> Baseline.mean(torch.tensor([[0.0, 2.0], [1.0, 4.0]])).values
@@ -101,7 +106,7 @@ class Baseline:
         return cls(data.mean(0, dtype=torch.float64 if not data.is_floating_point() else None))
 
     @classmethod
-    def median(cls, data: Shaped[Tensor, "rows *entries"], categorical: Sequence[int] = ()) -> Baseline:
+    def median(cls, data: Array, categorical: Sequence[int] = ()) -> Baseline:
         """Take the median of the data's rows (the lower of the middle two), and the mode of categorical columns.
 
         >>> Baseline.median(torch.tensor([[0.0, 7.0], [1.0, 9.0], [5.0, 9.0]]), categorical=[1]).values
@@ -114,7 +119,7 @@ class Baseline:
         return cls(values)
 
     @classmethod
-    def mode(cls, data: Shaped[Tensor, "rows *entries"]) -> Baseline:
+    def mode(cls, data: Array) -> Baseline:
         """Take the most frequent value of each entry (the smallest of those that tie)."""
         return cls(_rows(data).mode(0).values)
 
@@ -166,14 +171,16 @@ class Marginal:
     """
 
     background: Tensor
-    draws: int | None = None
-    seed: int = 0
+    draws: int | None
+    seed: int
 
-    def __post_init__(self) -> None:
-        background = _rows(self.background)
-        object.__setattr__(self, "background", background)
-        if self.draws is not None and not 1 <= self.draws <= len(background):
-            raise wrong("draws", f"lie between 1 and the background's {len(background)} rows", self.draws)
+    def __init__(self, background: Array, draws: int | None = None, seed: int = 0) -> None:
+        rows = _rows(background)
+        if draws is not None and not 1 <= draws <= len(rows):
+            raise wrong("draws", f"lie between 1 and the background's {len(rows)} rows", draws)
+        object.__setattr__(self, "background", rows)
+        object.__setattr__(self, "draws", draws)
+        object.__setattr__(self, "seed", seed)
 
     def __repr__(self) -> str:
         rows = len(self.background)
@@ -191,7 +198,7 @@ class Marginal:
         return StandIns(x, rows.to(x)[None])
 
 
-def _rows(data: Tensor) -> Tensor:
+def _rows(data: Array) -> Tensor:
     """Check data that an absence is made from: a tensor with at least one row, finite."""
     data = torch.as_tensor(data)
     if data.ndim < 2 or len(data) == 0:

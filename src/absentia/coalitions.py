@@ -197,7 +197,7 @@ def _sums_of_half(summed: Tensor, players: int) -> Tensor:
     by_both = summed @ _membership_indicators(players, summed.dtype, summed.device)
     sizes = torch.arange(others, device=summed.device)[:, None] + torch.arange(players + 1, device=summed.device)
     total = summed.new_zeros(*summed.shape[:-2], others + players, players)
-    return total.index_add(-2, sizes.flatten(), by_both.reshape(*summed.shape[:-2], -1, players))
+    return total.index_add(-2, sizes.flatten(), by_both.reshape(*summed.shape[:-2], sizes.numel(), players))
 
 
 # The two tables below are constants of the number of players; they are kept, for they cost more than their use.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, final, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -69,14 +70,14 @@ class ValueTable:
 
     def __init__(
         self,
-        values: Sequence[float] | Sequence[Sequence[float]] | Tensor,
+        values: Sequence[float] | Sequence[Sequence[float]] | Tensor | np.ndarray,
         names: Sequence[str] | None = None,
         *,
         readout: str = "given",
         noise: Float[Tensor, " samples"] | None = None,
         evaluations: int = 0,
     ) -> None:
-        given = values if isinstance(values, Tensor) else torch.as_tensor(values, dtype=torch.float64)
+        given = torch.as_tensor(values, dtype=torch.float64 if isinstance(values, Sequence) else None)
         if given.ndim not in (1, 2) or given.numel() == 0:
             expected = "have shape (2ⁿ,) or (samples, 2ⁿ) with at least one sample"
             raise wrong("values", expected, f"shape {tuple(given.shape)}")

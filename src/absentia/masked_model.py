@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import final
 
 import torch
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from absentia.absence import Absence, StandIns
+from absentia.absence import Absence, Array, StandIns
 from absentia.coalitions import enumerate_coalitions
 from absentia.errors import wrong
 from absentia.first_layer import FirstLayerLattice, split_first_layer
@@ -45,8 +45,8 @@ class MaskedModel:
     def __init__(
         self,
         model: Model,
-        x: Shaped[Tensor, "samples *entries"],
-        y: int | Sequence[int] | Tensor | None = None,
+        x: Array,
+        y: int | Sequence[int] | Array | None = None,
         *,
         absence: Absence,
         players: Players | None = None,
@@ -190,7 +190,7 @@ class MaskedModel:
         return readout, note, output.dtype
 
 
-def _check_samples(x: Tensor) -> Tensor:
+def _check_samples(x: Array) -> Tensor:
     x = torch.as_tensor(x)
     if x.ndim < 2:
         raise wrong(
@@ -205,7 +205,7 @@ def _check_samples(x: Tensor) -> Tensor:
     return x
 
 
-def _check_players(players: Players | None, x: Tensor) -> Players:
+def _check_players(players: object, x: Tensor) -> Players:
     if players is None:
         if x.ndim != 2:
             then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."

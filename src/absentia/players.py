@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -120,7 +121,7 @@ class Players:
         return cls(labels, tuple(f"r{row}c{column}" for row, column in players))
 
     @classmethod
-    def segments(cls, labels: Int[Tensor, " *pixels"], channels: int | None = None) -> Players:
+    def segments(cls, labels: Tensor | np.ndarray, channels: int | None = None) -> Players:
         """Make every segment of an integer label map a player; −1 marks what is always present.
 
         ``channels`` repeats a map of shape (height, width) for images of shape (channels, height, width).

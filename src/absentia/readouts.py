@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -26,7 +27,7 @@ class Readout(Protocol):
         """Read the value of every row of the model's output; ``sample`` tells whose row it is."""
 
 
-def _targets(y: int | Sequence[int] | Tensor) -> Tensor:
+def _targets(y: int | Sequence[int] | Tensor | np.ndarray) -> Tensor:
     """Take class numbers in the one form that the readouts use: an integer tensor, one or one for each sample."""
     target = torch.as_tensor(y)
     if target.ndim > 1:
@@ -89,7 +90,7 @@ class LogOdds:
 
     y: Int[Tensor, " *samples"]
 
-    def __init__(self, y: int | Sequence[int] | Tensor) -> None:
+    def __init__(self, y: int | Sequence[int] | Tensor | np.ndarray) -> None:
         object.__setattr__(self, "y", _targets(y))
 
     def __str__(self) -> str:
@@ -119,7 +120,7 @@ class Logit:
 
     y: Int[Tensor, " *samples"]
 
-    def __init__(self, y: int | Sequence[int] | Tensor) -> None:
+    def __init__(self, y: int | Sequence[int] | Tensor | np.ndarray) -> None:
         object.__setattr__(self, "y", _targets(y))
 
     def __str__(self) -> str:
@@ -146,7 +147,7 @@ class Probability:
 
     y: Int[Tensor, " *samples"]
 
-    def __init__(self, y: int | Sequence[int] | Tensor) -> None:
+    def __init__(self, y: int | Sequence[int] | Tensor | np.ndarray) -> None:
         object.__setattr__(self, "y", _targets(y))
 
     def __str__(self) -> str:

@@ -155,4 +155,5 @@ def _solve(
 ) -> Float[Tensor, "samples players"]:
     """Solve the weighted least squares; the rows add up to 0, so the solution of least norm does too."""
     weighted = rows * weights[:, None]
-    return targets @ weighted @ torch.linalg.pinv(weighted.T @ rows, hermitian=True)
+    # The threshold tells the one zero eigenvalue, which carries rounding errors, from the true ones.
+    return targets @ weighted @ torch.linalg.pinv(weighted.T @ rows, rtol=1e-9, hermitian=True)

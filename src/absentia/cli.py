@@ -1,0 +1,59 @@
+"""The command line: parse, call, print; no maths."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from absentia import demo as demonstration
+from absentia.errors import AbsentiaError
+from absentia.version import __version__
+
+app = typer.Typer(
+    help="Find out what absence means to your model.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+
+def _print_version(wanted: bool | None) -> None:
+    if wanted:
+        typer.echo(f"absentia {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool | None, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = None,
+) -> None:
+    """Take options that come before the command."""
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for what the demo writes.")] = Path(
+        "demo"
+    ),
+    seed: Annotated[int, typer.Option(help="Fixes the split, the training and so every number.")] = 0,
+) -> None:
+    """Train a small model on data that come with scikit-learn, and take one of its predictions apart.
+
+    Example: absentia demo --output demo
+    """
+    demonstration.run(output, seed)
+
+
+def main() -> None:
+    """Run the command line; an error that the user can mend is one sentence and exit code 2."""
+    try:
+        app()
+    except AbsentiaError as error:
+        typer.echo(f"absentia: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+from rich.console import Console
+from typer.testing import CliRunner
+
+from absentia import AbsentiaError, __version__, demo
+from absentia.cli import app, main
+
+
+def test_the_demo_tells_the_story_and_writes_a_picture(tmp_path):
+    console = Console(record=True, width=120, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115
+    picture = demo.run(tmp_path / "new" / "folder", console=console)
+    console.file.close()
+    text = console.export_text()
+    for part in ("Strongest interactions", "Shapley values", "Strength by order", "32,768", "size (worst)"):
+        assert part in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size > 20_000
+
+
+def test_the_model_is_a_real_one_and_reproducible():
+    task = demo.breast_cancer(seed=0)
+    assert len(task.players) == 15
+    assert not (task.players.labels == -1).any()
+    model, again = demo.train(task, seed=0, epochs=60), demo.train(task, seed=0, epochs=60)
+    accuracy = (model(task.x_test).argmax(1) == task.y_test).double().mean()
+    assert accuracy > 0.9
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
+
+
+def test_version_and_help():
+    runner = CliRunner()
+    assert runner.invoke(app, ["--version"]).output.strip() == f"absentia {__version__}"
+    assert "demo" in runner.invoke(app, ["--help"]).output
+    assert "Example" in runner.invoke(app, ["demo", "--help"]).output
+
+
+def test_an_error_is_one_sentence_and_exit_code_2(monkeypatch, capsys):
+    def fail(output, seed):
+        raise AbsentiaError("x must be this. Got that instead.")
+
+    monkeypatch.setattr(demo, "run", fail)
+    monkeypatch.setattr(sys, "argv", ["absentia", "demo"])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == "absentia: x must be this. Got that instead.\n"
+
+
+def test_without_scikit_learn_the_demo_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    with pytest.raises(AbsentiaError, match=r"pip install 'absentia\[demo\]'"):
+        demo.breast_cancer(seed=0)
+
+
+def test_without_matplotlib_drawing_says_what_to_install(monkeypatch):
+    from absentia import ValueTable, harsanyi, plot_explanation, shapley
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    table = ValueTable([0.0, 1.0])
+    with pytest.raises(AbsentiaError, match=r"pip install 'absentia\[plot\]'"):
+        plot_explanation(harsanyi(table), shapley(table))
+
+
+def test_a_wrong_option_gives_exit_code_2():
+    result = subprocess.run(
+        [sys.executable, "-m", "absentia.cli", "demo", "--sed", "1"], capture_output=True, text=True
+    )
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr

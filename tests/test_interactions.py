@@ -1,0 +1,249 @@
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from absentia import AbsentiaError, Baseline, MaskedModel, Players, ValueTable, harsanyi, shapley, value_table
+from absentia.coalitions import coalition_sizes, enumerate_coalitions
+from known_games import cnn, harsanyi_by_definition, mlp, product, subsets
+
+
+def random_table(players, samples=1, seed=0):
+    return ValueTable(torch.randn(samples, 2**players, generator=torch.Generator().manual_seed(seed)).double())
+
+
+@given(st.integers(1, 6), st.integers(0, 2**31))
+def test_effects_are_the_definition(players, seed):
+    table = random_table(players, samples=2, seed=seed)
+    expected = torch.tensor([harsanyi_by_definition(row) for row in table.values.tolist()]).double()
+    assert torch.allclose(harsanyi(table).effects, expected)
+
+
+@given(st.integers(1, 7), st.integers(0, 2**31))
+def test_theorem_1_effects_add_up_to_every_value(players, seed):
+    table = random_table(players, seed=seed)
+    effects = harsanyi(table).effects[0]
+    rows = enumerate_coalitions(players)
+    for value, row in zip(table.values[0], rows, strict=True):
+        inside = ~(rows & ~row).any(1)
+        assert effects[inside].sum().item() == pytest.approx(value.item(), abs=1e-9)
+
+
+@pytest.mark.parametrize("model", [mlp(6), cnn()], ids=["mlp", "cnn"])
+def test_theorems_1_and_2_on_networks(model):
+    if isinstance(model[0], torch.nn.Conv2d):
+        x, players = torch.rand(2, 1, 8, 8).double(), Players.grid((1, 8, 8), cells=(2, 3))
+    else:
+        x, players = torch.randn(2, 6).double(), None
+    game = MaskedModel(model, x, players=players, absence=Baseline(0.2))
+    effects = harsanyi(game)
+    table = value_table(game)
+    assert torch.allclose(effects.reconstruct(), table.values)
+    assert torch.allclose(effects.shapley().values, shapley(table).values)
+
+
+def test_the_worked_example_of_section_3_1():
+    w = 0.7
+    for baseline, expected_effects, expected_shapley in [
+        ([2.0, 3.0], [0, 0, 0, w], [w / 2, w / 2]),
+        ([1.0, 1.0], [2 * w, -4 * w, -3 * w, 6 * w], [-w, 0]),
+    ]:
+        game = MaskedModel(product(w, [2.0, 3.0]), torch.tensor([[3.0, 4.0]]).double(), absence=Baseline(baseline))
+        effects = harsanyi(game)
+        assert effects.effects[0].tolist() == pytest.approx(expected_effects)
+        assert effects.shapley().values[0].tolist() == pytest.approx(expected_shapley, abs=1e-12)
+
+
+@given(st.integers(1, 6), st.integers(0, 2), st.data())
+def test_remark_2_and_theorems_3_and_4_on_products(size, idle, data):
+    """w Π(x − δ) has one interaction under true baselines; m' wrong ones make C(m', k − |S| + m') of each order k."""
+    wrong = data.draw(st.integers(0, size))
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 2**31)))
+    players = size + idle
+    deltas = torch.rand(players, generator=generator).double()
+    x = deltas + 1 + torch.rand(players, generator=generator).double()
+    baseline = deltas.clone()
+    baseline[:wrong] -= 0.5 + torch.rand(wrong, generator=generator).double()
+
+    def model(rows):
+        return 1.5 * (rows - deltas)[:, :size].prod(1)
+
+    effects = harsanyi(MaskedModel(model, x[None], absence=Baseline(baseline)))
+    found = effects.salient(tau=1e-9)[0]
+    sizes = coalition_sizes(players)
+    for order in range(players + 1):
+        expected = math.comb(wrong, order - size + wrong) if order >= size - wrong and order <= size else 0
+        assert int(found[sizes == order].sum()) == expected
+    assert int(found.sum()) == 2**wrong
+    if wrong == 0:
+        assert effects.effects[0, 2**size - 1].item() == pytest.approx(model(x[None]).item())
+
+
+SIGMOID = (lambda x: torch.sigmoid(5 * x[:, 0] * x[:, 1] * x[:, 2] + 5 * x[:, 3] - 7.5), [1.0, 1, 1, 1])
+FIFTH = (lambda x: x.prod(1), [1.0, 1, 1, 1, 1])
+CUBE = (lambda x: x[:, 0] * (x[:, 1] + x[:, 2] - x[:, 3]) ** 3, [1.0, 1, 1, 0])
+
+
+def order_ratios(function, baseline):
+    """The r_m of the paper's table of incorrect baseline values, by the definition."""
+    model, x = function
+    n = len(x)
+    values = {}
+    for coalition in subsets(range(n)):
+        row = [x[i] if i in coalition else baseline[i] for i in range(n)]
+        values[coalition] = model(torch.tensor([row], dtype=torch.float64)).item()
+    strength = [0.0] * (n + 1)
+    for outer in subsets(range(n)):
+        effect = sum((-1) ** (len(outer) - len(inner)) * values[inner] for inner in subsets(outer))
+        strength[len(outer)] += abs(effect)
+    return [0.0] + [part / sum(strength[1:]) for part in strength[1:]]
+
+
+@pytest.mark.parametrize(
+    ("function", "truth", "incorrect"),
+    [
+        (FIFTH, [0, 0, 0, 0, 0], [[0.5] * 5, [0.1, 0.2, 0.6, 0.0, 0.1], [0.7, 0.1, 0.3, 0.5, 0.1]]),
+        (SIGMOID, [0, 0, 0, 0], [[0.5] * 4, [0.6, 0.4, 0.7, 0.3], [0.3, 0.6, 0.5, 0.8]]),
+        (CUBE, [0, 0, 0, 1], [[0.5] * 4, [0.2, 0.3, 0.6, 0.1], [1.0, 0.3, 1.0, 0.1]]),
+    ],
+    ids=["product", "sigmoid", "cube"],
+)
+def test_incorrect_baselines_turn_high_orders_into_low_ones(function, truth, incorrect):
+    def profile(baseline):
+        game = MaskedModel(function[0], torch.tensor([function[1]]).double(), absence=Baseline(baseline))
+        return harsanyi(game).by_order().ratios[0].tolist()
+
+    for baseline in (truth, *incorrect):
+        assert profile(baseline) == pytest.approx(order_ratios(function, baseline), abs=1e-12)
+    half = len(truth) // 2
+    assert all(sum(profile(baseline)[: half + 1]) > sum(profile(truth)[: half + 1]) for baseline in incorrect)
+    assert all(profile(baseline)[-1] < profile(truth)[-1] for baseline in incorrect)
+
+
+def test_order_profile_has_the_strength_of_each_order():
+    effects = harsanyi(random_table(5, samples=3))
+    profile = effects.by_order()
+    for order in range(6):
+        expected = effects.effects[:, coalition_sizes(5) == order].abs().sum(1)
+        assert torch.allclose(profile.strength[:, order], expected)
+    assert torch.allclose(profile.ratios.sum(1), torch.ones(3).double())
+    assert (profile.ratios[:, 0] == 0).all()
+
+
+def test_a_constant_game_has_no_shares():
+    profile = harsanyi(ValueTable(torch.full((1, 8), 3.0))).by_order()
+    assert profile.ratios.abs().max() == 0
+
+
+def test_top_lists_the_strongest_by_name():
+    table = ValueTable([[0.0, 1.0, -5.0, -4.0], [0.0, 0.0, 0.0, 9.0]], names=["a", "b"])
+    assert [(found.players, found.effect) for found in harsanyi(table).top(2)] == [(("b",), -5.0), (("a",), 1.0)]
+    assert harsanyi(table).top(1, sample=1)[0].players == ("a", "b")
+    assert harsanyi(table).top(1, sample=1)[0].order == 2
+    assert len(harsanyi(table).top(100)) == 3
+
+
+def test_salient_uses_the_threshold_given_or_a_twentieth_of_the_largest():
+    effects = torch.tensor([[1000.0, 10.0, 0.4, 0.6]], dtype=torch.float64)
+    table = ValueTable(torch.tensor([[1000.0, 1010.0, 1000.4, 1011.0]], dtype=torch.float64))
+    found = harsanyi(table)
+    assert torch.allclose(found.effects, effects)
+    assert found.salient().tolist() == [[True, True, False, True]]
+    assert found.salient(tau=5.0).tolist() == [[True, True, False, False]]
+
+
+def test_effects_of_rounding_errors_are_marked_and_never_salient():
+    # A sum of features has effects of order 1 only. In float32 the rest is rounding, larger at higher orders.
+    weights = torch.linspace(0.1, 1.0, 12)
+    x = torch.rand(1, 12, generator=torch.Generator().manual_seed(0)) * 100
+    effects = harsanyi(MaskedModel(lambda rows: rows @ weights, x, absence=Baseline(0.0)))
+    high = coalition_sizes(12) >= 2
+    assert effects.effects[0, high].abs().max() > 1e-6
+    assert effects.measurable[0, high].double().mean() < 0.02
+    assert effects.measurable[0, ~high].sum() >= 12
+    assert int(effects.salient(tau=0.0)[0, high].sum()) <= 0.02 * int(high.sum())
+    assert torch.allclose(effects.floor[0, 4] / effects.floor[0, 0], torch.tensor(4.0).double())
+
+
+def test_the_floor_bounds_what_rounding_does_to_a_float32_network():
+    single = mlp(10, hidden=32, dtype=torch.float32)
+    x = torch.randn(1, 10)
+    rounded = harsanyi(MaskedModel(single, x, absence=Baseline(0.0)))
+    exact = harsanyi(MaskedModel(single.double(), x.double(), absence=Baseline(0.0)))
+    errors = (rounded.effects - exact.effects)[0].abs()
+    floor = rounded.floor[0, coalition_sizes(10)]
+    assert (errors <= floor).double().mean() > 0.9
+    assert errors.max() < 10 * floor.max()
+
+
+def test_reconstruct_some_coalitions_from_some_effects():
+    table = random_table(4, samples=2)
+    effects = harsanyi(table)
+    rows = enumerate_coalitions(4)[[3, 9, 15]]
+    assert torch.allclose(effects.reconstruct(rows), table.values[:, [3, 9, 15]])
+    keep = torch.zeros(2, 16, dtype=torch.bool)
+    keep[:, 0] = keep[:, 3] = True
+    kept = effects.reconstruct(rows, keep=keep)
+    assert torch.allclose(kept[:, 0], effects.effects[:, 0] + effects.effects[:, 3])
+    assert torch.allclose(kept[:, 1], effects.effects[:, 0])
+
+
+def error_of_the_strongest(effects, k):
+    """The relative error of rebuilding all values from v(∅) and the k strongest other effects."""
+    order = effects.effects[0, 1:].abs().argsort(descending=True)[:k] + 1
+    keep = torch.zeros_like(effects.effects, dtype=torch.bool)
+    keep[0, 0] = True
+    keep[0, order] = True
+    values = effects.reconstruct()[0]
+    return ((effects.reconstruct(keep=keep)[0] - values).square().mean().sqrt() / values.std(correction=0)).item()
+
+
+@given(st.integers(2, 6), st.integers(0, 2**31), st.sampled_from([0.01, 0.05, 0.3]))
+def test_sparsity_is_a_number_that_suffices_while_one_less_does_not(players, seed, error):
+    effects = harsanyi(random_table(players, seed=seed))
+    k = int(effects.sparsity(error))
+    assert error_of_the_strongest(effects, k) <= error
+    assert k == 0 or error_of_the_strongest(effects, k - 1) > error
+
+
+def test_sparsity_counts_the_terms_of_a_sparse_game():
+    rows = enumerate_coalitions(8)
+    values = torch.stack([rows[:, [1, 4]].all(1) * 3.0 + rows[:, 6] * 2.0, rows[:, :8].all(1) * 1.0])
+    assert harsanyi(ValueTable(values.double())).sparsity().tolist() == [2, 1]
+    assert harsanyi(ValueTable(torch.full((1, 8), 2.0))).sparsity().tolist() == [0]
+
+
+def test_shapley_from_effects_equals_shapley_from_values():
+    table = random_table(7, samples=3)
+    assert torch.allclose(harsanyi(table).shapley().values, shapley(table).values)
+
+
+@pytest.mark.parametrize(
+    ("use", "sentence"),
+    [
+        (lambda effects: effects.top(3, sample=1), "sample must be one of the 1 samples. Got 1"),
+        (lambda effects: effects.top(-1), "k must be at least 0. Got -1"),
+        (lambda effects: effects.salient(-0.1), "tau must be at least 0. Got -0.1"),
+        (lambda effects: effects.sparsity(1.5), "error must be a share between 0 and 1. Got 1.5"),
+        (lambda effects: effects.reconstruct(torch.zeros(2, 4, dtype=torch.bool)), "coalitions must be boolean"),
+    ],
+)
+def test_bad_input_gets_a_sentence(use, sentence):
+    with pytest.raises(AbsentiaError, match=sentence):
+        use(harsanyi(random_table(3)))
+
+
+def test_the_printed_form_is_short_and_tells_the_essentials():
+    text = repr(harsanyi(random_table(10, samples=2)))
+    assert "2 samples, 10 players" in text
+    assert len(text.splitlines()) == 6
+
+
+def test_all_pairs_of_sets_agree_on_a_game_of_two():
+    for values in itertools.product([0.0, 1.0, -2.0], repeat=4):
+        effects = harsanyi(ValueTable(list(values))).effects[0].tolist()
+        a, b, c, d = values
+        assert effects == [a, b - a, c - a, d - b - c + a]

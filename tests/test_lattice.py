@@ -1,0 +1,96 @@
+import pytest
+import torch
+from torch import nn
+
+from absentia import Baseline, Marginal, MaskedModel, Players
+from absentia.absence import StandIns
+from absentia.coalitions import enumerate_coalitions
+from absentia.first_layer import FirstLayerLattice, split_first_layer
+from absentia.lattice import Lattice
+from known_games import mlp
+
+GRID = Players.grid((2, 4, 6), cells=(2, 3), only=[(0, 0), (1, 2), (0, 1), (1, 0)])
+GROUPS = Players.groups({"a": [0, 4], "b": [2], "c": [5, 1]}, features=7)
+
+
+def all_masked_inputs(players, x, stand_ins):
+    """The same by the plain route: presence and a conditional, (samples, coalitions, draws, …)."""
+    presence = players.presence(enumerate_coalitions(len(players)))[None]
+    return StandIns(x, stand_ins)(slice(None), presence)
+
+
+def gather(lattice, samples, draws, coalitions):
+    """Put the blocks together: (samples, draws, coalitions, …)."""
+    seen = {}
+    for block in lattice:
+        for pair, sample in enumerate(block.samples.tolist()):
+            seen.setdefault((sample, block.first), []).append(block.inputs[pair].clone())
+    firsts = sorted({first for _, first in seen})
+    return torch.stack(
+        [
+            torch.stack([torch.cat([seen[sample, first][draw] for first in firsts]) for draw in range(draws)])
+            for sample in range(samples)
+        ]
+    )
+
+
+@pytest.mark.parametrize("players", [Players.features(5), GROUPS, GRID], ids=["features", "groups", "grid"])
+@pytest.mark.parametrize("rows", [1, 2, 8, 20, 1000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64])
+def test_the_lattice_makes_the_masked_inputs_of_all_coalitions(players, rows, dtype):
+    x = (torch.randn(3, *players.shape) * 9).to(dtype)
+    stand_ins = (torch.randn(3, 2, *players.shape) * 9).to(dtype)
+    lattice = Lattice(players, StandIns(x, stand_ins), rows)
+    blocks = [block.inputs.shape[:2].numel() for block in lattice]
+    assert max(blocks) <= max(rows, 1)
+    assert len(blocks) == len(lattice)
+    made = gather(lattice, samples=3, draws=2, coalitions=2 ** len(players))
+    assert made.dtype == dtype
+    assert torch.equal(made.transpose(1, 2), all_masked_inputs(players, x, stand_ins))
+
+
+@pytest.mark.parametrize("players", [Players.features(5), GROUPS], ids=["features", "groups"])
+@pytest.mark.parametrize("rows", [1, 4, 20, 1000])
+def test_the_first_layer_shortcut_gives_the_layers_outputs(players, rows):
+    layer = nn.Linear(players.shape[0], 6).double()
+    x, stand_ins = torch.randn(3, *players.shape).double(), torch.randn(1, 2, *players.shape).double()
+    lattice = FirstLayerLattice(layer, players, StandIns(x, stand_ins), rows)
+    with torch.no_grad():
+        assert len(list(lattice)) == len(lattice)
+        made = gather(lattice, samples=3, draws=2, coalitions=2 ** len(players))
+        expected = layer(all_masked_inputs(players, x, stand_ins.expand(3, -1, -1)))
+    assert torch.allclose(made.transpose(1, 2), expected)
+
+
+def test_the_shortcut_is_taken_only_where_it_is_certainly_the_same():
+    players = Players.features(3)
+    assert split_first_layer(mlp(3), players) is not None
+
+    class Own(nn.Sequential):
+        def forward(self, rows):
+            return super().forward(rows) * 2
+
+    hooked, hooked_inside = mlp(3), mlp(3)
+    hooked.register_forward_hook(lambda module, inputs, output: output + 1)
+    hooked_inside[0].register_forward_pre_hook(lambda module, inputs: (inputs[0] * 2,))
+    for model in (
+        Own(nn.Linear(3, 2), nn.ReLU()),
+        hooked,
+        hooked_inside,
+        lambda rows: rows,
+        nn.Sequential(nn.ReLU()),
+    ):
+        assert split_first_layer(model, players) is None
+    assert split_first_layer(mlp(4), players) is None
+
+
+@pytest.mark.parametrize("absence", [Baseline(0.3), Marginal(torch.randn(3, 6))])
+def test_tables_by_every_route_agree(absence):
+    model = mlp(6)
+    x = torch.randn(2, 6)
+    slow = MaskedModel(lambda rows: model(rows), x.double(), absence=absence, batch_size=64)
+    by_presence = slow(enumerate_coalitions(6)).double()
+    by_lattice = slow.table().values
+    by_first_layer = MaskedModel(model, x, absence=absence, batch_size=8).table().values
+    assert torch.allclose(by_lattice, by_presence)
+    assert torch.allclose(by_first_layer, by_presence)

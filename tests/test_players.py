@@ -1,0 +1,92 @@
+import pytest
+import torch
+
+from absentia import AbsentiaError, Players
+from absentia.coalitions import enumerate_coalitions
+
+
+def test_features_are_players_of_their_own():
+    players = Players.features(["a", "b", "c"])
+    coalitions = enumerate_coalitions(3)
+    assert torch.equal(players.presence(coalitions), coalitions)
+    assert Players.features(2).names == ("x0", "x1")
+
+
+def test_groups_are_present_together_and_the_rest_always():
+    players = Players.groups({"ac": ["a", 2], "d": ["d"]}, features=["a", "b", "c", "d"])
+    presence = players.presence(torch.tensor([[False, False], [True, False], [False, True]]))
+    assert presence.int().tolist() == [[0, 1, 0, 0], [1, 1, 1, 0], [0, 1, 0, 1]]
+
+
+def test_grid_cells_tile_the_image_in_all_channels():
+    players = Players.grid((3, 28, 28), cells=(7, 7))
+    assert len(players) == 49
+    one = torch.zeros(49, dtype=torch.bool)
+    one[7 * 2 + 3] = True
+    expected = torch.zeros(3, 28, 28, dtype=torch.bool)
+    expected[:, 8:12, 12:16] = True
+    assert torch.equal(players.presence(one), expected)
+
+
+def test_grid_of_a_size_that_does_not_divide_covers_every_pixel_with_cells_of_nearly_one_size():
+    players = Players.grid((1, 10, 11), cells=(3, 4))
+    counts = torch.bincount(players.labels.flatten())
+    assert len(counts) == 12
+    assert counts.min() >= 6
+    assert counts.max() <= 12
+
+
+def test_only_makes_the_other_cells_always_present():
+    central = [(row, column) for row in range(1, 5) for column in range(2, 5)]
+    players = Players.grid((1, 28, 28), cells=(7, 7), only=central)
+    assert players.names[:4] == ("r1c2", "r1c3", "r1c4", "r2c2")
+    absent = ~players.presence(torch.zeros(12, dtype=torch.bool))
+    expected = torch.zeros(1, 28, 28, dtype=torch.bool)
+    expected[:, 4:20, 8:20] = True
+    assert torch.equal(absent, expected)
+
+
+def test_segments_follow_the_label_map():
+    labels = torch.tensor([[0, 1, -1], [1, 0, -1]])
+    players = Players.segments(labels, channels=2)
+    presence = players.presence(torch.tensor([True, False]))
+    expected = torch.tensor([[1, 0, 1], [0, 1, 1]]).bool()
+    assert torch.equal(presence, expected.expand(2, 2, 3))
+
+
+def test_tokens_may_be_embedded():
+    players = Players.tokens(["not", "bad"], embedding=3)
+    assert players.presence(torch.tensor([False, True])).int().tolist() == [[0, 0, 0], [1, 1, 1]]
+    assert not players.integer
+    assert Players.tokens(4).integer
+
+
+def test_presence_takes_any_leading_axes():
+    players = Players.grid((1, 4, 4), cells=(2, 2))
+    coalitions = torch.rand(2, 5, 4) > 0.5
+    assert players.presence(coalitions).shape == (2, 5, 1, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Players.segments(torch.tensor([0, 2, 2])), r"labels must hold .* without a gap\. Got labels 0, 2"),
+        (lambda: Players.segments(torch.tensor([-2, 0, 1])), r"labels must hold .* without a gap"),
+        (lambda: Players.segments(torch.tensor([0.0, 1.0])), r"labels must be integers\. Got torch.float32"),
+        (lambda: Players.segments(torch.tensor([-1, -1])), "players must own at least one entry"),
+        (lambda: Players.grid((1, 4, 4), cells=(5, 2)), r"cells must lie between \(1, 1\) and the image's \(4, 4\)"),
+        (lambda: Players.grid((1, 4, 4), (2, 2), only=[(0, 0), (2, 0)]), r"only must list each cell .* \[\(2, 0\)\]"),
+        (lambda: Players.grid((1, 4, 4), (2, 2), only=[(0, 0), (0, 0)]), "only must list each cell"),
+        (lambda: Players.groups({"a": [7]}, features=3), "groups must hold columns of the 3 features. Got 7"),
+        (lambda: Players.groups({"a": ["z"]}, features=3), "groups must hold columns of the 3 features. Got 'z'"),
+        (
+            lambda: Players.groups({"a": [0], "b": [0]}, features=3),
+            "groups must hold each feature once. Got 'x0' twice",
+        ),
+        (lambda: Players.groups({"a": [0], "b": []}, features=3), "groups must have at least one feature each"),
+        (lambda: Players(torch.tensor([0, 1]), ("a",)), "names must name each of the 2 players once. Got 1 names"),
+    ],
+)
+def test_bad_input_gets_a_sentence(make, sentence):
+    with pytest.raises(AbsentiaError, match=sentence):
+        make()

@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+import torch
+
+from absentia import AbsentiaError, Features, Logit, LogOdds, Output, Probability, Readout
+from absentia.readouts import default_readout
+
+LOGITS = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+WHOSE = torch.tensor([0, 0, 1, 1, 2])
+Y = [3, 0, 2]
+
+
+@pytest.mark.parametrize("readout", [LogOdds(1), Logit(1), Probability(1), Output(1), Features("0")])
+def test_all_are_readouts_that_describe_themselves(readout):
+    assert isinstance(readout, Readout)
+    assert str(readout)
+    assert "object at" not in str(readout)
+
+
+def test_log_odds_are_the_logarithm_of_the_odds():
+    p = LOGITS.softmax(1)[torch.arange(5), torch.tensor([3, 3, 0, 0, 2])]
+    assert torch.allclose(LogOdds(Y)(LOGITS, WHOSE), torch.log(p / (1 - p)))
+    assert torch.allclose(Probability(Y)(LOGITS, WHOSE), p)
+    assert torch.equal(Logit(Y)(LOGITS, WHOSE), LOGITS[torch.arange(5), torch.tensor([3, 3, 0, 0, 2])])
+
+
+def test_log_odds_are_stable_where_the_probability_rounds_to_one():
+    logits = torch.tensor([[200.0, 0.0, -50.0]])
+    assert logits.softmax(1)[0, 0] == 1
+    assert LogOdds(0)(logits, torch.tensor([0])).item() == pytest.approx(200.0)
+    assert LogOdds(2)(logits, torch.tensor([0])).item() == pytest.approx(-250.0)
+
+
+def test_log_odds_have_finite_gradients():
+    logits = torch.tensor([[300.0, 0.0, 0.0]], requires_grad=True)
+    LogOdds(0)(logits, torch.tensor([0])).sum().backward()
+    assert torch.isfinite(logits.grad).all()
+    assert logits.grad[0].tolist() == [1.0, -0.5, -0.5]
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_a_single_logit_speaks_for_class_one(shape):
+    logits = torch.tensor([2.0, -1.0, 0.5]).reshape(shape)
+    whose = torch.tensor([0, 1, 1])
+    for readout in (LogOdds([1, 0]), Logit([1, 0])):
+        assert readout(logits, whose).tolist() == [2.0, 1.0, -0.5]
+    assert torch.allclose(Probability([1, 0])(logits, whose), torch.tensor([2.0, 1.0, -0.5]).sigmoid())
+
+
+def test_output_takes_a_number_by_its_index():
+    output = torch.arange(24.0).reshape(2, 3, 4)
+    assert Output((1, 2))(output, torch.tensor([0, 0])).tolist() == [6.0, 18.0]
+    assert Output(0)(torch.tensor([1.0, 2.0]), torch.tensor([0, 0])).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("output", "y", "kind", "note"),
+    [
+        (torch.randn(3), None, Output, "the output as it is"),
+        (torch.randn(3, 1), None, Output, "the output as it is"),
+        (torch.randn(3, 1), [0, 1, 1], LogOdds, "log-odds of each sample's class (0, 1, 1)"),
+        (torch.randn(3, 4), 2, LogOdds, "log-odds of class 2"),
+        (torch.eye(3), None, LogOdds, "log-odds of the class predicted on the full sample (0, 1, 2)"),
+    ],
+)
+def test_the_default_follows_the_output_and_says_what_it_is(output, y, kind, note):
+    readout, said = default_readout(output, y)
+    assert type(readout) is kind
+    assert said == note
+
+
+@pytest.mark.parametrize(
+    ("readout", "output", "sentence"),
+    [
+        (lambda: LogOdds(4), LOGITS, "y must lie between 0 and 3, the model's classes. Got 4"),
+        (lambda: Logit(-1), LOGITS, "y must lie between 0 and 3, the model's classes. Got -1"),
+        (lambda: LogOdds(2), LOGITS[:, :1], "y must lie between 0 and 1"),
+        (lambda: Probability([0, 1]), LOGITS, "y must hold one class for each of the 5 samples. Got 2"),
+        (lambda: LogOdds(1), LOGITS.softmax(1), "model must return logits .* Got rows of probabilities"),
+        (lambda: Probability(1), LOGITS.softmax(1), "model must return logits"),
+        (lambda: LogOdds(1), LOGITS[:, :, None], r"model must return \(rows,\), \(rows, 1\) or \(rows, classes\)"),
+        (lambda: Output(4), LOGITS, r"index must name one number of an output of shape \(4,\). Got 4"),
+        (lambda: Output((0, 0)), LOGITS, r"index must name one number"),
+        (lambda: LogOdds(np.array([0.5])), LOGITS, "y must hold class numbers"),
+        (lambda: LogOdds(np.array([[1]])), LOGITS, "y must be one class number or one for each sample"),
+    ],
+)
+def test_bad_input_gets_a_sentence(readout, output, sentence):
+    with pytest.raises(AbsentiaError, match=sentence):
+        readout().check(output, samples=5)
+
+
+def test_an_output_of_several_axes_needs_a_readout():
+    with pytest.raises(AbsentiaError, match="readout must be given"):
+        default_readout(torch.zeros(2, 3, 4), None)
