@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from absentia import Baseline, Marginal, MaskedModel, Players
+from absentia import Baseline, Marginal, MaskedModel, Players, value_table
 from absentia.absence import StandIns
 from absentia.coalitions import enumerate_coalitions
 from absentia.first_layer import FirstLayerLattice, split_first_layer
@@ -70,7 +70,8 @@ def test_the_shortcut_is_taken_only_where_it_is_certainly_the_same():
         def forward(self, rows):
             return super().forward(rows) * 2
 
-    hooked, hooked_inside = mlp(3), mlp(3)
+    hooked, hooked_inside, patched = mlp(3), mlp(3), mlp(3)
+    patched[0].forward = lambda rows: rows[:, :1].expand(-1, 16)
     hooked.register_forward_hook(lambda module, inputs, output: output + 1)
     hooked_inside[0].register_forward_pre_hook(lambda module, inputs: (inputs[0] * 2,))
     for model in (
@@ -94,3 +95,13 @@ def test_tables_by_every_route_agree(absence):
     by_first_layer = MaskedModel(model, x, absence=absence, batch_size=8).table().values
     assert torch.allclose(by_lattice, by_presence)
     assert torch.allclose(by_first_layer, by_presence)
+
+
+@pytest.mark.parametrize("place", [slice(0, 1), slice(None)], ids=["one large stand-in", "all large"])
+def test_large_stand_ins_cost_no_precision(place):
+    model, x = mlp(10, dtype=torch.float32), torch.randn(2, 10)
+    values = torch.zeros(10)
+    values[place] = 1e6
+    game = MaskedModel(model, x, absence=Baseline(values), batch_size=16)
+    assert torch.allclose(value_table(game).values[:, -1].float(), model(x)[:, 0], atol=1e-6)
+    assert torch.equal(value_table(game).values.float(), game(enumerate_coalitions(10)))

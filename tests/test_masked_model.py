@@ -196,6 +196,17 @@ def test_the_masked_inputs_are_never_made_all_at_once():
     assert largest == 16
 
 
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_model_that_works_in_place_leaves_the_samples_alone(outputs):
+    model = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(5, outputs)).double()
+    x = X.clone()
+    game = MaskedModel(model, x, absence=ZERO)
+    table, by_presence = value_table(game).values, game(ALL)
+    assert torch.equal(x, X)
+    assert torch.allclose(table, by_presence)
+    assert torch.allclose(table[:, -1], game.readout(model(X.clone()), torch.arange(4)).detach())
+
+
 @pytest.mark.parametrize("route", ["presence", "table"])
 def test_a_value_that_is_not_finite_names_sample_and_coalition(route):
     def model(rows):
@@ -251,6 +262,7 @@ IMAGE = torch.zeros(1, 1, 4, 4)
             lambda: MaskedModel(mlp(5), X, absence=ZERO)(ALL[:, :4]),
             r"coalitions must be boolean of shape \(coal.* 5\)",
         ),
+        (lambda: MaskedModel(mlp(5), X, absence=ZERO)(ALL[:0]), "coalitions must hold at least one coalition"),
         (lambda: MaskedModel(mlp(5), X, absence=ZERO)(ALL[None]), "coalitions must be boolean of shape"),
         (
             lambda: unchecked(MaskedModel.__init__)(object.__new__(MaskedModel), "net", X, absence=ZERO),

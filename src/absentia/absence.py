@@ -137,6 +137,27 @@ class Baseline:
         return StandIns(x, values.to(x).expand(1, 1, *entries))
 
 
+@dataclass(frozen=True, eq=False)
+class OwnBaselines:
+    """Fixed values for each of the samples: row k of ``values`` stands in for absent entries of sample k.
+
+    >>> OwnBaselines(torch.zeros(3, 4))
+    OwnBaselines(of 3 samples, entries of shape (4,))
+    """
+
+    values: Shaped[Tensor, "samples *entries"]
+
+    def __repr__(self) -> str:
+        return f"OwnBaselines(of {len(self.values)} samples, entries of shape {tuple(self.values.shape[1:])})"
+
+    def bind(self, x: Shaped[Tensor, "samples *entries"]) -> Fill:
+        """Pair the rows with the samples."""
+        if self.values.shape != x.shape:
+            expected = f"hold one row for each sample, of shape {tuple(x.shape)}"
+            raise wrong("baselines", expected, f"shape {tuple(self.values.shape)}")
+        return StandIns(x, self.values.to(x)[:, None])
+
+
 @dataclass(frozen=True)
 class Blur:
     """The image itself, blurred by a Gaussian of ``sigma`` pixels (mirrored at the border).

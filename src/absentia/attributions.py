@@ -17,7 +17,7 @@ from torch import Tensor
 
 from absentia.coalitions import sums_by_size, sums_by_size_and_player, table_players
 from absentia.errors import wrong
-from absentia.game import Game, value_table
+from absentia.game import Game, ValueTable, value_table
 from absentia.sampling import MIN_EVALUATIONS_PER_PLAYER, sample_shapley
 
 
@@ -74,7 +74,7 @@ def shapley(game: Game, *, evaluations: int | None = None, seed: int = 0) -> Att
         values, errors, spent = sample_shapley(game, evaluations, seed)
         note = getattr(game, "readout_note", getattr(game, "readout", "given"))
         return Attribution(values, errors, spent, game.names, "sampled Shapley values", note)
-    return _exact(game, "Shapley values", lambda table: order_shapley_of(table).mean(1))
+    return _exact(game, "Shapley values", lambda table: order_shapley_of(table.values, table.sums).mean(1))
 
 
 def banzhaf(game: Game) -> Attribution:
@@ -85,9 +85,9 @@ def banzhaf(game: Game) -> Attribution:
     tensor([[2., 3.]], dtype=torch.float64)
     """
 
-    def means(table: Tensor) -> Tensor:
-        with_player = sums_by_size_and_player(table).sum(-2)
-        return (2 * with_player - table.sum(-1, keepdim=True)) / (table.shape[-1] // 2)
+    def means(table: ValueTable) -> Tensor:
+        with_player, coalitions = table.sums.sum(1), table.values.shape[1]
+        return (2 * with_player - table.values.sum(1, keepdim=True)) / (coalitions // 2)
 
     return _exact(game, "Banzhaf values", means)
 
@@ -102,7 +102,8 @@ def order_shapley(game: Game, orders: Sequence[int] | None = None) -> Float[Tens
     tensor([[[1., 2.],
              [3., 4.]]], dtype=torch.float64)
     """
-    return _pick_orders(order_shapley_of(value_table(game).values), orders)
+    table = value_table(game)
+    return _pick_orders(order_shapley_of(table.values, table.sums), orders)
 
 
 def order_marginals(game: Game, orders: Sequence[int] | None = None) -> Float[Tensor, "samples orders players"]:
@@ -131,10 +132,12 @@ def marginal_benefits(game: Game, player: int) -> Float[Tensor, "samples coaliti
     return marginal_benefits_of(table.values, player)
 
 
-def order_shapley_of(table: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch orders players"]:
-    """Compute φᵢ⁽ᵐ⁾ of a table of values; differentiable."""
+def order_shapley_of(
+    table: Float[Tensor, "*batch coalitions"], sums: Float[Tensor, "*batch sizes players"] | None = None
+) -> Float[Tensor, "*batch orders players"]:
+    """Compute φᵢ⁽ᵐ⁾ of a table of values; differentiable. Its ``sums`` by size and player may be at hand."""
     players = table_players(table.shape[-1])
-    containing = sums_by_size_and_player(table)
+    containing = sums_by_size_and_player(table) if sums is None else sums
     # A coalition of size s is counted once for each of its s players.
     sizes = torch.arange(1, players + 1, device=table.device)
     by_size = torch.cat([table[..., :1], containing[..., 1:, :].sum(-1) / sizes], dim=-1)
@@ -157,9 +160,9 @@ def marginal_benefits_of(table: Float[Tensor, "*batch coalitions"], player: int)
     return (halves[..., 1, :] - halves[..., 0, :]).flatten(-2)
 
 
-def _exact(game: Game, kind: str, of_table: Callable[[Tensor], Tensor]) -> Attribution:
+def _exact(game: Game, kind: str, of_table: Callable[[ValueTable], Tensor]) -> Attribution:
     table = value_table(game)
-    values = of_table(table.values)
+    values = of_table(table)
     return Attribution(values, torch.zeros_like(values), table.evaluations, table.names, kind, table.readout)
 
 

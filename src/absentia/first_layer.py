@@ -21,6 +21,9 @@ from absentia.inference import Model
 from absentia.lattice import Block
 from absentia.players import ALWAYS_PRESENT, Players
 
+# How much larger than the usual part of a sum a stand-in's part may be: five bits of precision at most are lost.
+_LARGEST_PART = 32.0
+
 
 def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, nn.Sequential] | None:
     """Split a model into its first linear layer and the rest, where that is certainly all it does.
@@ -32,16 +35,28 @@ def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, nn.Seq
       (0): ReLU()
     ))
     """
-    if type(model) is not nn.Sequential or len(model) < 2 or _has_hooks(model):
+    if type(model) is not nn.Sequential or len(model) < 2 or _is_altered(model):
         return None
     first = model[0]
-    if type(first) is not nn.Linear or _has_hooks(first) or players.shape != (first.in_features,):
+    if type(first) is not nn.Linear or _is_altered(first) or players.shape != (first.in_features,):
         return None
     return first, nn.Sequential(*list(model)[1:])
 
 
-def _has_hooks(module: nn.Module) -> bool:
-    return bool(module._forward_hooks or module._forward_pre_hooks)
+def _is_altered(module: nn.Module) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
+
+
+def keeps_precision(layer: nn.Linear, fill: StandIns) -> bool:
+    """Tell whether the sums can be reordered safely: no stand-in's part is far larger than the sample's usual one.
+
+    Otherwise a large part enters the sum with the stand-in and is taken out again with the player, and what is left
+    has lost as many digits as the large part has more than the rest.
+    """
+    weight = layer.weight.detach().abs().amax(0)
+    largest = (fill.values.abs() * weight).amax()
+    usual = (fill.x.abs() * weight).median(1).values.amin()
+    return bool(largest <= _LARGEST_PART * usual)
 
 
 @final

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
@@ -13,7 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from absentia.coalitions import coalition_numbers, enumerate_coalitions, table_players
+from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
 from absentia.errors import AbsentiaError, wrong
 
 MAX_PLAYERS = 24
@@ -103,6 +104,11 @@ class ValueTable:
     def samples(self) -> int:
         """How many samples."""
         return len(self.values)
+
+    @cached_property
+    def sums(self) -> Float[Tensor, "samples sizes players"]:
+        """The sums of the values over the coalitions of each size that contain each player."""
+        return sums_by_size_and_player(self.values)
 
     def table(self) -> ValueTable:
         """Return itself: it is the table."""

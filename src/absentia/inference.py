@@ -122,12 +122,12 @@ def layer_output(model: Model, layer: str) -> Model:
     return run
 
 
-def rows_per_batch(model: Model, row: Shaped[Tensor, "1 *entries"], memory: int | None) -> int:
+def rows_per_batch(model: Model, rows: Shaped[Tensor, "rows *entries"], memory: int | None) -> int:
     """Choose a batch size: a power of two that keeps the largest layer's input and output within ``memory`` bytes."""
     if memory is None:
-        memory = _default_memory(model, row.device)
-    rows = max(1, memory // _bytes_per_row(model, row))
-    return int(1 << rows.bit_length() - 1)
+        memory = _default_memory(model, rows.device)
+    fitting = max(1, memory // _bytes_per_row(model, rows))
+    return int(1 << fitting.bit_length() - 1)
 
 
 def _default_memory(model: Model, device: torch.device) -> int:
@@ -136,12 +136,12 @@ def _default_memory(model: Model, device: torch.device) -> int:
     return NUMPY_MEMORY if isinstance(model, NumpyModel) else CPU_MEMORY
 
 
-def _bytes_per_row(model: Model, row: Tensor) -> int:
-    """Watch one row pass through the model: the most that a single layer takes in and gives out."""
+def _bytes_per_row(model: Model, rows: Tensor) -> int:
+    """Watch a row pass through the model: the most that a single layer takes in and gives out."""
     module = module_of(model)
     if module is None:
-        return _ASSUMED_EXPANSION * row.nbytes
-    largest = row.nbytes
+        return _ASSUMED_EXPANSION * rows[:1].nbytes
+    largest = rows[:1].nbytes
 
     def watch(_module: nn.Module, inputs: tuple[object, ...], output: object) -> None:
         nonlocal largest
@@ -150,7 +150,7 @@ def _bytes_per_row(model: Model, row: Tensor) -> int:
 
     hooks = [part.register_forward_hook(watch) for part in module.modules() if not list(part.children())]
     try:
-        model(row)
+        model(rows[:1].clone())  # a model may work in place
     finally:
         for hook in hooks:
             hook.remove()

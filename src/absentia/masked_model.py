@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import final
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from absentia.absence import Absence, Array, StandIns
 from absentia.coalitions import enumerate_coalitions
 from absentia.errors import wrong
-from absentia.first_layer import FirstLayerLattice, split_first_layer
+from absentia.first_layer import FirstLayerLattice, keeps_precision, split_first_layer
 from absentia.game import ValueTable, blocks, check_coalitions, check_finite, coalition_of, progress, rounding_noise
 from absentia.inference import BatchRunner, Model, evaluation_mode, layer_output, placement, rows_per_batch
 from absentia.lattice import Lattice
@@ -21,6 +22,8 @@ from absentia.readouts import Features, Readout, default_readout
 
 # Masked inputs are made for several batches at once: what is done once for them all costs less for each.
 _BATCHES_PER_BLOCK = 4
+# The first layer's outputs are grown by doubling where at least so many blocks are made from what has grown.
+_BLOCKS_TO_GROW_FOR = 4
 
 
 @final
@@ -71,6 +74,7 @@ class MaskedModel:
         self.gradient = gradient
         self.model = model
         self._fill = absence.bind(self.x)
+        self._numbers = torch.arange(len(self.x), device=self.x.device)
         self._forward = layer_output(model, readout.layer) if isinstance(readout, Features) else model
         with evaluation_mode(model):
             self.batch_size = rows_per_batch(model, self.x[:1], memory) if batch_size is None else batch_size
@@ -94,11 +98,22 @@ class MaskedModel:
         """How many evaluations of the model one value takes."""
         return self._fill.draws
 
+    def part(self, samples: Int[Tensor, " part"], absence: Absence, *, gradient: bool = False) -> MaskedModel:
+        """Take some of the samples, with another absence, without looking at the model again."""
+        other = copy.copy(self)
+        other.x = self.x[samples.to(self.x.device)]
+        other._numbers = self._numbers[samples.to(self.x.device)]
+        other.absence, other.gradient = absence, gradient
+        other._fill = absence.bind(other.x)
+        return other
+
     def __call__(
         self, coalitions: Bool[Tensor, "*own coalitions players"]
     ) -> Float[Tensor, "samples coalitions *features"]:
         """Give the value of each coalition for each sample."""
         check_coalitions(coalitions, len(self.players), self.samples)
+        if coalitions.shape[-2] == 0:
+            raise wrong("coalitions", "hold at least one coalition", f"shape {tuple(coalitions.shape)}")
         shared = coalitions.ndim == 2
         rows = coalitions.to(self.x.device)[None] if shared else coalitions.to(self.x.device)
         pairs = max(1, self.batch_size // self.draws)
@@ -122,7 +137,7 @@ class MaskedModel:
     def _evaluate(self, runner: BatchRunner, samples: slice, coalitions: Tensor) -> Tensor:
         """Evaluate one block: fill, run, read, and average over the draws."""
         inputs = self._fill(samples, self.players.presence(coalitions))
-        numbers = torch.arange(self.samples, device=self.x.device)[samples]
+        numbers = self._numbers[samples]
         whose = numbers.repeat_interleave(inputs.shape[1] * inputs.shape[2])
         values = self.readout(runner(inputs.flatten(0, 2)), whose).unflatten(0, inputs.shape[:3]).mean(2)
         check_finite(values, numbers, lambda row, column: coalitions[min(row, len(coalitions) - 1), column])
@@ -148,10 +163,9 @@ class MaskedModel:
         """Evaluate all coalitions along the lattice, which is faster than by presence."""
         table = torch.zeros(self.samples, 2 ** len(self.players), dtype=torch.float64, device=self.x.device)
         lattice: Lattice | FirstLayerLattice
-        # Growing a block by doubling pays when many blocks are made from it.
         blocks_per_sample = 2 ** len(self.players) // self.batch_size
         split = split_first_layer(self._forward, self.players)
-        if split is not None and blocks_per_sample >= _BATCHES_PER_BLOCK:
+        if split is not None and blocks_per_sample >= _BLOCKS_TO_GROW_FOR and keeps_precision(split[0], fill):
             lattice = FirstLayerLattice(split[0], self.players, fill, self.batch_size)
             runner = BatchRunner(split[1], self.batch_size)
         else:
@@ -160,7 +174,7 @@ class MaskedModel:
         with evaluation_mode(self.model), progress(len(lattice)) as bar:
             for step, (samples, first, inputs) in enumerate(lattice):
                 pairs, coalitions = inputs.shape[:2]
-                whose = samples[:, None].expand(pairs, coalitions).flatten()
+                whose = self._numbers[samples][:, None].expand(pairs, coalitions).flatten()
                 values = self.readout(runner(inputs.flatten(0, 1)), whose).view(pairs, coalitions)
                 columns = table[:, first : first + coalitions]
                 if pairs == 1:  # the same as below, in one quicker step
@@ -174,18 +188,18 @@ class MaskedModel:
         return table
 
     def _check_table(self, table: Tensor) -> None:
-        numbers = torch.arange(self.samples)
-        check_finite(table, numbers, lambda _row, column: coalition_of(len(self.players), column))
+        check_finite(table, self._numbers, lambda _row, column: coalition_of(len(self.players), column))
 
     def _resolve_readout(self, readout: Readout | None, y: object) -> tuple[Readout, str, torch.dtype]:
         """Try the model on full samples: settle the readout, and refuse outputs that do not fit it."""
         runner = BatchRunner(self._forward, self.batch_size)
-        # Two rows at least, so that an output without a row for each input row can't go unnoticed.
+        # Two rows at least, so that an output without a row for each input row can't go unnoticed; and copies, for
+        # a model may work in place.
         output = runner(self.x[[0, -1]])
         note = str(readout)
         if readout is None:
             needs_all = y is None and output.ndim == 2 and output.shape[1] > 1
-            readout, note = default_readout(runner(self.x) if needs_all else output, y)
+            readout, note = default_readout(runner(self.x.clone()) if needs_all else output, y)
         readout.check(output, self.samples)
         return readout, note, output.dtype
 

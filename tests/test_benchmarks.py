@@ -1,0 +1,28 @@
+"""The benchmarks run: what they write is complete and finite."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+EXACT = Path(__file__).parents[1] / "benchmarks" / "exact.py"
+
+
+def test_exact_writes_finite_ratios(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, EXACT, "--quick", "--output", tmp_path], check=True, timeout=300)
+    record = json.loads((tmp_path / "exact.json").read_text())
+    tables = {table["title"]: table["rows"] for table in record["tables"]}
+    page = (tmp_path / "exact.md").read_text()
+    assert all(f"## {title}" in page for title in tables)
+    ratios = [
+        row[column]
+        for rows in tables.values()
+        for row in rows
+        for column in ("ratio of minima", "ratio of medians", "times faster", "ratio", "peak extra memory, MB")
+        if column in row
+    ]
+    assert len(ratios) == 2 * 6 + 5 + 2 + 1  # two for each overhead; peers; transforms; memory
+    assert all(math.isfinite(ratio) and ratio > 0 for ratio in ratios)
