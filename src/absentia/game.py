@@ -146,7 +146,8 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
 def rounding_noise(values: Float[Tensor, "samples coalitions"], dtype: torch.dtype) -> Float[Tensor, " samples"]:
     """Estimate the rounding errors of values computed in ``dtype``: its precision times the largest value."""
     precision = torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps
-    return values.detach().abs().amax(1).double() * precision
+    low, high = values.detach().aminmax(dim=1)
+    return torch.maximum(-low, high).double() * precision
 
 
 def _refuse_beyond_memory(players: int, samples: int, max_players: int) -> None:

@@ -73,12 +73,12 @@ class Lattice:
                 count = few.stop - few.start
                 long_flips = flips[:count].view(count, -1, tiles * mask.shape[1])
                 long_bits = bits[:count].view_as(long_flips)
-                flip = (present[few] ^ absent[few]).repeat(1, tiles)
+                flip = _tile(present[few] ^ absent[few], tiles)
                 torch.bitwise_and(mask.view(long_flips.shape[1:]), flip.unsqueeze(1), out=long_flips)
                 inputs = bits[:count].view(x.dtype).view(count, len(mask), *self.players.shape)
                 for number, presence in enumerate(others):
                     # The first players are absent from this row, and the flips bring them in.
-                    row = torch.where(presence, present[few], absent[few]).repeat(1, tiles)
+                    row = _tile(torch.where(presence, present[few], absent[few]), tiles)
                     torch.bitwise_xor(long_flips, row.unsqueeze(1), out=long_bits)
                     yield Block(samples[few], number << self.first_players, inputs)
 
@@ -104,6 +104,11 @@ class Lattice:
 
 def _as_bits(values: Tensor) -> Tensor:
     return values.contiguous().view(_BITS[values.element_size()])
+
+
+def _tile(rows: Tensor, times: int) -> Tensor:
+    # The same as rows.repeat(1, times), and several times faster.
+    return rows.unsqueeze(1).expand(-1, times, -1).flatten(1)
 
 
 def _tiles(mask: Tensor) -> int:
