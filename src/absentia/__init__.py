@@ -1,6 +1,6 @@
 """Find out what absence means to your model: interactions, Shapley values, and the masking behind them."""
 
-from absentia.absence import Absence, Baseline, Blur, Marginal
+from absentia.absence import Absence, Baseline, Blur, Marginal, OwnBaselines
 from absentia.attributions import (
     Attribution,
     banzhaf,
@@ -14,6 +14,7 @@ from absentia.errors import AbsentiaError
 from absentia.game import Game, ValueTable, value_table
 from absentia.inference import from_numpy
 from absentia.interactions import Interaction, Interactions, OrderProfile, harsanyi
+from absentia.learning import LearnedBaseline, learn_baseline
 from absentia.masked_model import MaskedModel
 from absentia.players import Players
 from absentia.plots import plot_explanation
@@ -30,12 +31,14 @@ __all__ = [
     "Game",
     "Interaction",
     "Interactions",
+    "LearnedBaseline",
     "LogOdds",
     "Logit",
     "Marginal",
     "MaskedModel",
     "OrderProfile",
     "Output",
+    "OwnBaselines",
     "Players",
     "Probability",
     "Readout",
@@ -44,6 +47,7 @@ __all__ = [
     "banzhaf",
     "from_numpy",
     "harsanyi",
+    "learn_baseline",
     "marginal_benefits",
     "moebius",
     "order_marginals",

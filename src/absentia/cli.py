@@ -46,6 +46,24 @@ def demo(
     demonstration.run(output, seed)
 
 
+@app.command()
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help="functions or tsang.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for tables.")] = Path("reproduction"),
+    seed: Annotated[int, typer.Option(help="Fixes every draw.")] = 0,
+    workers: Annotated[int | None, typer.Option(help="Processes to use; all cores if left out.")] = None,
+    count: Annotated[int | None, typer.Option(help="Only so many functions.")] = None,
+    generated: Annotated[bool, typer.Option("--generated", help="Generated functions, not the released.")] = False,
+) -> None:
+    """Run an experiment of the paper, and write its table with our number beside the paper's.
+
+    Example: absentia reproduce tsang
+    """
+    from absentia.papers import reproduce as reproduction
+
+    reproduction.run(experiment, output, reproduction.Options(seed, workers, count, generated))
+
+
 def main() -> None:
     """Run the command line; an error that the user can mend is one sentence and exit code 2."""
     try:

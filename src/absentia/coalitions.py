@@ -31,6 +31,7 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
     return (numbers[:, None] >> torch.arange(players) & 1).bool()
 
 
+@lru_cache(maxsize=32)
 def coalition_sizes(players: int) -> Int[Tensor, " coalitions"]:
     """Count the players present in each of the 2ⁿ coalitions, in counting order.
 

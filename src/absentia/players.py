@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -46,6 +47,10 @@ class Players:
     def __repr__(self) -> str:
         return f"Players({len(self)} of shape {self.shape}: {_shorten(self.names)})"
 
+    @cached_property
+    def _one_entry_each(self) -> bool:
+        return self.labels.ndim == 1 and torch.equal(self.labels, torch.arange(len(self.labels)))
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one sample."""
@@ -57,6 +62,8 @@ class Players:
         >>> Players.groups({"a": [0, 2]}, features=3).presence(torch.tensor([[False], [True]])).tolist()
         [[False, True, False], [True, True, True]]
         """
+        if self._one_entry_each:
+            return coalitions
         # The always-present entries carry label −1, which indexes this last column.
         always = coalitions.new_ones(*coalitions.shape[:-1], 1)
         spread = torch.cat([coalitions, always], dim=-1)[..., self.labels.flatten().to(coalitions.device)]

@@ -32,7 +32,7 @@ def plot_explanation(
     >>> [axes.get_title() for axes in figure.axes]
     ['Shapley values', 'strongest 3 of 3 interactions', 'strength by order']
     """
-    figure = _new_figure(columns=3)
+    figure = new_figure(columns=3)
     left, middle, right = figure.axes
     draw_attribution(left, attribution, sample)
     draw_strongest(middle, interactions, sample, strongest)
@@ -96,7 +96,8 @@ def name_of_set(players: Sequence[str], most: int = 3) -> str:
     return shown if len(players) <= most else f"{shown} & {len(players) - most} more"
 
 
-def _new_figure(columns: int) -> Figure:
+def new_figure(columns: int) -> Figure:
+    """Make an empty figure in the common look."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -1,0 +1,191 @@
+"""The result of learning: baseline values that are an absence, with the record of how they were found."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from absentia.absence import Baseline, Fill, OwnBaselines
+from absentia.errors import wrong
+from absentia.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Share: TypeAlias = Literal["all", "class", "sample"]
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class LearningRecord:
+    """How a baseline was learned: settings, cost, and what is known of how far to trust it."""
+
+    loss: str
+    exact: bool  # whether the penalty was computed from all coalitions up to order λ
+    orders: int  # λ
+    bounds: str
+    starts: tuple[str, ...]
+    final_losses: tuple[float, ...]  # where each start ended
+    seed: int
+    samples: int
+    converged: bool
+    stopped: str  # why it stopped, in words
+    evaluations: int
+    seconds: float
+    undetermined: tuple[str, ...]  # players whose baseline makes no difference to the loss: theirs is the start's
+    version: str = __version__
+
+    @property
+    def spread(self) -> float:
+        """How far apart the starts ended, as a share of the best loss."""
+        best, worst = min(self.final_losses), max(self.final_losses)
+        return (worst - best) / best if best > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedBaseline:
+    """Learned baseline values: an absence for any sample, for samples of known classes, or for the learned samples.
+
+    ``values`` has the shape of one sample; with ``share="class"`` or ``"sample"`` a first axis of classes or samples.
+    ``loss`` is the mean penalty per sample at these values, and ``history`` its course: a row (evaluations, loss) for
+    every check, the best found so far.
+    """
+
+    values: Shaped[Tensor, " *shape"]
+    share: Share
+    classes: Int[Tensor, " owners"] | None
+    names: tuple[str, ...]
+    loss: float
+    history: Float[Tensor, "checks 2"]
+    record: LearningRecord
+
+    def __repr__(self) -> str:
+        record = self.record
+        how = "exact" if record.exact else "sampled"
+        lines = [
+            f"LearnedBaseline of shape {tuple(self.values.shape)}, one for {_SHARED[self.share]}",
+            f"  loss        {self.loss:.5g} ({record.loss}, {how}, orders up to {record.orders})",
+            f"  converged   {'yes' if record.converged else 'no'}: {record.stopped}",
+            f"  starts      {', '.join(record.starts)}; ended within {record.spread:.2%} of each other",
+            f"  cost        {record.evaluations:,} evaluations, {record.seconds:.1f} s",
+        ]
+        if record.undetermined:
+            lines.append(f"  undetermined: {', '.join(record.undetermined)}; the start's values were kept")
+        return "\n".join(lines)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the search ended because nothing improved any more."""
+        return self.record.converged
+
+    @property
+    def evaluations(self) -> int:
+        """How many rows the model evaluated."""
+        return self.record.evaluations
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.record.seconds
+
+    def bind(self, x: Shaped[Tensor, "samples *entries"]) -> Fill:
+        """Stand in for absent entries of these samples."""
+        if self.share == "all":
+            return Baseline(self.values).bind(x)
+        if self.share == "class":
+            then = "Use learned.of(y), which picks each sample's baseline by its class."
+            raise wrong("absence", "be one for these samples", "a baseline for each class", then)
+        return OwnBaselines(self.values).bind(x)
+
+    def of(self, y: int | Sequence[int] | Tensor) -> OwnBaselines:
+        """Pick the baseline of each sample's class, for ``share="class"``."""
+        if self.classes is None:
+            raise wrong("share", "be 'class' to pick by class", repr(self.share))
+        target = torch.as_tensor(y).reshape(-1)
+        rows = (target[:, None] == self.classes).int()
+        if not bool(rows.any(1).all()):
+            unknown = target[~rows.any(1)][0].item()
+            raise wrong("y", f"hold learned classes, {self.classes.tolist()}", unknown)
+        return OwnBaselines(self.values[rows.argmax(1)])
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file: safetensors with a JSON header, no pickle; all of it or nothing."""
+        header = {
+            "format": FORMAT,
+            "share": self.share,
+            "names": list(self.names),
+            "loss": self.loss,
+            "record": asdict(self.record),
+        }
+        tensors = {"values": self.values.contiguous(), "history": self.history.contiguous()}
+        if self.classes is not None:
+            tensors["classes"] = self.classes
+        write_tensors(Path(path), tensors, header)
+
+    @classmethod
+    def load(cls, path: str | Path) -> LearnedBaseline:
+        """Read what `save` wrote."""
+        tensors, header = read_tensors(Path(path))
+        if header.get("format", 0) > FORMAT:
+            got = f"format {header['format']} by absentia {header.get('record', {}).get('version', 'unknown')}"
+            raise wrong("path", f"hold a baseline of format {FORMAT} or older", got, "Install a newer absentia.")
+        fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in header["record"].items()}
+        return cls(
+            tensors["values"],
+            header["share"],
+            tensors.get("classes"),
+            tuple(header["names"]),
+            header["loss"],
+            tensors["history"],
+            LearningRecord(**fields),
+        )
+
+    def plot_history(self) -> Figure:
+        """Draw the course of the loss over the evaluations spent."""
+        from absentia.plots import new_figure
+
+        figure = new_figure(columns=1)
+        axes = figure.axes[0]
+        axes.step(self.history[:, 0], self.history[:, 1], where="post", color="#0072B2")
+        axes.set_xlabel("evaluations of the model")
+        axes.set_ylabel(f"best loss so far ({self.record.loss})")
+        axes.set_title("learning the baseline")
+        return figure
+
+
+_SHARED = {"all": "all samples", "class": "each class", "sample": "each sample"}
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+    """Write tensors and a JSON header to a file that is complete whenever it exists."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        save_file(tensors, temporary, metadata={"absentia": json.dumps(header)})
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a file of `write_tensors`."""
+    if not path.is_file():
+        raise wrong("path", "name a file that exists", path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = (file.metadata() or {}).get("absentia")
+            tensors = {key: file.get_tensor(key) for key in list(file.keys())}
+    except SafetensorError as error:
+        raise wrong("path", "be a file that absentia saved", f"{path}, which can't be read") from error
+    if header is None:
+        raise wrong("path", "be a file that absentia saved", f"{path}, which has no header of absentia's")
+    return tensors, json.loads(header)

@@ -1,0 +1,77 @@
+"""The penalty as a function of the baseline: its value and gradient, over samples in blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from absentia.absence import OwnBaselines
+from absentia.errors import AbsentiaError
+from absentia.learning.penalties import Penalty, Plan
+from absentia.masked_model import MaskedModel
+
+# Rows of masked inputs whose graph is held at a time for a gradient.
+_ROWS_PER_BLOCK = 2**15
+
+
+@dataclass
+class Objective:
+    """The mean penalty over the samples of each owner: all of them, those of a class, or one sample.
+
+    A baseline is (owners, entries), and ``owner`` tells whose each sample is.
+    """
+
+    game: MaskedModel
+    penalty: Penalty
+    owner: Int[Tensor, " samples"]
+    evaluations: int = field(default=0, init=False)
+
+    @property
+    def owners(self) -> int:
+        """How many baselines are learned."""
+        return int(self.owner.max()) + 1
+
+    def losses(
+        self, baseline: Float[Tensor, "owners entries"], samples: Int[Tensor, " batch"], plan: Plan
+    ) -> Float[Tensor, " owners"]:
+        """Compute the mean penalty over each owner's samples, without a gradient."""
+        sums = torch.zeros(self.owners).double()
+        for part in self._parts(len(samples), plan):
+            per_sample = self._penalties(baseline, samples[part], plan.of(part), gradient=False)
+            sums.index_add_(0, self.owner[samples[part]], per_sample.double().cpu())
+        return sums / self._shares(samples)
+
+    def gradient(
+        self, baseline: Float[Tensor, "owners entries"], samples: Int[Tensor, " batch"], plan: Plan
+    ) -> tuple[Float[Tensor, " owners"], Float[Tensor, "owners entries"]]:
+        """Compute the mean penalties and their gradient, one block of samples at a time."""
+        shares = self._shares(samples)
+        leaf = baseline.detach().clone().requires_grad_()
+        sums = torch.zeros(self.owners).double()
+        for part in self._parts(len(samples), plan):
+            per_sample = self._penalties(leaf, samples[part], plan.of(part), gradient=True).double().cpu()
+            owners = self.owner[samples[part]]
+            (per_sample / shares[owners]).sum().backward()
+            sums.index_add_(0, owners, per_sample.detach())
+        gradient = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+        return sums / shares, gradient
+
+    def _penalties(self, baseline: Tensor, samples: Tensor, plan: Plan, gradient: bool) -> Tensor:
+        rows = baseline[self.owner[samples]].unflatten(1, self.game.players.shape)
+        game = self.game.part(samples, OwnBaselines(rows), gradient=gradient)
+        penalties = plan.penalty(game(plan.coalitions))
+        self.evaluations += len(samples) * plan.coalitions.shape[-2] * game.draws
+        if not bool(torch.isfinite(penalties.detach()).all()):
+            sample = int(samples[int((~torch.isfinite(penalties)).int().argmax())])
+            raise AbsentiaError(f"loss must be finite. Got {float(penalties.sum())} for sample {sample} instead.")
+        return penalties
+
+    def _parts(self, samples: int, plan: Plan) -> tuple[Tensor, ...]:
+        size = max(1, _ROWS_PER_BLOCK // plan.coalitions.shape[-2])
+        return torch.arange(samples).split(size)
+
+    def _shares(self, samples: Tensor) -> Tensor:
+        return torch.bincount(self.owner[samples], minlength=self.owners).clamp_min(1).double()

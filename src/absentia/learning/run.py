@@ -1,0 +1,257 @@
+"""A search under way: descent and sweeps from every start, the best so far, and the record of how it got there."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from absentia.errors import wrong
+from absentia.learning.checkpoint import Checkpoint
+from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
+from absentia.learning.objective import Objective
+from absentia.learning.penalties import Penalty, Plan
+from absentia.learning.search import Descent, Gradient, cosine, sweep
+from absentia.learning.space import HELD, Space
+
+# Descent stops after this many checks without an improvement of this share.
+PLATEAU_CHECKS, PLATEAU_SHARE = 20, 0.005
+STEPS_PER_CHECK = 5
+# Rows of masked inputs in one step, and in one evaluation of the fixed set that baselines are compared on.
+ROWS_PER_STEP, ROWS_PER_CHECK = 2**15, 2**17
+# Evaluations that each sample takes where its coalitions are drawn: in a step, and in a comparison.
+DRAWN_PER_STEP, DRAWN_PER_CHECK = 512, 1024
+# More parameters than this are left to the gradient alone: a sweep tries about ten values of each.
+MAX_SWEPT = 256
+# Values that the penalty up to order λ cannot tell apart are settled by marginal benefits of all orders, along walks
+# of as many samples as possible, with this weight: rare patterns of high order show in few samples only.
+TIE_WEIGHT, TIE_ROWS = 0.01, 2**15
+MAX_SWEEPS = 14
+FIRST_RADIUS, LAST_RADIUS = 0.15, 0.003
+
+
+@dataclass
+class Run:
+    """A search under way: what baselines are compared on, the best so far, and how it got there."""
+
+    objective: Objective
+    space: Space
+    seed: int
+    rate: float
+    steps: int
+    checkpoint: Checkpoint
+    best: Tensor | None = None
+    best_losses: Tensor | None = None
+    best_penalties: Tensor | None = None  # the penalty itself, without what settles ties: this is reported
+    finals: list[float] = field(default_factory=list)
+    end: tuple[Tensor, Tensor, Tensor] | None = None  # the best of the starts' ends: baseline, losses, penalties
+    leverage: Tensor | None = None
+    history: list[tuple[float, float]] = field(default_factory=list)
+    bar: Any = None
+
+    def __post_init__(self) -> None:
+        penalty, owners = self.objective.penalty, self.objective.owners
+        generator = torch.Generator().manual_seed(_mix(self.seed, 0, 0))
+        samples = len(self.objective.owner)
+        probe = penalty.plan(1, DRAWN_PER_CHECK, generator)
+        count = max(8, ROWS_PER_CHECK // probe.coalitions.shape[-2])
+        # Owners of few samples must all be compared.
+        shuffled = torch.randperm(samples, generator=generator)
+        self.compared = torch.arange(samples) if owners > 1 else shuffled[:count]
+        self.plan: Plan = penalty.plan(len(self.compared), DRAWN_PER_CHECK, generator)
+        self.all_orders = Penalty("marginal", penalty.players, penalty.players)
+        many = max(1, TIE_ROWS // (penalty.players + 1))
+        self.tied = torch.arange(samples) if owners > 1 else shuffled[:many]
+        self.tie_plan: Plan = self.all_orders.walks(len(self.tied), max(1, many // len(self.tied)), generator)
+        self.history = list(self.checkpoint.history)
+        self.objective.evaluations = self.checkpoint.evaluations
+
+    def losses(self, baseline: Float[Tensor, "owners entries"]) -> Float[Tensor, " owners"]:
+        """Compute the loss that baselines are compared by, and remember the best of each owner."""
+        penalties = self.objective.losses(baseline, self.compared, self.plan)
+        found = penalties + self._tie(baseline)
+        if self.best is None or self.best_losses is None or self.best_penalties is None:
+            self.best, self.best_losses, self.best_penalties = baseline.clone(), found, penalties
+        better = found < self.best_losses
+        self.best = torch.where(better[:, None], baseline, self.best)
+        self.best_losses = torch.where(better, found, self.best_losses)
+        self.best_penalties = torch.where(better, penalties, self.best_penalties)
+        self.history.append((float(self.objective.evaluations), float(self.best_losses.mean())))
+        if self.bar is not None:
+            self.bar.set_postfix(loss=f"{self.history[-1][1]:.4g}", refresh=False)
+        return found
+
+    def glance(self, baseline: Float[Tensor, "owners entries"]) -> Float[Tensor, " owners"]:
+        """Compute the loss on a quarter of the samples, where one baseline is learned for many."""
+        some = torch.arange(len(self.compared))
+        if self.objective.owners == 1 and len(some) >= 16:
+            some = some[: len(some) // 4]
+        return self.objective.losses(baseline, self.compared[some], self.plan.of(some)) + self._tie(baseline)
+
+    def _tie(self, baseline: Tensor) -> Tensor:
+        return TIE_WEIGHT * self.objective.losses(baseline, self.tied, self.tie_plan)
+
+    def search(self, starts: list[Tensor]) -> str:
+        """Search from every start; return why it stopped."""
+        stages = len(starts) * (self.steps + self.steps // 3 + 2)
+        with tqdm(total=stages, desc="learning the baseline", delay=2, disable=None, leave=False) as self.bar:
+            try:
+                for number, baseline in enumerate(starts):
+                    self._keep_end(self._from_start(number, baseline))
+            except KeyboardInterrupt:
+                return "interrupted; these are the best values so far"
+        if self.end is not None:
+            self.best, self.best_losses, self.best_penalties = self.end
+        return "no change of a value lowers the loss any more" if self.leverage is not None else "the steps are done"
+
+    def _keep_end(self, baseline: Tensor) -> None:
+        """Compare where a start ended with where the others did: the result is the best of the ends."""
+        penalties = self.objective.losses(baseline, self.compared, self.plan)
+        losses = penalties + self._tie(baseline)
+        self.finals.append(float(penalties.mean()))
+        if self.end is None:
+            self.end = (baseline, losses, penalties)
+        else:
+            better = losses < self.end[1]
+            self.end = (
+                torch.where(better[:, None], baseline, self.end[0]),
+                torch.where(better, losses, self.end[1]),
+                torch.where(better, penalties, self.end[2]),
+            )
+
+    def _from_start(self, number: int, baseline: Tensor) -> Tensor:
+        """Go down from one start: the gradient, sweeps as long as they help, and the gradient again."""
+        baseline = self._descend(f"{number}: descent", baseline, self.steps, self.rate)
+        baseline = self._sweeps(f"{number}: sweep", baseline)
+        before = float(self.losses(baseline).mean())
+        baseline = self._descend(f"{number}: polish", baseline, self.steps // 3, self.rate / 5)
+        if float(self.losses(baseline).mean()) < before * (1 - PLATEAU_SHARE):
+            baseline = self._sweeps(f"{number}: last sweep", baseline)
+        return baseline
+
+    def _sweeps(self, key: str, baseline: Tensor) -> Tensor:
+        coordinates = len(self.space.low) + len(self.space.choices)
+        if coordinates > MAX_SWEPT:
+            return baseline
+        if f"{key}: done" in self.checkpoint.stages:
+            self.leverage = self.checkpoint.stages[f"{key}: leverage"]
+            return self.checkpoint.stages[f"{key}: done"]
+        wide, radius = True, FIRST_RADIUS
+        for turn in range(MAX_SWEEPS):
+            order = torch.randperm(coordinates, generator=torch.Generator().manual_seed(_mix(self.seed, 2, turn)))
+            found = sweep(self.space, self.losses, self.glance, baseline, radius, order, wide=wide)
+            baseline = found.baseline
+            if wide:
+                self.leverage = found.leverage
+            if self.bar is not None:
+                self.bar.update()
+            if wide and not found.improved and (turn or self.steps):
+                break
+            # Without a gradient, a wide sweep is followed by ever closer looks around what it found; then a wide one
+            # again, to see whether that is all.
+            if self.steps == 0:
+                wide, radius = (True, FIRST_RADIUS) if radius < LAST_RADIUS else (False, radius / 3)
+        self.checkpoint.stages[f"{key}: leverage"] = found.leverage if self.leverage is None else self.leverage
+        return self._finish(f"{key}: done", baseline)
+
+    def _descend(self, key: str, baseline: Tensor, steps: int, rate: float) -> Tensor:
+        """Follow the gradient; keep the best baseline of all checks."""
+        if steps == 0 or len(self.space.low) == 0:
+            return baseline
+        if key in self.checkpoint.stages:
+            return self.checkpoint.stages[key]
+        state = Descent.start(self.space, baseline)
+        if self.checkpoint.descent is not None and self.checkpoint.descent[0] == key:
+            state = self.checkpoint.descent[1]
+        best = self.losses(state.best)
+        gradient = self._gradient(stream=1 + _number_of(key))
+        while state.step < steps and state.stalled < PLATEAU_CHECKS:
+            state.advance(self.space, gradient, cosine(state.step, steps, rate))
+            if self.bar is not None:
+                self.bar.update()
+            if state.step % STEPS_PER_CHECK == 0 or state.step == steps:
+                here = state.baseline(self.space)
+                found = self.losses(here)
+                state.stalled = 0 if bool((found < best * (1 - PLATEAU_SHARE)).any()) else state.stalled + 1
+                state.best = torch.where((found < best)[:, None], here, state.best)
+                best = torch.minimum(found, best)
+                self.checkpoint.descent = (key, state)
+                self.checkpoint.save(self.history, self.objective.evaluations)
+        self.checkpoint.descent = None
+        return self._finish(key, state.best)
+
+    def _finish(self, key: str, baseline: Tensor) -> Tensor:
+        self.checkpoint.stages[key] = baseline
+        self.checkpoint.save(self.history, self.objective.evaluations)
+        return baseline
+
+    def _gradient(self, stream: int) -> Gradient:
+        """Make the gradient over a fresh batch at each step; the same stream and step draw the same batch."""
+        samples, penalty = len(self.objective.owner), self.objective.penalty
+        per_sample = self.plan.coalitions.shape[-2] if penalty.exact else DRAWN_PER_STEP
+        batch = samples if self.objective.owners > 1 else min(samples, max(4, ROWS_PER_STEP // per_sample))
+        many = TIE_ROWS // 2 // (penalty.players + 1)
+
+        def compute(baseline: Tensor, step: int) -> tuple[Tensor, Tensor]:
+            generator = torch.Generator().manual_seed(_mix(self.seed, stream, step))
+            chosen = torch.randperm(samples, generator=generator)[:batch]
+            plan = self.plan if penalty.exact else penalty.plan(batch, per_sample, generator)
+            losses, slope = self.objective.gradient(baseline, chosen, plan)
+            walks = self.all_orders.walks(batch, max(1, many // batch), generator)
+            tied, tied_slope = self.objective.gradient(baseline, chosen, walks)
+            return losses + TIE_WEIGHT * tied, slope + TIE_WEIGHT * tied_slope
+
+        return compute
+
+    def result(
+        self, share: Share, classes: Tensor | None, stopped: str, starts: list[str], bounds: str, seconds: float
+    ) -> LearnedBaseline:
+        """Put the best values and the record together."""
+        game, penalty = self.objective.game, self.objective.penalty
+        if self.best is None or self.best_penalties is None:
+            raise wrong("samples", "be evaluated at least once", "an interruption before that")
+        values = self.best.unflatten(1, game.players.shape)
+        record = LearningRecord(
+            loss=penalty.loss, exact=penalty.exact, orders=penalty.orders, bounds=bounds, starts=tuple(starts),
+            final_losses=tuple(self.finals or [float(self.best_penalties.mean())]), seed=self.seed,
+            samples=len(self.objective.owner), converged=self.leverage is not None and "interrupted" not in stopped,
+            stopped=stopped, evaluations=self.objective.evaluations, seconds=seconds,
+            undetermined=self._undetermined(),
+        )  # fmt: skip
+        history = torch.tensor(self.history).double().reshape(-1, 2)
+        values = values[0] if share == "all" else values
+        loss = float(self.best_penalties.mean())
+        return LearnedBaseline(values, share, classes, game.names, loss, history, record)
+
+    def _undetermined(self) -> tuple[str, ...]:
+        """Name the players none of whose values makes a difference, constants aside."""
+        if self.leverage is None or self.best_losses is None:
+            return ()
+        game, space = self.objective.game, self.space
+        idle = self.leverage <= 1e-9 * float(self.best_losses.abs().max())
+        idle[: len(space.low)] &= space.high > space.low
+        labels = game.players.labels.flatten()
+        coordinate = space.parameter.clone()
+        for number, choice in enumerate(space.choices):
+            coordinate[choice.entries] = len(space.low) + number
+        moved = coordinate != HELD
+        matters = torch.zeros(len(game.players), dtype=torch.bool)
+        matters[labels[moved & ~idle[coordinate]]] = True
+        free = torch.zeros(len(game.players), dtype=torch.bool)
+        free[labels[moved & idle[coordinate]]] = True
+        return tuple(name for name, f, m in zip(game.names, free, matters, strict=True) if f and not m)
+
+
+def _mix(seed: int, stream: int, step: int) -> int:
+    """Make one seed of three numbers."""
+    return int.from_bytes(hashlib.blake2b(f"{seed} {stream} {step}".encode(), digest_size=6).digest(), "big")
+
+
+def _number_of(text: str) -> int:
+    """Turn a text into a number, the same in every process."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest(), "big")

@@ -1,0 +1,80 @@
+"""The samples that a baseline is learned from: tensors, arrays, a Dataset or a DataLoader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Int, Shaped
+from torch import Tensor
+
+from absentia.absence import Array
+from absentia.errors import wrong
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Samples to learn from, and the data that bounds and candidate values are taken from."""
+
+    x: Shaped[Tensor, "samples *entries"]
+    y: Int[Tensor, " samples"] | None
+    data: Shaped[Tensor, "rows *entries"]
+
+
+def collect(x: Any, y: Sequence[int] | Array | None, samples: int | None, seed: int) -> Pool:
+    """Draw ``samples`` rows by seed (all for None): of tensors at random, of a loader in the order it gives them.
+
+    Of tensors and arrays, all rows stay at hand for bounds; of a Dataset or DataLoader, those that were drawn.
+    """
+    if samples is not None and samples < 1:
+        raise wrong("samples", "be at least 1", samples)
+    generator = torch.Generator().manual_seed(seed)
+    if hasattr(x, "shape"):
+        data = torch.as_tensor(x)
+        if data.ndim < 2 or len(data) == 0:
+            raise wrong("x", "hold at least one sample, of shape (samples, …)", f"shape {tuple(data.shape)}")
+        target = None if y is None else torch.as_tensor(y)
+        if target is not None and (target.ndim != 1 or len(target) != len(data)):
+            raise wrong("y", f"hold one class for each of the {len(data)} samples", f"shape {tuple(target.shape)}")
+        rows = torch.arange(len(data))
+        if samples is not None and samples < len(data):
+            rows = torch.randperm(len(data), generator=generator)[:samples]
+        return Pool(data[rows], None if target is None else target[rows], data)
+    if y is not None:
+        raise wrong("y", "be left out where x is a Dataset or DataLoader", "both", "Let its items be pairs (x, y).")
+    inputs, targets = _gather(_items(x, samples, generator), samples)
+    return Pool(inputs, targets, inputs)
+
+
+def _items(source: Any, samples: int | None, generator: torch.Generator) -> Iterator[tuple[Tensor, Any]]:
+    """Yield rows (1, …) or batches with their targets, whatever the source calls them."""
+    if isinstance(source, torch.utils.data.Dataset) and hasattr(source, "__getitem__"):
+        count = len(source)  # type: ignore[arg-type]
+        for number in torch.randperm(count, generator=generator)[:samples].tolist():
+            item = source[number]
+            one, target = item if isinstance(item, tuple | list) else (item, None)
+            yield torch.as_tensor(one)[None], None if target is None else [int(target)]
+    elif isinstance(source, Iterable):
+        for item in source:
+            yield (item[0], item[1]) if isinstance(item, tuple | list) else (item, None)
+    else:
+        raise wrong("x", "be a tensor, an array, a Dataset or a DataLoader", type(source).__name__)
+
+
+def _gather(items: Iterator[tuple[Tensor, Any]], samples: int | None) -> tuple[Tensor, Tensor | None]:
+    inputs: list[Tensor] = []
+    targets: list[Tensor] = []
+    count = 0
+    for batch, target in items:
+        inputs.append(torch.as_tensor(batch))
+        if target is not None:
+            targets.append(torch.as_tensor(target).reshape(-1).long())
+        count += len(batch)
+        if samples is not None and count >= samples:
+            break
+    if not count:
+        raise wrong("x", "hold at least one sample", "an empty source")
+    x = torch.cat(inputs)[:samples]
+    return x, torch.cat(targets)[:samples] if targets else None

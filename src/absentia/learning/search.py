@@ -1,0 +1,126 @@
+"""The two ways downhill: steps along the gradient, and a search over candidate values, one coordinate at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from absentia.learning.space import Space
+
+Losses: TypeAlias = Callable[[Tensor], Tensor]  # baseline (owners, entries) → (owners,)
+Gradient: TypeAlias = Callable[[Tensor, int], tuple[Tensor, Tensor]]  # baseline, step → losses, gradient
+
+DECAY_MEAN, DECAY_SQUARE = 0.9, 0.99
+# Candidates that are worse than this on a part of the samples are not tried on all.
+HOPELESS = 1.1
+
+
+@dataclass
+class Descent:
+    """Adam within the box, on points in [0, 1]: all that is needed to stop and go on again."""
+
+    point: Float[Tensor, "owners parameters"]
+    held: Float[Tensor, "owners entries"]
+    mean: Float[Tensor, "owners parameters"]
+    square: Float[Tensor, "owners parameters"]
+    best: Float[Tensor, "owners entries"]  # the best baseline seen at a check
+    step: int = 0
+    stalled: int = 0  # checks since the last improvement
+
+    @classmethod
+    def start(cls, space: Space, baseline: Float[Tensor, "owners entries"]) -> Descent:
+        """Begin at a baseline."""
+        point = space.point(baseline)
+        zero = torch.zeros_like(point)
+        return cls(point, baseline.clone(), zero, zero.clone(), baseline.clone())
+
+    def advance(self, space: Space, gradient: Gradient, rate: float) -> None:
+        """Take one step."""
+        _, by_entry = gradient(self.baseline(space), self.step)
+        slope = space.gather(by_entry) * (space.high - space.low)
+        self.step += 1
+        self.mean = DECAY_MEAN * self.mean + (1 - DECAY_MEAN) * slope
+        self.square = DECAY_SQUARE * self.square + (1 - DECAY_SQUARE) * slope**2
+        mean = self.mean / (1 - DECAY_MEAN**self.step)
+        size = (self.square / (1 - DECAY_SQUARE**self.step)).sqrt()
+        self.point = (self.point - rate * mean / (size + 1e-12)).clamp(0, 1)
+
+    def baseline(self, space: Space) -> Float[Tensor, "owners entries"]:
+        """Give the baseline reached."""
+        return space.place(self.point, self.held)
+
+
+def cosine(step: int, steps: int, rate: float) -> float:
+    """Let the rate fall to nearly nothing over the steps."""
+    return rate * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps))))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep found: the better baseline, its losses, and how much each coordinate matters."""
+
+    baseline: Float[Tensor, "owners entries"]
+    losses: Float[Tensor, " owners"]
+    leverage: Float[Tensor, " coordinates"]  # spread of the losses over the candidates; parameters, then choices
+    improved: bool
+
+
+def sweep(
+    space: Space,
+    losses: Losses,
+    glance: Losses,
+    baseline: Float[Tensor, "owners entries"],
+    radius: float,
+    order: Int[Tensor, " coordinates"],
+    *,
+    wide: bool,
+) -> Sweep:
+    """Try, coordinate by coordinate, other values of it, and keep for each owner what lowers its loss.
+
+    The candidates of a parameter are neighbours at ``radius`` (a share of its range) and, in a ``wide`` sweep, the
+    ends of its bounds and quantiles of the data; of a choice, all its rows. ``glance`` is the loss on a part of the
+    samples, to tell hopeless candidates at less cost.
+    """
+    current, quick = losses(baseline), glance(baseline)
+    before = current
+    leverage = torch.zeros(len(space.low) + len(space.choices)).double()
+    for coordinate in order.tolist():
+        for candidate in _candidates(space, baseline, coordinate, radius, wide):
+            seen = glance(candidate)
+            leverage[coordinate] = torch.maximum(leverage[coordinate], (seen - quick).abs().max())
+            if bool((seen > HOPELESS * quick).all()):
+                continue
+            found = losses(candidate)
+            leverage[coordinate] = torch.maximum(leverage[coordinate], (found - current).abs().max())
+            better = found < current * (1 - 1e-6)
+            baseline = torch.where(better[:, None], candidate, baseline)
+            current, quick = torch.where(better, found, current), torch.where(better, seen, quick)
+    return Sweep(baseline, current, leverage, bool((current < before * (1 - 1e-3)).any()))
+
+
+def _candidates(space: Space, baseline: Tensor, coordinate: int, radius: float, wide: bool) -> list[Tensor]:
+    """List the baselines with one coordinate changed."""
+    if coordinate >= len(space.low):
+        choice = space.choices[coordinate - len(space.low)]
+        rows = choice.rows if wide else choice.rows[:0]
+        return [baseline.index_copy(1, choice.entries, row.expand(len(baseline), -1)) for row in rows]
+    low, high = space.low[coordinate], space.high[coordinate]
+    if low == high:
+        return []
+    entries = (space.parameter == coordinate).nonzero().flatten()
+    here = baseline[:, entries[0]]
+    values = [(here + shift * radius * (high - low)).clamp(low, high) for shift in (-1.0, 1.0)]
+    if wide:
+        fixed = torch.cat([torch.stack([low, high]), space.quantiles[:, coordinate]]).unique()
+        values += [value.expand_as(here) for value in fixed]
+    return [
+        baseline.index_copy(1, entries, value[:, None].expand(-1, len(entries)))
+        for value in values
+        if bool((value != here).any())
+    ]

@@ -1,0 +1,64 @@
+"""Tables of results: shown in the terminal, written as Markdown and JSON by the command that measured them."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from absentia.version import __version__
+
+
+@dataclass
+class ResultTable:
+    """A table with a title, a note on how it came about, and rows of cells."""
+
+    title: str
+    columns: Sequence[str]
+    note: str = ""
+    rows: list[list[str]] = field(default_factory=list)
+
+    def add(self, *cells: object) -> None:
+        """Add a row; numbers should come formatted."""
+        self.rows.append([str(cell) for cell in cells])
+
+    def show(self, console: Console) -> None:
+        """Print it."""
+        table = RichTable(
+            *self.columns, title=self.title, title_justify="left", caption=self.note, caption_justify="left"
+        )
+        for row in self.rows:
+            table.add_row(*row)
+        console.print(table)
+
+    def markdown(self) -> str:
+        """Write it as Markdown."""
+        lines = [f"## {self.title}", "", self.note, "", "| " + " | ".join(self.columns) + " |"]
+        lines.append("|" + "---|" * len(self.columns))
+        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.rows]
+        return "\n".join(lines) + "\n"
+
+
+def write_results(folder: Path, name: str, command: str, tables: Sequence[ResultTable]) -> Path:
+    """Write tables to ``name``.md and ``name``.json in a folder; return the Markdown's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    head = [
+        f"# Reproduction: {name}",
+        "",
+        f"Written by `{command}`; not to be edited. absentia {__version__}, torch {torch.__version__}, "
+        f"Python {platform.python_version()}, {torch.get_num_threads()} threads.",
+        "",
+    ]
+    path = folder / f"{name}.md"
+    path.write_text("\n".join(head) + "\n" + "\n".join(table.markdown() for table in tables))
+    content = [{"title": t.title, "note": t.note, "columns": list(t.columns), "rows": t.rows} for t in tables]
+    (folder / f"{name}.json").write_text(
+        json.dumps({"command": command, "tables": content}, indent=1, ensure_ascii=False)
+    )
+    return path

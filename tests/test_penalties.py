@@ -1,0 +1,146 @@
+import math
+
+import pytest
+import torch
+
+from absentia import AbsentiaError, ValueTable, order_shapley
+from absentia.coalitions import coalition_numbers
+from absentia.learning.penalties import Penalty, count_orders, order_shapley_weights
+from known_games import harsanyi_by_definition, marginal_benefits_by_order
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def oracle(loss, orders, values):
+    """The penalties written out, for one list of 2ⁿ values."""
+    if loss == "interactions":
+        effects = harsanyi_by_definition(values)
+        return sum(abs(u) for k, u in enumerate(effects) if 1 <= k.bit_count() <= orders)
+    transform = abs if loss == "marginal" else lambda benefit: benefit
+    by_order = marginal_benefits_by_order(values, transform)
+    return sum(abs(value) for row in by_order[:orders] for value in row)
+
+
+@pytest.mark.parametrize("loss", ["shapley", "marginal", "interactions"])
+@pytest.mark.parametrize("orders", [1, 3, 5])
+def test_exact_penalties_are_their_definitions(loss, orders):
+    table = torch.randn(3, 32, generator=seeded()).double()
+    plan = Penalty(loss, players=5, orders=orders).plan(3, 1, seeded())
+    assert plan.coalitions.sum(1).max() == orders  # nothing larger is evaluated
+    found = plan.penalty(table[:, coalition_numbers(plan.coalitions)])
+    assert found.tolist() == pytest.approx([oracle(loss, orders, row) for row in table.tolist()])
+
+
+@pytest.mark.parametrize("loss", ["shapley", "marginal", "interactions"])
+def test_vectors_count_by_the_sum_of_their_components(loss):
+    tables = torch.randn(2, 16, 3, generator=seeded()).double()
+    plan = Penalty(loss, players=4, orders=2).exact_plan()
+    together = plan.penalty(tables[:, coalition_numbers(plan.coalitions)])
+    parts = [plan.penalty(tables[:, coalition_numbers(plan.coalitions), k]) for k in range(3)]
+    assert torch.allclose(together, sum(parts))
+
+
+def test_walks_are_unbiased_and_converge():
+    table = torch.randn(1, 2**6, generator=seeded()).double()
+    penalty = Penalty("marginal", players=6, orders=3)
+    exact = oracle("marginal", 3, table[0].tolist())
+    errors = []
+    for walks in (50, 5000):
+        estimates = []
+        for seed in range(10):
+            plan = penalty.walks(1, walks, seeded(seed))
+            estimates.append(plan.penalty(table[:, coalition_numbers(plan.coalitions[0])]).item())
+        errors.append(abs(sum(estimates) / 10 - exact) / exact)
+    assert errors[1] < 0.01
+    assert errors[1] < errors[0] + 0.01
+
+
+def test_walks_of_vectors_are_the_sum_of_their_components():
+    tables = torch.randn(1, 2**5, 2, generator=seeded()).double()
+    plan = Penalty("marginal", 5, 3).walks(1, 20, seeded())
+    numbers = coalition_numbers(plan.coalitions[0])
+    parts = [plan.penalty(tables[:, numbers, k]) for k in range(2)]
+    assert torch.allclose(plan.penalty(tables[:, numbers]), sum(parts))
+
+
+def test_subcubes_are_the_effects_of_the_game_over_their_context():
+    players = 14
+    penalty = Penalty("interactions", players, orders=players)
+    assert not penalty.exact
+    plan = penalty.plan(2, 256, seeded())
+    assert plan.coalitions.shape == (2, 256, players)
+    table = torch.randn(2, 2**players, generator=seeded(1)).double()
+    values = torch.stack([table[s, coalition_numbers(plan.coalitions[s])] for s in range(2)])
+    found = plan.penalty(values)
+    for sample in range(2):
+        cubes = values[sample].view(4, 64)
+        strength = [sum(abs(u) for u in harsanyi_by_definition(cube.tolist())[1:]) for cube in cubes]
+        assert found[sample].item() == pytest.approx(sum(strength) / 4)
+        for cube in plan.coalitions[sample].view(4, 64, players):
+            varying = cube.any(0) & ~cube.all(0)
+            assert int(varying.sum()) == 6
+            assert len(torch.unique(cube, dim=0)) == 64
+
+
+def test_subcubes_stay_within_the_orders():
+    plan = Penalty("interactions", 20, orders=8).plan(1, 64 * 50, seeded())
+    assert plan.coalitions.sum(-1).max() <= 8
+
+
+def test_drawn_order_wise_values_are_exact_for_pairs_and_close_for_more():
+    players, orders = 16, 4
+    coalitions, weights = order_shapley_weights(players, orders, 600, seeded())
+    generator = seeded(2)
+    alone, pairs = (
+        torch.randn(players, generator=generator).double(),
+        torch.randn(players, players, generator=generator).double(),
+    )
+    pairs = pairs + pairs.T
+    pairs.fill_diagonal_(0)
+
+    def game(rows):
+        return rows @ alone + ((rows @ pairs) * rows).sum(1) / 2
+
+    found = (weights @ game(coalitions.double())).view(orders, players)
+    expected = torch.stack([alone + m / (players - 1) * pairs.sum(1) for m in range(orders)])
+    assert torch.allclose(found, expected, atol=0.2)
+    assert (found - expected).norm() / expected.norm() < 0.02
+
+
+def test_drawn_order_wise_values_come_close_on_a_network():
+    from absentia import Baseline, MaskedModel
+    from known_games import mlp
+
+    game = MaskedModel(mlp(16, hidden=24), torch.randn(1, 16).double(), absence=Baseline(0.0))
+    exact = order_shapley(game, orders=range(8))[0]
+    coalitions, weights = order_shapley_weights(16, 8, 800, seeded())
+    found = (weights @ game(coalitions)[0]).view(8, 16)
+    assert (found - exact).norm() / exact.norm() < 0.1
+
+
+def test_a_plan_can_be_cut_to_some_samples():
+    plan = Penalty("marginal", 20, 5).plan(4, 60, seeded())
+    part = plan.of(torch.tensor([2, 0]))
+    assert torch.equal(part.coalitions, plan.coalitions[[2, 0]])
+
+
+@pytest.mark.parametrize(("orders", "expected"), [(0.5, 6), (1.0, 11), (3, 3), (0.01, 1)])
+def test_orders_are_a_share_or_a_number(orders, expected):
+    assert count_orders(orders, 11) == expected
+
+
+@pytest.mark.parametrize("orders", [0, 12, 1.5, -0.5])
+def test_impossible_orders_are_refused(orders):
+    with pytest.raises(AbsentiaError, match="orders must be a share between 0 and 1, or a number from 1 to 11"):
+        count_orders(orders, 11)
+
+
+def test_few_coalitions_are_evaluated_all_and_many_are_not():
+    assert Penalty("interactions", 12, 12).exact
+    assert not Penalty("interactions", 13, 13).exact
+    assert Penalty("shapley", 15, 8).exact
+    assert not Penalty("shapley", 20, 10).exact
+    assert sum(math.comb(15, k) for k in range(9)) <= 2**15
+    assert ValueTable([0.0, 1.0]).samples == 1
