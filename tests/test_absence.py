@@ -4,13 +4,20 @@ import pytest
 import torch
 from scipy.ndimage import gaussian_filter
 
-from absentia import Absence, AbsentiaError, Baseline, Blur, Marginal
+from absentia import Absence, AbsentiaError, Baseline, Blur, LearnedBaseline, Marginal, OwnBaselines
 from absentia.absence import Fill
 from absentia.coalitions import enumerate_coalitions
+from absentia.learning import LearningRecord
 
 TABLE = torch.randn(5, 6, generator=torch.Generator().manual_seed(1))
 IMAGES = torch.rand(3, 2, 6, 7, generator=torch.Generator().manual_seed(2))
 BACKGROUND = torch.randn(20, 6, generator=torch.Generator().manual_seed(3))
+
+
+def learned_baseline(values, share):
+    record = LearningRecord("interactions", True, 6, "range", ("mean",), (1.0,), 0, 5, True, "done", 1, 0.1, ())
+    return LearnedBaseline(values, share, None, tuple("abcdef"), 1.0, torch.zeros(1, 2).double(), record)
+
 
 # Every masking method, with samples that it takes. A new one is added here, and must pass all that follows.
 CASES = {
@@ -22,6 +29,7 @@ CASES = {
     "mean": (Baseline.mean(BACKGROUND), TABLE),
     "median": (Baseline.median(BACKGROUND), TABLE),
     "mode": (Baseline.mode(BACKGROUND.round()), TABLE),
+    "learned": (learned_baseline(torch.arange(6.0), "all"), TABLE),
     "blur": (Blur(1.5), IMAGES),
     "marginal": (Marginal(BACKGROUND), TABLE),
     "marginal, drawn": (Marginal(BACKGROUND, draws=4, seed=7), TABLE),
@@ -96,6 +104,16 @@ def test_a_baseline_is_found_where_players_are_absent():
     masked = Baseline([1.0, 2.0, 3.0]).bind(torch.zeros(1, 3))(slice(None), enumerate_coalitions(3)[None])
     assert masked[0, 0, 0].tolist() == [1.0, 2.0, 3.0]
     assert masked[0, 5, 0].tolist() == [0.0, 2.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "absence", [OwnBaselines(-TABLE), learned_baseline(-TABLE, "sample")], ids=["own", "learned"]
+)
+def test_each_sample_may_have_a_baseline_of_its_own(absence):
+    masked = absence.bind(TABLE)(slice(1, 3), torch.zeros(1, 1, 6, dtype=torch.bool))
+    assert torch.equal(masked[:, 0, 0], -TABLE[1:3])
+    with pytest.raises(AbsentiaError, match=r"baselines must hold one row for each sample, of shape \(2, 6\)"):
+        absence.bind(TABLE[:2])
 
 
 def test_baselines_made_from_data():

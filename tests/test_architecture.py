@@ -12,22 +12,9 @@ import absentia
 PACKAGE = Path(absentia.__file__).parent
 DESIGN = Path(__file__).parents[1] / "docs" / "design.md"
 
-PUBLIC = {
-    *(
-        "Absence",
-        "AbsentiaError",
-        "Attribution",
-        "Baseline",
-        "Blur",
-        "Features",
-        "Game",
-        "Interaction",
-        "Interactions",
-    ),
-    *("LogOdds", "Logit", "Marginal", "MaskedModel", "OrderProfile", "Output", "Players", "Probability", "Readout"),
-    *("ValueTable", "__version__", "banzhaf", "from_numpy", "harsanyi", "marginal_benefits", "moebius"),
-    *("order_marginals", "order_shapley", "plot_explanation", "shapley", "value_table", "zeta"),
-}
+PUBLIC = set(
+    ["Absence", "AbsentiaError", "Attribution", "Baseline", "Blur", "Features", "Game", "Interaction", "Interactions", "LearnedBaseline", "LogOdds", "Logit", "Marginal", "MaskedModel", "OrderProfile", "Output", "OwnBaselines", "Players", "Probability", "Readout", "ValueTable", "__version__", "banzhaf", "from_numpy", "harsanyi", "learn_baseline", "marginal_benefits", "moebius", "order_marginals", "order_shapley", "plot_explanation", "shapley", "value_table", "zeta"]
+)
 
 
 def modules():

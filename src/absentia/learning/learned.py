@@ -17,6 +17,7 @@ from torch import Tensor
 
 from absentia.absence import Baseline, Fill, OwnBaselines
 from absentia.errors import wrong
+from absentia.plots import LOWERS, new_figure
 from absentia.version import __version__
 
 if TYPE_CHECKING:
@@ -152,11 +153,9 @@ class LearnedBaseline:
 
     def plot_history(self) -> Figure:
         """Draw the course of the loss over the evaluations spent."""
-        from absentia.plots import new_figure
-
         figure = new_figure(columns=1)
         axes = figure.axes[0]
-        axes.step(self.history[:, 0], self.history[:, 1], where="post", color="#0072B2")
+        axes.step(self.history[:, 0], self.history[:, 1], where="post", color=LOWERS)
         axes.set_xlabel("evaluations of the model")
         axes.set_ylabel(f"best loss so far ({self.record.loss})")
         axes.set_title("learning the baseline")
