@@ -12,9 +12,42 @@ import absentia
 PACKAGE = Path(absentia.__file__).parent
 DESIGN = Path(__file__).parents[1] / "docs" / "design.md"
 
-PUBLIC = set(
-    ["Absence", "AbsentiaError", "Attribution", "Baseline", "Blur", "Features", "Game", "Interaction", "Interactions", "LearnedBaseline", "LogOdds", "Logit", "Marginal", "MaskedModel", "OrderProfile", "Output", "OwnBaselines", "Players", "Probability", "Readout", "ValueTable", "__version__", "banzhaf", "from_numpy", "harsanyi", "learn_baseline", "marginal_benefits", "moebius", "order_marginals", "order_shapley", "plot_explanation", "shapley", "value_table", "zeta"]
-)
+PUBLIC = {
+    "Absence",
+    "AbsentiaError",
+    "Attribution",
+    "Baseline",
+    "Blur",
+    "Features",
+    "Game",
+    "Interaction",
+    "Interactions",
+    "LearnedBaseline",
+    "LogOdds",
+    "Logit",
+    "Marginal",
+    "MaskedModel",
+    "OrderProfile",
+    "Output",
+    "OwnBaselines",
+    "Players",
+    "Probability",
+    "Readout",
+    "ValueTable",
+    "__version__",
+    "banzhaf",
+    "from_numpy",
+    "harsanyi",
+    "learn_baseline",
+    "marginal_benefits",
+    "moebius",
+    "order_marginals",
+    "order_shapley",
+    "plot_explanation",
+    "shapley",
+    "value_table",
+    "zeta",
+}
 
 
 def modules():
