@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import partial
 from typing import final
 
 import torch
@@ -172,23 +173,25 @@ class MaskedModel:
             lattice = Lattice(self.players, fill, _BATCHES_PER_BLOCK * self.batch_size)
             runner = BatchRunner(self._forward, self.batch_size)
         with evaluation_mode(self.model), progress(len(lattice)) as bar:
-            for step, (samples, first, inputs) in enumerate(lattice):
-                pairs, coalitions = inputs.shape[:2]
-                whose = self._numbers[samples][:, None].expand(pairs, coalitions).flatten()
-                values = self.readout(runner(inputs.flatten(0, 1)), whose).view(pairs, coalitions)
-                columns = table[:, first : first + coalitions]
-                if pairs == 1:  # the same as below, in one quicker step
+            for samples, first, inputs in lattice:
+                values = self._read(runner, samples, inputs)
+                place = partial(self._coalition, first)
+                check_finite(values, self._numbers[samples], place)
+                columns = table[:, first : first + inputs.shape[1]]
+                if len(samples) == 1:  # the same as below, in one quicker step
                     columns[int(samples)].add_(values[0], alpha=1 / self.draws)
                 else:
                     columns.index_add_(0, samples, values.double(), alpha=1 / self.draws)
-                if step == 0:  # a model that always fails should fail at once
-                    self._check_table(table)
                 bar.update()
-        self._check_table(table)
         return table
 
-    def _check_table(self, table: Tensor) -> None:
-        check_finite(table, self._numbers, lambda _row, column: coalition_of(len(self.players), column))
+    def _read(self, runner: BatchRunner, samples: Tensor, inputs: Tensor) -> Float[Tensor, "pairs coalitions"]:
+        pairs, coalitions = inputs.shape[:2]
+        whose = self._numbers[samples][:, None].expand(pairs, coalitions).flatten()
+        return self.readout(runner(inputs.flatten(0, 1)), whose).view(pairs, coalitions)
+
+    def _coalition(self, first: int, _row: int, column: int) -> Tensor:
+        return coalition_of(len(self.players), first + column)
 
     def _resolve_readout(self, readout: Readout | None, y: object) -> tuple[Readout, str, torch.dtype]:
         """Try the model on full samples: settle the readout, and refuse outputs that do not fit it."""
