@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -121,8 +122,11 @@ def run_trials(
         for start in STARTS
         for number in range(len(functions))
     ]
+    bar = partial(tqdm, total=len(jobs), desc="learning", disable=None)
+    if workers == 1:
+        return [_work(job) for job in bar(jobs)]
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        return list(tqdm(pool.imap(_work, jobs), total=len(jobs), desc="learning", disable=None))
+        return list(bar(pool.imap(_work, jobs)))
 
 
 def tabulate(

@@ -30,12 +30,10 @@ class ResultTable:
 
     def show(self, console: Console) -> None:
         """Print it."""
-        table = RichTable(
-            *self.columns, title=self.title, title_justify="left", caption=self.note, caption_justify="left"
-        )
+        table = RichTable(*self.columns)
         for row in self.rows:
             table.add_row(*row)
-        console.print(table)
+        console.print("", f"[bold]{self.title}[/bold]", table, self.note, sep="\n")
 
     def markdown(self) -> str:
         """Write it as Markdown."""

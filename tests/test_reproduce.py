@@ -1,0 +1,92 @@
+import json
+
+import pytest
+import torch
+from rich.console import Console
+
+import absentia.learning.run as run_module
+from absentia import AbsentiaError
+from absentia.papers import known_baselines, reproduce
+from absentia.papers.functions import parse_function
+from absentia.papers.known_baselines import (
+    Outcome,
+    Trial,
+    binary_inputs,
+    exact_losses,
+    run_trial,
+    run_trials,
+    tabulate,
+)
+from absentia.papers.results import ResultTable, write_results
+
+SMALL = parse_function("+a*b*c|-sigmoid(+5d-5e-2.50)")
+
+
+@pytest.fixture(autouse=True)
+def _small_work(monkeypatch):
+    monkeypatch.setattr(run_module, "ROWS_PER_STEP", 2**11)
+    monkeypatch.setattr(run_module, "ROWS_PER_CHECK", 2**12)
+    monkeypatch.setattr(run_module, "TIE_ROWS", 2**11)
+
+
+def test_inputs_are_all_of_them_or_reach_rare_states():
+    every = binary_inputs(SMALL, 32, seed=0)
+    assert len(torch.unique(every, dim=0)) == 32
+    assert not torch.equal(every, every.sort(0).values)
+    wide = parse_function("+" + "*".join("abcdefghijkl") + "|+m*n*o")
+    drawn = binary_inputs(wide, 256, seed=0)
+    assert drawn.shape == (256, 15)
+    assert (drawn[:, :12] == 1).all(1).sum() >= 5  # one in 4,096 of fair draws
+
+
+@pytest.mark.parametrize("loss", known_baselines.LOSSES)
+@pytest.mark.parametrize("start", known_baselines.STARTS)
+def test_the_baselines_of_a_small_function_are_found(loss, start):
+    assert SMALL.truth == (0.0, 0.0, 0.0, 0.0, 1.0)
+    outcome = run_trial(SMALL, Trial(0, loss, start), samples=32, steps=20, seed=0)
+    assert outcome.right == (True,) * 5
+
+
+def test_losses_are_compared_over_all_coalitions():
+    baselines = torch.stack([SMALL.baseline(0.5), 1 - SMALL.baseline(0.5)])
+    truth, opposite = exact_losses(SMALL, "interactions", baselines, binary_inputs(SMALL, 32, 0))
+    assert truth < opposite
+
+
+def test_the_table_counts_marks_and_lists_misses():
+    right = Outcome(Trial(0, "shapley", 0.0), (0.0,) * 4 + (1.0,), (True,) * 5, 0.0, 0.0)
+    wrong = Outcome(Trial(0, "shapley", 0.5), (0.0,) * 5, (True, True, True, True, False), 2.0, 1.0)
+    others = [Outcome(Trial(0, loss, start), right.values, right.right, 0.0, 0.0)
+              for loss in known_baselines.LOSSES for start in known_baselines.STARTS
+              if loss != "shapley" or start == 1.0]  # fmt: skip
+    accuracy, misses = tabulate("title", "note", [SMALL], [right, wrong, *others], {("shapley", 0.0): 98.06})
+    assert accuracy.rows[0] == ["shapley", "0", "5", "5", "100.00%", "100.00%", "98.06%", "0 of 0"]
+    assert accuracy.rows[1] == ["shapley", "0.5", "4", "5", "80.00%", "50.00%", "–", "0 of 1"]
+    assert misses.rows == [["shapley", "0.5", SMALL.name, "x5", "0.000", "1", "2", "1"]]
+
+
+def test_every_loss_is_tried_from_every_start(monkeypatch):
+    monkeypatch.setattr(known_baselines, "run_trial", lambda function, trial, *settings: trial)
+    trials = run_trials([SMALL, SMALL], samples=32, steps=3, seed=0, workers=1)
+    assert len(set(trials)) == 18
+
+
+def test_results_are_written_for_people_and_machines(tmp_path):
+    table = ResultTable("A title", ("a", "b"), "A note.")
+    table.add(1, "x|y")
+    path = write_results(tmp_path / "new", "name", "absentia reproduce name", [table])
+    assert "| 1 | x\\|y |" in path.read_text()
+    assert "absentia reproduce name" in path.read_text()
+    assert json.loads((tmp_path / "new" / "name.json").read_text())["tables"][0]["rows"] == [["1", "x|y"]]
+
+
+def test_an_experiment_is_run_shown_and_written(tmp_path, monkeypatch):
+    table = ResultTable("A title", ("a",), "A note.")
+    table.add(1)
+    monkeypatch.setitem(reproduce.EXPERIMENTS, "tsang", lambda options: [table])
+    console = Console(record=True, width=100)
+    path = reproduce.run("tsang", tmp_path, reproduce.Options(0, 1, None, False), console)
+    assert path == tmp_path / "tsang.md"
+    assert "A title" in console.export_text()
+    with pytest.raises(AbsentiaError, match="experiment must be one of functions, tsang"):
+        reproduce.run("nothing", tmp_path, reproduce.Options(0, 1, None, False), console)
