@@ -48,7 +48,7 @@ def demo(
 
 @app.command()
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="functions or tsang.")],
+    experiment: Annotated[str, typer.Argument(help="functions, tsang or shapley.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for tables.")] = Path("reproduction"),
     seed: Annotated[int, typer.Option(help="Fixes every draw.")] = 0,
     workers: Annotated[int | None, typer.Option(help="Processes to use; all cores if left out.")] = None,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from rich.console import Console
 
 from absentia.errors import wrong
-from absentia.papers import known_baselines
+from absentia.papers import known_baselines, shapley_tables
 from absentia.papers.results import ResultTable, write_results
 
 Experiment: TypeAlias = Callable[["Options"], list[ResultTable]]
@@ -25,6 +25,10 @@ class Options:
 EXPERIMENTS: dict[str, Experiment] = {
     "functions": lambda o: known_baselines.synthetic(o.count, o.seed, o.workers, o.generated),
     "tsang": lambda o: known_baselines.tsang(o.seed, o.workers),
+    "shapley": lambda o: [
+        *shapley_tables.addition_multiplication_table(o.count, o.seed, o.workers),
+        *shapley_tables.worked_tables(),
+    ],
 }
 
 
