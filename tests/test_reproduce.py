@@ -88,5 +88,5 @@ def test_an_experiment_is_run_shown_and_written(tmp_path, monkeypatch):
     path = reproduce.run("tsang", tmp_path, reproduce.Options(0, 1, None, False), console)
     assert path == tmp_path / "tsang.md"
     assert "A title" in console.export_text()
-    with pytest.raises(AbsentiaError, match="experiment must be one of functions, tsang, shapley"):
+    with pytest.raises(AbsentiaError, match="experiment must be one of functions, tsang, shapley, census, credit"):
         reproduce.run("nothing", tmp_path, reproduce.Options(0, 1, None, False), console)

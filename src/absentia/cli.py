@@ -48,12 +48,13 @@ def demo(
 
 @app.command()
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="functions, tsang or shapley.")],
+    experiment: Annotated[str, typer.Argument(help="functions, tsang, shapley, census or credit.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for tables.")] = Path("reproduction"),
     seed: Annotated[int, typer.Option(help="Fixes every draw.")] = 0,
     workers: Annotated[int | None, typer.Option(help="Processes to use; all cores if left out.")] = None,
     count: Annotated[int | None, typer.Option(help="Only so many functions.")] = None,
     generated: Annotated[bool, typer.Option("--generated", help="Generated functions, not the released.")] = False,
+    epochs: Annotated[int, typer.Option(help="Epochs of the published schedule, of the paper's 1,000.")] = 2,
 ) -> None:
     """Run an experiment of the paper, and write its table with our number beside the paper's.
 
@@ -61,7 +62,7 @@ def reproduce(
     """
     from absentia.papers import reproduce as reproduction
 
-    reproduction.run(experiment, output, reproduction.Options(seed, workers, count, generated))
+    reproduction.run(experiment, output, reproduction.Options(seed, workers, count, generated, epochs))
 
 
 def main() -> None:

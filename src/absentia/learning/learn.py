@@ -54,7 +54,8 @@ def learn_baseline(
     ``x`` and ``y`` are tensors, arrays, a Dataset or a DataLoader, of which ``samples`` are used, drawn by ``seed``.
     ``loss`` is "interactions", "shapley" or "marginal" (see `absentia.learning.penalties`), up to ``orders``: a share
     of the players or a number (half of them for the paper's two, all for interactions). ``start`` is "zero", "mean",
-    "median", a number, a tensor, or several, of which the best end is kept. ``bounds`` are the data's "range", a
+    "median", a number, a tensor, or several, of which the best end is kept (the mean, the median or the middle of the
+    bounds join them where their loss is lower than any start's). ``bounds`` are the data's "range", a
     number k for mean ± k standard deviations, or a pair (low, high). One baseline is learned for "all", for each
     "class" or for each "sample", by ``share``. ``tie`` labels entries, and those of one label share a value; ``held``
     marks entries that keep the start's; ``categorical`` lists columns, or groups of columns such as a one-hot code,
@@ -85,9 +86,26 @@ def learn_baseline(
         gradient = not isinstance(model, NumpyModel) and _has_gradient(objective, begin[0])
     fingerprint = _fingerprint(pool.x, begin, penalty, share, steps, rate, seed, space)
     run = Run(objective, space, seed, rate, steps if gradient else 0, Checkpoint.open(checkpoint, fingerprint))
-    stopped = run.search(begin)
     names = [one if isinstance(one, str) else "given" if isinstance(one, Tensor) else f"{one:g}" for one in starts]
+    if (found := _better_start(run, space, data, begin)) is not None:
+        names.append(found[0])
+        begin.append(found[1])
+    stopped = run.search(begin)
     return run.result(share, classes, stopped, names, str(bounds)[:60], time.perf_counter() - began)
+
+
+def _better_start(run: Run, space: Space, data: Tensor, begin: list[Tensor]) -> tuple[str, Tensor] | None:
+    """Look at the usual baselines: one with a lower loss than all starts is worth a start too."""
+    middle = space.place(torch.full((1, len(space.low)), 0.5).double(), begin[0][:1])
+    usual = {"the middle": middle[0]}
+    for name in ("mean", "median"):
+        values = start_baseline(name, data, space)
+        usual[name] = space.place(space.point(values[None]), begin[0][:1])[0]
+    losses = {name: float(run.losses(one.expand_as(begin[0]).clone()).mean()) for name, one in usual.items()}
+    best = min(losses, key=lambda name: losses[name])
+    if losses[best] >= min(float(run.losses(one).mean()) for one in begin):
+        return None
+    return f"{best} (tried)", usual[best].expand_as(begin[0]).clone()
 
 
 def _orders(loss: str, orders: float | None, players: int) -> int:

@@ -137,7 +137,7 @@ def start_baseline(start: object, data: Tensor, space: Space) -> Float[Tensor, "
     low, high = space.low[space.parameter[free]], space.high[space.parameter[free]]
     slack = 1e-6 * (high - low) + 1e-9 * values[free].abs()
     outside = (values[free] < low - slack) | (values[free] > high + slack)
-    if outside.any() and start != "mean":
+    if outside.any() and (not isinstance(start, str) or start == "zero"):
         where = int(outside.int().argmax())
         got = f"{values[free[where]]:g} in entry {int(free[where])}"
         raise wrong("start", f"lie within the bounds, {low[where]:g} to {high[where]:g}", got)

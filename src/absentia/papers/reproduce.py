@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from rich.console import Console
 
 from absentia.errors import wrong
-from absentia.papers import known_baselines, shapley_tables
+from absentia.papers import known_baselines, shapley_tables, tabular_baselines
 from absentia.papers.results import ResultTable, write_results
 
 Experiment: TypeAlias = Callable[["Options"], list[ResultTable]]
 
 
+@dataclass(frozen=True)
 class Options:
-    """What can be chosen of an experiment."""
+    """What can be chosen of an experiment; what does not apply to one is passed over."""
 
-    def __init__(self, seed: int, workers: int | None, count: int | None, generated: bool) -> None:
-        self.seed, self.workers, self.count, self.generated = seed, workers, count, generated
+    seed: int = 0
+    workers: int | None = None
+    count: int | None = None
+    generated: bool = False
+    epochs: int = 2  # of the published schedule
 
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -28,6 +33,15 @@ EXPERIMENTS: dict[str, Experiment] = {
     "shapley": lambda o: [
         *shapley_tables.addition_multiplication_table(o.count, o.seed, o.workers),
         *shapley_tables.worked_tables(),
+    ],
+    "census": lambda o: [
+        *tabular_baselines.tabular_table("census", o.seed, o.epochs),
+        *tabular_baselines.starts_table("census", o.seed),
+        *tabular_baselines.trees_table(o.seed),
+    ],
+    "credit": lambda o: [
+        *tabular_baselines.tabular_table("credit", o.seed, o.epochs),
+        *tabular_baselines.starts_table("credit", o.seed),
     ],
 }
 

@@ -1,0 +1,353 @@
+"""Experiment on the census and credit networks: what baselines leave of the signal.
+
+Learned ones beside usual ones and the paper's published schedule. All of a baseline's figures come from one table of
+values, on test rows that no baseline was learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from absentia.absence import Baseline
+from absentia.attributions import order_marginals_of, order_shapley_of
+from absentia.errors import wrong
+from absentia.game import value_table
+from absentia.inference import Model, from_numpy
+from absentia.interactions import Interactions, harsanyi
+from absentia.learning import LearnedBaseline, learn_baseline
+from absentia.learning.checkpoint import Checkpoint
+from absentia.learning.objective import Objective
+from absentia.learning.penalties import Loss, Penalty, count_orders
+from absentia.learning.run import Run
+from absentia.learning.samples import collect
+from absentia.learning.space import Bounds, Start, entry_bounds, make_space
+from absentia.masked_model import MaskedModel
+from absentia.papers.datasets import TabularData
+from absentia.papers.models import LOADERS, trained
+from absentia.papers.published_schedule import (
+    BOX,
+    ORDERS,
+    PAPER_DRAWS,
+    PAPER_EPOCHS,
+    PAPER_SAMPLES,
+    PUBLISHED_BATCH,
+    RATES,
+    TRIAL_SAMPLES,
+    Published,
+    choose_rate,
+    published_schedule,
+)
+from absentia.papers.results import ResultTable
+
+LOSSES: tuple[Loss, ...] = ("shapley", "marginal", "interactions")
+HELD_OUT_ROWS = {"census": 32, "credit": 8}
+STRONGEST = 100
+SOBOL_STARTS = 3
+COLUMNS = (
+    *("baseline", "box", "strength", "of mean's", "of published", "salient", f"R² of {STRONGEST} strongest", "v(∅)"),
+    *("strength to order λ (Eq. 5)", "L_Shapley (Eq. 7)", "L_marginal (Eq. 7)", "evaluations", "seconds"),
+)
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What a baseline leaves of the signal, averaged over rows."""
+
+    strength: float  # Σ|U(S)| over S ≠ ∅
+    salient: float
+    r2: float
+    empty: float  # v(∅)
+    low_orders: float  # Σ_{1≤|S|≤λ} |U(S)|
+    shapley: float
+    marginal: float
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A baseline to compare: its values, the box they lie in, and what finding them cost."""
+
+    label: str
+    box: str
+    values: Float[Tensor, " players"]
+    evaluations: int = 0
+    seconds: float = 0.0
+
+
+def reconstruction_r2(interactions: Interactions, strongest: int) -> Float[Tensor, " samples"]:
+    """Tell how much of all 2ⁿ values v(∅) and the k strongest effects rebuild: R² = 1 − SS_res/SS_tot.
+
+    >>> import absentia as ab
+    >>> reconstruction_r2(ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 5.0])), 3)
+    tensor([1.], dtype=torch.float64)
+    """
+    effects = interactions.effects
+    keep = torch.zeros_like(effects, dtype=torch.bool)
+    numbers = effects[:, 1:].abs().topk(min(strongest, effects.shape[1] - 1), dim=1).indices + 1
+    keep.scatter_(1, numbers, True)
+    keep[:, 0] = True
+    values = interactions.reconstruct()
+    left = (interactions.reconstruct(keep=keep) - values).square_().sum(1)
+    total = (values - values.mean(1, keepdim=True)).square_().sum(1)
+    # Constant values are rebuilt by v(∅) alone.
+    return torch.where(total > 0, 1 - left / total.clamp_min(torch.finfo(total.dtype).tiny), 1.0)
+
+
+def measure(model: Model, x: Tensor, y: Tensor | None, baseline: Tensor) -> Remains:
+    """Compute all that a baseline leaves behind on some rows, from one table of values."""
+    game = MaskedModel(model, x, y, absence=Baseline(baseline.to(x.dtype)))
+    table = value_table(game)
+    found = harsanyi(table)
+    by_order = found.by_order().strength
+    orders = count_orders(ORDERS, x.shape[1])
+    return Remains(
+        strength=float(by_order[:, 1:].sum(1).mean()),
+        salient=float(found.salient()[:, 1:].sum(1).double().mean()),
+        r2=float(reconstruction_r2(found, STRONGEST).mean()),
+        empty=float(table.values[:, 0].mean()),
+        low_orders=float(by_order[:, 1 : orders + 1].sum(1).mean()),
+        shapley=float(order_shapley_of(table.values)[:, :orders].abs().sum((1, 2)).mean()),
+        marginal=float(order_marginals_of(table.values)[:, :orders].sum((1, 2)).mean()),
+    )
+
+
+def held_out(data: TabularData, rows: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Draw test rows by seed."""
+    chosen = torch.randperm(len(data.x_test), generator=torch.Generator().manual_seed(seed))[:rows]
+    return data.x_test[chosen], data.y_test[chosen]
+
+
+def raw_zero(data: TabularData) -> Float[Tensor, " players"]:
+    """Give the baseline 0 of the columns as published, in standardised units."""
+    return -data.mean / data.std
+
+
+def learn(model: Model, data: TabularData, seed: int, **options: Any) -> LearnedBaseline:
+    """Learn from the training rows."""
+    return learn_baseline(model, data.x_train, data.y_train, seed=seed, **options)
+
+
+def compared_loss(
+    model: Model, data: TabularData, loss: Loss, baseline: Tensor, seed: int, samples: int | None = 256
+) -> float:
+    """Compute the loss of any baseline on the very samples and coalitions that learning by this seed compares on.
+
+    Its history is in these units: the penalty, and 1 % of what settles ties.
+    """
+    pool = collect(data.x_train, data.y_train, samples, seed)
+    game = MaskedModel(model, pool.x, pool.y, absence=Baseline(0.0))
+    players = len(game.players)
+    penalty = Penalty(loss, players, count_orders(1.0 if loss == "interactions" else ORDERS, players))
+    objective = Objective(game, penalty, torch.zeros(len(pool.x), dtype=torch.int64))
+    space = make_space(pool.data.double(), game.players, BOX, None, None, ())
+    run = Run(objective, space, seed, rate=0.1, steps=0, checkpoint=Checkpoint.open(None, ""))
+    return float(run.losses(baseline.double()[None]))
+
+
+def tabular_table(
+    name: str, seed: int = 0, epochs: int = 3, samples: int = PAPER_SAMPLES, rows: int | None = None
+) -> list[ResultTable]:
+    """Compare baselines of the "census" or "credit" network; the published schedule runs for some ``epochs``."""
+    _check_name(name)
+    return compare(trained(name, seed), LOADERS[name](), seed, epochs, samples, rows or HELD_OUT_ROWS[name])
+
+
+def compare(
+    model: Model,
+    data: TabularData,
+    seed: int,
+    epochs: int,
+    samples: int,
+    rows: int,
+    *,
+    draws: int = PAPER_DRAWS,
+    learned_from: int = 256,
+    steps: int = 60,
+) -> list[ResultTable]:
+    """Make the table of what each baseline leaves on held-out rows, and the table of goals."""
+    rate = choose_rate(model, data.x_train, data.y_train, seed, samples=min(samples, TRIAL_SAMPLES), draws=draws)
+    published = published_schedule(
+        model, data.x_train, data.y_train, epochs, rate, seed, samples=samples, draws=draws
+    )
+    options: dict[str, Any] = {"samples": learned_from, "steps": steps}
+    learned = {loss: learn(model, data, seed, loss=loss, bounds=BOX, **options) for loss in LOSSES}
+    wide = learn(model, data, seed, loss="interactions", bounds="range", **options)
+    within = f"mean ± {BOX:g} sd"
+    entries = [
+        Entry("zero (raw)", "–", raw_zero(data)),
+        Entry("mean", "–", data.x_train.mean(0)),
+        Entry("median", "–", data.x_train.median(0).values),
+        Entry("published schedule", within, published.baseline, published.evaluations, published.seconds),
+        *(Entry(f"learned, {loss}", within, one.values, one.evaluations, one.seconds)
+          for loss, one in learned.items()),
+        Entry("learned, interactions", "range", wide.values, wide.evaluations, wide.seconds),
+    ]  # fmt: skip
+    x, y = held_out(data, rows, seed)
+    found = [measure(model, x, y, entry.values) for entry in entries]
+    course = " → ".join(f"{loss:.4g}" for loss in published.losses)
+    note = (
+        f"{len(x)} test rows of {data.name}, {x.shape[1]} players, λ = {count_orders(ORDERS, x.shape[1])}, "
+        f"seed {seed}; strength: Σ|U(S)| over S ≠ ∅; salient: how many S ≠ ∅ are above 5 % of the row's largest "
+        f"effect; means over rows. The published schedule ran {epochs} of the paper's {PAPER_EPOCHS:,} epochs "
+        f"over {min(samples, len(data.x_train)):,} samples, a step for every {PUBLISHED_BATCH} of them, at rate "
+        f"{rate:g} (the paper prints none: the best of {', '.join(f'{r:g}' for r in RATES)} in ten steps on "
+        f"{min(samples, TRIAL_SAMPLES)} samples, not counted here); its mean drawn loss by epoch: {course}. "
+        f"Learning used {learned_from} samples."
+    )
+    table = ResultTable(f"What baselines leave of the signal: {data.name}", COLUMNS, note)
+    mean, schedule = found[1].strength, found[3].strength
+    for entry, one in zip(entries, found, strict=True):
+        table.add(
+            entry.label, entry.box, f"{one.strength:.4g}", f"{one.strength / mean:.3f}",
+            f"{one.strength / schedule:.3f}", f"{one.salient:.1f}", f"{one.r2:.4f}", f"{one.empty:+.3f}",
+            f"{one.low_orders:.4g}", f"{one.shapley:.4g}", f"{one.marginal:.4g}",
+            f"{entry.evaluations:,}", f"{entry.seconds:.1f}",
+        )  # fmt: skip
+    target = compared_loss(model, data, "shapley", published.baseline, seed, learned_from)
+    return [table, _goals(data.name, entries, found, learned["shapley"], published, target)]
+
+
+def _goals(
+    name: str,
+    entries: Sequence[Entry],
+    found: Sequence[Remains],
+    by_shapley: LearnedBaseline,
+    published: Published,
+    target: float,
+) -> ResultTable:
+    """State each goal beside what was measured."""
+    note = (
+        "Σ|U| on the held-out rows. The last goal compares the published schedule's end with the course of learning "
+        f"by L_Shapley, on the samples that learning compares on: {target:.5g} for the schedule, "
+        f"{float(by_shapley.history[-1, 1]):.5g} at the end of learning (1 % of the term for ties included in both)."
+    )
+    table = ResultTable(f"Goals: {name}", ("baseline", "goal", "measured", "verdict"), note)
+    mean, schedule = found[1].strength, found[3].strength
+    for entry, one in zip(entries[4:], found[4:], strict=True):
+        label = f"{entry.label} ({entry.box})"
+        for goal, ratio, least in (
+            ("mean", mean / one.strength, 5),
+            ("published schedule", schedule / one.strength, 3),
+        ):
+            table.add(label, f"Σ|U| ≥ {least} × below the {goal}'s", f"{ratio:.2f} ×", _verdict(ratio >= least))
+        table.add(label, "learned in under 60 s", f"{entry.seconds:.1f} s", _verdict(entry.seconds < 60))
+    reached = (by_shapley.history[:, 1] <= target).nonzero().flatten()
+    goal = "the published schedule's L_Shapley for ≤ 1/100 of its evaluations"
+    if len(reached) == 0:
+        table.add("learned, shapley", goal, "not reached", _verdict(False))
+    else:
+        spent = float(by_shapley.history[reached[0], 0])
+        share = spent / published.evaluations
+        measured = f"{spent:,.0f} of {published.evaluations:,} evaluations in {len(published.losses)} epochs, "
+        measured += f"1/{1 / share:,.0f} (of {PAPER_EPOCHS:,} such epochs: "
+        measured += f"1/{PAPER_EPOCHS / len(published.losses) / share:,.0f})"
+        table.add("learned, shapley", goal, measured, _verdict(share <= 0.01))
+    return table
+
+
+def starts_table(name: str, seed: int = 0, bounds: Bounds = BOX) -> list[ResultTable]:
+    """Learn the "census" or "credit" network's baseline from several starts, each for itself."""
+    _check_name(name)
+    return compare_starts(trained(name, seed), LOADERS[name](), seed, HELD_OUT_ROWS[name], bounds)
+
+
+def compare_starts(
+    model: Model,
+    data: TabularData,
+    seed: int,
+    rows: int,
+    bounds: Bounds = BOX,
+    *,
+    learned_from: int = 256,
+    steps: int = 60,
+) -> list[ResultTable]:
+    """Make the table of where learning ends from each start."""
+    values = data.x_train.double()
+    low, high = entry_bounds(values, bounds)
+    starts: dict[str, Start] = {"0 (standardised)": 0.0, "mean": "mean"}
+    starts["median, within the box"] = values.median(0).values.clamp(low, high)
+    sobol = torch.quasirandom.SobolEngine(values.shape[1], scramble=True, seed=seed).draw(SOBOL_STARTS).double()
+    starts |= {f"Sobol {number + 1}": low + point * (high - low) for number, point in enumerate(sobol)}
+    ends = {
+        label: learn(model, data, seed, start=start, bounds=bounds, samples=learned_from, steps=steps)
+        for label, start in starts.items()
+    }
+    best = min(ends.values(), key=lambda one: one.loss)
+    losses = [one.loss for one in ends.values()]
+    spread = (max(losses) - min(losses)) / min(losses)
+    x, y = held_out(data, rows, seed)
+    note = (
+        f"Learned by interactions within {bounds if isinstance(bounds, str) else f'mean ± {bounds} sd'}, seed "
+        f"{seed}; losses on the same samples; strength, Σ|U|, on {len(x)} test rows. 0 is the mean in "
+        f"standardised units. Spread of the final losses: {spread:.1%} (goal: under 10 %, {_verdict(spread < 0.1)})."
+    )
+    columns = ("start", "final loss", "above the best", "held-out strength", "furthest value from the best's, in sd")
+    table = ResultTable(f"Where learning ends, by start: {data.name}", (*columns, "evaluations", "seconds"), note)
+    spreads = values.std(0, correction=0).clamp_min(torch.finfo(torch.float64).tiny)
+    for label, one in ends.items():
+        apart = float(((one.values - best.values).abs() / spreads).max())
+        left = measure(model, x, y, one.values).strength
+        table.add(label, f"{one.loss:.5g}", f"{one.loss / best.loss - 1:.1%}", f"{left:.4g}", f"{apart:.3f}",
+                  f"{one.evaluations:,}", f"{one.seconds:.1f}")  # fmt: skip
+    return [table]
+
+
+def trees_table(seed: int = 0) -> list[ResultTable]:
+    """Learn the baseline of boosted trees on the census data, without a gradient."""
+    return compare_trees(LOADERS["census"](), seed, HELD_OUT_ROWS["census"])
+
+
+def compare_trees(
+    data: TabularData, seed: int, rows: int, *, learned_from: int = 24, iterations: int = 100
+) -> list[ResultTable]:
+    """Train the trees, learn their baseline, and make the table of what usual baselines leave beside it."""
+    predict, score = _train_trees(data, seed, iterations)
+    model = from_numpy(predict, probabilities=True)
+    learned = learn(model, data, seed, gradient=False, categorical=data.categorical, samples=learned_from)
+    entries = [
+        Entry("zero (raw)", "–", raw_zero(data)),
+        Entry("mean", "–", data.x_train.mean(0)),
+        Entry("median", "–", data.x_train.median(0).values),
+        Entry("learned, interactions", "range", learned.values, learned.evaluations, learned.seconds),
+    ]
+    x, y = held_out(data, rows, seed)
+    found = [measure(model, x, y, entry.values) for entry in entries]
+    least = min(one.strength for one in found[:3])
+    note = (
+        f"scikit-learn's HistGradientBoostingClassifier, {iterations} iterations, accuracy {score:.2%} on the test "
+        f"rows; seed {seed}. Learned without a gradient from {learned_from} samples; categorical columns take values "
+        f"that occur. Held-out strength, Σ|U|, on {len(x)} test rows is {found[3].strength / least:.3f} of the least "
+        f"of the usual three (goal: lower than all, {_verdict(found[3].strength < least)})."
+    )
+    columns = ("baseline", "strength", "salient", f"R² of {STRONGEST} strongest", "v(∅)", "evaluations", "seconds")
+    table = ResultTable(f"What baselines leave of the signal of boosted trees: {data.name}", columns, note)
+    for entry, one in zip(entries, found, strict=True):
+        table.add(entry.label, f"{one.strength:.4g}", f"{one.salient:.1f}", f"{one.r2:.4f}", f"{one.empty:+.3f}",
+                  f"{entry.evaluations:,}", f"{entry.seconds:.1f}")  # fmt: skip
+    return [table]
+
+
+def _train_trees(data: TabularData, seed: int, iterations: int) -> tuple[Callable[..., Any], float]:
+    """Train boosted trees; return their probabilities as a function, and their accuracy on the test rows."""
+    try:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+    except ImportError as error:
+        then = "Run pip install scikit-learn."
+        raise wrong("scikit-learn", "be installed for boosted trees", "no such package", then) from error
+    trees = HistGradientBoostingClassifier(max_iter=iterations, random_state=seed)
+    trees.fit(data.x_train.numpy(), data.y_train.numpy())
+    return trees.predict_proba, float(trees.score(data.x_test.numpy(), data.y_test.numpy()))
+
+
+def _check_name(name: str) -> None:
+    if name not in HELD_OUT_ROWS:
+        raise wrong("name", f"be one of {', '.join(HELD_OUT_ROWS)}", repr(name))
+
+
+def _verdict(met: bool) -> str:
+    return "met" if met else "missed"
