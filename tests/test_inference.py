@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from absentia import AbsentiaError, from_numpy
-from absentia.inference import BatchRunner, evaluation_mode, layer_output, placement, rows_per_batch
+from absentia.inference import BatchRunner, evaluation_mode, layer_output, placement, rows_per_batch, try_rows
 from known_games import mlp
 from typechecker import unchecked
 
@@ -95,11 +95,16 @@ def test_placement_is_the_models():
 
 def test_batches_fit_the_memory_given():
     model = nn.Sequential(nn.Linear(10, 1000), nn.ReLU(), nn.Linear(1000, 10))
-    row = torch.zeros(1, 10)
-    batch = rows_per_batch(model, row, memory=2**20)
-    assert batch * 8000 <= 2**20 < 2 * batch * 8000  # the largest layer takes 1000 numbers in and 1000 out
-    assert rows_per_batch(model, row, memory=1) == 1
-    assert rows_per_batch(lambda rows: rows, row, memory=2**20) > 1
+    cpu = torch.device("cpu")
+    output, size = try_rows(model, torch.zeros(2, 10))
+    assert output.shape == (2, 10)
+    assert size == 8000  # the largest layer takes 1000 numbers in and 1000 out
+    assert not any(part._forward_hooks for part in model)
+    batch = rows_per_batch(model, size, cpu, memory=2**20)
+    assert batch * size <= 2**20 < 2 * batch * size
+    assert rows_per_batch(model, size, cpu, memory=1) == 1
+    _, assumed = try_rows(lambda rows: rows, torch.zeros(2, 10))
+    assert rows_per_batch(lambda rows: rows, assumed, cpu, memory=2**20) > 1
 
 
 def test_a_model_without_enough_memory_gets_smaller_batches_for_good():

@@ -51,15 +51,16 @@ def test_the_lattice_makes_the_masked_inputs_of_all_coalitions(players, rows, dt
 
 @pytest.mark.parametrize("players", [Players.features(5), GROUPS], ids=["features", "groups"])
 @pytest.mark.parametrize("rows", [1, 4, 20, 1000])
-def test_the_first_layer_shortcut_gives_the_layers_outputs(players, rows):
+@pytest.mark.parametrize("rectified", [False, True])
+def test_the_first_layer_shortcut_gives_the_layers_outputs(players, rows, rectified):
     layer = nn.Linear(players.shape[0], 6).double()
     x, stand_ins = torch.randn(3, *players.shape).double(), torch.randn(1, 2, *players.shape).double()
-    lattice = FirstLayerLattice(layer, players, StandIns(x, stand_ins), rows)
+    lattice = FirstLayerLattice(layer, rectified, players, StandIns(x, stand_ins), rows)
     with torch.no_grad():
         assert len(list(lattice)) == len(lattice)
         made = gather(lattice, samples=3, draws=2, coalitions=2 ** len(players))
         expected = layer(all_masked_inputs(players, x, stand_ins.expand(3, -1, -1)))
-    assert torch.allclose(made.transpose(1, 2), expected)
+    assert torch.allclose(made.transpose(1, 2), expected.relu() if rectified else expected)
 
 
 def test_the_shortcut_is_taken_only_where_it_is_certainly_the_same():
@@ -86,8 +87,9 @@ def test_the_shortcut_is_taken_only_where_it_is_certainly_the_same():
 
 
 @pytest.mark.parametrize("absence", [Baseline(0.3), Marginal(torch.randn(3, 6))])
-def test_tables_by_every_route_agree(absence):
-    model = mlp(6)
+@pytest.mark.parametrize("activation", [nn.Tanh, nn.ReLU])
+def test_tables_by_every_route_agree(absence, activation):
+    model = mlp(6, activation=activation)
     x = torch.randn(2, 6)
     slow = MaskedModel(lambda rows: model(rows), x.double(), absence=absence, batch_size=64)
     by_presence = slow(enumerate_coalitions(6)).double()

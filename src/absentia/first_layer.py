@@ -23,16 +23,17 @@ from absentia.players import ALWAYS_PRESENT, Players
 
 # How much larger than the usual part of a sum a stand-in's part may be: five bits of precision at most are lost.
 _LARGEST_PART = 32.0
+_ROWS_IN_CACHE = 2048
 
 
-def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, nn.Sequential] | None:
-    """Split a model into its first linear layer and the rest, where that is certainly all it does.
+def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, bool, nn.Sequential] | None:
+    """Split a model into its first linear layer, whether a ReLU follows it, and the rest, if that is all it does.
 
     Only a plain nn.Sequential on flat rows will do: whatever a subclass or a hook may add would be passed over.
 
-    >>> split_first_layer(nn.Sequential(nn.Linear(3, 5), nn.ReLU()), Players.features(3))
-    (Linear(in_features=3, out_features=5, bias=True), Sequential(
-      (0): ReLU()
+    >>> split_first_layer(nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Tanh()), Players.features(3))
+    (Linear(in_features=3, out_features=5, bias=True), True, Sequential(
+      (0): Tanh()
     ))
     """
     if type(model) is not nn.Sequential or len(model) < 2 or _is_altered(model):
@@ -40,7 +41,8 @@ def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, nn.Seq
     first = model[0]
     if type(first) is not nn.Linear or _is_altered(first) or players.shape != (first.in_features,):
         return None
-    return first, nn.Sequential(*list(model)[1:])
+    rectified = type(model[1]) is nn.ReLU and not _is_altered(model[1])
+    return first, rectified, nn.Sequential(*list(model)[2 if rectified else 1 :])
 
 
 def _is_altered(module: nn.Module) -> bool:
@@ -61,10 +63,14 @@ def keeps_precision(layer: nn.Linear, fill: StandIns) -> bool:
 
 @final
 class FirstLayerLattice:
-    """The first layer's outputs for all coalitions of the samples, in blocks of at most ``rows`` rows."""
+    """The first layer's outputs for all coalitions of the samples, in blocks of at most ``rows`` rows.
 
-    def __init__(self, layer: nn.Linear, players: Players, fill: StandIns, rows: int) -> None:
+    With ``rectified`` the ReLU that follows the layer is applied in the same memory.
+    """
+
+    def __init__(self, layer: nn.Linear, rectified: bool, players: Players, fill: StandIns, rows: int) -> None:
         self.layer = layer
+        self.rectified = rectified
         self.players = players
         self.fill = fill
         self.first_players = min(len(players), max(0, rows.bit_length() - 1))
@@ -87,12 +93,14 @@ class FirstLayerLattice:
             start, steps = self._start_and_steps(x[samples], absent)
             mine = grown[: len(samples)]
             _grow(mine, start, steps[:, :k])
-            if len(others) == 1:
-                yield Block(samples, 0, mine)
-                continue
-            for number, offset in enumerate((others @ steps[:, k:]).unbind(1)):
-                torch.add(mine, offset.unsqueeze(1), out=outputs[: len(samples)])
-                yield Block(samples, number << k, outputs[: len(samples)])
+            block = outputs[: len(samples)]
+            parts = list(zip(mine.split(_ROWS_IN_CACHE, 1), block.split(_ROWS_IN_CACHE, 1), strict=True))
+            for number, offset in enumerate((others @ steps[:, k:]).unsqueeze(2).unbind(1)):
+                for source, target in parts:  # small enough that the second operation finds it in cache
+                    torch.add(source, offset, out=target)
+                    if self.rectified:
+                        target.relu_()
+                yield Block(samples, number << k, block)
 
     def _start_and_steps(
         self, present: Float[Tensor, "pairs entries"], absent: Float[Tensor, "pairs entries"]

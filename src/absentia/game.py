@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -173,7 +174,9 @@ def blocks(total: int, size: int) -> Iterator[slice]:
 
 def progress(steps: int) -> Any:
     """Show a progress bar for work that takes longer than a moment, on a terminal."""
-    return tqdm(total=steps, desc="evaluating coalitions", unit="batch", delay=2, disable=None, leave=False)
+    if not sys.stderr.isatty():  # as disable=None would find out, at more cost
+        return tqdm(disable=True)
+    return tqdm(total=steps, desc="evaluating coalitions", unit="batch", delay=2, leave=False)
 
 
 def coalition_of(players: int, number: int) -> Bool[Tensor, " players"]:

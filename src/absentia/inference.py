@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -70,7 +71,7 @@ def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
     """Tell the device and the floating dtype that the model works in."""
     module = module_of(model)
     if module is not None:
-        for tensor in (*module.parameters(), *module.buffers()):
+        for tensor in chain(module.parameters(), module.buffers()):
             if tensor.is_floating_point():
                 return tensor.device, tensor.dtype
     return x.device, x.dtype if x.is_floating_point() else torch.get_default_dtype()
@@ -83,18 +84,18 @@ def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
     With ``gradient`` the graph is kept, for the gradient of the stand-ins; the parameters are left out of it.
     """
     module = module_of(model)
-    modes = [(part, part.training) for part in module.modules()] if module is not None else []
+    training = [part for part in module.modules() if part.training] if module is not None else []
     flags = [(p, p.requires_grad) for p in module.parameters()] if module is not None and gradient else []
     try:
-        for part, _ in modes:
+        for part in training:
             part.training = False
         for parameter, _ in flags:
             parameter.requires_grad_(False)
         with nullcontext() if gradient else torch.no_grad():
             yield
     finally:
-        for part, mode in modes:
-            part.training = mode
+        for part in training:
+            part.training = True
         for parameter, flag in flags:
             parameter.requires_grad_(flag)
 
@@ -122,11 +123,30 @@ def layer_output(model: Model, layer: str) -> Model:
     return run
 
 
-def rows_per_batch(model: Model, rows: Shaped[Tensor, "rows *entries"], memory: int | None) -> int:
+def try_rows(model: Model, rows: Shaped[Tensor, "rows *entries"]) -> tuple[Float[Tensor, "rows *output"], int]:
+    """Run a few rows, and watch: also tell the most bytes that a single layer takes in and gives out for a row."""
+    module = module_of(model)
+    largest = rows.nbytes * (_ASSUMED_EXPANSION if module is None else 1)
+
+    def watch(_module: nn.Module, inputs: tuple[object, ...], output: object) -> None:
+        nonlocal largest
+        tensors = [t for t in (*inputs, output) if isinstance(t, Tensor)]
+        largest = max(largest, sum(t.nbytes for t in tensors))
+
+    parts = [] if module is None else [part for part in module.modules() if not list(part.children())]
+    hooks = [part.register_forward_hook(watch) for part in parts]
+    try:
+        output = model(rows)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    check_output(output, len(rows))
+    return output, -(-largest // len(rows))
+
+
+def rows_per_batch(model: Model, bytes_per_row: int, device: torch.device, memory: int | None) -> int:
     """Choose a batch size: a power of two that keeps the largest layer's input and output within ``memory`` bytes."""
-    if memory is None:
-        memory = _default_memory(model, rows.device)
-    fitting = max(1, memory // _bytes_per_row(model, rows))
+    fitting = max(1, (_default_memory(model, device) if memory is None else memory) // bytes_per_row)
     return int(1 << fitting.bit_length() - 1)
 
 
@@ -134,27 +154,6 @@ def _default_memory(model: Model, device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0]) // 8
     return NUMPY_MEMORY if isinstance(model, NumpyModel) else CPU_MEMORY
-
-
-def _bytes_per_row(model: Model, rows: Tensor) -> int:
-    """Watch a row pass through the model: the most that a single layer takes in and gives out."""
-    module = module_of(model)
-    if module is None:
-        return _ASSUMED_EXPANSION * rows[:1].nbytes
-    largest = rows[:1].nbytes
-
-    def watch(_module: nn.Module, inputs: tuple[object, ...], output: object) -> None:
-        nonlocal largest
-        tensors = [t for t in (*inputs, output) if isinstance(t, Tensor)]
-        largest = max(largest, sum(t.nbytes for t in tensors))
-
-    hooks = [part.register_forward_hook(watch) for part in module.modules() if not list(part.children())]
-    try:
-        model(rows[:1].clone())  # a model may work in place
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return largest
 
 
 @dataclass
@@ -180,20 +179,21 @@ class BatchRunner:
                     ) from error
                 self.batch //= 2
                 continue
-            self._check(outputs[-1], len(rows[done : done + self.batch]))
+            check_output(outputs[-1], len(rows[done : done + self.batch]))
             done += self.batch
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
-    @staticmethod
-    def _check(output: object, rows: int) -> None:
-        if not isinstance(output, Tensor):
-            then = "Wrap a numpy model with from_numpy(…), and pick one tensor of a tuple."
-            raise wrong("model", "return a tensor", type(output).__name__, then)
-        if output.ndim == 0 or len(output) != rows:
-            raise wrong("model", f"return one row for each of the {rows} input rows", f"shape {tuple(output.shape)}")
-        if not output.is_floating_point():
-            then = "Return scores or logits rather than the predicted class."
-            raise wrong("model", "return floating-point numbers", f"{output.dtype}", then)
+
+def check_output(output: object, rows: int) -> None:
+    """Refuse what a model must not return: no tensor, no row for each input row, no floating-point numbers."""
+    if not isinstance(output, Tensor):
+        then = "Wrap a numpy model with from_numpy(…), and pick one tensor of a tuple."
+        raise wrong("model", "return a tensor", type(output).__name__, then)
+    if output.ndim == 0 or len(output) != rows:
+        raise wrong("model", f"return one row for each of the {rows} input rows", f"shape {tuple(output.shape)}")
+    if not output.is_floating_point():
+        then = "Return scores or logits rather than the predicted class."
+        raise wrong("model", "return floating-point numbers", f"{output.dtype}", then)
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -16,15 +16,24 @@ from absentia.coalitions import enumerate_coalitions
 from absentia.errors import wrong
 from absentia.first_layer import FirstLayerLattice, keeps_precision, split_first_layer
 from absentia.game import ValueTable, blocks, check_coalitions, check_finite, coalition_of, progress, rounding_noise
-from absentia.inference import BatchRunner, Model, evaluation_mode, layer_output, placement, rows_per_batch
+from absentia.inference import (
+    BatchRunner,
+    Model,
+    evaluation_mode,
+    layer_output,
+    placement,
+    rows_per_batch,
+    try_rows,
+)
 from absentia.lattice import Lattice
 from absentia.players import Players
 from absentia.readouts import Features, Readout, default_readout
 
 # Masked inputs are made for several batches at once: what is done once for them all costs less for each.
 _BATCHES_PER_BLOCK = 4
-# The first layer's outputs are grown by doubling where at least so many blocks are made from what has grown.
-_BLOCKS_TO_GROW_FOR = 4
+# The first layer's outputs, which are larger than inputs, are made for fewer batches; and only where at least so many
+# batches come of what has grown by doubling.
+_BATCHES_PER_GROWN_BLOCK, _BATCHES_TO_GROW_FOR = 2, 4
 
 
 @final
@@ -78,8 +87,14 @@ class MaskedModel:
         self._numbers = torch.arange(len(self.x), device=self.x.device)
         self._forward = layer_output(model, readout.layer) if isinstance(readout, Features) else model
         with evaluation_mode(model):
-            self.batch_size = rows_per_batch(model, self.x[:1], memory) if batch_size is None else batch_size
-            self.readout, self.readout_note, self.dtype = self._resolve_readout(readout, y)
+            # Two rows at least, so that an output without a row for each input row can't go unnoticed; and copies,
+            # for a model may work in place.
+            output, size = try_rows(model, self.x[[0, -1]])
+            self.batch_size = batch_size or rows_per_batch(model, size, self.x.device, memory)
+            if isinstance(readout, Features):
+                output = self._forward(self.x[[0, -1]])
+            self.dtype = output.dtype
+            self.readout, self.readout_note = self._resolve_readout(readout, y, output)
 
     def __repr__(self) -> str:
         return f"MaskedModel({self.samples} × {self.players}, {self.absence}; value: {self.readout_note})"
@@ -164,11 +179,14 @@ class MaskedModel:
         """Evaluate all coalitions along the lattice, which is faster than by presence."""
         table = torch.zeros(self.samples, 2 ** len(self.players), dtype=torch.float64, device=self.x.device)
         lattice: Lattice | FirstLayerLattice
-        blocks_per_sample = 2 ** len(self.players) // self.batch_size
+        batches_per_sample = 2 ** len(self.players) // self.batch_size
         split = split_first_layer(self._forward, self.players)
-        if split is not None and blocks_per_sample >= _BLOCKS_TO_GROW_FOR and keeps_precision(split[0], fill):
-            lattice = FirstLayerLattice(split[0], self.players, fill, self.batch_size)
-            runner = BatchRunner(split[1], self.batch_size)
+        if split is not None and batches_per_sample >= _BATCHES_TO_GROW_FOR and keeps_precision(split[0], fill):
+            layer, rectified, rest = split
+            lattice = FirstLayerLattice(
+                layer, rectified, self.players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size
+            )
+            runner = BatchRunner(rest, self.batch_size)
         else:
             lattice = Lattice(self.players, fill, _BATCHES_PER_BLOCK * self.batch_size)
             runner = BatchRunner(self._forward, self.batch_size)
@@ -193,18 +211,17 @@ class MaskedModel:
     def _coalition(self, first: int, _row: int, column: int) -> Tensor:
         return coalition_of(len(self.players), first + column)
 
-    def _resolve_readout(self, readout: Readout | None, y: object) -> tuple[Readout, str, torch.dtype]:
-        """Try the model on full samples: settle the readout, and refuse outputs that do not fit it."""
-        runner = BatchRunner(self._forward, self.batch_size)
-        # Two rows at least, so that an output without a row for each input row can't go unnoticed; and copies, for
-        # a model may work in place.
-        output = runner(self.x[[0, -1]])
+    def _resolve_readout(self, readout: Readout | None, y: object, output: Tensor) -> tuple[Readout, str]:
+        """Settle the readout by the model's output on full samples, and refuse outputs that do not fit it."""
         note = str(readout)
         if readout is None:
-            needs_all = y is None and output.ndim == 2 and output.shape[1] > 1
-            readout, note = default_readout(runner(self.x.clone()) if needs_all else output, y)
+            if y is None and output.ndim == 2 and output.shape[1] > 1:
+                full = BatchRunner(self._forward, self.batch_size)(self.x.clone())
+                readout, note = default_readout(full, y)
+            else:
+                readout, note = default_readout(output, y)
         readout.check(output, self.samples)
-        return readout, note, output.dtype
+        return readout, note
 
 
 def _check_samples(x: Array) -> Tensor:
