@@ -5,7 +5,7 @@ from torch import nn
 from absentia import Baseline, Marginal, MaskedModel, Players, value_table
 from absentia.absence import StandIns
 from absentia.coalitions import enumerate_coalitions
-from absentia.first_layer import FirstLayerLattice, split_first_layer
+from absentia.first_layer import FirstLayerLattice, reuse_memory, split_first_layer
 from absentia.lattice import Lattice
 from known_games import mlp
 
@@ -97,6 +97,23 @@ def test_tables_by_every_route_agree(absence, activation):
     by_first_layer = MaskedModel(model, x, absence=absence, batch_size=8).table().values
     assert torch.allclose(by_lattice, by_presence)
     assert torch.allclose(by_first_layer, by_presence)
+
+
+def test_memory_is_reused_only_where_nobody_can_tell():
+    rows = torch.randn(5, 3).double()
+    model = nn.Sequential(nn.ReLU(), nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 4), nn.Tanh(), nn.ReLU()).double()
+    kept = rows.clone()
+    with torch.no_grad():
+        assert torch.equal(reuse_memory(model)(rows), model(rows))
+        assert torch.equal(rows, kept)  # the first ReLU has no layer before it whose memory it may take
+        seen = []
+        model[1].register_forward_hook(lambda module, inputs, output: seen.append(output))
+        reuse_memory(model)(rows)
+        assert torch.equal(seen[0], nn.functional.linear(rows.relu(), model[1].weight, model[1].bias))
+        model[2].register_forward_hook(lambda module, inputs, output: output + 1)
+        assert torch.equal(reuse_memory(model)(rows), model(rows))
+    subclass = type("Own", (nn.Sequential,), {})(nn.Linear(3, 1), nn.ReLU())
+    assert reuse_memory(subclass) is subclass
 
 
 @pytest.mark.parametrize("place", [slice(0, 1), slice(None)], ids=["one large stand-in", "all large"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from jaxtyping import Float
@@ -142,16 +143,22 @@ def order_shapley_of(
     sizes = torch.arange(1, players + 1, device=table.device)
     by_size = torch.cat([table[..., :1], containing[..., 1:, :].sum(-1) / sizes], dim=-1)
     lacking = by_size[..., None] - containing
-    counts = table.new_tensor([math.comb(players - 1, order) for order in range(players)])
+    counts = _contexts_by_order(players, table.dtype, table.device)
     return (containing[..., 1:, :] - lacking[..., :-1, :]) / counts[:, None]
 
 
 def order_marginals_of(table: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch orders players"]:
     """Compute E|v(S∪i) − v(S)| by order of a table of values; differentiable."""
     players = table_players(table.shape[-1])
-    counts = table.new_tensor([math.comb(players - 1, order) for order in range(players)])
+    counts = _contexts_by_order(players, table.dtype, table.device)
     sums = [sums_by_size(marginal_benefits_of(table, player).abs()) for player in range(players)]
     return torch.stack(sums, dim=-1) / counts[:, None]
+
+
+@lru_cache(maxsize=32)
+def _contexts_by_order(players: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Count the coalitions of each size among the other players."""
+    return torch.tensor([math.comb(players - 1, order) for order in range(players)], dtype=dtype, device=device)
 
 
 def marginal_benefits_of(table: Float[Tensor, "*batch coalitions"], player: int) -> Float[Tensor, "*batch others"]:

@@ -61,7 +61,9 @@ class Lattice:
         x, stand_ins = self.fill.x, self.fill.values
         mask = self._first_players_mask()
         others = self._other_players_presence()
-        flips, bits = mask.new_empty(2, self.pairs_per_block, *mask.shape)
+        flips = mask.new_empty(self.pairs_per_block, *mask.shape)
+        # With one block for each pair the flips are not needed again, and the inputs can take their place.
+        bits = flips if len(others) == 1 else torch.empty_like(flips)
         # Rows are short: an operation that treats several as one long row spares most of its loop's overhead.
         tiles = _tiles(mask)
         pairs = torch.arange(len(x) * self.fill.draws, device=x.device)

@@ -14,7 +14,7 @@ from torch import Tensor
 from absentia.absence import Absence, Array, StandIns
 from absentia.coalitions import enumerate_coalitions
 from absentia.errors import wrong
-from absentia.first_layer import FirstLayerLattice, keeps_precision, split_first_layer
+from absentia.first_layer import FirstLayerLattice, keeps_precision, reuse_memory, split_first_layer
 from absentia.game import ValueTable, blocks, check_coalitions, check_finite, coalition_of, progress, rounding_noise
 from absentia.inference import (
     BatchRunner,
@@ -186,26 +186,30 @@ class MaskedModel:
             lattice = FirstLayerLattice(
                 layer, rectified, self.players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size
             )
-            runner = BatchRunner(rest, self.batch_size)
+            runner = BatchRunner(reuse_memory(rest), self.batch_size)
         else:
             lattice = Lattice(self.players, fill, _BATCHES_PER_BLOCK * self.batch_size)
-            runner = BatchRunner(self._forward, self.batch_size)
+            runner = BatchRunner(reuse_memory(self._forward), self.batch_size)
         with evaluation_mode(self.model), progress(len(lattice)) as bar:
-            for samples, first, inputs in lattice:
+            for step, (samples, first, inputs) in enumerate(lattice):
                 values = self._read(runner, samples, inputs)
-                place = partial(self._coalition, first)
-                check_finite(values, self._numbers[samples], place)
                 columns = table[:, first : first + inputs.shape[1]]
-                if len(samples) == 1:  # the same as below, in one quicker step
-                    columns[int(samples)].add_(values[0], alpha=1 / self.draws)
+                if self.draws == 1:  # samples follow each other: the same as below, in one quicker step
+                    start = int(samples[0])
+                    columns[start : start + len(samples)] = values
                 else:
                     columns.index_add_(0, samples, values.double(), alpha=1 / self.draws)
+                if step == 0:  # a model that always fails should fail at once
+                    check_finite(values, self._numbers[samples], partial(self._coalition, first))
                 bar.update()
+        check_finite(table, self._numbers, partial(self._coalition, 0))
         return table
 
     def _read(self, runner: BatchRunner, samples: Tensor, inputs: Tensor) -> Float[Tensor, "pairs coalitions"]:
         pairs, coalitions = inputs.shape[:2]
-        whose = self._numbers[samples][:, None].expand(pairs, coalitions).flatten()
+        whose = self._numbers[samples]
+        # One sample's number is expanded, which is a view; several are repeated, which is a copy.
+        whose = whose.expand(coalitions) if pairs == 1 else whose.repeat_interleave(coalitions)
         return self.readout(runner(inputs.flatten(0, 1)), whose).view(pairs, coalitions)
 
     def _coalition(self, first: int, _row: int, column: int) -> Tensor:
