@@ -1,7 +1,7 @@
 """Shortcuts for plain sequential models: fewer operations for the same values.
 
-Where a model begins with a linear layer, its outputs for all coalitions are sums of few vectors. With h(S) = W x_S + c
-the first layer's output, h(S ∪ i) = h(S) + dᵢ with dᵢ = W(xᵢ − bᵢ), whatever S is. So the outputs of a block of 2^k
+Where a model begins with a linear layer, its outputs for all coalitions are sums of few vectors. With h(S) = W x_S +
+c the first layer's output, h(S ∪ i) = h(S) + dᵢ with dᵢ = W(xᵢ − bᵢ), whatever S is. So the outputs of a block of 2^k
 coalitions grow by doubling, and other blocks differ from it by one vector: no masked input is made, and the layer's
 product is never computed. It is the same sum in another order.
 """
