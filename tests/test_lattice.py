@@ -2,11 +2,12 @@ import pytest
 import torch
 from torch import nn
 
+import absentia.lattice as lattice_module
 from absentia import Baseline, Marginal, MaskedModel, Players, value_table
 from absentia.absence import StandIns
 from absentia.coalitions import enumerate_coalitions
-from absentia.first_layer import FirstLayerLattice, reuse_memory, split_first_layer
-from absentia.lattice import Lattice
+from absentia.lattice import Lattice, Layout
+from absentia.sequential import FirstLayerLattice, reuse_memory, split_first_layer
 from known_games import mlp
 
 GRID = Players.grid((2, 4, 6), cells=(2, 3), only=[(0, 0), (1, 2), (0, 1), (1, 0)])
@@ -61,6 +62,23 @@ def test_the_first_layer_shortcut_gives_the_layers_outputs(players, rows, rectif
         made = gather(lattice, samples=3, draws=2, coalitions=2 ** len(players))
         expected = layer(all_masked_inputs(players, x, stand_ins.expand(3, -1, -1)))
     assert torch.allclose(made.transpose(1, 2), expected.relu() if rectified else expected)
+
+
+def test_many_blocks_are_prepared_in_parts(monkeypatch):
+    players, x = GROUPS, torch.randn(2, 7)
+    whole = [block.inputs.clone() for block in Lattice(players, StandIns(x, torch.zeros(1, 1, 7)), rows=1)]
+    monkeypatch.setattr(lattice_module, "_BLOCKS_AT_A_TIME", 3)
+    parts = [block.inputs.clone() for block in Lattice(players, StandIns(x, torch.zeros(1, 1, 7)), rows=1)]
+    assert len(parts) == 16
+    assert all(torch.equal(a, b) for a, b in zip(whole, parts, strict=True))
+
+
+@pytest.mark.parametrize(("players", "pairs", "rows"), [(5, 3, 8), (3, 10, 100), (4, 7, 16), (6, 1, 1)])
+def test_the_layout_covers_everything_within_its_rows(players, pairs, rows):
+    layout = Layout(players, pairs, rows)
+    assert layout.pairs_per_block * 2**layout.first_players <= rows
+    blocks_of_pairs = -(-pairs // layout.pairs_per_block)
+    assert layout.blocks == blocks_of_pairs * 2 ** (players - layout.first_players)
 
 
 def test_the_shortcut_is_taken_only_where_it_is_certainly_the_same():

@@ -75,7 +75,7 @@ def test_several_starts_end_close_together_and_the_result_says_how_close():
     assert learned.record.starts[:3] == ("zero", "mean", "1")
     assert len(learned.record.final_losses) == len(learned.record.starts)
     assert learned.record.spread < 0.1
-    assert "ended within" in repr(learned)
+    assert "ended, within" in repr(learned)
     assert learned.loss <= min(learned.record.final_losses) * 1.001
 
 
@@ -215,22 +215,6 @@ def test_the_history_falls_and_the_same_seed_gives_the_same():
     assert (first.history[1:, 0] >= first.history[:-1, 0]).all()
 
 
-def test_ctrl_c_returns_the_best_so_far():
-    calls = 0
-
-    def impatient(rows):
-        nonlocal calls
-        calls += 1
-        if calls > 60:
-            raise KeyboardInterrupt
-        return product(rows)
-
-    learned = learn_baseline(impatient, uniform(), start=0.9, bounds=(0.0, 1.0))
-    assert not learned.converged
-    assert "interrupted" in learned.record.stopped
-    assert learned.loss <= learned.history[0, 1]
-
-
 def test_a_checkpoint_is_gone_on_from_to_the_same_result(tmp_path):
     whole = learn_baseline(product, uniform(), start=[0.9, "mean"], bounds=(0.0, 1.0), steps=20)
     path = tmp_path / "run.checkpoint"
@@ -254,6 +238,7 @@ def test_a_checkpoint_is_gone_on_from_to_the_same_result(tmp_path):
         except StopError:  # noqa: PERF203
             assert path.exists()
     assert torch.equal(resumed.values, whole.values)
+    assert (resumed.history[1:] - resumed.history[:-1])[:, 1].max() <= 0
     assert resumed.record.final_losses == whole.record.final_losses
     assert [name for name in os.listdir(tmp_path) if "part" in name] == []
     _, header = read_tensors(path)
@@ -296,6 +281,11 @@ def test_samples_come_from_anywhere(source):
         ({"samples": 0}, "samples must be at least 1"),
         ({"y": torch.zeros(3).long()}, "y must hold one class for each of the 128 samples"),
         ({"orders": 9}, "orders must be a share between 0 and 1, or a number from 1 to 4"),
+        ({"start": torch.zeros(3)}, "start must hold one number, or one for each of the 4 entries. Got 3"),
+        ({"start": []}, "start must hold at least one start"),
+        ({"bounds": (torch.zeros(3), 1.0)}, "bounds must hold one number, or one for each of the 4 entries"),
+        ({"steps": -1}, "steps must be at least 0"),
+        ({"checkpoint": "no/such/folder/file"}, "checkpoint must lie in a folder that exists. Got .* first"),
     ],
 )
 def test_bad_input_gets_a_sentence(options, sentence):
@@ -303,6 +293,59 @@ def test_bad_input_gets_a_sentence(options, sentence):
 
     with pytest.raises(AbsentiaError, match=sentence):
         unchecked(learn_baseline)(product, uniform(), **options)
+
+
+def test_an_array_is_one_start_and_a_list_is_several():
+    given = uniform().mean(0)
+    by_tensor = learn_baseline(product, uniform(), start=given, bounds=(0.0, 1.0), steps=5)
+    by_array = learn_baseline(product, uniform(), start=given.numpy(), bounds=(0.0, 1.0), steps=5)
+    assert by_array.record.starts[0] == "given 0"
+    assert torch.equal(by_tensor.values, by_array.values)
+    assert learn_baseline(product, uniform(), start=[0.1, given], steps=2).record.starts[:2] == ("0.1", "given 1")
+
+
+def test_nothing_to_learn_is_no_error():
+    held = learn_baseline(product, uniform(), held=torch.ones(4), start=0.4, bounds=(0.0, 1.0))
+    assert torch.allclose(held.values, torch.full((4,), 0.4).double())
+    assert held.record.undetermined == ()
+
+
+def test_tokens_must_be_learned_as_categories():
+    model = torch.nn.Sequential(torch.nn.Embedding(10, 3), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+    x, players = torch.randint(1, 10, (20, 4)), Players.tokens(4)
+    with pytest.raises(AbsentiaError, match="categorical must name the entries of inputs that are numbers of tokens"):
+        learn_baseline(model, x, players=players)
+    learned = learn_baseline(model, x, players=players, categorical=range(4))
+    assert all(value in x[:, column] for column, value in enumerate(learned.values))
+    assert MaskedModel(model, x[:2], 0, players=players, absence=learned).samples == 2
+
+
+def test_a_search_that_was_cut_short_does_not_claim_to_have_converged(monkeypatch):
+    monkeypatch.setattr(run_module, "MAX_SWEEPS", 1)
+    cut = learn_baseline(product, uniform(), start=0.9, bounds=(0.0, 1.0), gradient=False)
+    assert not cut.converged
+    assert "the last still lowered the loss" in cut.record.stopped
+    monkeypatch.setattr(run_module, "MAX_SWEPT", 3)
+    unswept = learn_baseline(product, uniform(), steps=3)
+    assert not unswept.converged
+    assert "too many to sweep" in repr(unswept)
+
+
+@pytest.mark.parametrize("calls_until", [8, 30, 200])
+def test_ctrl_c_at_any_time_returns_the_best_so_far(calls_until):
+    calls = 0
+
+    def impatient(rows):
+        nonlocal calls
+        calls += 1
+        if calls == calls_until:
+            raise KeyboardInterrupt
+        return product(rows)
+
+    learned = learn_baseline(impatient, uniform(), start=0.9, bounds=(0.0, 1.0))
+    assert not learned.converged
+    assert torch.isfinite(learned.values).all()
+    assert "interrupted" in repr(learned)
 
 
 def test_a_value_that_is_not_finite_names_the_sample():

@@ -9,17 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
-from absentia.errors import AbsentiaError, wrong
-
-# What users hand in as data: a tensor, or a numpy array, which is made one at once.
-Array: TypeAlias = Tensor | np.ndarray
+from absentia.arrays import Array, Table, as_tensor
+from absentia.errors import wrong
 
 
 @runtime_checkable
@@ -38,7 +35,14 @@ class Fill(Protocol):
 
 @runtime_checkable
 class Absence(Protocol):
-    """A masking method."""
+    """A masking method: anything that can be bound to samples.
+
+    >>> class Negative:
+    ...     def bind(self, x):
+    ...         return StandIns(x, -x[:, None])
+    >>> isinstance(Negative(), Absence)
+    True
+    """
 
     def bind(self, x: Shaped[Tensor, "samples *entries"]) -> Fill:
         """Prepare for these samples; refuse with a sentence those that the method does not fit."""
@@ -78,8 +82,7 @@ class Baseline:
     values: Tensor
 
     def __init__(self, values: float | Sequence[float] | Array) -> None:
-        has_dtype = isinstance(values, Tensor | np.ndarray)
-        tensor = torch.as_tensor(values, dtype=None if has_dtype else torch.float64)
+        tensor = as_tensor("values", values)
         if not bool(torch.isfinite(tensor).all()):
             raise wrong("values", "be finite", f"{int((~torch.isfinite(tensor)).sum())} that are not")
         object.__setattr__(self, "values", tensor)
@@ -96,7 +99,7 @@ class Baseline:
         return cls(0.0)
 
     @classmethod
-    def mean(cls, data: Array) -> Baseline:
+    def mean(cls, data: Table) -> Baseline:
         """Take the mean of the data's rows.
 
         >>> Baseline.mean(torch.tensor([[0.0, 2.0], [1.0, 4.0]])).values
@@ -106,7 +109,7 @@ class Baseline:
         return cls(data.mean(0, dtype=torch.float64 if not data.is_floating_point() else None))
 
     @classmethod
-    def median(cls, data: Array, categorical: Sequence[int] = ()) -> Baseline:
+    def median(cls, data: Table, categorical: Sequence[int] = ()) -> Baseline:
         """Take the median of the data's rows (the lower of the middle two), and the mode of categorical columns.
 
         >>> Baseline.median(torch.tensor([[0.0, 7.0], [1.0, 9.0], [5.0, 9.0]]), categorical=[1]).values
@@ -119,7 +122,7 @@ class Baseline:
         return cls(values)
 
     @classmethod
-    def mode(cls, data: Array) -> Baseline:
+    def mode(cls, data: Table) -> Baseline:
         """Take the most frequent value of each entry (the smallest of those that tie)."""
         return cls(_rows(data).mode(0).values)
 
@@ -163,6 +166,14 @@ class Blur:
     """The image itself, blurred by a Gaussian of ``sigma`` pixels (mirrored at the border).
 
     Takes inputs of shape (…, height, width), each channel on its own.
+
+    >>> dot = torch.zeros(1, 1, 3, 3)
+    >>> dot[..., 1, 1] = 1.0
+    >>> all_absent = torch.zeros(1, 1, 1, 3, 3, dtype=torch.bool)
+    >>> Blur(0.5).bind(dot)(slice(None), all_absent).round(decimals=2).squeeze()
+    tensor([[0.0500, 0.1700, 0.0500],
+            [0.1700, 0.6200, 0.1700],
+            [0.0500, 0.1700, 0.0500]])
     """
 
     sigma: float
@@ -195,7 +206,7 @@ class Marginal:
     draws: int | None
     seed: int
 
-    def __init__(self, background: Array, draws: int | None = None, seed: int = 0) -> None:
+    def __init__(self, background: Table, draws: int | None = None, seed: int = 0) -> None:
         rows = _rows(background)
         if draws is not None and not 1 <= draws <= len(rows):
             raise wrong("draws", f"lie between 1 and the background's {len(rows)} rows", draws)
@@ -219,14 +230,14 @@ class Marginal:
         return StandIns(x, rows.to(x)[None])
 
 
-def _rows(data: Array) -> Tensor:
+def _rows(data: Table) -> Tensor:
     """Check data that an absence is made from: a tensor with at least one row, finite."""
-    data = torch.as_tensor(data)
+    data = as_tensor("data", data)
     if data.ndim < 2 or len(data) == 0:
         raise wrong("data", "have at least one row, of shape (rows, …)", f"shape {tuple(data.shape)}")
     if not bool(torch.isfinite(data).all()):
         row = int((~torch.isfinite(data)).flatten(1).any(1).nonzero()[0])
-        raise AbsentiaError(f"data must be finite. Got NaN or infinity in row {row} instead.")
+        raise wrong("data", "be finite", f"NaN or infinity in row {row}")
     return data
 
 

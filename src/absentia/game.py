@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Protocol, final, runtime_checkable
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from tqdm.auto import tqdm
 
-from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
+from absentia.arrays import Array, as_tensor
+from absentia.coalitions import (
+    coalition_numbers,
+    coalition_of,
+    enumerate_coalitions,
+    sums_by_size_and_player,
+    table_players,
+)
 from absentia.errors import AbsentiaError, wrong
+from absentia.inference import blocks
 
 MAX_PLAYERS = 24
 MAX_TABLE_BYTES = 4 * 2**30
@@ -27,7 +32,16 @@ _COALITIONS_PER_STEP = 2**14
 
 @runtime_checkable
 class Game(Protocol):
-    """Coalition → value, for a batch of samples that share the players."""
+    """Coalition → value, for a batch of samples that share the players.
+
+    >>> import absentia as ab
+    >>> class Majority:
+    ...     samples, names = 1, ("a", "b", "c")
+    ...     def __call__(self, coalitions):
+    ...         return (coalitions.sum(1) >= 2).double()[None]
+    >>> ab.shapley(Majority()).values
+    tensor([[0.3333, 0.3333, 0.3333]], dtype=torch.float64)
+    """
 
     @property
     def samples(self) -> int:
@@ -72,14 +86,14 @@ class ValueTable:
 
     def __init__(
         self,
-        values: Sequence[float] | Sequence[Sequence[float]] | Tensor | np.ndarray,
+        values: Sequence[float] | Sequence[Sequence[float]] | Array,
         names: Sequence[str] | None = None,
         *,
         readout: str = "given",
         noise: Float[Tensor, " samples"] | None = None,
         evaluations: int = 0,
     ) -> None:
-        given = torch.as_tensor(values, dtype=torch.float64 if isinstance(values, Sequence) else None)
+        given = as_tensor("values", values)
         if given.ndim not in (1, 2) or given.numel() == 0:
             expected = "have shape (2ⁿ,) or (samples, 2ⁿ) with at least one sample"
             raise wrong("values", expected, f"shape {tuple(given.shape)}")
@@ -165,23 +179,6 @@ def _refuse_beyond_memory(players: int, samples: int, max_players: int) -> None:
             f"x must hold fewer samples for exact results with {players} players. Got {samples} instead, which "
             f"would take {need}. Explain {max(1, samples * MAX_TABLE_BYTES // size)} at a time."
         )
-
-
-def blocks(total: int, size: int) -> Iterator[slice]:
-    """Cut a range into slices of at most ``size``."""
-    return (slice(start, min(start + size, total)) for start in range(0, total, size))
-
-
-def progress(steps: int) -> Any:
-    """Show a progress bar for work that takes longer than a moment, on a terminal."""
-    if not sys.stderr.isatty():  # as disable=None would find out, at more cost
-        return tqdm(disable=True)
-    return tqdm(total=steps, desc="evaluating coalitions", unit="batch", delay=2, leave=False)
-
-
-def coalition_of(players: int, number: int) -> Bool[Tensor, " players"]:
-    """Give one coalition by its number in counting order."""
-    return enumerate_coalitions(players, number, number + 1)[0]
 
 
 def check_coalitions(coalitions: Tensor, players: int, samples: int | None = None) -> None:

@@ -1,17 +1,19 @@
-"""Running any model on many rows: numpy models, evaluation mode, device and dtype, batch size."""
+"""Running any model on many rows: numpy models, evaluation mode, device and dtype, batches, progress."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
+from tqdm.auto import tqdm
 
 from absentia.errors import AbsentiaError, wrong
 
@@ -201,3 +203,15 @@ def _is_out_of_memory(error: BaseException) -> bool:
         return True
     # The CPU allocator has no exception type of its own.
     return "DefaultCPUAllocator" in str(error) or "can't allocate memory" in str(error)
+
+
+def blocks(total: int, size: int) -> Iterator[slice]:
+    """Cut a range into slices of at most ``size``."""
+    return (slice(start, min(start + size, total)) for start in range(0, total, size))
+
+
+def progress(steps: int) -> Any:
+    """Show a progress bar for work that takes longer than a moment, on a terminal."""
+    if not sys.stderr.isatty():  # as disable=None would find out, at more cost
+        return tqdm(disable=True)
+    return tqdm(total=steps, desc="evaluating coalitions", unit="batch", delay=2, leave=False)

@@ -24,7 +24,11 @@ from absentia.game import Game, value_table
 
 
 class Interaction(NamedTuple):
-    """One set of players, and what their being present together adds to the output."""
+    """One set of players, and what their being present together adds to the output.
+
+    >>> Interaction(("age", "income"), effect=-0.5, measurable=True).order
+    2
+    """
 
     players: tuple[str, ...]
     effect: float
@@ -42,6 +46,10 @@ class OrderProfile:
 
     ``strength`` is Σ_{|S|=m} |U(S)|. ``ratios`` is the paper's r_m, the strength at order m as a share of that of
     all orders ≥ 1; the empty coalition, whose effect is v(∅), has no share in it.
+
+    >>> import absentia as ab
+    >>> ab.harsanyi(ab.ValueTable([5.0, 6.0, 6.0, 9.0])).by_order().strength
+    tensor([[5., 2., 2.]], dtype=torch.float64)
     """
 
     strength: Float[Tensor, "samples orders"]

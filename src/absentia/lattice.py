@@ -8,7 +8,8 @@ times faster than a conditional on each entry.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import torch
@@ -18,11 +19,13 @@ from torch.nn.functional import pad
 
 from absentia.absence import StandIns
 from absentia.coalitions import enumerate_coalitions
-from absentia.game import blocks
+from absentia.inference import blocks
 from absentia.players import Players
 
 # Samples and stand-ins are gathered for this many pairs at once, to keep small operations out of the loop.
 _PAIRS_AT_A_TIME = 64
+# The presence of the players that are fixed within a block is made for this many blocks at once.
+_BLOCKS_AT_A_TIME = 256
 
 _ENTRIES_OF_A_LONG_ROW = 2048
 
@@ -37,6 +40,35 @@ class Block(NamedTuple):
     inputs: Shaped[Tensor, "pairs coalitions *entries"]  # valid until the next block, which reuses the memory
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How all coalitions of all pairs of a sample and a draw are cut into blocks of at most ``rows`` rows.
+
+    >>> layout = Layout(players=5, pairs=3, rows=8)
+    >>> layout.first_players, layout.pairs_per_block, layout.blocks
+    (3, 1, 12)
+    """
+
+    players: int
+    pairs: int
+    rows: int
+
+    @property
+    def first_players(self) -> int:
+        """How many players vary within a block."""
+        return min(self.players, max(0, self.rows.bit_length() - 1))
+
+    @property
+    def pairs_per_block(self) -> int:
+        """How many pairs share a block, where one does not fill it."""
+        return max(1, self.rows >> self.players)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return int(-(-self.pairs // self.pairs_per_block) * 2 ** (self.players - self.first_players))
+
+
 @final
 class Lattice:
     """All masked inputs of the samples, in blocks of at most ``rows`` rows.
@@ -49,55 +81,56 @@ class Lattice:
     def __init__(self, players: Players, fill: StandIns, rows: int) -> None:
         self.players = players
         self.fill = fill
-        self.first_players = min(len(players), max(0, rows.bit_length() - 1))
-        self.pairs_per_block = max(1, rows >> len(players))
+        self.layout = Layout(len(players), len(fill.x) * fill.draws, rows)
 
     def __len__(self) -> int:
-        pairs = len(self.fill.x) * self.fill.draws
-        blocks_of_pairs = -(-pairs // self.pairs_per_block)
-        return int(blocks_of_pairs * 2 ** (len(self.players) - self.first_players))
+        return self.layout.blocks
 
     def __iter__(self) -> Iterator[Block]:
         x, stand_ins = self.fill.x, self.fill.values
         mask = self._first_players_mask()
-        others = self._other_players_presence()
-        flips = mask.new_empty(self.pairs_per_block, *mask.shape)
+        pairs_per_block, first_players = self.layout.pairs_per_block, self.layout.first_players
+        # Made once where they are few, and for each pair anew where they would fill the memory.
+        few_blocks = 2 ** (len(self.players) - first_players) <= _BLOCKS_AT_A_TIME
+        kept = list(self._other_players_presence()) if few_blocks else None
+        flips = mask.new_empty(pairs_per_block, *mask.shape)
         # With one block for each pair the flips are not needed again, and the inputs can take their place.
-        bits = flips if len(others) == 1 else torch.empty_like(flips)
+        bits = flips if first_players == len(self.players) else torch.empty_like(flips)
         # Rows are short: an operation that treats several as one long row spares most of its loop's overhead.
         tiles = _tiles(mask)
         pairs = torch.arange(len(x) * self.fill.draws, device=x.device)
-        for some in pairs.split(max(self.pairs_per_block, _PAIRS_AT_A_TIME)):
+        for some in pairs.split(max(pairs_per_block, _PAIRS_AT_A_TIME)):
             samples = some // self.fill.draws
             present = _as_bits(x[samples]).flatten(1)
             absent = _as_bits(stand_ins[samples % len(stand_ins), some % self.fill.draws]).flatten(1)
-            for few in blocks(len(some), self.pairs_per_block):
+            for few in blocks(len(some), pairs_per_block):
                 count = few.stop - few.start
                 long_flips = flips[:count].view(count, -1, tiles * mask.shape[1])
                 long_bits = bits[:count].view_as(long_flips)
                 flip = _tile(present[few] ^ absent[few], tiles)
                 torch.bitwise_and(mask.view(long_flips.shape[1:]), flip.unsqueeze(1), out=long_flips)
                 inputs = bits[:count].view(x.dtype).view(count, len(mask), *self.players.shape)
-                for number, presence in enumerate(others):
+                for number, presence in enumerate(kept or self._other_players_presence()):
                     # The first players are absent from this row, and the flips bring them in.
                     row = _tile(torch.where(presence, present[few], absent[few]), tiles)
                     torch.bitwise_xor(long_flips, row.unsqueeze(1), out=long_bits)
-                    yield Block(samples[few], number << self.first_players, inputs)
+                    yield Block(samples[few], number << first_players, inputs)
 
-    def _other_players_presence(self) -> Sequence[Bool[Tensor, " entries"]]:
+    def _other_players_presence(self) -> Iterator[Bool[Tensor, " entries"]]:
         """Tell, for each block, which entries are present in all of it."""
-        coalitions = enumerate_coalitions(len(self.players) - self.first_players)
-        first_absent = pad(coalitions, (self.first_players, 0)).to(self.fill.x.device)
-        return self.players.presence(first_absent).flatten(1).unbind()
+        first_players = self.layout.first_players
+        others = len(self.players) - first_players
+        for part in blocks(2**others, _BLOCKS_AT_A_TIME):
+            coalitions = enumerate_coalitions(others, part.start, part.stop).to(self.fill.x.device)
+            yield from self.players.presence(pad(coalitions, (first_players, 0))).flatten(1)
 
     def _first_players_mask(self) -> Shaped[Tensor, "coalitions entries"]:
         """Set all bits of the entries whose player is present, for every coalition of the first players."""
         labels = self.players.labels.flatten().to(self.fill.x.device)
-        mask = torch.zeros(
-            2**self.first_players, len(labels), dtype=_BITS[self.fill.x.element_size()], device=labels.device
-        )
+        first_players, bits = self.layout.first_players, _BITS[self.fill.x.element_size()]
+        mask = torch.zeros(2**first_players, len(labels), dtype=bits, device=labels.device)
         # By doubling: a player's coalitions are those of the players before it, and the same with the player.
-        for player in range(self.first_players):
+        for player in range(first_players):
             half = 2**player
             mask[half : 2 * half] = mask[:half]
             mask[half : 2 * half].index_fill_(1, (labels == player).nonzero().flatten(), -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import final
 
@@ -11,23 +11,26 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from absentia.absence import Absence, Array, StandIns
-from absentia.coalitions import enumerate_coalitions
+from absentia.absence import Absence, StandIns
+from absentia.arrays import Array, Table, as_tensor
+from absentia.coalitions import coalition_of, enumerate_coalitions
 from absentia.errors import wrong
-from absentia.first_layer import FirstLayerLattice, keeps_precision, reuse_memory, split_first_layer
-from absentia.game import ValueTable, blocks, check_coalitions, check_finite, coalition_of, progress, rounding_noise
+from absentia.game import ValueTable, check_coalitions, check_finite, rounding_noise
 from absentia.inference import (
     BatchRunner,
     Model,
+    blocks,
     evaluation_mode,
     layer_output,
     placement,
+    progress,
     rows_per_batch,
     try_rows,
 )
 from absentia.lattice import Lattice
 from absentia.players import Players
 from absentia.readouts import Features, Readout, default_readout
+from absentia.sequential import FirstLayerLattice, keeps_precision, reuse_memory, split_first_layer
 
 # Masked inputs are made for several batches at once: what is done once for them all costs less for each.
 _BATCHES_PER_BLOCK = 4
@@ -41,9 +44,10 @@ class MaskedModel:
     """A model on samples with some of their players absent, as a game.
 
     ``model`` is an nn.Module, any callable on torch rows, or a numpy callable wrapped by `from_numpy`. ``x`` is a
-    batch (samples, …). ``y`` chooses the class when there is no ``readout``: see `default_readout`. Calling it
-    with coalitions (coalitions, players), or with coalitions of its own for each sample (samples, coalitions,
-    players), gives values (samples, coalitions), or (samples, coalitions, features) for the readout `Features`.
+    batch (samples, …): a tensor, an array, or a DataFrame, whose columns then name the players. ``y`` chooses the
+    class when there is no ``readout``: see `default_readout`. Calling it with coalitions (coalitions, players), or
+    with coalitions of its own for each sample (samples, coalitions, players), gives values (samples, coalitions), or
+    (samples, coalitions, features) for the readout `Features`.
 
     The model runs in evaluation mode on its own device, without a gradient unless ``gradient`` asks for one, in
     batches of ``batch_size`` rows, or of as many as fit ``memory`` bytes. Integer inputs stay integers for
@@ -58,7 +62,7 @@ class MaskedModel:
     def __init__(
         self,
         model: Model,
-        x: Array,
+        x: Table,
         y: int | Sequence[int] | Array | None = None,
         *,
         absence: Absence,
@@ -77,8 +81,9 @@ class MaskedModel:
             raise wrong("readout", "be left out where y is given", readout, "Put y into the readout.")
         if batch_size is not None and batch_size < 1:
             raise wrong("batch_size", "be at least 1", batch_size)
+        columns = getattr(x, "columns", None)  # a DataFrame's, which name the players
         x = _check_samples(x)
-        self.players = _check_players(players, x)
+        self.players = _check_players(players, x, columns)
         self.x = _place(x, model, self.players)
         self.absence = absence
         self.gradient = gradient
@@ -178,18 +183,7 @@ class MaskedModel:
     def _enumerate(self, fill: StandIns) -> Float[Tensor, "samples coalitions"]:
         """Evaluate all coalitions along the lattice, which is faster than by presence."""
         table = torch.zeros(self.samples, 2 ** len(self.players), dtype=torch.float64, device=self.x.device)
-        lattice: Lattice | FirstLayerLattice
-        batches_per_sample = 2 ** len(self.players) // self.batch_size
-        split = split_first_layer(self._forward, self.players)
-        if split is not None and batches_per_sample >= _BATCHES_TO_GROW_FOR and keeps_precision(split[0], fill):
-            layer, rectified, rest = split
-            lattice = FirstLayerLattice(
-                layer, rectified, self.players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size
-            )
-            runner = BatchRunner(reuse_memory(rest), self.batch_size)
-        else:
-            lattice = Lattice(self.players, fill, _BATCHES_PER_BLOCK * self.batch_size)
-            runner = BatchRunner(reuse_memory(self._forward), self.batch_size)
+        lattice, runner = self._lattice(fill)
         with evaluation_mode(self.model), progress(len(lattice)) as bar:
             for step, (samples, first, inputs) in enumerate(lattice):
                 values = self._read(runner, samples, inputs)
@@ -204,6 +198,18 @@ class MaskedModel:
                 bar.update()
         check_finite(table, self._numbers, partial(self._coalition, 0))
         return table
+
+    def _lattice(self, fill: StandIns) -> tuple[Lattice | FirstLayerLattice, BatchRunner]:
+        """Choose what to enumerate, masked inputs or the first layer's outputs, and what to run on it."""
+        enough = 2 ** len(self.players) // self.batch_size >= _BATCHES_TO_GROW_FOR
+        split = split_first_layer(self._forward, self.players)
+        if split is not None and enough and keeps_precision(split[0], fill):
+            layer, rectified, rest = split
+            rows = _BATCHES_PER_GROWN_BLOCK * self.batch_size
+            grown = FirstLayerLattice(layer, rectified, self.players, fill, rows)
+            return grown, BatchRunner(reuse_memory(rest), self.batch_size)
+        lattice = Lattice(self.players, fill, _BATCHES_PER_BLOCK * self.batch_size)
+        return lattice, BatchRunner(reuse_memory(self._forward), self.batch_size)
 
     def _read(self, runner: BatchRunner, samples: Tensor, inputs: Tensor) -> Float[Tensor, "pairs coalitions"]:
         pairs, coalitions = inputs.shape[:2]
@@ -228,8 +234,8 @@ class MaskedModel:
         return readout, note
 
 
-def _check_samples(x: Array) -> Tensor:
-    x = torch.as_tensor(x)
+def _check_samples(x: Table) -> Tensor:
+    x = as_tensor("x", x)
     if x.ndim < 2:
         raise wrong(
             "x", "be a batch of shape (samples, …)", f"shape {tuple(x.shape)}", "Pass x[None] for one sample."
@@ -243,12 +249,12 @@ def _check_samples(x: Array) -> Tensor:
     return x
 
 
-def _check_players(players: object, x: Tensor) -> Players:
+def _check_players(players: object, x: Tensor, columns: Iterable[str] | None) -> Players:
     if players is None:
         if x.ndim != 2:
             then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
             raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
-        return Players.features(x.shape[1])
+        return Players.features(x.shape[1] if columns is None else list(columns))
     if not isinstance(players, Players):
         raise wrong("players", "be Players, such as Players.features(names)", type(players).__name__)
     if players.shape != tuple(x.shape[1:]):

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from absentia.arrays import Array, as_tensor
 from absentia.errors import wrong
 
 ALWAYS_PRESENT = -1
@@ -128,7 +128,7 @@ class Players:
         return cls(labels, tuple(f"r{row}c{column}" for row, column in players))
 
     @classmethod
-    def segments(cls, labels: Tensor | np.ndarray, channels: int | None = None) -> Players:
+    def segments(cls, labels: Array, channels: int | None = None) -> Players:
         """Make every segment of an integer label map a player; −1 marks what is always present.
 
         ``channels`` repeats a map of shape (height, width) for images of shape (channels, height, width).
@@ -136,7 +136,7 @@ class Players:
         >>> Players.segments(torch.tensor([[0, 0], [1, -1]]), channels=3)
         Players(2 of shape (3, 2, 2): segment 0, segment 1)
         """
-        labels = torch.as_tensor(labels)
+        labels = as_tensor("labels", labels)
         if labels.is_floating_point() or labels.dtype == torch.bool:
             raise wrong("labels", "be integers", f"{labels.dtype}")
         if channels is not None:

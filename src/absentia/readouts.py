@@ -6,17 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from absentia.arrays import Array, as_tensor
 from absentia.errors import AbsentiaError, wrong
 
 
 @runtime_checkable
 class Readout(Protocol):
-    """A choice of what to explain."""
+    """A choice of what to explain: which number of the model's output is the value.
+
+    >>> class Largest:
+    ...     def check(self, output, samples): ...
+    ...     def __call__(self, output, sample):
+    ...         return output.amax(1)
+    >>> isinstance(Largest(), Readout)
+    True
+    """
 
     def check(self, output: Float[Tensor, "rows *output"], samples: int) -> None:
         """Refuse, with a sentence, a model whose output on full samples does not fit."""
@@ -27,9 +35,9 @@ class Readout(Protocol):
         """Read the value of every row of the model's output; ``sample`` tells whose row it is."""
 
 
-def _targets(y: int | Sequence[int] | Tensor | np.ndarray) -> Tensor:
+def _targets(y: int | Sequence[int] | Array) -> Tensor:
     """Take class numbers in the one form that the readouts use: an integer tensor, one or one for each sample."""
-    target = torch.as_tensor(y)
+    target = as_tensor("y", y)
     if target.ndim > 1:
         raise wrong("y", "be one class number or one for each sample", f"shape {tuple(target.shape)}")
     if target.is_complex() or not torch.equal(target.double(), target.double().round()):
@@ -90,7 +98,7 @@ class LogOdds:
 
     y: Int[Tensor, " *samples"]
 
-    def __init__(self, y: int | Sequence[int] | Tensor | np.ndarray) -> None:
+    def __init__(self, y: int | Sequence[int] | Array) -> None:
         object.__setattr__(self, "y", _targets(y))
 
     def __str__(self) -> str:
@@ -120,7 +128,7 @@ class Logit:
 
     y: Int[Tensor, " *samples"]
 
-    def __init__(self, y: int | Sequence[int] | Tensor | np.ndarray) -> None:
+    def __init__(self, y: int | Sequence[int] | Array) -> None:
         object.__setattr__(self, "y", _targets(y))
 
     def __str__(self) -> str:
@@ -147,7 +155,7 @@ class Probability:
 
     y: Int[Tensor, " *samples"]
 
-    def __init__(self, y: int | Sequence[int] | Tensor | np.ndarray) -> None:
+    def __init__(self, y: int | Sequence[int] | Array) -> None:
         object.__setattr__(self, "y", _targets(y))
 
     def __str__(self) -> str:
@@ -200,6 +208,12 @@ class Features:
 
     The value of a coalition is then a vector: for learning with marginal benefits, not for effects.
     ``layer`` is a name from ``model.named_modules()``.
+
+    >>> import absentia as ab
+    >>> model = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
+    >>> game = ab.MaskedModel(model, torch.zeros(2, 3), absence=ab.Baseline(0.0), readout=Features("1"))
+    >>> game(torch.ones(1, 3, dtype=torch.bool)).shape
+    torch.Size([2, 1, 5])
     """
 
     layer: str

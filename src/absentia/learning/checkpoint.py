@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from absentia.errors import wrong
-from absentia.learning.learned import read_tensors, write_tensors
+from absentia.learning.learned import check_folder, read_tensors, write_tensors
 from absentia.learning.search import Descent
 
 
@@ -30,6 +30,8 @@ class Checkpoint:
     @classmethod
     def open(cls, path: str | Path | None, fingerprint: str) -> Checkpoint:
         """Go on from a file, or begin a new one."""
+        if path is not None:
+            check_folder("checkpoint", Path(path))
         if path is None or not Path(path).exists():
             return cls(None if path is None else Path(path), fingerprint)
         tensors, header = read_tensors(Path(path))

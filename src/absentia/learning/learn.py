@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from absentia.absence import Array, Baseline
+from absentia.absence import Baseline
+from absentia.arrays import Array
 from absentia.errors import wrong
 from absentia.inference import Model, NumpyModel
 from absentia.learning.checkpoint import Checkpoint
@@ -62,8 +63,8 @@ def learn_baseline(
     that take only values that occur together in the data. ``gradient=False`` is for models without one (found out if
     left out). ``checkpoint`` names a file that is written at every check, and gone on from where it exists.
 
-    Descent stops when 20 checks in a row improve the loss by less than 0.5 %; the search, when no change of a single
-    value lowers it. Ctrl-C ends it with the best values so far.
+    Descent stops when 20 checks in a row improve the loss by less than 0.5 %; the search, when trying other values of
+    every coordinate in turn lowers it by less than 0.1 %. Ctrl-C ends it with the best values so far.
 
     >>> import absentia as ab
     >>> x = torch.rand(64, 3, generator=torch.Generator().manual_seed(0)).double()
@@ -72,40 +73,66 @@ def learn_baseline(
     tensor([0.2500, 0.2500, 0.2500], dtype=torch.float64)
     """
     began = time.perf_counter()
+    if players is None and hasattr(x, "columns"):
+        players = Players.features(list(x.columns))
     pool = collect(x, y, samples, seed)
-    game = MaskedModel(model, pool.x, pool.y if readout is None else None, players=players, readout=readout,
-                       absence=Baseline(0 if not pool.x.is_floating_point() else 0.0))  # fmt: skip
+    target = pool.y if readout is None else None
+    # The absence is of no account here: every evaluation brings its own.
+    game = MaskedModel(model, pool.x, target, players=players, readout=readout, absence=Baseline(0.0))
     data = pool.data.double().flatten(1)
-    space = make_space(data, game.players, bounds, _tensor(tie), _tensor(held), categorical)
+    space = make_space(data, game.players, bounds, tie, held, categorical)
+    _check(game, space, steps)
     owner, classes = _owners(share, pool)
     penalty = Penalty(loss, len(game.players), _orders(loss, orders, len(game.players)))
     objective = Objective(game, penalty, owner)
-    starts: list[Start] = [start] if isinstance(start, str | int | float | Tensor) else list(start)
-    begin = [start_baseline(one, data, space).expand(objective.owners, -1).clone() for one in starts]
+    starts = _starts(start, data, space, objective.owners)
+    first = next(iter(starts.values()))
     if gradient is None:
-        gradient = not isinstance(model, NumpyModel) and _has_gradient(objective, begin[0])
-    fingerprint = _fingerprint(pool.x, begin, penalty, share, steps, rate, seed, space)
+        gradient = not isinstance(model, NumpyModel) and _has_gradient(objective, first)
+    fingerprint = _fingerprint(pool.x, list(starts.values()), penalty, share, steps, rate, seed, space)
     run = Run(objective, space, seed, rate, steps if gradient else 0, Checkpoint.open(checkpoint, fingerprint))
-    names = [one if isinstance(one, str) else "given" if isinstance(one, Tensor) else f"{one:g}" for one in starts]
-    if (found := _better_start(run, space, data, begin)) is not None:
-        names.append(found[0])
-        begin.append(found[1])
-    stopped = run.search(begin)
-    return run.result(share, classes, stopped, names, str(bounds)[:60], time.perf_counter() - began)
+    run.search(starts, _usual_baselines(space, data, first))
+    return run.result(share, classes, _name_bounds(bounds), time.perf_counter() - began)
 
 
-def _better_start(run: Run, space: Space, data: Tensor, begin: list[Tensor]) -> tuple[str, Tensor] | None:
-    """Look at the usual baselines: one with a lower loss than all starts is worth a start too."""
-    middle = space.place(torch.full((1, len(space.low)), 0.5).double(), begin[0][:1])
-    usual = {"the middle": middle[0]}
-    for name in ("mean", "median"):
-        values = start_baseline(name, data, space)
-        usual[name] = space.place(space.point(values[None]), begin[0][:1])[0]
-    losses = {name: float(run.losses(one.expand_as(begin[0]).clone()).mean()) for name, one in usual.items()}
-    best = min(losses, key=lambda name: losses[name])
-    if losses[best] >= min(float(run.losses(one).mean()) for one in begin):
-        return None
-    return f"{best} (tried)", usual[best].expand_as(begin[0]).clone()
+def _check(game: MaskedModel, space: Space, steps: int) -> None:
+    if steps < 0:
+        raise wrong("steps", "be at least 0", steps)
+    if not game.x.is_floating_point() and len(space.low):
+        then = "Name every free entry, as in categorical=range(length), and hold the others."
+        raise wrong("categorical", "name the entries of inputs that are numbers of tokens", "fewer", then)
+
+
+def _starts(start: object, data: Tensor, space: Space, owners: int) -> dict[str, Tensor]:
+    """Make the baselines to start from, by name."""
+    given = start if isinstance(start, list | tuple) else [start]
+    if not given:
+        raise wrong("start", "hold at least one start", "none")
+    return {
+        _name(one, number): start_baseline(one, data, space).expand(owners, -1).clone()
+        for number, one in enumerate(given)
+    }
+
+
+def _usual_baselines(space: Space, data: Tensor, held: Tensor) -> dict[str, Tensor]:
+    """Make the baselines that people use, within the bounds: one of them may be the better start."""
+    points = {name: space.point(start_baseline(name, data, space)[None]) for name in ("mean", "median")}
+    points["the middle"] = torch.full((1, len(space.low)), 0.5).double()
+    return {name: space.place(point.expand(len(held), -1), held) for name, point in points.items()}
+
+
+def _name(start: object, number: int) -> str:
+    if isinstance(start, str):
+        return start
+    return f"{start:g}" if isinstance(start, int | float) else f"given {number}"
+
+
+def _name_bounds(bounds: object) -> str:
+    if isinstance(bounds, tuple):
+        return (
+            "given" if any(not isinstance(end, int | float) for end in bounds) else f"{bounds[0]:g} to {bounds[1]:g}"
+        )
+    return bounds if isinstance(bounds, str) else f"mean ± {bounds:g} sd"
 
 
 def _orders(loss: str, orders: float | None, players: int) -> int:
@@ -146,10 +173,6 @@ def _has_gradient(objective: Objective, baseline: Tensor) -> bool:
     return bool(torch.isfinite(gradient).all())
 
 
-def _tensor(labels: Array | None) -> Tensor | None:
-    return None if labels is None else torch.as_tensor(labels)
-
-
 def _fingerprint(x: Tensor, starts: list[Tensor], *settings: object) -> str:
     """Sum up what a run depends on, the model aside."""
     digest = hashlib.blake2b(digest_size=16)
@@ -157,7 +180,7 @@ def _fingerprint(x: Tensor, starts: list[Tensor], *settings: object) -> str:
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     for one in settings:
         if isinstance(one, Space):
-            for tensor in (one.low, one.high, one.parameter):
+            for tensor in (one.low, one.high, one.parameter, *(choice.rows for choice in one.choices)):
                 digest.update(tensor.numpy().tobytes())
         else:
             digest.update(repr(one).encode())

@@ -49,6 +49,8 @@ class LearningRecord:
     @property
     def spread(self) -> float:
         """How far apart the starts ended, as a share of the best loss."""
+        if not self.final_losses:  # interrupted before the first end
+            return 0.0
         best, worst = min(self.final_losses), max(self.final_losses)
         return (worst - best) / best if best > 0 else 0.0
 
@@ -58,8 +60,14 @@ class LearnedBaseline:
     """Learned baseline values: an absence for any sample, for samples of known classes, or for the learned samples.
 
     ``values`` has the shape of one sample; with ``share="class"`` or ``"sample"`` a first axis of classes or samples.
-    ``loss`` is the mean penalty per sample at these values, and ``history`` its course: a row (evaluations, loss) for
-    every check, the best found so far.
+    ``loss`` is the mean penalty per sample at these values. ``history`` is the course of the search: a row for every
+    check, with the evaluations so far and the least loss so far, which includes 1 % of the term that settles ties.
+
+    >>> import absentia as ab
+    >>> x = torch.rand(64, 3, generator=torch.Generator().manual_seed(0)).double()
+    >>> learned = ab.learn_baseline(lambda rows: (rows - 0.25).prod(1), x)
+    >>> learned.converged, learned.share, learned.values.shape
+    (True, 'all', torch.Size([3]))
     """
 
     values: Shaped[Tensor, " *shape"]
@@ -77,7 +85,7 @@ class LearnedBaseline:
             f"LearnedBaseline of shape {tuple(self.values.shape)}, one for {_SHARED[self.share]}",
             f"  loss        {self.loss:.5g} ({record.loss}, {how}, orders up to {record.orders})",
             f"  converged   {'yes' if record.converged else 'no'}: {record.stopped}",
-            f"  starts      {', '.join(record.starts)}; ended within {record.spread:.2%} of each other",
+            f"  starts      {', '.join(record.starts) or 'none'} ended, within {record.spread:.2%} of each other",
             f"  cost        {record.evaluations:,} evaluations, {record.seconds:.1f} s",
         ]
         if record.undetermined:
@@ -167,12 +175,19 @@ _SHARED = {"all": "all samples", "class": "each class", "sample": "each sample"}
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Write tensors and a JSON header to a file that is complete whenever it exists."""
+    check_folder("path", path)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         save_file(tensors, temporary, metadata={"absentia": json.dumps(header)})
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_folder(name: str, path: Path) -> None:
+    """Refuse a path in a folder that does not exist, before anything is computed for it."""
+    if not path.parent.is_dir():
+        raise wrong(name, "lie in a folder that exists", path, f"Make {path.parent} first.")
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

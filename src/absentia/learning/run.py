@@ -11,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from absentia.errors import wrong
 from absentia.learning.checkpoint import Checkpoint
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
 from absentia.learning.objective import Objective
@@ -48,11 +47,14 @@ class Run:
     best: Tensor | None = None
     best_losses: Tensor | None = None
     best_penalties: Tensor | None = None  # the penalty itself, without what settles ties: this is reported
-    finals: list[float] = field(default_factory=list)
+    finals: dict[str, float] = field(default_factory=dict)  # where each start ended
+    converged: bool = True
+    stopped: str = "no other value of a single coordinate lowers the loss by 0.1 %"
     end: tuple[Tensor, Tensor, Tensor] | None = None  # the best of the starts' ends: baseline, losses, penalties
     leverage: Tensor | None = None
     history: list[tuple[float, float]] = field(default_factory=list)
     bar: Any = None
+    first: Tensor | None = None  # the first start: what players keep whose values make no difference
 
     def __post_init__(self) -> None:
         penalty, owners = self.objective.penalty, self.objective.owners
@@ -81,7 +83,8 @@ class Run:
         self.best = torch.where(better[:, None], baseline, self.best)
         self.best_losses = torch.where(better, found, self.best_losses)
         self.best_penalties = torch.where(better, penalties, self.best_penalties)
-        self.history.append((float(self.objective.evaluations), float(self.best_losses.mean())))
+        least = min([float(self.best_losses.mean()), *(loss for _, loss in self.history[-1:])])
+        self.history.append((float(self.objective.evaluations), least))
         if self.bar is not None:
             self.bar.set_postfix(loss=f"{self.history[-1][1]:.4g}", refresh=False)
         return found
@@ -96,24 +99,33 @@ class Run:
     def _tie(self, baseline: Tensor) -> Tensor:
         return TIE_WEIGHT * self.objective.losses(baseline, self.tied, self.tie_plan)
 
-    def search(self, starts: list[Tensor]) -> str:
-        """Search from every start; return why it stopped."""
-        stages = len(starts) * (self.steps + self.steps // 3 + 2)
+    def search(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> None:
+        """Search from every start, and from the best of the usual baselines where it is better than all of them."""
+        self.first = next(iter(starts.values()))
+        stages = (len(starts) + 1) * (self.steps + self.steps // 3 + 2)
         with tqdm(total=stages, desc="learning the baseline", delay=2, disable=None, leave=False) as self.bar:
             try:
-                for number, baseline in enumerate(starts):
-                    self._keep_end(self._from_start(number, baseline))
+                starts = starts | self._better_start(starts, usual)
+                for number, (name, baseline) in enumerate(starts.items()):
+                    self._keep_end(name, self._from_start(number, baseline))
             except KeyboardInterrupt:
-                return "interrupted; these are the best values so far"
+                self.stopped, self.converged = "interrupted; these are the best values so far", False
+                return
         if self.end is not None:
             self.best, self.best_losses, self.best_penalties = self.end
-        return "no change of a value lowers the loss any more" if self.leverage is not None else "the steps are done"
 
-    def _keep_end(self, baseline: Tensor) -> None:
+    def _better_start(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> dict[str, Tensor]:
+        losses = {name: float(self.losses(one).mean()) for name, one in usual.items()}
+        best = min(losses, key=lambda name: losses[name])
+        if losses[best] >= min(float(self.losses(one).mean()) for one in starts.values()):
+            return {}
+        return {f"{best} (tried)": usual[best]}
+
+    def _keep_end(self, name: str, baseline: Tensor) -> None:
         """Compare where a start ended with where the others did: the result is the best of the ends."""
         penalties = self.objective.losses(baseline, self.compared, self.plan)
         losses = penalties + self._tie(baseline)
-        self.finals.append(float(penalties.mean()))
+        self.finals[name] = float(penalties.mean())
         if self.end is None:
             self.end = (baseline, losses, penalties)
         else:
@@ -137,6 +149,7 @@ class Run:
     def _sweeps(self, key: str, baseline: Tensor) -> Tensor:
         coordinates = len(self.space.low) + len(self.space.choices)
         if coordinates > MAX_SWEPT:
+            self.stopped, self.converged = f"the steps are done; {coordinates} values are too many to sweep", False
             return baseline
         if f"{key}: done" in self.checkpoint.stages:
             self.leverage = self.checkpoint.stages[f"{key}: leverage"]
@@ -148,14 +161,15 @@ class Run:
             baseline = found.baseline
             if wide:
                 self.leverage = found.leverage
-            if self.bar is not None:
-                self.bar.update()
+            self._advance()
             if wide and not found.improved and (turn or self.steps):
                 break
             # Without a gradient, a wide sweep is followed by ever closer looks around what it found; then a wide one
             # again, to see whether that is all.
             if self.steps == 0:
                 wide, radius = (True, FIRST_RADIUS) if radius < LAST_RADIUS else (False, radius / 3)
+        else:
+            self.stopped, self.converged = f"{MAX_SWEEPS} sweeps are done, and the last still lowered the loss", False
         self.checkpoint.stages[f"{key}: leverage"] = found.leverage if self.leverage is None else self.leverage
         return self._finish(f"{key}: done", baseline)
 
@@ -172,8 +186,7 @@ class Run:
         gradient = self._gradient(stream=1 + _number_of(key))
         while state.step < steps and state.stalled < PLATEAU_CHECKS:
             state.advance(self.space, gradient, cosine(state.step, steps, rate))
-            if self.bar is not None:
-                self.bar.update()
+            self._advance()
             if state.step % STEPS_PER_CHECK == 0 or state.step == steps:
                 here = state.baseline(self.space)
                 found = self.losses(here)
@@ -184,6 +197,10 @@ class Run:
                 self.checkpoint.save(self.history, self.objective.evaluations)
         self.checkpoint.descent = None
         return self._finish(key, state.best)
+
+    def _advance(self) -> None:
+        if self.bar is not None:
+            self.bar.update()
 
     def _finish(self, key: str, baseline: Tensor) -> Tensor:
         self.checkpoint.stages[key] = baseline
@@ -208,29 +225,34 @@ class Run:
 
         return compute
 
-    def result(
-        self, share: Share, classes: Tensor | None, stopped: str, starts: list[str], bounds: str, seconds: float
-    ) -> LearnedBaseline:
+    def result(self, share: Share, classes: Tensor | None, bounds: str, seconds: float) -> LearnedBaseline:
         """Put the best values and the record together."""
         game, penalty = self.objective.game, self.objective.penalty
         if self.best is None or self.best_penalties is None:
-            raise wrong("samples", "be evaluated at least once", "an interruption before that")
-        values = self.best.unflatten(1, game.players.shape)
+            raise KeyboardInterrupt  # before anything was evaluated: there is no best so far to return
+        undetermined = self._undetermined()
+        values = self._without_invention(self.best, undetermined).unflatten(1, game.players.shape)
         record = LearningRecord(
-            loss=penalty.loss, exact=penalty.exact, orders=penalty.orders, bounds=bounds, starts=tuple(starts),
-            final_losses=tuple(self.finals or [float(self.best_penalties.mean())]), seed=self.seed,
-            samples=len(self.objective.owner), converged=self.leverage is not None and "interrupted" not in stopped,
-            stopped=stopped, evaluations=self.objective.evaluations, seconds=seconds,
-            undetermined=self._undetermined(),
+            loss=penalty.loss, exact=penalty.exact, orders=penalty.orders, bounds=bounds, starts=tuple(self.finals),
+            final_losses=tuple(self.finals.values()), seed=self.seed, samples=len(self.objective.owner),
+            converged=self.converged, stopped=self.stopped, evaluations=self.objective.evaluations, seconds=seconds,
+            undetermined=undetermined,
         )  # fmt: skip
         history = torch.tensor(self.history).double().reshape(-1, 2)
         values = values[0] if share == "all" else values
         loss = float(self.best_penalties.mean())
         return LearnedBaseline(values, share, classes, game.names, loss, history, record)
 
+    def _without_invention(self, baseline: Tensor, undetermined: tuple[str, ...]) -> Tensor:
+        """Leave the players that nothing determines at the first start."""
+        game = self.objective.game
+        idle = torch.tensor([name in undetermined for name in game.names] + [False])
+        first = baseline if self.first is None else self.first
+        return torch.where(idle[game.players.labels.flatten()], first, baseline)
+
     def _undetermined(self) -> tuple[str, ...]:
         """Name the players none of whose values makes a difference, constants aside."""
-        if self.leverage is None or self.best_losses is None:
+        if self.leverage is None or self.best_losses is None or len(self.leverage) == 0:
             return ()
         game, space = self.objective.game, self.space
         idle = self.leverage <= 1e-9 * float(self.best_losses.abs().max())

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from absentia.absence import Array
+from absentia.arrays import Array, as_tensor
 from absentia.errors import wrong
 
 
@@ -32,10 +32,10 @@ def collect(x: Any, y: Sequence[int] | Array | None, samples: int | None, seed: 
         raise wrong("samples", "be at least 1", samples)
     generator = torch.Generator().manual_seed(seed)
     if hasattr(x, "shape"):
-        data = torch.as_tensor(x)
+        data = as_tensor("x", x)
         if data.ndim < 2 or len(data) == 0:
             raise wrong("x", "hold at least one sample, of shape (samples, …)", f"shape {tuple(data.shape)}")
-        target = None if y is None else torch.as_tensor(y)
+        target = None if y is None else as_tensor("y", y)
         if target is not None and (target.ndim != 1 or len(target) != len(data)):
             raise wrong("y", f"hold one class for each of the {len(data)} samples", f"shape {tuple(target.shape)}")
         rows = torch.arange(len(data))

@@ -10,11 +10,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from absentia.absence import Array
+from absentia.arrays import Array, as_tensor
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 
-Start: TypeAlias = Literal["zero", "mean", "median"] | float | Tensor
+Start: TypeAlias = Literal["zero", "mean", "median"] | float | Array
 Bounds: TypeAlias = Literal["range"] | float | tuple[float | Tensor, float | Tensor]
 HELD = -1
 
@@ -70,8 +70,8 @@ def make_space(
     data: Float[Tensor, "rows entries"],
     players: Players,
     bounds: object,
-    tie: Tensor | None,
-    held: Tensor | None,
+    tie: Array | None,
+    held: Array | None,
     categorical: Sequence[int | Sequence[int]],
 ) -> Space:
     """Lay the space out; entries that no player owns are always present, and so held."""
@@ -108,7 +108,7 @@ def entry_bounds(data: Tensor, bounds: object) -> tuple[Tensor, Tensor]:
         return mean - spread, mean + spread
     if not isinstance(bounds, tuple) or len(bounds) != 2:
         raise wrong("bounds", "be 'range', a number of standard deviations, or a pair (low, high)", repr(bounds))
-    low, high = (torch.as_tensor(end).double().flatten().expand(data.shape[1]) for end in bounds)
+    low, high = (_entries("bounds", end, data.shape[1]) for end in bounds)
     if (low > high).any():
         raise wrong(
             "bounds", "have low ≤ high in every entry", f"low > high in entry {int((low > high).int().argmax())}"
@@ -128,7 +128,7 @@ def start_baseline(start: object, data: Tensor, space: Space) -> Float[Tensor, "
         if values is None:
             raise wrong("start", "be 'zero', 'mean', 'median', a number, a tensor, or a list of these", repr(start))
     else:
-        values = torch.as_tensor(start).double().flatten().expand(data.shape[1])
+        values = _entries("start", start, data.shape[1])
     values = values.clone()
     for choice in space.choices:
         rows, counts = torch.unique(data[:, choice.entries], dim=0, return_counts=True)
@@ -157,8 +157,16 @@ def _data_quantiles(data: Tensor, parameter: Tensor, count: int) -> Tensor:
     return quantiles
 
 
+def _entries(name: str, value: object, count: int) -> Float[Tensor, " entries"]:
+    """Spread one number, or one for each entry, over the entries."""
+    values = as_tensor(name, value).double().flatten()
+    if len(values) not in (1, count):
+        raise wrong(name, f"hold one number, or one for each of the {count} entries", f"{len(values)}")
+    return values.expand(count)
+
+
 def _flat(labels: Array, players: Players, name: str) -> Tensor:
-    labels = torch.as_tensor(labels)
+    labels = as_tensor(name, labels)
     if tuple(labels.shape) != players.shape:
         raise wrong(name, f"have the shape of one sample, {players.shape}", f"shape {tuple(labels.shape)}")
     return labels.flatten()

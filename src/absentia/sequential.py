@@ -9,6 +9,7 @@ product is never computed. It is the same sum in another order.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import final
 
 import torch
@@ -17,9 +18,8 @@ from torch import Tensor, nn
 
 from absentia.absence import StandIns
 from absentia.coalitions import enumerate_coalitions
-from absentia.game import blocks
-from absentia.inference import Model
-from absentia.lattice import Block
+from absentia.inference import Model, blocks
+from absentia.lattice import Block, Layout
 from absentia.players import ALWAYS_PRESENT, Players
 
 # How much larger than the usual part of a sum a stand-in's part may be: five bits of precision at most are lost.
@@ -48,9 +48,7 @@ def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, bool, 
     return first, rectified, nn.Sequential(*list(model)[2 if rectified else 1 :])
 
 
-def _is_altered(module: nn.Module | None) -> bool:
-    if module is None:
-        return True
+def _is_altered(module: nn.Module) -> bool:
     return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
 
 
@@ -67,12 +65,9 @@ def reuse_memory(model: Model) -> Model:
     if type(model) is not nn.Sequential or _is_altered(model):
         return model
     layers = list(model)
-    in_place = [
-        type(layer) is nn.ReLU
-        and type(before) in _FRESH_OUTPUT
-        and not _is_altered(layer)
-        and not _is_altered(before)
-        for before, layer in zip([None, *layers], layers, strict=False)
+    in_place = [False] + [
+        type(layer) is nn.ReLU and type(before) in _FRESH_OUTPUT and not (_is_altered(layer) or _is_altered(before))
+        for before, layer in pairwise(layers)
     ]
 
     def run(rows: Tensor) -> Tensor:
@@ -107,21 +102,18 @@ class FirstLayerLattice:
         self.rectified = rectified
         self.players = players
         self.fill = fill
-        self.first_players = min(len(players), max(0, rows.bit_length() - 1))
-        self.pairs_per_block = max(1, rows >> len(players))
+        self.layout = Layout(len(players), len(fill.x) * fill.draws, rows)
 
     def __len__(self) -> int:
-        pairs = len(self.fill.x) * self.fill.draws
-        return int(-(-pairs // self.pairs_per_block) * 2 ** (len(self.players) - self.first_players))
+        return self.layout.blocks
 
     def __iter__(self) -> Iterator[Block]:
         x, stand_ins = self.fill.x, self.fill.values
-        k = self.first_players
+        k, pairs_per_block = self.layout.first_players, self.layout.pairs_per_block
         pairs = torch.arange(len(x) * self.fill.draws, device=x.device)
-        shape = (self.pairs_per_block, 2**k, self.layer.out_features)
-        grown, outputs = x.new_empty(2, *shape)
+        grown, outputs = x.new_empty(2, pairs_per_block, 2**k, self.layer.out_features)
         others = enumerate_coalitions(len(self.players) - k).to(x)
-        for few in blocks(len(pairs), self.pairs_per_block):
+        for few in blocks(len(pairs), pairs_per_block):
             samples = pairs[few] // self.fill.draws
             absent = stand_ins[samples % len(stand_ins), pairs[few] % self.fill.draws]
             start, steps = self._start_and_steps(x[samples], absent)
