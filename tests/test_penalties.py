@@ -55,6 +55,17 @@ def test_walks_are_unbiased_and_converge():
     assert errors[1] < errors[0] + 0.01
 
 
+def test_detours_are_counted_by_hand():
+    # Three players, all-or-nothing: from 0 to 0 and on to 1, three times. Then player 0 alone changes the value.
+    plan = Penalty("marginal", players=3, orders=3).detours()
+    numbers = coalition_numbers(plan.coalitions)
+    product = torch.tensor([[0.0, 0, 0, 0, 0, 0, 0, 1]])
+    there_and_back = torch.tensor([[0.0, 0, 0, 0, 0, 0, 2, 0]])  # v(N∖0) = 2, which only player 0's stand-in does
+    assert plan.penalty(product[:, numbers]).tolist() == [3.0]
+    assert plan.penalty(there_and_back[:, numbers]).tolist() == [4.0]
+    assert plan.penalty(torch.stack([product, there_and_back], -1)[:, numbers]).tolist() == [7.0]
+
+
 def test_walks_of_vectors_are_the_sum_of_their_components():
     tables = torch.randn(1, 2**5, 2, generator=seeded()).double()
     plan = Penalty("marginal", 5, 3).walks(1, 20, seeded())

@@ -26,7 +26,8 @@ SMALL = parse_function("+a*b*c|-sigmoid(+5d-5e-2.50)")
 def _small_work(monkeypatch):
     monkeypatch.setattr(run_module, "ROWS_PER_STEP", 2**11)
     monkeypatch.setattr(run_module, "ROWS_PER_CHECK", 2**12)
-    monkeypatch.setattr(run_module, "TIE_ROWS", 2**11)
+    monkeypatch.setattr(run_module, "WALK_ROWS", 2**11)
+    monkeypatch.setattr(run_module, "DETOUR_ROWS", 2**11)
 
 
 def test_inputs_are_all_of_them_or_reach_rare_states():

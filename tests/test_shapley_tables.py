@@ -91,16 +91,16 @@ def test_shap_is_the_mean_over_the_background_and_so_is_kernel_shap(case):
     torch.testing.assert_close(with_kernel_shap(case, background), ours, atol=1e-6, rtol=0)
 
 
-def test_a_score_counts_all_used_and_sharing_variables():
+def test_a_score_counts_all_and_used_variables():
     case = worked_examples()[0].case
     exact = score(case, case.shapley)
-    assert exact.right == exact.of == (7, 6, 2)
+    assert exact.right == exact.of == (7, 6)
     wrong = case.shapley.clone()
     wrong[1] += 0.02  # not used
     wrong[3] += 0.02  # one of two factors
     wrong[4] += 0.009
-    assert score(case, wrong).right == (5, 5, 1)
-    assert (exact + exact).of == (14, 12, 4)
+    assert score(case, wrong).right == (5, 5)
+    assert (exact + exact).of == (14, 12)
 
 
 def test_learning_gives_the_true_shapley_values():
@@ -117,7 +117,7 @@ def test_the_table_has_a_row_for_each_absence_and_a_perfect_one_scores_100(monke
     (table,) = shapley_tables.addition_multiplication_table(3, seed=0, workers=1)
     assert [row[0] for row in table.rows] == list(methods(0))
     assert set(shapley_tables.PRINTED) <= set(methods(0))
-    shares = {row[0]: row[1:4] for row in table.rows}
-    assert shares["learned"] == ["100.00%"] * 3
-    assert shares["zero"] != ["100.00%"] * 3
+    shares = {row[0]: row[1:3] for row in table.rows}
+    assert shares["learned"] == ["100.00%"] * 2
+    assert shares["zero"] != ["100.00%"] * 2
     assert "no evidence" in table.note

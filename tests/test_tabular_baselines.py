@@ -36,7 +36,8 @@ MODEL = mlp((4, 8, 2), seed=0)
 @pytest.fixture
 def _quick(monkeypatch):
     """Settle ties on few rows: these tests are about the tables, not about how good the baselines are."""
-    monkeypatch.setattr("absentia.learning.run.TIE_ROWS", 2**8)
+    monkeypatch.setattr("absentia.learning.run.WALK_ROWS", 2**8)
+    monkeypatch.setattr("absentia.learning.run.DETOUR_ROWS", 2**8)
     monkeypatch.setattr("absentia.learning.run.MAX_SWEEPS", 2)
     monkeypatch.setattr(experiment, "SOBOL_STARTS", 1)
 

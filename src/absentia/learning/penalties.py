@@ -33,9 +33,9 @@ from absentia.errors import wrong
 
 Loss: TypeAlias = Literal["shapley", "marginal", "interactions"]
 
-# The most coalitions of a sample that are evaluated for an exact penalty. Draws of |φ| are biased, those of the other
-# two are not: they are drawn sooner, and more samples are looked at for the same cost.
-MAX_EXACT_COALITIONS = {"shapley": 2**15, "marginal": 2**12, "interactions": 2**12}
+# The most coalitions of a sample that are evaluated for an exact penalty; beyond, they are drawn, and more samples are
+# looked at for the same cost.
+MAX_EXACT_COALITIONS = 2**12
 SUBCUBE_PLAYERS = 6
 
 
@@ -62,9 +62,7 @@ class Penalty:
     @property
     def exact(self) -> bool:
         """Whether all coalitions up to size λ are few enough to evaluate."""
-        return (
-            sum(math.comb(self.players, size) for size in range(self.orders + 1)) <= MAX_EXACT_COALITIONS[self.loss]
-        )
+        return sum(math.comb(self.players, size) for size in range(self.orders + 1)) <= MAX_EXACT_COALITIONS
 
     def plan(self, samples: int, evaluations: int, generator: torch.Generator) -> Plan:
         """Choose the coalitions: all, or draws that cost each sample about this many ``evaluations``."""
@@ -107,6 +105,21 @@ class Penalty:
             return self.players * benefits.sum(2).mean(1)
 
         return Plan(coalitions.view(samples, walks * (self.orders + 1), self.players), penalty)
+
+    def detours(self) -> Plan:
+        """Go from nothing to all players with a stop at all but one of them, Σᵢ |v(N∖i) − v(∅)| + |v(N) − v(N∖i)|.
+
+        What this is longer than the straight way is signal that the stand-in of one player alone brings about.
+        """
+        everyone = torch.ones(1, self.players, dtype=torch.bool)
+        coalitions = torch.cat([~everyone, everyone, ~torch.eye(self.players, dtype=torch.bool)])
+
+        def penalty(values: Tensor) -> Tensor:
+            vectors = values.unsqueeze(-1) if values.ndim == 2 else values
+            nothing, everything, stops = vectors[:, :1], vectors[:, 1:2], vectors[:, 2:]
+            return ((stops - nothing).abs() + (everything - stops).abs()).sum((1, 2))
+
+        return Plan(coalitions, penalty)
 
     def _subcubes(self, samples: int, evaluations: int, generator: torch.Generator) -> Plan:
         inside = min(SUBCUBE_PLAYERS, self.orders)

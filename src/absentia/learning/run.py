@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 from absentia.learning.checkpoint import Checkpoint
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
 from absentia.learning.objective import Objective
-from absentia.learning.penalties import Penalty, Plan
+from absentia.learning.penalties import Loss, Penalty, Plan
 from absentia.learning.search import Descent, Gradient, cosine, sweep
 from absentia.learning.space import HELD, Space
 
@@ -23,13 +23,15 @@ PLATEAU_CHECKS, PLATEAU_SHARE = 20, 0.005
 STEPS_PER_CHECK = 5
 # Rows of masked inputs in one step, and in one evaluation of the fixed set that baselines are compared on.
 ROWS_PER_STEP, ROWS_PER_CHECK = 2**15, 2**17
-# Evaluations that each sample takes where its coalitions are drawn: in a step, and in a comparison.
-DRAWN_PER_STEP, DRAWN_PER_CHECK = 512, 1024
+# Evaluations that each sample takes where its coalitions are drawn: in a step, and in a comparison. Noise makes |φ|
+# too large, and nothing else: it takes more.
+DRAWN_PER_STEP = 512
+DRAWN_PER_CHECK: dict[Loss, int] = {"shapley": 2048, "marginal": 1024, "interactions": 1024}
 # More parameters than this are left to the gradient alone: a sweep tries about ten values of each.
 MAX_SWEPT = 256
-# Values that the penalty up to order λ cannot tell apart are settled by marginal benefits of all orders, along walks
-# of as many samples as possible, with this weight: rare patterns of high order show in few samples only.
-TIE_WEIGHT, TIE_ROWS = 0.01, 2**15
+# Values that the penalty up to order λ cannot tell apart are settled by marginal benefits of all orders, along walks,
+# and by detours, over as many samples as possible, with this weight: rare patterns of high order show in few of them.
+TIE_WEIGHT, WALK_ROWS, DETOUR_ROWS = 0.01, 2**14, 2**15
 MAX_SWEEPS = 14
 FIRST_RADIUS, LAST_RADIUS = 0.15, 0.003
 
@@ -51,7 +53,7 @@ class Run:
     converged: bool = True
     stopped: str = "no other value of a single coordinate lowers the loss by 0.1 %"
     end: tuple[Tensor, Tensor, Tensor] | None = None  # the best of the starts' ends: baseline, losses, penalties
-    leverage: Tensor | None = None
+    leverage: Tensor | None = None  # the most that each coordinate was ever seen to matter
     history: list[tuple[float, float]] = field(default_factory=list)
     bar: Any = None
     first: Tensor | None = None  # the first start: what players keep whose values make no difference
@@ -60,16 +62,20 @@ class Run:
         penalty, owners = self.objective.penalty, self.objective.owners
         generator = torch.Generator().manual_seed(_mix(self.seed, 0, 0))
         samples = len(self.objective.owner)
-        probe = penalty.plan(1, DRAWN_PER_CHECK, generator)
+        drawn = DRAWN_PER_CHECK[penalty.loss]
+        probe = penalty.plan(1, drawn, generator)
         count = max(8, ROWS_PER_CHECK // probe.coalitions.shape[-2])
         # Owners of few samples must all be compared.
         shuffled = torch.randperm(samples, generator=generator)
         self.compared = torch.arange(samples) if owners > 1 else shuffled[:count]
-        self.plan: Plan = penalty.plan(len(self.compared), DRAWN_PER_CHECK, generator)
+        self.plan: Plan = penalty.plan(len(self.compared), drawn, generator)
         self.all_orders = Penalty("marginal", penalty.players, penalty.players)
-        many = max(1, TIE_ROWS // (penalty.players + 1))
-        self.tied = torch.arange(samples) if owners > 1 else shuffled[:many]
-        self.tie_plan: Plan = self.all_orders.walks(len(self.tied), max(1, many // len(self.tied)), generator)
+        many = max(1, WALK_ROWS // (penalty.players + 1))
+        self.walked = torch.arange(samples) if owners > 1 else shuffled[:many]
+        self.walks: Plan = self.all_orders.walks(len(self.walked), max(1, many // len(self.walked)), generator)
+        many = max(1, DETOUR_ROWS // (penalty.players + 2))
+        self.detoured = torch.arange(samples) if owners > 1 else shuffled[:many]
+        self.detours: Plan = self.all_orders.detours()
         self.history = list(self.checkpoint.history)
         self.objective.evaluations = self.checkpoint.evaluations
 
@@ -97,29 +103,27 @@ class Run:
         return self.objective.losses(baseline, self.compared[some], self.plan.of(some)) + self._tie(baseline)
 
     def _tie(self, baseline: Tensor) -> Tensor:
-        return TIE_WEIGHT * self.objective.losses(baseline, self.tied, self.tie_plan)
+        along_walks = self.objective.losses(baseline, self.walked, self.walks)
+        return TIE_WEIGHT * (along_walks + self.objective.losses(baseline, self.detoured, self.detours))
 
     def search(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> None:
-        """Search from every start, and from the best of the usual baselines where it is better than all of them."""
+        """Search from every start, and from the best of the usual baselines where all of them ended above it."""
         self.first = next(iter(starts.values()))
         stages = (len(starts) + 1) * (self.steps + self.steps // 3 + 2)
         with tqdm(total=stages, desc="learning the baseline", delay=2, disable=None, leave=False) as self.bar:
             try:
-                starts = starts | self._better_start(starts, usual)
+                # A glance will do to choose one, and costs a quarter.
+                best = min(usual, key=lambda name: float(self.glance(usual[name]).mean()))
+                before = self.losses(usual[best])
                 for number, (name, baseline) in enumerate(starts.items()):
                     self._keep_end(name, self._from_start(number, baseline))
+                if self.end is None or bool((before < self.end[1]).any()):
+                    self._keep_end(f"{best} (tried)", self._from_start(len(starts), usual[best]))
             except KeyboardInterrupt:
                 self.stopped, self.converged = "interrupted; these are the best values so far", False
                 return
         if self.end is not None:
             self.best, self.best_losses, self.best_penalties = self.end
-
-    def _better_start(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> dict[str, Tensor]:
-        losses = {name: float(self.losses(one).mean()) for name, one in usual.items()}
-        best = min(losses, key=lambda name: losses[name])
-        if losses[best] >= min(float(self.losses(one).mean()) for one in starts.values()):
-            return {}
-        return {f"{best} (tried)": usual[best]}
 
     def _keep_end(self, name: str, baseline: Tensor) -> None:
         """Compare where a start ended with where the others did: the result is the best of the ends."""
@@ -152,15 +156,13 @@ class Run:
             self.stopped, self.converged = f"the steps are done; {coordinates} values are too many to sweep", False
             return baseline
         if f"{key}: done" in self.checkpoint.stages:
-            self.leverage = self.checkpoint.stages[f"{key}: leverage"]
-            return self.checkpoint.stages[f"{key}: done"]
+            return self._resume(f"{key}: done")
         wide, radius = True, FIRST_RADIUS
         for turn in range(MAX_SWEEPS):
             order = torch.randperm(coordinates, generator=torch.Generator().manual_seed(_mix(self.seed, 2, turn)))
             found = sweep(self.space, self.losses, self.glance, baseline, radius, order, wide=wide)
             baseline = found.baseline
-            if wide:
-                self.leverage = found.leverage
+            self._note(found.leverage)
             self._advance()
             if wide and not found.improved and (turn or self.steps):
                 break
@@ -170,7 +172,6 @@ class Run:
                 wide, radius = (True, FIRST_RADIUS) if radius < LAST_RADIUS else (False, radius / 3)
         else:
             self.stopped, self.converged = f"{MAX_SWEEPS} sweeps are done, and the last still lowered the loss", False
-        self.checkpoint.stages[f"{key}: leverage"] = found.leverage if self.leverage is None else self.leverage
         return self._finish(f"{key}: done", baseline)
 
     def _descend(self, key: str, baseline: Tensor, steps: int, rate: float) -> Tensor:
@@ -178,7 +179,7 @@ class Run:
         if steps == 0 or len(self.space.low) == 0:
             return baseline
         if key in self.checkpoint.stages:
-            return self.checkpoint.stages[key]
+            return self._resume(key)
         state = Descent.start(self.space, baseline)
         if self.checkpoint.descent is not None and self.checkpoint.descent[0] == key:
             state = self.checkpoint.descent[1]
@@ -196,14 +197,25 @@ class Run:
                 self.checkpoint.descent = (key, state)
                 self.checkpoint.save(self.history, self.objective.evaluations)
         self.checkpoint.descent = None
+        self._note(torch.cat([state.square.amax(0).sqrt(), torch.zeros(len(self.space.choices)).double()]))
         return self._finish(key, state.best)
 
     def _advance(self) -> None:
         if self.bar is not None:
             self.bar.update()
 
+    def _note(self, leverage: Tensor) -> None:
+        self.leverage = leverage if self.leverage is None else torch.maximum(self.leverage, leverage)
+
+    def _resume(self, key: str) -> Tensor:
+        """Take up what a stage found before an interruption."""
+        self._note(self.checkpoint.stages[f"{key}: leverage"])
+        return self.checkpoint.stages[key]
+
     def _finish(self, key: str, baseline: Tensor) -> Tensor:
         self.checkpoint.stages[key] = baseline
+        if self.leverage is not None:
+            self.checkpoint.stages[f"{key}: leverage"] = self.leverage
         self.checkpoint.save(self.history, self.objective.evaluations)
         return baseline
 
@@ -212,7 +224,7 @@ class Run:
         samples, penalty = len(self.objective.owner), self.objective.penalty
         per_sample = self.plan.coalitions.shape[-2] if penalty.exact else DRAWN_PER_STEP
         batch = samples if self.objective.owners > 1 else min(samples, max(4, ROWS_PER_STEP // per_sample))
-        many = TIE_ROWS // 2 // (penalty.players + 1)
+        many = WALK_ROWS // (penalty.players + 1)
 
         def compute(baseline: Tensor, step: int) -> tuple[Tensor, Tensor]:
             generator = torch.Generator().manual_seed(_mix(self.seed, stream, step))
@@ -220,8 +232,10 @@ class Run:
             plan = self.plan if penalty.exact else penalty.plan(batch, per_sample, generator)
             losses, slope = self.objective.gradient(baseline, chosen, plan)
             walks = self.all_orders.walks(batch, max(1, many // batch), generator)
-            tied, tied_slope = self.objective.gradient(baseline, chosen, walks)
-            return losses + TIE_WEIGHT * tied, slope + TIE_WEIGHT * tied_slope
+            for plan in (walks, self.detours):
+                tied, tied_slope = self.objective.gradient(baseline, chosen, plan)
+                losses, slope = losses + TIE_WEIGHT * tied, slope + TIE_WEIGHT * tied_slope
+            return losses, slope
 
         return compute
 

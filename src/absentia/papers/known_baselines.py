@@ -16,7 +16,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from absentia.absence import Baseline
-from absentia.coalitions import enumerate_coalitions
+from absentia.coalitions import draw_coalitions, enumerate_coalitions
 from absentia.errors import AbsentiaError
 from absentia.learning import learn_baseline
 from absentia.learning.objective import Objective
@@ -29,6 +29,7 @@ from absentia.papers.results import ResultTable
 
 LOSSES: tuple[Loss, ...] = ("shapley", "marginal", "interactions")
 STARTS = (0.0, 0.5, 1.0)
+INPUTS = 2048
 PRINTED = {
     "functions": {("shapley", 0.0): 98.06, ("shapley", 0.5): 98.70, ("shapley", 1.0): 98.70,
                   ("marginal", 0.0): 98.06, ("marginal", 0.5): 98.14, ("marginal", 1.0): 98.14},
@@ -58,14 +59,13 @@ class Outcome:
 
 
 def binary_inputs(function: AnnotatedFunction, count: int, seed: int) -> Float[Tensor, "rows players"]:
-    """Draw inputs of two values that reach rare states: half fair, half with a random share of ones."""
+    """Take all inputs of two values, or draw so many whose number of ones is uniform: they reach rare states."""
     generator = torch.Generator().manual_seed(seed)
     if 2**function.players <= count:
         ones = enumerate_coalitions(function.players)[torch.randperm(2**function.players, generator=generator)]
     else:
-        share = torch.rand(count, 1, generator=generator)
-        share[::2] = 0.5
-        ones = torch.rand(count, function.players, generator=generator) < share
+        sizes = torch.randint(0, function.players + 1, (count,), generator=generator)
+        ones = draw_coalitions(function.players, sizes, generator)
     low, high = function.inputs
     return torch.where(ones, high, low).double()
 
@@ -215,8 +215,8 @@ def synthetic(count: int | None, seed: int, workers: int | None, generated: bool
         source = f"{len(functions)} of the released functions"
     zeros = sum(truth == 0 for f in functions for truth in f.truth)
     total = sum(f.players for f in functions)
-    note = f"{source}; the constant 0 alone is right for {zeros / total:.1%}. 1,024 inputs each."
-    outcomes = run_trials(functions, 1024, 30, seed, workers)
+    note = f"{source}; the constant 0 alone is right for {zeros / total:.1%}. {INPUTS:,} inputs each."
+    outcomes = run_trials(functions, INPUTS, 30, seed, workers)
     return tabulate("Baseline values of synthetic functions", note, functions, outcomes, PRINTED["functions"])
 
 

@@ -28,7 +28,6 @@ from absentia.papers.addition_multiplication import (
     PLAYERS,
     PRESENCE,
     ShapleyCase,
-    SumOfProducts,
     WorkedExample,
     addition_multiplication,
     worked_examples,
@@ -56,15 +55,14 @@ PRINTED = {
 
 @dataclass(frozen=True)
 class Score:
-    """How many Shapley values are right: of all variables, of the used ones, of those that share a product."""
+    """How many Shapley values are right: of all variables, and of those that the function uses."""
 
-    right: tuple[int, int, int]
-    of: tuple[int, int, int]
+    right: tuple[int, int]
+    of: tuple[int, int]
 
     def __add__(self, other: Score) -> Score:
-        right = [a + b for a, b in zip(self.right, other.right, strict=True)]
-        of = [a + b for a, b in zip(self.of, other.of, strict=True)]
-        return Score((right[0], right[1], right[2]), (of[0], of[1], of[2]))
+        right = (self.right[0] + other.right[0], self.right[1] + other.right[1])
+        return Score(right, (self.of[0] + other.of[0], self.of[1] + other.of[1]))
 
     def cells(self) -> list[str]:
         """Write each as a share."""
@@ -76,22 +74,11 @@ def score(case: ShapleyCase, values: Float[Tensor, " players"]) -> Score:
 
     >>> case = addition_multiplication(1, seed=1)[0]
     >>> score(case, case.shapley + torch.tensor([0.02, 0, 0, 0, 0, 0, 0, 0])).cells()
-    ['87.50%', '80.00%', '80.00%']
+    ['87.50%', '80.00%']
     """
     right = (values - case.shapley).abs() <= TOLERANCE
     used = torch.tensor([truth is not None for truth in case.function.truth])
-    sharing = torch.zeros_like(used)
-    for product in _products(case):
-        sharing[product] = len(product) > 1
-    every = torch.ones_like(used)
-    hits = [int((right & among).sum()) for among in (every, used, sharing)]
-    sizes = [int(among.sum()) for among in (every, used, sharing)]
-    return Score((hits[0], hits[1], hits[2]), (sizes[0], sizes[1], sizes[2]))
-
-
-def _products(case: ShapleyCase) -> list[list[int]]:
-    model = case.function.model
-    return [product.variables for product in model.products] if isinstance(model, SumOfProducts) else []
+    return Score((int(right.sum()), int((right & used).sum())), (len(right), int(used.sum())))
 
 
 def draw_inputs(rows: int, seed: int, players: int = PLAYERS) -> Float[Tensor, "rows players"]:
@@ -208,17 +195,17 @@ def tabulate(found: Sequence[Sequence[Score]], seed: int) -> ResultTable:
         "truth. The generator is fitted to the paper's rows for zero and mean baseline values, so that their "
         "agreement is no evidence. The functions are linear in each of their independent inputs, so that SHAP with a "
         "background, Kernel SHAP and conditional means all stand for the baseline 0.7, but for the sampling error of "
-        "their rows. A product of one factor, c·(x − δ), is the same function of x for every δ, up to a constant: "
-        "its δ can't be learned, and the last column leaves those variables out. Learning starts from 0.5, on "
+        "their rows. Every product has two factors or more: one alone, c·(x − δ), is the same function of x for "
+        "every δ, up to a constant, so that its δ can't be learned. Learning starts from 0.5, on "
         f"{LEARNING_ROWS} inputs that are 1 with probability {PRESENCE:g}."
     )
     table = ResultTable(
         "Shapley values of sums of products",
-        ("absence", "right, of all variables", "of used ones", "of those that share a product", "the paper"),
+        ("absence", "right, of all variables", "of used ones", "the paper"),
         note,
     )
     for number, name in enumerate(methods(seed)):
-        total = sum((scores[number] for scores in found), Score((0, 0, 0), (0, 0, 0)))
+        total = sum((scores[number] for scores in found), Score((0, 0), (0, 0)))
         table.add(name, *total.cells(), PRINTED.get(name, "–"))
     return table
 
