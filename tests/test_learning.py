@@ -29,10 +29,7 @@ DELTA = torch.tensor([0.2, 0.8, 0.5, 0.35]).double()
 
 @pytest.fixture(autouse=True)
 def _small_work(monkeypatch):
-    monkeypatch.setattr(run_module, "ROWS_PER_STEP", 2**11)
-    monkeypatch.setattr(run_module, "ROWS_PER_CHECK", 2**12)
-    monkeypatch.setattr(run_module, "WALK_ROWS", 2**10)
-    monkeypatch.setattr(run_module, "DETOUR_ROWS", 2**10)
+    monkeypatch.setattr("absentia.learning.learn.EVALUATIONS", 2**12)
 
 
 def uniform(rows=128, players=4, seed=0):
@@ -64,7 +61,7 @@ def test_learning_lowers_the_loss_of_a_network_below_usual_baselines_on_new_samp
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2.0)
-    learned = learn_baseline(model, x, readout=Output(0), samples=64)
+    learned = learn_baseline(model, x, readout=Output(0), samples=64, evaluations=2**14)
     new = 2 * torch.randn(32, 6, generator=torch.Generator().manual_seed(1)).double()
     mine = strength(model, new, learned, readout=Output(0))
     for usual in (Baseline.zeros(), Baseline.mean(x), Baseline.median(x)):
@@ -76,7 +73,7 @@ def test_several_starts_end_close_together_and_the_result_says_how_close():
     assert learned.record.starts[:3] == ("zero", "mean", "1")
     assert len(learned.record.final_losses) == len(learned.record.starts)
     assert learned.record.spread < 0.1
-    assert "ended, within" in repr(learned)
+    assert "ended within" in repr(learned)
     assert learned.loss <= min(learned.record.final_losses) * 1.001
 
 

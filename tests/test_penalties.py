@@ -149,5 +149,7 @@ def test_impossible_orders_are_refused(orders):
 def test_few_coalitions_are_evaluated_all_and_many_are_not():
     assert Penalty("interactions", 12, 12).exact
     assert not Penalty("interactions", 13, 13).exact
-    assert Penalty("shapley", 15, 8).exact
-    assert not Penalty("shapley", 20, 10).exact
+    assert Penalty("shapley", 12, 6).exact
+    assert not Penalty("shapley", 13, 7).exact
+    assert not Penalty("shapley", 12, 6, per_sample=2**10).exact
+    assert Penalty("shapley", 8, 8, per_sample=2).exact

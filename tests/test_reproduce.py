@@ -4,7 +4,6 @@ import pytest
 import torch
 from rich.console import Console
 
-import absentia.learning.run as run_module
 from absentia import AbsentiaError
 from absentia.papers import known_baselines, reproduce
 from absentia.papers.functions import parse_function
@@ -24,10 +23,7 @@ SMALL = parse_function("+a*b*c|-sigmoid(+5d-5e-2.50)")
 
 @pytest.fixture(autouse=True)
 def _small_work(monkeypatch):
-    monkeypatch.setattr(run_module, "ROWS_PER_STEP", 2**11)
-    monkeypatch.setattr(run_module, "ROWS_PER_CHECK", 2**12)
-    monkeypatch.setattr(run_module, "WALK_ROWS", 2**11)
-    monkeypatch.setattr(run_module, "DETOUR_ROWS", 2**11)
+    monkeypatch.setattr("absentia.learning.learn.EVALUATIONS", 2**12)
 
 
 def test_inputs_are_all_of_them_or_reach_rare_states():

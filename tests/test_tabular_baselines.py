@@ -11,11 +11,11 @@ from absentia.papers.published_schedule import bernoulli_contexts, published_sch
 from absentia.papers.tabular_baselines import (
     compare,
     compare_starts,
-    compare_trees,
     compared_loss,
     measure,
     reconstruction_r2,
 )
+from absentia.papers.tree_baselines import compare_trees
 
 
 def toy(rows=200):
@@ -35,9 +35,9 @@ MODEL = mlp((4, 8, 2), seed=0)
 
 @pytest.fixture
 def _quick(monkeypatch):
-    """Settle ties on few rows: these tests are about the tables, not about how good the baselines are."""
-    monkeypatch.setattr("absentia.learning.run.WALK_ROWS", 2**8)
-    monkeypatch.setattr("absentia.learning.run.DETOUR_ROWS", 2**8)
+    """Compare on few rows: these tests are about the tables, not about how good the baselines are."""
+    for module in ("absentia.learning.learn", "absentia.papers.tabular_baselines"):
+        monkeypatch.setattr(f"{module}.EVALUATIONS", 2**11)
     monkeypatch.setattr("absentia.learning.run.MAX_SWEEPS", 2)
     monkeypatch.setattr(experiment, "SOBOL_STARTS", 1)
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from absentia.errors import wrong
-from absentia.learning.learned import check_folder, read_tensors, write_tensors
 from absentia.learning.search import Descent
+from absentia.saving import check_folder, read_tensors, write_tensors
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,17 @@ from absentia.learning.checkpoint import Checkpoint
 from absentia.learning.learned import LearnedBaseline, Share
 from absentia.learning.objective import Objective
 from absentia.learning.penalties import Loss, Penalty, Plan, count_orders
-from absentia.learning.run import Run
+from absentia.learning.run import EVALUATIONS, Run
 from absentia.learning.samples import Pool, collect
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
 from absentia.masked_model import MaskedModel
 from absentia.players import Players
 from absentia.readouts import Readout
+
+LEAST_EVALUATIONS = 2**8
+# A penalty is exact where all coalitions of all samples, or of so many, can be evaluated in one comparison. Beyond,
+# coalitions are drawn: what holds for fewer samples exactly may not hold for others.
+MANY_SAMPLES = 32
 
 
 def learn_baseline(
@@ -45,6 +50,7 @@ def learn_baseline(
     categorical: Sequence[int | Sequence[int]] = (),
     gradient: bool | None = None,
     samples: int | None = 256,
+    evaluations: int | None = None,
     steps: int = 60,
     rate: float = 0.1,
     seed: int = 0,
@@ -56,12 +62,14 @@ def learn_baseline(
     ``loss`` is "interactions", "shapley" or "marginal" (see `absentia.learning.penalties`), up to ``orders``: a share
     of the players or a number (half of them for the paper's two, all for interactions). ``start`` is "zero", "mean",
     "median", a number, a tensor, or several, of which the best end is kept (the mean, the median or the middle of the
-    bounds join them where their loss is lower than any start's). ``bounds`` are the data's "range", a
+    bounds joins them where it is lower than where they ended). ``bounds`` are the data's "range", a
     number k for mean ± k standard deviations, or a pair (low, high). One baseline is learned for "all", for each
     "class" or for each "sample", by ``share``. ``tie`` labels entries, and those of one label share a value; ``held``
     marks entries that keep the start's; ``categorical`` lists columns, or groups of columns such as a one-hot code,
     that take only values that occur together in the data. ``gradient=False`` is for models without one (found out if
-    left out). ``checkpoint`` names a file that is written at every check, and gone on from where it exists.
+    left out). ``evaluations`` of the model go into one comparison of baselines (262,144; fewer for slow models), a
+    quarter into one of ``steps``. ``checkpoint`` names a file that is written at every check, and gone on from where
+    it exists.
 
     Descent stops when 20 checks in a row improve the loss by less than 0.5 %; the search, when trying other values of
     every coordinate in turn lowers it by less than 0.1 %. Ctrl-C ends it with the best values so far.
@@ -73,31 +81,43 @@ def learn_baseline(
     tensor([0.2500, 0.2500, 0.2500], dtype=torch.float64)
     """
     began = time.perf_counter()
-    if players is None and hasattr(x, "columns"):
-        players = Players.features(list(x.columns))
     pool = collect(x, y, samples, seed)
-    target = pool.y if readout is None else None
-    # The absence is of no account here: every evaluation brings its own.
-    game = MaskedModel(model, pool.x, target, players=players, readout=readout, absence=Baseline(0.0))
+    game = _make_game(model, pool, players, readout, getattr(x, "columns", None))
     data = pool.data.double().flatten(1)
     space = make_space(data, game.players, bounds, tie, held, categorical)
-    _check(game, space, steps)
+    _check(game, space, steps, evaluations)
     owner, classes = _owners(share, pool)
-    penalty = Penalty(loss, len(game.players), _orders(loss, orders, len(game.players)))
+    evaluations = EVALUATIONS if evaluations is None else evaluations
+    per_sample = evaluations // min(len(pool.x), MANY_SAMPLES)
+    penalty = Penalty(loss, len(game.players), _orders(loss, orders, len(game.players)), per_sample)
     objective = Objective(game, penalty, owner)
     starts = _starts(start, data, space, objective.owners)
     first = next(iter(starts.values()))
     if gradient is None:
         gradient = not isinstance(model, NumpyModel) and _has_gradient(objective, first)
     fingerprint = _fingerprint(pool.x, list(starts.values()), penalty, share, steps, rate, seed, space)
-    run = Run(objective, space, seed, rate, steps if gradient else 0, Checkpoint.open(checkpoint, fingerprint))
+    steps = steps if gradient else 0
+    run = Run(objective, space, seed, rate, steps, Checkpoint.open(checkpoint, fingerprint), evaluations)
     run.search(starts, _usual_baselines(space, data, first))
     return run.result(share, classes, _name_bounds(bounds), time.perf_counter() - began)
 
 
-def _check(game: MaskedModel, space: Space, steps: int) -> None:
+def _make_game(
+    model: Model, pool: Pool, players: Players | None, readout: Readout | None, columns: Iterable[str] | None
+) -> MaskedModel:
+    """Make the game; the columns of a DataFrame name its players."""
+    if players is None and columns is not None:
+        players = Players.features(list(columns))
+    target = pool.y if readout is None else None
+    # The absence is of no account here: every evaluation brings its own.
+    return MaskedModel(model, pool.x, target, players=players, readout=readout, absence=Baseline(0.0))
+
+
+def _check(game: MaskedModel, space: Space, steps: int, evaluations: int | None) -> None:
     if steps < 0:
         raise wrong("steps", "be at least 0", steps)
+    if evaluations is not None and evaluations < LEAST_EVALUATIONS:
+        raise wrong("evaluations", f"be at least {LEAST_EVALUATIONS}", evaluations)
     if not game.x.is_floating_point() and len(space.low):
         then = "Name every free entry, as in categorical=range(length), and hold the others."
         raise wrong("categorical", "name the entries of inputs that are numbers of tokens", "fewer", then)

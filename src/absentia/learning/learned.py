@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float, Int, Shaped
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from absentia.absence import Baseline, Fill, OwnBaselines
 from absentia.errors import wrong
 from absentia.plots import LOWERS, new_figure
+from absentia.saving import check_kind, read_tensors, write_tensors
 from absentia.version import __version__
 
 if TYPE_CHECKING:
@@ -85,7 +82,7 @@ class LearnedBaseline:
             f"LearnedBaseline of shape {tuple(self.values.shape)}, one for {_SHARED[self.share]}",
             f"  loss        {self.loss:.5g} ({record.loss}, {how}, orders up to {record.orders})",
             f"  converged   {'yes' if record.converged else 'no'}: {record.stopped}",
-            f"  starts      {', '.join(record.starts) or 'none'} ended, within {record.spread:.2%} of each other",
+            f"  starts      {_describe_starts(record)}",
             f"  cost        {record.evaluations:,} evaluations, {record.seconds:.1f} s",
         ]
         if record.undetermined:
@@ -145,9 +142,7 @@ class LearnedBaseline:
     def load(cls, path: str | Path) -> LearnedBaseline:
         """Read what `save` wrote."""
         tensors, header = read_tensors(Path(path))
-        if header.get("format", 0) > FORMAT:
-            got = f"format {header['format']} by absentia {header.get('record', {}).get('version', 'unknown')}"
-            raise wrong("path", f"hold a baseline of format {FORMAT} or older", got, "Install a newer absentia.")
+        check_kind(Path(path), header, "baseline", FORMAT)
         fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in header["record"].items()}
         return cls(
             tensors["values"],
@@ -173,33 +168,6 @@ class LearnedBaseline:
 _SHARED = {"all": "all samples", "class": "each class", "sample": "each sample"}
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """Write tensors and a JSON header to a file that is complete whenever it exists."""
-    check_folder("path", path)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        save_file(tensors, temporary, metadata={"absentia": json.dumps(header)})
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def check_folder(name: str, path: Path) -> None:
-    """Refuse a path in a folder that does not exist, before anything is computed for it."""
-    if not path.parent.is_dir():
-        raise wrong(name, "lie in a folder that exists", path, f"Make {path.parent} first.")
-
-
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read a file of `write_tensors`."""
-    if not path.is_file():
-        raise wrong("path", "name a file that exists", path)
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = (file.metadata() or {}).get("absentia")
-            tensors = {key: file.get_tensor(key) for key in list(file.keys())}
-    except SafetensorError as error:
-        raise wrong("path", "be a file that absentia saved", f"{path}, which can't be read") from error
-    if header is None:
-        raise wrong("path", "be a file that absentia saved", f"{path}, which has no header of absentia's")
-    return tensors, json.loads(header)
+def _describe_starts(record: LearningRecord) -> str:
+    named = ", ".join(record.starts) or "none"
+    return named if len(record.starts) < 2 else f"{named}: ended within {record.spread:.2%} of each other"

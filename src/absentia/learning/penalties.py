@@ -33,9 +33,8 @@ from absentia.errors import wrong
 
 Loss: TypeAlias = Literal["shapley", "marginal", "interactions"]
 
-# The most coalitions of a sample that are evaluated for an exact penalty; beyond, they are drawn, and more samples are
-# looked at for the same cost.
-MAX_EXACT_COALITIONS = 2**12
+# So many coalitions of a sample are all evaluated in any case.
+FEW_COALITIONS = 2**8
 SUBCUBE_PLAYERS = 6
 
 
@@ -58,11 +57,13 @@ class Penalty:
     loss: Loss
     players: int
     orders: int  # λ
+    per_sample: int = 2**12  # the most coalitions of a sample that are all evaluated; of more, some are drawn
 
     @property
     def exact(self) -> bool:
         """Whether all coalitions up to size λ are few enough to evaluate."""
-        return sum(math.comb(self.players, size) for size in range(self.orders + 1)) <= MAX_EXACT_COALITIONS
+        count = sum(math.comb(self.players, size) for size in range(self.orders + 1))
+        return count <= max(FEW_COALITIONS, self.per_sample)
 
     def plan(self, samples: int, evaluations: int, generator: torch.Generator) -> Plan:
         """Choose the coalitions: all, or draws that cost each sample about this many ``evaluations``."""
@@ -95,7 +96,8 @@ class Penalty:
 
     def walks(self, samples: int, walks: int, generator: torch.Generator) -> Plan:
         """Draw walks for each sample: marginal benefits at all orders below λ, whatever the number of players."""
-        _, coalitions = draw_walks(self.players, self.orders, samples * walks, generator)
+        pairs = -(-samples // 2)
+        _, coalitions = draw_walks(self.players, self.orders, pairs * walks, generator)
 
         def penalty(values: Tensor) -> Tensor:
             along = values.unflatten(1, (walks, self.orders + 1))
@@ -104,7 +106,7 @@ class Penalty:
             # A walk meets one player at each order; Σᵢ E is n times the mean over players.
             return self.players * benefits.sum(2).mean(1)
 
-        return Plan(coalitions.view(samples, walks * (self.orders + 1), self.players), penalty)
+        return Plan(_for_pairs(coalitions.view(pairs, walks * (self.orders + 1), self.players), samples), penalty)
 
     def detours(self) -> Plan:
         """Go from nothing to all players with a stop at all but one of them, Σᵢ |v(N∖i) − v(∅)| + |v(N) − v(N∖i)|.
@@ -124,12 +126,13 @@ class Penalty:
     def _subcubes(self, samples: int, evaluations: int, generator: torch.Generator) -> Plan:
         inside = min(SUBCUBE_PLAYERS, self.orders)
         cubes = max(1, evaluations // 2**inside)
-        order = torch.rand(samples * cubes, self.players, generator=generator).argsort(-1)
+        pairs = -(-samples // 2)
+        order = torch.rand(pairs * cubes, self.players, generator=generator).argsort(-1)
         chosen, others = order[:, :inside], order[:, inside:]
         # The context's size is uniform, ∅ included, and leaves room for the cube's players below λ.
         most = min(self.orders, self.players) - inside
-        size = torch.randint(0, most + 1, (samples * cubes, 1), generator=generator)
-        context = torch.zeros(samples * cubes, self.players, dtype=torch.bool)
+        size = torch.randint(0, most + 1, (pairs * cubes, 1), generator=generator)
+        context = torch.zeros(pairs * cubes, self.players, dtype=torch.bool)
         context.scatter_(1, others, torch.arange(others.shape[1]) < size)
         corners = enumerate_coalitions(inside)
         coalitions = context[:, None].expand(-1, len(corners), -1).clone()
@@ -140,7 +143,7 @@ class Penalty:
             table = vectors.unflatten(1, (cubes, len(corners))).transpose(2, 3)
             return moebius(table.contiguous())[..., 1:].abs().sum((2, 3)).mean(1)
 
-        return Plan(coalitions.view(samples, cubes * len(corners), self.players), penalty)
+        return Plan(_for_pairs(coalitions.view(pairs, cubes * len(corners), self.players), samples), penalty)
 
     def _fitted(self, evaluations: int, generator: torch.Generator) -> Plan:
         coalitions, weights = order_shapley_weights(self.players, self.orders, evaluations, generator)
@@ -151,6 +154,11 @@ class Penalty:
             return phi.abs().sum((1, 2))
 
         return Plan(coalitions, penalty)
+
+
+def _for_pairs(coalitions: Bool[Tensor, "pairs coalitions players"], samples: int) -> Tensor:
+    """Give a sample and the next the same coalitions: in a balanced order they make up for each other's extremes."""
+    return coalitions.repeat_interleave(2, dim=0)[:samples]
 
 
 def order_shapley_weights(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import torch
@@ -15,25 +17,36 @@ from absentia.learning.checkpoint import Checkpoint
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
 from absentia.learning.objective import Objective
 from absentia.learning.penalties import Loss, Penalty, Plan
+from absentia.learning.samples import balanced_order
 from absentia.learning.search import Descent, Gradient, cosine, sweep
 from absentia.learning.space import HELD, Space
 
 # Descent stops after this many checks without an improvement of this share.
 PLATEAU_CHECKS, PLATEAU_SHARE = 20, 0.005
 STEPS_PER_CHECK = 5
-# Rows of masked inputs in one step, and in one evaluation of the fixed set that baselines are compared on.
-ROWS_PER_STEP, ROWS_PER_CHECK = 2**15, 2**17
-# Evaluations that each sample takes where its coalitions are drawn: in a step, and in a comparison. Noise makes |φ|
-# too large, and nothing else: it takes more.
+# Evaluations of the model in one comparison of baselines, on a fixed set, where not told otherwise; of a step, walks
+# and detours, this share.
+EVALUATIONS = 2**18
+STEP, WALKS, DETOURS = 4, 8, 4
+# Evaluations that each sample takes where its coalitions are drawn, in a step, and in a comparison at least and at
+# most. Many samples with few draws each tell more than few with many; but noise makes |φ| too large.
 DRAWN_PER_STEP = 512
-DRAWN_PER_CHECK: dict[Loss, int] = {"shapley": 2048, "marginal": 1024, "interactions": 1024}
+DRAWN_PER_CHECK: dict[Loss, tuple[int, int]] = {
+    "shapley": (1024, 2048),
+    "marginal": (64, 1024),
+    "interactions": (64, 1024),
+}
 # More parameters than this are left to the gradient alone: a sweep tries about ten values of each.
 MAX_SWEPT = 256
 # Values that the penalty up to order λ cannot tell apart are settled by marginal benefits of all orders, along walks,
 # and by detours, over as many samples as possible, with this weight: rare patterns of high order show in few of them.
-TIE_WEIGHT, WALK_ROWS, DETOUR_ROWS = 0.01, 2**14, 2**15
+TIE_WEIGHT = 0.01
+# Baselines are looked at on these shares of the samples in turn, where one is learned for many of them.
+PARTS, FEWEST_FOR_PARTS = (1 / 16, 1 / 4, 1.0), 32
 MAX_SWEEPS = 14
 FIRST_RADIUS, LAST_RADIUS = 0.15, 0.003
+# After the gradient, which may come to rest beside a kink, these shares of the range are tried to both sides.
+CLOSE_RADII = (0.016, 0.008, 0.004, 0.002)
 
 
 @dataclass
@@ -46,6 +59,7 @@ class Run:
     rate: float
     steps: int
     checkpoint: Checkpoint
+    evaluations: int  # in one comparison
     best: Tensor | None = None
     best_losses: Tensor | None = None
     best_penalties: Tensor | None = None  # the penalty itself, without what settles ties: this is reported
@@ -62,27 +76,60 @@ class Run:
         penalty, owners = self.objective.penalty, self.objective.owners
         generator = torch.Generator().manual_seed(_mix(self.seed, 0, 0))
         samples = len(self.objective.owner)
-        drawn = DRAWN_PER_CHECK[penalty.loss]
+        least, most = DRAWN_PER_CHECK[penalty.loss]
+        drawn = min(max(least, self.evaluations // samples), most)
         probe = penalty.plan(1, drawn, generator)
-        count = max(8, ROWS_PER_CHECK // probe.coalitions.shape[-2])
+        count = max(8, self.evaluations // probe.coalitions.shape[-2])
         # Owners of few samples must all be compared.
-        shuffled = torch.randperm(samples, generator=generator)
-        self.compared = torch.arange(samples) if owners > 1 else shuffled[:count]
+        order = torch.arange(samples) if owners > 1 else balanced_order(self.objective.game.x, generator)
+        self.compared = order if owners > 1 else order[:count]
         self.plan: Plan = penalty.plan(len(self.compared), drawn, generator)
         self.all_orders = Penalty("marginal", penalty.players, penalty.players)
-        many = max(1, WALK_ROWS // (penalty.players + 1))
-        self.walked = torch.arange(samples) if owners > 1 else shuffled[:many]
+        many = max(1, self.evaluations // WALKS // (penalty.players + 1))
+        self.walked = order if owners > 1 else order[:many]
         self.walks: Plan = self.all_orders.walks(len(self.walked), max(1, many // len(self.walked)), generator)
-        many = max(1, DETOUR_ROWS // (penalty.players + 2))
-        self.detoured = torch.arange(samples) if owners > 1 else shuffled[:many]
+        many = max(1, self.evaluations // DETOURS // (penalty.players + 2))
+        self.detoured = order if owners > 1 else order[:many]
         self.detours: Plan = self.all_orders.detours()
+        # Owners of few samples are looked at whole.
+        self.parts = PARTS if owners == 1 and len(self.compared) >= FEWEST_FOR_PARTS else (1.0,)
         self.history = list(self.checkpoint.history)
         self.objective.evaluations = self.checkpoint.evaluations
 
     def losses(self, baseline: Float[Tensor, "owners entries"]) -> Float[Tensor, " owners"]:
         """Compute the loss that baselines are compared by, and remember the best of each owner."""
-        penalties = self.objective.losses(baseline, self.compared, self.plan)
-        found = penalties + self._tie(baseline)
+        *_, found = self.looks(baseline)
+        return found
+
+    def looks(self, baseline: Float[Tensor, "owners entries"]) -> Iterator[Float[Tensor, " owners"]]:
+        """Compute the loss on ever more samples, so that hopeless baselines can be given up on the first of them."""
+        for penalties, ties in self._measure(baseline):
+            yield penalties + TIE_WEIGHT * ties
+        self._remember(baseline, penalties, penalties + TIE_WEIGHT * ties)
+
+    def _measure(self, baseline: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Compute the penalty, and what settles ties, on ever more samples."""
+        measured = [
+            self._running_mean(baseline, self.compared, self.plan),
+            self._running_mean(baseline, self.walked, self.walks),
+            self._running_mean(baseline, self.detoured, self.detours),
+        ]
+        for penalties, along_walks, on_detours in zip(*measured, strict=True):
+            yield penalties, along_walks + on_detours
+
+    def _running_mean(self, baseline: Tensor, samples: Tensor, plan: Plan) -> Iterator[Tensor]:
+        done, mean = 0, torch.zeros(self.objective.owners).double()
+        for share in self.parts:
+            until = max(1, round(share * len(samples)))
+            if until > done:
+                part = torch.arange(done, until)
+                found = self.objective.losses(baseline, samples[part], plan.of(part))
+                mean = mean + (found - mean) * (until - done) / until
+                done = until
+            yield mean
+
+    def _remember(self, baseline: Tensor, penalties: Tensor, found: Tensor) -> None:
+        """Keep the best of each owner, and the history."""
         if self.best is None or self.best_losses is None or self.best_penalties is None:
             self.best, self.best_losses, self.best_penalties = baseline.clone(), found, penalties
         better = found < self.best_losses
@@ -93,18 +140,10 @@ class Run:
         self.history.append((float(self.objective.evaluations), least))
         if self.bar is not None:
             self.bar.set_postfix(loss=f"{self.history[-1][1]:.4g}", refresh=False)
-        return found
 
-    def glance(self, baseline: Float[Tensor, "owners entries"]) -> Float[Tensor, " owners"]:
-        """Compute the loss on a quarter of the samples, where one baseline is learned for many."""
-        some = torch.arange(len(self.compared))
-        if self.objective.owners == 1 and len(some) >= 16:
-            some = some[: len(some) // 4]
-        return self.objective.losses(baseline, self.compared[some], self.plan.of(some)) + self._tie(baseline)
-
-    def _tie(self, baseline: Tensor) -> Tensor:
-        along_walks = self.objective.losses(baseline, self.walked, self.walks)
-        return TIE_WEIGHT * (along_walks + self.objective.losses(baseline, self.detoured, self.detours))
+    def _glance(self, baseline: Tensor) -> float:
+        """Compute the loss on the first two parts of the samples alone."""
+        return float([found.mean() for found in islice(self.looks(baseline), 2)][-1])
 
     def search(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> None:
         """Search from every start, and from the best of the usual baselines where all of them ended above it."""
@@ -113,7 +152,7 @@ class Run:
         with tqdm(total=stages, desc="learning the baseline", delay=2, disable=None, leave=False) as self.bar:
             try:
                 # A glance will do to choose one, and costs a quarter.
-                best = min(usual, key=lambda name: float(self.glance(usual[name]).mean()))
+                best = min(usual, key=lambda name: self._glance(usual[name]))
                 before = self.losses(usual[best])
                 for number, (name, baseline) in enumerate(starts.items()):
                     self._keep_end(name, self._from_start(number, baseline))
@@ -127,8 +166,8 @@ class Run:
 
     def _keep_end(self, name: str, baseline: Tensor) -> None:
         """Compare where a start ended with where the others did: the result is the best of the ends."""
-        penalties = self.objective.losses(baseline, self.compared, self.plan)
-        losses = penalties + self._tie(baseline)
+        *_, (penalties, ties) = self._measure(baseline)
+        losses = penalties + TIE_WEIGHT * ties
         self.finals[name] = float(penalties.mean())
         if self.end is None:
             self.end = (baseline, losses, penalties)
@@ -141,14 +180,14 @@ class Run:
             )
 
     def _from_start(self, number: int, baseline: Tensor) -> Tensor:
-        """Go down from one start: the gradient, sweeps as long as they help, and the gradient again."""
+        """Go down from one start: the gradient, sweeps as long as they help, the gradient again, and ever closer."""
         baseline = self._descend(f"{number}: descent", baseline, self.steps, self.rate)
         baseline = self._sweeps(f"{number}: sweep", baseline)
         before = float(self.losses(baseline).mean())
         baseline = self._descend(f"{number}: polish", baseline, self.steps // 3, self.rate / 5)
         if float(self.losses(baseline).mean()) < before * (1 - PLATEAU_SHARE):
             baseline = self._sweeps(f"{number}: last sweep", baseline)
-        return baseline
+        return self._close_in(f"{number}: closing in", baseline)
 
     def _sweeps(self, key: str, baseline: Tensor) -> Tensor:
         coordinates = len(self.space.low) + len(self.space.choices)
@@ -160,7 +199,7 @@ class Run:
         wide, radius = True, FIRST_RADIUS
         for turn in range(MAX_SWEEPS):
             order = torch.randperm(coordinates, generator=torch.Generator().manual_seed(_mix(self.seed, 2, turn)))
-            found = sweep(self.space, self.losses, self.glance, baseline, radius, order, wide=wide)
+            found = sweep(self.space, self.looks, baseline, radius, order, wide=wide)
             baseline = found.baseline
             self._note(found.leverage)
             self._advance()
@@ -173,6 +212,19 @@ class Run:
         else:
             self.stopped, self.converged = f"{MAX_SWEEPS} sweeps are done, and the last still lowered the loss", False
         return self._finish(f"{key}: done", baseline)
+
+    def _close_in(self, key: str, baseline: Tensor) -> Tensor:
+        """Look ever closer around the values that the gradient left."""
+        coordinates = len(self.space.low)
+        if self.steps == 0 or not 0 < coordinates + len(self.space.choices) <= MAX_SWEPT:
+            return baseline
+        if key in self.checkpoint.stages:
+            return self._resume(key)
+        for radius in CLOSE_RADII:
+            found = sweep(self.space, self.looks, baseline, radius, torch.arange(coordinates), wide=False)
+            baseline = found.baseline
+            self._note(found.leverage)
+        return self._finish(key, baseline)
 
     def _descend(self, key: str, baseline: Tensor, steps: int, rate: float) -> Tensor:
         """Follow the gradient; keep the best baseline of all checks."""
@@ -223,8 +275,8 @@ class Run:
         """Make the gradient over a fresh batch at each step; the same stream and step draw the same batch."""
         samples, penalty = len(self.objective.owner), self.objective.penalty
         per_sample = self.plan.coalitions.shape[-2] if penalty.exact else DRAWN_PER_STEP
-        batch = samples if self.objective.owners > 1 else min(samples, max(4, ROWS_PER_STEP // per_sample))
-        many = WALK_ROWS // (penalty.players + 1)
+        batch = samples if self.objective.owners > 1 else min(samples, max(4, self.evaluations // STEP // per_sample))
+        many = self.evaluations // WALKS // (penalty.players + 1)
 
         def compute(baseline: Tensor, step: int) -> tuple[Tensor, Tensor]:
             generator = torch.Generator().manual_seed(_mix(self.seed, stream, step))

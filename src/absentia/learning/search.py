@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -13,12 +13,14 @@ from torch import Tensor
 
 from absentia.learning.space import Space
 
-Losses: TypeAlias = Callable[[Tensor], Tensor]  # baseline (owners, entries) → (owners,)
+# Baseline (owners, entries) → its losses (owners,) on ever more samples; the last are on all of them.
+Looks: TypeAlias = Callable[[Tensor], Iterable[Tensor]]
 Gradient: TypeAlias = Callable[[Tensor, int], tuple[Tensor, Tensor]]  # baseline, step → losses, gradient
 
 DECAY_MEAN, DECAY_SQUARE = 0.9, 0.99
-# Candidates that are worse than this on a part of the samples are not tried on all.
-HOPELESS = 1.1
+# Candidates that are so many times worse on a part of the samples, the first and the second, are not tried on more.
+# Close ones differ little, and in the same way on all samples.
+HOPELESS, HOPELESS_CLOSE = (1.25, 1.1, torch.inf), (1.01, 1.0, torch.inf)
 
 
 @dataclass
@@ -73,8 +75,7 @@ class Sweep:
 
 def sweep(
     space: Space,
-    losses: Losses,
-    glance: Losses,
+    looks: Looks,
     baseline: Float[Tensor, "owners entries"],
     radius: float,
     order: Int[Tensor, " coordinates"],
@@ -84,24 +85,26 @@ def sweep(
     """Try, coordinate by coordinate, other values of it, and keep for each owner what lowers its loss.
 
     The candidates of a parameter are neighbours at ``radius`` (a share of its range) and, in a ``wide`` sweep, the
-    ends of its bounds and quantiles of the data; of a choice, all its rows. ``glance`` is the loss on a part of the
-    samples, to tell hopeless candidates at less cost.
+    ends of its bounds and quantiles of the data; of a choice, all its rows. The first of ``looks`` tell hopeless
+    candidates at less cost.
     """
-    current, quick = losses(baseline), glance(baseline)
-    before = current
+    current = list(looks(baseline))
+    before = current[-1]
     leverage = torch.zeros(len(space.low) + len(space.choices)).double()
+    limits = HOPELESS if wide else HOPELESS_CLOSE
     for coordinate in order.tolist():
         for candidate in _candidates(space, baseline, coordinate, radius, wide):
-            seen = glance(candidate)
-            leverage[coordinate] = torch.maximum(leverage[coordinate], (seen - quick).abs().max())
-            if bool((seen > HOPELESS * quick).all()):
-                continue
-            found = losses(candidate)
-            leverage[coordinate] = torch.maximum(leverage[coordinate], (found - current).abs().max())
-            better = found < current * (1 - 1e-6)
-            baseline = torch.where(better[:, None], candidate, baseline)
-            current, quick = torch.where(better, found, current), torch.where(better, seen, quick)
-    return Sweep(baseline, current, leverage, bool((current < before * (1 - 1e-3)).any()))
+            found = []
+            for seen, known, hopeless in zip(looks(candidate), current, limits, strict=False):
+                found.append(seen)
+                leverage[coordinate] = torch.maximum(leverage[coordinate], (seen - known).abs().max())
+                if bool((seen > hopeless * known).all()):
+                    break
+            if len(found) == len(current):
+                better = found[-1] < current[-1] * (1 - 1e-6)
+                baseline = torch.where(better[:, None], candidate, baseline)
+                current = [torch.where(better, new, old) for new, old in zip(found, current, strict=True)]
+    return Sweep(baseline, current[-1], leverage, bool((current[-1] < before * (1 - 1e-3)).any()))
 
 
 def _candidates(space: Space, baseline: Tensor, coordinate: int, radius: float, wide: bool) -> list[Tensor]:

@@ -30,6 +30,7 @@ from absentia.papers.results import ResultTable
 LOSSES: tuple[Loss, ...] = ("shapley", "marginal", "interactions")
 STARTS = (0.0, 0.5, 1.0)
 INPUTS = 2048
+EVALUATIONS = 2**17
 PRINTED = {
     "functions": {("shapley", 0.0): 98.06, ("shapley", 0.5): 98.70, ("shapley", 1.0): 98.70,
                   ("marginal", 0.0): 98.06, ("marginal", 0.5): 98.14, ("marginal", 1.0): 98.14},
@@ -59,13 +60,17 @@ class Outcome:
 
 
 def binary_inputs(function: AnnotatedFunction, count: int, seed: int) -> Float[Tensor, "rows players"]:
-    """Take all inputs of two values, or draw so many whose number of ones is uniform: they reach rare states."""
+    """Take all inputs of two values, or draw so many whose number of ones is uniform: they reach rare states.
+
+    Each comes with its opposite, so that no variable is high more often than low.
+    """
     generator = torch.Generator().manual_seed(seed)
     if 2**function.players <= count:
         ones = enumerate_coalitions(function.players)[torch.randperm(2**function.players, generator=generator)]
     else:
-        sizes = torch.randint(0, function.players + 1, (count,), generator=generator)
-        ones = draw_coalitions(function.players, sizes, generator)
+        sizes = torch.randint(0, function.players + 1, (count // 2,), generator=generator)
+        drawn = draw_coalitions(function.players, sizes, generator)
+        ones = torch.stack([drawn, ~drawn], dim=1).flatten(0, 1)
     low, high = function.inputs
     return torch.where(ones, high, low).double()
 
@@ -77,8 +82,9 @@ def run_trial(function: AnnotatedFunction, trial: Trial, samples: int, steps: in
     low, high = function.inputs
     start = low + trial.start * (high - low)
     learned = learn_baseline(
-        function.model, x, loss=trial.loss, start=start, bounds=(low, high), samples=None, steps=steps, seed=seed
-    )
+        function.model, x, loss=trial.loss, start=start, bounds=(low, high), samples=None, steps=steps, seed=seed,
+        evaluations=EVALUATIONS,
+    )  # fmt: skip
     right = tuple(
         None if truth is None else abs(value - truth) < 0.5 * (high - low)
         for value, truth in zip(learned.values.tolist(), function.truth, strict=True)

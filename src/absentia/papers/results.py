@@ -37,10 +37,14 @@ class ResultTable:
 
     def markdown(self) -> str:
         """Write it as Markdown."""
-        lines = [f"## {self.title}", "", self.note, "", "| " + " | ".join(self.columns) + " |"]
+        lines = [f"## {self.title}", "", self.note, "", _line(self.columns)]
         lines.append("|" + "---|" * len(self.columns))
-        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.rows]
+        lines += [_line(row) for row in self.rows]
         return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def write_results(folder: Path, name: str, command: str, tables: Sequence[ResultTable]) -> Path:
