@@ -1,25 +1,24 @@
-import builtins
-import hashlib
 import os
-import zipfile
-from dataclasses import replace
 
 import pytest
 import torch
 
-from absentia import AbsentiaError
 from absentia.papers.datasets import (
     CENSUS,
+    CIFAR10,
     CREDIT,
-    CREDIT_COLUMNS,
     FUNCTIONS,
-    cache_folder,
+    LOADERS,
+    MNIST,
+    SST2,
     census,
     credit,
     functions_file,
-    locate,
     stratified_split,
 )
+from absentia.papers.models import RECIPES
+from absentia.papers.tabular_data import CREDIT_COLUMNS
+from published import publish
 
 ADULT_DATA = """\
 39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, Cuba, <=50K
@@ -44,17 +43,6 @@ def credit_text(good=10, bad=5):
     return "\n".join([GERMAN_NAMES] + [" ".join(map(str, row)) for row in rows]) + "\n"
 
 
-def publish(folder, source, *texts):
-    """Write files of a data set's form, and make the record that vouches for them."""
-    files = []
-    for file, text in zip(source.files, texts, strict=True):
-        path = folder / file.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
-        files.append(replace(file, checksum="sha256:" + hashlib.sha256(text.encode()).hexdigest()))
-    return replace(source, files=tuple(files))
-
-
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     """An ABSENTIA_DATA folder, beside an empty cache."""
@@ -62,16 +50,6 @@ def data(tmp_path, monkeypatch):
     monkeypatch.setenv("ABSENTIA_DATA", str(tmp_path / "data"))
     (tmp_path / "data").mkdir()
     return tmp_path / "data"
-
-
-@pytest.fixture
-def offline(monkeypatch):
-    pooch = pytest.importorskip("pooch")
-
-    def refuse(*_arguments, **_options):
-        raise ConnectionError("the network is unreachable")
-
-    monkeypatch.setattr(pooch, "retrieve", refuse)
 
 
 def raw(table, x):
@@ -155,125 +133,17 @@ def test_functions_file_is_the_path_of_the_file(data):
     assert functions_file(source).read_text() == "+a*b\n-c\n"
 
 
-def test_an_altered_file_is_refused_in_one_sentence(data):
-    publish(data, CREDIT, credit_text())
-    with pytest.raises(AbsentiaError) as refusal:
-        credit()
-    sentence = str(refusal.value)
-    assert str(data / CREDIT.files[0].path) in sentence
-    assert "must have the sha256 checksum 5f363343" in sentence
-    assert f"Replace it from {CREDIT.files[0].address}." in sentence
-
-
-@pytest.mark.usefixtures("offline")
-@pytest.mark.parametrize(("load", "source"), [(census, CENSUS), (credit, CREDIT)])
-def test_a_missing_file_without_network_names_the_address_and_the_place(data, load, source):
-    with pytest.raises(AbsentiaError) as refusal:
-        load()
-    sentence = str(refusal.value)
-    assert source.files[0].address in sentence
-    assert str(cache_folder() / source.files[0].path) in sentence
-    assert "Got ConnectionError (the network is unreachable) instead." in sentence
-    assert f"{source.files[0].path} in a folder that ABSENTIA_DATA names." in sentence
-    assert isinstance(refusal.value.__cause__, ConnectionError)
-
-
-@pytest.mark.usefixtures("offline")
-def test_the_functions_are_placed_by_hand(data):
-    with pytest.raises(
-        AbsentiaError, match=r"functions\.txt must be placed by hand at .*Got no such file"
-    ) as refusal:
-        functions_file()
-    assert "https://github.com/zzp1012/faithful-baseline-value" in str(refusal.value)
-
-
-@pytest.mark.usefixtures("offline")
-def test_a_file_in_the_cache_needs_neither_network_nor_variable(data, monkeypatch):
-    monkeypatch.delenv("ABSENTIA_DATA")
-    source = publish(cache_folder(), CREDIT, credit_text())
-    assert credit(source).x_train.shape == (12, 20)
-
-
-def test_a_data_folder_that_does_not_exist_is_refused(data, monkeypatch):
-    monkeypatch.setenv("ABSENTIA_DATA", str(data / "typo"))
-    with pytest.raises(AbsentiaError, match=r"ABSENTIA_DATA must name a folder\. Got '.*typo' instead\."):
-        locate(CREDIT.files[0])
-
-
-def test_a_plain_file_is_downloaded_with_its_checksum(data, monkeypatch):
-    pooch = pytest.importorskip("pooch")
-    asked = []
-
-    def serve(address, known_hash, fname, path, processor, progressbar):
-        asked.append((address, known_hash, processor, progressbar))
-        path.mkdir(parents=True, exist_ok=True)
-        (path / fname).write_text("3, 4\n")
-
-    monkeypatch.setattr(pooch, "retrieve", serve)
-    checksum = "md5:" + hashlib.md5(b"3, 4\n").hexdigest()
-    file = replace(CENSUS.files[0], checksum=checksum)
-    assert locate(file) == cache_folder() / "adult" / "adult.data"
-    assert locate(file).read_text() == "3, 4\n"
-    assert asked == [(file.address, checksum, None, True)]
-
-
-def serve_archive(monkeypatch, content):
-    """Let pooch itself unpack an archive that no network had to carry."""
-    pooch = pytest.importorskip("pooch")
-
-    def download(_address, output_file, _pooch):
-        with open(output_file, "wb") as file:
-            file.write(content)
-
-    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_arguments, **_options: download)
-
-
-def test_an_archive_is_unpacked_and_its_file_checked(data, tmp_path, monkeypatch):
-    source = publish(tmp_path / "elsewhere", CREDIT, credit_text())
-    archive = tmp_path / "packed.zip"
-    with zipfile.ZipFile(archive, "w") as packed:
-        packed.writestr("SouthGermanCredit.asc", credit_text())
-        packed.writestr("codetable.txt", "not asked for")
-    serve_archive(monkeypatch, archive.read_bytes())
-    assert credit(source).x_train.shape == (12, 20)
-    assert [path.name for path in (cache_folder() / "south_german_credit").iterdir()] == ["SouthGermanCredit.asc"]
-
-
-def test_a_damaged_archive_is_refused_and_not_kept(data, monkeypatch):
-    serve_archive(monkeypatch, b"<html>moved</html>")
-    with pytest.raises(AbsentiaError, match=r"Got BadZipFile \(File is not a zip file\) instead\."):
-        credit()
-    assert not list((cache_folder() / "south_german_credit").iterdir())
-
-
-def test_without_pooch_a_sentence_says_what_to_install(data, monkeypatch):
-    monkeypatch.delenv("ABSENTIA_CACHE")
-    genuine = builtins.__import__
-
-    def forget(name, *rest):
-        if name == "pooch":
-            raise ImportError(name)
-        return genuine(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", forget)
-    with pytest.raises(AbsentiaError, match=r"pooch must be installed .* Run pip install pooch"):
-        cache_folder()
-
-
-def test_the_cache_is_the_systems_unless_named(data, monkeypatch):
-    pooch = pytest.importorskip("pooch")
-    assert cache_folder() == data.parent / "cache"
-    monkeypatch.delenv("ABSENTIA_CACHE")
-    assert cache_folder() == pooch.os_cache("absentia")
-
-
-@pytest.mark.parametrize("source", [CENSUS, CREDIT, FUNCTIONS], ids=lambda source: source.name)
+@pytest.mark.parametrize("source", [CENSUS, CREDIT, MNIST, CIFAR10, SST2, FUNCTIONS], ids=lambda source: source.name)
 def test_records_say_where_each_file_comes_from(source):
     assert source.licence
     assert source.citation
     for file in source.files:
         assert file.checksum.startswith("sha256:")
         assert (file.address or "").startswith("https://") != bool(file.by_hand)
+
+
+def test_there_is_a_loader_for_every_data_set_that_networks_are_trained_on():
+    assert list(LOADERS) == list(RECIPES)
 
 
 real = pytest.mark.skipif(

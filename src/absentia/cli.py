@@ -48,7 +48,7 @@ def demo(
 
 @app.command()
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="functions, tsang, shapley, census or credit.")],
+    experiment: Annotated[str, typer.Argument(help="functions, tsang, shapley, census, credit, mnist or cifar10.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for tables.")] = Path("reproduction"),
     seed: Annotated[int, typer.Option(help="Fixes every draw.")] = 0,
     workers: Annotated[int | None, typer.Option(help="Processes to use; all cores if left out.")] = None,
@@ -63,6 +63,27 @@ def reproduce(
     from absentia.papers import reproduce as reproduction
 
     reproduction.run(experiment, output, reproduction.Options(seed, workers, count, generated, epochs))
+
+
+@app.command()
+def train(
+    name: Annotated[str, typer.Argument(help="census, credit, mnist, cifar10 or sst2.")],
+    network: Annotated[
+        str | None, typer.Option(help="lenet, alexnet; resnet20, resnet32, vgg16; cnn, lstm. The first is the usual.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Fixes the first weights and every draw.")] = 0,
+    epochs: Annotated[int | None, typer.Option(help="Epochs, if not as many as the recipe has.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file, if not one in the cache.")] = None,
+) -> None:
+    """Train a network of the paper's experiments, and tell its accuracy on the test samples.
+
+    Example: absentia train mnist --network lenet
+    """
+    from absentia.papers import models
+
+    result = models.train(name, seed, network=network, epochs=epochs, path=output)
+    typer.echo(f"{result.header.architecture} on {name}: test accuracy {result.header.test_accuracy:.2%}")
+    typer.echo(f"Written to {result.path}")
 
 
 def main() -> None:
