@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from absentia.absence import Absence, StandIns
+from absentia.absence import Absence, BringsModel, StandIns
 from absentia.arrays import Array, Table, as_tensor
 from absentia.coalitions import coalition_of, enumerate_coalitions
 from absentia.errors import wrong
@@ -51,7 +51,8 @@ class MaskedModel:
 
     The model runs in evaluation mode on its own device, without a gradient unless ``gradient`` asks for one, in
     batches of ``batch_size`` rows, or of as many as fit ``memory`` bytes. Integer inputs stay integers for
-    tokens, and become the model's dtype otherwise.
+    tokens, and become the model's dtype otherwise. An absence that brings its own model, such as a `Surrogate`, has
+    it run in the model's place; the class predicted on the full sample, where it is asked for, is then its own.
 
     >>> import absentia as ab
     >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=ab.Baseline(1.0))
@@ -81,6 +82,8 @@ class MaskedModel:
             raise wrong("readout", "be left out where y is given", readout, "Put y into the readout.")
         if batch_size is not None and batch_size < 1:
             raise wrong("batch_size", "be at least 1", batch_size)
+        if isinstance(absence, BringsModel):
+            model = absence.instead_of(model)
         columns = getattr(x, "columns", None)  # a DataFrame's, which name the players
         x = _check_samples(x)
         self.players = _check_players(players, x, columns)
@@ -121,6 +124,10 @@ class MaskedModel:
 
     def part(self, samples: Int[Tensor, " part"], absence: Absence, *, gradient: bool = False) -> MaskedModel:
         """Take some of the samples, with another absence, without looking at the model again."""
+        if absence is not self.absence and (
+            isinstance(absence, BringsModel) or isinstance(self.absence, BringsModel)
+        ):
+            raise wrong("absence", "leave the model as it is", "one that brings its own", "Make a game of its own.")
         other = copy.copy(self)
         other.x = self.x[samples.to(self.x.device)]
         other._numbers = self._numbers[samples.to(self.x.device)]

@@ -1,0 +1,233 @@
+import copy
+import os
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from absentia import (
+    AbsentiaError,
+    Baseline,
+    LearnedBaseline,
+    LogOdds,
+    Marginal,
+    MaskedModel,
+    Players,
+    Probability,
+    Surrogate,
+    from_numpy,
+    harsanyi,
+    train_surrogate,
+    value_table,
+)
+from absentia.absence import BringsModel
+from absentia.coalitions import enumerate_coalitions
+from absentia.saving import read_tensors, write_tensors
+from known_games import mlp
+from known_gaussian import ENTRIES, conditional, draw
+
+ALL = enumerate_coalitions(ENTRIES)
+WEIGHTS = torch.tensor([1.0, 4.0, 0.5, -0.2])
+DATA, X = draw(1500).float(), draw(40, seed=1).float()
+
+
+def linear(rows):
+    return rows @ WEIGHTS.to(rows)
+
+
+def logits(rows):
+    """Two classes, sure of themselves."""
+    score = 3 * (rows[:, 0] - 1)
+    return torch.stack([torch.zeros_like(score), score], dim=1)
+
+
+@pytest.fixture(scope="module")
+def surrogate():
+    return train_surrogate(linear, DATA, epochs=60)
+
+
+@pytest.fixture(scope="module")
+def of_classes():
+    return train_surrogate(logits, DATA, epochs=30)
+
+
+def test_it_gives_the_conditional_expectation_of_the_output(surrogate):
+    truth = torch.stack([conditional(X.double(), coalition)[0] @ WEIGHTS.double() for coalition in ALL], dim=1)
+    errors = {
+        name: float((MaskedModel(linear, X, absence=absence)(ALL) - truth).square().mean().sqrt())
+        for name, absence in {"surrogate": surrogate, "marginal": Marginal(DATA, draws=200)}.items()
+    }
+    assert errors["surrogate"] < 0.15 * linear(DATA).std()
+    assert errors["surrogate"] < 0.5 * errors["marginal"]
+
+
+def test_with_nothing_absent_it_is_nearly_the_model(surrogate):
+    game = MaskedModel(linear, X, absence=surrogate)
+    assert surrogate.fidelity > 0.98
+    assert surrogate.masked_fidelity < surrogate.fidelity
+    apart = game(ALL[-1:])[:, 0] - linear(X)
+    assert 1 - apart.square().sum() / (linear(X) - linear(X).mean()).square().sum() > 0.97
+
+
+def test_classes_are_given_the_average_probability(of_classes):
+    assert of_classes.classes
+    assert of_classes.fidelity > 0.9
+    with_nothing = MaskedModel(logits, X, absence=of_classes, readout=Probability(1))(ALL[:1])
+    assert torch.allclose(with_nothing, logits(DATA).softmax(1)[:, 1].mean(), atol=0.06)
+    # Entry 3 says nothing of entry 0, which decides.
+    alone = MaskedModel(logits, X, absence=of_classes, readout=Probability(1))(ALL[8:9])
+    assert (alone - with_nothing).abs().mean() < 0.1
+
+
+def test_the_game_runs_the_surrogate_and_reads_its_output(of_classes):
+    calls = 0
+
+    def counting(rows):
+        nonlocal calls
+        calls += 1
+        return logits(rows)
+
+    game = MaskedModel(counting, X, 1, absence=of_classes)
+    table = value_table(game)
+    assert calls == 0
+    assert isinstance(of_classes, BringsModel)
+    assert game.draws == 1
+    masked = torch.where(ALL[5], X, torch.nan)
+    expected = LogOdds(1)(of_classes.network(masked), torch.arange(len(X)))
+    assert torch.allclose(table.values[:, 5].float(), expected, atol=1e-5)
+    assert torch.allclose(game(ALL), table.values.float(), atol=1e-5)
+    assert harsanyi(game).effects.shape == (40, 16)
+
+
+def test_a_part_of_a_game_keeps_its_model(surrogate):
+    game = MaskedModel(linear, X, absence=surrogate)
+    part = game.part(torch.tensor([3, 4]), surrogate)
+    assert torch.allclose(part(ALL), game(ALL)[3:5], atol=1e-5)
+    plain = MaskedModel(linear, X, absence=Baseline(0.0))
+    for one, other in ((game, Baseline(0.0)), (plain, surrogate)):
+        with pytest.raises(AbsentiaError, match="absence must leave the model as it is"):
+            one.part(torch.tensor([0]), other)
+
+
+def test_any_model_and_any_players_will_do():
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    players = Players.groups({"first": [0, 1], "last": [3]}, features=4)
+    model = from_numpy(lambda rows: np.stack([rows[:, 0] > 0, rows[:, 0] <= 0], 1) * 1.0, probabilities=True)
+    surrogate = train_surrogate(model, x, players=players, epochs=2)  # a probability of 0 has a logit of −∞
+    assert surrogate.record.players == 2
+    module = mlp(4, 3)
+    module.train()
+    double = train_surrogate(module, x, epochs=1)
+    assert module.training
+    game = MaskedModel(module, x[:3], absence=double)
+    assert game.x.dtype == torch.float32
+    assert game(ALL).shape == (3, 16)
+    assert train_surrogate(lambda rows: rows[:, :2] + 1.0, x, classes=False, epochs=1).network.outputs == (2,)
+
+
+def test_images_have_convolutions_and_a_plane_of_presence():
+    images = torch.rand(80, 2, 6, 7, generator=torch.Generator().manual_seed(0))
+    players = Players.grid((2, 6, 7), cells=(2, 2))
+    surrogate = train_surrogate(lambda rows: rows.mean((1, 2, 3)), images, players=players, epochs=1)
+    assert surrogate.network.body[0].in_channels == 3
+    game = MaskedModel(lambda rows: rows.mean((1, 2, 3)), images[:2], players=players, absence=surrogate)
+    assert value_table(game).values.shape == (2, 16)
+
+
+def test_the_same_seed_gives_the_same_and_the_generator_of_torch_is_left_alone():
+    state = torch.get_rng_state()
+    first, again, other = (train_surrogate(linear, DATA[:100], epochs=2, seed=seed) for seed in (3, 3, 4))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(first.network(X), again.network(X))
+    assert not torch.equal(first.network(X), other.network(X))
+
+
+def test_training_stops_when_nothing_improves():
+    surrogate = train_surrogate(lambda rows: rows[:, 0] * 0 + 2.0, DATA[:200], epochs=100_000)
+    assert surrogate.record.stopped == "the held-out loss no longer fell"
+    assert surrogate.record.epochs < 5000
+    assert surrogate.record.loss < 1e-3
+
+
+def test_it_is_saved_and_read_again(surrogate, tmp_path):
+    path = tmp_path / "surrogate.safetensors"
+    surrogate.save(path)
+    again = Surrogate.load(path)
+    masked = torch.where(ALL[6], X, torch.nan)
+    assert torch.equal(again.network(masked), surrogate.network(masked))
+    assert again.record == surrogate.record
+    assert repr(again) == repr(surrogate)
+    assert os.listdir(tmp_path) == ["surrogate.safetensors"]
+    for word in ("1,350 rows", "4 players", "R²", "(4,)"):
+        assert word in repr(surrogate)
+
+
+def test_an_own_network_is_trained_and_is_needed_to_read_it_again(tmp_path):
+    own = nn.Sequential(nn.Linear(8, 5), nn.Tanh(), nn.Linear(5, 1))
+    before = copy.deepcopy(own.state_dict())
+    surrogate = train_surrogate(linear, DATA[:100], network=own, epochs=2)
+    assert all(torch.equal(before[name], value) for name, value in own.state_dict().items())
+    surrogate.save(tmp_path / "own")
+    assert torch.equal(Surrogate.load(tmp_path / "own", network=own).network(X), surrogate.network(X))
+    with pytest.raises(AbsentiaError, match="network must be given, as it was to train_surrogate"):
+        Surrogate.load(tmp_path / "own")
+    with pytest.raises(AbsentiaError, match="network must have the layers of the saved one"):
+        Surrogate.load(tmp_path / "own", network=nn.Linear(8, 1))
+
+
+def test_files_that_are_not_surrogates_get_a_sentence(surrogate, tmp_path):
+    path = tmp_path / "file"
+    surrogate.save(path)
+    with pytest.raises(AbsentiaError, match="path must hold a saved baseline. Got .*, which holds a surrogate"):
+        LearnedBaseline.load(path)
+    tensors, header = read_tensors(path)
+    write_tensors(path, tensors, header | {"kind": "imputer"})
+    with pytest.raises(AbsentiaError, match="path must hold a saved surrogate. Got .*, which holds a imputer"):
+        Surrogate.load(path)
+    write_tensors(path, tensors, header | {"format": 99})
+    with pytest.raises(AbsentiaError, match="path must hold a saved surrogate of format 1 or older. Got format 99"):
+        Surrogate.load(path)
+    with pytest.raises(AbsentiaError, match="path must lie in a folder that exists"):
+        surrogate.save(tmp_path / "nowhere" / "file")
+
+
+def test_the_loss_is_the_divergence_of_the_distributions(of_classes):
+    from absentia.absence.surrogate_training import Imitation
+
+    task = Imitation(of_classes.network, X, logits(X), classes=True)
+    presence = ALL[torch.arange(40) % 16]
+    loss = task.loss(torch.arange(40), presence, torch.Generator())
+    answer = of_classes.network(torch.where(presence, X, torch.nan)).log_softmax(1)
+    expected = nn.functional.kl_div(answer, logits(X).log_softmax(1), log_target=True, reduction="none").sum(1)
+    assert torch.allclose(loss, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: train_surrogate(linear, DATA[:1]), "data must have at least 2 rows"),
+        (lambda: train_surrogate(linear, DATA[:50], epochs=0), "epochs must be at least 1"),
+        (lambda: train_surrogate(linear, DATA[:50], players=Players.features(3)), r"players must have the rows' shape"),
+        (lambda: train_surrogate(linear, DATA[:50], classes=True), r"model must return \(rows, classes\) for a surr"),
+        (lambda: train_surrogate(lambda r: logits(r).softmax(1), DATA[:50]), "model must return logits for a surrogate"),
+        (lambda: train_surrogate(lambda r: logits(r) / 0, DATA[:50]), "model must return logits. Got NaN or infinity"),
+        (lambda: train_surrogate(lambda r: linear(r) / 0, DATA[:50]), "model must return finite outputs. Got 50"),
+        (lambda: train_surrogate(linear, DATA[:50], network=nn.Linear(4, 1)), r"network must take rows of shape \(8,\)"),
+        (lambda: train_surrogate(linear, DATA[:50], network=nn.Linear(8, 3)), r"network must return \(rows, 1\)"),
+        (
+            lambda: train_surrogate(linear, torch.ones(9, 4).long(), players=Players.tokens(4)),
+            "x must be in floating point for a surrogate. Got torch.int64 instead. Embed tokens first",
+        ),
+    ],
+)
+def test_bad_input_gets_a_sentence(make, sentence):
+    with pytest.raises(AbsentiaError, match=sentence):
+        make()
+
+
+def test_samples_that_do_not_fit_get_a_sentence(surrogate):
+    with pytest.raises(AbsentiaError, match=r"surrogate must have rows of the shape of one sample, \(3,\)"):
+        surrogate.bind(X[:, :3])
+    with pytest.raises(AbsentiaError, match="x must be in floating point for Surrogate"):
+        surrogate.bind(X.long())
