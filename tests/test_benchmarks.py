@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 EXACT = Path(__file__).parents[1] / "benchmarks" / "exact.py"
+AUDIT = EXACT.with_name("audit.py")
 
 
 def test_exact_writes_finite_ratios(tmp_path: Path) -> None:
@@ -26,3 +27,12 @@ def test_exact_writes_finite_ratios(tmp_path: Path) -> None:
     ]
     assert len(ratios) == 2 * 6 + 5 + 2 + 1  # two for each overhead; peers; transforms; memory
     assert all(math.isfinite(ratio) and ratio > 0 for ratio in ratios)
+
+
+def test_audit_writes_the_share_of_forward_passes(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, AUDIT, "--quick", "--output", tmp_path], check=True, timeout=300)
+    (table,) = json.loads((tmp_path / "audit.json").read_text())["tables"]
+    (row,) = table["rows"]
+    assert 0 < row["share"] < 1
+    assert row["forward passes, s"] < row["audit, s"]
+    assert f"## {table['title']}" in (tmp_path / "audit.md").read_text()

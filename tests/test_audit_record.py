@@ -1,0 +1,293 @@
+"""What an audit says and keeps: estimates, verdict, warnings, table, picture, file."""
+
+import math
+import re
+import sys
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+from scipy.stats import spearmanr
+
+import absentia as ab
+from absentia.audit.estimates import estimate, ranks, ratio_of_means, spearman
+from absentia.audit.plausibility import Plausibility, make_yardstick, players_outside
+from absentia.audit.removal import Removal
+from absentia.audit.text import fold, with_error
+from absentia.audit.verdict import judge, ranking, warn
+from absentia.audit.white_noise import data_range, stream, white_noise
+from absentia.saving import read_tensors, write_tensors
+from known_games import mlp
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).double()
+
+
+def make_removal(*shares, samples=20, draws=3, noise=0.1, spread=0.01):
+    """Strengths by hand: samples of strength 1, noise and masked samples with given shares of it, jittered."""
+    jitter = spread * randn(len(shares) + 1, samples, draws)
+    masked = torch.tensor(shares).double()[:, None, None] + jitter[1:]
+    return Removal(masked, torch.ones(samples, draws).double(), noise + jitter[0], torch.zeros(samples).double())
+
+
+PLAUSIBLE = Plausibility(torch.ones(2).double(), torch.zeros(2, 3, dtype=torch.bool))
+
+
+@given(st.integers(0, 2**31), st.booleans(), st.booleans())
+def test_errors_cover_samples_and_draws_shared_or_not(seed, shared, many):
+    """y = sample + draw + rest, over and over: the mean's true spread is what is reported, or a little less."""
+    k, d = (12, 4) if many else (5, 3)
+    parts = randn(3, 2000, k, d, seed=seed)
+    values = parts[0][..., :1] + (0.7 * parts[1][:, :1] if shared else 0) + 1.5 * parts[2]
+    found = estimate(values)
+    assert 0.88 < float(found.error.square().mean() / found.value.var()) < (1.18 if shared else 1.3)
+
+
+def test_one_sample_has_no_error_and_one_draw_has_that_of_samples():
+    assert math.isnan(estimate(randn(1, 5)).error)
+    values = randn(9, 1)
+    assert float(estimate(values).error) == pytest.approx(float(values.std() / 3))
+
+
+def test_a_ratio_of_means_has_the_error_of_the_delta_method():
+    upper, lower = randn(4000, 30, 1), 5 + randn(4000, 30, 1, seed=1)
+    found = ratio_of_means(upper + lower, lower)
+    assert float(found.error.mean() / found.value.std()) == pytest.approx(1, abs=0.1)
+
+
+@given(st.lists(st.integers(-3, 3), min_size=3, max_size=9), st.data())
+def test_rank_correlations_are_scipys_with_ties(one, data):
+    other = data.draw(st.lists(st.integers(-3, 3), min_size=len(one), max_size=len(one)))
+    found = float(spearman(torch.tensor([one, other]).double())[0, 1])
+    if len(set(one)) == 1 or len(set(other)) == 1:
+        assert math.isnan(found)
+    else:
+        assert found == pytest.approx(spearmanr(one, other).statistic)
+
+
+def test_ranks_do_not_hang_on_the_players_order():
+    values, order = randn(2, 7), torch.randperm(7)
+    assert torch.equal(ranks(values)[:, order], ranks(values[:, order]))
+
+
+def test_noise_fills_the_range_of_entries_and_channels():
+    x = torch.zeros(500, 2)
+    noise = white_noise(data_range(torch.tensor([[0.0, 5.0], [1.0, 9.0]])), x, stream(0, "reference"))
+    assert noise.mean(0).tolist() == pytest.approx([0.5, 7.0], abs=0.1)
+    assert float(noise[:, 1].min()) >= 5
+    assert float(noise[:, 1].max()) <= 9
+    images = torch.stack([torch.rand(4, 4), torch.rand(4, 4) + 3])[None]
+    channels = white_noise(data_range(images), images.expand(50, -1, -1, -1), stream(0, "reference"))
+    assert float(channels[:, 0].max()) <= 1
+    assert float(channels[:, 1].min()) >= 3
+    tokens = white_noise(data_range(torch.tensor([[2], [4]])), torch.zeros(300, 1).long(), stream(0, "reference"))
+    assert tokens.unique().tolist() == [2, 3, 4]
+
+
+def test_streams_are_independent():
+    drawn = [torch.rand(4, generator=stream(s, n, d)) for s in (0, 1) for n in ("reference", "draws") for d in (0, 1)]
+    assert len({tuple(one.tolist()) for one in drawn}) == len(drawn)
+
+
+def test_the_verdict_tells_removing_from_adding():
+    names = ["good", "noisy", "half", "idle", "bad", "none"]
+    removal = make_removal(0.1, 0.02, 0.5, 1.0, 1.8, math.nan)
+    sentences = judge(names, removal)
+    assert ranking(removal) == [1, 0, 2, 3, 4]
+    patterns = [
+        r"noisy removes the signal \(109\.\d+ ± 0\.\d+ %\) and leaves less than white noise does\.",
+        r"good removes (99|100)\.\d+ ± 0\.\d+ % of the signal and adds nothing measurable\.",
+        r"half removes 55\.\d+ ± 0\.\d+ % of the signal; the rest \(R = 0\.\d+ ± 0\.\d+\) is left over or added\.",
+        r"idle removes nothing measurable: effects come to (99|100)\.\d+ ± 0\.\d+ % of the unmasked samples' own\.",
+        r"bad adds more than it removes: effects come to 1(79|80)\.\d+ ± 0\.\d+ % of the unmasked samples' own\.",
+    ]
+    for sentence, pattern in zip(sentences, patterns, strict=False):
+        assert re.fullmatch(pattern, sentence), sentence
+    assert sentences[5].startswith("none has no R")
+    assert sentences[6].endswith("noisy < good < half < idle < bad.")
+
+
+def test_it_is_said_when_the_best_by_r_has_not_the_simplest_game():
+    x = torch.rand(30, 3, generator=torch.Generator().manual_seed(0)).double()
+    methods = {"middle": ab.Baseline(0.5), "true": ab.Baseline(0.1)}
+
+    def model(rows):  # one interaction of three players, under their true absence of 0.1
+        return (rows - 0.1).prod(1)
+
+    found = ab.audit(model, x, None, methods)
+    assert ranking(found.removal)[0] == 0
+    assert re.fullmatch(
+        r"By the games of their own, true is the simplest: its Σ\|U\| is .* that of middle, the best by R, is .*\.",
+        found.verdict[-1],
+    )
+    alone = ab.audit(model, x, None, {"true": methods["true"]})
+    assert "games of their own" not in alone.verdict[-1]
+
+
+def test_methods_that_can_not_be_told_apart_are_said_to_be():
+    removal = make_removal(0.50, 0.503, spread=0.2)
+    assert " ≈ " in judge(["a", "b"], removal)[-1]
+    (warning,) = warn(["a", "b"], ["x", "y", "z"], removal, PLAUSIBLE)
+    assert warning.startswith("Too few samples to tell ")
+    sure = make_removal(0.50, 0.6)
+    assert " < " in judge(["a", "b"], sure)[-1]
+    assert warn(["a", "b"], ["x", "y", "z"], sure, PLAUSIBLE) == []
+
+
+def test_the_number_of_samples_that_would_do_is_told():
+    removal = make_removal(0.5, 0.55, samples=10, draws=1, spread=0.15)
+    difference = removal.difference(1, 0)
+    needed = 10 * (2 * float(difference.error) / float(difference.value)) ** 2
+    (warning,) = [text for text in warn(["a", "b"], ["x", "y", "z"], removal, PLAUSIBLE) if "Too few" in text]
+    told = int(warning.split("some ")[1].split()[0].replace(",", ""))
+    assert needed <= told <= max(12, 2 * needed)
+
+
+def test_noise_as_strong_as_the_samples_is_warned_of():
+    removal = make_removal(0.5, 1.2, noise=1.1)
+    assert any("White noise has 110 %" in warning for warning in warn(["a", "b"], "xyz", removal, PLAUSIBLE))
+    assert judge(["a", "b"], removal)[0].startswith("a leaves effects of ")
+    assert torch.isnan(removal.removed.value).all()
+
+
+def test_rounding_single_samples_and_single_draws_are_warned_of():
+    removal = make_removal(0.5, 0.9, samples=1, draws=1)
+    assert any("One sample" in warning for warning in warn(["a", "b"], "xyz", removal, PLAUSIBLE))
+    assert "±" not in " ".join(judge(["a", "b"], removal))
+    one_draw = make_removal(0.5, 0.9, draws=1)
+    assert any("One draw" in warning for warning in warn(["a", "b"], "xyz", one_draw, PLAUSIBLE))
+    rough = Removal(one_draw.masked, one_draw.original, one_draw.noise, one_draw.rounding + 0.1)
+    assert any("Rounding errors can make up 10%" in warning for warning in warn(["a", "b"], "xyz", rough, PLAUSIBLE))
+
+
+def test_masked_samples_far_from_the_data_or_outside_its_range_are_warned_of():
+    data = randn(300, 3)
+    methods = {"far": ab.Baseline(9.0), "mean": ab.Baseline.mean(data), "row": ab.Baseline(data[0])}
+    found = ab.audit(mlp(3), data[:10], None, methods, data=data, region=["x0", "x2"])
+    assert found.plausibility.outside.tolist() == [[True, True], [False, False], [False, False]]
+    assert "far puts values outside the data's range in x0, x2." in found.warnings
+    assert [name for name in methods if any(f"{name} makes samples" in w for w in found.warnings)] == ["far"]
+
+
+def test_distances_are_to_the_nearest_row_in_standard_units():
+    data = torch.cartesian_prod(torch.arange(5.0), torch.arange(5.0)) * torch.tensor([1.0, 100.0])
+    yardstick, note = make_yardstick(data, seed=0)
+    assert note == ""
+    assert yardstick.usual == pytest.approx(float(1 / data[:, 0].std()))
+    off = data[:1] + torch.tensor([0.0, -200.0])
+    assert yardstick.distance(off) == pytest.approx(2)
+    assert make_yardstick(torch.ones(9, 2), 0) == (
+        None,
+        "Distances to the data were not measured: most of its rows are repeated.",
+    )
+    assert "more than 20,000 entries" in make_yardstick(torch.zeros(3, 20_001), 0)[1]
+    assert "only 2 rows" in make_yardstick(torch.zeros(2, 2), 0)[1]
+
+
+def test_a_player_is_outside_if_any_of_its_entries_is():
+    players = ab.Players.groups({"a": [0, 1], "b": [2]}, 4)
+    masked = torch.tensor([[[0.5, 2.0, 0.5, 9.0]]])
+    found = players_outside(masked, data_range(torch.tensor([[0.0] * 4, [1.0] * 4])), players)
+    assert found.tolist() == [True, False]
+
+
+@pytest.fixture(scope="module")
+def found():
+    x = torch.rand(6, 4, generator=torch.Generator().manual_seed(0)).double()
+    methods = {"zero": ab.Baseline(0.0), "rows": ab.Marginal(x), "half": ab.Baseline(0.5)}
+    return ab.audit(mlp(4), x, None, methods, region=["x1", "x2", "x3"], draws=2)
+
+
+def test_it_is_saved_and_loaded_whole(found, tmp_path):
+    found.save(tmp_path / "audit.safetensors")
+    loaded = ab.Audit.load(tmp_path / "audit.safetensors")
+    assert loaded.record == found.record
+    assert repr(loaded) == repr(found)
+    for name, values in found.columns().items():
+        assert torch.allclose(loaded.columns()[name], values, equal_nan=True), name
+    assert torch.equal(loaded.companions.shapley, found.companions.shapley)
+    assert loaded.plausibility.outside.dtype == torch.bool
+    assert [path.name for path in tmp_path.iterdir()] == ["audit.safetensors"]
+
+
+def test_other_files_get_a_sentence(found, tmp_path):
+    with pytest.raises(ab.AbsentiaError, match="path must name a file that exists"):
+        ab.Audit.load(tmp_path / "none")
+    (tmp_path / "text").write_text("no audit")
+    with pytest.raises(ab.AbsentiaError, match="can't be read"):
+        ab.Audit.load(tmp_path / "text")
+    save_file({"a": torch.zeros(1)}, tmp_path / "plain")
+    with pytest.raises(ab.AbsentiaError, match="no header of absentia's"):
+        ab.Audit.load(tmp_path / "plain")
+    write_tensors(tmp_path / "other", {"values": torch.zeros(1)}, {"format": 1})
+    with pytest.raises(ab.AbsentiaError, match="path must hold a saved audit"):
+        ab.Audit.load(tmp_path / "other")
+    found.save(tmp_path / "new")
+    tensors, header = read_tensors(tmp_path / "new")
+    write_tensors(tmp_path / "new", tensors, header | {"format": 99})
+    with pytest.raises(ab.AbsentiaError, match="Install a newer absentia"):
+        ab.Audit.load(tmp_path / "new")
+    with pytest.raises(ab.AbsentiaError, match="lie in a folder that exists"):
+        found.save(tmp_path / "nowhere" / "audit")
+
+
+def test_a_frame_has_a_row_for_each_method_and_a_column_for_each_figure(found):
+    pytest.importorskip("pandas")
+    frame = found.to_frame()
+    assert list(frame.index) == ["zero", "rows", "half"]
+    assert frame.index.name == "method"
+    assert frame["R"].tolist() == found.R.value.tolist()
+    assert frame["R_error"].tolist() == found.R.error.tolist()
+    assert {"removed", "strength_error", "salient", "terms", "low_orders", "empty_value", "agreement"} <= {*frame}
+    agreement = found.companions.agreement()
+    assert frame["agreement"]["zero"] == pytest.approx(float(agreement[0, 1:].mean()))
+
+
+def test_pandas_that_is_not_there_gets_a_sentence(found, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ab.AbsentiaError, match="pip install pandas"):
+        found.to_frame()
+
+
+def test_the_picture_shows_all_methods_in_one_order(found, tmp_path):
+    figure = found.plot(tmp_path / "audit.png")
+    assert (tmp_path / "audit.png").stat().st_size > 10_000
+    left, middle, right = figure.axes
+    ranked = [found.methods[number] for number in ranking(found.removal)]
+    assert [label.get_text() for label in left.get_yticklabels()] == ranked
+    assert [text.get_text() for text in middle.get_legend().get_texts()] == ranked
+    assert [label.get_text() for label in right.get_yticklabels()] == ranked
+    assert len(right.texts) == 9
+    with pytest.raises(ab.AbsentiaError, match="lie in a folder that exists"):
+        found.plot(tmp_path / "nowhere" / "audit.png")
+
+
+def test_it_reads_well_in_a_terminal(found):
+    text = repr(found)
+    lines = text.splitlines()
+    assert lines[0].startswith("Audit of 3 absences on 6 samples: 3 of 4 players masked; value: the output as it is;")
+    assert max(len(line) for line in lines) <= 130
+    assert text.index(found.verdict[0].split()[0] + " ") < text.index("removed %")
+    assert "The data's range was taken from the audited samples" in " ".join(text.split())
+    for name in found.methods:
+        assert sum(line.startswith(f"{name} ") for line in lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [
+        (0.5, 0.0, "0.5 ± 0"),
+        (-2.0, 0.5, "-2.00 ± 0.50"),
+        (98_765.0, 1_200.0, "98800 ± 1200"),
+        (12_345.6, math.nan, "12346"),
+    ],
+)
+def test_figures_are_rounded_to_their_errors(value, error, shown):
+    assert with_error(value, error) == shown
+
+
+def test_tables_are_not_folded():
+    assert fold("a  b " * 60) == "a  b " * 60
