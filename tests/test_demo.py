@@ -9,26 +9,39 @@ from typer.testing import CliRunner
 
 from absentia import AbsentiaError, __version__, demo
 from absentia.cli import app, main
+from absentia.demo.digits import digit_model, digits
+from absentia.demo.task import accuracy
+from absentia.demo.tumours import breast_cancer, tumour_model
 
 
-def test_the_demo_tells_the_story_and_writes_a_picture(tmp_path):
+def test_the_demo_tells_the_story_and_writes_pictures(tmp_path):
     console = Console(record=True, width=120, file=io.StringIO())
-    picture = demo.run(tmp_path / "new" / "folder", console=console)
+    effort = demo.Effort(learned_from=8, steps=2, evaluations=2**8, audited=3, draws=1)
+    folder = demo.run(tmp_path / "new" / "folder", console=console, effort=effort)
     text = console.export_text()
     for part in ("Strongest interactions", "Shapley values", "Strength by order", "32,768", "size (worst)"):
         assert part in text
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert picture.stat().st_size > 20_000
+    for method in ("zero", "mean", "marginal", "Gaussian", "neighbours", "blur", "learned"):
+        assert f"\n  {method} " in text
+    for name in ("explanation.png", "audit-tumours.png", "audit-digits.png"):
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
+        assert (folder / name).stat().st_size > 20_000
 
 
 def test_the_model_is_a_real_one_and_reproducible():
-    task = demo.breast_cancer(seed=0)
+    task = breast_cancer(seed=0)
     assert len(task.players) == 15
     assert not (task.players.labels == -1).any()
-    model, again = demo.train(task, seed=0, epochs=60), demo.train(task, seed=0, epochs=60)
-    accuracy = (model(task.x_test).argmax(1) == task.y_test).double().mean()
-    assert accuracy > 0.9
+    model, again = (tumour_model(task, seed=0, epochs=60) for _ in range(2))
+    assert accuracy(model, task) > 0.9
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
+
+
+def test_the_digits_are_read_by_a_network():
+    task = digits(seed=0)
+    assert len(task.players) == 12
+    assert float(task.x.max()) == 1
+    assert accuracy(digit_model(task, seed=0, epochs=5), task) > 0.8
 
 
 def test_version_and_help():
@@ -51,9 +64,10 @@ def test_an_error_is_one_sentence_and_exit_code_2(monkeypatch, capsys):
 
 
 def test_without_scikit_learn_the_demo_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(AbsentiaError, match=r"pip install 'absentia\[demo\]'"):
-        demo.breast_cancer(seed=0)
+        breast_cancer(seed=0)
 
 
 def test_without_matplotlib_drawing_says_what_to_install(monkeypatch):

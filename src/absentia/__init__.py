@@ -1,6 +1,19 @@
 """Find out what absence means to your model: interactions, Shapley values, and the masking behind them."""
 
-from absentia.absence import Absence, Baseline, Blur, Marginal, OwnBaselines
+from absentia.absence import (
+    Absence,
+    Baseline,
+    Blur,
+    GaussianConditional,
+    Imputer,
+    Marginal,
+    NearestNeighbours,
+    Noise,
+    OwnBaselines,
+    Surrogate,
+    train_imputer,
+    train_surrogate,
+)
 from absentia.attributions import (
     Attribution,
     banzhaf,
@@ -9,6 +22,7 @@ from absentia.attributions import (
     order_shapley,
     shapley,
 )
+from absentia.audit import Audit, CrossAudit, audit, cross_audit
 from absentia.coalitions import moebius, zeta
 from absentia.errors import AbsentiaError
 from absentia.game import Game, ValueTable, value_table
@@ -25,10 +39,14 @@ __all__ = [
     "Absence",
     "AbsentiaError",
     "Attribution",
+    "Audit",
     "Baseline",
     "Blur",
+    "CrossAudit",
     "Features",
     "Game",
+    "GaussianConditional",
+    "Imputer",
     "Interaction",
     "Interactions",
     "LearnedBaseline",
@@ -36,15 +54,20 @@ __all__ = [
     "Logit",
     "Marginal",
     "MaskedModel",
+    "NearestNeighbours",
+    "Noise",
     "OrderProfile",
     "Output",
     "OwnBaselines",
     "Players",
     "Probability",
     "Readout",
+    "Surrogate",
     "ValueTable",
     "__version__",
+    "audit",
     "banzhaf",
+    "cross_audit",
     "from_numpy",
     "harsanyi",
     "learn_baseline",
@@ -54,6 +77,8 @@ __all__ = [
     "order_shapley",
     "plot_explanation",
     "shapley",
+    "train_imputer",
+    "train_surrogate",
     "value_table",
     "zeta",
 ]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from rich.console import Console
 
 from absentia.errors import wrong
-from absentia.papers import known_baselines, shapley_tables, tabular_baselines
+from absentia.papers import known_baselines, masking_methods, shapley_tables, tabular_baselines, tree_baselines
 from absentia.papers.results import ResultTable, write_results
 
 Experiment: TypeAlias = Callable[["Options"], list[ResultTable]]
@@ -37,12 +37,14 @@ EXPERIMENTS: dict[str, Experiment] = {
     "census": lambda o: [
         *tabular_baselines.tabular_table("census", o.seed, o.epochs),
         *tabular_baselines.starts_table("census", o.seed),
-        *tabular_baselines.trees_table(o.seed),
+        *tree_baselines.trees_table(o.seed),
     ],
     "credit": lambda o: [
         *tabular_baselines.tabular_table("credit", o.seed, o.epochs),
         *tabular_baselines.starts_table("credit", o.seed),
     ],
+    "mnist": lambda o: masking_methods.masking_tables("mnist", o.seed),
+    "cifar10": lambda o: masking_methods.masking_tables("cifar10", o.seed),
 }
 
 
