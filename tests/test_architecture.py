@@ -47,6 +47,7 @@ PUBLIC = {
     "cross_audit",
     "from_numpy",
     "harsanyi",
+    "interop",
     "learn_baseline",
     "marginal_benefits",
     "moebius",

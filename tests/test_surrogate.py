@@ -106,7 +106,7 @@ def test_a_part_of_a_game_keeps_its_model(surrogate):
     assert torch.allclose(part(ALL), game(ALL)[3:5], atol=1e-5)
     plain = MaskedModel(linear, X, absence=Baseline(0.0))
     for one, other in ((game, Baseline(0.0)), (plain, surrogate)):
-        with pytest.raises(AbsentiaError, match="absence must leave the model as it is"):
+        with pytest.raises(AbsentiaError, match=r"absence must leave the model as it is"):
             one.part(torch.tensor([0]), other)
 
 
@@ -170,25 +170,25 @@ def test_an_own_network_is_trained_and_is_needed_to_read_it_again(tmp_path):
     assert all(torch.equal(before[name], value) for name, value in own.state_dict().items())
     surrogate.save(tmp_path / "own")
     assert torch.equal(Surrogate.load(tmp_path / "own", network=own).network(X), surrogate.network(X))
-    with pytest.raises(AbsentiaError, match="network must be given, as it was to train_surrogate"):
+    with pytest.raises(AbsentiaError, match=r"network must be given, as it was to train_surrogate"):
         Surrogate.load(tmp_path / "own")
-    with pytest.raises(AbsentiaError, match="network must have the layers of the saved one"):
+    with pytest.raises(AbsentiaError, match=r"network must have the layers of the saved one"):
         Surrogate.load(tmp_path / "own", network=nn.Linear(8, 1))
 
 
 def test_files_that_are_not_surrogates_get_a_sentence(surrogate, tmp_path):
     path = tmp_path / "file"
     surrogate.save(path)
-    with pytest.raises(AbsentiaError, match="path must hold a saved baseline. Got .*, which holds a surrogate"):
+    with pytest.raises(AbsentiaError, match=r"path must hold a saved baseline. Got .*file, a saved surrogate"):
         LearnedBaseline.load(path)
     tensors, header = read_tensors(path)
     write_tensors(path, tensors, header | {"kind": "imputer"})
-    with pytest.raises(AbsentiaError, match="path must hold a saved surrogate. Got .*, which holds a imputer"):
+    with pytest.raises(AbsentiaError, match=r"path must hold a saved surrogate. Got .*file, a saved imputer"):
         Surrogate.load(path)
     write_tensors(path, tensors, header | {"format": 99})
-    with pytest.raises(AbsentiaError, match="path must hold a saved surrogate of format 1 or older. Got format 99"):
+    with pytest.raises(AbsentiaError, match=r"path must hold a saved surrogate of format 1 or older. Got format 99"):
         Surrogate.load(path)
-    with pytest.raises(AbsentiaError, match="path must lie in a folder that exists"):
+    with pytest.raises(AbsentiaError, match=r"path must lie in a folder that exists"):
         surrogate.save(tmp_path / "nowhere" / "file")
 
 
@@ -208,12 +208,24 @@ def test_the_loss_is_the_divergence_of_the_distributions(of_classes):
     [
         (lambda: train_surrogate(linear, DATA[:1]), "data must have at least 2 rows"),
         (lambda: train_surrogate(linear, DATA[:50], epochs=0), "epochs must be at least 1"),
-        (lambda: train_surrogate(linear, DATA[:50], players=Players.features(3)), r"players must have the rows' shape"),
+        (
+            lambda: train_surrogate(linear, DATA[:50], players=Players.features(3)),
+            r"players must have the rows' shape",
+        ),
         (lambda: train_surrogate(linear, DATA[:50], classes=True), r"model must return \(rows, classes\) for a surr"),
-        (lambda: train_surrogate(lambda r: logits(r).softmax(1), DATA[:50]), "model must return logits for a surrogate"),
-        (lambda: train_surrogate(lambda r: logits(r) / 0, DATA[:50]), "model must return logits. Got NaN or infinity"),
+        (
+            lambda: train_surrogate(lambda r: logits(r).softmax(1), DATA[:50]),
+            "model must return logits for a surrogate",
+        ),
+        (
+            lambda: train_surrogate(lambda r: logits(r) / 0, DATA[:50]),
+            "model must return logits. Got NaN or infinity",
+        ),
         (lambda: train_surrogate(lambda r: linear(r) / 0, DATA[:50]), "model must return finite outputs. Got 50"),
-        (lambda: train_surrogate(linear, DATA[:50], network=nn.Linear(4, 1)), r"network must take rows of shape \(8,\)"),
+        (
+            lambda: train_surrogate(linear, DATA[:50], network=nn.Linear(4, 1)),
+            r"network must take rows of shape \(8,\)",
+        ),
         (lambda: train_surrogate(linear, DATA[:50], network=nn.Linear(8, 3)), r"network must return \(rows, 1\)"),
         (
             lambda: train_surrogate(linear, torch.ones(9, 4).long(), players=Players.tokens(4)),
@@ -229,5 +241,5 @@ def test_bad_input_gets_a_sentence(make, sentence):
 def test_samples_that_do_not_fit_get_a_sentence(surrogate):
     with pytest.raises(AbsentiaError, match=r"surrogate must have rows of the shape of one sample, \(3,\)"):
         surrogate.bind(X[:, :3])
-    with pytest.raises(AbsentiaError, match="x must be in floating point for Surrogate"):
+    with pytest.raises(AbsentiaError, match=r"x must be in floating point for Surrogate"):
         surrogate.bind(X.long())

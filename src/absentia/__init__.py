@@ -1,5 +1,6 @@
 """Find out what absence means to your model: interactions, Shapley values, and the masking behind them."""
 
+from absentia import interop
 from absentia.absence import (
     Absence,
     Baseline,
@@ -70,6 +71,7 @@ __all__ = [
     "cross_audit",
     "from_numpy",
     "harsanyi",
+    "interop",
     "learn_baseline",
     "marginal_benefits",
     "moebius",

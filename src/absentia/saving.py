@@ -52,11 +52,11 @@ def check_kind(path: Path, header: dict[str, Any], kind: str, newest: int) -> No
     >>> check_kind(Path("a"), {"kind": "surrogate", "format": 1}, "imputer", newest=1)
     Traceback (most recent call last):
     ...
-    absentia.errors.AbsentiaError: path must hold a saved imputer. Got a, which holds a surrogate instead.
+    absentia.errors.AbsentiaError: path must hold a saved imputer. Got a, a saved surrogate instead.
     """
     found = header.get("kind", "baseline")  # learned baselines came first, and do not say so
     if found != kind:
-        raise wrong("path", f"hold a saved {kind}", f"{path}, which holds a {found}")
+        raise wrong("path", f"hold a saved {kind}", f"{path}, a saved {found}")
     if header.get("format", 0) > newest:
         got = f"format {header['format']} by absentia {header.get('record', {}).get('version', 'unknown')}"
         raise wrong("path", f"hold a saved {kind} of format {newest} or older", got, "Install a newer absentia.")

@@ -25,7 +25,8 @@ Loss: TypeAlias = Callable[[Int[Tensor, " batch"], Bool[Tensor, "batch *entries"
 # Held-out rows choose the weights: a tenth of the rows, but no more than needed to tell epochs apart. Each is masked
 # as often as makes this many masked rows of them, once and for all.
 _HELD_OUT_SHARE, _MOST_HELD_OUT, _HELD_OUT_MASKED = 0.1, 2000, 1024
-_BATCH = 256
+# A minibatch is a sixteenth of the rows, within these numbers: few rows would otherwise be few steps.
+_LEAST_BATCH, _BATCH = 32, 256
 # The held-out loss is checked after every epoch, or after so many steps where epochs are shorter.
 _STEPS_PER_CHECK = 32
 # The loss has stopped falling when this many checks bring less than this share of all that it has fallen. Then the
@@ -104,12 +105,13 @@ def fit(network: nn.Module, loss: Loss, rows: MaskedRows, *, epochs: int, title:
     generator = torch.Generator().manual_seed(rows.seed)
     adam = torch.optim.Adam(network.parameters(), lr=_RATES[0], fused=True)
     search = Search(network, adam, held_out_loss(network, loss, rows))
-    epochs_per_check = -(-_STEPS_PER_CHECK // -(-len(rows.kept) // _BATCH))
+    batch = min(_BATCH, max(_LEAST_BATCH, len(rows.kept) // 16))
+    epochs_per_check = -(-_STEPS_PER_CHECK // -(-len(rows.kept) // batch))
     epoch = 0
     with _bar(epochs, title, show) as bar:
         while epoch < epochs and not search.ended:
             network.train()
-            for some in rows.kept[torch.randperm(len(rows.kept), generator=generator)].split(_BATCH):
+            for some in rows.kept[torch.randperm(len(rows.kept), generator=generator)].split(batch):
                 adam.zero_grad()
                 loss(some, random_presence(rows.players, len(some), generator), generator).mean().backward()
                 adam.step()

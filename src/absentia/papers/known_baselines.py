@@ -29,6 +29,7 @@ from absentia.papers.results import ResultTable
 
 LOSSES: tuple[Loss, ...] = ("shapley", "marginal", "interactions")
 STARTS = (0.0, 0.5, 1.0)
+RIGHT_WITHIN = 0.5  # as in the paper
 INPUTS = 2048
 EVALUATIONS = 2**17
 PRINTED = {
@@ -86,7 +87,7 @@ def run_trial(function: AnnotatedFunction, trial: Trial, samples: int, steps: in
         evaluations=EVALUATIONS,
     )  # fmt: skip
     right = tuple(
-        None if truth is None else abs(value - truth) < 0.5 * (high - low)
+        None if truth is None else abs(value - truth) < RIGHT_WITHIN
         for value, truth in zip(learned.values.tolist(), function.truth, strict=True)
     )
     annotated = torch.tensor(

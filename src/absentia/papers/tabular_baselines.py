@@ -6,6 +6,7 @@ values, on test rows that no baseline was learned from.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,14 @@ STRONGEST = 100
 SOBOL_STARTS = 3
 COLUMNS = (
     *("baseline", "box", "strength", "of mean's", "of published", "salient", f"R² of {STRONGEST} strongest", "v(∅)"),
-    *("strength to order λ (Eq. 5)", "L_Shapley (Eq. 7)", "L_marginal (Eq. 7)", "evaluations", "seconds"),
+    *(
+        "strength to order λ (Eq. 5)",
+        "L_Shapley (Eq. 7)",
+        "L_marginal (Eq. 7)",
+        "evaluations",
+        "seconds",
+        "CPU seconds",
+    ),
 )
 
 
@@ -78,6 +86,7 @@ class Entry:
     values: Float[Tensor, " players"]
     evaluations: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of all cores together: what does not depend on what else the machine does
 
 
 def reconstruction_r2(interactions: Interactions, strongest: int) -> Float[Tensor, " samples"]:
@@ -133,6 +142,12 @@ def learn(model: Model, data: TabularData, seed: int, **options: Any) -> Learned
     return learn_baseline(model, data.x_train, data.y_train, seed=seed, **options)
 
 
+def timed(model: Model, data: TabularData, seed: int, **options: Any) -> tuple[LearnedBaseline, float]:
+    """Learn from the training rows, and tell the CPU time that it took."""
+    began = time.process_time()
+    return learn(model, data, seed, **options), time.process_time() - began
+
+
 def compared_loss(
     model: Model, data: TabularData, loss: Loss, baseline: Tensor, seed: int, samples: int | None = 256
 ) -> float:
@@ -179,17 +194,17 @@ def compare(
         model, data.x_train, data.y_train, epochs, rate, seed, samples=samples, draws=draws
     )
     options: dict[str, Any] = {"samples": learned_from, "steps": steps}
-    learned = {loss: learn(model, data, seed, loss=loss, bounds=BOX, **options) for loss in LOSSES}
-    wide = learn(model, data, seed, loss="interactions", bounds="range", **options)
+    learned = {loss: timed(model, data, seed, loss=loss, bounds=BOX, **options) for loss in LOSSES}
+    wide, wide_cpu = timed(model, data, seed, loss="interactions", bounds="range", **options)
     within = f"mean ± {BOX:g} sd"
     entries = [
         Entry("zero (raw)", "–", raw_zero(data)),
         Entry("mean", "–", data.x_train.mean(0)),
         Entry("median", "–", data.x_train.median(0).values),
         Entry("published schedule", within, published.baseline, published.evaluations, published.seconds),
-        *(Entry(f"learned, {loss}", within, one.values, one.evaluations, one.seconds)
-          for loss, one in learned.items()),
-        Entry("learned, interactions", "range", wide.values, wide.evaluations, wide.seconds),
+        *(Entry(f"learned, {loss}", within, one.values, one.evaluations, one.seconds, cpu)
+          for loss, (one, cpu) in learned.items()),
+        Entry("learned, interactions", "range", wide.values, wide.evaluations, wide.seconds, wide_cpu),
     ]  # fmt: skip
     x, y = held_out(data, rows, seed)
     found = [measure(model, x, y, entry.values) for entry in entries]
@@ -210,10 +225,10 @@ def compare(
             entry.label, entry.box, f"{one.strength:.4g}", f"{one.strength / mean:.3f}",
             f"{one.strength / schedule:.3f}", f"{one.salient:.1f}", f"{one.r2:.4f}", f"{one.empty:+.3f}",
             f"{one.low_orders:.4g}", f"{one.shapley:.4g}", f"{one.marginal:.4g}",
-            f"{entry.evaluations:,}", f"{entry.seconds:.1f}",
+            f"{entry.evaluations:,}", f"{entry.seconds:.1f}", f"{entry.cpu_seconds:.1f}",
         )  # fmt: skip
     target = compared_loss(model, data, "shapley", published.baseline, seed, learned_from)
-    return [table, _goals(data.name, entries, found, learned["shapley"], published, target)]
+    return [table, _goals(data.name, entries, found, learned["shapley"][0], published, target)]
 
 
 def _goals(
@@ -239,7 +254,8 @@ def _goals(
             ("published schedule", schedule / one.strength, 3),
         ):
             table.add(label, f"Σ|U| ≥ {least} × below the {goal}'s", f"{ratio:.2f} ×", verdict(ratio >= least))
-        table.add(label, "learned in under 60 s", f"{entry.seconds:.1f} s", verdict(entry.seconds < 60))
+        took = f"{entry.seconds:.1f} s, {entry.cpu_seconds:.1f} CPU seconds"
+        table.add(label, "learned in under 60 CPU seconds", took, verdict(entry.cpu_seconds < 60))
     reached = (by_shapley.history[:, 1] <= target).nonzero().flatten()
     goal = f"the published schedule's L_Shapley for ≤ 1/100 of the evaluations of its {PAPER_EPOCHS:,} epochs"
     if len(reached) == 0:
