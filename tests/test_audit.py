@@ -400,6 +400,7 @@ def test_the_cross_audit_is_an_audit_for_each_reference():
     assert float(found.R[1, 0]) < 0
     assert float(found.R[3, 2]) < 0
     assert repr(found).count("(") == 3
+    assert found.record.evaluations == 4 * 2 * 5 * 6 * 2**3  # references, draws, states, samples, coalitions
     assert found.to_frame().loc["half", "zero"] == float(found.R[3, 0])
     with pytest.raises(ab.AbsentiaError, match="absences must mask the model's input"):
         ab.cross_audit(model, x, None, {"own": OwnModel()})

@@ -276,6 +276,21 @@ def test_it_reads_well_in_a_terminal(found):
         assert sum(line.startswith(f"{name} ") for line in lines) == 1
 
 
+def test_notebooks_see_names_as_text():
+    script = "<script>alert(1)</script>"
+    methods = {script: ab.Baseline(0.0), "one": ab.Baseline(1.0)}
+    players = ab.Players.features([script, "b", "c"])
+    settings = {"players": players, "draws": 2}
+    for found in (
+        ab.audit(mlp(3), randn(6, 3), None, methods, **settings),
+        ab.cross_audit(mlp(3), randn(6, 3), None, methods, **settings),
+    ):
+        html = found._repr_html_()
+        assert "<script" not in html
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+        assert "absences on 6 samples" in html
+
+
 @pytest.mark.parametrize(
     ("value", "error", "shown"),
     [

@@ -5,10 +5,12 @@ from hypothesis import strategies as st
 
 from absentia import AbsentiaError, Baseline, MaskedModel, learn_baseline
 from absentia.learning.checkpoint import Checkpoint
+from absentia.learning.comparison import PARTS, Comparison
 from absentia.learning.objective import Objective
 from absentia.learning.penalties import Penalty
-from absentia.learning.run import PARTS, TIE_WEIGHT, Run
-from absentia.learning.samples import balanced_order
+from absentia.learning.run import Run
+from absentia.learning.samples import Chosen, balanced_order, choose_samples, shares_of
+from absentia.learning.search import close_calls
 from absentia.learning.space import make_space
 from known_games import mlp
 
@@ -20,13 +22,13 @@ def seeded(seed=0):
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(0, 3))
 def test_a_balanced_order_holds_every_sample_once(rows, entries, seed):
     x = torch.randn(rows, entries, generator=seeded(seed))
-    assert sorted(balanced_order(x, seeded(seed)).tolist()) == list(range(rows))
+    assert sorted(balanced_order(x, even(rows), seeded(seed)).tolist()) == list(range(rows))
 
 
 def test_the_first_samples_of_a_balanced_order_have_nearly_the_mean_of_all():
     x = (torch.rand(500, 8, generator=seeded()) < 0.3).double()
     random = torch.randperm(500, generator=seeded(1))
-    order = balanced_order(x, seeded(1))
+    order = balanced_order(x, even(500), seeded(1))
     for first in (16, 64):
         off = [(x[rows[:first]].mean(0) - x.mean(0)).abs().max().item() for rows in (order, random)]
         assert off[0] < 0.5 * off[1]
@@ -34,9 +36,95 @@ def test_the_first_samples_of_a_balanced_order_have_nearly_the_mean_of_all():
 
 def test_opposites_follow_each_other():
     half = (torch.rand(50, 9, generator=seeded()) < 0.5).double()
-    order = balanced_order(torch.cat([half, 1 - half]), seeded(2))
+    order = balanced_order(torch.cat([half, 1 - half]), even(100), seeded(2))
     x = torch.cat([half, 1 - half])[order]
     assert torch.equal(x[0::2], 1 - x[1::2])
+
+
+def test_weighted_samples_are_balanced_by_their_weights():
+    x = torch.randn(400, 3, generator=seeded()).double()
+    weights = torch.rand(400, generator=seeded(1)).double() + 0.1
+    order = balanced_order(x, weights, seeded(2))[:100]
+    mean = (weights[:, None] * x).sum(0) / weights.sum()
+    found = (weights[order, None] * x[order]).sum(0) / weights[order].sum()
+    plain = (weights[:100, None] * x[:100]).sum(0) / weights[:100].sum()
+    assert (found - mean).abs().max() < 0.3 * (plain - mean).abs().max()
+
+
+@given(st.integers(1, 60), st.integers(1, 80), st.integers(0, 3))
+def test_no_sample_is_chosen_twice_and_as_many_as_asked(samples, count, seed):
+    x = torch.randn(samples, 2, generator=seeded(seed))
+    shares = shares_of(torch.randn(samples, generator=seeded(seed)) ** 5)
+    chosen = choose_samples(x, shares, count, seeded(seed))
+    assert len(set(chosen.rows.tolist())) == len(chosen.rows) == min(count, samples)
+
+
+def test_chosen_samples_estimate_the_mean_without_bias_and_more_closely_where_few_matter():
+    outputs = torch.zeros(2000).double()
+    outputs[:10] = torch.arange(1, 11).double()
+    x = torch.randn(2000, 2, generator=seeded())
+    shares = shares_of(outputs)
+    estimates, even_ones = [], []
+    for seed in range(300):
+        chosen = choose_samples(x, shares, 100, seeded(seed))
+        estimates.append((chosen.weights * outputs[chosen.rows]).sum() / chosen.weights.sum())
+        even_ones.append(outputs[torch.randperm(2000, generator=seeded(seed))[:100]].mean())
+    estimates, even_ones = torch.stack(estimates), torch.stack(even_ones)
+    assert abs(estimates.mean() - outputs.mean()) < 4 * estimates.std() / 300**0.5 + 1e-3 * outputs.mean()
+    assert estimates.std() < 0.2 * even_ones.std()
+
+
+def test_weights_count_in_a_loss_and_its_gradient():
+    objective = make_run().objective
+    plan, baseline = objective.penalty.exact_plan(), torch.full((1, 4), 0.2).double()
+    rows, weights = torch.tensor([3, 5]), torch.tensor([1.0, 3.0]).double()
+    alone = [objective.losses(baseline, Chosen.evenly(rows[i : i + 1]), plan) for i in range(2)]
+    assert torch.allclose(objective.losses(baseline, Chosen(rows, weights), plan), (alone[0] + 3 * alone[1]) / 4)
+    slopes = [objective.gradient(baseline, Chosen.evenly(rows[i : i + 1]), plan)[1] for i in range(2)]
+    found, slope = objective.gradient(baseline, Chosen(rows, weights), plan)
+    assert torch.allclose(found, (alone[0] + 3 * alone[1]) / 4)
+    assert torch.allclose(slope, (slopes[0] + 3 * slopes[1]) / 4)
+
+
+def test_rare_samples_that_matter_are_learned_from():
+    """Of 4,096 inputs one in 256 has all eight of the product's entries high: an even draw of 16 would miss them."""
+    x = torch.cartesian_prod(*[torch.tensor([0.0, 1.0]).double()] * 12)
+    learned = learn_baseline(
+        lambda rows: rows[:, :8].prod(1), x, start=0.5, steps=6, samples=None, bounds=(0.0, 1.0), evaluations=2**14
+    )
+    assert (learned.values[:8] < 0.5).all()
+
+
+def test_close_calls_are_those_within_the_share_the_closest_first():
+    run = make_run()
+    target = torch.tensor([[0.0, 0.2, 0.4, 0.6]]).double()
+
+    def looks(baseline):
+        yield 1 + (baseline - target).abs().sum(1)
+
+    calls = close_calls(run.space, looks, target, within=0.5, most=3)
+    apart = [float((call - target).abs().sum()) for call in calls]
+    assert len(calls) == 3
+    assert apart == sorted(apart)
+    assert all(int((call != target).sum()) == 1 and far <= 0.5 for call, far in zip(calls, apart, strict=True))
+
+
+def test_close_calls_are_settled_on_all_samples():
+    """The compared samples would choose otherwise than all of them do."""
+    run = make_run(samples=64, evaluations=2**8)
+    assert len(run.comparison.compared.rows) < 64
+    everyone, plan = Chosen.evenly(torch.arange(64)), run.comparison.plan
+    baseline = run.best if run.best is not None else torch.zeros(1, 4).double()
+    baseline = run._sweeps("a", baseline)
+    settled = run._settle("b", baseline)
+    before, after = (run.objective.losses(one, everyone, plan) for one in (baseline, settled))
+    assert after <= before
+    wide = close_calls(run.space, run.looks, settled, within=0.02, most=16)
+    assert all(run.objective.losses(one, everyone, plan) >= after * (1 - 1e-6) for one in wide)
+
+
+def even(samples):
+    return torch.ones(samples).double()
 
 
 def make_run(samples=64, players=4, evaluations=2**12):
@@ -45,16 +133,16 @@ def make_run(samples=64, players=4, evaluations=2**12):
     penalty = Penalty("interactions", players, players)
     objective = Objective(game, penalty, torch.zeros(samples, dtype=torch.int64))
     space = make_space(x, game.players, "range", None, None, ())
-    return Run(objective, space, 0, 0.1, 0, Checkpoint.open(None, ""), evaluations)
+    return Run(Comparison(objective, 0, evaluations), space, 0, 0.1, 0, Checkpoint.open(None, ""))
 
 
 def test_the_last_look_is_the_loss_on_all_samples():
     run = make_run()
     baseline = torch.full((1, 4), 0.3).double()
     looks = list(run.looks(baseline))
-    objective = run.objective
-    ties = objective.losses(baseline, run.walked, run.walks) + objective.losses(baseline, run.detoured, run.detours)
-    whole = objective.losses(baseline, run.compared, run.plan) + TIE_WEIGHT * ties
+    objective, on = run.objective, run.comparison
+    ties = objective.losses(baseline, on.walked, on.walks) + objective.losses(baseline, on.detoured, on.detours)
+    whole = objective.losses(baseline, on.compared, on.plan) + on.tie_weight * ties
     assert len(looks) == len(PARTS)
     assert torch.allclose(looks[-1], whole)
     assert not torch.allclose(looks[0], whole)
@@ -85,3 +173,11 @@ def test_fewer_evaluations_are_spent_where_told():
     assert 3 * costs[0] < costs[1]
     with pytest.raises(AbsentiaError, match="evaluations must be at least 256"):
         learn_baseline(model, x, evaluations=10)
+
+
+def test_the_size_of_a_cube_is_checked():
+    x = torch.rand(8, 3, generator=seeded()).double()
+    with pytest.raises(AbsentiaError, match=r"cube must be a number of players from 1 to 3\. Got 4 instead"):
+        learn_baseline(lambda rows: rows.prod(1), x, cube=4)
+    with pytest.raises(AbsentiaError, match="cube must be left out for other losses than interactions"):
+        learn_baseline(lambda rows: rows.prod(1), x, loss="marginal", cube=2)

@@ -93,6 +93,21 @@ def test_subcubes_are_the_effects_of_the_game_over_their_context():
             assert len(torch.unique(cube, dim=0)) == 64
 
 
+def test_cubes_of_one_player_are_marginal_benefits_in_expectation():
+    players = 5
+    table = torch.randn(1, 2**players, generator=seeded(1)).double()
+    plan = Penalty("interactions", players, players, cube=1).plan(1, 2 * 20_000, seeded())
+    found = plan.penalty(table[:, coalition_numbers(plan.coalitions[0])])
+    # All orders alike, of one player drawn; the whole penalty adds up n players and n orders.
+    whole = Penalty("marginal", players, players).exact_plan().penalty(table)
+    assert found.item() == pytest.approx(whole.item() / players**2, rel=0.02)
+
+
+def test_a_cube_is_never_exact():
+    assert Penalty("interactions", 5, 5).exact
+    assert not Penalty("interactions", 5, 5, cube=3).exact
+
+
 def test_subcubes_stay_within_the_orders():
     plan = Penalty("interactions", 20, orders=8).plan(1, 64 * 50, seeded())
     assert plan.coalitions.sum(-1).max() <= 8

@@ -11,10 +11,10 @@ from absentia.papers.known_baselines import (
     Outcome,
     Trial,
     binary_inputs,
-    exact_losses,
     run_trial,
     run_trials,
     tabulate,
+    thorough_losses,
 )
 from absentia.papers.results import ResultTable, write_results
 
@@ -44,9 +44,9 @@ def test_the_baselines_of_a_small_function_are_found(loss, start):
     assert outcome.right == (True,) * 5
 
 
-def test_losses_are_compared_over_all_coalitions():
+def test_losses_are_compared_thoroughly():
     baselines = torch.stack([SMALL.baseline(0.5), 1 - SMALL.baseline(0.5)])
-    truth, opposite = exact_losses(SMALL, "interactions", baselines, binary_inputs(SMALL, 32, 0))
+    truth, opposite = thorough_losses(SMALL, "interactions", baselines, binary_inputs(SMALL, 32, 0))
     assert truth < opposite
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
@@ -12,19 +14,41 @@ from torch import Tensor
 
 from absentia.absence import Absence, BringsModel
 from absentia.arrays import Array, Table
-from absentia.audit.frames import import_pandas
-from absentia.audit.problem import check_absences, make_problem
+from absentia.audit.problem import check_absences, describe_games, make_problem
 from absentia.audit.region import Region
 from absentia.audit.run import make_removal, measure
-from absentia.audit.strengths import progress
+from absentia.audit.strengths import Cost, progress
 from absentia.audit.text import align, with_error
 from absentia.errors import wrong
+from absentia.frames import import_pandas
 from absentia.inference import Model
+from absentia.notebook import html_result, html_table
 from absentia.players import Players
 from absentia.readouts import Readout
+from absentia.saving import check_kind, read_tensors, write_tensors
+from absentia.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+KIND, FORMAT = "cross audit", 1
+
+
+@dataclass(frozen=True)
+class CrossAuditRecord:
+    """How a cross audit was made, and what it took."""
+
+    readout: str
+    samples: int
+    draws: int
+    exact: bool  # whether all of the region's coalitions were evaluated, or those of drawn games
+    region: tuple[str, ...]
+    seed: int
+    evaluations: int
+    seconds: float
+    notes: tuple[str, ...]
+    torch_version: str = str(torch.__version__)
+    version: str = __version__
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +70,24 @@ class CrossAudit:
     references: tuple[str, ...]
     R: Float[Tensor, "references methods"]
     errors: Float[Tensor, "references methods"]
+    record: CrossAuditRecord
 
     def __repr__(self) -> str:
+        return "\n".join([self._title(), *align(self._cells()), *(f"Note: {note}" for note in self.record.notes)])
+
+    def _repr_html_(self) -> str:
+        heads, *rows = self._cells()
+        return html_result(self._title(), {}, html_table(heads, rows), notes=self.record.notes)
+
+    def _title(self) -> str:
+        record = self.record
+        return (
+            f"Cross audit of {len(self.methods)} absences on {_count(record.samples, 'sample')}: "
+            f"{_count(len(record.region), 'player')} masked, {_count(record.draws, 'draw')}; value: "
+            f"{record.readout}; {record.evaluations:,} evaluations, {record.seconds:.1f} s"
+        )
+
+    def _cells(self) -> list[list[str]]:
         rows = [["R of … against …", *self.methods]]
         for row, reference in enumerate(self.references):
             figures = zip(self.R[row].tolist(), self.errors[row].tolist(), strict=True)
@@ -55,13 +95,34 @@ class CrossAudit:
             if row:
                 cells[row - 1] = f"({cells[row - 1]})"
             rows.append(["white noise" if row == 0 else reference, *cells])
-        return "\n".join(align(rows))
+        return rows
 
     def to_frame(self) -> DataFrame:
         """Make a pandas DataFrame of R: a row for each reference, a column for each method."""
         pandas = import_pandas()
         index = pandas.Index(self.references, name="reference")
         return pandas.DataFrame(self.R.numpy(), index=index, columns=pandas.Index(self.methods, name="method"))
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file: safetensors with a JSON header, no pickle; all of it or nothing."""
+        header = {
+            "kind": KIND,
+            "format": FORMAT,
+            "methods": list(self.methods),
+            "references": list(self.references),
+            "record": asdict(self.record),
+        }
+        write_tensors(Path(path), {"R": self.R.contiguous(), "errors": self.errors.contiguous()}, header)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CrossAudit:
+        """Read what `save` wrote."""
+        tensors, header = read_tensors(Path(path))
+        check_kind(Path(path), header, KIND, FORMAT)
+        settings: dict[str, Any] = header["record"]
+        settings |= {key: tuple(settings[key]) for key in ("region", "notes")}
+        methods, references = tuple(header["methods"]), tuple(header["references"])
+        return cls(methods, references, tensors["R"], tensors["errors"], CrossAuditRecord(**settings))
 
 
 def cross_audit(
@@ -88,6 +149,7 @@ def cross_audit(
     >>> bool(ab.cross_audit(lambda rows: rows.prod(1), x, None, methods).R[1, 0] <= 0)
     True
     """
+    began = time.perf_counter()
     named = check_absences(absences, y)
     own_models = [name for name, absence in named.items() if isinstance(absence, BringsModel)]
     if own_models:
@@ -95,11 +157,28 @@ def cross_audit(
     problem = make_problem(model, x, y, players, readout, region, data, draws, max_players, seed)
     masked = {name: problem.mask(name, fill) for name, fill in problem.bind(named).items()}
     references = ["noise", *named]
-    values, errors = [], []
+    values, errors, cost = [], [], Cost()
     with progress(len(references) * draws * (2 + len(masked))) as bar:
         for number, name in enumerate(references):
             against = problem.reference("noise" if number == 0 else named[name])
-            found = make_removal(tuple(named), *measure(problem, masked, against, bar)).R
+            shared, own = measure(problem, masked, against, bar)
+            cost = sum((one.cost for one in [*shared, *own.values()]), cost)
+            found = make_removal(tuple(named), shared, own).R
             values.append(found.value)
             errors.append(found.error)
-    return CrossAudit(tuple(named), tuple(references), torch.stack(values), torch.stack(errors))
+    record = CrossAuditRecord(
+        readout=problem.game.readout_note,
+        samples=problem.game.samples,
+        draws=draws,
+        exact=problem.exact,
+        region=problem.region.names,
+        seed=seed,
+        evaluations=cost.evaluations,
+        seconds=time.perf_counter() - began,
+        notes=tuple(describe_games(problem)),
+    )
+    return CrossAudit(tuple(named), tuple(references), torch.stack(values), torch.stack(errors), record)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")

@@ -12,12 +12,13 @@ from torch import Tensor
 
 from absentia.audit.companions import Companions
 from absentia.audit.estimates import Estimate
-from absentia.audit.frames import import_pandas
 from absentia.audit.plausibility import Plausibility
 from absentia.audit.removal import Removal
 from absentia.audit.strengths import Cost
-from absentia.audit.text import fold, text_table
+from absentia.audit.text import fold, table_cells, text_table
 from absentia.audit.verdict import compare_own_games, judge, ranking, warn
+from absentia.frames import import_pandas
+from absentia.notebook import html_result, html_table
 from absentia.plots import draw_agreement, draw_order_profiles, draw_removal, new_figure
 from absentia.saving import check_folder, check_kind, read_tensors, write_tensors
 from absentia.version import __version__
@@ -172,19 +173,28 @@ class Audit:
         return cls(**names, **parts, record=AuditRecord(**settings))
 
     def __repr__(self) -> str:
+        lines = [self._title()]
+        lines += [f"  {sentence}" for sentence in self.verdict]
+        lines += [f"  Beware: {sentence}" for sentence in self.warnings]
+        lines += [f"  Note: {note}" for note in self.record.notes]
+        lines += ["", *text_table(self.methods, self.columns(), self._order()), "", self._legend()]
+        return "\n".join(fold(line) for line in lines)
+
+    def _repr_html_(self) -> str:
+        heads, *rows = table_cells(self.methods, self.columns(), self._order())
+        said = [*self.verdict, *(f"Beware: {sentence}" for sentence in self.warnings)]
+        notes = [*said, *(f"Note: {note}" for note in self.record.notes), self._legend()]
+        return html_result(self._title(), {}, html_table(heads, rows), notes=notes)
+
+    def _title(self) -> str:
         record, region = self.record, len(self.region)
         whose = f"{region} players" if region == len(self.players) else f"{region} of {len(self.players)} players"
         count = f"{record.samples} sample" + ("" if record.samples == 1 else "s")
         played = "" if record.exact else f", in {record.draws} drawn games of {record.game_players}"
-        lines = [
+        return (
             f"Audit of {len(self.methods)} absences on {count}: {whose} masked{played}; value: {record.readout}; "
             f"reference: {record.reference}, {record.draws} draws"
-        ]
-        lines += [f"  {sentence}" for sentence in self.verdict]
-        lines += [f"  Beware: {sentence}" for sentence in self.warnings]
-        lines += [f"  Note: {note}" for note in record.notes]
-        lines += ["", *text_table(self.methods, self.columns(), self._order()), "", self._legend()]
-        return "\n".join(fold(line) for line in lines)
+        )
 
     def _order(self) -> list[int]:
         """Rank the methods, the best first; those without an R come last."""

@@ -33,6 +33,13 @@ def text_table(
           R    removed %  Σ|U|  salient  terms  low orders %  v(∅)  agreement
     zero  0.5  50         0.5   0.5      0.5    50            0.5   0.5
     """
+    return align(table_cells(names, columns, order))
+
+
+def table_cells(
+    names: Sequence[str], columns: Mapping[str, Shaped[Tensor, " methods"]], order: Sequence[int]
+) -> list[list[str]]:
+    """Write the cells of that table, heads first."""
     rows = [["", *(head for head, _, _ in _COLUMNS)]]
     for number in order:
         cells = [
@@ -43,7 +50,7 @@ def text_table(
             for _, key, factor in _COLUMNS
         ]
         rows.append([names[number], *cells])
-    return align(rows)
+    return rows
 
 
 def align(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-import time
-
 from rich.console import Console
 from rich.table import Table
-from torch import nn
 
-from absentia.absence import Absence
-from absentia.attributions import Attribution, shapley
-from absentia.demo.task import Task
-from absentia.game import value_table
-from absentia.interactions import Interactions, harsanyi
-from absentia.masked_model import MaskedModel
+from absentia.attributions import Attribution
+from absentia.explanation import Explanation
+from absentia.interactions import Interactions
 from absentia.plots import name_of_set
 
 
-def take_apart(
-    console: Console, model: nn.Module, task: Task, number: int, absence: Absence
-) -> tuple[Interactions, Attribution]:
-    """Evaluate all coalitions of the sample's players, and derive everything from that table."""
-    x, y = task.x_test[[number]], int(task.y_test[number])
-    game = MaskedModel(model, x, y, players=task.players, absence=absence)
-    start = time.perf_counter()
-    table = value_table(game)
-    interactions = harsanyi(table)
-    seconds = time.perf_counter() - start
-    values = table.values[0]
+def describe(console: Console, explanation: Explanation) -> None:
+    """Say what was evaluated, and between which two values the players stand."""
+    record, players = explanation.record, len(explanation.names)
     console.print(
-        f"\nIts {len(task.players)} players make {len(values):,} coalitions, absent ones at the learned values: "
-        f"evaluated and transformed in {seconds:.2f} s.\n"
-        f"The value, the {interactions.readout}, is [bold]{values[-1]:+.3f}[/bold] with all players present "
-        f"and [bold]{values[0]:+.3f}[/bold] with all absent."
+        f"\nIts {players} players make {2**players:,} coalitions, absent ones at the learned values: all evaluated, "
+        f"with those of {explanation.samples - 1} other samples, in {record.seconds:.2f} s.\n"
+        f"The value, the log-odds of its class, is [bold]{float(explanation.outputs[0]):+.3f}[/bold] with all "
+        f"players present and [bold]{float(explanation.base_values[0]):+.3f}[/bold] with all absent."
     )
-    return interactions, shapley(table)
 
 
 def show_interactions(console: Console, interactions: Interactions, strongest: int = 10) -> None:
@@ -45,8 +30,8 @@ def show_interactions(console: Console, interactions: Interactions, strongest: i
         effect = f"{found.effect:+.3f}" if found.measurable else f"({found.effect:+.1e})"
         table.add_row(name_of_set(found.players), str(found.order), effect, _bar(found.effect, top[0].effect))
     console.print("", table)
-    salient = int(interactions.salient().sum())
-    count = int(interactions.sparsity(0.05))
+    salient = int(interactions.salient()[0].sum())
+    count = int(interactions.sparsity(0.05)[0])
     total = interactions.effects.shape[1]
     console.print(
         f"{salient:,} of {total:,} are salient (above 5 % of the largest); the {count:,} strongest rebuild all "

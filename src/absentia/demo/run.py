@@ -1,11 +1,11 @@
-"""The demonstration from beginning to end: train, learn a baseline, audit every masking method, explain."""
+"""The demonstration from beginning to end: train, learn a baseline, audit every masking method, explain, report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from rich.console import Console
@@ -14,11 +14,14 @@ from torch import nn
 from absentia.absence import Absence, Baseline, Blur, GaussianConditional, Marginal, NearestNeighbours
 from absentia.audit import Audit, audit
 from absentia.demo.digits import digit_model, digits
-from absentia.demo.explanation import show_attribution, show_interactions, show_orders, take_apart
+from absentia.demo.explanation import describe, show_attribution, show_interactions, show_orders
 from absentia.demo.task import Task, accuracy
 from absentia.demo.tumours import breast_cancer, closest_call, tumour_model
+from absentia.explanation import Explanation, explain
 from absentia.learning import LearnedBaseline, learn_baseline
-from absentia.plots import plot_explanation
+from absentia.report import write_report
+
+Result: TypeAlias = Audit | Explanation | LearnedBaseline
 
 
 @dataclass(frozen=True)
@@ -30,27 +33,51 @@ class Effort:
     evaluations: int = 2**14  # in one comparison of baselines; a quarter of it for the slower network
     audited: int = 20
     draws: int = 3
+    explained: int = 6
 
 
 def run(folder: Path, seed: int = 0, console: Console | None = None, effort: Effort | None = None) -> Path:
-    """Run the whole demonstration; return the folder of its pictures."""
+    """Run the whole demonstration; return the folder of its report and pictures."""
     console, effort = console or Console(), effort or Effort()
     folder.mkdir(parents=True, exist_ok=True)
-    tumours = breast_cancer(seed)
-    model = tumour_model(tumours, seed)
-    console.print(f"[bold]Tumours.[/bold] {_describe('A small MLP', model, tumours)}")
-    learned = learn(console, model, tumours, effort, seed)
-    methods = usual_methods(tumours) | {"learned": learned}
-    show_audit(console, model, tumours, methods, effort, seed).plot(folder / "audit-tumours.png")
-    explain_one(console, model, tumours, learned, folder / "explanation.png")
-    images = digits(seed)
-    network = digit_model(images, seed)
-    console.print(f"\n[bold]Digits.[/bold] {_describe('A small convolutional network', network, images)}")
-    learned = learn(console, network, images, replace(effort, evaluations=max(2**8, effort.evaluations // 4)), seed)
-    methods = usual_methods(images) | {"blur": Blur(1.0), "learned": learned}
-    show_audit(console, network, images, methods, effort, seed).plot(folder / "audit-digits.png")
+    results = study_tumours(console, folder, effort, seed) | study_digits(console, folder, effort, seed)
+    page = write_report(results, folder / "report.html", title="Two models, and what absence means to them")
     console.print(f"\nPictures are in [bold]{folder}[/bold]: explanation.png, audit-tumours.png, audit-digits.png.")
+    console.print("Everything is on one page, which needs no network. Open it in a browser:", end=" ")
+    console.print(f"[bold]{page.resolve().as_uri()}[/bold]", soft_wrap=True)
     return folder
+
+
+def study_tumours(console: Console, folder: Path, effort: Effort, seed: int) -> dict[str, Result]:
+    """Train the first model; learn, audit, and explain its closest call and a few others."""
+    task = breast_cancer(seed)
+    model = tumour_model(task, seed)
+    console.print(f"[bold]Tumours.[/bold] {_describe('A small MLP', model, task)}")
+    learned = learn(console, model, task, effort, seed)
+    found = show_audit(console, model, task, usual_methods(task) | {"learned": learned}, effort, seed)
+    found.plot(folder / "audit-tumours.png")
+    number = closest_call(model, task)
+    rows = [number, *(row for row in range(effort.explained) if row != number)][: effort.explained]
+    explanation = explain(model, task.x_test[rows], task.y_test[rows], absence=learned, players=task.players)
+    console.print(f"\nSample {number}, {task.class_names[int(task.y_test[number])]}, is the model's closest call.")
+    show_explanation(console, explanation)
+    explanation.plot(folder / "explanation.png")
+    return {"Tumours": found, "Tumours, the closest call first": explanation, "Tumours, learned": learned}
+
+
+def study_digits(console: Console, folder: Path, effort: Effort, seed: int) -> dict[str, Result]:
+    """Train the second model; learn, audit and explain."""
+    task = digits(seed)
+    network = digit_model(task, seed)
+    console.print(f"\n[bold]Digits.[/bold] {_describe('A small convolutional network', network, task)}")
+    less = replace(effort, evaluations=max(2**8, effort.evaluations // 4))
+    learned = learn(console, network, task, less, seed)
+    methods = usual_methods(task) | {"blur": Blur(1.0), "learned": learned}
+    found = show_audit(console, network, task, methods, effort, seed)
+    found.plot(folder / "audit-digits.png")
+    x, y = task.x_test[: effort.explained], task.y_test[: effort.explained]
+    explanation = explain(network, x, y, absence=learned, players=task.players)
+    return {"Digits": found, "Digits, explained": explanation, "Digits, learned": learned}
 
 
 def _describe(kind: str, model: nn.Module, task: Task) -> str:
@@ -99,14 +126,10 @@ def show_audit(
     return found
 
 
-def explain_one(console: Console, model: nn.Module, task: Task, absence: Absence, picture: Path) -> None:
-    """Take the closest call apart, with the learned baseline, and draw it."""
-    number = closest_call(model, task)
-    kind = task.class_names[int(task.y_test[number])]
-    console.print(f"\nSample {number}, {kind}, is the model's closest call.")
-    interactions, attribution = take_apart(console, model, task, number, absence)
-    show_interactions(console, interactions)
-    show_attribution(console, attribution)
-    show_orders(console, interactions)
-    title = f"sample {number}, {kind}: {interactions.readout}"
-    plot_explanation(interactions, attribution, title=title).savefig(picture, dpi=120)
+def show_explanation(console: Console, explanation: Explanation) -> None:
+    """Print what its first sample is made of."""
+    describe(console, explanation)
+    if explanation.interactions is not None:
+        show_interactions(console, explanation.interactions)
+        show_orders(console, explanation.interactions)
+    show_attribution(console, explanation.shapley)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from absentia.arrays import Array
 from absentia.errors import wrong
 from absentia.inference import Model, NumpyModel
 from absentia.learning.checkpoint import Checkpoint
+from absentia.learning.comparison import EVALUATIONS, Comparison
 from absentia.learning.learned import LearnedBaseline, Share
 from absentia.learning.objective import Objective
 from absentia.learning.penalties import Loss, Penalty, Plan, count_orders
-from absentia.learning.run import EVALUATIONS, Run
-from absentia.learning.samples import Pool, collect
+from absentia.learning.quantiles import data_quantiles
+from absentia.learning.run import Run
+from absentia.learning.samples import Chosen, Pool, collect
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
 from absentia.masked_model import MaskedModel
 from absentia.players import Players
@@ -42,6 +45,7 @@ def learn_baseline(
     readout: Readout | None = None,
     loss: Loss = "interactions",
     orders: float | None = None,
+    cube: int | None = None,
     start: Start | Sequence[Start] = "mean",
     bounds: Bounds = "range",
     share: Share = "all",
@@ -60,16 +64,17 @@ def learn_baseline(
 
     ``x`` and ``y`` are tensors, arrays, a Dataset or a DataLoader, of which ``samples`` are used, drawn by ``seed``.
     ``loss`` is "interactions", "shapley" or "marginal" (see `absentia.learning.penalties`), up to ``orders``: a share
-    of the players or a number (half of them for the paper's two, all for interactions). ``start`` is "zero", "mean",
-    "median", a number, a tensor, or several, of which the best end is kept (the mean, the median or the middle of the
-    bounds joins them where it is lower than where they ended). ``bounds`` are the data's "range", a
+    of the players or a number (half of them for the paper's two, all for interactions). Interactions are those of the
+    whole sample where its coalitions can all be evaluated, else within drawn groups of 6 players; or of ``cube``
+    players in any case, which suits outputs that bend a little everywhere (see `docs/design.md`). ``start`` is
+    "zero", "mean", "median", a number, a tensor, or several, of which the best end is kept (the mean, the median or
+    the middle of the bounds joins them where it is lower than where they ended). ``bounds`` are the data's "range", a
     number k for mean ± k standard deviations, or a pair (low, high). One baseline is learned for "all", for each
     "class" or for each "sample", by ``share``. ``tie`` labels entries, and those of one label share a value; ``held``
     marks entries that keep the start's; ``categorical`` lists columns, or groups of columns such as a one-hot code,
     that take only values that occur together in the data. ``gradient=False`` is for models without one (found out if
     left out). ``evaluations`` of the model go into one comparison of baselines (262,144; fewer for slow models), a
-    quarter into one of ``steps``. ``checkpoint`` names a file that is written at every check, and gone on from where
-    it exists.
+    quarter into one of ``steps``. ``checkpoint`` names a file, written at every check and gone on from if it exists.
 
     Descent stops when 20 checks in a row improve the loss by less than 0.5 %; the search, when trying other values of
     every coordinate in turn lowers it by less than 0.1 %. Ctrl-C ends it with the best values so far.
@@ -80,16 +85,16 @@ def learn_baseline(
     >>> learned.values.round(decimals=2)
     tensor([0.2500, 0.2500, 0.2500], dtype=torch.float64)
     """
-    began = time.perf_counter()
-    pool = collect(x, y, samples, seed)
+    began, pool = time.perf_counter(), collect(x, y, samples, seed)
     game = _make_game(model, pool, players, readout, getattr(x, "columns", None))
     data = pool.data.double().flatten(1)
     space = make_space(data, game.players, bounds, tie, held, categorical)
     _check(game, space, steps, evaluations)
+    _check_cube(loss, cube, len(game.players))
     owner, classes = _owners(share, pool)
     evaluations = EVALUATIONS if evaluations is None else evaluations
     per_sample = evaluations // min(len(pool.x), MANY_SAMPLES)
-    penalty = Penalty(loss, len(game.players), _orders(loss, orders, len(game.players)), per_sample)
+    penalty = Penalty(loss, len(game.players), _orders(loss, orders, len(game.players)), per_sample, cube)
     objective = Objective(game, penalty, owner)
     starts = _starts(start, data, space, objective.owners)
     first = next(iter(starts.values()))
@@ -97,9 +102,17 @@ def learn_baseline(
         gradient = not isinstance(model, NumpyModel) and _has_gradient(objective, first)
     fingerprint = _fingerprint(pool.x, list(starts.values()), penalty, share, steps, rate, seed, space)
     steps = steps if gradient else 0
-    run = Run(objective, space, seed, rate, steps, Checkpoint.open(checkpoint, fingerprint), evaluations)
+    comparison = Comparison(objective, seed, evaluations)
+    run = Run(comparison, space, seed, rate, steps, Checkpoint.open(checkpoint, fingerprint))
     run.search(starts, _usual_baselines(space, data, first))
-    return run.result(share, classes, _name_bounds(bounds), time.perf_counter() - began)
+    return _with_data(run.result(share, classes, _name_bounds(bounds), time.perf_counter() - began), pool, game)
+
+
+def _with_data(found: LearnedBaseline, pool: Pool, game: MaskedModel) -> LearnedBaseline:
+    """Add what the values are looked at beside: the data's quantiles, which tokens have none of, and the players."""
+    tokens = game.players.integer and not pool.data.is_floating_point()
+    quantiles = None if tokens else data_quantiles(pool.data)
+    return replace(found, quantiles=quantiles, labels=game.players.labels.cpu())
 
 
 def _make_game(
@@ -121,6 +134,13 @@ def _check(game: MaskedModel, space: Space, steps: int, evaluations: int | None)
     if not game.x.is_floating_point() and len(space.low):
         then = "Name every free entry, as in categorical=range(length), and hold the others."
         raise wrong("categorical", "name the entries of inputs that are numbers of tokens", "fewer", then)
+
+
+def _check_cube(loss: str, cube: int | None, players: int) -> None:
+    if cube is not None and loss != "interactions":
+        raise wrong("cube", "be left out for other losses than interactions", f"{cube} for {loss!r}")
+    if cube is not None and not 1 <= cube <= players:
+        raise wrong("cube", f"be a number of players from 1 to {players}", cube)
 
 
 def _starts(start: object, data: Tensor, space: Space, owners: int) -> dict[str, Tensor]:
@@ -185,7 +205,7 @@ def _has_gradient(objective: Objective, baseline: Tensor) -> bool:
         plan.coalitions[:1] if plan.coalitions.ndim == 2 else plan.coalitions[0, :1], lambda v: v.flatten(1).sum(1)
     )
     try:
-        _, gradient = objective.gradient(baseline, one, small)
+        _, gradient = objective.gradient(baseline, Chosen.evenly(one), small)
     except RuntimeError as error:
         if "does not require grad" in str(error):
             return False

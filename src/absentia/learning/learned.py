@@ -13,15 +13,18 @@ from torch import Tensor
 
 from absentia.absence import Baseline, Fill, OwnBaselines
 from absentia.errors import wrong
-from absentia.plots import LOWERS, new_figure
-from absentia.saving import check_kind, read_tensors, write_tensors
+from absentia.frames import import_pandas
+from absentia.learning.show import baseline_columns, baseline_html, baseline_text
+from absentia.plots import baselines, learning_history
+from absentia.saving import check_folder, check_kind, read_tensors, write_tensors
 from absentia.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 Share: TypeAlias = Literal["all", "class", "sample"]
-FORMAT = 1
+KIND, FORMAT = "baseline", 2  # 2: the data's quantiles and the players' labels
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class LearningRecord:
     seconds: float
     undetermined: tuple[str, ...]  # players whose baseline makes no difference to the loss: theirs is the start's
     version: str = __version__
+    torch_version: str = str(torch.__version__)
 
     @property
     def spread(self) -> float:
@@ -59,6 +63,8 @@ class LearnedBaseline:
     ``values`` has the shape of one sample; with ``share="class"`` or ``"sample"`` a first axis of classes or samples.
     ``loss`` is the mean penalty per sample at these values. ``history`` is the course of the search: a row for every
     check, with the evaluations so far and the least loss so far, which includes 1 % of the term that settles ties.
+    ``quantiles`` are those of the data at 0, 5, 25, 50, 75, 95 and 100 %, entry by entry (None for token numbers);
+    ``labels``, the players of the entries. Files of format 1 have neither.
 
     >>> import absentia as ab
     >>> x = torch.rand(64, 3, generator=torch.Generator().manual_seed(0)).double()
@@ -74,20 +80,14 @@ class LearnedBaseline:
     loss: float
     history: Float[Tensor, "checks 2"]
     record: LearningRecord
+    quantiles: Float[Tensor, "quantiles *entries"] | None = None
+    labels: Int[Tensor, " *entries"] | None = None
 
     def __repr__(self) -> str:
-        record = self.record
-        how = "exact" if record.exact else "sampled"
-        lines = [
-            f"LearnedBaseline of shape {tuple(self.values.shape)}, one for {_SHARED[self.share]}",
-            f"  loss        {self.loss:.5g} ({record.loss}, {how}, orders up to {record.orders})",
-            f"  converged   {'yes' if record.converged else 'no'}: {record.stopped}",
-            f"  starts      {_describe_starts(record)}",
-            f"  cost        {record.evaluations:,} evaluations, {record.seconds:.1f} s",
-        ]
-        if record.undetermined:
-            lines.append(f"  undetermined: {', '.join(record.undetermined)}; the start's values were kept")
-        return "\n".join(lines)
+        return baseline_text(self)
+
+    def _repr_html_(self) -> str:
+        return baseline_html(self)
 
     @property
     def converged(self) -> bool:
@@ -127,23 +127,25 @@ class LearnedBaseline:
     def save(self, path: str | Path) -> None:
         """Write everything to one file: safetensors with a JSON header, no pickle; all of it or nothing."""
         header = {
+            "kind": KIND,
             "format": FORMAT,
             "share": self.share,
             "names": list(self.names),
             "loss": self.loss,
             "record": asdict(self.record),
         }
-        tensors = {"values": self.values.contiguous(), "history": self.history.contiguous()}
-        if self.classes is not None:
-            tensors["classes"] = self.classes
-        write_tensors(Path(path), tensors, header)
+        tensors = {"values": self.values, "history": self.history}
+        optional = {"classes": self.classes, "quantiles": self.quantiles, "labels": self.labels}
+        tensors |= {name: tensor for name, tensor in optional.items() if tensor is not None}
+        write_tensors(Path(path), {name: tensor.contiguous() for name, tensor in tensors.items()}, header)
 
     @classmethod
     def load(cls, path: str | Path) -> LearnedBaseline:
         """Read what `save` wrote."""
         tensors, header = read_tensors(Path(path))
-        check_kind(Path(path), header, "baseline", FORMAT)
-        fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in header["record"].items()}
+        check_kind(Path(path), header, KIND, FORMAT)
+        settings = {"torch_version": "unknown"} | header["record"]  # which format 1 did not record
+        fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in settings.items()}
         return cls(
             tensors["values"],
             header["share"],
@@ -152,22 +154,23 @@ class LearnedBaseline:
             header["loss"],
             tensors["history"],
             LearningRecord(**fields),
+            tensors.get("quantiles"),
+            tensors.get("labels"),
         )
+
+    def to_frame(self) -> DataFrame:
+        """Make a pandas DataFrame: a row for each entry (of each class or sample), beside the data's quantiles."""
+        return import_pandas().DataFrame(baseline_columns(self))
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the values beside the data's distribution; write it to a path."""
+        if path is not None:
+            check_folder("path", Path(path))
+        figure = baselines(self)
+        if path is not None:
+            figure.savefig(path, dpi=150)
+        return figure
 
     def plot_history(self) -> Figure:
         """Draw the course of the loss over the evaluations spent."""
-        figure = new_figure(columns=1)
-        axes = figure.axes[0]
-        axes.step(self.history[:, 0], self.history[:, 1], where="post", color=LOWERS)
-        axes.set_xlabel("evaluations of the model")
-        axes.set_ylabel(f"best loss so far ({self.record.loss})")
-        axes.set_title("learning the baseline")
-        return figure
-
-
-_SHARED = {"all": "all samples", "class": "each class", "sample": "each sample"}
-
-
-def _describe_starts(record: LearningRecord) -> str:
-    named = ", ".join(record.starts) or "none"
-    return named if len(record.starts) < 2 else f"{named}: ended within {record.spread:.2%} of each other"
+        return learning_history(self)

@@ -11,6 +11,7 @@ from torch import Tensor
 from absentia.absence import OwnBaselines
 from absentia.errors import AbsentiaError
 from absentia.learning.penalties import Penalty, Plan
+from absentia.learning.samples import Chosen
 from absentia.masked_model import MaskedModel
 
 # Rows of masked inputs whose graph is held at a time for a gradient.
@@ -34,30 +35,38 @@ class Objective:
         """How many baselines are learned."""
         return int(self.owner.max()) + 1
 
+    def outputs(self) -> Float[Tensor, "samples *features"]:
+        """Evaluate the samples as they are."""
+        everyone = torch.ones(1, self.penalty.players, dtype=torch.bool)
+        self.evaluations += len(self.owner)
+        return self.game.part(torch.arange(len(self.owner)), self.game.absence, gradient=False)(everyone)[:, 0]
+
     def losses(
-        self, baseline: Float[Tensor, "owners entries"], samples: Int[Tensor, " batch"], plan: Plan
+        self, baseline: Float[Tensor, "owners entries"], chosen: Chosen, plan: Plan
     ) -> Float[Tensor, " owners"]:
         """Compute the mean penalty over each owner's samples, without a gradient."""
         sums = torch.zeros(self.owners).double()
-        for part in self._parts(len(samples), plan):
-            per_sample = self._penalties(baseline, samples[part], plan.of(part), gradient=False)
-            sums.index_add_(0, self.owner[samples[part]], per_sample.double().cpu())
-        return sums / self._shares(samples)
+        for part in self._parts(len(chosen.rows), plan):
+            rows = chosen.rows[part]
+            per_sample = self._penalties(baseline, rows, plan.of(part), gradient=False).double().cpu()
+            sums.index_add_(0, self.owner[rows], per_sample * chosen.weights[part])
+        return sums / self._totals(chosen)
 
     def gradient(
-        self, baseline: Float[Tensor, "owners entries"], samples: Int[Tensor, " batch"], plan: Plan
+        self, baseline: Float[Tensor, "owners entries"], chosen: Chosen, plan: Plan
     ) -> tuple[Float[Tensor, " owners"], Float[Tensor, "owners entries"]]:
         """Compute the mean penalties and their gradient, one block of samples at a time."""
-        shares = self._shares(samples)
+        totals = self._totals(chosen)
         leaf = baseline.detach().clone().requires_grad_()
         sums = torch.zeros(self.owners).double()
-        for part in self._parts(len(samples), plan):
-            per_sample = self._penalties(leaf, samples[part], plan.of(part), gradient=True).double().cpu()
-            owners = self.owner[samples[part]]
-            (per_sample / shares[owners]).sum().backward()
-            sums.index_add_(0, owners, per_sample.detach())
+        for part in self._parts(len(chosen.rows), plan):
+            rows = chosen.rows[part]
+            per_sample = self._penalties(leaf, rows, plan.of(part), gradient=True).double().cpu()
+            weighted = per_sample * chosen.weights[part]
+            (weighted / totals[self.owner[rows]]).sum().backward()
+            sums.index_add_(0, self.owner[rows], weighted.detach())
         gradient = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
-        return sums / shares, gradient
+        return sums / totals, gradient
 
     def _penalties(self, baseline: Tensor, samples: Tensor, plan: Plan, gradient: bool) -> Tensor:
         rows = baseline[self.owner[samples]].unflatten(1, self.game.players.shape)
@@ -73,5 +82,7 @@ class Objective:
         size = max(1, _ROWS_PER_BLOCK // plan.coalitions.shape[-2])
         return torch.arange(samples).split(size)
 
-    def _shares(self, samples: Tensor) -> Tensor:
-        return torch.bincount(self.owner[samples], minlength=self.owners).clamp_min(1).double()
+    def _totals(self, chosen: Chosen) -> Tensor:
+        """Add up the weights of each owner's samples."""
+        totals = torch.zeros(self.owners).double().index_add_(0, self.owner[chosen.rows], chosen.weights)
+        return torch.where(totals > 0, totals, 1.0)

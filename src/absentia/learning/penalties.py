@@ -58,12 +58,27 @@ class Penalty:
     players: int
     orders: int  # λ
     per_sample: int = 2**12  # the most coalitions of a sample that are all evaluated; of more, some are drawn
+    cube: int | None = None  # the players of a sub-cube, where interactions are to be measured in sub-cubes anyway
 
     @property
     def exact(self) -> bool:
-        """Whether all coalitions up to size λ are few enough to evaluate."""
+        """Whether all coalitions up to size λ are few enough to evaluate, and wanted."""
+        if self.loss == "interactions" and self.cube is not None:
+            return False
         count = sum(math.comb(self.players, size) for size in range(self.orders + 1))
         return count <= max(FEW_COALITIONS, self.per_sample)
+
+    @property
+    def scale(self) -> float:
+        """How large it is beside the marginal benefits of all players at all orders, by the number of its terms."""
+        if self.loss != "interactions":
+            return 1.0
+        return (1.0 if self.exact else self._inside / self.players) / self.players
+
+    @property
+    def _inside(self) -> int:
+        """How many players a sub-cube has."""
+        return min(self.cube or SUBCUBE_PLAYERS, self.orders)
 
     def plan(self, samples: int, evaluations: int, generator: torch.Generator) -> Plan:
         """Choose the coalitions: all, or draws that cost each sample about this many ``evaluations``."""
@@ -124,7 +139,7 @@ class Penalty:
         return Plan(coalitions, penalty)
 
     def _subcubes(self, samples: int, evaluations: int, generator: torch.Generator) -> Plan:
-        inside = min(SUBCUBE_PLAYERS, self.orders)
+        inside = self._inside
         cubes = max(1, evaluations // 2**inside)
         pairs = -(-samples // 2)
         order = torch.rand(pairs * cubes, self.players, generator=generator).argsort(-1)

@@ -14,36 +14,20 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from absentia.learning.checkpoint import Checkpoint
+from absentia.learning.comparison import Comparison, mix
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
-from absentia.learning.objective import Objective
-from absentia.learning.penalties import Loss, Penalty, Plan
-from absentia.learning.samples import balanced_order
-from absentia.learning.search import Descent, Gradient, cosine, sweep
+from absentia.learning.search import Descent, close_calls, cosine, sweep
 from absentia.learning.space import HELD, Space
 
 # Descent stops after this many checks without an improvement of this share.
 PLATEAU_CHECKS, PLATEAU_SHARE = 20, 0.005
 STEPS_PER_CHECK = 5
-# Evaluations of the model in one comparison of baselines, on a fixed set, where not told otherwise; of a step, walks
-# and detours, this share.
-EVALUATIONS = 2**18
-STEP, WALKS, DETOURS = 4, 8, 4
-# Evaluations that each sample takes where its coalitions are drawn, in a step, and in a comparison at least and at
-# most. Many samples with few draws each tell more than few with many; but noise makes |φ| too large.
-DRAWN_PER_STEP = 512
-DRAWN_PER_CHECK: dict[Loss, tuple[int, int]] = {
-    "shapley": (1024, 2048),
-    "marginal": (64, 1024),
-    "interactions": (64, 1024),
-}
 # More parameters than this are left to the gradient alone: a sweep tries about ten values of each.
 MAX_SWEPT = 256
-# Values that the penalty up to order λ cannot tell apart are settled by marginal benefits of all orders, along walks,
-# and by detours, over as many samples as possible, with this weight: rare patterns of high order show in few of them.
-TIE_WEIGHT = 0.01
-# Baselines are looked at on these shares of the samples in turn, where one is learned for many of them.
-PARTS, FEWEST_FOR_PARTS = (1 / 16, 1 / 4, 1.0), 32
 MAX_SWEEPS = 14
+# Where comparing all samples takes at most so many times the usual evaluations, values of single coordinates whose
+# losses are within this share of the best are compared on all of them in the end, so many of them in so many rounds.
+SETTLED_BY, CLOSE_CALL, MOST_CALLS, ROUNDS = 8, 0.02, 16, 3
 FIRST_RADIUS, LAST_RADIUS = 0.15, 0.003
 # After the gradient, which may come to rest beside a kink, these shares of the range are tried to both sides.
 CLOSE_RADII = (0.016, 0.008, 0.004, 0.002)
@@ -53,13 +37,12 @@ CLOSE_RADII = (0.016, 0.008, 0.004, 0.002)
 class Run:
     """A search under way: what baselines are compared on, the best so far, and how it got there."""
 
-    objective: Objective
+    comparison: Comparison
     space: Space
     seed: int
     rate: float
     steps: int
     checkpoint: Checkpoint
-    evaluations: int  # in one comparison
     best: Tensor | None = None
     best_losses: Tensor | None = None
     best_penalties: Tensor | None = None  # the penalty itself, without what settles ties: this is reported
@@ -73,28 +56,10 @@ class Run:
     first: Tensor | None = None  # the first start: what players keep whose values make no difference
 
     def __post_init__(self) -> None:
-        penalty, owners = self.objective.penalty, self.objective.owners
-        generator = torch.Generator().manual_seed(_mix(self.seed, 0, 0))
-        samples = len(self.objective.owner)
-        least, most = DRAWN_PER_CHECK[penalty.loss]
-        drawn = min(max(least, self.evaluations // samples), most)
-        probe = penalty.plan(1, drawn, generator)
-        count = max(8, self.evaluations // probe.coalitions.shape[-2])
-        # Owners of few samples must all be compared.
-        order = torch.arange(samples) if owners > 1 else balanced_order(self.objective.game.x, generator)
-        self.compared = order if owners > 1 else order[:count]
-        self.plan: Plan = penalty.plan(len(self.compared), drawn, generator)
-        self.all_orders = Penalty("marginal", penalty.players, penalty.players)
-        many = max(1, self.evaluations // WALKS // (penalty.players + 1))
-        self.walked = order if owners > 1 else order[:many]
-        self.walks: Plan = self.all_orders.walks(len(self.walked), max(1, many // len(self.walked)), generator)
-        many = max(1, self.evaluations // DETOURS // (penalty.players + 2))
-        self.detoured = order if owners > 1 else order[:many]
-        self.detours: Plan = self.all_orders.detours()
-        # Owners of few samples are looked at whole.
-        self.parts = PARTS if owners == 1 and len(self.compared) >= FEWEST_FOR_PARTS else (1.0,)
+        self.objective = self.comparison.objective
         self.history = list(self.checkpoint.history)
-        self.objective.evaluations = self.checkpoint.evaluations
+        if self.history:
+            self.objective.evaluations = self.checkpoint.evaluations
 
     def losses(self, baseline: Float[Tensor, "owners entries"]) -> Float[Tensor, " owners"]:
         """Compute the loss that baselines are compared by, and remember the best of each owner."""
@@ -103,30 +68,9 @@ class Run:
 
     def looks(self, baseline: Float[Tensor, "owners entries"]) -> Iterator[Float[Tensor, " owners"]]:
         """Compute the loss on ever more samples, so that hopeless baselines can be given up on the first of them."""
-        for penalties, ties in self._measure(baseline):
-            yield penalties + TIE_WEIGHT * ties
-        self._remember(baseline, penalties, penalties + TIE_WEIGHT * ties)
-
-    def _measure(self, baseline: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Compute the penalty, and what settles ties, on ever more samples."""
-        measured = [
-            self._running_mean(baseline, self.compared, self.plan),
-            self._running_mean(baseline, self.walked, self.walks),
-            self._running_mean(baseline, self.detoured, self.detours),
-        ]
-        for penalties, along_walks, on_detours in zip(*measured, strict=True):
-            yield penalties, along_walks + on_detours
-
-    def _running_mean(self, baseline: Tensor, samples: Tensor, plan: Plan) -> Iterator[Tensor]:
-        done, mean = 0, torch.zeros(self.objective.owners).double()
-        for share in self.parts:
-            until = max(1, round(share * len(samples)))
-            if until > done:
-                part = torch.arange(done, until)
-                found = self.objective.losses(baseline, samples[part], plan.of(part))
-                mean = mean + (found - mean) * (until - done) / until
-                done = until
-            yield mean
+        for found in self.comparison.looks(baseline):
+            yield found[1]
+        self._remember(baseline, *found)
 
     def _remember(self, baseline: Tensor, penalties: Tensor, found: Tensor) -> None:
         """Keep the best of each owner, and the history."""
@@ -151,6 +95,7 @@ class Run:
         stages = (len(starts) + 1) * (self.steps + self.steps // 3 + 2)
         with tqdm(total=stages, desc="learning the baseline", delay=2, disable=None, leave=False) as self.bar:
             try:
+                self.losses(self.first)  # so that there is something to return from now on
                 # A glance will do to choose one, and costs a quarter.
                 best = min(usual, key=lambda name: self._glance(usual[name]))
                 before = self.losses(usual[best])
@@ -166,8 +111,7 @@ class Run:
 
     def _keep_end(self, name: str, baseline: Tensor) -> None:
         """Compare where a start ended with where the others did: the result is the best of the ends."""
-        *_, (penalties, ties) = self._measure(baseline)
-        losses = penalties + TIE_WEIGHT * ties
+        *_, (penalties, losses) = self.comparison.looks(baseline)
         self.finals[name] = float(penalties.mean())
         if self.end is None:
             self.end = (baseline, losses, penalties)
@@ -187,7 +131,27 @@ class Run:
         baseline = self._descend(f"{number}: polish", baseline, self.steps // 3, self.rate / 5)
         if float(self.losses(baseline).mean()) < before * (1 - PLATEAU_SHARE):
             baseline = self._sweeps(f"{number}: last sweep", baseline)
-        return self._close_in(f"{number}: closing in", baseline)
+        baseline = self._close_in(f"{number}: closing in", baseline)
+        return self._settle(f"{number}: settling", baseline)
+
+    def _settle(self, key: str, baseline: Tensor) -> Tensor:
+        """Settle close calls on all samples, where only some could be compared so far."""
+        coordinates = len(self.space.low) + len(self.space.choices)
+        if not self.comparison.can_see_all(SETTLED_BY) or coordinates > MAX_SWEPT:
+            return baseline
+        if key in self.checkpoint.stages:
+            return self._resume(key)
+        here = self.comparison.on_all(baseline)
+        for _ in range(ROUNDS):
+            before, compared_with = here, baseline
+            for call in close_calls(self.space, self.looks, baseline, CLOSE_CALL, MOST_CALLS):
+                candidate = torch.where(call != compared_with, call, baseline)
+                found = self.comparison.on_all(candidate)
+                if bool(found < here * (1 - 1e-6)):
+                    baseline, here = candidate, found
+            if bool(here == before):
+                break
+        return self._finish(key, baseline)
 
     def _sweeps(self, key: str, baseline: Tensor) -> Tensor:
         coordinates = len(self.space.low) + len(self.space.choices)
@@ -198,7 +162,7 @@ class Run:
             return self._resume(f"{key}: done")
         wide, radius = True, FIRST_RADIUS
         for turn in range(MAX_SWEEPS):
-            order = torch.randperm(coordinates, generator=torch.Generator().manual_seed(_mix(self.seed, 2, turn)))
+            order = torch.randperm(coordinates, generator=torch.Generator().manual_seed(mix(self.seed, 2, turn)))
             found = sweep(self.space, self.looks, baseline, radius, order, wide=wide)
             baseline = found.baseline
             self._note(found.leverage)
@@ -236,7 +200,7 @@ class Run:
         if self.checkpoint.descent is not None and self.checkpoint.descent[0] == key:
             state = self.checkpoint.descent[1]
         best = self.losses(state.best)
-        gradient = self._gradient(stream=1 + _number_of(key))
+        gradient = self.comparison.gradient(stream=1 + _number_of(key))
         while state.step < steps and state.stalled < PLATEAU_CHECKS:
             state.advance(self.space, gradient, cosine(state.step, steps, rate))
             self._advance()
@@ -270,26 +234,6 @@ class Run:
             self.checkpoint.stages[f"{key}: leverage"] = self.leverage
         self.checkpoint.save(self.history, self.objective.evaluations)
         return baseline
-
-    def _gradient(self, stream: int) -> Gradient:
-        """Make the gradient over a fresh batch at each step; the same stream and step draw the same batch."""
-        samples, penalty = len(self.objective.owner), self.objective.penalty
-        per_sample = self.plan.coalitions.shape[-2] if penalty.exact else DRAWN_PER_STEP
-        batch = samples if self.objective.owners > 1 else min(samples, max(4, self.evaluations // STEP // per_sample))
-        many = self.evaluations // WALKS // (penalty.players + 1)
-
-        def compute(baseline: Tensor, step: int) -> tuple[Tensor, Tensor]:
-            generator = torch.Generator().manual_seed(_mix(self.seed, stream, step))
-            chosen = torch.randperm(samples, generator=generator)[:batch]
-            plan = self.plan if penalty.exact else penalty.plan(batch, per_sample, generator)
-            losses, slope = self.objective.gradient(baseline, chosen, plan)
-            walks = self.all_orders.walks(batch, max(1, many // batch), generator)
-            for plan in (walks, self.detours):
-                tied, tied_slope = self.objective.gradient(baseline, chosen, plan)
-                losses, slope = losses + TIE_WEIGHT * tied, slope + TIE_WEIGHT * tied_slope
-            return losses, slope
-
-        return compute
 
     def result(self, share: Share, classes: Tensor | None, bounds: str, seconds: float) -> LearnedBaseline:
         """Put the best values and the record together."""
@@ -333,11 +277,6 @@ class Run:
         free = torch.zeros(len(game.players), dtype=torch.bool)
         free[labels[moved & idle[coordinate]]] = True
         return tuple(name for name, f, m in zip(game.names, free, matters, strict=True) if f and not m)
-
-
-def _mix(seed: int, stream: int, step: int) -> int:
-    """Make one seed of three numbers."""
-    return int.from_bytes(hashlib.blake2b(f"{seed} {stream} {step}".encode(), digest_size=6).digest(), "big")
 
 
 def _number_of(text: str) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.arrays import Array, as_tensor
@@ -21,6 +22,23 @@ class Pool:
     x: Shaped[Tensor, "samples *entries"]
     y: Int[Tensor, " samples"] | None
     data: Shaped[Tensor, "rows *entries"]
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Samples to compare baselines on, and what each counts for."""
+
+    rows: Int[Tensor, " chosen"]
+    weights: Float[Tensor, " chosen"]
+
+    @classmethod
+    def evenly(cls, rows: Int[Tensor, " chosen"]) -> Chosen:
+        """Let all count alike."""
+        return cls(rows, torch.ones(len(rows)).double())
+
+    def part(self, begin: int, end: int) -> Chosen:
+        """Keep those from one place up to another."""
+        return Chosen(self.rows[begin:end], self.weights[begin:end])
 
 
 def collect(x: Any, y: Sequence[int] | Array | None, samples: int | None, seed: int) -> Pool:
@@ -48,21 +66,67 @@ def collect(x: Any, y: Sequence[int] | Array | None, samples: int | None, seed: 
     return Pool(inputs, targets, inputs)
 
 
+def shares_of(outputs: Float[Tensor, "samples *features"]) -> Float[Tensor, " samples"]:
+    """Tell how often to draw each sample: half of the draws evenly, half by how far its output is from the median.
+
+    A penalty adds up to at least the output's distance from what it is with nothing present. Where a model is silent
+    on most samples, an even draw would hardly meet those that tell baselines apart.
+
+    >>> shares_of(torch.tensor([0.0, 0.0, 0.0, 4.0]))
+    tensor([0.1250, 0.1250, 0.1250, 0.6250], dtype=torch.float64)
+    """
+    values = outputs.detach().double().cpu().reshape(len(outputs), -1)
+    distance = (values - values.median(0).values).abs().sum(1)
+    even = torch.full_like(distance, 1 / len(distance))
+    total = float(distance.sum())
+    return even if not 0 < total < math.inf else (even + distance / total) / 2
+
+
+def choose_samples(
+    x: Shaped[Tensor, "samples *entries"], shares: Float[Tensor, " samples"], count: int, generator: torch.Generator
+) -> Chosen:
+    """Draw ``count`` samples by their shares, none twice, and weights that make up for it, in a balanced order."""
+    chance = _chances(shares, min(count, len(shares)))
+    shuffled = torch.randperm(len(shares), generator=generator)
+    # One draw in every stretch of length 1 of the chances, laid end to end.
+    reached = torch.cat([torch.zeros(1).double(), chance[shuffled].cumsum(0)]) + torch.rand(1, generator=generator)
+    rows = shuffled[(reached[1:] + 1e-9).floor() > (reached[:-1] + 1e-9).floor()]
+    weights = 1 / chance[rows]
+    weights = weights / weights.mean()
+    order = balanced_order(x[rows], weights, generator)
+    return Chosen(rows[order], weights[order])
+
+
+def _chances(shares: Tensor, count: int) -> Tensor:
+    """Scale shares to chances of being drawn that add up to ``count``; none is above 1."""
+    chance = (shares * count / shares.sum()).clamp_max(1.0)
+    for _ in range(50):
+        free = chance < 1
+        lacking = count - float(chance.sum())
+        if lacking < 1e-9 or not bool(free.any()):
+            break
+        chance[free] = (chance[free] * (1 + lacking / float(chance[free].sum()))).clamp_max(1.0)
+    return chance
+
+
 def balanced_order(
-    x: Shaped[Tensor, "samples *entries"], generator: torch.Generator, most: int = 4096
-) -> Int[Tensor, " chosen"]:
-    """Order samples so that those up to any place have nearly the mean of them all, ``most`` of them.
+    x: Shaped[Tensor, "samples *entries"], weights: Float[Tensor, " samples"], generator: torch.Generator
+) -> Int[Tensor, " samples"]:
+    """Order samples so that those up to any place have nearly the weighted mean of them all.
 
     Every other one is drawn, and after it the one is taken that brings the mean of those so far nearest. So even a
     few stand for all, and none of their entries is by chance high more often than in the data.
 
-    >>> balanced_order(torch.tensor([[0.0], [1.0], [1.0], [0.0], [0.0], [1.0]]), torch.Generator().manual_seed(0))
+    >>> rows = torch.tensor([[0.0], [1.0], [1.0], [0.0], [0.0], [1.0]])
+    >>> balanced_order(rows, torch.ones(6).double(), torch.Generator().manual_seed(0))
     tensor([2, 3, 5, 0, 1, 4])
     """
-    rows = torch.randperm(len(x), generator=generator)[:most]
+    rows = torch.randperm(len(x), generator=generator)
     values = x[rows].flatten(1).double().cpu()
     values = values[:, :: 1 + values.shape[1] // 1024]
-    values = (values - values.mean(0)) / values.std(0, correction=0).clamp_min(1e-9)
+    weight = weights[rows, None]
+    values = values - (weight * values).sum(0) / weight.sum()
+    values = weight * values / ((weight * values.square()).sum(0) / weight.sum()).sqrt().clamp_min(1e-9)
     total = torch.zeros_like(values[0])
     # ‖total + row‖² less what all rows have in common.
     lengths = values.square().sum(1)

@@ -107,6 +107,24 @@ def sweep(
     return Sweep(baseline, current[-1], leverage, bool((current[-1] < before * (1 - 1e-3)).any()))
 
 
+def close_calls(
+    space: Space, looks: Looks, baseline: Float[Tensor, "1 entries"], within: float, most: int
+) -> list[Float[Tensor, "1 entries"]]:
+    """List the baselines with one coordinate changed whose loss is within this share of the present one, or below.
+
+    The closest come first, ``most`` of them.
+    """
+    *_, here = looks(baseline)
+    found = []
+    for coordinate in range(len(space.low) + len(space.choices)):
+        for candidate in _candidates(space, baseline, coordinate, 0.0, wide=True):
+            *_, loss = looks(candidate)
+            if float(loss) <= float(here) * (1 + within):
+                found.append((float(loss), candidate))
+    found.sort(key=lambda call: call[0])
+    return [candidate for _, candidate in found[:most]]
+
+
 def _candidates(space: Space, baseline: Tensor, coordinate: int, radius: float, wide: bool) -> list[Tensor]:
     """List the baselines with one coordinate changed."""
     if coordinate >= len(space.low):
@@ -125,5 +143,5 @@ def _candidates(space: Space, baseline: Tensor, coordinate: int, radius: float, 
     return [
         baseline.index_copy(1, entries, value[:, None].expand(-1, len(entries)))
         for value in values
-        if bool((value != here).any())
+        if bool(((value - here).abs() > 1e-9 * (high - low)).any())
     ]

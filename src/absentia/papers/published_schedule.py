@@ -17,7 +17,7 @@ from absentia.errors import wrong
 from absentia.inference import Model
 from absentia.learning.objective import Objective
 from absentia.learning.penalties import Penalty, Plan, count_orders
-from absentia.learning.samples import collect
+from absentia.learning.samples import Chosen, collect
 from absentia.learning.space import entry_bounds
 from absentia.masked_model import MaskedModel
 
@@ -76,7 +76,7 @@ def published_schedule(
         for part in torch.randperm(len(pool.x), generator=generator).split(batch):
             contexts = bernoulli_contexts(len(part), players, orders, draws, generator)
             plan = Plan(contexts, lambda values: _drawn_shapley(values, players, orders, draws))
-            loss, slope = objective.gradient(baseline, part, plan)
+            loss, slope = objective.gradient(baseline, Chosen.evenly(part), plan)
             baseline = (baseline - rate * slope).clamp(low, high)
             total += float(loss) * len(part)
         losses.append(total / len(pool.x))
@@ -113,5 +113,5 @@ def choose_rate(
     found = {}
     for rate in RATES:
         end = published_schedule(model, x, y, 1, rate, seed, samples=samples, draws=draws, batch=TRIAL_BATCH)
-        found[rate] = float(objective.losses(end.baseline[None], torch.arange(len(pool.x)), plan))
+        found[rate] = float(objective.losses(end.baseline[None], Chosen.evenly(torch.arange(len(pool.x))), plan))
     return min(found, key=lambda rate: found[rate])

@@ -22,13 +22,12 @@ from absentia.game import value_table
 from absentia.inference import Model
 from absentia.interactions import Interactions, harsanyi
 from absentia.learning import LearnedBaseline, learn_baseline
-from absentia.learning.checkpoint import Checkpoint
+from absentia.learning.comparison import EVALUATIONS, Comparison
 from absentia.learning.learn import MANY_SAMPLES
 from absentia.learning.objective import Objective
 from absentia.learning.penalties import Loss, Penalty, count_orders
-from absentia.learning.run import EVALUATIONS, Run
 from absentia.learning.samples import collect
-from absentia.learning.space import Bounds, Start, entry_bounds, make_space
+from absentia.learning.space import Bounds, Start, entry_bounds
 from absentia.masked_model import MaskedModel
 from absentia.papers.datasets import TabularData
 from absentia.papers.models import LOADERS, trained
@@ -161,11 +160,8 @@ def compared_loss(
     orders = count_orders(1.0 if loss == "interactions" else ORDERS, players)
     penalty = Penalty(loss, players, orders, EVALUATIONS // min(len(pool.x), MANY_SAMPLES))
     objective = Objective(game, penalty, torch.zeros(len(pool.x), dtype=torch.int64))
-    space = make_space(pool.data.double(), game.players, BOX, None, None, ())
-    run = Run(
-        objective, space, seed, rate=0.1, steps=0, checkpoint=Checkpoint.open(None, ""), evaluations=EVALUATIONS
-    )
-    return float(run.losses(baseline.double()[None]))
+    *_, (_, found) = Comparison(objective, seed, EVALUATIONS).looks(baseline.double()[None])
+    return float(found)
 
 
 def tabular_table(

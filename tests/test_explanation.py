@@ -1,0 +1,342 @@
+"""Explanations against the games they are made of; what they keep, show and hand on."""
+
+import math
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import absentia as ab
+from absentia.explanation import ExplanationRecord
+from absentia.explanation.stand_ins import empty_state
+from absentia.saving import read_tensors, write_tensors
+from known_games import cnn, harsanyi_by_definition, marginal_benefits_by_order, mlp, shapley_by_subsets
+from typechecker import unchecked
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).double()
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return ab.explain(mlp(5, 3), randn(4, 5), [0, 1, 2, 0], absence=ab.Baseline(0.5))
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    return ab.explain(mlp(30, 3), randn(2, 30), [0, 1], absence=ab.Baseline(0.0), evaluations=400, seed=3)
+
+
+def equal(a, b):
+    return (a is None and b is None) or torch.equal(a, b)
+
+
+def assert_same(first, second):
+    for name in ("x", "y", "outputs", "base_values", "order_shapley", "stand_ins"):
+        assert equal(getattr(first, name), getattr(second, name)), name
+    assert torch.equal(first.players.labels, second.players.labels)
+    assert (first.players.names, first.players.integer) == (second.players.names, second.players.integer)
+    assert equal(first.shapley.values, second.shapley.values)
+    assert equal(first.shapley.errors, second.shapley.errors)
+    assert (first.interactions is None) == (second.interactions is None)
+    if first.interactions is not None:
+        assert equal(first.interactions.effects, second.interactions.effects)
+        assert equal(first.interactions.noise, second.interactions.noise)
+        assert first.interactions.evaluations == second.interactions.evaluations
+    assert first.record == second.record
+    assert repr(first) == repr(second)
+    assert first._repr_html_() == second._repr_html_()
+
+
+def test_everything_exact_agrees_with_the_definitions(exact):
+    values = ab.value_table(
+        ab.MaskedModel(mlp(5, 3), randn(4, 5), [0, 1, 2, 0], absence=ab.Baseline(0.5))
+    ).values.tolist()
+    for sample, table in enumerate(values):
+        assert exact.shapley.values[sample].tolist() == pytest.approx(shapley_by_subsets(table))
+        assert exact.interactions.effects[sample].tolist() == pytest.approx(harsanyi_by_definition(table))
+        orders = marginal_benefits_by_order(table)
+        for order, row in enumerate(orders):
+            assert exact.order_shapley[sample, order].tolist() == pytest.approx(row)
+        assert (exact.base_values[sample], exact.outputs[sample]) == pytest.approx((table[0], table[-1]))
+
+
+def test_shapley_values_share_the_difference_out(exact, sampled):
+    for explanation in (exact, sampled):
+        total = explanation.outputs - explanation.base_values
+        assert torch.allclose(explanation.shapley.values.sum(1), total)
+
+
+def test_the_model_runs_once_for_all_results():
+    rows = []
+
+    def model(inputs):
+        rows.append(len(inputs))
+        return inputs.prod(1)
+
+    explanation = ab.explain(model, randn(2, 6), absence=ab.Baseline(1.0))
+    assert explanation.record.evaluations == 2 * 2**6
+    assert sum(rows) <= 2 * 2**6 + 4  # and a look at what comes out of it
+
+
+def test_too_many_players_are_sampled_and_the_record_says_so(sampled):
+    assert not sampled.record.exact
+    assert sampled.interactions is None
+    assert sampled.order_shapley is None
+    assert (sampled.shapley.errors > 0).all()
+    direct = ab.shapley(
+        ab.MaskedModel(mlp(30, 3), randn(2, 30), [0, 1], absence=ab.Baseline(0.0)), evaluations=400, seed=3
+    )
+    assert torch.equal(direct.values, sampled.shapley.values)
+    assert sampled.record.evaluations == direct.evaluations + 4
+    assert "As was asked for: Shapley values are sampled from 400 coalitions" in sampled.record.notes[0]
+    unasked = ab.explain(lambda rows: rows.sum(1), randn(1, 25), absence=ab.Baseline(0.0))
+    assert unasked.record.notes[0].startswith("25 players are too many for all 2^25 coalitions")
+    assert unasked.record.evaluations <= 4096 + 2
+    assert unasked.shapley.values[0].tolist() == pytest.approx(randn(1, 25)[0].tolist())  # exact for a sum
+
+
+def test_a_lower_bound_on_players_samples_unless_all_coalitions_cost_no_more():
+    x = randn(1, 14)
+    many = ab.explain(lambda rows: rows.sum(1), x, absence=ab.Baseline(0.0), max_players=13)
+    assert not many.record.exact
+    few = ab.explain(lambda rows: rows.sum(1), x[:, :5], absence=ab.Baseline(0.0), max_players=4)
+    assert few.record.exact
+    assert ab.explain(lambda rows: rows.sum(1), x[:, :5], absence=ab.Baseline(0.0), evaluations=32).record.exact
+
+
+def test_one_sample_is_a_batch_of_one():
+    model, x = mlp(3), randn(2, 3)
+    one = ab.explain(model, x[1], absence=ab.Baseline(0.0))
+    both = ab.explain(model, x, absence=ab.Baseline(0.0))
+    assert one.x.shape == (1, 3)
+    assert torch.allclose(one.shapley.values[0], both.shapley.values[1])
+    players = ab.Players.grid((1, 4, 4), cells=(2, 2))
+    image = ab.explain(lambda rows: rows.sum((1, 2, 3)), torch.rand(1, 4, 4), players=players, absence=ab.Baseline(0))
+    assert image.x.shape == (1, 1, 4, 4)
+
+
+def test_frames_name_the_players_and_lists_and_arrays_are_taken():
+    frame = pd.DataFrame({"age": [1.0, 2.0], "income in $": [3, 4]})
+    explanations = [
+        ab.explain(lambda rows: rows.prod(1), given, absence=ab.Baseline(1.0))
+        for given in (frame, frame.iloc[0], frame.to_numpy(), [[1.0, 3.0], [2.0, 4.0]])
+    ]
+    assert [explanation.names for explanation in explanations[:2]] == [("age", "income in $")] * 2
+    assert explanations[2].names == ("x0", "x1")
+    for explanation in explanations:
+        assert explanation.shapley.values[0].tolist() == pytest.approx([0, 2])
+
+
+def test_samples_are_kept_as_given():
+    x = np.array([[1, 2], [3, 4]], dtype=np.int32)
+    explanation = ab.explain(mlp(2), x, absence=ab.Baseline(0.0))
+    assert explanation.x.dtype == torch.int32
+    assert torch.equal(explanation.x, torch.as_tensor(x))
+
+
+def test_stand_ins_are_what_the_absence_puts_in():
+    x, background = randn(3, 4), randn(7, 4, seed=1)
+    players = ab.Players.groups({"first": [0], "others": [1, 2]}, features=4)
+    explanation = ab.explain(lambda rows: rows.sum(1), x, players=players, absence=ab.Marginal(background))
+    assert torch.allclose(explanation.stand_ins[:, :3], background.mean(0)[:3].expand(3, 3))
+    assert torch.equal(explanation.stand_ins[:, 3], x[:, 3])  # always present
+    own = ab.explain(lambda rows: rows.sum(1), x, absence=ab.OwnBaselines(2 * x))
+    assert torch.equal(own.stand_ins, 2 * x)
+    conditional = ab.GaussianConditional(background, draws=3)
+    explanation = ab.explain(lambda rows: rows.sum(1), x, absence=conditional)
+    presence = torch.zeros(1, 1, 4, dtype=torch.bool)
+    assert torch.allclose(explanation.stand_ins, conditional.bind(x)(slice(0, 3), presence)[:, 0].mean(1))
+
+
+def test_stand_ins_come_in_blocks_without_a_difference(monkeypatch):
+    x, players = randn(5, 3), ab.Players.features(3)
+    absence = ab.OwnBaselines(randn(5, 3, seed=1))
+    monkeypatch.setattr("absentia.explanation.stand_ins._NUMBERS_PER_BLOCK", 6)
+    assert torch.equal(empty_state(x, players, absence), absence.values)
+
+
+def test_tokens_stay_tokens():
+    players = ab.Players.tokens(["not", "a", "film"])
+    background = torch.tensor([[4, 2, 9], [4, 3, 9], [5, 3, 9]])
+    explanation = ab.explain(
+        lambda rows: rows.double().sum(1), torch.tensor([[1, 2, 3]]), players=players, absence=ab.Marginal(background)
+    )
+    assert explanation.stand_ins.tolist() == [[4, 3, 9]]  # the most frequent, for a mean is no token
+
+
+def test_an_absence_with_its_own_model_has_no_stand_ins_and_is_noted(tmp_path):
+    model, data = mlp(3), randn(60, 3)
+    surrogate = ab.train_surrogate(model, data, epochs=1)
+    explanation = ab.explain(model, data[:2], absence=surrogate)
+    assert explanation.stand_ins is None
+    assert "brings its own model" in explanation.record.notes[0]
+    assert explanation.record.absence == repr(surrogate).splitlines()[0]
+    explanation.save(tmp_path / "file")
+    assert_same(explanation, ab.load(tmp_path / "file"))
+    assert all(math.isnan(value) for value in explanation.to_frame()["stand_in"])
+
+
+def test_baselines_learned_for_each_class_are_picked_by_y():
+    model, x, y = mlp(3, 2), randn(8, 3), [0, 1] * 4
+    learned = ab.learn_baseline(model, x, y, share="class", steps=2, evaluations=2**8)
+    explanation = ab.explain(model, x, y, absence=learned)
+    assert torch.allclose(explanation.stand_ins, learned.values[torch.tensor(y)])
+    by_hand = ab.shapley(ab.MaskedModel(model, x, y, absence=learned.of(y)))
+    assert torch.equal(explanation.shapley.values, by_hand.values)
+    assert explanation.record.absence == "LearnedBaseline of shape (2, 3), one for each class"
+    same = ab.explain(model, x, absence=learned, readout=ab.Logit(y))
+    assert torch.equal(same.stand_ins, explanation.stand_ins)
+    assert same.y.tolist() == y
+    with pytest.raises(ab.AbsentiaError, match="y must be given for a baseline learned for each class"):
+        ab.explain(model, x, absence=learned)
+
+
+def test_y_is_kept_beside_a_readout_of_its_own():
+    explanation = ab.explain(mlp(3, 2), randn(2, 3), 1, absence=ab.Baseline(0.0), readout=ab.Output(0))
+    assert explanation.y.tolist() == [1, 1]
+    assert explanation.record.readout == "output 0"
+
+
+def test_the_record_is_frozen_and_complete(exact):
+    assert isinstance(exact.record, ExplanationRecord)
+    assert exact.record.version == ab.__version__
+    assert exact.record.torch_version == torch.__version__
+    assert exact.record.absence == "Baseline(0.5)"
+    assert exact.record.seconds > 0
+    with pytest.raises(FrozenInstanceError):
+        exact.record.seed = 1
+    with pytest.raises(FrozenInstanceError):
+        exact.x = exact.x
+
+
+@pytest.mark.parametrize("which", ["exact", "sampled"])
+def test_what_is_saved_is_loaded(which, request, tmp_path):
+    explanation = request.getfixturevalue(which)
+    explanation.save(tmp_path / "file")
+    assert_same(explanation, ab.Explanation.load(tmp_path / "file"))
+    assert_same(explanation, ab.load(tmp_path / "file"))
+    kept, header = read_tensors(tmp_path / "file")
+    assert header["kind"] == "explanation"
+    assert ("effects" in kept) == (which == "exact")
+
+
+def test_every_kind_of_result_is_loaded_by_what_the_file_says(tmp_path):
+    model, x = mlp(3), randn(6, 3)
+    methods = {"zero": ab.Baseline(0.0), "one": ab.Baseline(1.0)}
+    results = [
+        ab.audit(model, x, None, methods, draws=2),
+        ab.cross_audit(model, x, None, methods, draws=2),
+        ab.learn_baseline(model, x, steps=1, evaluations=2**8),
+    ]
+    for number, result in enumerate(results):
+        result.save(tmp_path / str(number))
+        loaded = ab.load(tmp_path / str(number))
+        assert type(loaded) is type(result)
+        assert repr(loaded) == repr(result)
+
+
+def test_other_files_get_a_sentence(tmp_path):
+    path = tmp_path / "file"
+    for header, sentence in [
+        ({"kind": "imputer", "format": 1}, r"Got .*, a saved imputer instead. Use Imputer.load\(path\)"),
+        ({"fingerprint": "a checkpoint's"}, "a saved file of another kind instead"),
+        ({"kind": "explanation", "format": 9, "record": {"version": "3.1"}}, "format 9 by absentia 3.1"),
+        ({"kind": "cross audit", "format": 9, "record": {"version": "3.1"}}, "format 9 by absentia 3.1"),
+    ]:
+        write_tensors(path, {"x": torch.zeros(1)}, header)
+        with pytest.raises(ab.AbsentiaError, match=sentence):
+            ab.load(path)
+    path.write_text("nonsense")
+    with pytest.raises(ab.AbsentiaError, match="be a file that absentia saved"):
+        ab.load(path)
+
+
+def test_the_frame_has_a_row_for_each_sample_and_player(exact):
+    frame = exact.to_frame()
+    assert list(frame.columns) == ["sample", "player", "value", "error", "rank", "input", "stand_in"]
+    assert len(frame) == 4 * 5
+    third = frame[frame["sample"] == 2].set_index("player")
+    assert third["value"].tolist() == exact.shapley.values[2].tolist()
+    assert third["input"].tolist() == exact.x[2].tolist()
+    assert set(frame["stand_in"]) == {0.5}
+    by_rank = third.sort_values("rank")
+    assert by_rank["rank"].tolist() == [1, 2, 3, 4, 5]
+    assert by_rank["value"].abs().is_monotonic_decreasing
+
+
+def test_players_of_several_entries_have_no_input_in_the_frame():
+    players = ab.Players.groups({"pair": [0, 2], "single": [1]}, features=4)
+    frame = ab.explain(mlp(4), randn(1, 4), players=players, absence=ab.Baseline(0.0)).to_frame()
+    assert math.isnan(frame["input"][0])
+    assert frame["input"][1] == randn(1, 4)[0, 1]
+
+
+def test_shap_and_shapiq_get_the_same_values(exact, sampled):
+    assert np.array_equal(exact.to_shap().values, exact.shapley.values.numpy())
+    assert np.array_equal(exact.to_shap().base_values, exact.base_values.numpy())
+    assert exact.to_shapiq(2)[(0, 3)] == pytest.approx(float(exact.interactions.effects[2, 0b01001]))
+    assert sampled.to_shapiq(1)[(4,)] == pytest.approx(float(sampled.shapley.values[1, 4]))
+
+
+def test_it_reads_well_in_a_terminal(exact, sampled):
+    lines = repr(exact).splitlines()
+    assert lines[0] == "Explanation of 4 samples, 5 players; value: log-odds of each sample's class (0, 1, 2, 0)"
+    strongest = int(exact.shapley.values[0].abs().argmax())
+    assert lines[5].split() == [f"x{strongest}", f"{float(exact.shapley.values[0, strongest]):+.4g}"]
+    assert "±" in repr(sampled)
+    assert "… and 22 more players" in repr(sampled)
+    assert max(len(line) for line in repr(sampled).splitlines()) <= 118
+
+
+def test_notebooks_see_names_as_text():
+    players = ab.Players.features([SCRIPT, 'a"b'])
+    explanation = ab.explain(mlp(2), randn(1, 2), players=players, absence=ab.Baseline(0.0))
+    html = explanation._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert 'a"b' not in html
+
+
+def test_images_and_grids_of_cells_are_explained():
+    players = ab.Players.grid((1, 8, 8), cells=(2, 2))
+    x = torch.rand(2, 1, 8, 8).double()
+    explanation = ab.explain(cnn(), x, [0, 2], players=players, absence=ab.Blur(1.0))
+    assert explanation.stand_ins.shape == x.shape
+    assert explanation.interactions.effects.shape == (2, 16)
+
+
+class Bare:
+    def bind(self, x):
+        return ab.absence.StandIns(x, torch.zeros_like(x[:, None]))
+
+
+def test_an_absence_that_says_nothing_is_named_by_its_class():
+    assert ab.explain(mlp(2), randn(1, 2), absence=Bare()).record.absence == "Bare"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"y": ab.Baseline(0.0)}, "absence must be passed by name"),
+        ({"absence": ab.Baseline}, "Got the class Baseline instead. Call it"),
+        ({"absence": 0.0}, "absence must be an absence such as"),
+        ({"y": [0, 1]}, "y must hold one class for each of the 3 samples"),
+        ({"y": 7}, "y must lie between 0 and 1"),
+        ({"x": 3.0}, "x must be a sample or a batch of samples"),
+        ({"x": torch.zeros(0, 3)}, "x must hold at least one sample"),
+        ({"players": ["a"]}, "players must be Players"),
+        ({"evaluations": 3}, "evaluations must be at least 14 for 3 players"),
+        ({"max_players": 30}, "max_players must lie between 1 and 24"),
+        ({"readout": ab.Features("0")}, "readout must give one number for an explanation"),
+    ],
+)
+def test_a_mistake_gets_a_sentence(arguments, sentence):
+    arguments = {"x": randn(3, 3), "absence": ab.Baseline(0.0)} | arguments
+    with pytest.raises(ab.AbsentiaError, match=sentence):
+        unchecked(ab.explain)(mlp(3, 2), **arguments)

@@ -1,0 +1,153 @@
+"""What a learned baseline keeps and shows: the data's quantiles, a table, a picture, a notebook's view, old files."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import absentia as ab
+from absentia.learning.quantiles import QUANTILES, data_quantiles
+from absentia.saving import read_tensors, write_tensors
+from known_games import mlp
+
+SCRIPT = "<script>alert(1)</script>"
+QUICK = {"steps": 1, "evaluations": 2**8, "samples": 8}
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).double()
+
+
+@pytest.fixture(scope="module")
+def data():
+    return randn(50, 3) * torch.tensor([1.0, 10.0, 0.1]) + torch.tensor([0.0, 5.0, 0.0])
+
+
+@pytest.fixture(scope="module")
+def learned(data):
+    players = ab.Players.groups({SCRIPT: [0], "pair": [1, 2]}, features=3)
+    return ab.learn_baseline(mlp(3), data, players=players, **QUICK)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 101])
+def test_quantiles_are_those_of_numpy(rows):
+    found = data_quantiles(randn(rows, 2, 3))
+    assert np.allclose(found, np.quantile(randn(rows, 2, 3).numpy(), QUANTILES, axis=0))
+
+
+def test_quantiles_of_many_rows_and_entries_keep_the_ends():
+    many = torch.rand(4_200, 1030, generator=torch.Generator().manual_seed(0))
+    found = data_quantiles(many)
+    assert torch.equal(found[0].float(), many.amin(0))
+    assert torch.equal(found[-1].float(), many.amax(0))
+    assert torch.allclose(found[3], torch.full((1030,), 0.5).double(), atol=0.05)
+
+
+def test_it_carries_the_quantiles_of_all_data_and_the_labels(learned, data):
+    assert np.allclose(learned.quantiles, np.quantile(data.numpy(), QUANTILES, axis=0))
+    assert learned.labels.tolist() == [0, 1, 1]
+    assert learned.record.torch_version == torch.__version__
+
+
+def test_the_frame_has_a_row_for_each_entry(learned):
+    frame = learned.to_frame()
+    quantiles = ["0 %", "5 %", "25 %", "50 %", "75 %", "95 %", "100 %"]
+    assert list(frame.columns) == ["entry", "player", "value", *quantiles, "undetermined"]
+    assert frame["player"].tolist() == [SCRIPT, "pair", "pair"]
+    assert frame["value"].tolist() == learned.values.tolist()
+    assert frame["50 %"].tolist() == learned.quantiles[3].tolist()
+
+
+def test_the_frame_of_classes_and_samples_says_whose_each_row_is(learned):
+    own = replace(learned, values=randn(2, 3), share="class", classes=torch.tensor([2, 4]))
+    frame = own.to_frame()
+    assert frame["class"].tolist() == [2, 2, 2, 4, 4, 4]
+    assert frame["value"].tolist() == own.values.flatten().tolist()
+    assert frame["player"].tolist() == [SCRIPT, "pair", "pair"] * 2
+    assert replace(own, share="sample", classes=None).to_frame()["sample"].tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_undetermined_players_are_marked(learned):
+    ignored = replace(learned, record=replace(learned.record, undetermined=("pair",)))
+    assert ignored.to_frame()["undetermined"].tolist() == [False, True, True]
+    assert [text.get_text()[-15:] for text in ignored.plot().axes[0].texts[1:]] == [" (undetermined)"] * 2
+    assert "yes" in ignored._repr_html_()
+
+
+def test_notebooks_see_names_as_text(learned):
+    html = learned._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert "converged" in html
+
+
+def test_many_values_are_cut_short_in_notebooks(learned):
+    numbers = torch.arange(25)
+    many = {"values": randn(25), "quantiles": randn(7, 25), "labels": numbers, "names": tuple(map(str, numbers))}
+    html = replace(learned, **many)._repr_html_()
+    assert "… and 5 more values" in html
+    assert html.count("<tr>") <= 20 + 1 + 6
+
+
+def test_what_is_saved_is_loaded(learned, tmp_path):
+    learned.save(tmp_path / "file")
+    loaded = ab.load(tmp_path / "file")
+    assert torch.equal(loaded.quantiles, learned.quantiles)
+    assert torch.equal(loaded.labels, learned.labels)
+    assert loaded.record == learned.record
+
+
+def test_files_of_the_first_format_are_loaded_without_what_they_lack(learned, tmp_path):
+    learned.save(tmp_path / "new")
+    tensors, header = read_tensors(tmp_path / "new")
+    header |= {"format": 1}
+    del header["kind"], header["record"]["torch_version"], tensors["quantiles"], tensors["labels"]
+    write_tensors(tmp_path / "old", tensors, header)
+    loaded = ab.load(tmp_path / "old")
+    assert torch.equal(loaded.values, learned.values)
+    assert loaded.quantiles is None
+    assert loaded.record.torch_version == "unknown"
+    frame = loaded.to_frame()
+    assert all(math.isnan(value) for value in frame["50 %"])
+    assert frame["player"].tolist() == ["?"] * 3
+    assert len(loaded.plot().axes[0].lines) == 1  # the values alone
+
+
+def test_the_picture_puts_values_at_their_place_in_the_range_of_the_data(learned):
+    axes = ab.plots.baselines(learned).axes[0]
+    low, high = learned.quantiles[0], learned.quantiles[-1]
+    median, marks = axes.lines[:2]
+    assert marks.get_xdata().tolist() == pytest.approx(((learned.values - low) / (high - low)).tolist())
+    assert median.get_xdata().tolist() == pytest.approx(((learned.quantiles[3] - low) / (high - low)).tolist())
+    boxes = axes.patches[3:6]  # the middle half, after 5 to 95 %
+    widths = (learned.quantiles[4] - learned.quantiles[2]) / (high - low)
+    assert [box.get_width() for box in boxes] == pytest.approx(widths.tolist())
+    assert [label.get_text() for label in axes.get_yticklabels()] == [SCRIPT, "pair [1]", "pair [2]"]
+    assert [text.get_text() for text in axes.texts] == [f"{v:.4g}".replace("-", "−") for v in learned.values.tolist()]
+
+
+def test_constant_entries_are_drawn(learned):
+    quantiles, values = learned.quantiles.clone(), learned.values.clone()
+    quantiles[:, 1], values[1] = 7.0, 7.0
+    assert replace(learned, values=values, quantiles=quantiles).plot().axes[0].lines[1].get_xdata()[1] == 0
+
+
+def test_each_class_has_a_look_and_images_are_images(learned, tmp_path):
+    values = torch.rand(2, 1, 4, 4, generator=torch.Generator().manual_seed(0)).double()
+    kind = {"share": "class", "classes": torch.tensor([0, 1])}
+    labels, quantiles = ab.Players.grid((1, 4, 4), (2, 2)).labels, values[:1].expand(7, 1, 4, 4)
+    images = replace(learned, values=values, labels=labels, quantiles=quantiles, **kind)
+    figure = images.plot(tmp_path / "images.png")
+    assert [axes.get_title() for axes in figure.axes][:3] == ["class 0", "class 1", "median of the data"]
+    assert np.allclose(figure.axes[1].images[0].get_array(), images.values[1, 0])
+    assert (tmp_path / "images.png").stat().st_size > 1000
+    axes = replace(learned, values=randn(2, 3), **kind).plot().axes[0]
+    assert len({line.get_marker() for line in axes.lines}) == 3  # median and two classes, for grey
+
+
+def test_the_history_is_drawn_as_it_went(learned):
+    line = learned.plot_history().axes[0].lines[0]
+    assert line.get_xdata().tolist() == learned.history[:, 0].tolist()
+    assert line.get_ydata().tolist() == learned.history[:, 1].tolist()

@@ -1,0 +1,313 @@
+"""Pictures hold the figures that they show: lengths, places, names, in every size, and readable in grey."""
+
+import io
+import itertools
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import absentia as ab
+from absentia.plots.and_or_graph import AndNode, arrange, salient_nodes
+from absentia.plots.look import LOWERS, RAISES, label_of_set, shorten
+from absentia.plots.pixels import is_image
+from known_games import cnn, mlp
+from typechecker import unchecked
+
+LONG = "the number of days since the last payment of the loan in $"
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).double()
+
+
+def names(count):
+    """Long names, with a dollar sign, which would begin a formula."""
+    return [f"{LONG} {number}" for number in range(count)]
+
+
+def explain(players, samples=2, **settings):
+    model, x = mlp(players, 3), 2 * randn(samples, players)
+    settings = {"players": ab.Players.features(names(players)), "absence": ab.Baseline(0.0)} | settings
+    return ab.explain(model, x, **settings)
+
+
+@pytest.fixture(scope="module")
+def six():
+    return explain(6)
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    return explain(30, evaluations=300)
+
+
+@pytest.fixture(scope="module")
+def pictured():
+    players = ab.Players.grid((1, 6, 6), cells=(3, 3), only=[(0, 0), (0, 1), (1, 1), (2, 2)])
+    x = torch.rand(2, 1, 6, 6, generator=torch.Generator().manual_seed(0)).double()
+    return ab.explain(cnn(), x, [0, 1], players=players, absence=ab.Baseline(0.5))
+
+
+def draw(figure):
+    """Draw it as a file would be, and give its pixels in grey."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=50)
+    return np.asarray(Image.open(buffer).convert("L"))
+
+
+def overlaps(figure):
+    """Find labels of one axis that lie on each other, and texts that leave the figure."""
+    figure.draw_without_rendering()
+    whole, found = figure.bbox, []
+    for axes in figure.axes:
+        texts = [axes.title, *axes.texts, *([axes.xaxis.label, axes.yaxis.label] if axes.axison else [])]
+        for axis in (axes.xaxis, axes.yaxis) if axes.axison else ():
+            low, high = sorted(axis.get_view_interval())
+            shown = [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            boxes = [label.get_window_extent() for label in shown if label.get_text()]
+            found += ["overlap" for a, b in itertools.pairwise(boxes) if a.overlaps(b)]
+            texts += shown
+        for text in texts:
+            box = text.get_window_extent()
+            if text.get_text() and (min(box.x0, box.y0) < -1 or box.x1 > whole.x1 + 1 or box.y1 > whole.y1 + 1):
+                found.append(text.get_text())
+    return found
+
+
+def ranked(values):
+    return sorted(values, key=abs, reverse=True)
+
+
+def test_bars_have_the_length_of_the_values_largest_first(six):
+    axes = ab.plots.bars(six, sample=1).axes[0]
+    values = ranked(six.shapley.values[1].tolist())
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx(values)
+    for bar, value in zip(axes.patches, values, strict=True):
+        assert (bar.get_hatch() is not None) == (value < 0)  # for grey
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert all(len(label) <= 34 and label.endswith(r"\$ " + label[-1]) for label in labels)
+
+
+def test_bars_show_two_standard_errors(sampled):
+    axes = ab.plots.bars(sampled, sample=1, most=5).axes[0]
+    order = sampled.shapley.values[1].abs().argsort(descending=True)[:5]
+    segments = axes.collections[0].get_segments()
+    widths = [float(end[0] - start[0]) for start, end in segments]
+    assert widths == pytest.approx((4 * sampled.shapley.errors[1, order]).tolist())
+    assert "5 of 30 players" in axes.get_title()
+    assert "2 standard errors" in axes.get_xlabel()
+
+
+def test_the_waterfall_leads_from_the_value_of_nothing_to_the_value(six):
+    axes = ab.plots.waterfall(six).axes[0]
+    base, output = float(six.base_values[0]), float(six.outputs[0])
+    starts = [bar.get_x() for bar in axes.patches]
+    widths = [bar.get_width() for bar in axes.patches]
+    assert widths == pytest.approx(ranked(six.shapley.values[0].tolist()))
+    assert starts[0] == pytest.approx(base)
+    assert starts[1:] == pytest.approx(np.cumsum([base, *widths])[1:-1])
+    assert starts[-1] + widths[-1] == pytest.approx(output)
+    left, right = axes.get_xlim()
+    assert left < min(base, output, *starts)
+    assert right > max(base, output, *starts)
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels[0] == f"all absent: {base:.4g}".replace("-", "−")
+    assert labels[-1] == f"all present: {output:.4g}".replace("-", "−")
+
+
+def test_the_waterfall_puts_small_players_together(sampled):
+    axes = ab.plots.waterfall(sampled, most=5).axes[0]
+    widths = [bar.get_width() for bar in axes.patches]
+    values = ranked(sampled.shapley.values[0].tolist())
+    assert len(widths) == 5
+    assert widths[-1] == pytest.approx(sum(values[4:]))
+    assert axes.get_yticklabels()[5].get_text() == "26 others"
+
+
+def test_players_of_one_entry_show_their_value(six):
+    labels = [label.get_text() for label in ab.plots.waterfall(six).axes[0].get_yticklabels()][1:-1]
+    first = int(six.shapley.values[0].abs().argmax())
+    assert labels[0].endswith(f"= {float(six.x[0, first]):.4g}".replace("-", "−"))
+    groups = ab.Players.groups({"pair": [0, 1], "other": [2]}, features=3)
+    pairs = ab.explain(mlp(3), randn(1, 3), players=groups, absence=ab.Baseline(0.0))
+    labels = [label.get_text() for label in ab.plots.waterfall(pairs).axes[0].get_yticklabels()]
+    assert "pair" in labels
+    assert any(label.startswith("other = ") for label in labels)
+
+
+def test_the_list_of_interactions_is_ranked(six):
+    axes = ab.plots.interaction_list(six, sample=1, strongest=7).axes[0]
+    top = six.interactions.top(7, sample=1)
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([found.effect for found in top])
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        label_of_set(found.players).replace("$", r"\$") for found in top
+    ]
+    assert axes.get_title() == "strongest 7 of 63 interactions"
+
+
+def test_effects_lost_in_rounding_are_hollow():
+    constant = ab.explain(lambda rows: 0 * rows[:, 0] + 1, randn(1, 3), absence=ab.Baseline(0.0))
+    axes = ab.plots.interaction_list(constant).axes[0]
+    assert all(bar.get_facecolor()[3] == 0 for bar in axes.patches)
+    assert "hollow: lost in rounding errors" in axes.get_xlabel()
+
+
+def test_the_order_profile_is_that_of_the_interactions_and_of_the_players(six):
+    left, right = ab.plots.order_profile(six, sample=1, most=3).axes
+    heights = [bar.get_height() for bar in left.patches]
+    assert heights == pytest.approx(six.interactions.by_order().ratios[1, 1:].tolist())
+    order = six.shapley.values[1].abs().argsort(descending=True)[:3]
+    curves = [line.get_ydata().tolist() for line in right.lines[:3]]
+    for curve, player in zip(curves, order.tolist(), strict=True):
+        assert curve == pytest.approx(six.order_shapley[1, :, player].tolist())
+    assert len({line.get_marker() for line in right.lines[:3]}) == 3  # for grey
+
+
+def test_the_graph_has_a_node_for_each_salient_interaction_and_an_edge_for_each_of_its_players(six):
+    axes = ab.plots.and_or_graph(six, sample=1, strongest=8).axes[0]
+    nodes = salient_nodes(six, 1, 8)
+    assert [node.effect for node in nodes] == pytest.approx([found.effect for found in six.interactions.top(8, 1)])
+    assert len(axes.lines) == sum(len(node.players) + 1 for node in nodes)
+    shown = [text.get_text() for text in axes.texts]
+    for node in nodes:
+        assert f"{node.effect:+.3g}".replace("-", "−") in shown
+    widest = max(axes.lines, key=lambda line: line.get_linewidth())
+    assert widest.get_color() == (RAISES if nodes[0].effect >= 0 else LOWERS)
+    dashed = [line for line in axes.lines if line.get_color() == LOWERS]
+    assert all(line.get_linestyle() == "--" for line in dashed)  # for grey
+    assert f"add {sum(n.effect for n in nodes):+.3g}".replace("-", "−") in axes.get_title()
+
+
+def test_the_graph_keeps_what_hangs_together_side_by_side():
+    nodes = [AndNode((0, 3), 1.0), AndNode((1, 2), 1.0), AndNode((3,), 1.0)]
+    players, ordered = arrange(nodes, players=6)
+    assert sorted(players) == [0, 1, 2, 3]  # those that take part
+    assert abs(players.index(0) - players.index(3)) == 1
+    assert abs(players.index(1) - players.index(2)) == 1
+    assert set(ordered) == set(nodes)
+    assert arrange([], players=3) == ([0, 1, 2], [])
+
+
+def test_the_heat_map_gives_every_pixel_its_players_value(pictured):
+    figure = ab.plots.image_heat_map(pictured, sample=1)
+    image, heat, absent = (axes.images[0].get_array() for axes in figure.axes[:3])
+    assert np.allclose(image, pictured.x[1, 0])
+    assert np.allclose(absent, pictured.stand_ins[1, 0])
+    values = pictured.shapley.values[1]
+    assert np.allclose(heat[0:2, 0:2], values[0])
+    assert np.allclose(heat[2:4, 2:4], values[2])
+    assert heat.mask[0, 5]  # always present
+    low, high = figure.axes[1].images[0].get_clim()
+    assert -low == high == pytest.approx(float(values.abs().max()))
+    assert [axes.get_title() for axes in figure.axes[:3]] == [
+        "sample 1, class 1",
+        "Shapley values",
+        "all players absent",
+    ]
+
+
+def test_signs_are_written_on_heat_maps_for_grey():
+    players = ab.Players.grid((3, 10, 10), cells=(10, 10))
+    x = torch.rand(1, 3, 10, 10, generator=torch.Generator().manual_seed(0)).double()
+    signs = torch.ones(3, 10, 10).double()
+    signs[:, :5] = -1
+    explanation = ab.explain(lambda rows: (rows * signs).sum((1, 2, 3)), x, players=players, absence=ab.Baseline(0.0))
+    axes = ab.plots.image_heat_map(explanation).axes[1]
+    assert {text.get_text() for text in axes.texts if text.get_position()[1] < 5} == {"−"}
+    assert {text.get_text() for text in axes.texts if text.get_position()[1] >= 5} == {"+"}
+
+
+def test_what_is_an_image():
+    assert is_image(ab.Players.grid((3, 4, 4), (2, 2)).labels)
+    assert is_image(ab.Players.segments(torch.tensor([[0, 1], [1, 1]])).labels)
+    assert not is_image(ab.Players.tokens(3, embedding=5).labels)
+    assert not is_image(ab.Players.features(4).labels)
+    assert not is_image(torch.zeros(7, 4, 4, dtype=torch.int64))
+
+
+def test_sparsity_sorts_the_strengths_of_every_method(six):
+    other = explain(6, absence=ab.Baseline(1.0))
+    axes = ab.plots.sparsity({"zero": six, "one": other.interactions}, sample=1).axes[0]
+    for line, result in zip(axes.lines, (six, other), strict=True):
+        ranks = line.get_xdata().astype(int)
+        expected = sorted(result.interactions.effects[1, 1:].abs().tolist(), reverse=True)
+        assert line.get_ydata().tolist() == pytest.approx([expected[rank - 1] for rank in ranks])
+        assert (ranks[0], ranks[-1]) == (1, 63)
+    assert axes.get_yscale() == "log"
+    salient = int(six.interactions.salient()[1, 1:].sum())
+    assert axes.get_legend().get_texts()[0].get_text() == f"zero: {salient} salient"
+    mean = ab.plots.sparsity(six).axes[0].lines[0].get_ydata()
+    assert mean[0] == pytest.approx(float(six.interactions.effects[:, 1:].abs().amax(1).mean()))
+
+
+def test_the_overview_is_a_heat_map_for_images_and_three_panels_for_tables(six, sampled, pictured, tmp_path):
+    titles = [axes.get_title() for axes in six.plot(tmp_path / "six.png", sample=1).axes]
+    assert titles == ["Shapley values", "strongest 16 of 63 interactions", "strength by order"]
+    assert (tmp_path / "six.png").stat().st_size > 10_000
+    assert len(sampled.plot().axes) == 1
+    assert pictured.plot(sample=1).axes[0].get_title() == "sample 1, class 1"
+    with pytest.raises(ab.AbsentiaError, match="path must lie in a folder that exists"):
+        six.plot(tmp_path / "nowhere" / "six.png")
+
+
+@pytest.mark.parametrize("players", [1, 2, 10])
+def test_no_labels_lie_on_each_other_or_leave_the_picture(players):
+    explanation = explain(players, samples=1)
+    for picture in ("overview", "waterfall", "bars", "interaction_list", "order_profile", "and_or_graph"):
+        assert not overlaps(getattr(ab.plots, picture)(explanation)), picture
+
+
+def test_pictures_can_be_told_apart_in_grey(six):
+    grey = draw(ab.plots.bars(six))
+    assert grey.min() < 130  # something is there
+    shades = [
+        np.asarray([int(c[i : i + 2], 16) for i in (1, 3, 5)]) @ [0.299, 0.587, 0.114] for c in (RAISES, LOWERS)
+    ]
+    assert abs(shades[0] - shades[1]) > 60
+
+
+def test_a_constant_model_is_drawn_without_a_fuss():
+    constant = ab.explain(lambda rows: 0 * rows[:, 0] + 1, randn(2, 4), absence=ab.Baseline(0.0))
+    for picture in ("overview", "and_or_graph", "order_profile", "sparsity"):
+        getattr(ab.plots, picture)(constant).draw_without_rendering()
+
+
+def test_long_names_keep_their_ends():
+    assert shorten("short") == "short"
+    assert len(shorten(LONG, 20)) == 20
+    assert shorten(LONG, 20).startswith(LONG[:10])
+    assert shorten(LONG, 20).endswith(LONG[-9:])
+
+
+@pytest.mark.parametrize(
+    ("picture", "arguments", "sentence"),
+    [
+        ("waterfall", {"sample": 2}, "sample must lie between 0 and 1"),
+        ("bars", {"most": 0}, "most must be at least 1"),
+        ("interaction_list", {"strongest": 0}, "strongest must be at least 1"),
+        ("image_heat_map", {}, r"explanation must hold images.*Draw plots.waterfall instead"),
+        ("sparsity", {"sample": 5}, "sample must lie between 0 and 1"),
+    ],
+)
+def test_a_mistake_gets_a_sentence(six, picture, arguments, sentence):
+    with pytest.raises(ab.AbsentiaError, match=sentence):
+        getattr(ab.plots, picture)(six, **arguments)
+
+
+def test_what_is_not_a_result_or_has_no_interactions_gets_a_sentence(sampled):
+    with pytest.raises(ab.AbsentiaError, match="explanation must be exact for a picture of interactions"):
+        ab.plots.and_or_graph(sampled)
+    with pytest.raises(ab.AbsentiaError, match="results must hold at least one explanation"):
+        ab.plots.sparsity({})
+    with pytest.raises(ab.AbsentiaError, match="learned must be a LearnedBaseline"):
+        unchecked(ab.plots.baselines)(ab.Baseline(0.0))
+
+
+def test_without_matplotlib_the_extra_is_named(six, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ab.AbsentiaError, match=r"pip install 'absentia\[plot\]'"):
+        six.plot()
