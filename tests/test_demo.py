@@ -14,9 +14,9 @@ from absentia.demo.task import accuracy
 from absentia.demo.tumours import breast_cancer, tumour_model
 
 
-def test_the_demo_tells_the_story_and_writes_pictures(tmp_path):
+def test_the_demo_tells_the_story_and_ends_in_a_report(tmp_path):
     console = Console(record=True, width=120, file=io.StringIO())
-    effort = demo.Effort(learned_from=8, steps=2, evaluations=2**8, audited=3, draws=1)
+    effort = demo.Effort(learned_from=8, steps=2, evaluations=2**8, audited=3, draws=1, explained=2)
     folder = demo.run(tmp_path / "new" / "folder", console=console, effort=effort)
     text = console.export_text()
     for part in ("Strongest interactions", "Shapley values", "Strength by order", "32,768", "size (worst)"):
@@ -26,6 +26,16 @@ def test_the_demo_tells_the_story_and_writes_pictures(tmp_path):
     for name in ("explanation.png", "audit-tumours.png", "audit-digits.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
         assert (folder / name).stat().st_size > 20_000
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert (folder / "report.html").resolve().as_uri() in text.replace("\n", "")
+    for heading in (
+        "Tumours: Audit of 7",
+        "Tumours, learned: Baseline",
+        "Digits, explained: Explanation of 2 samples",
+    ):
+        assert heading in page
+    assert page.count("data:image/png") == 6  # two digits, their stand-ins, the baseline and the data's median
+    assert len(page) < 1_000_000
 
 
 def test_the_model_is_a_real_one_and_reproducible():

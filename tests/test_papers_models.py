@@ -229,7 +229,7 @@ def test_the_command_trains_and_tells_accuracy_and_file(shell, words):
     assert result.exit_code == 0
     path = model_file(words[0], seed=2, network=words[2] if len(words) > 1 else None, epochs=1)
     header = load(path)[1]
-    assert result.output == (
+    assert result.stdout == (
         f"{header.architecture} on {words[0]}: test accuracy {header.test_accuracy:.2%}\nWritten to {path}\n"
     )
 

@@ -1,6 +1,6 @@
 """Find out what absence means to your model: interactions, Shapley values, and the masking behind them."""
 
-from absentia import interop
+from absentia import interop, plots
 from absentia.absence import (
     Absence,
     Baseline,
@@ -26,6 +26,7 @@ from absentia.attributions import (
 from absentia.audit import Audit, CrossAudit, audit, cross_audit
 from absentia.coalitions import moebius, zeta
 from absentia.errors import AbsentiaError
+from absentia.explanation import Explanation, explain, load
 from absentia.game import Game, ValueTable, value_table
 from absentia.inference import from_numpy
 from absentia.interactions import Interaction, Interactions, OrderProfile, harsanyi
@@ -34,6 +35,7 @@ from absentia.masked_model import MaskedModel
 from absentia.players import Players
 from absentia.plots import plot_explanation
 from absentia.readouts import Features, Logit, LogOdds, Output, Probability, Readout
+from absentia.report import write_report
 from absentia.version import __version__
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "Baseline",
     "Blur",
     "CrossAudit",
+    "Explanation",
     "Features",
     "Game",
     "GaussianConditional",
@@ -69,18 +72,22 @@ __all__ = [
     "audit",
     "banzhaf",
     "cross_audit",
+    "explain",
     "from_numpy",
     "harsanyi",
     "interop",
     "learn_baseline",
+    "load",
     "marginal_benefits",
     "moebius",
     "order_marginals",
     "order_shapley",
     "plot_explanation",
+    "plots",
     "shapley",
     "train_imputer",
     "train_surrogate",
     "value_table",
+    "write_report",
     "zeta",
 ]

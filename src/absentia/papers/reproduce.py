@@ -10,7 +10,14 @@ from typing import TypeAlias
 from rich.console import Console
 
 from absentia.errors import wrong
-from absentia.papers import known_baselines, masking_methods, shapley_tables, tabular_baselines, tree_baselines
+from absentia.papers import (
+    known_baselines,
+    masking_methods,
+    shapley_tables,
+    tabular_audits,
+    tabular_baselines,
+    tree_baselines,
+)
 from absentia.papers.results import ResultTable, write_results
 
 Experiment: TypeAlias = Callable[["Options"], list[ResultTable]]
@@ -43,6 +50,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         *tabular_baselines.tabular_table("credit", o.seed, o.epochs),
         *tabular_baselines.starts_table("credit", o.seed),
     ],
+    "audits": lambda o: tabular_audits.audit_tables(o.seed),
     "mnist": lambda o: masking_methods.masking_tables("mnist", o.seed),
     "cifar10": lambda o: masking_methods.masking_tables("cifar10", o.seed),
 }

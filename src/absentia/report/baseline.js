@@ -1,0 +1,72 @@
+// Learned baselines: values beside the data's quantiles, and the course of the search.
+"use strict";
+const baseline = (() => {
+  const {plot, room, number, NEUTRAL, RAISES} = charts;
+  const MOST_DRAWN = 40;
+
+  // Entries have units of their own: each is drawn in the range of its data, from 0 to 1.
+  function drawEntries(element, data, values) {
+    const rows = data.quantiles.slice(0, MOST_DRAWN).map((levels, entry) => {
+      const [low, high] = [levels[0], levels[levels.length - 1]];
+      const place = (value) => (high > low ? (value - low) / (high - low) : 0.5);
+      return {
+        entry, at: place(values[entry]), levels: levels.map(place), undetermined: data.undetermined[entry],
+        text: `${data.names[entry]}: ${number(values[entry])}${data.undetermined[entry] ? " (undetermined)" : ""}\nmedian ${number(levels[3])}, data from ${number(low)} to ${number(high)}`,
+      };
+    });
+    const width = element.clientWidth, names = room(rows.map((row) => data.names[row.entry]), width);
+    const level = (index) => (row) => row.levels[index];
+    plot(element, "Baseline values in the range of the data", {
+      width, height: 22 * rows.length + 66, marginLeft: names.margin, marginRight: 20, marginTop: 12, marginBottom: 42,
+      x: {domain: d3.extent([0, 1, ...rows.map((row) => row.at)]), label: "from the data's least value to its largest →", labelAnchor: "center", grid: true, tickFormat: "~%", ticks: 5},
+      y: {type: "band", domain: d3.range(rows.length), label: null, tickSize: 0, padding: 0.35, tickFormat: (entry) => names.name(data.names[entry])},
+      marks: [
+        Plot.ruleY(rows, {x1: level(1), x2: level(5), y: "entry", stroke: NEUTRAL}),
+        Plot.barX(rows, {x1: level(2), x2: level(4), y: "entry", fill: NEUTRAL, fillOpacity: 0.35, stroke: NEUTRAL}),
+        Plot.tickX(rows, {x: level(3), y: "entry", stroke: "currentColor", strokeWidth: 2}),
+        Plot.dot(rows, {x: "at", y: "entry", symbol: "diamond", r: 5, fill: (row) => (row.undetermined ? "var(--paper)" : RAISES), stroke: "currentColor", className: "value"}),
+        charts.tip(rows, Plot.pointerY, (row) => row.text, {y: "entry", frameAnchor: "middle", preferredAnchor: "bottom"}),
+      ],
+    });
+    if (data.names.length > rows.length) {
+      const note = document.createElement("p");
+      note.className = "note";
+      note.textContent = `The first ${rows.length} entries; the table has more.`;
+      element.append(note);
+    }
+  }
+
+  function fillTable(body, data, values) {
+    const rows = data.names.map((name, entry) => [
+      data.undetermined[entry] ? `${name} (undetermined)` : name, number(values[entry]), ...(data.quantiles?.[entry] ?? []).map(number),
+    ]);
+    d3.select(body).selectAll("tr").data(rows).join("tr").selectAll("td").data((row) => row).join("td").text((cell) => cell);
+  }
+
+  function drawHistory(element, data) {
+    const rows = data.history.map(([x, y]) => ({x, y}));
+    charts.curve(element, rows, {
+      title: "The course of the search", xLabel: "evaluations of the model →", yLabel: `loss (${data.loss})`, step: true, logX: false,
+      text: (row) => `${d3.format(",")(row.x)} evaluations: ${number(row.y)}`,
+    });
+  }
+
+  function start(section, data) {
+    const owner = section.querySelector("[data-control=owner]"), at = (name) => section.querySelector(`[data-chart="${name}"]`);
+    const redraw = () => {
+      const chosen = Number(owner?.value ?? 0);
+      if (data.images) {
+        const figures = [charts.framed("The learned baseline", charts.image(data.images[chosen], "The learned baseline"))];
+        if (data.median) figures.push(charts.framed("The data's median", charts.image(data.median, "The data's median")));
+        at("pictures").replaceChildren(...figures);
+      } else {
+        if (data.quantiles) drawEntries(at("baseline"), data, data.values[chosen]);
+        fillTable(section.querySelector(".entries tbody"), data, data.values[chosen]);
+      }
+      drawHistory(at("history"), data);
+    };
+    owner?.addEventListener("change", redraw);
+    return redraw;
+  }
+  return {start};
+})();

@@ -1,0 +1,441 @@
+"""The commands on a user's own files: what they write and print is what the library gives, called directly."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import absentia as ab
+from absentia import demo as demonstration
+from absentia.cli import main
+from absentia.cli.info import EXTRAS
+from absentia.papers import models, reproduce
+from absentia.papers.results import ResultTable
+from own_files import make_network, make_rows, write_files
+
+ROWS, CLASSES = (torch.from_numpy(array) for array in make_rows())
+MODEL = ["--model", "mymodule:build", "--weights", "w.safetensors"]
+DATA = ["--data", "data.csv", "--target", "kind"]
+QUICK = ["--steps", "1", "--evaluations", "256", "--samples", "4", "--loss", "marginal"]
+PLAYERS = ab.Players.features(["a", "b", "c"])
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run the command line in a user's folder: exit code, stdout, stderr."""
+    monkeypatch.chdir(write_files(tmp_path))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "mymodule", raising=False)
+    monkeypatch.setattr("absentia.learning.run.MAX_SWEEPS", 1)  # a short search, by the command and here alike
+    monkeypatch.setattr("absentia.learning.run.CLOSE_RADII", (0.01,))
+
+    def call(*words):
+        with pytest.raises(SystemExit) as caught:
+            main([str(word) for word in words])
+        return caught.value.code, *capsys.readouterr()
+
+    yield call
+    sys.modules.pop("mymodule", None)
+
+
+def succeed(found):
+    code, out, err = found
+    assert code == 0, err
+    return out
+
+
+def learn(**options):
+    settings = {"steps": 1, "evaluations": 256, "samples": 4, "loss": "marginal", "players": PLAYERS}
+    return ab.learn_baseline(make_network(), ROWS, options.pop("y", CLASSES), **(settings | options))
+
+
+def test_the_four_commands_of_the_readme_work_together(run):
+    learned = succeed(run("learn", *MODEL, *DATA, *QUICK, "-o", "base.absentia"))
+    assert learned.startswith("LearnedBaseline of shape (3,)")
+    assert learned.endswith("Written to base.absentia\n")
+    explained = succeed(
+        run("explain", *MODEL, *DATA, "--absence", "base.absentia", "--sample", 3, "-o", "one.absentia")
+    )
+    assert explained.startswith("Explanation of 1 sample, 3 players")
+    methods = ["--absence", "zero", "--absence", "mean", "--absence", "base.absentia"]
+    audited = succeed(run("audit", *MODEL, *DATA, *methods, "--samples", 6, "-o", "audit.absentia"))
+    assert audited.startswith("Audit of 3 absences on 6 samples")
+    written = succeed(run("report", "one.absentia", "audit.absentia", "base.absentia", "-o", "report.html"))
+    assert written.startswith("Written to report.html: one (Explanation), audit (Audit), base (LearnedBaseline)")
+    assert "</html>" in Path("report.html").read_text()
+    assert not list(Path().glob("*.part"))
+
+
+def test_learn_is_learn_baseline(run):
+    out = succeed(run("learn", *MODEL, *DATA, *QUICK, "--seed", 3, "-o", "base.absentia", "--json"))
+    expected, saved, printed = learn(seed=3), ab.load("base.absentia"), json.loads(out)
+    torch.testing.assert_close(saved.values, expected.values)
+    assert saved.names == ("a", "b", "c")
+    assert printed["values"] == expected.values.tolist()
+    assert printed["file"] == "base.absentia"
+    seconds = {"seconds": saved.record.seconds}
+    assert printed["record"] == json.loads(json.dumps(asdict(replace(expected.record, **seconds))))
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--share", "class"], {"share": "class"}),
+        (["--bounds", "0.1,0.9"], {"bounds": (0.1, 0.9)}),
+        (["--start", "0.5", "--start", "median"], {"start": [0.5, "median"]}),
+        (["--bounds", "2", "--orders", "1", "--loss", "shapley"], {"bounds": 2.0, "orders": 1, "loss": "shapley"}),
+        (["--orders", "0.4", "--categorical", "b"], {"orders": 0.4, "categorical": [1]}),
+        (["--categorical", "a,2"], {"categorical": [[0, 2]]}),
+        (["--class", "1"], {"readout": ab.LogOdds(1), "y": None}),
+        (["--readout", "output:1"], {"readout": ab.Output(1)}),
+        (["--readout", "features:1"], {"readout": ab.Features("1")}),
+    ],
+)  # fmt: skip
+def test_the_options_of_learn_are_those_of_the_library(run, words, options):
+    succeed(run("learn", *MODEL, *DATA, *QUICK, *words, "-o", "base.absentia"))
+    torch.testing.assert_close(ab.load("base.absentia").values, learn(**options).values)
+
+
+def test_a_readout_of_each_samples_class_is_learned_from_the_drawn_samples(run):
+    succeed(run("learn", *MODEL, *DATA, *QUICK, "--readout", "logit", "-o", "base.absentia"))
+    rows = torch.randperm(40, generator=torch.Generator().manual_seed(0))[:4]
+    low, high = ROWS.amin(0), ROWS.amax(0)
+    expected = ab.learn_baseline(
+        *(make_network(), ROWS[rows]), readout=ab.Logit(CLASSES[rows]), players=PLAYERS, bounds=(low, high),
+        loss="marginal", steps=1, evaluations=256,
+    )  # fmt: skip
+    torch.testing.assert_close(ab.load("base.absentia").values, expected.values)
+
+
+def test_a_search_goes_on_from_its_checkpoint_and_from_a_saved_baseline(run):
+    words = ["learn", *MODEL, *DATA, *QUICK, "--checkpoint", "search", "-o"]
+    succeed(run(*words, "one.absentia"))
+    assert "A search for a baseline under way" in succeed(run("info", "search"))
+    succeed(run(*words, "two.absentia"))
+    torch.testing.assert_close(ab.load("one.absentia").values, ab.load("two.absentia").values)
+    succeed(run("learn", *MODEL, *DATA, *QUICK, "--start", "one.absentia"))
+
+
+def test_explain_is_explain(run):
+    words = ["explain", *MODEL, *DATA, "--absence", "mean", "--sample", 3, "--sample", 7, "-o", "two.absentia"]
+    code, out, err = run(*words, "--json")
+    assert code == 0
+    assert "rows in data.csv: 3, 7" in err
+    absence = ab.Baseline.mean(ROWS)
+    expected = ab.explain(make_network(), ROWS[[3, 7]], CLASSES[[3, 7]], absence=absence, players=PLAYERS)
+    saved, printed = ab.load("two.absentia"), json.loads(out)
+    torch.testing.assert_close(saved.shapley.values, expected.shapley.values)
+    torch.testing.assert_close(saved.interactions.effects, expected.interactions.effects)
+    assert [one["sample"] for one in printed["samples"]] == [3, 7]
+    assert printed["samples"][1]["shapley"] == dict(zip("abc", expected.shapley.values[1].tolist(), strict=True))
+    assert printed["samples"][1]["class"] == int(CLASSES[7])
+    top = printed["samples"][1]["strongest_interactions"][0]
+    assert top["effect"] == pytest.approx(expected.interactions.top(1, sample=1)[0].effect)
+
+
+def test_explain_draws_coalitions_samples_and_groups(run):
+    words = [
+        "--samples",
+        5,
+        "--evaluations",
+        4,
+        "--players",
+        "groups.json",
+        "--batch-size",
+        2,
+        "--seed",
+        2,
+        "-o",
+        "five",
+    ]
+    succeed(run("explain", *MODEL, *DATA, "--absence", "marginal:9", "--readout", "probability", *words))
+    rows = torch.randperm(40, generator=torch.Generator().manual_seed(2))[:5]
+    expected = ab.explain(
+        *(make_network(), ROWS[rows]), readout=ab.Probability(CLASSES[rows]), evaluations=4, seed=2,
+        absence=ab.Marginal(ROWS, draws=9, seed=2), players=ab.Players.groups({"both": [0, 2], "other": [1]}, 3),
+    )  # fmt: skip
+    torch.testing.assert_close(ab.load("five").shapley.values, expected.shapley.values)
+
+
+def test_a_baseline_of_each_class_explains_each_class(run):
+    succeed(run("learn", *MODEL, *DATA, *QUICK, "--share", "class", "-o", "base.absentia"))
+    learned = ab.load("base.absentia")
+    for command in (["explain", "--samples", 4], ["audit", "--samples", 4, "--absence", "zero"]):
+        succeed(run(*command, *MODEL, *DATA, "--absence", "base.absentia", "-o", "found"))
+    found = ab.audit(
+        *(make_network(), ROWS[(rows := torch.randperm(40, generator=torch.Generator().manual_seed(0))[:4])]),
+        *(CLASSES[rows], {"zero": ab.Baseline(0.0), "base": learned.of(CLASSES[rows])}),
+        data=ROWS, players=PLAYERS,
+    )  # fmt: skip
+    torch.testing.assert_close(ab.load("found").R.value, found.R.value)
+
+
+def test_columns_come_in_the_order_of_the_saved_baseline(run):
+    import pandas as pd
+
+    pd.read_csv("data.csv")[["c", "kind", "a", "b"]].to_csv("shuffled.csv", index=False)
+    succeed(run("learn", *MODEL, *DATA, *QUICK, "-o", "base.absentia"))
+    for name in ("data", "shuffled"):
+        words = ["--data", f"{name}.csv", "--target", "kind", "--absence", "base.absentia", "-o", name]
+        succeed(run("explain", *MODEL, *words))
+    torch.testing.assert_close(ab.load("data").shapley.values, ab.load("shuffled").shapley.values)
+    assert ab.load("shuffled").names == ("a", "b", "c")
+
+
+def test_audit_is_audit_and_cross_audit(run):
+    words = ["--absence", "zero", "--absence", "half=0.5", "--sample", 1, "--sample", 2, "--sample", 5, "--draws", 2]
+    words += ["--region", "a", "--region", "c", "-o", "found"]
+    printed = json.loads(succeed(run("audit", *MODEL, *DATA, *words, "--tau", "0.01", "--json")))
+    arguments = (
+        make_network(),
+        ROWS[[1, 2, 5]],
+        CLASSES[[1, 2, 5]],
+        {"zero": ab.Baseline(0.0), "half": ab.Baseline(0.5)},
+    )
+    options = {"data": ROWS, "players": PLAYERS, "region": ["a", "c"], "draws": 2}
+    expected = ab.audit(*arguments, tau=0.01, **options)
+    torch.testing.assert_close(ab.load("found").R.value, expected.R.value)
+    assert printed["methods"]["half"]["R"] == pytest.approx(float(expected.R.value[1]))
+    assert printed["verdict"] == list(expected.verdict)
+    assert printed["samples"] == [1, 2, 5]
+    printed = json.loads(succeed(run("audit", *MODEL, *DATA, *words, "--cross", "--json")))
+    expected = ab.cross_audit(*arguments, **options)
+    torch.testing.assert_close(ab.load("found").R, expected.R)
+    np.testing.assert_allclose(printed["R"], expected.R.numpy())
+
+
+def test_images_are_audited_by_cells(run, tmp_path):
+    from PIL import Image
+
+    for number in range(6):
+        folder = tmp_path / "images" / "ab"[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(number).integers(0, 256, (4, 4), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    words = ["--data", "images", "--players", "grid:2x1", "--absence", "blur", "--absence", "mean"]
+    out = succeed(run("audit", "--model", "mymodule:build_conv", *words))
+    assert out.startswith("Audit of 2 absences on 6 samples: 2 players")
+
+
+def test_tokens_are_players_and_categories_by_themselves(run):
+    np.savez("tokens.npz", x=np.random.default_rng(0).integers(0, 9, (20, 4)), y=np.arange(20) % 2)
+    model = ["--model", "mymodule:Tokens", "--data", "tokens.npz"]
+    succeed(run("learn", *model, *QUICK, "-o", "base.absentia"))
+    values = ab.load("base.absentia").values
+    torch.testing.assert_close(values, values.round())
+    out = succeed(run("explain", *model, "--absence", "base.absentia"))
+    assert "token 3" in out
+    code, _, err = run("explain", *model, "--absence", "zero", "--players", "features")
+    assert code == 2
+    assert "players must be tokens" in err
+
+
+def test_a_table_with_categories_goes_all_the_way(run):
+    import pandas as pd
+    import skops.io
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    frame = pd.read_csv("data.csv")
+    frame["city"] = np.array(["Bern", "Oslo", "Rome"])[np.arange(40) % 3]
+    coded = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
+    pipeline = make_pipeline(coded, LogisticRegression()).fit(frame.drop(columns="kind"), frame["kind"])
+    skops.io.dump(pipeline, "model.skops")
+    frame.to_csv("all.csv", index=False)
+    frame[frame["city"] == "Rome"].to_csv("rome.csv", index=False)
+    model = ["--model", "model.skops", "--target", "kind"]
+    succeed(run("learn", *model, "--data", "all.csv", *QUICK, "-o", "base.absentia"))
+    assert "Columns: a, b, c, city" in succeed(run("info", "base.absentia"))
+    succeed(run("explain", *model, "--data", "rome.csv", "--absence", "base.absentia", "-o", "rome.absentia"))
+    assert ab.load("rome.absentia").x[0, 3] == 2  # Rome's place among all cities, not among those of this file
+    words = ["--absence", "base.absentia", "--absence", "median", "--samples", 3, "--draws", 2]
+    code, _, err = run("audit", *model, "--data", "all.csv", *words)
+    assert code == 0
+    assert "the category nearest to it" in err
+
+
+def test_a_black_box_says_how_its_log_odds_become_finite(run):
+    from sklearn.tree import DecisionTreeClassifier
+
+    Path("tree.py").write_text("tree = None\n")
+    sys.modules.pop("tree", None)
+    sys.path.insert(0, str(Path.cwd()))
+    import tree
+
+    tree.tree = DecisionTreeClassifier().fit(ROWS.numpy(), CLASSES.numpy())
+    try:
+        words = ["explain", "--model", "tree:tree", *DATA, "--absence", "mean"]
+        code, _, err = run(*words)
+        assert code == 2
+        assert "Say --readout probability" in err
+        succeed(run(*words, "--readout", "probability"))
+    finally:
+        sys.modules.pop("tree")
+
+
+def test_without_an_output_nothing_is_written_and_that_is_said(run):
+    before = set(Path().iterdir())
+    code, out, err = run("explain", *MODEL, *DATA, "--absence", "zero")
+    assert code == 0
+    assert "a module may print" not in out
+    assert "Not kept" in err
+    assert {path for path in Path().iterdir() if path.name != "__pycache__"} == before
+
+
+def test_info_describes_every_saved_file(run):
+    learn().save("base.absentia")
+    x = ROWS.float()
+    ab.train_imputer(x, epochs=1, progress=False).save("imputer.absentia")
+    ab.train_surrogate(make_network(), x, epochs=1, progress=False).save("surrogate.absentia")
+    ab.explain(make_network(), ROWS[:1], absence=ab.Baseline(0.0)).save("one.absentia")
+    header = models.Header("3-5-2", "toy", 0, 0.9, "none", "0.1")
+    models.save(models.mlp((3, 5, 2), seed=0), Path("network.safetensors"), header)
+    firsts = {"base.absentia": "LearnedBaseline", "imputer.absentia": "Imputer", "surrogate.absentia": "Surrogate",
+              "one.absentia": "Explanation", "network.safetensors": "A trained network"}  # fmt: skip
+    for name, first in firsts.items():
+        assert succeed(run("info", name)).startswith(first)
+    printed = json.loads(succeed(run("info", "one.absentia", "--json")))
+    assert printed["header"]["kind"] == "explanation"
+    assert printed["tensors"]["shapley.values"] == [1, 3]
+
+
+def test_info_describes_the_installation(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("ABSENTIA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("ABSENTIA_DATA", str(tmp_path / "data"))
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "shap" else find_spec(name))
+    printed = json.loads(succeed(run("info", "--json")))
+    assert printed["absentia"] == ab.__version__
+    assert printed["missing"]["shap"] == "pip install 'absentia[shap]'"
+    assert "plot" in printed["extras"]
+    assert printed["cache"] == str(tmp_path / "cache")
+    assert printed["data"] == str(tmp_path / "data")
+    assert "pip install 'absentia[shap]'" in succeed(run("info"))
+
+
+def test_info_names_the_extras_of_the_package():
+    text = (ROOT / "pyproject.toml").read_text()
+    for extra in EXTRAS:
+        assert f"\n{extra} = [" in text, extra
+
+
+def test_train_tells_its_accuracy(run, monkeypatch):
+    header = models.Header("3-5-2", "toy", 4, 0.9, "none", "0.1")
+    asked = []
+
+    def train(name, seed, **options):
+        asked.append((name, seed, options))
+        return models.Trained(models.mlp((3, 5, 2), seed=0), header, Path("there.safetensors"))
+
+    monkeypatch.setattr(models, "train", train)
+    words = ["train", "mnist", "--network", "lenet", "--seed", 4, "--epochs", 2, "-o", "there.safetensors"]
+    assert "test accuracy 90.00%\nWritten to there.safetensors" in succeed(run(*words))
+    printed = json.loads(succeed(run(*words, "--json")))
+    assert printed["header"]["test_accuracy"] == 0.9
+    assert asked[0] == ("mnist", 4, {"network": "lenet", "epochs": 2, "path": Path("there.safetensors")})
+
+
+def test_reproduce_writes_tables_and_prints_them_as_json(run, monkeypatch):
+    seen = []
+
+    def experiment(options):
+        seen.append(options)
+        table = ResultTable("A title", ("a",), "A note.")
+        table.add(len(seen))
+        return [table]
+
+    monkeypatch.setitem(reproduce.EXPERIMENTS, "tsang", experiment)
+    assert "A title" in succeed(run("reproduce", "tsang", "--seed", 1, "-o", "tables"))
+    printed = json.loads(succeed(run("reproduce", "tsang", "--count", 3, "-o", "tables", "--json")))
+    assert printed["tables"][0]["rows"] == [["2"]]
+    assert Path(printed["file"]).read_text().startswith("# Reproduction")
+    assert seen == [reproduce.Options(1, None, None, False, 2), reproduce.Options(0, None, 3, False, 2)]
+
+
+def test_demo_runs_the_demonstration(run, monkeypatch):
+    asked = []
+    monkeypatch.setattr(demonstration, "run", lambda folder, seed: asked.append((folder, seed)))
+    succeed(run("demo", "--output", "there", "--seed", 7))
+    assert asked == [(Path("there"), 7)]
+
+
+@pytest.mark.parametrize("command", ["demo", "learn", "explain", "audit", "report", "train", "reproduce", "info"])
+def test_every_command_has_help_with_an_example(run, command):
+    assert f"absentia {command}" in succeed(run(command, "--help")).split("Example:")[1]
+    assert command in succeed(run("--help"))
+
+
+def test_completion_can_be_installed(run):
+    assert "--install-completion" in succeed(run("--help"))
+    assert "--install-completion" in succeed(run())  # no words at all: the help
+
+
+def test_a_traceback_is_shown_when_asked_for(run):
+    with pytest.raises(ab.AbsentiaError):
+        main(["--traceback", "info", "missing"])
+
+
+def test_an_interrupt_in_the_middle_keeps_the_best_so_far_as_a_whole(run):
+    data = ["--data", "data.csv", "--target", "kind", "--readout", "output"]
+    code, _, err = run("learn", "--model", "mymodule:interrupt", *data, *QUICK, "-o", "base.absentia")
+    assert code == 130
+    assert "interrupted" in err
+    if Path("base.absentia").exists():
+        assert not ab.load("base.absentia").converged
+    assert not list(Path().glob("*.part"))
+
+
+def test_an_interrupt_while_writing_leaves_nothing(run, monkeypatch):
+    def interrupt(source, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    for words in (
+        ["learn", *QUICK],
+        ["explain", "--absence", "zero"],
+        ["audit", "--absence", "zero", "--samples", 3],
+    ):
+        code, _, err = run(*words, *MODEL, *DATA, "-o", "result.absentia")
+        assert code == 130
+        assert err.endswith("absentia: interrupted.\n")
+    monkeypatch.undo()
+    assert not list(Path().glob("result*"))
+
+
+SLOW = """
+import time
+
+
+def slow(rows):
+    time.sleep(0.02)
+    return rows.prod(1)
+"""
+
+
+def test_ctrl_c_ends_a_real_process_with_130_and_no_half_file(tmp_path):
+    write_files(tmp_path)
+    (tmp_path / "slowly.py").write_text(SLOW)
+    words = ["learn", "--model", "slowly:slow", "--data", "data.csv", "--target", "kind", "-o", "base.absentia"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "absentia", *words, "--readout", "output"], cwd=tmp_path, stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert "Learning a baseline for 3 players …" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert not list(tmp_path.glob("*.part"))
+    if (tmp_path / "base.absentia").exists():
+        assert "interrupted" in ab.load(tmp_path / "base.absentia").record.stopped

@@ -1,0 +1,186 @@
+"""Wrong uses of every command: exit code 2, one sentence that a user can act on, and no traceback."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import absentia as ab
+from absentia.cli import main
+from own_files import make_network, make_rows, write_files
+
+RUN = "-m mymodule:build -d data.csv -t kind"
+
+WRONG_USES = {
+    "demo": [
+        ("--sed 1", "No such option: --sed"),
+        ("--seed one", "--seed"),
+        ("--seed -1", "--seed"),
+        ("-o data.csv", "'data.csv' is a file"),
+        ("again", "unexpected extra argument"),
+        ("--output", "requires an argument"),
+    ],
+    "learn": [
+        ("", "Missing option '--model'"),
+        ("-m mymodule:build", "Missing option '--data'"),
+        ("-m nowhere:build -d data.csv", "no module named 'nowhere'"),
+        ("-m mymodule:build -d nowhere.csv", "data must name a file or a folder that exists"),
+        ("-m mymodule:build -d data.csv", "name them by --target and --drop"),
+        ("-m mymodule:build -d data.csv -t nothing", "target must name a column"),
+        (f"{RUN} -o nowhere/base", "output must lie in a folder that exists"),
+        (f"{RUN} -o .", "output must name a file"),
+        (f"{RUN} --loss none", "loss must be interactions, shapley or marginal"),
+        (f"{RUN} --share none", "share must be all, class or sample"),
+        (f"{RUN} --orders many", "orders must be a number, or a share"),
+        (f"{RUN} --orders 9", "orders must be a share between 0 and 1"),
+        (f"{RUN} --bounds low", "bounds must be range"),
+        (f"{RUN} --bounds 1,2,3", "bounds must be range"),
+        (f"{RUN} --bounds 7,8", "bounds must overlap the data"),
+        (f"{RUN} --start nowhere", "start must be zero, mean, median"),
+        (f"{RUN} --start 99", "start must lie within the bounds"),
+        (f"{RUN} --categorical z", "categorical must name columns"),
+        (f"{RUN} --evaluations 3", "evaluations must be at least 256"),
+        (f"{RUN} --steps -1", "--steps"),
+        (f"{RUN} --samples 0", "--samples"),
+        (f"{RUN} --class 5", "y must lie between 0 and 1"),
+        (f"{RUN} --class five", "class must be a class number"),
+        (f"{RUN} --readout none", "readout must be log-odds"),
+        (f"{RUN} --seed -1", "--seed"),
+        (f"{RUN} --players grid:2x2", "players must be other than a grid"),
+        (f"{RUN} --checkpoint nowhere/it", "checkpoint must lie in a folder that exists"),
+    ],
+    "explain": [
+        (RUN, "Missing option '--absence'"),
+        (f"{RUN} -a nothing", "absence must be a number, a saved file, or one of"),
+        (f"{RUN} -a zero --sample 40", "sample must lie between 0 and 39"),
+        (f"{RUN} -a zero --sample x", "--sample"),
+        (f"{RUN} -a zero --sample 1 --samples 2", "samples must be left out"),
+        (f"{RUN} -a zero --size 4", "size must be two numbers"),
+        (f"{RUN} -a zero --size 4x4", "be left out where the data are no folder"),
+        (f"{RUN} -a zero --rows 0", "rows must be at least 1"),
+        (f"{RUN} -a zero --evaluations 0", "--evaluations"),
+        (f"{RUN} -a zero --weights data.csv", "weights must be a file that torch"),
+        (f"{RUN} -a zero --background nowhere.csv", "background must name a file"),
+        (f"{RUN} -a zero --readout features:1", "readout must give one number"),
+        (f"{RUN} -a blur", "x must be images"),
+        (f"{RUN} -a zero --classes no", "target must hold the model's classes, no"),
+        ("-m bad.pkl -d data.csv -a zero", "trust must be given for bad.pkl"),
+        ("-m mymodule:build -d data.npz -a class.absentia:x", "absence must be a number"),
+        ("-m mymodule:build -d data.csv --drop kind -a class.absentia", "target must be given"),
+        ("-m mymodule:of_torch -d data.csv -t a -a zero --readout logit", "target must be given"),
+    ],
+    "audit": [
+        (RUN, "Missing option '--absence'"),
+        (f"{RUN} -a zero -a zero", "'zero' twice"),
+        (f"{RUN} -a zero --region z", "region must hold players"),
+        (f"{RUN} -a zero --draws 0", "--draws"),
+        (f"{RUN} -a zero --tau -1", "--tau"),
+        (f"{RUN} -a zero --tau 1 --cross", "tau must be left out with --cross"),
+        (f"{RUN} -a zero --max-players 99", "max_players must lie between"),
+        (f"{RUN} -a zero --sample 40", "sample must lie between"),
+        (f"{RUN} -a one.absentia", "be a saved baseline, imputer or surrogate"),
+        (f"{RUN} -a zero -o nowhere/it", "output must lie in a folder that exists"),
+        (f"{RUN} -a surrogate.absentia --cross", "absences must mask the model's input"),
+    ],
+    "report": [
+        ("", "Missing argument"),
+        ("nowhere.absentia", "path must name a file that exists"),
+        ("data.csv", "be a file that absentia saved"),
+        ("foreign.safetensors", "be a file that absentia saved"),
+        ("surrogate.absentia", "hold a saved explanation, audit"),
+        ("one.absentia one.absentia one.absentia", "files must be named once"),
+        ("one.absentia -o one.absentia", "output must be another file"),
+        ("one.absentia -o nowhere/report.html", "output must lie in a folder that exists"),
+        ("one.absentia -o .", "output must name a file"),
+        ("one.absentia --title", "requires an argument"),
+    ],
+    "train": [
+        ("", "Missing argument"),
+        ("nothing", "name must be one of census"),
+        ("mnist --network vgg16", "network must be one of lenet, alexnet on mnist"),
+        ("mnist --epochs 0", "epochs must be at least 1"),
+        ("mnist --epochs few", "--epochs"),
+        ("mnist --seed -1", "--seed"),
+        ("mnist -o .", "path must name a file"),
+    ],
+    "reproduce": [
+        ("", "Missing argument"),
+        ("nothing", "experiment must be one of functions"),
+        ("tsang --workers 0", "--workers"),
+        ("functions --count 0", "--count"),
+        ("census --epochs 0", "--epochs"),
+        ("tsang -o data.csv", "'data.csv' is a file"),
+        ("tsang --seed x", "--seed"),
+    ],
+    "info": [
+        ("nowhere", "file must name a file that exists"),
+        (".", "file must name a file"),
+        ("data.csv", "file must be one that absentia saved"),
+        ("foreign.safetensors", "file must be one that absentia saved"),
+        ("one.absentia two.absentia", "unexpected extra argument"),
+        ("--jsn", "No such option: --jsn"),
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def user_folder(tmp_path_factory):
+    folder = write_files(tmp_path_factory.mktemp("user"))
+    rows, classes = make_rows()
+    x = torch.from_numpy(rows)
+    ab.explain(make_network(), x[:1], absence=ab.Baseline(0.0)).save(folder / "one.absentia")
+    options = {"steps": 1, "evaluations": 256, "samples": 4, "loss": "marginal"}
+    ab.learn_baseline(make_network(), x, classes, share="class", **options).save(folder / "class.absentia")
+    ab.train_surrogate(make_network(), x.float(), epochs=1, progress=False).save(folder / "surrogate.absentia")
+    save_file({"a": torch.zeros(2)}, folder / "foreign.safetensors")
+    (folder / "bad.pkl").write_bytes(b"\x80\x04N.")
+    return folder
+
+
+def test_every_command_has_at_least_five_wrong_uses():
+    assert len(WRONG_USES) == 8
+    assert min(len(uses) for uses in WRONG_USES.values()) >= 5
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "message"),
+    [(command, words, message) for command, uses in WRONG_USES.items() for words, message in uses],
+)
+def test_a_wrong_use_gets_one_sentence_and_exit_code_2(user_folder, monkeypatch, capsys, command, words, message):
+    monkeypatch.chdir(user_folder)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = {path for path in Path().iterdir() if path.name != "__pycache__"}
+    with pytest.raises(SystemExit) as caught:
+        main([command, *words.split()])
+    sys.modules.pop("mymodule", None)
+    out, err = capsys.readouterr()
+    assert caught.value.code == 2
+    assert out == ""
+    said = [line for line in err.splitlines() if line != "a module may print when it is imported"]
+    assert len(said) == 1, err
+    assert said[0].startswith("absentia: ")
+    assert said[0].endswith(".")
+    assert message in said[0]
+    assert {path for path in Path().iterdir() if path.name != "__pycache__"} == before
+
+
+def test_a_command_that_is_none_gets_a_sentence(capsys):
+    for words in (["explian"], ["--verzion"]):
+        with pytest.raises(SystemExit) as caught:
+            main(words)
+        assert caught.value.code == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_folder_that_may_not_be_written_gets_a_sentence(user_folder, monkeypatch, capsys):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied", "one.html")
+
+    monkeypatch.chdir(user_folder)
+    monkeypatch.setattr("absentia.cli.report.write_report", lambda *_, **__: refuse())
+    with pytest.raises(SystemExit) as caught:
+        main(["report", "one.absentia", "-o", "one.html"])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == "absentia: one.html can't be used: Permission denied.\n"

@@ -1,0 +1,517 @@
+"""Users' data, players, absences and readouts from words and files: as the library makes them from arrays."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+import absentia as ab
+from absentia import AbsentiaError
+from absentia.loading import (
+    LoadedModel,
+    RawData,
+    as_model,
+    load_absences,
+    load_players,
+    load_readout,
+    make_samples,
+    read_data,
+    saved_coding,
+)
+from absentia.loading.absences import for_classes
+from absentia.loading.coding import Coding, encode_frames
+from absentia.loading.targets import class_numbers, find_class
+from own_files import make_network, make_rows, write_files
+
+NETWORK = LoadedModel(make_network())
+ROWS, CLASSES = make_rows()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return write_files(tmp_path)
+
+
+def samples(source="data.csv", target="kind", model=NETWORK, background=None, **options):
+    other = None if background is None else read_data(background, target, needs_target=False)
+    names = {key: options.pop(key) for key in ("classes", "known") if key in options}
+    return make_samples(read_data(source, target, **options), model, other, **names)
+
+
+def test_csv_parquet_and_npz_hold_the_same(folder):
+    frame = pd.read_csv("data.csv")
+    frame.to_parquet("data.parquet")
+    frame.to_csv("data.tsv", sep="\t", index=False)
+    for source, target in (("data.csv", "kind"), ("data.parquet", "kind"), ("data.tsv", "kind"), ("data.npz", None)):
+        found = samples(source, target)
+        np.testing.assert_allclose(found.x.numpy(), ROWS)
+        assert found.y.tolist() == CLASSES.tolist()
+        assert found.background_is_data
+
+
+def test_arrays_are_found_by_their_names(folder):
+    np.savez("named.npz", rows=ROWS, kind=CLASSES, other=ROWS * 2)
+    assert read_data("named.npz:rows", "kind").target.tolist() == CLASSES.tolist()
+    np.testing.assert_allclose(read_data("named.npz:other").inputs, ROWS * 2)
+    np.savez("one.npz", only=ROWS)
+    np.testing.assert_allclose(read_data("one.npz").inputs, ROWS)
+    np.save("x.npy", ROWS)
+    assert read_data("x.npy", rows=7).inputs.shape == (7, 3)
+    with pytest.raises(AbsentiaError, match=r"file\.npz:key"):
+        read_data("named.npz")
+
+
+def test_a_malicious_array_does_not_run(folder):
+    class Malicious:
+        def __reduce__(self):
+            return Path("it-ran").mkdir, ()
+
+    np.savez("bad.npz", x=np.array([[Malicious()]], dtype=object))
+    with pytest.raises(AbsentiaError, match="could run code"):
+        read_data("bad.npz")
+    assert not Path("it-ran").exists()
+
+
+def write_images(folder, names=("cat", "dog"), shape=(4, 4), count=3):
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    pixels = {}
+    for name in names:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for number in range(count):
+            array = rng.integers(0, 256, shape, dtype=np.uint8)
+            Image.fromarray(array).save(folder / name / f"{number}.png")
+            pixels[name, number] = array
+    return pixels
+
+
+def test_a_folder_of_images_has_its_subfolders_as_classes(folder):
+    pixels = write_images(folder / "pets")
+    found = samples("pets", None)
+    assert found.x.shape == (6, 1, 4, 4)
+    assert found.y.tolist() == [0, 0, 0, 1, 1, 1]
+    assert found.classes == ("cat", "dog")
+    assert "0 is cat, 1 is dog" in found.notes[0]
+    np.testing.assert_allclose(found.x[4, 0].numpy(), pixels["dog", 1] / 255, rtol=1e-6)
+    assert samples("pets", None, classes=["dog", "cat"]).y.tolist() == [1, 1, 1, 0, 0, 0]
+    assert samples("pets", None, rows=2).y.tolist() == [0, 1]  # one of each
+    assert samples("pets/dog", None).y is None
+    assert samples("pets", None, size=(2, 6), channels=3).x.shape == (6, 3, 2, 6)
+    write_images(folder / "numbers", names=("10", "9"))
+    assert samples("numbers", None).y.tolist() == [10, 10, 10, 9, 9, 9]
+    write_images(folder / "colours", names=("one",), shape=(4, 5, 3))
+    assert samples("colours", None).x.shape == (3, 3, 4, 5)
+
+
+def test_images_of_sixteen_bits_keep_them(folder):
+    from PIL import Image
+
+    (folder / "deep").mkdir()
+    Image.fromarray(np.array([[0, 65535], [256, 32768]], dtype=np.uint16)).save(folder / "deep" / "a.png")
+    expected = torch.tensor([[0.0, 1.0], [256 / 65535, 32768 / 65535]])
+    torch.testing.assert_close(samples("deep", None).x[0, 0], expected)
+
+
+def test_targets_are_numbered_in_the_models_order_or_refused():
+    assert class_numbers(np.array([True, False]), None)[0].tolist() == [1, 0]
+    assert class_numbers(np.array([2.0, 0.0]), None)[0].tolist() == [2, 0]
+    assert class_numbers(np.array([7, 3]), [3, 7])[0].tolist() == [1, 0]
+    assert class_numbers(np.array([7, 3]), ["3", "7"])[0].tolist() == [1, 0]
+    with pytest.raises(AbsentiaError, match="--classes no,yes"):
+        class_numbers(np.array(["yes", "no"]), None)
+    with pytest.raises(AbsentiaError, match="hold the model's classes, no, yes"):
+        class_numbers(np.array(["maybe"]), ["no", "yes"])
+    assert find_class("yes", ("no", "yes")) == 1
+    with pytest.raises(AbsentiaError, match="class must be a class number or one of no, yes"):
+        find_class("maybe", ("no", "yes"))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: read_data("missing.csv"), "data must name a file or a folder that exists"),
+        (lambda: read_data("mymodule.py"), "be a folder of images or a file of one of these kinds"),
+        (lambda: read_data("data.csv", "nothing"), "target must name a column of the table: a, b, c, kind"),
+        (lambda: read_data("data.csv", drop=("nothing",)), "drop must name a column"),
+        (lambda: read_data("data.csv", rows=0), "rows must be at least 1"),
+        (lambda: read_data("data.csv", size=(2, 2)), "be left out where the data are no folder"),
+        (lambda: read_data("data.npz", drop=("a",)), "drop must be left out"),
+        (lambda: read_data("data.npz", "nothing"), "target must name an array"),
+        (lambda: read_data("data.npz:nothing"), "no array 'nothing'"),
+        (lambda: read_data("."), "hold images"),
+        (lambda: read_data("pets", "kind"), "target must be left out for a folder"),
+        (lambda: read_data("pets", channels=2), "channels must be 1 for grey or 3"),
+        (lambda: read_data("mixed"), r"--size 224x224"),
+        (lambda: read_data("unreadable"), "hold images that can be read"),
+        (lambda: read_data("broken.npz"), "be a file of numpy's"),
+        (lambda: read_data("empty.csv"), "hold at least one row"),
+        (lambda: read_data("twice.csv"), r"be a table that pandas can read"),
+        (lambda: read_data("flat.npy"), r"hold samples, of shape \(samples, …\)"),
+        (lambda: samples("gaps.csv", None), r"a number in every row of column 'b'. Got 1 missing .* in row 1"),
+        (lambda: samples("text.csv", None), "Got text in 'b'"),
+        (lambda: read_data("gaps.csv", "b"), "target must have no missing values"),
+        (lambda: samples(background="data.npz"), "background must be a table"),
+        (lambda: samples("data.npz", None, background="wide.npy"), "background must hold rows of the samples' shape"),
+        (lambda: samples().pick([40]), "sample must lie between 0 and 39"),
+        (lambda: samples().pick([1, 1]), "sample must name each sample once"),
+        (lambda: samples().draw(0, 0), "samples must be at least 1"),
+    ],
+)
+def test_what_is_no_data_gets_a_sentence(folder, call, message):
+    write_images(folder / "pets")
+    write_images(folder / "mixed")
+    write_images(folder / "mixed", names=("emu",), shape=(5, 5))
+    (folder / "unreadable").mkdir()
+    (folder / "unreadable" / "a.png").write_bytes(b"nonsense")
+    (folder / "broken.npz").write_bytes(b"nonsense")
+    (folder / "empty.csv").write_text("a,b\n")
+    (folder / "twice.csv").write_text('a,b\n1,2\n"')
+    (folder / "gaps.csv").write_text("a,b\n1,2\n3,\n")
+    (folder / "text.csv").write_text("a,b\n1,no\n3,yes\n")
+    np.save(folder / "flat.npy", ROWS[:, 0])
+    np.save(folder / "wide.npy", np.ones((3, 4)))
+    with pytest.raises(AbsentiaError, match=message):
+        call()
+
+
+def test_a_missing_package_is_named_with_its_extra(folder, monkeypatch):
+    pd.read_csv("data.csv").to_parquet("data.parquet")
+    write_images(folder / "pets")
+    for package, source, extra in (
+        ("PIL", "pets", "images"),
+        ("pyarrow", "data.parquet", "parquet"),
+        ("pandas", "data.csv", "tables"),
+    ):
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, package, None)
+            with pytest.raises(AbsentiaError, match=rf"pip install 'absentia\[{extra}\]'"):
+                read_data(source)
+
+
+def test_samples_are_drawn_as_learning_draws_them():
+    from absentia.learning.samples import collect
+
+    data = make_samples(RawData(ROWS, CLASSES), NETWORK)
+    torch.testing.assert_close(data.x[data.draw(7, seed=3)], collect(data.x, data.y, 7, 3).x)
+    assert data.draw(400, seed=3).tolist() == list(range(40))
+
+
+# Tables with categories.
+
+
+def table_frame():
+    frame = pd.DataFrame(ROWS, columns=["a", "b", "c"])
+    frame["city"] = np.array(["Oslo", "Bern", "Rome"])[np.arange(40) % 3]
+    frame["new"] = np.arange(40) % 2 == 0
+    frame["kind"] = np.array(["no", "yes"])[CLASSES]
+    return frame
+
+
+def fitted():
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    frame = table_frame()
+    coded = make_column_transformer((OneHotEncoder(), ["city", "new"]), remainder="passthrough")
+    return make_pipeline(coded, LogisticRegression()).fit(frame.drop(columns="kind"), frame["kind"])
+
+
+def test_categories_reach_a_pipeline_as_they_were(folder):
+    frame, pipeline = table_frame(), fitted()
+    frame[["new", "kind", "c", "city", "b", "a"]].to_csv("table.csv", index=False)  # another order of the columns
+    found = samples("table.csv", "kind", LoadedModel(pipeline))
+    assert found.coding.columns == ("a", "b", "c", "city", "new")
+    assert found.categorical == [3, 4]
+    assert found.classes == ("no", "yes")
+    assert found.y.tolist() == CLASSES.tolist()
+    model = as_model(LoadedModel(pipeline), found.x, found.table)
+    expected = pipeline.predict_log_proba(frame.drop(columns="kind"))
+    np.testing.assert_allclose(model(found.x).numpy(), expected)
+
+
+def test_other_tables_are_coded_as_the_saved_one_was(folder):
+    frame, loaded = table_frame(), LoadedModel(fitted())
+    frame.to_csv("table.csv", index=False)
+    frame[frame["city"] != "Bern"].to_csv("fewer.csv", index=False)
+    whole = samples("table.csv", "kind", loaded)
+    alone = samples("fewer.csv", "kind", loaded)
+    alike = samples("fewer.csv", "kind", loaded, known=whole.coding)
+    kept = torch.tensor((frame["city"] != "Bern").tolist())
+    torch.testing.assert_close(alike.x, whole.x[kept])
+    assert not torch.equal(alone.x, alike.x)  # which is what would go wrong
+    with_background = samples("fewer.csv", "kind", loaded, background="table.csv")
+    torch.testing.assert_close(with_background.x, whole.x[kept])
+    torch.testing.assert_close(with_background.background, whole.x)
+    with pytest.raises(AbsentiaError, match="column 'city' must hold known categories"):
+        samples("table.csv", "kind", loaded, known=alone.coding)
+    with pytest.raises(AbsentiaError, match="column 'new' must hold numbers"):
+        encode_frames([frame[["a", "new"]]], Coding(("a", "new"), {"a": (1, 2)}))
+
+
+def test_a_coding_survives_its_header():
+    coding = Coding(("a", "city"), {"city": ("Bern", "Oslo")})
+    assert Coding.read(json.loads(json.dumps(coding.to_header()))) == coding
+
+
+def test_white_noise_in_categories_is_the_nearest_category(folder):
+    table_frame().to_csv("table.csv", index=False)
+    loaded = LoadedModel(fitted())
+    found = samples("table.csv", "kind", loaded)
+    noisy, rounded = found.x.clone(), found.x.clone()
+    noisy[:, 3], rounded[:, 3] = 1.4, 1.0
+    with pytest.raises(AbsentiaError, match="hold the numbers 0 … 2 of its categories"):
+        as_model(loaded, found.x, found.table)(noisy)
+    model = as_model(loaded, found.x, found.table, nearest=True)
+    torch.testing.assert_close(model(noisy), model(rounded))
+
+
+def test_columns_that_the_model_does_not_take_are_passed_over_and_missing_ones_named(folder):
+    from sklearn.linear_model import LogisticRegression
+
+    frame = pd.read_csv("data.csv")
+    model = LoadedModel(LogisticRegression().fit(frame[["c", "a"]], frame["kind"]))
+    found = samples(model=model)
+    np.testing.assert_allclose(found.x.numpy(), ROWS[:, [2, 0]])
+    assert "passed over: b" in found.notes[0]
+    with pytest.raises(AbsentiaError, match=r"data must have the columns c, a\. Got none named 'c'"):
+        samples(model=model, drop=("c",))
+
+
+def test_a_regression_has_no_classes(folder):
+    from sklearn.linear_model import LinearRegression
+
+    model = LoadedModel(LinearRegression().fit(ROWS[:, :2], ROWS[:, 2]))
+    assert samples(target="c", model=model, drop=("kind",)).y is None
+    assert "no class" in samples(target="c").notes[0]
+
+
+# Players.
+
+
+def images(shape=(1, 4, 4)):
+    return make_samples(RawData(np.random.default_rng(0).random((5, *shape)), None), LoadedModel(nn.Flatten()))
+
+
+def test_players_are_those_of_the_library(folder):
+    table = samples()
+    assert load_players(None, table).names == ("a", "b", "c")
+    assert load_players("features", samples("data.npz", None)).names == ("x0", "x1", "x2")
+    groups = load_players("groups.json", table)
+    assert groups.names == ("both", "other")
+    assert groups.labels.tolist() == [0, 1, 0]
+    assert load_players("groups:groups.json", table).names == groups.names
+    grid = ab.Players.grid((1, 4, 4), cells=(2, 4))
+    assert torch.equal(load_players("grid:2x4", images()).labels, grid.labels)
+    assert load_players("tokens", table).integer
+    assert load_players("tokens", images((4, 6))).labels.shape == (4, 6)
+
+
+def test_maps_of_labels_are_players_whatever_the_file(folder):
+    from PIL import Image
+
+    labels = np.repeat(np.arange(4), 4).reshape(4, 4)
+    labels[0, 0] = -1
+    np.save("labels.npy", labels)
+    np.savez("labels.npz", labels)
+    np.savetxt("labels.csv", labels, delimiter=",", fmt="%d")
+    Image.fromarray(np.where(labels < 0, 255, labels).astype(np.uint8)).save("labels.png")
+    for name in ("labels.npy", "labels.npz", "labels.csv", "labels.png"):
+        found = load_players(name, images((3, 4, 4)))
+        assert torch.equal(found.labels, torch.from_numpy(labels).expand(3, 4, 4))
+
+
+@pytest.mark.parametrize(
+    ("word", "shape", "message"),
+    [
+        (None, (1, 4, 4), r"grid:4x4"),
+        ("pixels", (1, 4, 4), "be features, grid:7x7, tokens, or a file"),
+        ("grid", (1, 4, 4), "be two numbers"),
+        ("grid:2", (1, 4, 4), "be two numbers"),
+        ("grid:0x2", (1, 4, 4), "be two numbers"),
+        ("grid:9x9", (1, 4, 4), "cells must lie between"),
+        ("grid:2x2", (4,), "be other than a grid"),
+        ("tokens", (1, 4, 4), "be other than tokens"),
+        ("missing.npy", (1, 4, 4), "name a file that exists"),
+        ("broken.npy", (1, 4, 4), "be a file of labels that can be read"),
+        ("broken.json", (4,), "be a JSON file"),
+        ("list.json", (4,), "map names to lists of columns"),
+        ("groups.json", (1, 4, 4), "be other than groups of columns"),
+        ("groups.json", (4,), "hold columns of the 4 features"),
+        ("half.npy", (1, 4, 4), "hold whole numbers"),
+        ("small.npy", (1, 4, 4), r"have the shape of one sample, \(1, 4, 4\)"),
+        ("gap.npy", (1, 4, 4), "without a gap"),
+    ],
+)
+def test_what_is_no_player_gets_a_sentence(folder, word, shape, message):
+    (folder / "broken.npy").write_bytes(b"nonsense")
+    (folder / "broken.json").write_text("{")
+    (folder / "list.json").write_text("[1]")
+    np.save(folder / "half.npy", np.full((4, 4), 0.5))
+    np.save(folder / "small.npy", np.zeros((2, 2), dtype=int))
+    np.save(folder / "gap.npy", np.full((4, 4), 7))
+    with pytest.raises(AbsentiaError, match=message):
+        load_players(word, images(shape))
+
+
+# Absences and readouts.
+
+
+def absences(words, data=None, players=None, chosen=(0, 1), seed=0):
+    data = data or make_samples(RawData(ROWS, CLASSES), NETWORK)
+    return load_absences(words, data, players or load_players(None, data), torch.tensor(chosen), seed)
+
+
+def masked(absence, x):
+    """What an absence puts in for the first column."""
+    presence = torch.ones(1, 1, *x.shape[1:], dtype=torch.bool)
+    presence[..., 0] = False
+    return absence.bind(x)(slice(None), presence)
+
+
+@pytest.mark.parametrize(
+    ("word", "made"),
+    [
+        ("zero", lambda x: ab.Baseline(0.0)),
+        ("0.25", lambda x: ab.Baseline(0.25)),
+        ("-1e-3", lambda x: ab.Baseline(-1e-3)),
+        ("mean", ab.Baseline.mean),
+        ("median", ab.Baseline.median),
+        ("marginal", ab.Marginal),
+        ("marginal:7", lambda x: ab.Marginal(x, draws=7, seed=5)),
+        ("noise", lambda x: ab.Noise(x, seed=5)),
+        ("noise:3", lambda x: ab.Noise(x, draws=3, seed=5)),
+        ("gaussian", lambda x: ab.GaussianConditional(x, seed=5)),
+        ("gaussian:4", lambda x: ab.GaussianConditional(x, draws=4, seed=5)),
+        ("neighbours", lambda x: ab.NearestNeighbours(x[2:], seed=5)),
+        ("neighbours:2", lambda x: ab.NearestNeighbours(x[2:], neighbours=2, seed=5)),
+    ],
+)
+def test_words_are_the_absences_of_the_library(word, made):
+    x = torch.from_numpy(ROWS)
+    found = absences([f"named={word}"], seed=5)["named"]
+    torch.testing.assert_close(masked(found, x[:2]), masked(made(x), x[:2]))
+
+
+def test_a_blur_fits_the_image_and_a_marginal_is_a_hundred_rows():
+    shape = (1, 60, 80)
+    data = images(shape)
+    players = ab.Players.grid(shape, (2, 2))
+    found = absences(["blur", "soft=blur:0.5"], data, players, chosen=[0])
+    assert found == {"blur": ab.Blur(3.0), "soft": ab.Blur(0.5)}
+    many = make_samples(RawData(np.random.default_rng(0).random((150, 3)), None), NETWORK)
+    assert repr(absences(["marginal"], many)["marginal"]) == "Marginal(100 of 150 rows)"
+
+
+def test_a_background_is_where_absences_come_from(folder):
+    np.save("high.npy", ROWS + 10)
+    data = samples("data.npz", None, background="high.npy")
+    assert float(absences(["mean"], data)["mean"].values.min()) > 10
+    found = absences(["neighbours:40"], data)["neighbours"]  # all of it: the samples are not among them
+    assert len(found.data) == 40
+
+
+def learn(share="all", **options):
+    return ab.learn_baseline(
+        make_network(), ROWS[:8], CLASSES[:8], share=share, steps=1, evaluations=256, loss="marginal", **options
+    )
+
+
+def test_saved_absences_are_read_whichever_they_are(folder):
+    x = torch.from_numpy(ROWS).float()
+    learned, imputer = learn(), ab.train_imputer(x, epochs=1, progress=False)
+    surrogate = ab.train_surrogate(make_network(), x, epochs=1, progress=False)
+    for name, absence in (("base", learned), ("imputer", imputer), ("surrogate", surrogate)):
+        absence.save(f"{name}.absentia")
+    found = absences(["base.absentia", "imputer.absentia", "other=surrogate.absentia"])
+    assert list(found) == ["base", "imputer", "other"]
+    assert [type(one) for one in found.values()] == [ab.LearnedBaseline, ab.Imputer, ab.Surrogate]
+    torch.testing.assert_close(found["base"].values, learned.values)
+    assert saved_coding(["zero", "base.absentia", "missing.absentia"]) is None
+    renamed = ab.Players.features(["x2", "x1", "x0"])
+    with pytest.raises(AbsentiaError, match="be learned for the players in their order"):
+        absences(["base.absentia"], players=renamed)
+
+
+def test_a_baseline_of_each_class_is_picked_by_class(folder):
+    learned = learn(share="class")
+    picked = for_classes(learned, torch.tensor([1, 0, 1]))
+    torch.testing.assert_close(picked.values, learned.values[[1, 0, 1]])
+    with pytest.raises(AbsentiaError, match="target must be given"):
+        for_classes(learned, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["meen"], "be a number, a saved file, or one of zero, mean"),
+        (["blur:"], "be a number, a saved file, or one of"),
+        (["zero:3"], "be zero without a number"),
+        (["mean:3"], "be mean without a number"),
+        (["median:3"], "be median without a number"),
+        (["blur:x"], "give the blur a number"),
+        (["blur:-1"], "sigma must be a positive number"),
+        (["marginal:x"], "give marginal a whole number"),
+        (["marginal:99"], "draws must lie between 1 and the background's 40 rows"),
+        (["neighbours:0"], "neighbours must lie between 1"),
+        (["nan"], "values must be finite"),
+        (["zero", "zero"], r"'zero' twice instead. Name it otherwise"),
+        (["a=zero", "a=mean"], "'a' twice"),
+        (["missing.absentia"], "absence must name a file that exists"),
+        (["w.safetensors"], "be a file that absentia saved"),
+        (["data.csv"], "be a file that absentia saved"),
+        (["found.absentia"], "be a saved baseline, imputer or surrogate. Got found.absentia, a saved explanation"),
+    ],
+)
+def test_what_is_no_absence_gets_a_sentence(folder, words, message):
+    ab.explain(make_network(), ROWS[:1], absence=ab.Baseline(0.0)).save("found.absentia")
+    with pytest.raises(AbsentiaError, match=message):
+        absences(words)
+
+
+def test_absences_keep_to_categories(folder):
+    table_frame().to_csv("table.csv", index=False)
+    data = samples("table.csv", "kind", LoadedModel(fitted()))
+    for word in ("mean", "noise", "gaussian"):
+        with pytest.raises(AbsentiaError, match="median"):
+            absences([word], data)
+    median = absences(["median"], data)["median"]
+    torch.testing.assert_close(median.values, ab.Baseline.median(data.x, categorical=[3, 4]).values)
+
+
+def test_saved_codings_must_agree(folder):
+    from absentia.cli.saved import save_learned
+
+    learned = learn()
+    save_learned(learned, Path("one.absentia"), Coding(("a", "b", "c"), {}))
+    save_learned(learned, Path("two.absentia"), Coding(("c", "b", "a"), {}))
+    save_learned(learned, Path("none.absentia"), None)
+    assert saved_coding(["one.absentia", "x=one.absentia", "none.absentia"]).columns == ("a", "b", "c")
+    torch.testing.assert_close(ab.load("one.absentia").values, learned.values)
+    with pytest.raises(AbsentiaError, match="be saved for the same columns"):
+        saved_coding(["one.absentia", "two.absentia"])
+
+
+def test_readouts_are_those_of_the_library():
+    y = torch.tensor([1, 0])
+    output, sample = torch.tensor([[2.0, 0.5], [1.0, 3.0]]), torch.arange(2)
+    for word, kind in (("log-odds", ab.LogOdds), ("logit", ab.Logit), ("probability", ab.Probability)):
+        torch.testing.assert_close(load_readout(word, y)(output, sample), kind(y)(output, sample))
+        with pytest.raises(AbsentiaError, match="target must be given"):
+            load_readout(word, None)
+    assert load_readout("output", y) == ab.Output(0)
+    assert load_readout("output:1", None) == ab.Output(1)
+    assert load_readout("features:0", None) == ab.Features("0")
+    assert load_readout(None, y) is None
+    assert isinstance(load_readout(None, 1), ab.LogOdds)
+    for word in ("probs", "output:x", "logit:2", "features"):
+        with pytest.raises(AbsentiaError, match="readout must be log-odds"):
+            load_readout(word, y)

@@ -1,0 +1,396 @@
+import base64
+import hashlib
+import io
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+import absentia as ab
+import test_report_results as results
+from absentia.plots.look import COLOURS, LOWERS, NEUTRAL, RAISES
+from absentia.report import page as page_module
+from absentia.report import write as write_module
+from absentia.report.baseline_section import baseline_section, entry_names
+from absentia.report.explanation_section import MOST_SAMPLES, entries_of_players, explanation_section
+from absentia.report.numbers import plain
+from absentia.report.pictures import common_scale, png, shrink_labels
+from absentia.report.strongest import (
+    KEPT,
+    KEPT_UP_TO_EACH_ORDER,
+    curve_counts,
+    sparsity_curve,
+    strongest,
+    summarise,
+)
+
+FOLDER = Path(page_module.__file__).parent
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page: elements with their attributes, and what stands in scripts and styles."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.blocks, self.text, self._inside = [], [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag in ("script", "style"):
+            self._inside = (tag, dict(attrs))
+            self.blocks.append([tag, dict(attrs), ""])
+
+    def handle_endtag(self, tag):
+        if tag in ("script", "style"):
+            self._inside = None
+
+    def handle_data(self, data):
+        if self._inside:
+            self.blocks[-1][2] += data
+        else:
+            self.text.append(data)
+
+    def data(self):
+        (block,) = [text for tag, attrs, text in self.blocks if attrs.get("type") == "application/json"]
+        return json.loads(block)
+
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+
+def render(found, path, **options):
+    return Page(ab.write_report(found, path / "report.html", **options).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def everything():
+    return {
+        results.EVIL: results.explanation(),
+        "methods": results.audit(),
+        "baseline": results.learned(),
+        "images": results.image_explanation(),
+        "cross": results.cross_audit(),
+    }
+
+
+@pytest.fixture(scope="module")
+def page(everything, tmp_path_factory):
+    return render(everything, tmp_path_factory.mktemp("page"), title=f"Title {results.EVIL}")
+
+
+def test_what_comes_from_data_stays_text(page):
+    scripts = [(attrs, text) for tag, attrs, text in page.blocks if tag == "script"]
+    assert len(scripts) == 1 + len(page_module._SCRIPTS)  # the data, and our own: no name has become another
+    assert not any("document.title = 'run'" in text for attrs, text in scripts if "type" not in attrs)
+    assert results.EVIL in page.words()
+    explained, audit = page.data()[:2]
+    assert explained["names"] == results.NAMES
+    assert results.EVIL in audit["methods"]
+    assert {tag for tag, _ in page.elements} & {"iframe", "object", "embed", "link", "base", "form"} == set()
+    assert not [attrs for _, attrs in page.elements if any(name.startswith("on") for name in attrs)]
+
+
+def test_no_text_in_the_data_can_end_its_element(everything, tmp_path):
+    text = ab.write_report(everything, tmp_path / "report.html").read_text(encoding="utf-8")
+    block = text.split('id="data">')[1].split("</script>")[0]
+    assert not re.search("[<>&\u2028\u2029]", block)
+    assert json.loads(page_module.json_block(["\u2028</script><!--&"])) == ["\u2028</script><!--&"]
+
+
+def test_the_policy_allows_the_page_its_own_scripts_and_styles_and_nothing_else(page):
+    (policy,) = [attrs["content"] for _, attrs in page.elements if attrs.get("http-equiv")]
+    rules = {rule.split()[0]: rule.split()[1:] for rule in policy.split("; ")}
+    assert rules["default-src"] == ["'none'"]
+    assert rules["img-src"] == ["data:"]
+    assert "unsafe" not in policy
+    assert "http" not in policy
+
+    def hashes(kind):
+        shown = [text for tag, attrs, text in page.blocks if tag == kind and "type" not in attrs]
+        return {f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in shown}
+
+    assert set(rules["script-src"]) == hashes("script")
+    assert hashes("style") < set(rules["style-src"])  # and the style that the charting library brings
+    assert len(rules["style-src"]) == 2
+
+
+def test_the_policy_comes_before_anything_it_rules(page):
+    order = [tag for tag, attrs in page.elements if attrs.get("http-equiv") or tag in ("script", "style")]
+    assert order[0] == "meta"
+
+
+def test_nothing_is_fetched(page):
+    addresses = [value for _, attrs in page.elements for name, value in attrs.items() if name in ("src", "href")]
+    assert addresses
+    assert all(address.startswith("#") for address in addresses)
+    style = page.blocks[0][2]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_the_vendored_files_are_those_that_the_readme_tells_of():
+    readme = (FOLDER / "vendor" / "README.md").read_text()
+    for file in ("d3.min.js", "plot.umd.min.js"):
+        content = (FOLDER / "vendor" / file).read_bytes()
+        assert f"`{hashlib.sha256(content).hexdigest()}`" in readme
+        assert b"</script" not in content
+    assert "7.9.0" in (FOLDER / "vendor" / "d3.min.js").read_text()[:100]
+    assert "Permission to use" in (FOLDER / "vendor" / "d3.LICENSE").read_text()
+    assert "Permission to use" in (FOLDER / "vendor" / "plot.LICENSE").read_text()
+
+
+def test_the_colours_are_those_of_the_pictures():
+    style, script = ((FOLDER / name).read_text().lower() for name in ("report.css", "charts.js"))
+    for name, colour in {"raises": RAISES, "lowers": LOWERS, "neutral": NEUTRAL}.items():
+        assert f"--{name}: {colour.lower()}" in style
+    own = [colour for colour in COLOURS if colour not in (LOWERS, "#000000")]  # which are a variable, and the ink
+    assert all(colour.lower() in script for colour in own)
+
+
+def test_the_verdict_comes_first_and_every_figure_is_there(page, everything):
+    audit, words = everything["methods"], page.words()
+    for sentence in (*audit.verdict, *audit.warnings):
+        assert sentence.replace("-", "−") in words.replace("-", "−")
+    assert words.index(audit.verdict[0]) < words.index("All figures")
+    assert page.data()[1]["methods"][0] == audit.methods[int(audit.R.value.argmin())]
+    assert f"{audit.record.costs['zero'].evaluations:,}" in words
+
+
+def test_the_numbers_are_the_results_own(page, everything):
+    explained, audit, learned, images, _ = page.data()
+    first = everything[results.EVIL]
+    for number, sample in enumerate(explained["samples"]):
+        assert sample["values"] == pytest.approx(first.shapley.values[number].tolist(), rel=1e-3)
+        assert sample["output"] == pytest.approx(float(first.outputs[number]), rel=1e-3)
+        assert sample["base"] + sum(sample["values"]) == pytest.approx(sample["output"], rel=5e-3)
+        assert sample["inputs"] == pytest.approx(first.x[number].tolist(), rel=1e-3)
+    assert explained["standIns"] == [0.25] * 5
+    found = everything["methods"]
+    assert sorted(audit["R"]) == pytest.approx(sorted(found.R.value.tolist()), rel=1e-3)
+    assert learned["values"][0] == pytest.approx(everything["baseline"].values.tolist(), rel=1e-3)
+    assert learned["quantiles"][0] == pytest.approx(everything["baseline"].quantiles[:, 0].tolist(), rel=1e-3)
+    assert images["picture"]["labels"] == everything["images"].players.labels[0].flatten().tolist()
+
+
+def test_the_strongest_effects_are_kept_overall_and_up_to_each_order():
+    players = 8
+    effects = results.draw(2, 2**players)
+    for row, kept in zip(effects.tolist(), strongest(effects), strict=True):
+        sets = sorted(range(1, 2**players), key=lambda number: -abs(row[number]))
+        wanted = set(sets[:KEPT])
+        for order in range(1, players + 1):
+            wanted |= set([number for number in sets if number.bit_count() <= order][:KEPT_UP_TO_EACH_ORDER])
+        assert kept.tolist() == [number for number in sets if number in wanted]
+
+
+def test_a_sparsity_curve_is_the_error_of_values_rebuilt_by_hand():
+    table = ab.ValueTable(results.draw(2, 16))
+    interactions = ab.harsanyi(table)
+    curve = sparsity_curve(interactions)
+    for sample in range(2):
+        effects, values = interactions.effects[sample].tolist(), table.values[sample]
+        ranked = sorted(range(1, 16), key=lambda number: -abs(effects[number]))
+        for place, count in enumerate(curve_counts(4)):
+            kept = {0, *ranked[:count]}
+            rebuilt = [sum(effects[part] for part in kept if part & number == part) for number in range(16)]
+            error = (torch.tensor(rebuilt, dtype=torch.float64) - values).square().mean().sqrt() / values.std(
+                correction=0
+            )
+            assert float(curve[sample, place]) == pytest.approx(float(error), abs=1e-9)
+
+
+def test_what_is_kept_does_not_depend_on_how_many_samples_are_looked_at_together(monkeypatch):
+    interactions = ab.harsanyi(ab.ValueTable(results.draw(5, 32)))
+    together = list(summarise(interactions, 5))
+    monkeypatch.setattr("absentia.report.strongest._AT_A_TIME", 32)
+    assert list(summarise(interactions, 5)) == together
+
+
+def test_effects_that_rounding_could_have_made_are_marked():
+    interactions = ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 2.0 + 1e-14]))
+    (found,) = summarise(replace(interactions, noise=torch.tensor([1e-10], dtype=torch.float64)), 1)
+    marked = {number for number, _, *unsure in found["effects"] if unsure}
+    assert marked == {3}
+
+
+def test_a_constant_game_has_no_sparsity_curve_but_a_page(tmp_path):
+    flat = ab.explain(lambda rows: 0 * rows.sum(1) + 1, results.draw(2, 3), absence=ab.Baseline(0.0))
+    (data,) = render(flat, tmp_path).data()
+    assert data["samples"][0]["curve"] == [None] * 4
+    assert data["samples"][0]["values"] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_png_has_the_pixels_it_was_made_of(channels):
+    pixels = torch.randint(256, (5, 7, channels), dtype=torch.uint8)
+    kind, content = png(pixels).split(",")
+    assert kind == "data:image/png;base64"
+    image = Image.open(io.BytesIO(base64.b64decode(content)))
+    assert image.mode == {1: "L", 3: "RGB"}[channels]
+    assert list(image.tobytes()) == pixels.flatten().tolist()
+
+
+def test_pictures_share_one_scale_and_shrink_to_fit():
+    images = torch.stack([torch.full((1, 300, 200), -1.0), torch.full((1, 300, 200), 3.0)])
+    scale = common_scale(images)
+    assert (scale.low, scale.high, scale.height, scale.width) == (-1, 3, 128, 85)
+    assert common_scale(images, pictures=10_000).height == 16
+    decoded = [Image.open(io.BytesIO(base64.b64decode(scale.picture(image).split(",")[1]))) for image in images]
+    assert [set(image.tobytes()) for image in decoded] == [{0}, {255}]
+    assert shrink_labels(torch.arange(16).view(4, 4), 2, 2).tolist() == [[5, 7], [13, 15]]
+
+
+def test_entries_of_players_are_listed_where_they_are_few():
+    players = ab.Players(torch.tensor([0, 0, -1, 1, 2, 2, 2, 2, 2]), ("pair", "one", "five"))
+    assert entries_of_players(torch.arange(9.0), players) == [[0, 1], 3, None]
+
+
+def test_entries_of_a_baseline_are_named_by_their_players():
+    found = results.learned(results.draw(4), ("a", "b"), torch.tensor([0, 1, 0, -1]))
+    assert entry_names(found) == ["a 1", "b", "a 2", "always present"]
+
+
+def test_baselines_of_classes_and_images_and_old_files_have_a_section():
+    by_class = results.learned(results.draw(2, 5), share="class", classes=torch.tensor([3, 7]))
+    assert baseline_section(by_class).facts["owners"] == ["class 3", "class 7"]
+    assert len(baseline_section(by_class).data["values"]) == 2
+    image = baseline_section(results.image_baseline())
+    assert image.data["images"][0].startswith("data:image/png")
+    assert image.data["median"].startswith("data:image/png")
+    old = results.learned(quantiles=None, labels=None)  # as files of the first format have it
+    assert "quantiles" not in baseline_section(replace(old, labels=None)).data
+    assert baseline_section(replace(old, labels=None)).data["names"] == results.NAMES
+
+
+def test_the_last_row_of_a_long_history_stays():
+    history = torch.stack([torch.arange(1001.0), 2000 - torch.arange(1001.0)], dim=1).double()
+    kept = baseline_section(results.learned(history=history)).data["history"]
+    assert len(kept) <= 301
+    assert kept[0] == [0, 2000]
+    assert kept[-1] == [1000, 1000]
+
+
+def test_numbers_are_short_and_json_knows_them():
+    values = torch.tensor([float("nan"), float("inf"), 1e-30, 123456.0, 0.1 + 0.2], dtype=torch.float64)
+    assert plain(values) == [None, None, 1e-30, 123500, 0.3]
+    assert plain(torch.tensor([1, 2])) == [1, 2]
+
+
+def test_what_has_no_figure_is_left_empty(tmp_path):
+    audit = results.audit(samples=1)  # which has no errors
+    masked = audit.removal.masked.clone()
+    masked[0] = torch.nan  # as that of an absence with a model of its own
+    audit = replace(audit, removal=replace(audit.removal, masked=masked))
+    explained = replace(results.explanation(), stand_ins=None)
+    page = render([audit, explained], tmp_path)
+    assert page.data()[0]["measured"] == 2
+    assert page.data()[0]["methods"][-1] == "zero"
+    assert page.data()[0]["errors"] == [None, None, None]
+    assert "zero has no R" in page.words()
+    assert "standIns" not in page.data()[1]
+
+
+def test_large_results_are_trimmed_and_the_page_says_so(tmp_path):
+    many = results.explanation(samples=MOST_SAMPLES + 3)
+    page = render(many, tmp_path)
+    assert len(page.data()[0]["samples"]) == MOST_SAMPLES
+    assert f"first {MOST_SAMPLES} of {MOST_SAMPLES + 3} samples" in page.words()
+    few = render(results.explanation(), tmp_path)
+    assert "The page holds the first" not in few.words()
+    overall = many.shapley.values.abs().mean(0).tolist()
+    assert page.data()[0]["overall"] == pytest.approx(overall, rel=1e-3)  # of all samples, shown or not
+
+
+def test_very_many_players_leave_room_for_fewer_samples():
+    assert len(explanation_section(results.wide_explanation(60, 2000)).data["samples"]) == 50
+
+
+def test_the_report_of_200_samples_and_16_players_is_small(tmp_path):
+    path = ab.write_report(results.large_explanation(), tmp_path / "report.html")
+    assert path.stat().st_size < 5_000_000
+    (data,) = Page(path.read_text(encoding="utf-8")).data()
+    assert len(data["samples"]) == 200
+    for sample in data["samples"][:3]:
+        orders = {number.bit_count() for number, *_ in sample["effects"]}
+        assert set(range(1, 8)) <= orders
+
+
+def test_a_report_of_one_result_is_less_than_a_megabyte(tmp_path):
+    assert ab.write_report(results.audit(), tmp_path / "a.html").stat().st_size < 1_000_000
+
+
+def test_the_same_results_make_the_same_file(everything, tmp_path):
+    one, two = (ab.write_report(everything, tmp_path / name).read_bytes() for name in ("one.html", "two.html"))
+    assert one == two
+
+
+def test_saved_results_make_the_same_page(everything, tmp_path):
+    loaded = {}
+    for number, (name, result) in enumerate(everything.items()):
+        result.save(tmp_path / f"{number}.absentia")
+        loaded[name] = ab.load(tmp_path / f"{number}.absentia")
+    before = ab.write_report(everything, tmp_path / "before.html").read_bytes()
+    assert ab.write_report(loaded, tmp_path / "after.html").read_bytes() == before
+
+
+def test_headings_are_names_where_there_are_any(tmp_path):
+    words = render({"My audit": results.audit()}, tmp_path).words()
+    assert "My audit: Audit of 3 absences on 6 samples" in words
+    assert "What absence means to the model" in words
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        ([], "results must hold at least one result. Got none instead."),
+        ({}, "results must hold at least one result"),
+        ("audit.absentia", r"Got str instead. Read a saved one by absentia.load\(path\) first."),
+        ([Path("audit.absentia")], r"Got \w*Path instead. Read a saved one"),
+        ([1.0], "results must hold explanations, audits or learned baselines. Got float instead."),
+        (None, "Got NoneType instead"),
+    ],
+)
+def test_nonsense_gets_a_sentence(found, message, tmp_path):
+    with pytest.raises(ab.AbsentiaError, match=message):
+        ab.write_report(found, tmp_path / "a.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_path_that_is_none_gets_a_sentence(tmp_path):
+    audit = results.audit()
+    with pytest.raises(ab.AbsentiaError, match="path must lie in a folder that exists"):
+        ab.write_report(audit, tmp_path / "none" / "a.html")
+    with pytest.raises(ab.AbsentiaError, match=r"path must name a file\. Got the folder"):
+        ab.write_report(audit, tmp_path)
+
+
+def test_what_fails_leaves_the_old_file_and_nothing_half_written(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(write_module.os, "replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        ab.write_report(results.explanation(), path)
+    assert path.read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_ids_are_unique_and_every_control_has_a_label(page):
+    ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
+    assert all(one != other for one, other in combinations(ids, 2))
+    labelled = {attrs.get("for") for tag, attrs in page.elements if tag == "label"}
+    selects = [attrs["id"] for tag, attrs in page.elements if tag == "select"]
+    assert selects
+    assert set(selects) <= labelled
+    buttons = [attrs for tag, attrs in page.elements if tag == "button"]
+    assert all(attrs.get("aria-label") for attrs in buttons)

@@ -1,0 +1,115 @@
+"""Results of every kind, small and cheap, for the tests of the report: with names that try to be more than text."""
+
+import torch
+
+import absentia as ab
+from absentia.explanation import ExplanationRecord
+from absentia.learning.learned import LearningRecord
+
+EVIL = "<script>document.title = 'run'</script>"
+NAMES = ["age", "income per household member and year", EVIL, 'R&D "quoted" \\u003c', "tenure"]
+
+
+def draw(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def model(rows):
+    return rows[:, 0] * rows[:, 1] - 2 * rows[:, 2] + (rows[:, 3] * rows[:, 4]).sin()
+
+
+PLAYERS = ab.Players.features(NAMES)
+
+
+def explanation(samples=4):
+    classes = torch.arange(samples) % 3
+    found = ab.explain(model, draw(samples, 5), absence=ab.Baseline(0.25), players=PLAYERS)
+    return ab.Explanation(**{**vars(found), "y": classes})
+
+
+def sampled_explanation(players=30):
+    return ab.explain(lambda rows: rows.square().sum(1), draw(2, players), absence=ab.Baseline(0.5), evaluations=150)
+
+
+def image_explanation(channels=1):
+    images = draw(3, channels, 8, 8).sigmoid()
+    players = ab.Players.grid((channels, 8, 8), (2, 2))
+    return ab.explain(lambda rows: rows.flatten(1).square().sum(1), images, absence=ab.Baseline(0.0), players=players)
+
+
+def methods():
+    x = draw(40, 5)
+    return {"zero": ab.Baseline(0.0), EVIL: ab.Baseline(3.0), "marginal": ab.Marginal(x, draws=2)}
+
+
+def audit(samples=6):
+    return ab.audit(model, draw(samples, 5), None, methods(), players=PLAYERS, data=draw(40, 5), draws=2)
+
+
+def cross_audit():
+    return ab.cross_audit(model, draw(4, 5), None, methods(), players=PLAYERS, data=draw(40, 5), draws=2)
+
+
+def learned(values=None, names=NAMES, labels=None, **fields):
+    """A learned baseline, made up: the report only reads it."""
+    values = draw(len(names)) if values is None else values
+    entries = values if fields.get("share", "all") == "all" else values[0]
+    levels = torch.linspace(-2, 2, 7, dtype=torch.float64).view(-1, *[1] * entries.ndim)
+    record = LearningRecord(
+        *("interactions", True, 5, "range", ("mean", "zero"), (1.0, 1.5), 0, 32, True, "nothing improved", 4096, 1.5),
+        undetermined=(names[-1],),
+    )
+    made = {
+        "values": values,
+        "share": "all",
+        "classes": None,
+        "names": tuple(names),
+        "loss": 1.0,
+        "history": torch.tensor([[10.0, 3.0], [20.0, 2.0], [4096.0, 1.0]], dtype=torch.float64),
+        "record": record,
+        "quantiles": levels + torch.zeros_like(entries),
+        "labels": torch.arange(len(names)) if labels is None else labels,
+    }
+    return ab.LearnedBaseline(**(made | fields))
+
+
+def image_baseline():
+    players = ab.Players.grid((1, 6, 6), (2, 2))
+    return learned(draw(1, 6, 6), players.names, players.labels)
+
+
+def wide_explanation(samples=60, players=2000):
+    names = tuple(f"x{player}" for player in range(players))
+    values = draw(samples, players)
+    return ab.Explanation(
+        x=draw(samples, players),
+        y=None,
+        players=ab.Players.features(list(names)),
+        outputs=values.sum(1),
+        base_values=torch.zeros(samples, dtype=torch.float64),
+        shapley=ab.Attribution(values, values.abs() / 9, 1, names, "sampled Shapley values", "given"),
+        order_shapley=None,
+        interactions=None,
+        stand_ins=None,
+        record=ExplanationRecord("given", "Surrogate", False, 1, 1.0, 0),
+    )
+
+
+def large_explanation(samples=200, players=16):
+    """An explanation as large as the page must bear, from effects drawn at random: no model need be run."""
+    effects = draw(samples, 2**players)
+    names = tuple(f"measurement number {player}" for player in range(players))
+    noise = torch.full((samples,), 1e-12, dtype=torch.float64)
+    interactions = ab.Interactions(effects, names, "the output as it is", noise, samples * 2**players)
+    return ab.Explanation(
+        x=draw(samples, players),
+        y=None,
+        players=ab.Players.features(list(names)),
+        outputs=effects.sum(1),
+        base_values=effects[:, 0].clone(),
+        shapley=interactions.shapley(),
+        order_shapley=draw(samples, players, players),
+        interactions=interactions,
+        stand_ins=draw(samples, players, seed=1),
+        record=ExplanationRecord("the output as it is", "Baseline(0)", True, samples * 2**players, 1.0, 0),
+    )
