@@ -10,7 +10,7 @@ from absentia.learning.objective import Objective
 from absentia.learning.penalties import Penalty
 from absentia.learning.run import Run
 from absentia.learning.samples import Chosen, balanced_order, choose_samples, shares_of
-from absentia.learning.search import close_calls
+from absentia.learning.search import sweep
 from absentia.learning.space import make_space
 from known_games import mlp
 
@@ -96,31 +96,32 @@ def test_rare_samples_that_matter_are_learned_from():
 
 
 def test_close_calls_are_those_within_the_share_the_closest_first():
-    run = make_run()
-    target = torch.tensor([[0.0, 0.2, 0.4, 0.6]]).double()
+    space = make_run().space
+    low, high = space.low[None], space.high[None]
+    target = low + 0.01 * (high - low)
 
     def looks(baseline):
-        yield 1 + (baseline - target).abs().sum(1)
+        yield 1 + ((baseline - target) / (high - low)).abs().sum(1)
 
-    calls = close_calls(run.space, looks, target, within=0.5, most=3)
-    apart = [float((call - target).abs().sum()) for call in calls]
-    assert len(calls) == 3
-    assert apart == sorted(apart)
-    assert all(int((call != target).sum()) == 1 and far <= 0.5 for call, far in zip(calls, apart, strict=True))
+    calls = sweep(space, looks, target, 0.015, torch.arange(4), wide=True).close_calls
+    assert len(calls) == 4  # the lower ends; the neighbours at 1.5 % do not count
+    assert (calls.isnan().sum(1) == 3).all()
+    apart = torch.where(calls.isnan(), 0.0, (calls - target) / (high - low)).abs().sum(1)
+    assert torch.allclose(apart, torch.full((4,), 0.01).double())
+    assert len(sweep(space, looks, target, 0.01, torch.arange(4), wide=False).close_calls) == 0
 
 
 def test_close_calls_are_settled_on_all_samples():
-    """The compared samples would choose otherwise than all of them do."""
     run = make_run(samples=64, evaluations=2**8)
     assert len(run.comparison.compared.rows) < 64
     everyone, plan = Chosen.evenly(torch.arange(64)), run.comparison.plan
-    baseline = run.best if run.best is not None else torch.zeros(1, 4).double()
-    baseline = run._sweeps("a", baseline)
-    settled = run._settle("b", baseline)
+    baseline = run._sweeps("0: sweep", torch.zeros(1, 4).double())
+    calls = run.checkpoint.stages["0: calls"]
+    assert len(calls)
+    settled = run._settle("0", baseline)
+    losses = [run.objective.losses(torch.where(one.isnan(), baseline, one), everyone, plan) for one in calls]
     before, after = (run.objective.losses(one, everyone, plan) for one in (baseline, settled))
-    assert after <= before
-    wide = close_calls(run.space, run.looks, settled, within=0.02, most=16)
-    assert all(run.objective.losses(one, everyone, plan) >= after * (1 - 1e-6) for one in wide)
+    assert after <= min(before, *losses)
 
 
 def even(samples):

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 from absentia.learning.checkpoint import Checkpoint
 from absentia.learning.comparison import Comparison, mix
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
-from absentia.learning.search import Descent, close_calls, cosine, sweep
+from absentia.learning.search import Descent, cosine, sweep
 from absentia.learning.space import HELD, Space
 
 # Descent stops after this many checks without an improvement of this share.
@@ -25,9 +25,9 @@ STEPS_PER_CHECK = 5
 # More parameters than this are left to the gradient alone: a sweep tries about ten values of each.
 MAX_SWEPT = 256
 MAX_SWEEPS = 14
-# Where comparing all samples takes at most so many times the usual evaluations, values of single coordinates whose
-# losses are within this share of the best are compared on all of them in the end, so many of them in so many rounds.
-SETTLED_BY, CLOSE_CALL, MOST_CALLS, ROUNDS = 8, 0.02, 16, 3
+# Close calls of the last sweep are settled on all samples, where comparing all of them takes at most so many times
+# the usual evaluations.
+SETTLED_BY = 8
 FIRST_RADIUS, LAST_RADIUS = 0.15, 0.003
 # After the gradient, which may come to rest beside a kink, these shares of the range are tried to both sides.
 CLOSE_RADII = (0.016, 0.008, 0.004, 0.002)
@@ -132,26 +132,20 @@ class Run:
         if float(self.losses(baseline).mean()) < before * (1 - PLATEAU_SHARE):
             baseline = self._sweeps(f"{number}: last sweep", baseline)
         baseline = self._close_in(f"{number}: closing in", baseline)
-        return self._settle(f"{number}: settling", baseline)
+        return self._settle(str(number), baseline)
 
     def _settle(self, key: str, baseline: Tensor) -> Tensor:
         """Settle close calls on all samples, where only some could be compared so far."""
-        coordinates = len(self.space.low) + len(self.space.choices)
-        if not self.comparison.can_see_all(SETTLED_BY) or coordinates > MAX_SWEPT:
+        calls = self.checkpoint.stages.get(f"{key}: calls")
+        if calls is None or not self.comparison.can_see_all(SETTLED_BY):
             return baseline
-        if key in self.checkpoint.stages:
-            return self._resume(key)
         here = self.comparison.on_all(baseline)
-        for _ in range(ROUNDS):
-            before, compared_with = here, baseline
-            for call in close_calls(self.space, self.looks, baseline, CLOSE_CALL, MOST_CALLS):
-                candidate = torch.where(call != compared_with, call, baseline)
-                found = self.comparison.on_all(candidate)
-                if bool(found < here * (1 - 1e-6)):
-                    baseline, here = candidate, found
-            if bool(here == before):
-                break
-        return self._finish(key, baseline)
+        for call in calls:
+            candidate = torch.where(call.isnan(), baseline, call)
+            found = self.comparison.on_all(candidate)
+            if bool(found < here * (1 - 1e-6)):
+                baseline, here = candidate, found
+        return baseline
 
     def _sweeps(self, key: str, baseline: Tensor) -> Tensor:
         coordinates = len(self.space.low) + len(self.space.choices)
@@ -165,6 +159,8 @@ class Run:
             order = torch.randperm(coordinates, generator=torch.Generator().manual_seed(mix(self.seed, 2, turn)))
             found = sweep(self.space, self.looks, baseline, radius, order, wide=wide)
             baseline = found.baseline
+            if wide:
+                self.checkpoint.stages[f"{key.split(':')[0]}: calls"] = found.close_calls
             self._note(found.leverage)
             self._advance()
             if wide and not found.improved and (turn or self.steps):

@@ -23,6 +23,10 @@ DECAY_MEAN, DECAY_SQUARE = 0.9, 0.99
 HOPELESS, HOPELESS_CLOSE = (1.25, 1.1, torch.inf), (1.01, 1.0, torch.inf)
 
 
+# Candidates whose loss is within this share of the best are close calls, so many of them at most.
+CLOSE_CALL, MOST_CALLS = 0.02, 16
+
+
 @dataclass
 class Descent:
     """Adam within the box, on points in [0, 1]: all that is needed to stop and go on again."""
@@ -71,6 +75,7 @@ class Sweep:
     losses: Float[Tensor, " owners"]
     leverage: Float[Tensor, " coordinates"]  # spread of the losses over the candidates; parameters, then choices
     improved: bool
+    close_calls: Float[Tensor, "calls entries"]  # the nearest candidates of one owner: what they change, else NaN
 
 
 def sweep(
@@ -92,8 +97,9 @@ def sweep(
     before = current[-1]
     leverage = torch.zeros(len(space.low) + len(space.choices)).double()
     limits = HOPELESS if wide else HOPELESS_CLOSE
+    calls: list[tuple[float, Tensor]] = []
     for coordinate in order.tolist():
-        for candidate in _candidates(space, baseline, coordinate, radius, wide):
+        for candidate, near in _candidates(space, baseline, coordinate, radius, wide):
             found = []
             for seen, known, hopeless in zip(looks(candidate), current, limits, strict=False):
                 found.append(seen)
@@ -101,47 +107,37 @@ def sweep(
                 if bool((seen > hopeless * known).all()):
                     break
             if len(found) == len(current):
+                if not near and len(baseline) == 1 and bool(found[-1] <= current[-1] * (1 + CLOSE_CALL)):
+                    change = torch.where(candidate != baseline, candidate, torch.nan)
+                    calls.append((float(found[-1] / current[-1]), change[0]))
                 better = found[-1] < current[-1] * (1 - 1e-6)
                 baseline = torch.where(better[:, None], candidate, baseline)
                 current = [torch.where(better, new, old) for new, old in zip(found, current, strict=True)]
-    return Sweep(baseline, current[-1], leverage, bool((current[-1] < before * (1 - 1e-3)).any()))
+    improved = bool((current[-1] < before * (1 - 1e-3)).any())
+    nearest = [change for _, change in sorted(calls, key=lambda call: call[0])[:MOST_CALLS]]
+    close_calls = torch.stack(nearest) if nearest else baseline[:0]
+    return Sweep(baseline, current[-1], leverage, improved, close_calls)
 
 
-def close_calls(
-    space: Space, looks: Looks, baseline: Float[Tensor, "1 entries"], within: float, most: int
-) -> list[Float[Tensor, "1 entries"]]:
-    """List the baselines with one coordinate changed whose loss is within this share of the present one, or below.
-
-    The closest come first, ``most`` of them.
-    """
-    *_, here = looks(baseline)
-    found = []
-    for coordinate in range(len(space.low) + len(space.choices)):
-        for candidate in _candidates(space, baseline, coordinate, 0.0, wide=True):
-            *_, loss = looks(candidate)
-            if float(loss) <= float(here) * (1 + within):
-                found.append((float(loss), candidate))
-    found.sort(key=lambda call: call[0])
-    return [candidate for _, candidate in found[:most]]
-
-
-def _candidates(space: Space, baseline: Tensor, coordinate: int, radius: float, wide: bool) -> list[Tensor]:
-    """List the baselines with one coordinate changed."""
+def _candidates(
+    space: Space, baseline: Tensor, coordinate: int, radius: float, wide: bool
+) -> list[tuple[Tensor, bool]]:
+    """List the baselines with one coordinate changed, and whether to a value near the present one."""
     if coordinate >= len(space.low):
         choice = space.choices[coordinate - len(space.low)]
         rows = choice.rows if wide else choice.rows[:0]
-        return [baseline.index_copy(1, choice.entries, row.expand(len(baseline), -1)) for row in rows]
+        return [(baseline.index_copy(1, choice.entries, row.expand(len(baseline), -1)), False) for row in rows]
     low, high = space.low[coordinate], space.high[coordinate]
     if low == high:
         return []
     entries = (space.parameter == coordinate).nonzero().flatten()
     here = baseline[:, entries[0]]
-    values = [(here + shift * radius * (high - low)).clamp(low, high) for shift in (-1.0, 1.0)]
+    values = [((here + shift * radius * (high - low)).clamp(low, high), True) for shift in (-1.0, 1.0)]
     if wide:
         fixed = torch.cat([torch.stack([low, high]), space.quantiles[:, coordinate]]).unique()
-        values += [value.expand_as(here) for value in fixed]
+        values += [(value.expand_as(here), False) for value in fixed]
     return [
-        baseline.index_copy(1, entries, value[:, None].expand(-1, len(entries)))
-        for value in values
+        (baseline.index_copy(1, entries, value[:, None].expand(-1, len(entries))), near)
+        for value, near in values
         if bool(((value - here).abs() > 1e-9 * (high - low)).any())
     ]
