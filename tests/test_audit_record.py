@@ -306,3 +306,10 @@ def test_figures_are_rounded_to_their_errors(value, error, shown):
 
 def test_tables_are_not_folded():
     assert fold("a  b " * 60) == "a  b " * 60
+
+
+def test_the_record_says_what_each_method_is():
+    x = torch.rand(6, 3, generator=torch.Generator().manual_seed(0)).double()
+    methods = {"none": ab.Baseline(0.0), "half": ab.Baseline(0.5)}
+    found = ab.audit(lambda rows: rows.prod(1), x, None, methods)
+    assert found.record.absences == {"none": "Baseline(0)", "half": "Baseline(0.5)"}

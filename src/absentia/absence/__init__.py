@@ -6,6 +6,7 @@ from presence to masked inputs. New masking methods implement these two protocol
 
 from absentia.absence.baselines import Baseline, OwnBaselines
 from absentia.absence.blur import Blur
+from absentia.absence.description import describe_absence
 from absentia.absence.gaussian import GaussianConditional
 from absentia.absence.imputer import Imputer, train_imputer
 from absentia.absence.marginal import Marginal
@@ -30,6 +31,7 @@ __all__ = [
     "OwnBaselines",
     "StandIns",
     "Surrogate",
+    "describe_absence",
     "train_imputer",
     "train_surrogate",
 ]

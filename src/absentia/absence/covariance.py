@@ -16,7 +16,7 @@ def correlations(
 ) -> tuple[Float[Tensor, " entries"], Float[Tensor, " entries"], Float[Tensor, "entries entries"], float]:
     """Give means, standard deviations, correlations, and the intensity by which to shrink the correlations.
 
-    With S the covariance of n standardised rows x of d entries and m = tr S/d, it is (Ledoit and Wolf 2004)
+    With S the covariance of n standardised rows x of d entries and m = tr S/d, it is [ledoit2004covariance]
 
         min(1, (Σ‖x‖⁴/n − ‖S‖²) / n / (‖S‖² − d·m²)).
 

@@ -2,8 +2,8 @@
 
 With present entries P and absent ones A, the conditional mean of the residual r = x − μ is Σ_AP Σ_PP⁻¹ r_P, or by the
 precision Λ = Σ⁻¹ the same as −Λ_AA⁻¹ Λ_AP r_P: the smaller of the two systems is solved. A draw from the conditional
-distribution needs no more than that (Matheron's rule): z ~ N(μ, Σ), then z_A + Σ_AP Σ_PP⁻¹ (x_P − z_P). So the same z
-serve all coalitions and all samples, and the mean is the case z = μ.
+distribution needs no more than that, by Matheron's rule [wilson2021pathwise]: z ~ N(μ, Σ), then z_A + Σ_AP Σ_PP⁻¹
+(x_P − z_P). So the same z serve all coalitions and all samples, and the mean is the case z = μ.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _NUMBERS_AT_A_TIME = 2**23
 class GaussianConditional:
     """The values that a Gaussian with the data's mean and covariance expects, or draws, given the present entries.
 
-    The covariance of the standardised data is shrunk towards the identity's multiple by ``shrinkage``, a number from
-    0 to 1; by default the one that Ledoit and Wolf (2004) derive. ``draws`` are random values from the conditional
-    distribution, by ``seed``; with ``sample=False`` its mean stands in alone.
+    The covariance of the standardised data is shrunk towards a multiple of the identity by ``shrinkage``, from 0 to
+    1; by default the one that Ledoit and Wolf derive [ledoit2004covariance]. ``draws`` are random values from the
+    conditional distribution, by ``seed``; with ``sample=False`` its mean stands in alone.
 
     >>> data = torch.tensor([[-1.0, -2.0], [1.0, 2.0], [0.5, -1.0], [-0.5, 1.0]])
     >>> absence = GaussianConditional(data, sample=False, shrinkage=0.0)

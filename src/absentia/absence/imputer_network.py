@@ -2,7 +2,8 @@
 
 A latent z says what the present entries x_P leave open. The masked encoder p(z | x_P) guesses it from them, the full
 encoder q(z | x) knows it from the whole row, and the decoder p(x_A | z, x_P) gives the absent entries. Training makes
-the evidence bound large: E_q log p(x_A | z, x_P) − KL(q(z | x) ‖ p(z | x_P)) (Ivanov et al. 2019, Frye et al. 2021).
+the evidence bound large: E_q log p(x_A | z, x_P) − KL(q(z | x) ‖ p(z | x_P)) [ivanov2019conditioning,
+frye2021manifold].
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from absentia.absence.towers import decoder, features_shape, tower
 # others, above the most one could be given up.
 _LEAST_DEVIATION, _MOST_DEVIATION = 0.05, 2.0
 _LEAST_LOG, _MOST_LOG = -5.0, 3.0  # of the latent's deviations
-# The masked encoder's guesses may not run away where nothing else holds them (Ivanov et al. 2019).
+# The masked encoder's guesses may not run away where nothing else holds them [ivanov2019conditioning].
 _RESTRAINT = 1e-4
 
 
@@ -64,7 +65,7 @@ class ImputerNetwork(nn.Module):
         """Give minus the evidence bound of the absent entries, per entry of a row.
 
         In training an entry counts by the deviation that it is given: uncertain entries, whose likelihood is flat,
-        would otherwise hardly be learned at all (Seitzer et al. 2022).
+        would otherwise hardly be learned at all [seitzer2022pitfalls].
         """
         wanted = self.read.standardised(rows)
         context = self.context(self.read.code(torch.where(presence, wanted, 0.0), presence))

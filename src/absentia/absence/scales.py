@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
+
+_ROWS_AT_A_TIME = 4096
 
 
 def mean_and_deviation(
@@ -11,16 +14,16 @@ def mean_and_deviation(
 ) -> tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]:
     """Give means and standard deviations in double precision, of a shape that broadcasts over one row's entries.
 
-    >>> import torch
     >>> mean, deviation = mean_and_deviation(torch.tensor([[0.0, 5.0], [2.0, 5.0]]))
     >>> mean.tolist(), deviation.tolist()
     ([1.0, 5.0], [1.0, 0.0])
     >>> mean_and_deviation(torch.zeros(10, 3, 8, 8))[0].shape
     torch.Size([3, 1, 1])
     """
-    values = rows.double()
-    mean = values.mean(_axes(rows), keepdim=True)
-    deviation = (values - mean).square_().mean(_axes(rows), keepdim=True).sqrt()
+    mean = rows.mean(_axes(rows), keepdim=True, dtype=torch.float64)
+    parts = rows.split(_ROWS_AT_A_TIME)  # in double precision, all at once might not fit into memory
+    total = sum((part.double() - mean).square_().sum(_axes(rows), keepdim=True) for part in parts)
+    deviation = (total * (mean.numel() / rows.numel())).sqrt()
     # Equal numbers may differ from their mean by a rounding error.
     deviation[deviation <= 1e-12 * (1 + mean.abs())] = 0
     return mean[0], deviation[0]
@@ -31,7 +34,6 @@ def least_and_most(
 ) -> tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]:
     """Give the least and the greatest values, likewise.
 
-    >>> import torch
     >>> least, most = least_and_most(torch.tensor([[0.0, 5.0], [2.0, 5.0]]))
     >>> least.tolist(), most.tolist()
     ([0.0, 5.0], [2.0, 5.0])

@@ -1,8 +1,9 @@
 """A surrogate: a network that answers as the model would on average, given the present entries alone.
 
 Trained on samples with random players absent to give the model's output on the whole sample, it learns what the model
-says on average over all samples with those present entries: one forward pass in place of many draws (Frye et al.
-2021, Covert et al. 2021). Absent entries are NaN in its inputs, so that it never takes a stand-in for a value.
+says on average over all samples with those present entries: one forward pass in place of many draws
+[frye2021manifold, covert2021removing]. Absent entries are NaN in its inputs, so that it never takes a stand-in for
+a value.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ from absentia.version import __version__
 # Rows and their presence to a loss for each; the generator is for whatever else is random.
 Loss: TypeAlias = Callable[[Int[Tensor, " batch"], Bool[Tensor, "batch *entries"], torch.Generator], Tensor]
 
-# Held-out rows choose the weights: a tenth of the rows, but no more than needed to tell epochs apart. Each is masked
-# as often as makes this many masked rows of them, once and for all.
-_HELD_OUT_SHARE, _MOST_HELD_OUT, _HELD_OUT_MASKED = 0.1, 2000, 1024
+# Held-out rows choose the weights: a tenth of the rows, but no more than needed to tell epochs apart. Few are masked
+# several times, up to so many masked rows, once and for all.
+_HELD_OUT_SHARE, _MOST_HELD_OUT, _HELD_OUT_MASKED, _MOST_REPEATS = 0.1, 2000, 1024, 16
 # A minibatch is a sixteenth of the rows, within these numbers: few rows would otherwise be few steps.
 _LEAST_BATCH, _BATCH = 32, 256
 # The held-out loss is checked after every epoch, or after so many steps where epochs are shorter.
@@ -79,7 +79,7 @@ class MaskedRows:
         generator = torch.Generator().manual_seed(seed)
         order = torch.randperm(len(x), generator=generator)
         count = min(_MOST_HELD_OUT, max(1, round(_HELD_OUT_SHARE * len(x))))
-        repeated = order[:count].repeat(max(1, _HELD_OUT_MASKED // count))
+        repeated = order[:count].repeat(min(_MOST_REPEATS, max(1, _HELD_OUT_MASKED // count)))
         presence = random_presence(players, len(repeated), generator)
         return cls(players, order[count:], order[:count], repeated, presence, seed)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ class AuditRecord:
     costs: dict[str, Cost]  # of each method
     shared_cost: Cost  # of the samples themselves and of noise, which serve all methods
     notes: tuple[str, ...]
+    absences: dict[str, str] = field(default_factory=dict)  # what each method is, in a line
     torch_version: str = str(torch.__version__)
     version: str = __version__
 

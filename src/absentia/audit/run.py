@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from absentia.absence import Absence, BringsModel, Fill
+from absentia.absence import Absence, BringsModel, Fill, describe_absence
 from absentia.arrays import Array, Table
 from absentia.audit.companions import MOST_DRAWS, measure_companions
 from absentia.audit.plausibility import Plausibility, make_yardstick, players_outside
@@ -91,6 +91,7 @@ def audit(
         costs={name: costs[name] + own[name].cost if name in own else costs[name] for name in named},
         shared_cost=shared[0].cost + shared[1].cost,
         notes=tuple(_notes(problem, fills, data) + distance_note),
+        absences={name: describe_absence(absence) for name, absence in named.items()},
     )
     return Audit(tuple(named), problem.game.names, problem.region.names, removal, companions, plausibility, record)
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from absentia.absence import Absence, BringsModel
+from absentia.absence import Absence, BringsModel, describe_absence
 from absentia.arrays import Array, Table, as_tensor
 from absentia.attributions import order_shapley, shapley
 from absentia.errors import wrong
@@ -186,18 +186,6 @@ def _sampled(game: MaskedModel, coalitions: int, seed: int) -> dict[str, Any]:
         "interactions": None,
         "evaluations": attribution.evaluations + ends.numel() * game.draws,
     }
-
-
-def describe_absence(absence: Absence) -> str:
-    """Name an absence in one line: what it says of itself first, or its class.
-
-    >>> import absentia as ab
-    >>> describe_absence(ab.Baseline(0.0))
-    'Baseline(0)'
-    """
-    if type(absence).__repr__ is object.__repr__:
-        return type(absence).__name__
-    return repr(absence).splitlines()[0][:200]
 
 
 def _notes(absence: Absence, players: int, coalitions: int | None, chosen_here: bool) -> list[str]:

@@ -99,6 +99,7 @@ def _settings(audit: Audit) -> list[tuple[str, str]]:
     total = sum(record.costs.values(), record.shared_cost)
     games = "all coalitions of the region" if record.exact else f"drawn games of {record.game_players} players"
     return [
+        *((f"Method “{name}”", record.absences[name]) for name in audit.methods if name in record.absences),
         ("Value", record.readout),
         ("Reference", f"{record.reference}, {record.draws} draws"),
         ("Region", f"{', '.join(audit.region)} ({len(audit.region)} of {len(audit.players)} players)"),
