@@ -313,3 +313,19 @@ def test_the_record_says_what_each_method_is():
     methods = {"none": ab.Baseline(0.0), "half": ab.Baseline(0.5)}
     found = ab.audit(lambda rows: rows.prod(1), x, None, methods)
     assert found.record.absences == {"none": "Baseline(0)", "half": "Baseline(0.5)"}
+
+
+def test_attributions_from_elsewhere_are_compared_with_every_method():
+    x = randn(5, 4)
+    model = mlp(4, 2)
+    methods = {"zero": ab.Baseline(0.0), "mean": ab.Baseline.mean(x), "one": ab.Baseline(1.0)}
+    found = ab.audit(model, x, None, methods)
+    game = ab.MaskedModel(model, x, absence=ab.Baseline(0.0), readout=ab.LogOdds(model(x).argmax(1)))
+    own = ab.shapley(game).values
+    agreement = found.agreement_with(own)
+    assert agreement.value[0] == pytest.approx(1.0)
+    one = ab.shapley(ab.MaskedModel(model, x, absence=ab.Baseline(1.0), readout=game.readout)).values
+    by_hand = [spearmanr(a, b).statistic for a, b in zip(own.numpy(), one.numpy(), strict=True)]
+    assert agreement.value[2].item() == pytest.approx(sum(by_hand) / 5)
+    with pytest.raises(ab.AbsentiaError, match="a row for each of the 5 samples and a column for each of 4 players"):
+        found.agreement_with(own[:, :2])

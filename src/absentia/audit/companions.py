@@ -85,6 +85,11 @@ class Companions:
         found = spearman(self.shapley).flatten(0, 1)
         return found.nanmean(0)
 
+    def agreement_with(self, values: Float[Tensor, "samples players"]) -> Float[Tensor, "methods samples"]:
+        """Correlate the ranks of other attributions with each method's, sample by sample."""
+        others = values[None, :, None].expand_as(self.shapley[:1])
+        return spearman(torch.cat([self.shapley, others.to(self.shapley)]))[..., :-1, -1].mean(1).T
+
 
 def measure_companions(
     games: Sequence[MaskedModel],

@@ -10,13 +10,15 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from absentia.arrays import Array, as_tensor
 from absentia.audit.companions import Companions
-from absentia.audit.estimates import Estimate
+from absentia.audit.estimates import Estimate, estimate
 from absentia.audit.plausibility import Plausibility
 from absentia.audit.removal import Removal
 from absentia.audit.strengths import Cost
 from absentia.audit.text import fold, table_cells, text_table
 from absentia.audit.verdict import compare_own_games, judge, ranking, warn
+from absentia.errors import wrong
 from absentia.frames import import_pandas
 from absentia.notebook import html_result, html_table
 from absentia.plots import draw_agreement, draw_order_profiles, draw_removal, new_figure
@@ -113,6 +115,21 @@ class Audit:
             "evaluations": torch.tensor([record.costs[name].evaluations for name in self.methods]),
             "seconds": torch.tensor([record.costs[name].seconds for name in self.methods]),
         }
+
+    def agreement_with(self, attributions: Array) -> Estimate:
+        """Correlate attributions from elsewhere, (samples, players), with every method's Shapley values by rank.
+
+        Such as captum's by `interop.from_captum`, for the audited samples: the absence that they agree with is the
+        one that they imply.
+        """
+        values = as_tensor("attributions", attributions).detach().cpu()
+        if not self.record.exact:
+            raise wrong("attributions", "be compared in an audit of all coalitions", "one of drawn games")
+        wanted = (self.record.samples, len(self.record.companion_players))
+        if tuple(values.shape) != wanted:
+            must = f"have a row for each of the {wanted[0]} samples and a column for each of {wanted[1]} players"
+            raise wrong("attributions", must, f"shape {tuple(values.shape)}")
+        return estimate(self.companions.agreement_with(values.double())[..., None])
 
     def to_frame(self) -> DataFrame:
         """Make a pandas DataFrame: a row for each method, a column for each figure and its error."""
