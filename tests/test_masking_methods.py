@@ -4,12 +4,14 @@ from torch import nn
 
 import absentia as ab
 from absentia.papers import masking_methods as experiment
+from absentia.papers.cell_colours import Schedule, learn_colours, penultimate
 from absentia.papers.image_data import ImageData
 
 SETTING = experiment.Setting(
     cells=(4, 4),
     printed={"zero": 1.0, "mean": 0.5, "blur": 0.4, "conditional": 0.3, "learned": 0.2},
-    blur=1.0, rows=40, loss="marginal", orders=0.2, learned_from=4, evaluations=2**8, steps=1, draws=1,
+    blur=1.0, rows=40, schedule=Schedule(images=20, steps=3, batch=4), tried="one setting",
+    imputer_rows=20, imputer_epochs=1, imputer_draws=2, draws=1,
 )  # fmt: skip
 
 
@@ -48,9 +50,38 @@ def test_the_scene_has_twelve_players_and_a_cell_of_its_own_for_every_colour(ima
 def test_the_learned_baseline_has_one_colour_a_cell(images, model):
     scene = experiment.set_scene(images, SETTING, seed=0)
     learned = experiment.learn(model, scene, SETTING, seed=0)
+    assert learned.values.shape == (2, 8, 8)
     for cell in scene.cells.unique():
-        inside = (scene.cells == cell) & (scene.players.labels >= 0)
-        assert len(learned.values[inside].unique()) <= 1
+        assert len(learned.values[scene.cells == cell].unique()) == 1
+    # 4 orders of 16 players: walks of 5 coalitions; 20 images before and after, 3 steps of 4.
+    assert learned.evaluations == 5 * (20 + 20 + 3 * 4)
+
+
+def test_colours_are_learned_that_the_network_does_not_respond_to():
+    """Features |x − colour| of a constant image: the colour itself has no marginal benefits, and no other has."""
+    colour = torch.tensor([0.7, 0.2])
+
+    class Apart(nn.Module):
+        def forward(self, x):
+            return (x - colour[:, None, None]).flatten(1)
+
+    torch.manual_seed(0)
+    network = nn.Sequential(Apart(), nn.Linear(32, 2))
+    data = colour[:, None, None] + 0.1 * torch.randn(60, 2, 4, 4, generator=torch.Generator().manual_seed(0))
+    cells = torch.arange(2)[:, None, None].expand(2, 4, 4)
+    players = ab.Players.grid((2, 4, 4), cells=(2, 2))
+    start = data + torch.tensor([-0.4, 0.4])[:, None, None]
+    data = torch.cat([data] * 9 + [start])  # so that the mean is not the answer, but the median is
+    schedule = Schedule(images=600, steps=60, batch=16, value="features")
+    found = learn_colours(network, data, torch.zeros(600).long(), players, cells, schedule, seed=0)
+    assert torch.allclose(found.values[:, 0, 0], data.flatten(2).movedim(1, 0).flatten(1).median(1).values, atol=0.02)
+    assert found.after < found.before
+
+
+def test_features_are_those_of_the_layer_before_the_last(model):
+    assert penultimate(model) == ab.Features("2")
+    with pytest.raises(ab.AbsentiaError, match=r"model must be an nn.Sequential of two layers or more. Got Linear"):
+        penultimate(nn.Linear(2, 2))
 
 
 def test_the_tables_set_ours_beside_the_printed_figures(images, model, monkeypatch):
@@ -61,6 +92,9 @@ def test_the_tables_set_ours_beside_the_printed_figures(images, model, monkeypat
     assert [row[0] for row in masking.rows] == list(SETTING.printed)
     assert [row[3] for row in masking.rows] == [f"{value:.4f}" for value in SETTING.printed.values()]
     assert "Goals: learned has the lowest R" in masking.note
+    assert "a colour for each of 16 cells" in masking.note
+    assert "This was chosen among one setting." in masking.note
+    assert "3 test images of toy" in masking.note
     assert [row[0] for row in noise.rows] == ["image", "white noise", "ratio"]
     image, white, ratio = (float(row[1]) for row in noise.rows)
     assert ratio == pytest.approx(image / white, rel=0.05)

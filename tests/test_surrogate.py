@@ -21,7 +21,7 @@ from absentia import (
     train_surrogate,
     value_table,
 )
-from absentia.absence import BringsModel
+from absentia.absence import BringsModel, StandIns
 from absentia.coalitions import enumerate_coalitions
 from absentia.saving import read_tensors, write_tensors
 from known_games import mlp
@@ -98,6 +98,26 @@ def test_the_game_runs_the_surrogate_and_reads_its_output(of_classes):
     assert torch.allclose(table.values[:, 5].float(), expected, atol=1e-5)
     assert torch.allclose(game(ALL), table.values.float(), atol=1e-5)
     assert harsanyi(game).effects.shape == (40, 16)
+
+
+class Halves:
+    """An absence with a model of its own that is known: absent entries count as 0.5."""
+
+    def bind(self, x):
+        return StandIns(x, torch.full_like(x[:1], torch.nan)[None])
+
+    def instead_of(self, model):
+        return lambda rows: model(rows.nan_to_num(0.5))
+
+
+@pytest.mark.parametrize("readout", [LogOdds(1), Probability(0), None])
+def test_an_own_model_that_fills_in_a_baseline_makes_the_game_of_that_baseline(readout):
+    assert isinstance(Halves(), BringsModel)
+    assert not isinstance(Baseline(0.5), BringsModel)
+    model = mlp(ENTRIES, 3, dtype=torch.float32)
+    own, plain = (MaskedModel(model, X, absence=absence, readout=readout) for absence in (Halves(), Baseline(0.5)))
+    assert torch.allclose(own(ALL), plain(ALL), atol=1e-4)
+    assert torch.allclose(value_table(own).values, value_table(plain).values, atol=1e-4)
 
 
 def test_a_part_of_a_game_keeps_its_model(surrogate):
