@@ -20,6 +20,7 @@ from absentia.coalitions import sums_by_size, sums_by_size_and_player, table_pla
 from absentia.errors import wrong
 from absentia.game import Game, ValueTable, value_table
 from absentia.sampling import MIN_EVALUATIONS_PER_PLAYER, sample_shapley
+from absentia.wording import count_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class Attribution:
 
     def __repr__(self) -> str:
         samples, players = self.values.shape
-        count = f"{samples} sample" + ("" if samples == 1 else "s")
+        count = count_of(samples, "sample")
         head = f"Attribution: {self.kind} of {count}, {players} players; value: {self.readout}"
         if samples > 1:
             return f"{head}; means of |value|:\n{self._lines(self.values.abs().mean(0), None)}"

@@ -22,6 +22,7 @@ from absentia.coalitions import (
 )
 from absentia.errors import AbsentiaError, wrong
 from absentia.inference import blocks
+from absentia.wording import count_of
 
 MAX_PLAYERS = 24
 MAX_TABLE_BYTES = 4 * 2**30
@@ -112,7 +113,7 @@ class ValueTable:
 
     def __repr__(self) -> str:
         samples, coalitions = self.values.shape
-        count = f"{samples} sample" + ("" if samples == 1 else "s")
+        count = count_of(samples, "sample")
         return f"ValueTable({count}, {len(self.names)} players, {coalitions} coalitions; value: {self.readout})"
 
     @property

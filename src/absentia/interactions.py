@@ -21,6 +21,7 @@ from absentia.coalitions import (
 )
 from absentia.errors import wrong
 from absentia.game import Game, value_table
+from absentia.wording import count_of
 
 
 class Interaction(NamedTuple):
@@ -79,7 +80,7 @@ class Interactions:
 
     def __repr__(self) -> str:
         samples, players = len(self.effects), len(self.names)
-        count = f"{samples} sample" + ("" if samples == 1 else "s")
+        count = count_of(samples, "sample")
         head = f"Interactions of {count}, {players} players; value: {self.readout}; strongest"
         top = self.top(5)
         sets = [" & ".join(interaction.players) for interaction in top]

@@ -27,6 +27,7 @@ from absentia.players import Players
 from absentia.readouts import Readout
 from absentia.saving import check_kind, read_tensors, write_tensors
 from absentia.version import __version__
+from absentia.wording import count_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -82,8 +83,8 @@ class CrossAudit:
     def _title(self) -> str:
         record = self.record
         return (
-            f"Cross audit of {len(self.methods)} absences on {_count(record.samples, 'sample')}: "
-            f"{_count(len(record.region), 'player')} masked, {_count(record.draws, 'draw')}; value: "
+            f"Cross audit of {len(self.methods)} absences on {count_of(record.samples, 'sample')}: "
+            f"{count_of(len(record.region), 'player')} masked, {count_of(record.draws, 'draw')}; value: "
             f"{record.readout}; {record.evaluations:,} evaluations, {record.seconds:.1f} s"
         )
 
@@ -178,7 +179,3 @@ def cross_audit(
         notes=tuple(describe_games(problem)),
     )
     return CrossAudit(tuple(named), tuple(references), torch.stack(values), torch.stack(errors), record)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")

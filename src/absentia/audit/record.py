@@ -24,6 +24,7 @@ from absentia.notebook import html_result, html_table
 from absentia.plots import draw_agreement, draw_order_profiles, draw_removal, new_figure
 from absentia.saving import check_folder, check_kind, read_tensors, write_tensors
 from absentia.version import __version__
+from absentia.wording import count_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -207,11 +208,11 @@ class Audit:
     def _title(self) -> str:
         record, region = self.record, len(self.region)
         whose = f"{region} players" if region == len(self.players) else f"{region} of {len(self.players)} players"
-        count = f"{record.samples} sample" + ("" if record.samples == 1 else "s")
+        count = count_of(record.samples, "sample")
         played = "" if record.exact else f", in {record.draws} drawn games of {record.game_players}"
         return (
             f"Audit of {len(self.methods)} absences on {count}: {whose} masked{played}; value: {record.readout}; "
-            f"reference: {record.reference}, {record.draws} draws"
+            f"reference: {record.reference}, {count_of(record.draws, 'draw')}"
         )
 
     def _order(self) -> list[int]:

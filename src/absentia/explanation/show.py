@@ -13,6 +13,7 @@ from torch import Tensor
 from absentia.notebook import html_result, html_table
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.plots import Explained, name_of_set
+from absentia.wording import count_of
 
 _MOST_SHOWN = 8
 
@@ -79,7 +80,7 @@ def _entries(inputs: Tensor | None, players: Players, samples: int = 0) -> Tenso
 
 def _title(explanation: Explained) -> str:
     samples = len(explanation.outputs)
-    count = f"{samples} sample" + ("" if samples == 1 else "s")
+    count = count_of(samples, "sample")
     return f"Explanation of {count}, {len(explanation.names)} players; value: {explanation.record.readout}"
 
 

@@ -18,6 +18,7 @@ from absentia.papers.models import LOADERS, trained
 from absentia.papers.results import ResultTable
 from absentia.papers.tabular_baselines import held_out, learn, raw_zero
 from absentia.players import Players
+from absentia.wording import count_of
 
 HEADS = (
     *("method", "R", "± error", "removed", "Σ|U| of its own game", "± error", "salient", "terms", "low orders"),
@@ -82,7 +83,8 @@ def tabulate(name: str, found: Audit) -> ResultTable:
     played = "" if record.exact else f", in drawn games of {record.game_players}, one for each draw"
     note = (
         f"{record.samples} test rows of {name}, all {len(found.players)} players masked{played}; seed {record.seed}; "
-        f"log-odds of each row's class; reference: {record.reference}, {record.draws} draws. R of the unmasked rows: "
+        f"log-odds of each row's class; reference: {record.reference}, {count_of(record.draws, 'draw')}. "
+        "R of the unmasked rows: "
         f"{float(found.removal.unmasked.value):.3f}. Salient: {record.threshold}; terms: effects that rebuild all "
         "values to 5 %; low orders: up to half the players; agreement: mean rank correlation with the others' "
         "Shapley values. Learned: the minimum of Σ|U(S)| over all orders, on training rows. "

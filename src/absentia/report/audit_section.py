@@ -12,6 +12,7 @@ from absentia.audit.text import with_error
 from absentia.audit.verdict import ranking
 from absentia.report.numbers import plain
 from absentia.report.section import Section
+from absentia.wording import count_of
 
 # R of so many samples, evenly picked, is drawn for a method.
 _MOST_DOTS = 400
@@ -39,7 +40,7 @@ def audit_section(audit: Audit) -> Section:
     order = ranked + [number for number in range(len(audit.methods)) if number not in ranked]
     names = [audit.methods[number] for number in order]
     samples = audit.record.samples
-    count = f"{samples:,} sample" + ("" if samples == 1 else "s")
+    count = count_of(samples, "sample")
     return Section(
         "audit",
         f"Audit of {len(names)} absences on {count}",
@@ -101,7 +102,7 @@ def _settings(audit: Audit) -> list[tuple[str, str]]:
     return [
         *((f"Method “{name}”", record.absences[name]) for name in audit.methods if name in record.absences),
         ("Value", record.readout),
-        ("Reference", f"{record.reference}, {record.draws} draws"),
+        ("Reference", f"{record.reference}, {count_of(record.draws, 'draw')}"),
         ("Region", f"{', '.join(audit.region)} ({len(audit.region)} of {len(audit.players)} players)"),
         ("Games", games),
         ("Salient", record.threshold),
@@ -133,7 +134,7 @@ def cross_section(cross: CrossAudit) -> Section:
             "notes": record.notes,
             "settings": [
                 ("Value", record.readout),
-                ("Samples", f"{record.samples:,}, {record.draws} draws"),
+                ("Samples", f"{record.samples:,}, {count_of(record.draws, 'draw')}"),
                 ("Region", ", ".join(record.region)),
                 ("Cost", f"{record.evaluations:,} evaluations of the model, {record.seconds:.1f} s"),
                 ("Seed", str(record.seed)),

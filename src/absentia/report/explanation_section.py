@@ -14,6 +14,7 @@ from absentia.report.numbers import plain, written
 from absentia.report.pictures import common_scale, is_image, shrink_labels
 from absentia.report.section import Section
 from absentia.report.strongest import KEPT, KEPT_UP_TO_EACH_ORDER, curve_counts, summarise
+from absentia.wording import count_of
 
 # The page shows so many samples at most, and fewer where they have very many players.
 MOST_SAMPLES, _MOST_VALUES = 200, 100_000
@@ -35,7 +36,7 @@ def explanation_section(explanation: Explanation) -> Section:
             sample |= found
         data["counts"] = curve_counts(len(names))
     data |= _inputs(explanation, samples)
-    count = f"{total:,} sample" + ("" if total == 1 else "s")
+    count = count_of(total, "sample")
     how = "exact, from all coalitions" if record.exact else "sampled, with standard errors"
     return Section(
         "explanation",
