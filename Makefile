@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/absentia demo
@@ -21,6 +21,11 @@ check: $(VENV)/.check test
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/exact.py
 
+# Every page is run, which makes the pictures; then the site is built. NO_MKDOCS_2_WARNING: no advertisement in the log.
+docs: $(VENV)/.docs
+	$(BIN)/python docs/making/run_pages.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 # One stamp for each set of dependencies: nothing is installed again until the files that name them change.
 $(VENV)/.%: $(SOURCES) | $(VENV)/bin/python
 	@echo "installing absentia[$*] into $(VENV) …"
@@ -32,4 +37,4 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site docs/pictures
