@@ -16,40 +16,29 @@ turns, round by round, each time another one first.
 from __future__ import annotations
 
 import argparse
-import json
-import math
-import os
-import platform
 import resource
-import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import rich.console
-import rich.table
 import torch
 from torch import Tensor, nn
 
 import absentia as ab
 from absentia.coalitions import enumerate_coalitions, moebius_
+from result_tables import Row, Table, describe_machine, options, print_table, verdict, write
 
-HERE = Path(__file__).parent
 BATCHES = (2048, 4096)  # bare passes may use the better of these
 OVERHEAD_GOAL = 1.25  # for 2¹⁶ evaluations and more
 SPEEDUP_GOAL = 100  # over shapiq, for 14 players and more
 MEMORY_GOAL = 300  # megabytes
-
-Cell: TypeAlias = str | int | float | None
-Row: TypeAlias = dict[str, Cell]
 
 
 @dataclass(frozen=True)
@@ -83,15 +72,6 @@ QUICK = Plan(
     transform=((6, 3), (8, 3)),
     memory_players=8,
 )
-
-
-@dataclass(frozen=True)
-class Table:
-    """One part of the results: rows of named cells under a title."""
-
-    title: str
-    note: str
-    rows: list[Row]
 
 
 @dataclass(frozen=True)
@@ -133,10 +113,6 @@ def check_agreement(ours: Tensor, theirs: Tensor, within: float) -> float:
             f"Results must agree within {within:g} to be compared in speed. Got {difference:g} instead."
         )
     return difference
-
-
-def verdict(met: bool) -> str:
-    return "met" if met else "missed"
 
 
 # 1. Overhead
@@ -451,60 +427,8 @@ def memory(plan: Plan) -> Table:
     return Table("Memory", "The peak above what the process held with torch imported and the model built.", [row])
 
 
-# What comes out
-
-
-def describe_machine() -> dict[str, str]:
-    cpu = platform.processor()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), cpu)
-    packages = ("absentia", "torch", "numpy", "shapiq", "shap", "captum")
-    return {
-        "CPU": f"{cpu}, {os.cpu_count()} cores, {torch.get_num_threads()} torch threads",
-        "load when the run began": f"{os.getloadavg()[0]:.2f}",
-        "system": f"{platform.system()}, Python {platform.python_version()}",
-        "packages": ", ".join(f"{name} {version(name)}" for name in packages),
-    }
-
-
-def show(cell: Cell) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, float):
-        return f"{cell:,.0f}" if 100 <= abs(cell) < math.inf else f"{cell:.3g}"
-    return str(cell)
-
-
-def to_markdown(command: str, machine: dict[str, str], tables: list[Table]) -> str:
-    lines = ["# Exact results: speed and memory", "", f"Written by `{command}`; not to be edited.", ""]
-    lines += [f"- {name}: {text}" for name, text in machine.items()]
-    for table in tables:
-        columns = list(table.rows[0])
-        lines += ["", f"## {table.title}", "", table.note, ""]
-        lines += ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-        lines += ["| " + " | ".join(show(row[column]) for column in columns) + " |" for row in table.rows]
-    return "\n".join(lines) + "\n"
-
-
-def print_table(table: Table) -> None:
-    shown = rich.table.Table(*table.rows[0], title=table.title, caption=table.note)
-    for row in table.rows:
-        shown.add_row(*(show(cell) for cell in row.values()))
-    rich.console.Console(width=None if sys.stdout.isatty() else 140).print(shown)
-
-
-def write(folder: Path, command: str, machine: dict[str, str], tables: list[Table]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "exact.md").write_text(to_markdown(command, machine, tables))
-    record = {"command": command, "machine": machine, "tables": [asdict(table) for table in tables]}
-    (folder / "exact.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small games, a few seconds; writes only to --output")
-    parser.add_argument("--output", type=Path, help=f"the folder to write to (default: {HERE.name}/results)")
+    parser = options(__doc__, "small games, a few seconds")
     parser.add_argument("--probe-memory", type=int, metavar="PLAYERS", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.probe_memory is not None:
@@ -516,10 +440,7 @@ def main() -> None:
     for measure in (overhead, peers, transform, memory):
         tables.append(measure(plan))
         print_table(tables[-1])
-    output = chosen.output or (None if chosen.quick else HERE / "results")
-    if output is not None:
-        command = shlex.join(["python", f"{HERE.name}/{Path(__file__).name}", *sys.argv[1:]])
-        write(output, command, machine, tables)
+    write("exact", "Exact results: speed and memory", machine, tables, chosen)
 
 
 if __name__ == "__main__":

@@ -9,22 +9,18 @@ several openings, each in a fresh window.
 
 from __future__ import annotations
 
-import argparse
-import json
-import shlex
 import shutil
 import statistics
-import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 import absentia as ab
 from absentia.explanation import ExplanationRecord
-from exact import HERE, Row, Table, describe_machine, print_table, show, verdict
+from result_tables import Row, Table, describe_machine, options, print_table, verdict, write
 
 SIZE_GOAL, OPENING_GOAL = 5.0, 2.0  # megabytes, seconds
 
@@ -112,31 +108,12 @@ def measure(plan: Plan) -> Table:
     )
 
 
-def to_markdown(command: str, machine: dict[str, str], table: Table) -> str:
-    lines = ["# The report: size and speed", "", f"Written by `{command}`; not to be edited.", ""]
-    lines += [f"- {name}: {text}" for name, text in machine.items()]
-    lines += ["", f"## {table.title}", "", table.note, ""]
-    columns = list(table.rows[0])
-    lines += ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(show(row[column]) for column in columns) + " |" for row in table.rows]
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a small report, seconds; writes only to --output")
-    parser.add_argument("--output", type=Path, help=f"the folder to write to (default: {HERE.name}/results)")
-    chosen = parser.parse_args()
+    chosen = options(__doc__, "a small report, seconds").parse_args()
     machine = describe_machine()
     table = measure(QUICK if chosen.quick else FULL)
     print_table(table)
-    output = chosen.output or (None if chosen.quick else HERE / "results")
-    if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-        command = shlex.join(["python", f"{HERE.name}/{Path(__file__).name}", *sys.argv[1:]])
-        (output / "report.md").write_text(to_markdown(command, machine, table))
-        record = {"command": command, "machine": machine, "tables": [asdict(table)]}
-        (output / "report.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    write("report", "The report: size and speed", machine, [table], chosen)
 
 
 if __name__ == "__main__":
