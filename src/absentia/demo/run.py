@@ -30,7 +30,7 @@ class Effort:
 
     learned_from: int = 64
     steps: int = 40
-    evaluations: int = 2**14  # in one comparison of baselines; a quarter of it for the slower network
+    evaluations: int = 2**14  # in one comparison of baselines; an eighth of it for the slower network
     audited: int = 20
     draws: int = 3
     explained: int = 6
@@ -70,7 +70,7 @@ def study_digits(console: Console, folder: Path, effort: Effort, seed: int) -> d
     task = digits(seed)
     network = digit_model(task, seed)
     console.print(f"\n[bold]Digits.[/bold] {_describe('A small convolutional network', network, task)}")
-    less = replace(effort, evaluations=max(2**8, effort.evaluations // 4))
+    less = replace(effort, evaluations=max(2**8, effort.evaluations // 8))
     learned = learn(console, network, task, less, seed)
     methods = usual_methods(task) | {"blur": Blur(1.0), "learned": learned}
     found = show_audit(console, network, task, methods, effort, seed)
