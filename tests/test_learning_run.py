@@ -9,7 +9,7 @@ from absentia.learning.comparison import PARTS, Comparison
 from absentia.learning.objective import Objective
 from absentia.learning.penalties import Penalty
 from absentia.learning.run import Run
-from absentia.learning.samples import Chosen, balanced_order, choose_samples, shares_of
+from absentia.learning.samples import Chosen, balanced_order, choose_samples, draw_samples, shares_of
 from absentia.learning.search import sweep
 from absentia.learning.space import make_space
 from known_games import mlp
@@ -74,6 +74,14 @@ def test_chosen_samples_estimate_the_mean_without_bias_and_more_closely_where_fe
     assert estimates.std() < 0.2 * even_ones.std()
 
 
+@pytest.mark.parametrize("count", [50, 1800])
+def test_drawn_samples_estimate_the_mean_without_bias_however_many_are_drawn(count):
+    outputs = torch.rand(2000, generator=seeded()).double() ** 8
+    drawn = [draw_samples(shares_of(outputs), count, seeded(seed)) for seed in range(200)]
+    found = torch.stack([(one.weights * outputs[one.rows]).sum() / one.weights.sum() for one in drawn])
+    assert abs(found.mean() - outputs.mean()) < 4 * found.std() / 200**0.5 + 1e-4
+
+
 def test_weights_count_in_a_loss_and_its_gradient():
     objective = make_run().objective
     plan, baseline = objective.penalty.exact_plan(), torch.full((1, 4), 0.2).double()
@@ -115,10 +123,10 @@ def test_close_calls_are_settled_on_all_samples():
     run = make_run(samples=64, evaluations=2**8)
     assert len(run.comparison.compared.rows) < 64
     everyone, plan = Chosen.evenly(torch.arange(64)), run.comparison.plan
-    baseline = run._sweeps("0: sweep", torch.zeros(1, 4).double())
+    baseline = run._sweeps(0, "sweep", torch.zeros(1, 4).double())
     calls = run.checkpoint.stages["0: calls"]
     assert len(calls)
-    settled = run._settle("0", baseline)
+    settled = run._settle(0, baseline)
     losses = [run.objective.losses(torch.where(one.isnan(), baseline, one), everyone, plan) for one in calls]
     before, after = (run.objective.losses(one, everyone, plan) for one in (baseline, settled))
     assert after <= min(before, *losses)

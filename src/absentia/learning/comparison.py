@@ -12,7 +12,7 @@ from torch import Tensor
 
 from absentia.learning.objective import Objective
 from absentia.learning.penalties import Loss, Penalty, Plan
-from absentia.learning.samples import Chosen, choose_samples, shares_of
+from absentia.learning.samples import Chosen, choose_samples, draw_samples, shares_of
 from absentia.learning.search import Gradient
 
 # Evaluations of the model in one comparison of baselines, on a fixed set, where not told otherwise; of a step, walks
@@ -116,7 +116,7 @@ class Comparison:
 
         def compute(baseline: Tensor, step: int) -> tuple[Tensor, Tensor]:
             generator = torch.Generator().manual_seed(mix(self.seed, stream, step))
-            chosen = self._draw(batch, generator)
+            chosen = draw_samples(self.shares, batch, generator)
             plan = self.plan if penalty.exact else penalty.plan(batch, per_sample, generator)
             losses, slope = self.objective.gradient(baseline, chosen, plan)
             walks = self.all_orders.walks(batch, max(1, many // batch), generator)
@@ -126,13 +126,6 @@ class Comparison:
             return losses, slope
 
         return compute
-
-    def _draw(self, batch: int, generator: torch.Generator) -> Chosen:
-        """Draw samples by their shares, with weights that make up for it; all of them where they are no more."""
-        if batch >= len(self.shares):
-            return Chosen.evenly(torch.arange(len(self.shares)))
-        rows = torch.multinomial(self.shares, batch, generator=generator)
-        return Chosen(rows, 1 / (self.shares[rows] * len(self.shares)))
 
 
 def mix(seed: int, stream: int, step: int) -> int:

@@ -126,17 +126,17 @@ class Run:
     def _from_start(self, number: int, baseline: Tensor) -> Tensor:
         """Go down from one start: the gradient, sweeps as long as they help, the gradient again, and ever closer."""
         baseline = self._descend(f"{number}: descent", baseline, self.steps, self.rate)
-        baseline = self._sweeps(f"{number}: sweep", baseline)
+        baseline = self._sweeps(number, "sweep", baseline)
         before = float(self.losses(baseline).mean())
         baseline = self._descend(f"{number}: polish", baseline, self.steps // 3, self.rate / 5)
         if float(self.losses(baseline).mean()) < before * (1 - PLATEAU_SHARE):
-            baseline = self._sweeps(f"{number}: last sweep", baseline)
+            baseline = self._sweeps(number, "last sweep", baseline)
         baseline = self._close_in(f"{number}: closing in", baseline)
-        return self._settle(str(number), baseline)
+        return self._settle(number, baseline)
 
-    def _settle(self, key: str, baseline: Tensor) -> Tensor:
+    def _settle(self, number: int, baseline: Tensor) -> Tensor:
         """Settle close calls on all samples, where only some could be compared so far."""
-        calls = self.checkpoint.stages.get(f"{key}: calls")
+        calls = self.checkpoint.stages.get(f"{number}: calls")
         if calls is None or not self.comparison.can_see_all(SETTLED_BY):
             return baseline
         here = self.comparison.on_all(baseline)
@@ -147,7 +147,9 @@ class Run:
                 baseline, here = candidate, found
         return baseline
 
-    def _sweeps(self, key: str, baseline: Tensor) -> Tensor:
+    def _sweeps(self, number: int, name: str, baseline: Tensor) -> Tensor:
+        """Try other values of one coordinate at a time, until none helps; keep the close calls of the last time."""
+        key = f"{number}: {name}"
         coordinates = len(self.space.low) + len(self.space.choices)
         if coordinates > MAX_SWEPT:
             self.stopped, self.converged = f"the steps are done; {coordinates} values are too many to sweep", False
@@ -160,7 +162,7 @@ class Run:
             found = sweep(self.space, self.looks, baseline, radius, order, wide=wide)
             baseline = found.baseline
             if wide:
-                self.checkpoint.stages[f"{key.split(':')[0]}: calls"] = found.close_calls
+                self.checkpoint.stages[f"{number}: calls"] = found.close_calls
             self._note(found.leverage)
             self._advance()
             if wide and not found.improved and (turn or self.steps):

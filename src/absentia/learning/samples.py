@@ -85,16 +85,21 @@ def shares_of(outputs: Float[Tensor, "samples *features"]) -> Float[Tensor, " sa
 def choose_samples(
     x: Shaped[Tensor, "samples *entries"], shares: Float[Tensor, " samples"], count: int, generator: torch.Generator
 ) -> Chosen:
-    """Draw ``count`` samples by their shares, none twice, and weights that make up for it, in a balanced order."""
+    """Draw ``count`` samples by their shares, in a balanced order."""
+    drawn = draw_samples(shares, count, generator)
+    order = balanced_order(x[drawn.rows], drawn.weights, generator)
+    return Chosen(drawn.rows[order], drawn.weights[order])
+
+
+def draw_samples(shares: Float[Tensor, " samples"], count: int, generator: torch.Generator) -> Chosen:
+    """Draw ``count`` samples by their shares, none twice, with weights that make up for it."""
     chance = _chances(shares, min(count, len(shares)))
     shuffled = torch.randperm(len(shares), generator=generator)
     # One draw in every stretch of length 1 of the chances, laid end to end.
     reached = torch.cat([torch.zeros(1).double(), chance[shuffled].cumsum(0)]) + torch.rand(1, generator=generator)
     rows = shuffled[(reached[1:] + 1e-9).floor() > (reached[:-1] + 1e-9).floor()]
     weights = 1 / chance[rows]
-    weights = weights / weights.mean()
-    order = balanced_order(x[rows], weights, generator)
-    return Chosen(rows[order], weights[order])
+    return Chosen(rows, weights / weights.mean())
 
 
 def _chances(shares: Tensor, count: int) -> Tensor:

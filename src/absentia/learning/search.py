@@ -21,8 +21,6 @@ DECAY_MEAN, DECAY_SQUARE = 0.9, 0.99
 # Candidates that are so many times worse on a part of the samples, the first and the second, are not tried on more.
 # Close ones differ little, and in the same way on all samples.
 HOPELESS, HOPELESS_CLOSE = (1.25, 1.1, torch.inf), (1.01, 1.0, torch.inf)
-
-
 # Candidates whose loss is within this share of the best are close calls, so many of them at most.
 CLOSE_CALL, MOST_CALLS = 0.02, 16
 
