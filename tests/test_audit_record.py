@@ -320,12 +320,13 @@ def test_attributions_from_elsewhere_are_compared_with_every_method():
     model = mlp(4, 2)
     methods = {"zero": ab.Baseline(0.0), "mean": ab.Baseline.mean(x), "one": ab.Baseline(1.0)}
     found = ab.audit(model, x, None, methods)
-    game = ab.MaskedModel(model, x, absence=ab.Baseline(0.0), readout=ab.LogOdds(model(x).argmax(1)))
-    own = ab.shapley(game).values
-    agreement = found.agreement_with(own)
-    assert agreement.value[0] == pytest.approx(1.0)
-    one = ab.shapley(ab.MaskedModel(model, x, absence=ab.Baseline(1.0), readout=game.readout)).values
-    by_hand = [spearmanr(a, b).statistic for a, b in zip(own.numpy(), one.numpy(), strict=True)]
-    assert agreement.value[2].item() == pytest.approx(sum(by_hand) / 5)
+    others = randn(5, 4, seed=7)
+    agreement = found.agreement_with(others)
+    for number, absence in enumerate(methods.values()):
+        game = ab.MaskedModel(model, x, absence=absence, readout=ab.LogOdds(model(x).argmax(1)))
+        own = ab.shapley(game).values.numpy()
+        by_hand = [spearmanr(a, b).statistic for a, b in zip(own, others.numpy(), strict=True)]
+        assert agreement.value[number].item() == pytest.approx(sum(by_hand) / 5)
+    assert found.agreement_with(torch.from_numpy(own)).value[2] == pytest.approx(1.0)
     with pytest.raises(ab.AbsentiaError, match="a row for each of the 5 samples and a column for each of 4 players"):
-        found.agreement_with(own[:, :2])
+        found.agreement_with(others[:, :2])

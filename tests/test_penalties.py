@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from absentia import AbsentiaError, order_shapley
-from absentia.coalitions import coalition_numbers
+from absentia.coalitions import coalition_numbers, enumerate_coalitions
 from absentia.learning.penalties import Penalty, count_orders, order_shapley_weights
 from known_games import harsanyi_by_definition, marginal_benefits_by_order
 
@@ -101,6 +101,18 @@ def test_cubes_of_one_player_are_marginal_benefits_in_expectation():
     # All orders alike, of one player drawn; the whole penalty adds up n players and n orders.
     whole = Penalty("marginal", players, players).exact_plan().penalty(table)
     assert found.item() == pytest.approx(whole.item() / players**2, rel=0.02)
+
+
+@pytest.mark.parametrize(("cube", "orders"), [(None, 5), (2, 3), (4, 5)])
+def test_the_scale_is_that_of_a_linear_game_beside_its_marginal_benefits(cube, orders):
+    players, slopes = 5, torch.tensor([1.0, -2.0, 0.5, 3.0, -1.0]).double()
+    table = (enumerate_coalitions(players).double() @ slopes)[None]
+    penalty = Penalty("interactions", players, orders, cube=cube)
+    plan = penalty.plan(1, 2**16, seeded())
+    coalitions = plan.coalitions if plan.coalitions.ndim == 2 else plan.coalitions[0]
+    found = plan.penalty(table[:, coalition_numbers(coalitions)])
+    marginal = Penalty("marginal", players, players).exact_plan().penalty(table)
+    assert found.item() == pytest.approx(penalty.scale * marginal.item(), rel=0.02)
 
 
 def test_a_cube_is_never_exact():
