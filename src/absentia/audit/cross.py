@@ -20,9 +20,9 @@ from absentia.audit.run import make_removal, measure
 from absentia.audit.strengths import Cost, progress
 from absentia.audit.text import align, with_error
 from absentia.errors import wrong
-from absentia.frames import import_pandas
 from absentia.inference import Model
 from absentia.notebook import html_result, html_table
+from absentia.optional import require
 from absentia.players import Players
 from absentia.readouts import Readout
 from absentia.saving import check_kind, read_tensors, write_tensors
@@ -100,7 +100,7 @@ class CrossAudit:
 
     def to_frame(self) -> DataFrame:
         """Make a pandas DataFrame of R: a row for each reference, a column for each method."""
-        pandas = import_pandas()
+        pandas = require("pandas", "tables")
         index = pandas.Index(self.references, name="reference")
         return pandas.DataFrame(self.R.numpy(), index=index, columns=pandas.Index(self.methods, name="method"))
 

@@ -19,8 +19,8 @@ from absentia.audit.strengths import Cost
 from absentia.audit.text import fold, table_cells, text_table
 from absentia.audit.verdict import compare_own_games, judge, ranking, warn
 from absentia.errors import wrong
-from absentia.frames import import_pandas
 from absentia.notebook import html_result, html_table
+from absentia.optional import require
 from absentia.plots import draw_agreement, draw_order_profiles, draw_removal, new_figure
 from absentia.saving import check_folder, check_kind, read_tensors, write_tensors
 from absentia.version import __version__
@@ -134,7 +134,7 @@ class Audit:
 
     def to_frame(self) -> DataFrame:
         """Make a pandas DataFrame: a row for each method, a column for each figure and its error."""
-        pandas = import_pandas()
+        pandas = require("pandas", "tables")
         columns = {name: values.numpy() for name, values in self.columns().items()}
         return pandas.DataFrame(columns, index=pandas.Index(self.methods, name="method"))
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from absentia.errors import AbsentiaError
+from absentia.optional import require
 from absentia.players import Players
 
 
@@ -47,13 +47,7 @@ class Task:
 
 def sklearn_data(loader: str) -> Any:
     """Load a data set that comes with scikit-learn."""
-    try:
-        import sklearn.datasets as data
-    except ImportError as error:
-        raise AbsentiaError(
-            "scikit-learn must be installed for the demo's data. Got none instead. Run: pip install 'absentia[demo]'."
-        ) from error
-    return getattr(data, loader)()
+    return getattr(require("sklearn.datasets", "demo"), loader)()
 
 
 def train(model: nn.Module, task: Task, epochs: int, batch: int, rate: float, seed: int) -> nn.Module:

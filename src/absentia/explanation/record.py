@@ -12,9 +12,9 @@ from torch import Tensor
 
 from absentia.attributions import Attribution
 from absentia.explanation.show import explanation_columns, explanation_html, explanation_text
-from absentia.frames import import_pandas
 from absentia.interactions import Interactions
 from absentia.interop import to_shap, to_shapiq
+from absentia.optional import require
 from absentia.players import Players
 from absentia.plots import overview
 from absentia.saving import check_folder, check_kind, read_tensors, write_tensors
@@ -94,7 +94,7 @@ class Explanation:
         Ranks count from 1, the largest |value| of the sample. ``input`` and ``stand_in`` are NaN for players of
         several entries.
         """
-        return import_pandas().DataFrame(explanation_columns(self))
+        return require("pandas", "tables").DataFrame(explanation_columns(self))
 
     def to_shap(self) -> Any:
         """Make shap's Explanation, which every plot of shap draws; see `interop.to_shap`."""

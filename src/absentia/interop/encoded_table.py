@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.errors import wrong
-from absentia.interop.requirement import require
+from absentia.optional import require
 from absentia.players import Players
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from absentia.errors import wrong
 from absentia.inference import NumpyModel
 from absentia.interop.encoded_table import EncodedTable
-from absentia.interop.requirement import require
+from absentia.optional import require
 
 
 def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabilities: bool = True) -> NumpyModel:

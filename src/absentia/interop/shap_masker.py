@@ -12,7 +12,7 @@ from absentia.absence import Absence, BringsModel, Fill
 from absentia.arrays import Array, Table, as_tensor
 from absentia.errors import wrong
 from absentia.interop.player_data import player_means
-from absentia.interop.requirement import require
+from absentia.optional import require
 from absentia.players import Players
 
 

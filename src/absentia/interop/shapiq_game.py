@@ -14,8 +14,8 @@ from absentia.absence import Absence, BringsModel, Fill, StandIns
 from absentia.errors import wrong
 from absentia.game import Game
 from absentia.interop.base_values import check_sample
-from absentia.interop.requirement import require
 from absentia.masked_model import MaskedModel
+from absentia.optional import require
 
 
 def shapiq_game(game: Game, sample: int = 0, *, normalize: bool = False) -> Any:

@@ -14,8 +14,8 @@ from absentia.attributions import Attribution
 from absentia.errors import wrong
 from absentia.interop.base_values import BaseValues, empty_values
 from absentia.interop.player_data import player_means, player_texts
-from absentia.interop.requirement import require
 from absentia.masked_model import MaskedModel
+from absentia.optional import require
 from absentia.players import Players
 
 

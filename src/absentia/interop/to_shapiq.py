@@ -13,7 +13,7 @@ from absentia.errors import wrong
 from absentia.game import rounding_noise
 from absentia.interactions import Interactions
 from absentia.interop.base_values import BaseValues, check_sample, empty_values
-from absentia.interop.requirement import require
+from absentia.optional import require
 
 # shapiq's name of each kind of attribution.
 _INDICES = {"Shapley values": "SV", "sampled Shapley values": "SV", "Banzhaf values": "BV"}

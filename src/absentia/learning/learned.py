@@ -13,8 +13,8 @@ from torch import Tensor
 
 from absentia.absence import Baseline, Fill, OwnBaselines
 from absentia.errors import wrong
-from absentia.frames import import_pandas
 from absentia.learning.show import baseline_columns, baseline_html, baseline_text
+from absentia.optional import require
 from absentia.plots import baselines, learning_history
 from absentia.saving import check_folder, check_kind, read_tensors, write_tensors
 from absentia.version import __version__
@@ -160,7 +160,7 @@ class LearnedBaseline:
 
     def to_frame(self) -> DataFrame:
         """Make a pandas DataFrame: a row for each entry (of each class or sample), beside the data's quantiles."""
-        return import_pandas().DataFrame(baseline_columns(self))
+        return require("pandas", "tables").DataFrame(baseline_columns(self))
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the values beside the data's distribution; write it to a path."""

@@ -10,7 +10,7 @@ import torch
 
 from absentia.errors import wrong
 from absentia.interop import EncodedTable
-from absentia.interop.requirement import require
+from absentia.optional import require
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from absentia.errors import wrong
-from absentia.interop.requirement import require
 from absentia.loading.python_objects import describe
 from absentia.loading.trust import untrusted
+from absentia.optional import require
 
 
 def read_skops(path: Path, trust: bool) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from absentia.errors import wrong
-from absentia.interop.requirement import require
 from absentia.loading.python_objects import describe
+from absentia.optional import require
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 GREY_MODES = ("1", "L", "I", "I;16", "F", "LA")

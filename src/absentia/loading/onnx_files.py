@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from absentia.errors import wrong
-from absentia.interop.requirement import require
 from absentia.loading.python_objects import describe
+from absentia.optional import require
 
 _TYPES: dict[str, Any] = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16,
           "tensor(int64)": np.int64, "tensor(int32)": np.int32}  # fmt: skip

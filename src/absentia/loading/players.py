@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from absentia.errors import wrong
-from absentia.interop.requirement import require
 from absentia.loading.python_objects import describe
 from absentia.loading.samples import Samples
 from absentia.loading.trust import check_file
+from absentia.optional import require
 from absentia.players import Players
 
 # What marks a pixel of no segment where labels can't be negative, as in maps of most benchmarks.

@@ -14,11 +14,11 @@ from torch import Tensor
 from absentia.arrays import as_tensor
 from absentia.errors import wrong
 from absentia.interop import EncodedTable
-from absentia.interop.requirement import require
 from absentia.loading.coding import Coding, encode_frames
 from absentia.loading.models import LoadedModel
 from absentia.loading.raw_data import RawData
 from absentia.loading.targets import class_numbers
+from absentia.optional import require
 
 
 @dataclass(frozen=True, eq=False)

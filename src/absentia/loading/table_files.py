@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from absentia.errors import wrong
-from absentia.interop.requirement import require
 from absentia.loading.python_objects import describe
+from absentia.optional import require
 
 
 def read_table(

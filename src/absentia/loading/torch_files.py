@@ -15,6 +15,8 @@ from absentia.loading.python_objects import describe
 from absentia.loading.trust import untrusted
 from absentia.loading.weights import read_torch
 
+NAME_IT = "Better, name the network: --model package.module:build --weights weights.safetensors."
+
 
 class Scripted(nn.Module):
     """A TorchScript program as an ordinary module, in evaluation mode, without a gradient to its weights.
@@ -56,8 +58,7 @@ def _read_script(path: Path, trust: bool) -> nn.Module:
     if not trust:
         # torch.from_file maps any file for writing, and is open to every such program.
         why = "it is a program, and can read and overwrite files when it runs"
-        instead = "Better, name the network: --model package.module:build --weights weights.safetensors."
-        raise untrusted(path, "a TorchScript file", why, instead)
+        raise untrusted(path, "a TorchScript file", why, NAME_IT)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that TorchScript will go some day is no news to whoever has such a file
@@ -71,8 +72,7 @@ def read_exported(path: Path, trust: bool) -> nn.Module:
     if not trust:
         # torch.export.load falls back to a full unpickling of constants, and evaluates shapes as expressions.
         why = "torch unpickles parts of it, which can run any code when it is read"
-        instead = "Better, name the network: --model package.module:build --weights weights.safetensors."
-        raise untrusted(path, "a file of torch.export", why, instead)
+        raise untrusted(path, "a file of torch.export", why, NAME_IT)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about torch's own use of its deprecated parts

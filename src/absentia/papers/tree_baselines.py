@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from absentia.errors import wrong
 from absentia.inference import from_numpy
+from absentia.optional import require
 from absentia.papers.datasets import TabularData
 from absentia.papers.models import LOADERS
 from absentia.papers.results import ResultTable
@@ -64,11 +64,7 @@ def compare_trees(
 
 def _train_trees(data: TabularData, seed: int, iterations: int) -> tuple[Callable[..., Any], float]:
     """Train boosted trees; return their probabilities as a function, and their accuracy on the test rows."""
-    try:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-    except ImportError as error:
-        then = "Run pip install scikit-learn."
-        raise wrong("scikit-learn", "be installed for boosted trees", "no such package", then) from error
-    trees = HistGradientBoostingClassifier(max_iter=iterations, random_state=seed)
+    ensemble = require("sklearn.ensemble", "papers")
+    trees = ensemble.HistGradientBoostingClassifier(max_iter=iterations, random_state=seed)
     trees.fit(data.x_train.numpy(), data.y_train.numpy())
     return trees.predict_proba, float(trees.score(data.x_test.numpy(), data.y_test.numpy()))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from absentia.errors import AbsentiaError, wrong
+from absentia.errors import wrong
+from absentia.optional import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,13 +105,9 @@ def new_figure(
     columns: int, *, width: float = 5.2, height: float = 5.2, ratios: Sequence[float] | None = None
 ) -> Figure:
     """Make an empty figure in the common look, of panels of so many inches, or of widths in these ratios."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise AbsentiaError(
-            "matplotlib must be installed to draw. Got none instead. Run: pip install 'absentia[plot]'."
-        ) from error
-    figure = Figure(figsize=(width * columns, height), layout="constrained")
+    figure: Figure = require("matplotlib.figure", "plot").Figure(
+        figsize=(width * columns, height), layout="constrained"
+    )
     for axes in figure.subplots(1, columns, squeeze=False, width_ratios=ratios)[0]:
         axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -24,6 +24,6 @@ def require(package: str, extra: str | None = None) -> Any:
             return importlib.import_module(package)
     except ImportError as error:
         raise AbsentiaError(
-            f"{package} must be installed for this. Got an import error instead. "
+            f"{package.split('.')[0]} must be installed for this. Got an import error instead. "
             f"Run pip install 'absentia[{extra or package}]'."
         ) from error
