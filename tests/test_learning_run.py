@@ -4,7 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from absentia import AbsentiaError, Baseline, MaskedModel, learn_baseline
+from absentia.coalitions import enumerate_coalitions
 from absentia.learning.checkpoint import Checkpoint
+from absentia.learning.close_calls import CloseCalls
 from absentia.learning.comparison import PARTS, Comparison
 from absentia.learning.objective import Objective
 from absentia.learning.penalties import Penalty
@@ -132,6 +134,38 @@ def test_close_calls_are_settled_on_all_samples():
     assert after <= min(before, *losses)
 
 
+def rare_pattern(x):
+    """Fall by 1 where x₁ … x₅ are all high and x₆ is not; x₆ alone counts as much whether high or low."""
+    return 0.1 * x[:, 5] - x[:, :5].prod(1) * (1 - x[:, 5])
+
+
+@pytest.mark.parametrize("loss", ["shapley", "marginal", "interactions"])
+def test_true_ties_go_to_the_value_that_brings_about_no_pattern_of_its_own(loss):
+    x = enumerate_coalitions(6).double()
+    game = MaskedModel(rare_pattern, x, absence=Baseline(0.0))
+    penalty = Penalty(loss, 6, 4, per_sample=0, cube=2 if loss == "interactions" else None)
+    objective = Objective(game, penalty, torch.zeros(64, dtype=torch.int64))
+    judge = CloseCalls(Comparison(objective, 0, 2**9))
+    low, nan = torch.zeros(1, 6).double(), torch.full((1, 6), torch.nan).double()
+    high = low.clone()
+    high[0, 5] = nan[0, 5] = 1.0
+    assert judge.open
+    assert torch.equal(judge.settle(low, nan), high)
+    nan[0, 5] = 0.0
+    assert torch.equal(judge.settle(high, nan), high)
+
+
+def test_without_a_sweep_learning_costs_less_and_says_so():
+    x = torch.randn(64, 4, generator=seeded()).double()
+    whole, short = (learn_baseline(mlp(4, 2), x, steps=10, evaluations=2**9, sweep=sweep) for sweep in (True, False))
+    assert 2 * short.evaluations < whole.evaluations
+    assert short.loss >= whole.loss
+    assert not short.record.converged
+    assert short.record.stopped == "the steps are done; no sweep was wanted"
+    with pytest.raises(AbsentiaError, match="sweep must be True where there are no steps along a gradient"):
+        learn_baseline(mlp(4, 2), x, gradient=False, sweep=False)
+
+
 def even(samples):
     return torch.ones(samples).double()
 
@@ -142,7 +176,7 @@ def make_run(samples=64, players=4, evaluations=2**12):
     penalty = Penalty("interactions", players, players)
     objective = Objective(game, penalty, torch.zeros(samples, dtype=torch.int64))
     space = make_space(x, game.players, "range", None, None, ())
-    return Run(Comparison(objective, 0, evaluations), space, 0, 0.1, 0, Checkpoint.open(None, ""))
+    return Run(Comparison(objective, 0, evaluations), space, 0, 0.1, 0, True, Checkpoint.open(None, ""))
 
 
 def test_the_last_look_is_the_loss_on_all_samples():

@@ -56,14 +56,15 @@ def test_walks_are_unbiased_and_converge():
 
 
 def test_detours_are_counted_by_hand():
-    # Three players, all-or-nothing: from 0 to 0 and on to 1, three times. Then player 0 alone changes the value.
+    # Three players, all-or-nothing: from 0 to 0 and on to 1 is no longer than the straight way. Then player 0 alone
+    # changes the value.
     plan = Penalty("marginal", players=3, orders=3).detours()
     numbers = coalition_numbers(plan.coalitions)
     product = torch.tensor([[0.0, 0, 0, 0, 0, 0, 0, 1]])
     there_and_back = torch.tensor([[0.0, 0, 0, 0, 0, 0, 2, 0]])  # v(N∖0) = 2, which only player 0's stand-in does
-    assert plan.penalty(product[:, numbers]).tolist() == [3.0]
+    assert plan.penalty(product[:, numbers]).tolist() == [0.0]
     assert plan.penalty(there_and_back[:, numbers]).tolist() == [4.0]
-    assert plan.penalty(torch.stack([product, there_and_back], -1)[:, numbers]).tolist() == [7.0]
+    assert plan.penalty(torch.stack([product, there_and_back], -1)[:, numbers]).tolist() == [4.0]
 
 
 def test_walks_of_vectors_are_the_sum_of_their_components():
@@ -72,6 +73,14 @@ def test_walks_of_vectors_are_the_sum_of_their_components():
     numbers = coalition_numbers(plan.coalitions[0])
     parts = [plan.penalty(tables[:, numbers, k]) for k in range(2)]
     assert torch.allclose(plan.penalty(tables[:, numbers]), sum(parts))
+
+
+def test_a_subcube_of_all_players_has_the_shapley_values_of_the_whole_game():
+    penalty = Penalty("shapley", players=4, orders=4, cube=4)
+    table = torch.randn(3, 2**4, 2, generator=seeded()).double()
+    whole, cube = penalty.exact_plan(), penalty.subcubes(1, 16, seeded())
+    values = [table[:, coalition_numbers(coalitions)] for coalitions in (whole.coalitions, cube.coalitions[0])]
+    assert torch.allclose(whole.penalty(values[0]), cube.penalty(values[1]))
 
 
 def test_subcubes_are_the_effects_of_the_game_over_their_context():

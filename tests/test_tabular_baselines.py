@@ -134,7 +134,15 @@ def test_the_loss_compared_is_in_the_units_of_the_history():
 def test_the_table_has_a_row_for_every_baseline_and_a_verdict_for_every_goal():
     table, goals = compare(MODEL, toy(), 0, 1, 16, 8, draws=4, learned_from=16, steps=5)
     learned = [f"learned, {loss}" for loss in experiment.LOSSES]
-    labels = ["zero (raw)", "mean", "median", "published schedule", *learned, "learned, interactions"]
+    labels = [
+        "zero (raw)",
+        "mean",
+        "median",
+        "published schedule",
+        *learned,
+        "learned, interactions",
+        experiment.FRUGAL,
+    ]
     assert [row[0] for row in table.rows] == labels
     assert all(len(row) == len(table.columns) for row in table.rows)
     assert table.rows[1][3] == table.rows[3][4] == "1.000"

@@ -50,6 +50,9 @@ def learn(
         int | None, typer.Option(help="Evaluations of the model in one comparison of baselines (262,144).")
     ] = None,
     steps: Annotated[int, typer.Option(help="Steps of descent; 0 where there is no gradient.", min=0)] = 60,
+    sweep: Annotated[
+        bool, typer.Option(help="After the steps, try other values of one coordinate at a time.")
+    ] = True,
     checkpoint: Annotated[
         Path | None, typer.Option(help="A file to keep the search in, and to go on from where it exists.")
     ] = None,
@@ -65,7 +68,7 @@ def learn(
     problem = prepare(inputs, ())
     settings = _settings(problem, orders, start, bounds, categorical)
     settings |= {"loss": loss, "cube": cube, "share": share}
-    settings |= {"evaluations": evaluations, "steps": steps, "checkpoint": checkpoint}
+    settings |= {"evaluations": evaluations, "steps": steps, "sweep": sweep, "checkpoint": checkpoint}
     problem.tell_notes()
     with announced(f"Learning a baseline for {len(problem.players)} players"), hinting():
         learned = _learn(problem, samples, settings)

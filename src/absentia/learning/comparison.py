@@ -85,16 +85,6 @@ class Comparison:
         for penalties, along_walks, on_detours in zip(*measured, strict=True):
             yield penalties, penalties + self.tie_weight * (along_walks + on_detours)
 
-    def can_see_all(self, times: int) -> bool:
-        """Tell whether only some samples are compared, and all could be with so many times the evaluations."""
-        samples = len(self.objective.owner)
-        affordable = samples * self.plan.coalitions.shape[-2] <= times * self.evaluations
-        return self.objective.penalty.exact and len(self.compared.rows) < samples and affordable
-
-    def on_all(self, baseline: Float[Tensor, "owners entries"]) -> Float[Tensor, " owners"]:
-        """Compute the penalty on all samples."""
-        return self.objective.losses(baseline, Chosen.evenly(torch.arange(len(self.objective.owner))), self.plan)
-
     def _running_mean(self, baseline: Tensor, chosen: Chosen, plan: Plan) -> Iterator[Tensor]:
         done, weight, mean = 0, 0.0, torch.zeros(self.objective.owners).double()
         for share in self.parts:

@@ -57,6 +57,7 @@ def learn_baseline(
     evaluations: int | None = None,
     steps: int = 60,
     rate: float = 0.1,
+    sweep: bool = True,
     seed: int = 0,
     checkpoint: str | Path | None = None,
 ) -> LearnedBaseline:
@@ -74,7 +75,9 @@ def learn_baseline(
     marks entries that keep the start's; ``categorical`` lists columns, or groups of columns such as a one-hot code,
     that take only values that occur together in the data. ``gradient=False`` is for models without one (found out if
     left out). ``evaluations`` of the model go into one comparison of baselines (262,144; fewer for slow models), a
-    quarter into one of ``steps``. ``checkpoint`` names a file, written at every check and gone on from if it exists.
+    quarter into one of ``steps``. After them, a ``sweep`` tries other values of one coordinate at a time; without it,
+    a loss nearly as low takes a small part of the evaluations, but may be a local minimum. ``checkpoint`` names a
+    file, written at every check and gone on from if it exists.
 
     Descent stops when 20 checks in a row improve the loss by less than 0.5 %; the search, when trying other values of
     every coordinate in turn lowers it by less than 0.1 %. Ctrl-C ends it with the best values so far.
@@ -89,8 +92,7 @@ def learn_baseline(
     game = _make_game(model, pool, players, readout, getattr(x, "columns", None))
     data = pool.data.double().flatten(1)
     space = make_space(data, game.players, bounds, tie, held, categorical)
-    _check(game, space, steps, evaluations)
-    _check_cube(loss, cube, len(game.players))
+    _check(game, space, steps, evaluations, loss, cube)
     owner, classes = _owners(share, pool)
     evaluations = EVALUATIONS if evaluations is None else evaluations
     per_sample = evaluations // min(len(pool.x), MANY_SAMPLES)
@@ -98,12 +100,10 @@ def learn_baseline(
     objective = Objective(game, penalty, owner)
     starts = _starts(start, data, space, objective.owners)
     first = next(iter(starts.values()))
-    if gradient is None:
-        gradient = not isinstance(model, NumpyModel) and _has_gradient(objective, first)
-    fingerprint = _fingerprint(pool.x, list(starts.values()), penalty, share, steps, rate, seed, space)
-    steps = steps if gradient else 0
+    fingerprint = _fingerprint(pool.x, list(starts.values()), penalty, share, steps, rate, sweep, seed, space)
+    steps = _steps(steps, gradient, sweep, objective, first)
     comparison = Comparison(objective, seed, evaluations)
-    run = Run(comparison, space, seed, rate, steps, Checkpoint.open(checkpoint, fingerprint))
+    run = Run(comparison, space, seed, rate, steps, sweep, Checkpoint.open(checkpoint, fingerprint))
     run.search(starts, _usual_baselines(space, data, first))
     return _with_data(run.result(share, classes, _name_bounds(bounds), time.perf_counter() - began), pool, game)
 
@@ -126,7 +126,7 @@ def _make_game(
     return MaskedModel(model, pool.x, target, players=players, readout=readout, absence=Baseline(0.0))
 
 
-def _check(game: MaskedModel, space: Space, steps: int, evaluations: int | None) -> None:
+def _check(game: MaskedModel, space: Space, steps: int, evaluations: int | None, loss: str, cube: int | None) -> None:
     if steps < 0:
         raise wrong("steps", "be at least 0", steps)
     if evaluations is not None and evaluations < LEAST_EVALUATIONS:
@@ -134,13 +134,10 @@ def _check(game: MaskedModel, space: Space, steps: int, evaluations: int | None)
     if not game.x.is_floating_point() and len(space.low):
         then = "Name every free entry, as in categorical=range(length), and hold the others."
         raise wrong("categorical", "name the entries of inputs that are numbers of tokens", "fewer", then)
-
-
-def _check_cube(loss: str, cube: int | None, players: int) -> None:
     if cube is not None and loss != "interactions":
         raise wrong("cube", "be left out for other losses than interactions", f"{cube} for {loss!r}")
-    if cube is not None and not 1 <= cube <= players:
-        raise wrong("cube", f"be a number of players from 1 to {players}", cube)
+    if cube is not None and not 1 <= cube <= len(game.players):
+        raise wrong("cube", f"be a number of players from 1 to {len(game.players)}", cube)
 
 
 def _starts(start: object, data: Tensor, space: Space, owners: int) -> dict[str, Tensor]:
@@ -195,6 +192,15 @@ def _owners(share: str, pool: Pool) -> tuple[Int[Tensor, " samples"], Int[Tensor
         raise wrong("y", "be given for a baseline of each class", "none")
     classes, owner = torch.unique(pool.y.long(), return_inverse=True)
     return owner, classes
+
+
+def _steps(steps: int, gradient: bool | None, sweep: bool, objective: Objective, first: Tensor) -> int:
+    """Take no steps where the model has no gradient."""
+    if gradient is None:
+        gradient = not isinstance(objective.game.model, NumpyModel) and _has_gradient(objective, first)
+    if not sweep and not (gradient and steps):
+        raise wrong("sweep", "be True where there are no steps along a gradient", sweep)
+    return steps if gradient else 0
 
 
 def _has_gradient(objective: Objective, baseline: Tensor) -> bool:

@@ -48,7 +48,7 @@ class Objective:
         sums = torch.zeros(self.owners).double()
         for part in self._parts(len(chosen.rows), plan):
             rows = chosen.rows[part]
-            per_sample = self._penalties(baseline, rows, plan.of(part), gradient=False).double().cpu()
+            per_sample = self.penalties(baseline, rows, plan.of(part), gradient=False).double().cpu()
             sums.index_add_(0, self.owner[rows], per_sample * chosen.weights[part])
         return sums / self._totals(chosen)
 
@@ -61,14 +61,21 @@ class Objective:
         sums = torch.zeros(self.owners).double()
         for part in self._parts(len(chosen.rows), plan):
             rows = chosen.rows[part]
-            per_sample = self._penalties(leaf, rows, plan.of(part), gradient=True).double().cpu()
+            per_sample = self.penalties(leaf, rows, plan.of(part), gradient=True).double().cpu()
             weighted = per_sample * chosen.weights[part]
             (weighted / totals[self.owner[rows]]).sum().backward()
             sums.index_add_(0, self.owner[rows], weighted.detach())
         gradient = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
         return sums / totals, gradient
 
-    def _penalties(self, baseline: Tensor, samples: Tensor, plan: Plan, gradient: bool) -> Tensor:
+    def penalties(
+        self,
+        baseline: Float[Tensor, "owners entries"],
+        samples: Int[Tensor, " some"],
+        plan: Plan,
+        gradient: bool = False,
+    ) -> Float[Tensor, " some"]:
+        """Compute the penalty of each of some samples, all at once."""
         rows = baseline[self.owner[samples]].unflatten(1, self.game.players.shape)
         game = self.game.part(samples, OwnBaselines(rows), gradient=gradient)
         penalties = plan.penalty(game(plan.coalitions))

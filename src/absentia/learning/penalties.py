@@ -87,7 +87,7 @@ class Penalty:
         if self.loss == "marginal":
             return self.walks(samples, max(1, evaluations // (self.orders + 1)), generator)
         if self.loss == "interactions":
-            return self._subcubes(samples, evaluations, generator)
+            return self.subcubes(samples, evaluations, generator)
         return self._fitted(evaluations, generator)
 
     def exact_plan(self) -> Plan:
@@ -124,9 +124,10 @@ class Penalty:
         return Plan(_for_pairs(coalitions.view(pairs, walks * (self.orders + 1), self.players), samples), penalty)
 
     def detours(self) -> Plan:
-        """Go from nothing to all players with a stop at all but one of them, Σᵢ |v(N∖i) − v(∅)| + |v(N) − v(N∖i)|.
+        """Go from nothing to all players with a stop at all but one of them, and count by how much that is longer.
 
-        What this is longer than the straight way is signal that the stand-in of one player alone brings about.
+        Σᵢ |v(N∖i) − v(∅)| + |v(N) − v(N∖i)| − |v(N) − v(∅)| is signal that the stand-in of one player alone brings
+        about. The straight way itself is no fault of a baseline: a sample may differ from its absence.
         """
         everyone = torch.ones(1, self.players, dtype=torch.bool)
         coalitions = torch.cat([~everyone, everyone, ~torch.eye(self.players, dtype=torch.bool)])
@@ -134,11 +135,13 @@ class Penalty:
         def penalty(values: Tensor) -> Tensor:
             vectors = values.unsqueeze(-1) if values.ndim == 2 else values
             nothing, everything, stops = vectors[:, :1], vectors[:, 1:2], vectors[:, 2:]
-            return ((stops - nothing).abs() + (everything - stops).abs()).sum((1, 2))
+            straight = (everything - nothing).abs()
+            return ((stops - nothing).abs() + (everything - stops).abs() - straight).sum((1, 2))
 
         return Plan(coalitions, penalty)
 
-    def _subcubes(self, samples: int, evaluations: int, generator: torch.Generator) -> Plan:
+    def subcubes(self, samples: int, evaluations: int, generator: torch.Generator) -> Plan:
+        """Draw sub-cubes for each sample: the game of a few players, over a context that is always present."""
         inside = self._inside
         cubes = max(1, evaluations // 2**inside)
         pairs = -(-samples // 2)
@@ -156,7 +159,9 @@ class Penalty:
         def penalty(values: Tensor) -> Tensor:
             vectors = values.unsqueeze(-1) if values.ndim == 2 else values
             table = vectors.unflatten(1, (cubes, len(corners))).transpose(2, 3)
-            return moebius(table.contiguous())[..., 1:].abs().sum((2, 3)).mean(1)
+            if self.loss == "interactions":
+                return moebius(table.contiguous())[..., 1:].abs().sum((2, 3)).mean(1)
+            return order_shapley_of(table.contiguous()).abs().sum((2, 3, 4)).mean(1)
 
         return Plan(_for_pairs(coalitions.view(pairs, cubes * len(corners), self.players), samples), penalty)
 

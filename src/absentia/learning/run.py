@@ -14,6 +14,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from absentia.learning.checkpoint import Checkpoint
+from absentia.learning.close_calls import CloseCalls
 from absentia.learning.comparison import Comparison, mix
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
 from absentia.learning.search import Descent, cosine, sweep
@@ -25,9 +26,6 @@ STEPS_PER_CHECK = 5
 # More parameters than this are left to the gradient alone: a sweep tries about ten values of each.
 MAX_SWEPT = 256
 MAX_SWEEPS = 14
-# Close calls of the last sweep are settled on all samples, where comparing all of them takes at most so many times
-# the usual evaluations.
-SETTLED_BY = 8
 FIRST_RADIUS, LAST_RADIUS = 0.15, 0.003
 # After the gradient, which may come to rest beside a kink, these shares of the range are tried to both sides.
 CLOSE_RADII = (0.016, 0.008, 0.004, 0.002)
@@ -42,6 +40,7 @@ class Run:
     seed: int
     rate: float
     steps: int
+    sweep: bool
     checkpoint: Checkpoint
     best: Tensor | None = None
     best_losses: Tensor | None = None
@@ -135,24 +134,17 @@ class Run:
         return self._settle(number, baseline)
 
     def _settle(self, number: int, baseline: Tensor) -> Tensor:
-        """Settle close calls on all samples, where only some could be compared so far."""
+        """Look at the close calls of the last wide sweep again, on all samples."""
         calls = self.checkpoint.stages.get(f"{number}: calls")
-        if calls is None or not self.comparison.can_see_all(SETTLED_BY):
-            return baseline
-        here = self.comparison.on_all(baseline)
-        for call in calls:
-            candidate = torch.where(call.isnan(), baseline, call)
-            found = self.comparison.on_all(candidate)
-            if bool(found < here * (1 - 1e-6)):
-                baseline, here = candidate, found
-        return baseline
+        return baseline if calls is None else CloseCalls(self.comparison).settle(baseline, calls)
 
     def _sweeps(self, number: int, name: str, baseline: Tensor) -> Tensor:
         """Try other values of one coordinate at a time, until none helps; keep the close calls of the last time."""
         key = f"{number}: {name}"
         coordinates = len(self.space.low) + len(self.space.choices)
-        if coordinates > MAX_SWEPT:
-            self.stopped, self.converged = f"the steps are done; {coordinates} values are too many to sweep", False
+        if not self.sweep or coordinates > MAX_SWEPT:
+            why = f"{coordinates} values are too many to sweep" if self.sweep else "no sweep was wanted"
+            self.stopped, self.converged = f"the steps are done; {why}", False
             return baseline
         if f"{key}: done" in self.checkpoint.stages:
             return self._resume(f"{key}: done")
@@ -178,7 +170,7 @@ class Run:
     def _close_in(self, key: str, baseline: Tensor) -> Tensor:
         """Look ever closer around the values that the gradient left."""
         coordinates = len(self.space.low)
-        if self.steps == 0 or not 0 < coordinates + len(self.space.choices) <= MAX_SWEPT:
+        if self.steps == 0 or not self.sweep or not 0 < coordinates + len(self.space.choices) <= MAX_SWEPT:
             return baseline
         if key in self.checkpoint.stages:
             return self._resume(key)

@@ -22,7 +22,7 @@ DECAY_MEAN, DECAY_SQUARE = 0.9, 0.99
 # Close ones differ little, and in the same way on all samples.
 HOPELESS, HOPELESS_CLOSE = (1.25, 1.1, torch.inf), (1.01, 1.0, torch.inf)
 # Candidates whose loss is within this share of the best are close calls, so many of them at most.
-CLOSE_CALL, MOST_CALLS = 0.02, 16
+CLOSE_CALL, MOST_CALLS = 0.02, 64
 
 
 @dataclass

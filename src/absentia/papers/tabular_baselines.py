@@ -40,13 +40,14 @@ from absentia.papers.published_schedule import (
     PUBLISHED_BATCH,
     RATES,
     TRIAL_SAMPLES,
-    Published,
     choose_rate,
     published_schedule,
 )
 from absentia.papers.results import ResultTable
 
 LOSSES: tuple[Loss, ...] = ("shapley", "marginal", "interactions")
+# A short run by L_Shapley, to compare costs with the published schedule.
+FRUGAL, FRUGAL_EVALUATIONS = "learned, shapley, gradient alone", 2**14
 HELD_OUT_ROWS = {"census": 256, "credit": 8}
 STRONGEST = 100
 SOBOL_STARTS = 3
@@ -192,6 +193,9 @@ def compare(
     options: dict[str, Any] = {"samples": learned_from, "steps": steps}
     learned = {loss: timed(model, data, seed, loss=loss, bounds=BOX, **options) for loss in LOSSES}
     wide, wide_cpu = timed(model, data, seed, loss="interactions", bounds="range", **options)
+    frugal, frugal_cpu = timed(
+        model, data, seed, loss="shapley", bounds=BOX, sweep=False, evaluations=FRUGAL_EVALUATIONS, **options
+    )
     within = f"mean ± {BOX:g} sd"
     entries = [
         Entry("zero (raw)", "–", raw_zero(data)),
@@ -201,6 +205,7 @@ def compare(
         *(Entry(f"learned, {loss}", within, one.values, one.evaluations, one.seconds, cpu)
           for loss, (one, cpu) in learned.items()),
         Entry("learned, interactions", "range", wide.values, wide.evaluations, wide.seconds, wide_cpu),
+        Entry(FRUGAL, within, frugal.values, frugal.evaluations, frugal.seconds, frugal_cpu),
     ]  # fmt: skip
     x, y = held_out(data, rows, seed)
     found = [measure(model, x, y, entry.values) for entry in entries]
@@ -223,23 +228,26 @@ def compare(
             f"{one.low_orders:.4g}", f"{one.shapley:.4g}", f"{one.marginal:.4g}",
             f"{entry.evaluations:,}", f"{entry.seconds:.1f}", f"{entry.cpu_seconds:.1f}",
         )  # fmt: skip
-    target = compared_loss(model, data, "shapley", published.baseline, seed, learned_from)
-    return [table, _goals(data.name, entries, found, learned["shapley"][0], published, target)]
+    goals = _goals(data.name, entries[:-1], found[:-1])
+    losses = [
+        compared_loss(model, data, "shapley", values, seed, learned_from)
+        for values in (published.baseline, frugal.values)
+    ]
+    fewer = published.evaluations / frugal.evaluations
+    goals.add(
+        FRUGAL, "the published schedule's L_Shapley for ≤ 1/100 of the evaluations that it ran",
+        f"{losses[1]:.5g} (the schedule {losses[0]:.5g}) for {frugal.evaluations:,} evaluations, 1/{fewer:,.0f} of "
+        f"{published.evaluations:,} in {epochs} epochs", verdict(losses[1] <= losses[0] and fewer >= 100),
+    )  # fmt: skip
+    return [table, goals]
 
 
-def _goals(
-    name: str,
-    entries: Sequence[Entry],
-    found: Sequence[Remains],
-    by_shapley: LearnedBaseline,
-    published: Published,
-    target: float,
-) -> ResultTable:
+def _goals(name: str, entries: Sequence[Entry], found: Sequence[Remains]) -> ResultTable:
     """State each goal beside what was measured."""
     note = (
-        "Σ|U| on the held-out rows. The last goal compares the published schedule's end with the course of learning "
-        f"by L_Shapley, on the samples that learning compares on: {target:.5g} for the schedule, "
-        f"{float(by_shapley.history[-1, 1]):.5g} at the end of learning (1 % of the term for ties included in both)."
+        "Σ|U| on the held-out rows. The last goal compares the published schedule's end with that of a short run, "
+        f"{FRUGAL_EVALUATIONS:,} evaluations a comparison and no sweep, by L_Shapley and 1 % of the term for ties, "
+        "on training rows that are the same for both."
     )
     table = ResultTable(f"Goals: {name}", ("baseline", "goal", "measured", "verdict"), note)
     mean, schedule = found[1].strength, found[3].strength
@@ -252,17 +260,6 @@ def _goals(
             table.add(label, f"Σ|U| ≥ {least} × below the {goal}'s", f"{ratio:.2f} ×", verdict(ratio >= least))
         took = f"{entry.seconds:.1f} s, {entry.cpu_seconds:.1f} CPU seconds"
         table.add(label, "learned in under 60 CPU seconds", took, verdict(entry.cpu_seconds < 60))
-    reached = (by_shapley.history[:, 1] <= target).nonzero().flatten()
-    goal = "the published schedule's L_Shapley for ≤ 1/100 of the evaluations that it ran"
-    if len(reached) == 0:
-        table.add("learned, shapley", goal, "not reached", verdict(False))
-    else:
-        spent, epochs = float(by_shapley.history[reached[0], 0]), len(published.losses)
-        measured = (
-            f"{spent:,.0f} evaluations, 1/{published.evaluations / spent:,.0f} of {published.evaluations:,} in {epochs} "
-            f"epochs; 1/{published.evaluations / spent * PAPER_EPOCHS / epochs:,.0f} of the paper's {PAPER_EPOCHS:,}"
-        )
-        table.add("learned, shapley", goal, measured, verdict(100 * spent <= published.evaluations))
     return table
 
 
