@@ -88,6 +88,16 @@ def test_outputs_are_compared_by_words_and_figures(printed, same):
     assert (not differs("mean leaves 74.6 % (R = -0.41), 4,800 evaluations, 0.5 s", printed)) is same
 
 
+def test_outputs_are_written_into_a_page_by_running_it(tmp_path):
+    fence, output = "```python\n{}\n```\n\n", '```text title="Output"\n{}\n```\n\n'
+    page = tmp_path / "page.md"
+    page.write_text(
+        f"{fence.format('print(1 + 1)')}{output.format('3')}{fence.format('print(4)')}{output.format('...')}"
+    )
+    run_pages.write_outputs(page)
+    assert [block.code for block in run_pages.read_blocks(page)][1::2] == ["2\n", "...\n"]
+
+
 def test_an_output_may_leave_parts_out():
     assert not differs("a 1 ... c 3", "a 1 and b 2 and c 3")
     assert differs("a 1 ... c 3", "a 1 and b 2 and c 4")

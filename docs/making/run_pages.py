@@ -1,4 +1,7 @@
-"""Running the pages: a page's blocks of code are one script, and the pictures it writes are those that it shows."""
+"""Running the pages: a page's blocks of code are one script, and the pictures it writes are those that it shows.
+
+Run as a script it makes the pictures; with ``outputs``, it writes into the pages what their blocks print now.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from typing import Any
 
 DOCS = Path(__file__).parents[1]
 OUTPUT = "Output"  # the title of a block that holds what the block before it prints
+LEFT_OUT = "..."  # stands in an output for what is not shown
 _FENCE = re.compile(r'^```(?P<language>\w*)(?: title="(?P<title>[^"]+)")?$')
 _NOT_RUN = re.compile(r"^<!-- not run: (?P<reason>.+) -->$")
 
@@ -45,11 +49,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Ran:
-    """A block that was run, what it printed, and what the page says that it prints."""
+    """A block that was run, what it printed, and the block that says what it prints."""
 
     block: Block
     printed: str
-    expected: str | None
+    output: Block | None
+
+    @property
+    def expected(self) -> str | None:
+        """What the page says that it prints."""
+        return None if self.output is None else self.output.code
 
 
 def pages() -> list[Path]:
@@ -92,7 +101,7 @@ def run_page(page: Path, folder: Path) -> Iterator[Ran]:
             else:
                 # Empty lines before it, so that an error names the line of the page.
                 exec(compile("\n" * block.line + block.code, str(page), "exec"), namespace)
-        yield Ran(block, printed.getvalue(), after.code if after is not None and after.title == OUTPUT else None)
+        yield Ran(block, printed.getvalue(), after if after is not None and after.title == OUTPUT else None)
 
 
 @contextlib.contextmanager
@@ -142,5 +151,22 @@ def make_pictures() -> None:
         print(f"{page.relative_to(DOCS)}: {', '.join(one.name for one in written) or 'no pictures'}", flush=True)
 
 
+def write_outputs(page: Path) -> None:
+    """Run a page and write what its blocks print into it, but for outputs that leave something out."""
+    with tempfile.TemporaryDirectory() as folder:
+        ran = list(run_page(page, Path(folder)))
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for one in reversed(ran):  # from the last to the first, so that the numbers of lines stay true
+        if one.output is not None and LEFT_OUT not in one.output.code:
+            begin = one.output.line
+            printed = [line.rstrip() for line in one.printed.rstrip().splitlines()]
+            lines[begin : begin + len(one.output.code.splitlines())] = printed
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    make_pictures()
+    if sys.argv[1:] == ["outputs"]:
+        for one in pages():
+            write_outputs(one)
+    else:
+        make_pictures()
