@@ -370,6 +370,41 @@ def test_the_model_runs_for_the_one_sample_only() -> None:
     assert rows == 1 + 2**3
 
 
+@pytest.mark.parametrize("kind", ["baseline", "marginal", "dependent"])
+def test_shapiqs_explainer_takes_our_imputer(kind: str) -> None:
+    model, x = network((4,)), normal(6, 4, seed=1)
+    absence = absences(x)[kind]
+    imputer = interop.shapiq_imputer(model, absence, x)
+    explainer = shapiq.TabularExplainer(imputer.predict, x.numpy(), imputer=imputer, index="k-SII", max_order=2)
+    for row in x[:2]:
+        game = ab.MaskedModel(model, row[None], absence=absence)
+        exact = shapiq.ExactComputer(interop.shapiq_game(game))(index="k-SII", order=2)
+        found = explainer.explain(row.numpy(), budget=2**4)
+        assert found.baseline_value == imputer.empty_prediction == pytest.approx(exact.baseline_value)
+        assert found.baseline_value != 0.0
+        for order in (1, 2):
+            np.testing.assert_allclose(found.get_n_order_values(order), exact.get_n_order_values(order), atol=1e-8)
+        assert imputer.predict(row.numpy()[None])[0] == pytest.approx(game(torch.ones(1, 4).bool()).item())
+
+
+def test_our_imputer_holds_the_values_that_stand_in() -> None:
+    x = normal(3, 4, seed=1)
+    imputer = interop.shapiq_imputer(network((4,)), ab.Baseline(x[1]), x)
+    np.testing.assert_array_equal(imputer.baseline_values[0], x[1].numpy())
+    assert np.isnan(interop.shapiq_imputer(network((4,)), absences(x)["marginal"], x).baseline_values).all()
+    with pytest.raises(ab.AbsentiaError, match=r"x must hold rows of features.*hand it over with shapiq_game"):
+        interop.shapiq_imputer(network((2, 2)), ab.Baseline(0.0), normal(3, 2, 2, seed=1))
+
+
+def test_our_imputer_explains_one_of_several_outputs() -> None:
+    x = normal(3, 4, seed=1)
+    model = torch.nn.Linear(4, 3).double()
+    imputer = interop.shapiq_imputer(model, ab.Baseline(0.5), x, readout=ab.LogOdds(2))
+    found = shapiq.ExactComputer(imputer.fit(x[2].numpy()))("SV")
+    ours = ab.shapley(ab.MaskedModel(model, x[2:], absence=ab.Baseline(0.5), readout=ab.LogOdds(2)))
+    assert_same(ours.values[0], found.get_n_order_values(1))
+
+
 def test_interactions_go_to_shapiq_and_back() -> None:
     values = normal(2, 16, seed=1)
     ours = ab.harsanyi(ab.ValueTable(values, names=["a", "b", "c", "d"]))

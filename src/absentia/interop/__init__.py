@@ -13,6 +13,7 @@ from absentia.interop.encoded_table import EncodedTable
 from absentia.interop.estimators import from_estimator
 from absentia.interop.shap_masker import ShapMasker, shap_masker
 from absentia.interop.shapiq_game import shapiq_game
+from absentia.interop.shapiq_imputer import shapiq_imputer
 from absentia.interop.to_captum import captum_baselines, captum_feature_mask, from_captum
 from absentia.interop.to_shap import to_shap
 from absentia.interop.to_shapiq import from_shapiq, to_shapiq
@@ -27,6 +28,7 @@ __all__ = [
     "from_shapiq",
     "shap_masker",
     "shapiq_game",
+    "shapiq_imputer",
     "to_shap",
     "to_shapiq",
 ]

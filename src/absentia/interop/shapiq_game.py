@@ -35,7 +35,7 @@ def shapiq_game(game: Game, sample: int = 0, *, normalize: bool = False) -> Any:
     if not isinstance(game, Game):
         raise wrong("game", "be a game such as MaskedModel(…) or ValueTable(values)", type(game).__name__)
     check_sample(sample, game.samples)
-    values = _SampleValues(*_narrow(game, sample))
+    values = SampleValues(*_narrow(game, sample))
     empty = float(values(np.zeros((1, len(game.names)), dtype=bool))[0])
     peer = shapiq.Game(
         n_players=len(game.names), normalize=normalize, normalization_value=empty, player_names=list(game.names)
@@ -45,11 +45,14 @@ def shapiq_game(game: Game, sample: int = 0, *, normalize: bool = False) -> Any:
 
 
 @dataclass(frozen=True)
-class _SampleValues:
+class SampleValues:
+    """The values of one sample, as numpy asks for them and gets them."""
+
     game: Game
     sample: int
 
     def __call__(self, coalitions: np.ndarray) -> np.ndarray:
+        """Evaluate coalitions."""
         values = self.game(torch.from_numpy(np.asarray(coalitions, dtype=bool)))[self.sample]
         array: np.ndarray = values.detach().cpu().double().numpy()
         return array
