@@ -52,3 +52,9 @@ def test_kinds_and_formats_are_told_apart(tmp_path):
         AbsentiaError, match=r"format 1 or older. Got format 2 by absentia 9.9 instead. Install a newer"
     ):
         check_kind(tmp_path, header, "thing", newest=1)
+
+
+def test_what_is_written_is_as_readable_as_any_file(tmp_path):
+    write_tensors(tmp_path / "file", TENSORS, {})
+    (tmp_path / "other").touch()
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "other").stat().st_mode

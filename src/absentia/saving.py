@@ -19,7 +19,11 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]
     check_folder("path", path)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
+        # safetensors makes files that only their owner may read; these are to be as readable as any other.
+        temporary.touch()
+        mode = temporary.stat().st_mode
         save_file(tensors, temporary, metadata={"absentia": json.dumps(header)})
+        temporary.chmod(mode)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
