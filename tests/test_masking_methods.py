@@ -4,13 +4,14 @@ from torch import nn
 
 import absentia as ab
 from absentia.papers import masking_methods as experiment
-from absentia.papers.cell_colours import Schedule, learn_colours, penultimate
+from absentia.papers.cell_colours import Colours, Schedule, learn_colours, penultimate
 from absentia.papers.image_data import ImageData
 
 SETTING = experiment.Setting(
     cells=(4, 4),
     printed={"zero": 1.0, "mean": 0.5, "blur": 0.4, "conditional": 0.3, "learned": 0.2},
     blur=1.0, rows=40, schedule=Schedule(images=20, steps=3, batch=4), tried="one setting",
+    from_noise=Schedule(images=20, steps=3, batch=4, orders=1.0),
     imputer_rows=20, imputer_epochs=1, imputer_draws=2, draws=1,
 )  # fmt: skip
 
@@ -78,6 +79,25 @@ def test_colours_are_learned_that_the_network_does_not_respond_to():
     assert found.after < found.before
 
 
+def test_colours_learned_from_noise_look_at_noise_in_the_masked_cells_alone(images, model, monkeypatch):
+    scene = experiment.set_scene(images, SETTING, seed=0)
+    seen = {}
+
+    def learn(network, data, labels, players, cells, schedule, seed):
+        seen.update(data=data, labels=labels, players=players, orders=schedule.orders)
+        return Colours(data[0], 0.0, 0.0, 0)
+
+    monkeypatch.setattr(experiment, "learn_colours", learn)
+    experiment.learn_from_noise(model, scene, SETTING, seed=0)
+    masked = scene.players.labels >= 0
+    assert torch.equal(seen["data"][:, ~masked], scene.data[:20, ~masked])
+    noise = seen["data"][:, masked]
+    assert not torch.isin(noise, scene.data).any()
+    assert scene.data.min() <= noise.min() < noise.max() <= scene.data.max()
+    assert seen["players"] is scene.players
+    assert seen["orders"] == 1.0
+
+
 def test_features_are_those_of_the_layer_before_the_last(model):
     assert penultimate(model) == ab.Features("2")
     with pytest.raises(ab.AbsentiaError, match=r"model must be an nn.Sequential of two layers or more. Got Linear"):
@@ -89,9 +109,10 @@ def test_the_tables_set_ours_beside_the_printed_figures(images, model, monkeypat
     monkeypatch.setattr(experiment, "train_imputer", lambda data, **_: ab.Marginal(data[:2]))
     scene = experiment.set_scene(images, SETTING, seed=0)
     masking, noise = experiment.compare("toy", model, scene, SETTING, seed=0)
-    assert [row[0] for row in masking.rows] == list(SETTING.printed)
-    assert [row[3] for row in masking.rows] == [f"{value:.4f}" for value in SETTING.printed.values()]
-    assert "Goals: learned has the lowest R" in masking.note
+    assert [row[0] for row in masking.rows] == [*SETTING.printed, "learned from noise"]
+    assert [row[3] for row in masking.rows] == [*(f"{value:.4f}" for value in SETTING.printed.values()), "–"]
+    assert "Goals, learned: the lowest R" in masking.note
+    assert "Goals, learned from noise: the lowest R" in masking.note
     assert "a colour for each of 16 cells" in masking.note
     assert "This was chosen among one setting." in masking.note
     assert "3 test images of toy" in masking.note

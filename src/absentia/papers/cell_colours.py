@@ -1,7 +1,7 @@
 """Learning a colour for each cell of an image as the paper does it: the gradient of drawn marginal benefits, no more.
 
 `learn_baseline` goes on to try other values of one coordinate at a time; for some 200 colours and a residual network
-that would take hours. The loss is the paper's L_marginal up to λ = 0.2 n, along walks of drawn players over drawn
+that would take hours. The loss is the paper's L_marginal up to order λ, along walks of drawn players over drawn
 training images. |Δv| is the change of the log-odds of the image's class or, as the paper has it "to boost the
 efficiency of learning", the L1 norm of the change of the penultimate layer's features.
 """
@@ -25,7 +25,7 @@ from absentia.readouts import Features, LogOdds, Readout
 
 Value: TypeAlias = Literal["log-odds", "features"]
 
-ORDERS = 0.2  # λ, as a share of the players
+ORDERS = 0.2  # the paper's λ, as a share of the players
 # Images whose graph is held at a time.
 _IMAGES_AT_A_TIME = 8
 # The losses before and after are those of so many images, the same for both.
@@ -41,6 +41,7 @@ class Schedule:
     batch: int  # images in a step, each with a walk of its own
     value: Value = "log-odds"
     rate: float = 0.05  # of Adam, falling along a cosine
+    orders: float = ORDERS  # λ, as a share of the players
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ def learn_colours(
     images = data[rows]
     readout: Readout = penultimate(model) if schedule.value == "features" else LogOdds(labels[rows])
     game = MaskedModel(model, images, players=players, readout=readout, absence=Baseline(0.0))
-    loss = _Loss(game, Penalty("marginal", len(players), count_orders(ORDERS, len(players))))
+    loss = _Loss(game, Penalty("marginal", len(players), count_orders(schedule.orders, len(players))))
     numbers, place = torch.unique(cells, return_inverse=True)
     colours = torch.zeros(len(numbers)).index_add_(0, place.flatten(), data.mean(0).flatten())
     colours = (colours / torch.bincount(place.flatten())).requires_grad_()
