@@ -212,9 +212,9 @@ def describe_from_noise(setting: Setting, learned: Colours) -> str:
         f"{FROM_NOISE.capitalize()}: white noise has no signal to remove, so that the right values leave it none. "
         "A value for each pixel, by the same loss, of training images with noise in the place of the masked cells, "
         f"which are the players, λ = n, {VALUES[schedule.value]}; {schedule.steps} steps with {schedule.batch} of "
-        f"{schedule.images:,} images: loss {learned.before:.4g} → {learned.after:.4g}, {learned.evaluations:,} evaluations. Beware: the "
-        "audit measures against noise too, other noise in other images. Pixels rather than cells were chosen on 5 "
-        "training images of CIFAR-10."
+        f"{schedule.images:,} images: loss {learned.before:.4g} → {learned.after:.4g}, {learned.evaluations:,} "
+        "evaluations. Beware: the audit measures against noise too, other noise in other images. Pixels rather than "
+        "cells were chosen on 5 training images of CIFAR-10."
     )
 
 
