@@ -31,7 +31,7 @@ class Options:
     workers: int | None = None
     count: int | None = None
     generated: bool = False
-    epochs: int = 2  # of the published schedule
+    epochs: int | None = None  # of the published schedule
 
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -66,6 +66,7 @@ def run(name: str, folder: Path, options: Options, console: Console | None = Non
         table.show(console)
     command = f"absentia reproduce {name}" + (" --generated" if options.generated else "")
     command += "" if options.count is None else f" --count {options.count}"
+    command += "" if options.epochs is None else f" --epochs {options.epochs}"
     stem = name + ("-generated" if options.generated else "")
     path = write_results(folder, stem, f"{command} --seed {options.seed}", tables)
     console.print(f"Written to [bold]{path}[/bold]")
