@@ -360,7 +360,7 @@ def test_reproduce_writes_tables_and_prints_them_as_json(run, monkeypatch):
     printed = json.loads(succeed(run("reproduce", "tsang", "--count", 3, "-o", "tables", "--json")))
     assert printed["tables"][0]["rows"] == [["2"]]
     assert Path(printed["file"]).read_text().startswith("# Reproduction")
-    assert seen == [reproduce.Options(1, None, None, False, 2), reproduce.Options(0, None, 3, False, 2)]
+    assert seen == [reproduce.Options(1, None, None, False, None), reproduce.Options(0, None, 3, False, None)]
 
 
 def test_demo_runs_the_demonstration(run, monkeypatch):

@@ -96,6 +96,9 @@ def test_outputs_are_written_into_a_page_by_running_it(tmp_path):
     )
     run_pages.write_outputs(page)
     assert [block.code for block in run_pages.read_blocks(page)][1::2] == ["2\n", "...\n"]
+    page.write_text(f"{fence.format('print(1)')}{output.format('').replace(chr(10) * 2, chr(10), 1)}The end.\n")
+    run_pages.write_outputs(page)
+    assert page.read_text().endswith('```text title="Output"\n1\n```\n\nThe end.\n')
 
 
 def test_an_output_may_leave_parts_out():

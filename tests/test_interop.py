@@ -396,6 +396,17 @@ def test_our_imputer_holds_the_values_that_stand_in() -> None:
         interop.shapiq_imputer(network((2, 2)), ab.Baseline(0.0), normal(3, 2, 2, seed=1))
 
 
+def test_our_imputer_takes_rows_of_any_kind() -> None:
+    whole = torch.tensor([[1, 2, 3, 4], [2, 0, 1, 5]])
+    imputer = interop.shapiq_imputer(lambda rows: rows.double().sum(1), ab.Baseline(0.0), whole)
+    row = np.array([0.5, 0.5, 0.25, 0.0])
+    row.flags.writeable = False
+    assert imputer.fit(row)(np.ones((1, 4), dtype=bool))[0] == pytest.approx(1.25)
+    interop.shapiq_imputer(network((4,)), ab.Baseline(0.0), normal(3, 4, seed=1).requires_grad_())
+    with pytest.raises(ab.AbsentiaError, match=r"readout must be one number\. Got features of a layer"):
+        interop.shapiq_imputer(network((4,)), ab.Baseline(0.0), normal(3, 4, seed=1), readout=ab.Features("0"))
+
+
 def test_our_imputer_explains_one_of_several_outputs() -> None:
     x = normal(3, 4, seed=1)
     model = torch.nn.Linear(4, 3).double()

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from absentia import AbsentiaError, Baseline, MaskedModel, learn_baseline
+from absentia import AbsentiaError, Baseline, MaskedModel, Players, learn_baseline
 from absentia.coalitions import enumerate_coalitions
 from absentia.learning.checkpoint import Checkpoint
 from absentia.learning.close_calls import CloseCalls
@@ -135,24 +135,44 @@ def test_close_calls_are_settled_on_all_samples():
 
 
 def rare_pattern(x):
-    """Fall by 1 where x₁ … x₅ are all high and x₆ is not; x₆ alone counts as much whether high or low."""
-    return 0.1 * x[:, 5] - x[:, :5].prod(1) * (1 - x[:, 5])
+    """Fall by 1 where all but the last are high and the last is not, which alone counts as much high or low."""
+    return -0.1 * x[:, -1] + (x[:, 0] + x[:, 1]) ** 1.5 - x[:, :-1].prod(1) * (1 - x[:, -1])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("loss", ["shapley", "marginal", "interactions"])
-def test_true_ties_go_to_the_value_that_brings_about_no_pattern_of_its_own(loss):
-    x = enumerate_coalitions(6).double()
+@pytest.mark.parametrize(("players", "exact"), [(6, True), (10, False)])
+def test_true_ties_go_to_the_value_that_brings_about_no_pattern_of_its_own(players, exact, loss, dtype):
+    x = enumerate_coalitions(players).to(dtype)
     game = MaskedModel(rare_pattern, x, absence=Baseline(0.0))
-    penalty = Penalty(loss, 6, 4, per_sample=0, cube=2 if loss == "interactions" else None)
-    objective = Objective(game, penalty, torch.zeros(64, dtype=torch.int64))
-    judge = CloseCalls(Comparison(objective, 0, 2**9))
-    low, nan = torch.zeros(1, 6).double(), torch.full((1, 6), torch.nan).double()
+    penalty = Penalty(loss, players, players // 2 + 1, per_sample=0)
+    objective = Objective(game, penalty, torch.zeros(len(x), dtype=torch.int64))
+    judges = (CloseCalls(Comparison(objective, seed, 8 * len(x))) for seed in range(9))
+    judge = next(judge for judge in judges if judge.plan.coalitions[:, -1].unique().numel() == 2)
+    low, call = torch.zeros(1, players).double(), torch.full((1, players), torch.nan).double()
     high = low.clone()
-    high[0, 5] = nan[0, 5] = 1.0
+    high[0, -1] = call[0, -1] = 1.0
+    assert judge.exact is exact
     assert judge.open
-    assert torch.equal(judge.settle(low, nan), high)
-    nan[0, 5] = 0.0
-    assert torch.equal(judge.settle(high, nan), high)
+    assert torch.equal(judge.settle(low, call), high)
+    call[0, -1] = 0.0
+    assert torch.equal(judge.settle(high, call), high)
+
+
+def test_close_calls_of_categories_are_whole_rows():
+    x = torch.eye(3).double().repeat(20, 1)
+    space = make_space(x, Players.features(["a", "b", "c"]), "range", None, None, [[0, 1, 2]])
+    found = sweep(space, lambda _: [torch.ones(1).double()], x[:1], 0.1, torch.arange(1), wide=True)
+    assert {tuple(call.tolist()) for call in found.close_calls} == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
+
+
+def test_a_search_over_categories_alone_is_kept_in_a_checkpoint(tmp_path):
+    x = torch.eye(3).double().repeat(20, 1)
+    options = {"categorical": [[0, 1, 2]], "evaluations": 2**9, "steps": 2, "checkpoint": tmp_path / "kept"}
+    first, again = (learn_baseline(mlp(3, 2), x, **options) for _ in range(2))
+    assert torch.equal(first.values, again.values)
+    with pytest.raises(AbsentiaError, match="sweep must be True where entries are categorical"):
+        learn_baseline(mlp(3, 2), x, categorical=[[0, 1, 2]], sweep=False)
 
 
 def test_without_a_sweep_learning_costs_less_and_says_so():

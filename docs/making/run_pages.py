@@ -160,7 +160,8 @@ def write_outputs(page: Path) -> None:
         if one.output is not None and LEFT_OUT not in one.output.code:
             begin = one.output.line
             printed = [line.rstrip() for line in one.printed.rstrip().splitlines()]
-            lines[begin : begin + len(one.output.code.splitlines())] = printed
+            shown = 0 if one.output.code == "\n" else one.output.code.count("\n")
+            lines[begin : begin + shown] = printed
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

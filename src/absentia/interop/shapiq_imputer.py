@@ -15,7 +15,7 @@ from absentia.inference import Model
 from absentia.interop.shapiq_game import SampleValues
 from absentia.masked_model import MaskedModel
 from absentia.optional import require
-from absentia.readouts import Readout
+from absentia.readouts import Features, Readout
 
 
 def shapiq_imputer(model: Model, absence: Absence, x: Table, *, readout: Readout | None = None) -> Any:
@@ -38,9 +38,9 @@ def shapiq_imputer(model: Model, absence: Absence, x: Table, *, readout: Readout
     if rows.ndim != 2 or len(rows) == 0:
         then = "For images and groups, make a game and hand it over with shapiq_game."
         raise wrong("x", "hold rows of features, of shape (samples, features)", f"shape {tuple(rows.shape)}", then)
-    # Made once here, so that whatever does not fit is said before shapiq asks.
-    game = MaskedModel(model, rows[:1], readout=readout, absence=absence)
-    return _imputer_class()(game, model, readout, rows)
+    if isinstance(readout, Features):
+        raise wrong("readout", "be one number", "features of a layer", "Take LogOdds(class) or Output(number).")
+    return _imputer_class()(model, absence, readout, rows.detach().cpu())
 
 
 @cache
@@ -51,9 +51,9 @@ def _imputer_class() -> type:
     class AbsenceImputer(base):  # type: ignore[misc, valid-type]
         """An imputer of shapiq that leaves what is absent to an absence."""
 
-        def __init__(self, game: MaskedModel, model: Model, readout: Readout | None, rows: torch.Tensor) -> None:
-            self._made_of = model, readout, rows.dtype
-            self._game = game
+        def __init__(self, model: Model, absence: Absence, readout: Readout | None, rows: torch.Tensor) -> None:
+            self._made_of = model, absence, readout, rows.dtype
+            self._game = self._game_of(rows[:1].numpy())
             super().__init__(model=self._outputs, data=rows.numpy())
             self.fit(rows[0].numpy())
 
@@ -84,9 +84,11 @@ def _imputer_class() -> type:
             return self.empty_prediction
 
         def _game_of(self, x: np.ndarray) -> MaskedModel:
-            model, readout, dtype = self._made_of
-            rows = torch.from_numpy(np.asarray(x)).to(dtype)
-            return MaskedModel(model, rows, readout=readout, absence=self._game.absence)
+            model, absence, readout, dtype = self._made_of
+            rows = as_tensor("x", x)
+            # Whole numbers among the data say nothing about the next sample.
+            rows = rows.to(dtype) if dtype.is_floating_point else rows
+            return MaskedModel(model, rows, readout=readout, absence=absence)
 
         def _outputs(self, x: np.ndarray) -> np.ndarray:
             """Evaluate rows as they are."""

@@ -12,14 +12,16 @@ from absentia.learning.comparison import Comparison, mix
 from absentia.learning.penalties import Plan
 from absentia.learning.samples import Chosen
 
-# All samples are looked at where that takes at most so many times the evaluations of a usual comparison.
-TIMES = 8
+# All samples are looked at where that takes at most so many times the evaluations of a usual comparison; and ties, of
+# which there are few, so many times.
+TIMES, TIMES_FOR_TIES = 8, 32
 # Where not all coalitions of all samples can be evaluated, so many are drawn, the same for all samples.
 DRAWN, DRAWN_CUBE = 32, 4
 # Calls that are settled by all coalitions of all samples, at most; and samples that tell whether a draw is needed.
 MOST_EXACT, FEW = 16, 256
-# Losses that differ by less than this share of them are the same but for rounding.
-ROUNDING = 1e-10
+# Losses that differ by less than this share of them are the same but for rounding; or by so many roundings of the
+# model's own type.
+ROUNDING, ROUNDINGS = 1e-10, 8
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,9 @@ class CloseCalls:
         objective = self.comparison.objective
         samples = len(objective.owner)
         seen = self.exact and len(self.comparison.compared.rows) == samples
-        affordable = samples * len(self.plan.coalitions) <= TIMES * self.comparison.evaluations
+        each, of_ties = self.plan.coalitions.shape[-2], 3 * objective.penalty.players + 4
+        affordable = samples * each <= TIMES * self.comparison.evaluations
+        affordable &= samples * of_ties <= TIMES_FOR_TIES * self.comparison.evaluations
         return objective.owners == 1 and not seen and affordable
 
     @property
@@ -70,24 +74,38 @@ class CloseCalls:
         if not self.open:
             return baseline
         plan = self.plan
-        here = self._mean(baseline, plan)
+        here, ties = self._mean(baseline, plan), None
         for call in calls[:MOST_EXACT] if self.exact else calls:
             candidate = torch.where(call.isnan(), baseline, call)
-            if not self.exact and self._alike(baseline, candidate, plan):
+            if torch.equal(candidate, baseline) or self._alike(baseline, candidate, plan):
                 continue
             found = self._mean(candidate, plan)
-            if abs(found - here) <= ROUNDING * abs(here):
-                better = self._ties(candidate) < self._ties(baseline) * (1 - 1e-6)
+            if self._same(found, here):
+                ties = self._ties(baseline) if ties is None else ties
+                better = self._ties(candidate) < ties * (1 - 1e-6)
             else:
                 better = self.exact and found < here * (1 - 1e-6)
             if better:
-                baseline, here = candidate, found
+                baseline, here, ties = candidate, found, None
         return baseline
 
+    def _same(self, one: float, other: float) -> bool:
+        """Tell whether two losses are the same but for rounding."""
+        dtype = self.comparison.objective.game.dtype
+        roundings = ROUNDINGS * torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+        return abs(one - other) <= max(ROUNDING, roundings) * abs(other)
+
     def _alike(self, one: Tensor, other: Tensor, plan: Plan) -> bool:
-        """Tell at less cost whether no sample tells two baselines apart: the comparison then saw the tie itself."""
-        few = torch.arange(len(self.comparison.objective.owner))[:FEW]
-        penalties = [self.comparison.objective.penalties(baseline, few, plan) for baseline in (one, other)]
+        """Tell at less cost whether no sample tells two baselines apart.
+
+        The comparison then saw the tie itself; or the draw leaves the player out, and says nothing of it.
+        """
+        samples = len(self.comparison.objective.owner)
+        if self.exact or samples <= FEW:
+            return False
+        penalties = [
+            self.comparison.objective.penalties(baseline, torch.arange(FEW), plan) for baseline in (one, other)
+        ]
         return bool((penalties[0] - penalties[1]).abs().max() <= ROUNDING * penalties[0].abs().max())
 
     def _ties(self, baseline: Tensor) -> float:

@@ -101,7 +101,7 @@ def learn_baseline(
     starts = _starts(start, data, space, objective.owners)
     first = next(iter(starts.values()))
     fingerprint = _fingerprint(pool.x, list(starts.values()), penalty, share, steps, rate, sweep, seed, space)
-    steps = _steps(steps, gradient, sweep, objective, first)
+    steps = _steps(steps, gradient, sweep, objective, first, space)
     comparison = Comparison(objective, seed, evaluations)
     run = Run(comparison, space, seed, rate, steps, sweep, Checkpoint.open(checkpoint, fingerprint))
     run.search(starts, _usual_baselines(space, data, first))
@@ -194,12 +194,14 @@ def _owners(share: str, pool: Pool) -> tuple[Int[Tensor, " samples"], Int[Tensor
     return owner, classes
 
 
-def _steps(steps: int, gradient: bool | None, sweep: bool, objective: Objective, first: Tensor) -> int:
+def _steps(steps: int, gradient: bool | None, sweep: bool, objective: Objective, first: Tensor, space: Space) -> int:
     """Take no steps where the model has no gradient."""
     if gradient is None:
         gradient = not isinstance(objective.game.model, NumpyModel) and _has_gradient(objective, first)
     if not sweep and not (gradient and steps):
         raise wrong("sweep", "be True where there are no steps along a gradient", sweep)
+    if not sweep and space.choices:
+        raise wrong("sweep", "be True where entries are categorical, for which there is no gradient", sweep)
     return steps if gradient else 0
 
 

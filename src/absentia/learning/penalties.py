@@ -141,7 +141,10 @@ class Penalty:
         return Plan(coalitions, penalty)
 
     def subcubes(self, samples: int, evaluations: int, generator: torch.Generator) -> Plan:
-        """Draw sub-cubes for each sample: the game of a few players, over a context that is always present."""
+        """Draw sub-cubes for each sample: the game of a few players, over a context that is always present.
+
+        Within it, the penalty is that of its interactions, or of its order-wise Shapley values for other losses.
+        """
         inside = self._inside
         cubes = max(1, evaluations // 2**inside)
         pairs = -(-samples // 2)

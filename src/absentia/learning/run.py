@@ -170,7 +170,7 @@ class Run:
     def _close_in(self, key: str, baseline: Tensor) -> Tensor:
         """Look ever closer around the values that the gradient left."""
         coordinates = len(self.space.low)
-        if self.steps == 0 or not self.sweep or not 0 < coordinates + len(self.space.choices) <= MAX_SWEPT:
+        if self.steps == 0 or not self.sweep or coordinates == 0 or coordinates + len(self.space.choices) > MAX_SWEPT:
             return baseline
         if key in self.checkpoint.stages:
             return self._resume(key)

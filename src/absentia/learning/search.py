@@ -106,8 +106,7 @@ def sweep(
                     break
             if len(found) == len(current):
                 if not near and len(baseline) == 1 and bool(found[-1] <= current[-1] * (1 + CLOSE_CALL)):
-                    change = torch.where(candidate != baseline, candidate, torch.nan)
-                    calls.append((float(found[-1] / current[-1]), change[0]))
+                    calls.append((float(found[-1] / current[-1]), _change(space, candidate[0], coordinate)))
                 better = found[-1] < current[-1] * (1 - 1e-6)
                 baseline = torch.where(better[:, None], candidate, baseline)
                 current = [torch.where(better, new, old) for new, old in zip(found, current, strict=True)]
@@ -115,6 +114,15 @@ def sweep(
     nearest = [change for _, change in sorted(calls, key=lambda call: call[0])[:MOST_CALLS]]
     close_calls = torch.stack(nearest) if nearest else baseline[:0]
     return Sweep(baseline, current[-1], leverage, improved, close_calls)
+
+
+def _change(space: Space, candidate: Float[Tensor, " entries"], coordinate: int) -> Float[Tensor, " entries"]:
+    """Keep the entries of one coordinate, all of them: rows of categories only make sense as a whole."""
+    parameters = len(space.low)
+    if coordinate < parameters:
+        return torch.where(space.parameter == coordinate, candidate, torch.nan)
+    entries = space.choices[coordinate - parameters].entries
+    return torch.full_like(candidate, torch.nan).index_copy(0, entries, candidate[entries])
 
 
 def _candidates(

@@ -18,7 +18,7 @@ from absentia.audit.problem import make_problem
 from absentia.audit.run import measure
 from absentia.audit.strengths import progress
 from absentia.errors import wrong
-from absentia.papers.cell_colours import ORDERS, Colours, Schedule, Value, learn_colours
+from absentia.papers.cell_colours import Colours, Schedule, Value, learn_colours
 from absentia.papers.image_data import ImageData, cifar10, mnist
 from absentia.papers.models import trained
 from absentia.papers.results import ResultTable
@@ -31,8 +31,8 @@ VALUES: dict[Value, str] = {
     "log-odds": "v the log-odds of the image's class",
     "features": "|Δv| the L1 norm of the change of the penultimate layer's features",
 }
-# The mean |U(S)| that the paper prints of an image, and of white noise.
 FROM_NOISE = "learned from noise"
+# The mean |U(S)| that the paper prints of an image, and of white noise.
 PRINTED_NOISE = (5.5285, 0.2321)
 
 
@@ -198,7 +198,7 @@ def describe(setting: Setting, learned: Colours) -> str:
     schedule = setting.schedule
     return (
         f"Learned: a colour for each of {cells} cells by the paper's L_marginal, all cells players, λ = "
-        f"{ORDERS:g} n, {VALUES[schedule.value]}, from the mean colours, "
+        f"{schedule.orders:g} n, {VALUES[schedule.value]}, from the mean colours, "
         f"{schedule.steps} steps of Adam with {schedule.batch} of {schedule.images:,} training images each: loss "
         f"{learned.before:.4g} → {learned.after:.4g}, {learned.evaluations:,} evaluations. This was chosen among "
         f"{setting.tried}."
@@ -211,8 +211,9 @@ def describe_from_noise(setting: Setting, learned: Colours) -> str:
     return (
         f"{FROM_NOISE.capitalize()}: white noise has no signal to remove, so that the right values leave it none. "
         "A value for each pixel, by the same loss, of training images with noise in the place of the masked cells, "
-        f"which are the players, λ = n, {VALUES[schedule.value]}; {schedule.steps} steps with {schedule.batch} of "
-        f"{schedule.images:,} images: loss {learned.before:.4g} → {learned.after:.4g}, {learned.evaluations:,} "
+        f"which are the players, λ = {schedule.orders:g} n, {VALUES[schedule.value]}; {schedule.steps} steps with "
+        f"{schedule.batch} of {schedule.images:,} images: loss {learned.before:.4g} → {learned.after:.4g}, "
+        f"{learned.evaluations:,} "
         "evaluations. Beware: the audit measures against noise too, other noise in other images. Pixels rather than "
         "cells were chosen on 5 training images of CIFAR-10."
     )
@@ -222,7 +223,7 @@ def goals(found: Audit, method: str, printed: Mapping[str, float]) -> str:
     """Say whether a learned baseline has the lowest R, and one as low as the paper's learned has."""
     learned = found.methods.index(method)
     rivals = {rival: found.removal.difference(number, learned)
-              for number, rival in enumerate(found.methods) if rival not in ("learned", FROM_NOISE)}  # fmt: skip
+              for number, rival in enumerate(found.methods) if number != learned}  # fmt: skip
     above = ", ".join(f"{rival} {gap.value:+.3f} ± {gap.error:.3f}" for rival, gap in rivals.items())
     beaten = all(float(gap.value) > 2 * float(gap.error) for gap in rivals.values())
     value, _ = found.R.at(learned)
