@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 
 from absentia import demo as demonstration
@@ -21,4 +22,10 @@ def demo(
 
     Example: absentia demo --output demo
     """
-    demonstration.run(output, seed)
+    threads = torch.get_num_threads()
+    # Its networks are so small that threads wait for each other longer than they work, above all on a busy machine.
+    torch.set_num_threads(1)
+    try:
+        demonstration.run(output, seed)
+    finally:
+        torch.set_num_threads(threads)
