@@ -1,9 +1,22 @@
-"""The one family of errors, and the one sentence that each of them says."""
+"""The one family of errors, the sentence that each of them says, and packages that are not installed."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import Any
 
 
 class AbsentiaError(ValueError):
-    """Something that the caller can mend: the message says what, and what to do next.
+    """An error that the caller can mend: the message says what is wrong and what to do next.
 
+    Parameters
+    ----------
+    message : str
+        One or two plain sentences.
+
+    Examples
+    --------
     >>> raise AbsentiaError("x must be finite. Got NaN instead.")
     Traceback (most recent call last):
     ...
@@ -12,7 +25,7 @@ class AbsentiaError(ValueError):
 
 
 def wrong(argument: str, must: str, got: object, then: str = "") -> AbsentiaError:
-    """Word an error the one way that errors are worded: what must hold, what came, what to do.
+    """Return the error for a bad value: what must hold, what was passed, what to do.
 
     >>> str(wrong("sigma", "be positive", -1.0))
     'sigma must be positive. Got -1.0 instead.'
@@ -20,3 +33,20 @@ def wrong(argument: str, must: str, got: object, then: str = "") -> AbsentiaErro
     'x must be a batch. Got one sample instead. Pass x[None].'
     """
     return AbsentiaError(f"{argument} must {must}. Got {got} instead." + (f" {then}" if then else ""))
+
+
+def require(package: str, extra: str | None = None) -> Any:
+    """Import an optional package, or raise an error that names the command to install it.
+
+    >>> require("no_such_package", extra="shap")
+    Traceback (most recent call last):
+    ...
+    absentia.errors.AbsentiaError: This needs the package no_such_package. Run pip install 'absentia[shap]'.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # warnings on import concern the package's own dependencies
+            return importlib.import_module(package)
+    except ImportError as error:
+        needed = f"This needs the package {package.split('.')[0]}."
+        raise AbsentiaError(f"{needed} Run pip install 'absentia[{extra or package}]'.") from error

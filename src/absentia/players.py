@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from absentia.arrays import Array, as_tensor
+from absentia.data import Array, as_tensor
 from absentia.errors import wrong
 
 ALWAYS_PRESENT = -1
@@ -20,16 +22,26 @@ ALWAYS_PRESENT = -1
 class Players:
     """A partition of an input's entries among players.
 
-    ``labels`` has the shape of one sample and holds the player (0 … n − 1) that each entry belongs to, or −1 for
-    entries that are always present. Most users call `features`, `groups`, `grid`, `segments` or `tokens`.
+    Most users call `features`, `groups`, `grid`, `segments` or `tokens`.
 
+    Parameters
+    ----------
+    labels : Tensor
+        The player (0 … n − 1) that each entry of one sample belongs to, or −1 for entries that are always present.
+    names : tuple of str
+        The names of the players.
+    integer : bool, default False
+        Whether integer inputs are token numbers, which stay integers.
+
+    Examples
+    --------
     >>> Players.features(["age", "income"])
     Players(2 of shape (2,): age, income)
     """
 
     labels: Int[Tensor, " *entries"]
     names: tuple[str, ...]
-    integer: bool = False  # whether integer inputs are numbers of tokens, to be left as they are
+    integer: bool = False
 
     def __post_init__(self) -> None:
         used = torch.unique(self.labels[self.labels != ALWAYS_PRESENT]).tolist()
@@ -56,6 +68,16 @@ class Players:
         """The shape of one sample."""
         return tuple(self.labels.shape)
 
+    @property
+    def is_image(self) -> bool:
+        """Whether players are areas of an image: (channels, height, width) with 1 or 3 channels, or (height, width).
+
+        Entries on two axes whose players are whole rows are tokens with their embedding.
+        """
+        if self.labels.ndim == 3:
+            return self.labels.shape[0] in (1, 3)
+        return self.labels.ndim == 2 and not bool((self.labels == self.labels[:, :1]).all())
+
     def presence(self, coalitions: Bool[Tensor, "*rows players"]) -> Bool[Tensor, "*rows *entries"]:
         """Spread coalitions over the input's entries.
 
@@ -64,14 +86,52 @@ class Players:
         """
         if self._one_entry_each:
             return coalitions
-        # The always-present entries carry label −1, which indexes this last column.
+        # The always-present entries have label −1, which indexes this last column.
         always = coalitions.new_ones(*coalitions.shape[:-1], 1)
         spread = torch.cat([coalitions, always], dim=-1)[..., self.labels.flatten().to(coalitions.device)]
         return spread.unflatten(-1, self.shape)
 
+    def only(self, chosen: Sequence[int]) -> Players:
+        """Return some of the players, by number; the entries of the others are then always present.
+
+        >>> Players.features(["age", "income", "debt"]).only([0, 2]).labels
+        tensor([ 0, -1,  1])
+        """
+        labels = torch.full_like(self.labels, ALWAYS_PRESENT)
+        for new, old in enumerate(chosen):
+            labels[self.labels == old] = new
+        return Players(labels, tuple(self.names[number] for number in chosen), self.integer)
+
+    def owner_names(self) -> list[str]:
+        """Return the name of each entry's player, "always present" for entries without one."""
+        named = [*self.names, "always present"]  # label −1 indexes the last
+        return [named[label] for label in self.labels.flatten().tolist()]
+
+    def entry_names(self) -> list[str]:
+        """Return a name for each entry: its player's, with a number where the player has several entries.
+
+        >>> Players.groups({"size": [0, 2], "mass": [1]}, features=3).entry_names()
+        ['size 0', 'mass', 'size 1']
+        """
+        owners, seen = self.owner_names(), Counter[str]()
+        sizes, names = Counter(owners), []
+        for owner in owners:
+            names.append(owner if sizes[owner] == 1 else f"{owner} {seen[owner]}")
+            seen[owner] += 1
+        return names
+
+    def entry_values(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
+        """Return the value of each player's entry; NaN for players of several entries."""
+        labels = self.labels.flatten()
+        owned = labels != ALWAYS_PRESENT
+        single = (torch.bincount(labels[owned], minlength=len(self)) == 1)[labels.clamp_min(0)] & owned
+        found = torch.full((len(inputs), len(self)), math.nan, dtype=torch.float64)
+        found[:, labels[single]] = inputs.detach().cpu().flatten(1)[:, single].double()
+        return found
+
     @classmethod
     def features(cls, features: int | Sequence[str]) -> Players:
-        """Make every entry of a row a player of its own; give their number or their names."""
+        """Make every entry of a row a player, given their number or their names."""
         names = _names(features, "x{}")
         return cls(torch.arange(len(names)), names)
 
@@ -103,9 +163,9 @@ class Players:
         cells: tuple[int, int],
         only: Sequence[tuple[int, int]] | None = None,
     ) -> Players:
-        """Cut an image of ``shape`` (channels, height, width) into ``cells`` (rows, columns) of pixels.
+        """Cut images of ``shape`` (channels, height, width) into a grid of ``cells`` (rows, columns).
 
-        ``only`` lists the cells (row, column) that are players; all others are always present.
+        ``only`` lists the cells (row, column) that are players; all others are then always present.
 
         >>> Players.grid((1, 28, 28), cells=(7, 7), only=[(3, 2), (3, 3)])
         Players(2 of shape (1, 28, 28): r3c2, r3c3)
@@ -146,7 +206,7 @@ class Players:
 
     @classmethod
     def tokens(cls, tokens: int | Sequence[str], embedding: int | None = None) -> Players:
-        """Make every token of a sequence a player; give their number or the words themselves.
+        """Make every token of a sequence a player, given their number or the words themselves.
 
         ``embedding`` is the width of embedded tokens, for inputs of shape (tokens, embedding).
 

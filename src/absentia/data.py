@@ -1,0 +1,214 @@
+"""What users hand in as data, converted to tensors once; and statistics of data: ranges, quantiles, white noise."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+
+from absentia.errors import AbsentiaError, wrong
+
+Array: TypeAlias = Tensor | np.ndarray
+# Samples as users hold them: an array, a DataFrame, nested lists. `as_tensor` refuses anything else.
+Table: TypeAlias = Any
+# Classes as users hold them: numbers or names, one or one for each sample.
+Classes: TypeAlias = Any
+
+# The levels at which the distribution of an entry is summarised.
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+_MOST_ROWS_FOR_QUANTILES = 4096
+_ROWS_AT_A_TIME = 4096
+
+
+def as_tensor(name: str, value: Any) -> Tensor:
+    """Convert a tensor, an array, a DataFrame or nested lists of numbers to a tensor.
+
+    >>> as_tensor("x", [[1.0, 2.0]])
+    tensor([[1., 2.]], dtype=torch.float64)
+    >>> as_tensor("x", "abc")
+    Traceback (most recent call last):
+    ...
+    absentia.errors.AbsentiaError: x must be a tensor, an array or a table of numbers. Got str instead.
+    """
+    if isinstance(value, Tensor):
+        return value
+    try:
+        # torch cannot read a DataFrame, which converts itself.
+        array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
+        return torch.as_tensor(np.require(array, requirements="W"))  # copies read-only arrays
+    except (TypeError, ValueError) as error:
+        then = "Encode text and categories as numbers first." if hasattr(value, "to_numpy") else ""
+        raise wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__, then) from error
+
+
+def check_rows(data: Table, least: int = 1, name: str = "data") -> Tensor:
+    """Convert data of shape (rows, …) to a tensor; raise an error if rows are missing or not finite."""
+    data = as_tensor(name, data)
+    if data.ndim < 2 or len(data) < least or data.numel() == 0:
+        must = f"have at least {'one row' if least == 1 else f'{least} rows'}, of shape (rows, …)"
+        raise wrong(name, must, f"shape {tuple(data.shape)}")
+    finite = torch.isfinite(data).flatten(1)
+    if not bool(finite.all()):
+        row, entry = (~finite).nonzero()[0].tolist()
+        raise wrong(name, "be finite", f"{data.flatten(1)[row, entry].item()} in row {row}, entry {entry}")
+    return data
+
+
+def class_numbers(y: Classes, names: Sequence[str] = (), name: str = "y") -> Int[Tensor, " *samples"]:
+    """Convert classes to class numbers: numbers stay, names are looked up in ``names``.
+
+    >>> class_numbers(["no", "yes"], ["no", "yes"])
+    tensor([0, 1])
+    >>> class_numbers("maybe", ["no", "yes"])
+    Traceback (most recent call last):
+    ...
+    absentia.errors.AbsentiaError: y must hold classes of the model: no, yes. Got 'maybe' instead.
+    """
+    if not holds_text(y):
+        target = as_tensor(name, y)
+        if target.ndim > 1:
+            raise wrong(name, "be one class number or one for each sample", f"shape {tuple(target.shape)}")
+        if target.is_complex() or not torch.equal(target.double(), target.double().round()):
+            raise wrong(name, "hold class numbers", f"{target.dtype} values", "Leave y out for a regression.")
+        return target.long()
+    if not names:
+        raise AbsentiaError(
+            f"{name} holds names of classes, but the model does not know their order. "
+            "Pass class_names=[…] in the order of the model's outputs."
+        )
+    number_of = {str(known): number for number, known in enumerate(names)}
+    array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y, dtype=object)
+    unknown = [label for label in array.reshape(-1).tolist() if str(label) not in number_of]
+    if unknown:
+        raise wrong(name, f"hold classes of the model: {', '.join(number_of)}", repr(unknown[0]))
+    numbers = [number_of[str(label)] for label in array.reshape(-1).tolist()]
+    return torch.tensor(numbers).reshape(array.shape)
+
+
+def holds_text(y: Classes) -> bool:
+    """Return whether classes are given by their names rather than by numbers."""
+    if isinstance(y, Tensor | int | float):
+        return False
+    array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    return array.dtype.kind in "UOS" and any(isinstance(label, str) for label in array.reshape(-1).tolist())
+
+
+def blocks(total: int, size: int) -> Iterator[slice]:
+    """Split a range into slices of at most ``size``."""
+    return (slice(start, min(start + size, total)) for start in range(0, total, size))
+
+
+def seeded(seed: int, *path: object) -> torch.Generator:
+    """Return the generator of a seed, or of the stream of random numbers that a path below it names.
+
+    Streams do not depend on each other, and are the same in every process.
+
+    >>> torch.rand(1, generator=seeded(0, "noise", 3)) == torch.rand(1, generator=seeded(0, "noise", 3))
+    tensor([True])
+    """
+    if not path:
+        return torch.Generator().manual_seed(seed)
+    text = " ".join(str(part) for part in (seed, *path))
+    digest = hashlib.blake2b(text.encode(), digest_size=6).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest, "big"))
+
+
+def mean_and_deviation(
+    rows: Shaped[Tensor, "rows *entries"],
+) -> tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]:
+    """Return means and standard deviations of each entry, or of each channel of images.
+
+    They are in double precision, and their shape broadcasts over the entries of one row.
+
+    >>> mean, deviation = mean_and_deviation(torch.tensor([[0.0, 5.0], [2.0, 5.0]]))
+    >>> mean.tolist(), deviation.tolist()
+    ([1.0, 5.0], [1.0, 0.0])
+    >>> mean_and_deviation(torch.zeros(10, 3, 8, 8))[0].shape
+    torch.Size([3, 1, 1])
+    """
+    mean = rows.mean(_axes(rows), keepdim=True, dtype=torch.float64)
+    parts = rows.split(_ROWS_AT_A_TIME)  # a copy of all rows in double precision might not fit into memory
+    total = sum((part.double() - mean).square_().sum(_axes(rows), keepdim=True) for part in parts)
+    deviation = (total * (mean.numel() / rows.numel())).sqrt()
+    # Equal numbers may differ from their mean by a rounding error.
+    deviation[deviation <= 1e-12 * (1 + mean.abs())] = 0
+    return mean[0], deviation[0]
+
+
+def least_and_most(
+    rows: Shaped[Tensor, "rows *entries"],
+) -> tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]:
+    """Return the least and the greatest value of each entry, or of each channel of images.
+
+    >>> least, most = least_and_most(torch.tensor([[0.0, 5.0], [2.0, 5.0]]))
+    >>> least.tolist(), most.tolist()
+    ([0.0, 5.0], [2.0, 5.0])
+    """
+    return rows.amin(_axes(rows), keepdim=True)[0].double(), rows.amax(_axes(rows), keepdim=True)[0].double()
+
+
+def _axes(rows: Tensor) -> list[int]:
+    """Return the axes that statistics are taken over: rows, and for images height and width."""
+    return [0] if rows.ndim == 2 else [0, -2, -1]
+
+
+@dataclass(frozen=True, eq=False)
+class DataRange:
+    """The least and the greatest value of each entry."""
+
+    low: Float[Tensor, " *entries"]
+    high: Float[Tensor, " *entries"]
+
+    def holds(self, values: Shaped[Tensor, "*rows"]) -> Bool[Tensor, "*rows"]:
+        """Return which values lie within the range, with a tolerance of 1 % of its width."""
+        slack = 0.01 * (self.high - self.low)
+        return (values >= self.low - slack) & (values <= self.high + slack)
+
+
+def data_range(data: Shaped[Tensor, "rows *entries"]) -> DataRange:
+    """Return the range of each entry of a table, or of each channel of images.
+
+    >>> data_range(torch.tensor([[0.0, 5.0], [1.0, 7.0]])).high
+    tensor([1., 7.], dtype=torch.float64)
+    """
+    low, high = least_and_most(data)
+    return DataRange(low.expand(data.shape[1:]), high.expand(data.shape[1:]))
+
+
+def white_noise(
+    within: DataRange, like: Shaped[Tensor, "rows *entries"], generator: torch.Generator
+) -> Shaped[Tensor, "rows *entries"]:
+    """Draw every entry uniformly within the range, in the shape and type of ``like``; integers include both ends.
+
+    >>> within = data_range(torch.tensor([[0.0, 5.0]]))
+    >>> white_noise(within, torch.zeros(1, 2), torch.Generator().manual_seed(0))
+    tensor([[0., 5.]])
+    """
+    share = torch.rand(like.shape, generator=generator, dtype=torch.float64).to(like.device)
+    low, width = within.low.to(like.device), (within.high - within.low).to(like.device)
+    if like.is_floating_point():
+        return (low + width * share).to(like.dtype)
+    return (low + ((width + 1) * share).floor()).to(like.dtype)
+
+
+def data_quantiles(data: Shaped[Tensor, "rows *shape"]) -> Float[Tensor, "quantiles *shape"]:
+    """Return the quantiles of each entry at the levels `QUANTILES`.
+
+    The ends are those of all rows. The levels between come from at most 4,096 rows.
+
+    >>> data_quantiles(torch.arange(21.0)[:, None]).flatten().tolist()
+    [0.0, 1.0, 5.0, 10.0, 15.0, 19.0, 20.0]
+    """
+    some = data[:: 1 + (len(data) - 1) // _MOST_ROWS_FOR_QUANTILES].double()
+    levels = torch.tensor(QUANTILES, dtype=torch.float64, device=data.device)
+    # torch.quantile takes a limited number of values at once.
+    parts = [torch.quantile(part, levels, dim=0) for part in some.flatten(1).split(1024, dim=1)]
+    found = torch.cat(parts, dim=1).unflatten(1, data.shape[1:])
+    found[0], found[-1] = data.amin(0).double(), data.amax(0).double()
+    return found.cpu()

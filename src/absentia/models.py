@@ -1,0 +1,328 @@
+"""Any model as a function from rows to outputs: torch, numpy, estimators; modes, devices, batches, progress."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+
+from absentia.errors import AbsentiaError, require, wrong
+
+Model: TypeAlias = Callable[[Tensor], Tensor]
+
+# On a CPU the fastest batch is one whose activations stay in cache, far below what memory would hold.
+CPU_MEMORY = 4 * 2**20
+# A call of a numpy model has a fixed cost that only larger batches make up for.
+NUMPY_MEMORY = 64 * 2**20
+# The assumed size of the activations, as a multiple of the input, where the layers of a model cannot be seen.
+_ASSUMED_EXPANSION = 16
+# Boosters name the loss that they were trained with; these make their predictions probabilities.
+_PROBABILITY_OBJECTIVES = ("binary", "binary:logistic", "multiclass", "multiclassova", "multi:softprob", "softmax")
+
+
+@dataclass(frozen=True)
+class NumpyModel:
+    """A numpy callable as a torch one; made by `from_numpy` or `wrap_estimator`."""
+
+    predict: Callable[[np.ndarray], np.ndarray]
+    probabilities: bool | None = None
+    labels: tuple[Any, ...] = ()  # the classes in the order of the outputs, where the model knows them
+
+    def __call__(self, rows: Shaped[Tensor, "rows *entries"]) -> Float[Tensor, "rows *output"]:
+        """Predict, and convert probabilities to log-probabilities, which are logits."""
+        answer = np.asarray(self.predict(rows.detach().cpu().numpy()))
+        if answer.ndim == 0 or len(answer) != len(rows):
+            raise wrong("model", f"return one row for each of the {len(rows)} input rows", f"shape {answer.shape}")
+        output = torch.from_numpy(np.ascontiguousarray(answer, dtype=np.float64)).to(rows.device)
+        return log_probabilities(output) if self.probabilities else output
+
+
+def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bool | None = None) -> NumpyModel:
+    """Make a model of any numpy callable: a service, a rule, ``predict_proba`` of an estimator.
+
+    Parameters
+    ----------
+    predict : callable
+        Takes an array of shape (rows, …) and returns one of shape (rows,) or (rows, outputs).
+    probabilities : bool, optional
+        Whether ``predict`` returns probabilities, of shape (rows, classes), or (rows,) for class 1. Their logarithms
+        are then the logits that the readouts expect. A probability of exactly 0 has no logarithm: use
+        ``probabilities=False`` and the readout `Output` to explain such a model's probabilities themselves.
+
+    Returns
+    -------
+    NumpyModel
+        A callable on torch rows.
+
+    Examples
+    --------
+    >>> model = from_numpy(lambda rows: rows.sum(1))
+    >>> model(torch.ones(2, 3))
+    tensor([3., 3.], dtype=torch.float64)
+    """
+    if not callable(predict):
+        raise wrong("predict", "be a callable such as estimator.predict_proba", type(predict).__name__)
+    return NumpyModel(predict, probabilities)
+
+
+def as_model(model: Any) -> Model:
+    """Return a model as a callable on torch rows; wrap estimators and boosters.
+
+    >>> class Estimator:
+    ...     def predict(self, rows):
+    ...         return rows.sum(1)
+    >>> as_model(Estimator())(torch.ones(2, 3))
+    tensor([3., 3.], dtype=torch.float64)
+    """
+    if isinstance(model, nn.Module | NumpyModel):
+        return model
+    owner = getattr(model, "__self__", None)
+    if getattr(model, "__name__", "") == "predict_proba" and not isinstance(owner, nn.Module) and owner is not None:
+        model = owner
+    if hasattr(model, "predict_proba") or hasattr(model, "decision_function"):
+        return wrap_estimator(model)
+    if hasattr(model, "predict") and not callable(model):
+        return wrap_estimator(model)
+    if not callable(model):
+        then = "Wrap a numpy model with from_numpy(predict)."
+        raise wrong("model", "be an nn.Module, an estimator, or a callable on torch rows", type(model).__name__, then)
+    return model  # type: ignore[no-any-return]
+
+
+def wrap_estimator(
+    estimator: Any, decode: Callable[[np.ndarray], Any] | None = None, *, probabilities: bool = True
+) -> NumpyModel:
+    """Make a model of a fitted estimator or booster: its log-probabilities, its scores or its prediction.
+
+    ``decode`` converts rows of numbers to what the estimator takes. Without it, the estimator gets an array, or a
+    DataFrame if it was fitted with column names.
+    """
+    predict, gives_probabilities = _prediction(estimator)
+    names = getattr(estimator, "feature_names_in_", None)
+    columns = None if names is None else [str(name) for name in names]
+    features = getattr(estimator, "n_features_in_", None)
+
+    def run(rows: np.ndarray) -> np.ndarray:
+        if decode is None and features is not None and rows.shape[1:] != (features,):
+            raise wrong("x", f"have the {features} columns of the fit", f"shape {rows.shape[1:]}")
+        given: Any = rows if decode is None else decode(rows)
+        if decode is None and columns is not None:
+            given = require("pandas", "sklearn").DataFrame(rows, columns=columns)
+        elif decode is not None and columns is not None:
+            given = given[columns]
+        answer = predict(given)
+        if isinstance(answer, list):
+            raise wrong("estimator", "have one output", f"{len(answer)} outputs", "Explain one estimator for each.")
+        return np.asarray(answer)
+
+    labels = getattr(estimator, "classes_", ()) if gives_probabilities or hasattr(estimator, "classes_") else ()
+    return NumpyModel(run, gives_probabilities and probabilities, tuple(np.asarray(labels).tolist()))
+
+
+def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], bool]:
+    """Return the method of an estimator that says most, and whether it returns probabilities."""
+    if hasattr(estimator, "predict_proba"):
+        return estimator.predict_proba, True
+    if hasattr(estimator, "decision_function"):
+        return estimator.decision_function, False
+    predict = getattr(estimator, "inplace_predict", getattr(estimator, "predict", None))
+    if predict is not None and not hasattr(estimator, "classes_"):
+        return predict, _objective(estimator) in _PROBABILITY_OBJECTIVES
+    got = "one that only predicts classes" if predict is not None else type(estimator).__name__
+    raise wrong("estimator", "have predict_proba, decision_function, or be a regressor with predict", got)
+
+
+def _objective(booster: Any) -> str:
+    """Return the loss that a booster was trained with: LightGBM keeps it in params, XGBoost in its configuration."""
+    if hasattr(booster, "save_config"):
+        return str(json.loads(booster.save_config())["learner"]["objective"]["name"])
+    params = getattr(booster, "params", None)
+    return str(params.get("objective", "")).split(" ")[0] if isinstance(params, dict) else ""
+
+
+def labels_of(model: Model) -> tuple[Any, ...]:
+    """Return the classes that a model knows, in the order of its outputs; none for most models."""
+    return model.labels if isinstance(model, NumpyModel) else ()
+
+
+def are_probabilities(output: Float[Tensor, "rows *output"]) -> bool:
+    """Return whether outputs are rows of probabilities that add up to 1.
+
+    >>> are_probabilities(torch.tensor([[0.3, 0.7]])), are_probabilities(torch.tensor([[0.3, 0.9]]))
+    (True, False)
+    """
+    if output.ndim != 2 or output.shape[1] < 2 or not bool((output >= 0).all()):
+        return False
+    sums = output.sum(1)
+    return torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
+
+
+def log_probabilities(output: Float[Tensor, "rows *output"]) -> Float[Tensor, "rows *output"]:
+    """Return logits of probabilities: logarithms of several, the log-odds of a single one, which is that of class 1."""
+    return torch.logit(output) if output.ndim == 1 or output.shape[1] == 1 else output.log()
+
+
+def module_of(model: Model) -> nn.Module | None:
+    """Return the module behind a model: itself, or the owner of a bound method."""
+    owner = getattr(model, "__self__", model)
+    return owner if isinstance(owner, nn.Module) else None
+
+
+def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
+    """Return the device and the floating dtype that the model works in."""
+    module = module_of(model)
+    if module is not None:
+        for tensor in chain(module.parameters(), module.buffers()):
+            if tensor.is_floating_point():
+                return tensor.device, tensor.dtype
+    return x.device, x.dtype if x.is_floating_point() else torch.get_default_dtype()
+
+
+@contextmanager
+def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
+    """Run in evaluation mode, then restore each module's mode and each parameter's gradient flag.
+
+    With ``gradient`` the graph is kept for the gradient of the inputs; the parameters are left out of it.
+    """
+    module = module_of(model)
+    training = [part for part in module.modules() if part.training] if module is not None else []
+    flags = [(p, p.requires_grad) for p in module.parameters()] if module is not None and gradient else []
+    try:
+        for part in training:
+            part.training = False
+        for parameter, _ in flags:
+            parameter.requires_grad_(False)
+        with nullcontext() if gradient else torch.no_grad():
+            yield
+    finally:
+        for part in training:
+            part.training = True
+        for parameter, flag in flags:
+            parameter.requires_grad_(flag)
+
+
+def layer_output(model: Model, layer: str) -> Model:
+    """Return a model that returns the output of a named layer."""
+    module = module_of(model)
+    if module is None:
+        raise wrong("model", "be an nn.Module for the features of a layer", type(model).__name__)
+    layers = dict(module.named_modules())
+    if layer not in layers or not layer:
+        raise wrong("layer", f"be one of {', '.join(name for name in layers if name)}", repr(layer))
+
+    def run(rows: Tensor) -> Tensor:
+        caught: list[Tensor] = []
+        hook = layers[layer].register_forward_hook(lambda _module, _inputs, output: caught.append(output))
+        try:
+            model(rows)
+        finally:
+            hook.remove()
+        if not caught:
+            raise AbsentiaError(f"The layer {layer!r} takes no part in the model's forward pass. Name another one.")
+        return caught[-1]
+
+    return run
+
+
+def try_rows(model: Model, rows: Shaped[Tensor, "rows *entries"]) -> tuple[Float[Tensor, "rows *output"], int]:
+    """Run a few rows; also return the most bytes that one layer takes in and returns for a row."""
+    module = module_of(model)
+    largest = rows.nbytes * (_ASSUMED_EXPANSION if module is None else 1)
+
+    def watch(_module: nn.Module, inputs: tuple[object, ...], output: object) -> None:
+        nonlocal largest
+        tensors = [t for t in (*inputs, output) if isinstance(t, Tensor)]
+        largest = max(largest, sum(t.nbytes for t in tensors))
+
+    parts = [] if module is None else [part for part in module.modules() if not list(part.children())]
+    hooks = [part.register_forward_hook(watch) for part in parts]
+    try:
+        output = model(rows)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    check_output(output, len(rows))
+    return output, -(-largest // len(rows))
+
+
+def rows_per_batch(model: Model, bytes_per_row: int, device: torch.device, memory: int | None) -> int:
+    """Choose a batch size: a power of two that keeps the largest layer's input and output within ``memory`` bytes."""
+    fitting = max(1, (_default_memory(model, device) if memory is None else memory) // bytes_per_row)
+    return int(1 << fitting.bit_length() - 1)
+
+
+def _default_memory(model: Model, device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0]) // 8
+    return NUMPY_MEMORY if isinstance(model, NumpyModel) else CPU_MEMORY
+
+
+@dataclass
+class BatchRunner:
+    """Run a model on rows in batches; halve the batch size for good whenever memory runs out."""
+
+    model: Model
+    batch: int
+
+    def __call__(self, rows: Shaped[Tensor, "rows *entries"]) -> Float[Tensor, "rows *output"]:
+        """Run the model on all rows."""
+        outputs: list[Tensor] = []
+        done = 0
+        while done < len(rows):
+            try:
+                outputs.append(self.model(rows[done : done + self.batch]))
+            except (MemoryError, RuntimeError) as error:
+                if not _is_out_of_memory(error):
+                    raise
+                if self.batch == 1:
+                    raise AbsentiaError(
+                        "The model runs out of memory with a single row. Use a smaller model or input."
+                    ) from error
+                self.batch //= 2
+                continue
+            check_output(outputs[-1], len(rows[done : done + self.batch]))
+            done += self.batch
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+
+
+def run_rows(model: Model, x: Shaped[Tensor, "rows *entries"]) -> Float[Tensor, "rows *output"]:
+    """Run a model on all rows, in evaluation mode and in batches; on copies, because it may work in place."""
+    with evaluation_mode(model):
+        _, size = try_rows(model, x[[0, -1]])
+        batch = rows_per_batch(model, size, x.device, memory=None)
+        return BatchRunner(lambda rows: model(rows.clone()), batch)(x)
+
+
+def check_output(output: object, rows: int) -> None:
+    """Raise an error for an output that is no tensor, lacks a row for each input row, or is not floating point."""
+    if not isinstance(output, Tensor):
+        then = "Wrap a numpy model with from_numpy(…), and pick one tensor of a tuple."
+        raise wrong("model", "return a tensor", type(output).__name__, then)
+    if output.ndim == 0 or len(output) != rows:
+        raise wrong("model", f"return one row for each of the {rows} input rows", f"shape {tuple(output.shape)}")
+    if not output.is_floating_point():
+        then = "Return scores or logits rather than the predicted class."
+        raise wrong("model", "return floating-point numbers", f"{output.dtype}", then)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    # The CPU allocator has no exception type of its own.
+    return "DefaultCPUAllocator" in str(error) or "can't allocate memory" in str(error)
+
+
+def progress(total: int, title: str, unit: str = "it") -> Any:
+    """Return a progress bar for work that takes longer than two seconds, shown on a terminal."""
+    from tqdm import tqdm  # imported here, because most work ends before a bar would be shown
+
+    return tqdm(total=total, desc=title, unit=unit, delay=2, disable=not sys.stderr.isatty(), leave=False)

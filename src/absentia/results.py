@@ -1,0 +1,278 @@
+"""What results have in common: tables in text and HTML, and one safe file format for all of them.
+
+A saved result is one safetensors file with a JSON header, without pickle. The header holds the kind, the format and
+the plain fields; the tensors are stored beside it under the path of their field, such as ``shapley.values``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import math
+import os
+import textwrap
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from absentia.errors import wrong
+from absentia.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# The classes that `load` reads, by the kind that their files name.
+_KINDS = {
+    "explanation": "absentia.explanation:Explanation",
+    "audit": "absentia.audit:Audit",
+    "cross audit": "absentia.audit:CrossAudit",
+    "baseline": "absentia.learning:LearnedBaseline",
+    "imputer": "absentia.absences:Imputer",
+    "surrogate": "absentia.absences:Surrogate",
+}
+# Files of older formats keep each class's own layout, which `from_old` of the class reads.
+_FIRST_COMMON_FORMAT = 3
+
+_TABLE = "border-collapse:collapse;font-size:90%;margin:0.3em 0"
+_HEAD = "text-align:left;padding:0.15em 0.8em 0.15em 0;border-bottom:1px solid #999"
+_CELL = "text-align:left;padding:0.15em 0.8em 0.15em 0;vertical-align:top"
+
+
+def count_of(number: int, what: str) -> str:
+    """Return a number with its noun, in the plural where needed.
+
+    >>> count_of(1, "sample"), count_of(1200, "sample")
+    ('1 sample', '1,200 samples')
+    """
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def with_error(value: float, error: float) -> str:
+    """Write a figure and its error to the error's second digit; write a figure without error to three digits.
+
+    >>> with_error(0.12345, 0.0234), with_error(1234.5, 200.0), with_error(2.0, math.nan), with_error(math.nan, 1.0)
+    ('0.123 ± 0.023', '1230 ± 200', '2', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    if math.isnan(error):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    if error == 0:
+        return f"{value:.4g} ± 0"
+    decimals = 1 - math.floor(math.log10(error))
+    if decimals <= 0:
+        return f"{round(value, decimals):.0f} ± {round(error, decimals):.0f}"
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+
+
+def align(rows: Sequence[Sequence[str]], indent: int = 0) -> list[str]:
+    """Pad cells so that columns line up.
+
+    >>> align([["", "R"], ["zero", "1"]])
+    ['      R', 'zero  1']
+    """
+    if not rows:
+        return []
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [" " * indent + line for line in lines]
+
+
+def fold(line: str, width: int = 118) -> str:
+    """Wrap a long sentence and indent what follows; leave lines of a table as they are.
+
+    >>> print(fold("  one two three", width=9))
+      one two
+        three
+    """
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return line if "  " in line.strip() else textwrap.fill(line, width, subsequent_indent=indent)
+
+
+def html_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return an HTML table of cells, which are escaped.
+
+    >>> "<b>" in html_table(["name"], [["<b>"]])
+    False
+    """
+    head = "".join(f'<th style="{_HEAD}">{_safe(cell)}</th>' for cell in heads)
+    lines = ["".join(f'<td style="{_CELL}">{_safe(cell)}</td>' for cell in row) for row in rows]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<table style="{_TABLE}">' + (f"<tr>{head}</tr>" if heads else "") + f"{body}</table>"
+
+
+def html_result(title: str, facts: Mapping[str, object], *parts: str, notes: Sequence[str] = ()) -> str:
+    """Join a title, named facts, tables of `html_table` and notes.
+
+    >>> html_result("Audit", {}, notes=["a < b"])
+    '<div><strong>Audit</strong><p style="margin:0.2em 0">a &lt; b</p></div>'
+    """
+    shown = html_table([], list(facts.items())) if facts else ""
+    said = "".join(f'<p style="margin:0.2em 0">{_safe(note)}</p>' for note in notes)
+    return f"<div><strong>{_safe(title)}</strong>{shown}{''.join(parts)}{said}</div>"
+
+
+def _safe(cell: object) -> str:
+    return escape(str(cell), quote=True)
+
+
+def check_folder(name: str, path: str | Path) -> None:
+    """Raise an error if the folder of a path does not exist, before anything is computed for it."""
+    parent = Path(path).parent
+    if not parent.is_dir():
+        raise wrong(name, "lie in a folder that exists", path, f"Make {parent} first.")
+
+
+def keep_figure(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
+    """Draw a figure and, if a path is given, write it there."""
+    if path is not None:
+        check_folder("path", path)
+    figure = draw()
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
+    """Let ``write`` write a temporary file, and rename it: the file is complete whenever it exists."""
+    path = Path(path)
+    check_folder("path", path)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        temporary.touch()
+        mode = temporary.stat().st_mode
+        write(temporary)
+        temporary.chmod(mode)  # safetensors makes files that only their owner may read
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
+    """Write tensors and a JSON header to one file."""
+    # Copies, because a file holds no two tensors that share memory.
+    kept = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    write_whole(path, lambda there: save_file(kept, there, metadata={"absentia": json.dumps(header)}))
+
+
+def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a file of `write_tensors`."""
+    if not Path(path).is_file():
+        raise wrong("path", "name a file that exists", path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = (file.metadata() or {}).get("absentia")
+            tensors = {key: file.get_tensor(key) for key in list(file.keys())}
+    except SafetensorError as error:
+        raise wrong("path", "be a file that absentia saved", f"{path}, which can't be read") from error
+    if header is None:
+        raise wrong("path", "be a file that absentia saved", f"{path}, which has no header of absentia's")
+    return tensors, json.loads(header)
+
+
+def read_header(path: str | Path) -> dict[str, Any]:
+    """Read the header of a saved result; its ``kind`` is always set."""
+    header = read_tensors(path)[1]
+    # The first learned baselines did not name their kind.
+    return {"kind": "baseline" if "share" in header else "file of another kind"} | header
+
+
+def save_result(result: Any, path: str | Path, extra: Mapping[str, Any] | None = None) -> None:
+    """Save a dataclass that has a ``KIND`` and a ``FORMAT``; ``extra`` is added to the header."""
+    tensors: dict[str, Tensor] = {}
+    fields = _pack(result, (), tensors)
+    header = {"kind": result.KIND, "format": result.FORMAT, "version": __version__, "fields": fields}
+    write_tensors(path, tensors, header | dict(extra or {}))
+
+
+def read_result(cls: Any, path: str | Path, **more: Any) -> Any:
+    """Read a saved result of a class; ``more`` is handed to its `from_old` or `unpacked`."""
+    tensors, header = read_tensors(path)
+    kind = header.get("kind", "baseline")
+    if kind != cls.KIND:
+        raise wrong("path", f"hold a saved {cls.KIND}", f"{path}, a saved {kind}")
+    if header.get("format", 0) > cls.FORMAT:
+        made = header.get("version", header.get("record", {}).get("version", "unknown"))
+        got = f"format {header['format']} by absentia {made}"
+        raise wrong("path", f"hold a saved {kind} of format {cls.FORMAT} or older", got, "Install a newer absentia.")
+    if header.get("format", 0) < _FIRST_COMMON_FORMAT:
+        return cls.from_old(tensors, header, **more)
+    return _unpack(cls, header["fields"], (), tensors, more)
+
+
+def load(path: str | Path) -> Any:
+    """Read a saved result, whichever kind the file holds.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file written by the ``save`` method of a result.
+
+    Returns
+    -------
+    Explanation, Audit, CrossAudit, LearnedBaseline, Imputer or Surrogate
+
+    Examples
+    --------
+    >>> import tempfile, torch
+    >>> import absentia as ab
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=1.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     explanation.save(f"{folder}/two.safetensors")
+    ...     ab.load(f"{folder}/two.safetensors").shapley.values
+    tensor([[2., 3.]], dtype=torch.float64)
+    """
+    kind = read_header(path)["kind"]
+    if kind not in _KINDS:
+        raise wrong("path", f"hold a saved {', '.join(_KINDS)}", f"{path}, a saved {kind}")
+    module, name = _KINDS[kind].split(":")
+    return getattr(importlib.import_module(module), name).load(path)
+
+
+def _pack(value: Any, path: tuple[str, ...], tensors: dict[str, Tensor]) -> Any:
+    """Return a value as JSON, with tensors set aside under the path of their field."""
+    if isinstance(value, Tensor):
+        tensors[".".join(path)] = value
+        return {"tensor": ".".join(path)}
+    if hasattr(value, "packed"):
+        value = value.packed()
+    if dataclasses.is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _pack(item, (*path, key), tensors) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_pack(item, (*path, str(number)), tensors) for number, item in enumerate(value)]
+    return value
+
+
+def _unpack(hint: Any, value: Any, path: tuple[str, ...], tensors: dict[str, Tensor], more: Mapping[str, Any]) -> Any:
+    """Return a value of `_pack` as the type that the hint names."""
+    if value is None:
+        return None
+    if isinstance(value, dict) and set(value) == {"tensor"}:
+        return tensors[value["tensor"]]
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return _unpack(next(part for part in parts if part is not types.NoneType), value, path, tensors, more)
+    if hasattr(hint, "unpacked"):
+        fields = {key: _unpack(Any, item, (*path, key), tensors, more) for key, item in value.items()}
+        return hint.unpacked(fields, **more)
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        known = {field.name for field in dataclasses.fields(hint)} & set(value)
+        return hint(**{key: _unpack(hints[key], value[key], (*path, key), tensors, more) for key in known})  # type: ignore[operator]
+    if isinstance(value, dict):
+        inner = parts[1] if origin is dict else Any
+        return {key: _unpack(inner, item, (*path, key), tensors, more) for key, item in value.items()}
+    if isinstance(value, list):
+        items = [_unpack(parts[0] if parts else Any, item, path, tensors, more) for item in value]
+        return items if origin is list else tuple(items)
+    return value
