@@ -20,8 +20,21 @@ _BLOCK_PLAYERS = 16
 
 
 def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) -> Bool[Tensor, "coalitions players"]:
-    """List the coalitions number ``start`` to ``stop`` of all 2ⁿ, in counting order.
+    """Return the coalitions of all 2ⁿ in counting order: row k holds player i iff bit i of k is set.
 
+    Parameters
+    ----------
+    players : int
+        The number of players n.
+    start, stop : int, optional
+        Return only the coalitions with numbers from ``start`` up to, not including, ``stop``.
+
+    Returns
+    -------
+    Tensor of shape (coalitions, players), boolean
+
+    Examples
+    --------
     >>> enumerate_coalitions(2).int().tolist()
     [[0, 0], [1, 0], [0, 1], [1, 1]]
     """
@@ -32,7 +45,7 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
 
 
 def coalition_of(players: int, number: int) -> Bool[Tensor, " players"]:
-    """Give one coalition by its number in counting order.
+    """Return one coalition by its number in counting order.
 
     >>> coalition_of(3, 5)
     tensor([ True, False,  True])
@@ -54,7 +67,7 @@ def coalition_sizes(players: int) -> Int[Tensor, " coalitions"]:
 
 
 def coalition_numbers(coalitions: Bool[Tensor, "*rows players"]) -> Int[Tensor, " *rows"]:
-    """Give each coalition's place in counting order: the inverse of `enumerate_coalitions`.
+    """Return each coalition's number in counting order: the inverse of `enumerate_coalitions`.
 
     >>> coalition_numbers(torch.tensor([[True, False, True]])).tolist()
     [5]
@@ -63,7 +76,7 @@ def coalition_numbers(coalitions: Bool[Tensor, "*rows players"]) -> Int[Tensor, 
 
 
 def table_players(length: int) -> int:
-    """Tell how many players a table of this length is over; the length must be a power of two."""
+    """Return the number of players of a table of this length, which must be a power of two."""
     players = length.bit_length() - 1
     if length != 2**players:
         raise wrong("values", "have 2ⁿ entries in the last axis, one for each coalition", length)
@@ -73,8 +86,23 @@ def table_players(length: int) -> int:
 def draw_coalitions(
     players: int, sizes: Int[Tensor, " coalitions"], generator: torch.Generator
 ) -> Bool[Tensor, "coalitions players"]:
-    """Draw a coalition of exactly each given size, uniformly among those of that size.
+    """Draw one coalition of each given size, uniformly among those of that size.
 
+    Parameters
+    ----------
+    players : int
+        The number of players.
+    sizes : Tensor
+        The size of each coalition to draw.
+    generator : torch.Generator
+        The source of randomness.
+
+    Returns
+    -------
+    Tensor of shape (coalitions, players), boolean
+
+    Examples
+    --------
     >>> draw_coalitions(5, torch.tensor([0, 2, 5]), torch.Generator().manual_seed(0)).sum(-1).tolist()
     [0, 2, 5]
     """
@@ -89,8 +117,8 @@ def draw_walks(
 ) -> tuple[Int[Tensor, "walks length"], Bool[Tensor, "walks steps players"]]:
     """Draw random orders of ``length`` players, and the coalitions that grow along them from the empty one.
 
-    Step m + 1 of a walk adds player ``order[m]`` to a uniformly drawn coalition of size m that lacks it. So the
-    differences of one walk of λ + 1 evaluations are one marginal benefit at every order m < λ.
+    Step m + 1 of a walk adds player ``order[m]`` to a uniformly drawn coalition of size m without it. So the
+    differences along a walk of λ + 1 coalitions are one marginal benefit at every order m < λ.
 
     >>> orders, coalitions = draw_walks(4, 3, walks=1, generator=torch.Generator().manual_seed(0))
     >>> orders.tolist(), coalitions.sum(-1).tolist()
@@ -105,10 +133,21 @@ def draw_walks(
 
 
 def moebius(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
-    """Turn values into effects: U(S) = Σ_{T⊆S} (−1)^{|S|−|T|} v(T), the Harsanyi dividends.
+    """Compute effects from values: U(S) = Σ_{T⊆S} (−1)^{|S|−|T|} v(T), the Harsanyi dividends.
 
-    Differentiable; batched over the leading axes; n·2ⁿ⁻¹ subtractions.
+    Differentiable; n·2ⁿ⁻¹ subtractions.
 
+    Parameters
+    ----------
+    values : Tensor
+        The values of all 2ⁿ coalitions in counting order, along the last axis.
+
+    Returns
+    -------
+    Tensor of the same shape
+
+    Examples
+    --------
     >>> moebius(torch.tensor([2.0, -2.0, -1.0, 1.0])).tolist()
     [2.0, -4.0, -3.0, 6.0]
     """
@@ -118,8 +157,19 @@ def moebius(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch
 
 
 def zeta(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
-    """Turn effects back into values: v(S) = Σ_{T⊆S} U(T), the inverse of `moebius`.
+    """Compute values from effects: v(S) = Σ_{T⊆S} U(T), the inverse of `moebius`.
 
+    Parameters
+    ----------
+    effects : Tensor
+        The effects of all 2ⁿ coalitions in counting order, along the last axis.
+
+    Returns
+    -------
+    Tensor of the same shape
+
+    Examples
+    --------
     >>> zeta(torch.tensor([2.0, -4.0, -3.0, 6.0])).tolist()
     [2.0, -2.0, -1.0, 1.0]
     """
@@ -129,12 +179,12 @@ def zeta(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch c
 
 
 def moebius_(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
-    """Do what `moebius` does in place, without a gradient and without extra memory."""
+    """Compute `moebius` in place, without a gradient and without extra memory."""
     return _butterfly_(values, half=1, sign=-1)
 
 
 def zeta_(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
-    """Do what `zeta` does in place, without a gradient and without extra memory."""
+    """Compute `zeta` in place, without a gradient and without extra memory."""
     return _butterfly_(effects, half=1, sign=1)
 
 
@@ -169,7 +219,7 @@ class _Butterfly(torch.autograd.Function):
 
 
 def sums_by_size(table: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch sizes"]:
-    """Add up a table over the coalitions of each size 0 … n.
+    """Sum a table over the coalitions of each size 0 … n.
 
     >>> sums_by_size(torch.ones(8)).tolist()
     [1.0, 3.0, 3.0, 1.0]
@@ -182,11 +232,10 @@ def sums_by_size(table: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*b
 def sums_by_size_and_player(
     table: Float[Tensor, "*batch coalitions"],
 ) -> Float[Tensor, "*batch sizes players"]:
-    """Add up a table over the coalitions of each size that contain each player: Σ_{|S|=s, i∈S} v(S).
+    """Sum a table over the coalitions of each size that contain each player: Σ_{|S|=s, i∈S} v(S).
 
-    Every linear attribution is a weighted sum of these (n + 1)·n numbers. They take two passes over the table:
-    the coalitions are split into those of the first and of the last players, one half is summed out by its size
-    through a matrix product, and the remainder is small.
+    Every linear attribution is a weighted sum of these (n + 1)·n numbers. They take two passes over the table: the
+    players are split into two halves, and one half is summed out by its size through a matrix product.
 
     >>> sums_by_size_and_player(torch.tensor([1.0, 2.0, 3.0, 4.0])).tolist()
     [[0.0, 0.0], [2.0, 3.0], [4.0, 4.0]]
@@ -202,7 +251,7 @@ def sums_by_size_and_player(
 
 
 def _sums_of_half(summed: Tensor, players: int) -> Tensor:
-    """Finish one half: (…, sizes of the others, coalitions of these players) to (…, sizes, players)."""
+    """Sum (…, sizes of the others, coalitions of these players) to (…, sizes, players)."""
     others = summed.shape[-2]
     by_both = summed @ _membership_indicators(players, summed.dtype, summed.device)
     sizes = torch.arange(others, device=summed.device)[:, None] + torch.arange(players + 1, device=summed.device)
@@ -210,7 +259,7 @@ def _sums_of_half(summed: Tensor, players: int) -> Tensor:
     return total.index_add(-2, sizes.flatten(), by_both.reshape(*summed.shape[:-2], sizes.numel(), players))
 
 
-# The two tables below are constants of the number of players; they are kept, for they cost more than their use.
+# The two tables below depend on the number of players alone. They are cached, because they cost more than their use.
 
 
 @lru_cache(maxsize=16)

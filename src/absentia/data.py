@@ -60,35 +60,40 @@ def check_rows(data: Table, least: int = 1, name: str = "data") -> Tensor:
     return data
 
 
-def class_numbers(y: Classes, names: Sequence[str] = (), name: str = "y") -> Int[Tensor, " *samples"]:
-    """Convert classes to class numbers: numbers stay, names are looked up in ``names``.
+def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> Int[Tensor, " *samples"]:
+    """Convert classes to class numbers.
 
-    >>> class_numbers(["no", "yes"], ["no", "yes"])
-    tensor([0, 1])
+    ``labels`` are the classes in the order of the model's outputs: names, or the numbers that an estimator was fitted
+    with. Names, and numbers where the labels are numbers, are looked up in them; other numbers are class numbers.
+
+    >>> class_numbers(["no", "yes"], ["no", "yes"]), class_numbers([7, 5], [5, 7]), class_numbers(1, ["no", "yes"])
+    (tensor([0, 1]), tensor([1, 0]), tensor(1))
     >>> class_numbers("maybe", ["no", "yes"])
     Traceback (most recent call last):
     ...
     absentia.errors.AbsentiaError: y must hold classes of the model: no, yes. Got 'maybe' instead.
     """
-    if not holds_text(y):
-        target = as_tensor(name, y)
-        if target.ndim > 1:
-            raise wrong(name, "be one class number or one for each sample", f"shape {tuple(target.shape)}")
-        if target.is_complex() or not torch.equal(target.double(), target.double().round()):
-            raise wrong(name, "hold class numbers", f"{target.dtype} values", "Leave y out for a regression.")
-        return target.long()
-    if not names:
+    text = holds_text(y)
+    if text and not labels:
         raise AbsentiaError(
             f"{name} holds names of classes, but the model does not know their order. "
             "Pass class_names=[…] in the order of the model's outputs."
         )
-    number_of = {str(known): number for number, known in enumerate(names)}
-    array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y, dtype=object)
-    unknown = [label for label in array.reshape(-1).tolist() if str(label) not in number_of]
-    if unknown:
-        raise wrong(name, f"hold classes of the model: {', '.join(number_of)}", repr(unknown[0]))
-    numbers = [number_of[str(label)] for label in array.reshape(-1).tolist()]
-    return torch.tensor(numbers).reshape(array.shape)
+    numeric = bool(labels) and not any(isinstance(label, str) for label in labels)
+    if text or numeric:
+        number_of = {label if numeric else str(label): number for number, label in enumerate(labels)}
+        array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y, dtype=object)
+        given = [label if numeric else str(label) for label in array.reshape(-1).tolist()]
+        unknown = [label for label in given if label not in number_of]
+        if unknown:
+            raise wrong(name, f"hold classes of the model: {', '.join(map(str, labels))}", repr(unknown[0]))
+        return torch.tensor([number_of[label] for label in given]).reshape(array.shape)
+    target = as_tensor(name, y)
+    if target.ndim > 1:
+        raise wrong(name, "be one class number or one for each sample", f"shape {tuple(target.shape)}")
+    if target.is_complex() or not torch.equal(target.double(), target.double().round()):
+        raise wrong(name, "hold class numbers", f"{target.dtype} values", "Leave y out for a regression.")
+    return target.long()
 
 
 def holds_text(y: Classes) -> bool:

@@ -167,7 +167,7 @@ def are_probabilities(output: Float[Tensor, "rows *output"]) -> bool:
 
 
 def log_probabilities(output: Float[Tensor, "rows *output"]) -> Float[Tensor, "rows *output"]:
-    """Return logits of probabilities: logarithms of several, the log-odds of a single one, which is that of class 1."""
+    """Return the logarithms of several probabilities, or the log-odds of a single one, that of class 1."""
     return torch.logit(output) if output.ndim == 1 or output.shape[1] == 1 else output.log()
 
 

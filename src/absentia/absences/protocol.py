@@ -144,7 +144,9 @@ def describe_absence(absence: Absence) -> str:
     return repr(absence).splitlines()[0][:_LONGEST_DESCRIPTION]
 
 
-def empty_inputs(fill: Fill, samples: int, players: Players, device: torch.device) -> Shaped[Tensor, "samples *entries"]:
+def empty_inputs(
+    fill: Fill, samples: int, players: Players, device: torch.device
+) -> Shaped[Tensor, "samples *entries"]:
     """Return each sample with all players absent, averaged over the draws; of tokens, the most frequent one.
 
     >>> import absentia as ab

@@ -1,0 +1,339 @@
+"""Games: coalition → value; the table of all their values; and the game of a model under an absence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, final, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence, for_classes
+from absentia.coalitions import (
+    coalition_numbers,
+    coalition_of,
+    enumerate_coalitions,
+    sums_by_size_and_player,
+    table_players,
+)
+from absentia.data import Array, Classes, Table, as_tensor, blocks
+from absentia.errors import AbsentiaError, wrong
+from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
+from absentia.models import Model, as_model
+from absentia.players import Players
+from absentia.readouts import Readout
+from absentia.results import count_of
+
+MAX_PLAYERS = 24
+MAX_TABLE_BYTES = 4 * 2**30
+# How many coalitions are asked of a game at a time.
+_COALITIONS_PER_STEP = 2**14
+
+
+@runtime_checkable
+class Game(Protocol):
+    """Coalition → value, for a batch of samples that share the players.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> class Majority:
+    ...     samples, names = 1, ("a", "b", "c")
+    ...     def __call__(self, coalitions):
+    ...         return (coalitions.sum(1) >= 2).double()[None]
+    >>> ab.shapley(Majority()).values
+    tensor([[0.3333, 0.3333, 0.3333]], dtype=torch.float64)
+    """
+
+    @property
+    def samples(self) -> int:
+        """The number of samples, the first axis of the values."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The players' names."""
+
+    def __call__(self, coalitions: Bool[Tensor, "coalitions players"]) -> Float[Tensor, "samples coalitions"]:
+        """Return the value of each coalition for each sample."""
+
+
+@runtime_checkable
+class TabulatedGame(Protocol):
+    """A game that has its own way to compute the values of all coalitions."""
+
+    def table(self) -> ValueTable:
+        """Evaluate all coalitions."""
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class ValueTable:
+    """The values of all 2ⁿ coalitions in counting order: from `value_table`, or from values you already have.
+
+    Parameters
+    ----------
+    values : sequence or array
+        Of shape (2ⁿ,) or (samples, 2ⁿ). Entry k belongs to the coalition that holds player i iff bit i of k is set.
+    names : sequence of str, optional
+        The players' names.
+    readout : str, default "given"
+        A description of the value, for records.
+    noise : Tensor, optional
+        The size of the rounding errors in the values of each sample; by default the precision of the values' type
+        times the largest value.
+    evaluations : int, default 0
+        The rows that the model evaluated.
+
+    Examples
+    --------
+    >>> table = ValueTable([2.0, -2.0, -1.0, 1.0])
+    >>> table
+    ValueTable(1 sample, 2 players, 4 coalitions; value: given)
+    >>> table(torch.tensor([[True, False]]))
+    tensor([[-2.]], dtype=torch.float64)
+    """
+
+    values: Float[Tensor, "samples coalitions"]
+    names: tuple[str, ...]
+    readout: str
+    noise: Float[Tensor, " samples"]
+    evaluations: int
+
+    def __init__(
+        self,
+        values: Sequence[float] | Sequence[Sequence[float]] | Array,
+        names: Sequence[str] | None = None,
+        *,
+        readout: str = "given",
+        noise: Float[Tensor, " samples"] | None = None,
+        evaluations: int = 0,
+    ) -> None:
+        given = as_tensor("values", values)
+        if given.ndim not in (1, 2) or given.numel() == 0:
+            expected = "have shape (2ⁿ,) or (samples, 2ⁿ) with at least one sample"
+            raise wrong("values", expected, f"shape {tuple(given.shape)}")
+        table = given.reshape(-1, given.shape[-1]).double()
+        players = table_players(table.shape[-1])
+        numbers = torch.arange(len(table))
+        check_finite(table, numbers, lambda _row, column: coalition_of(players, column), argument="values")
+        named = tuple(f"x{i}" for i in range(players)) if names is None else tuple(names)
+        if len(named) != players:
+            raise wrong("names", f"name each of the {players} players", f"{len(named)} names")
+        noise = rounding_noise(table, given.dtype) if noise is None else noise
+        self._set(Tabulated(table, noise, evaluations), named, readout)
+
+    @classmethod
+    def of(cls, found: Tabulated, names: tuple[str, ...], readout: str) -> ValueTable:
+        """Make a table of values that an `Evaluator` has checked."""
+        table = object.__new__(cls)
+        table._set(found, names, readout)
+        return table
+
+    def _set(self, found: Tabulated, names: tuple[str, ...], readout: str) -> None:
+        for name, value in {**found._asdict(), "names": names, "readout": readout}.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        samples, coalitions = self.values.shape
+        count = count_of(samples, "sample")
+        return f"ValueTable({count}, {len(self.names)} players, {coalitions} coalitions; value: {self.readout})"
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+        return len(self.values)
+
+    @cached_property
+    def sums(self) -> Float[Tensor, "samples sizes players"]:
+        """The sums of the values over the coalitions of each size that contain each player."""
+        return sums_by_size_and_player(self.values)
+
+    def table(self) -> ValueTable:
+        """Return the table itself."""
+        return self
+
+    def cpu(self) -> ValueTable:
+        """Return the table in the CPU's memory."""
+        found = Tabulated(self.values.cpu(), self.noise.cpu(), self.evaluations)
+        return ValueTable.of(found, self.names, self.readout)
+
+    def __call__(self, coalitions: Bool[Tensor, "coalitions players"]) -> Float[Tensor, "samples coalitions"]:
+        """Look the coalitions up."""
+        check_coalitions(coalitions, len(self.names))
+        return self.values[:, coalition_numbers(coalitions)]
+
+
+def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
+    """Evaluate all 2ⁿ coalitions; every exact result is a function of this table.
+
+    Parameters
+    ----------
+    game : Game
+        A `MaskedModel`, a `ValueTable`, or a game of your own.
+    max_players : int, default 24
+        Raise an error for more players.
+
+    Returns
+    -------
+    ValueTable
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=1.0)
+    >>> ab.value_table(game).values
+    tensor([[1., 2., 3., 6.]], dtype=torch.float64)
+    """
+    if isinstance(game, ValueTable):
+        return game
+    if not isinstance(game, Game):
+        raise wrong("game", "be a game such as MaskedModel(…) or ValueTable(values)", type(game).__name__)
+    _check_memory(len(game.names), game.samples, max_players)
+    if isinstance(game, TabulatedGame):
+        return game.table()
+    coalitions = 2 ** len(game.names)
+    steps = blocks(coalitions, _COALITIONS_PER_STEP)
+    parts = [game(enumerate_coalitions(len(game.names), step.start, step.stop)) for step in steps]
+    return ValueTable(torch.cat(parts, dim=1), game.names, evaluations=game.samples * coalitions)
+
+
+def _check_memory(players: int, samples: int, max_players: int) -> None:
+    size = 8 * samples * 2**players
+    need = f"{samples} × 2^{players} = {samples * 2**players:.2g} values, {size / 2**30:.2g} GiB"
+    if players > max_players:
+        raise AbsentiaError(
+            f"players must be at most {max_players} for exact results. Got {players} instead, which would take "
+            f"{need}. Use shapley(game, evaluations=…) for sampled values with errors, put players together with "
+            f"Players.groups or a coarser Players.grid, or raise the bound: value_table(game, max_players={players})."
+        )
+    if size > MAX_TABLE_BYTES:
+        raise AbsentiaError(
+            f"x must hold fewer samples for exact results with {players} players. Got {samples} instead, which "
+            f"would take {need}. Explain {max(1, samples * MAX_TABLE_BYTES // size)} at a time."
+        )
+
+
+@final
+class MaskedModel:
+    """A model on samples with some of their players absent, as a game: an `Evaluator` and a bound absence.
+
+    Call it with coalitions of shape (coalitions, players), or (samples, coalitions, players) with each sample's own,
+    to get values of shape (samples, coalitions), or (samples, coalitions, features) for the readout `Features`.
+
+    Parameters
+    ----------
+    model : nn.Module, estimator or callable
+        See `Evaluator`. An absence that brings its own model, such as a `Surrogate`, has it run in the model's place.
+    x : Tensor, array or DataFrame
+        A batch of shape (samples, …). Columns of a DataFrame name the players.
+    y : int, str, sequence or array, optional
+        The classes that the default readout reads, and that an absence with one baseline for each class needs.
+    absence : Absence, str or float
+        What stands in for absent players: an absence, a number, or a word such as "mean".
+    data : Tensor, array or DataFrame, optional
+        Rows that an absence named by a word is made from.
+    players, readout, class_names, batch_size, memory
+        See `Evaluator`.
+    gradient : bool, default False
+        Whether values keep their graph, for the gradient of the absence's values.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=ab.Baseline(1.0))
+    >>> game(torch.tensor([[False, False], [True, False], [True, True]]))
+    tensor([[1., 2., 6.]])
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        x: Table,
+        y: Classes = None,
+        *,
+        absence: Absence | str | float,
+        data: Table | None = None,
+        players: Players | None = None,
+        readout: Readout | None = None,
+        class_names: Iterable[str] | None = None,
+        gradient: bool = False,
+        batch_size: int | None = None,
+        memory: int | None = None,
+    ) -> None:
+        self.absence = as_absence(absence, data, players)
+        if isinstance(self.absence, BringsModel):
+            model = self.absence.instead_of(as_model(model))
+        self.evaluator = Evaluator(
+            model, x, players, readout, y=y, class_names=class_names, batch_size=batch_size, memory=memory
+        )
+        self.gradient = gradient
+        self.fill: Fill = for_classes(self.absence, getattr(self.readout, "y", None)).bind(self.x)
+
+    def __repr__(self) -> str:
+        return f"MaskedModel({self.samples} × {self.players}, {self.absence}; value: {self.readout_note})"
+
+    @property
+    def model(self) -> Model:
+        """The model as a callable on torch rows."""
+        return self.evaluator.model
+
+    @property
+    def x(self) -> Tensor:
+        """The samples in the form that the model takes."""
+        return self.evaluator.x
+
+    @property
+    def players(self) -> Players:
+        """The players."""
+        return self.evaluator.players
+
+    @property
+    def readout(self) -> Readout:
+        """The readout."""
+        return self.evaluator.readout
+
+    @property
+    def readout_note(self) -> str:
+        """What is explained, in words."""
+        return self.evaluator.readout_note
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+        return self.evaluator.samples
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The players' names."""
+        return self.evaluator.names
+
+    @property
+    def draws(self) -> int:
+        """The number of rows that the model evaluates for one value."""
+        return self.fill.draws
+
+    def __call__(
+        self, coalitions: Bool[Tensor, "*own coalitions players"]
+    ) -> Float[Tensor, "samples coalitions *features"]:
+        """Return the value of each coalition for each sample."""
+        return self.evaluator.values(self.fill, coalitions, gradient=self.gradient)
+
+    def table(self) -> ValueTable:
+        """Evaluate all 2ⁿ coalitions; `value_table` also checks that they fit into memory."""
+        if not self.gradient:
+            return ValueTable.of(self.evaluator.table(self.fill), self.names, self.readout_note)
+        values = self(enumerate_coalitions(len(self.players))).double()
+        found = Tabulated(values, rounding_noise(values, self.evaluator.dtype), values.numel() * self.draws)
+        return ValueTable.of(found, self.names, self.readout_note)
+
+
+def as_absence(absence: Absence | str | float, data: Table | None, players: Players | None) -> Absence:
+    """Return an absence as it is, or make the one that a word or a number names."""
+    if isinstance(absence, str | int | float) and not isinstance(absence, bool):
+        from absentia.absences.words import named_absence
+
+        return named_absence(absence, data, players=players)
+    return check_absence("absence", absence)
