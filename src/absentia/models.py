@@ -321,8 +321,8 @@ def _is_out_of_memory(error: BaseException) -> bool:
     return "DefaultCPUAllocator" in str(error) or "can't allocate memory" in str(error)
 
 
-def progress(total: int, title: str, unit: str = "it") -> Any:
+def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any:
     """Return a progress bar for work that takes longer than two seconds, shown on a terminal."""
     from tqdm import tqdm  # imported here, because most work ends before a bar would be shown
 
-    return tqdm(total=total, desc=title, unit=unit, delay=2, disable=not sys.stderr.isatty(), leave=False)
+    return tqdm(total=total, desc=title, unit=unit, delay=2, disable=not (show and sys.stderr.isatty()), leave=False)

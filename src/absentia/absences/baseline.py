@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from absentia.absences.protocol import Fill, StandIns, check_whole
+from absentia.absences.protocol import Fill, Samples, StandIns, check_whole
 from absentia.data import Array, Table, as_tensor, check_rows
 from absentia.errors import wrong
 
@@ -78,7 +78,7 @@ class Baseline:
         """Use the most frequent value of each entry (the smallest of those that tie)."""
         return cls(check_rows(data).mode(0).values)
 
-    def bind(self, x: Shaped[Tensor, "samples *entries"]) -> Fill:
+    def bind(self, x: Samples) -> Fill:
         """Spread the values over the entries of one sample."""
         entries = x.shape[1:]
         values = self.values
@@ -111,7 +111,7 @@ class OwnBaselines:
     def __repr__(self) -> str:
         return f"OwnBaselines(of {len(self.values)} samples, entries of shape {tuple(self.values.shape[1:])})"
 
-    def bind(self, x: Shaped[Tensor, "samples *entries"]) -> Fill:
+    def bind(self, x: Samples) -> Fill:
         """Pair the rows with the samples."""
         if self.values.shape != x.shape:
             expected = f"hold one row for each sample, of shape {tuple(x.shape)}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -14,6 +14,10 @@ from absentia.data import Classes, blocks
 from absentia.errors import wrong
 from absentia.models import Model
 from absentia.players import Players
+
+Samples: TypeAlias = Shaped[Tensor, "samples *entries"]
+Presence: TypeAlias = Bool[Tensor, "#samples coalitions *entries"]
+MaskedInputs: TypeAlias = Shaped[Tensor, "samples coalitions draws *entries"]
 
 _LONGEST_DESCRIPTION = 200
 # Masked inputs are made for at most this many numbers at a time.
@@ -28,9 +32,7 @@ class Fill(Protocol):
     def draws(self) -> int:
         """The number of masked inputs for one coalition; a game averages over them."""
 
-    def __call__(
-        self, samples: slice, presence: Bool[Tensor, "#samples coalitions *entries"]
-    ) -> Shaped[Tensor, "samples coalitions draws *entries"]:
+    def __call__(self, samples: slice, presence: Presence) -> MaskedInputs:
         """Mask these samples: present entries keep the sample's values, absent ones get stand-ins."""
 
     def select(self, samples: Tensor | slice | None = None, draws: Sequence[int] | None = None) -> Fill:
@@ -51,20 +53,13 @@ class Absence(Protocol):
     True
     """
 
-    def bind(self, x: Shaped[Tensor, "samples *entries"]) -> Fill:
+    def bind(self, x: Samples) -> Fill:
         """Prepare for these samples; raise an error for samples that the method does not fit."""
 
 
 @runtime_checkable
 class BringsModel(Protocol):
-    """An absence whose masked inputs only its own model understands, such as a surrogate.
-
-    >>> class Silence:
-    ...     def instead_of(self, model):
-    ...         return lambda rows: model(rows.nan_to_num())
-    >>> isinstance(Silence(), BringsModel)
-    True
-    """
+    """An absence whose masked inputs only its own model understands, such as a surrogate."""
 
     def instead_of(self, model: Model) -> Model:
         """Return the model that takes this model's place in the game; the readout then applies to its output."""
@@ -84,14 +79,9 @@ class ClassWise(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class StandIns:
-    """The fill of every absence whose stand-ins do not depend on which players are present.
+    """The fill of every absence whose stand-ins do not depend on which players are present."""
 
-    >>> fill = StandIns(torch.tensor([[1.0, 2.0]]), torch.zeros(1, 1, 2))
-    >>> fill(slice(None), torch.tensor([[[True, False]]])).tolist()
-    [[[[1.0, 0.0]]]]
-    """
-
-    x: Shaped[Tensor, "samples *entries"]
+    x: Samples
     values: Shaped[Tensor, "#samples draws *entries"]
 
     @property
@@ -99,9 +89,7 @@ class StandIns:
         """The number of stand-ins for each sample."""
         return int(self.values.shape[1])
 
-    def __call__(
-        self, samples: slice, presence: Bool[Tensor, "#samples coalitions *entries"]
-    ) -> Shaped[Tensor, "samples coalitions draws *entries"]:
+    def __call__(self, samples: slice, presence: Presence) -> MaskedInputs:
         """Choose between sample and stand-in, entry by entry."""
         present = self.x[samples, None, None]
         absent = self.values if len(self.values) == 1 else self.values[samples]
@@ -112,6 +100,30 @@ class StandIns:
         chosen = slice(None) if samples is None else samples
         values = self.values if len(self.values) == 1 else self.values[chosen]
         return StandIns(self.x[chosen], values if draws is None else values[:, list(draws)])
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalFill:
+    """The fill of every absence whose stand-ins depend on the present entries."""
+
+    x: Samples
+    numbers: tuple[int, ...]  # of the draws
+    stand_ins: Callable[[Tensor, Tensor, list[int]], Tensor]  # samples, presence, numbers of draws → masked inputs
+
+    @property
+    def draws(self) -> int:
+        """The number of stand-ins for each coalition of a sample."""
+        return len(self.numbers)
+
+    def __call__(self, samples: slice, presence: Presence) -> MaskedInputs:
+        """Compute the stand-ins of each coalition, and keep the present entries."""
+        x = self.x[samples]
+        return torch.where(presence.unsqueeze(2), x[:, None, None], self.stand_ins(x, presence, list(self.numbers)))
+
+    def select(self, samples: Tensor | slice | None = None, draws: Sequence[int] | None = None) -> ConditionalFill:
+        """Return the fill of some samples and draws."""
+        numbers = self.numbers if draws is None else tuple(self.numbers[draw] for draw in draws)
+        return ConditionalFill(self.x if samples is None else self.x[samples], numbers, self.stand_ins)
 
 
 def check_absence(argument: str, absence: object) -> Absence:
@@ -133,27 +145,14 @@ def for_classes(absence: Absence, y: Classes) -> Absence:
 
 
 def describe_absence(absence: Absence) -> str:
-    """Return a description of an absence in one line: the first line of its repr, or its class.
-
-    >>> import absentia as ab
-    >>> describe_absence(ab.Baseline(0.0))
-    'Baseline(0)'
-    """
+    """Return a description of an absence in one line: the first line of its repr, or its class."""
     if type(absence).__repr__ is object.__repr__:
         return type(absence).__name__
     return repr(absence).splitlines()[0][:_LONGEST_DESCRIPTION]
 
 
-def empty_inputs(
-    fill: Fill, samples: int, players: Players, device: torch.device
-) -> Shaped[Tensor, "samples *entries"]:
-    """Return each sample with all players absent, averaged over the draws; of tokens, the most frequent one.
-
-    >>> import absentia as ab
-    >>> fill = ab.Marginal(torch.tensor([[0.0, 5.0], [1.0, 7.0]])).bind(torch.tensor([[9.0, 9.0]]))
-    >>> empty_inputs(fill, 1, Players.groups({"first": [0]}, 2), torch.device("cpu"))
-    tensor([[0.5000, 9.0000]])
-    """
+def empty_inputs(fill: Fill, samples: int, players: Players, device: torch.device) -> Samples:
+    """Return each sample with all players absent, averaged over the draws; of tokens, the most frequent one."""
     nobody = players.presence(torch.zeros(1, 1, len(players), dtype=torch.bool, device=device))
     at_once = max(1, _NUMBERS_PER_BLOCK // (fill.draws * nobody[0, 0].numel()))
     parts = []
@@ -166,7 +165,7 @@ def empty_inputs(
     return torch.cat(parts).cpu()
 
 
-def check_shape(name: str, shape: torch.Size | tuple[int, ...], x: Tensor) -> None:
+def check_shape(name: str, shape: Sequence[int], x: Tensor) -> None:
     """Raise an error for samples whose shape is not that of the rows that an absence was made from."""
     if tuple(shape) != tuple(x.shape[1:]):
         must = f"have rows of the shape of one sample, {tuple(x.shape[1:])}"

@@ -1,0 +1,269 @@
+"""A surrogate: a network that returns what the model would on average, given the present entries alone.
+
+It is trained on samples with random players absent to return the model's output on the whole sample. So it learns
+the average of the model over all samples with those present entries: one forward pass instead of many draws
+[frye2021manifold, covert2021removing]. Absent entries are NaN in its inputs, so that they are never taken for values.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from absentia.absences.fitting import MaskedRows, Rows, Standardise, TrainingRecord, fit, mlp
+from absentia.absences.protocol import Fill, Samples, StandIns, check_floating, check_shape
+from absentia.data import Table, check_rows, mean_and_deviation
+from absentia.errors import wrong
+from absentia.models import Model, are_probabilities, as_model, evaluation_mode, placement, run_rows
+from absentia.players import Players
+from absentia.results import read_result, save_result
+
+
+class SurrogateNetwork(nn.Module):
+    """A network from masked inputs to outputs in the units and the shape of the model's."""
+
+    offset: Tensor
+    scale: Tensor
+
+    def __init__(self, read: Standardise, body: nn.Module, outputs: tuple[int, ...], own: bool) -> None:
+        super().__init__()
+        self.read, self.body, self.outputs, self.own = read, body, outputs, own  # own: the body is the user's
+        self.register_buffer("offset", torch.zeros(outputs))
+        self.register_buffer("scale", torch.ones(outputs))
+
+    def set_scale(self, outputs: Float[Tensor, "rows *outputs"]) -> None:
+        """Let the body return standardised outputs, which it learns more easily than those in the model's units."""
+        deviation = outputs.std(0, correction=0)
+        self.offset.copy_(outputs.mean(0))
+        self.scale.copy_(torch.where(deviation > 0, deviation, 1.0))
+
+    def forward(self, rows: Rows) -> Float[Tensor, "rows *outputs"]:
+        """Run on masked inputs, absent entries of which are NaN."""
+        return self.body(self.read(rows)).reshape(len(rows), *self.outputs) * self.scale + self.offset
+
+    def loss(self, rows: Rows, wanted: Tensor, classes: bool) -> Float[Tensor, " rows"]:
+        """Return the Kullback–Leibler divergence or the squared error of each row."""
+        answer = self(rows)
+        if classes:
+            chances = wanted.softmax(1)
+            # xlogy counts 0·log 0 as 0, for classes that the model rules out.
+            return (torch.special.xlogy(chances, chances) - chances * answer.log_softmax(1)).sum(1)
+        return ((answer - wanted) / self.scale).square().reshape(len(rows), -1).mean(1)
+
+    def fidelity(self, rows: Rows, wanted: Tensor, classes: bool) -> float:
+        """Return the share of rows with the wanted class, or R²."""
+        answer = run_rows(self, rows)
+        if classes:
+            return float((answer.argmax(1) == wanted.argmax(1)).double().mean())
+        left, total = (answer - wanted) / self.scale, (wanted - wanted.mean(0)) / self.scale
+        return 1 - float(left.square().sum() / total.square().sum().clamp_min(torch.finfo(total.dtype).tiny))
+
+    def packed(self) -> dict[str, Any]:
+        """Return what `unpacked` needs, apart from a body of the user's."""
+        weights = dict(self.state_dict())
+        return {"shape": self.read.shape, "outputs": self.outputs, "own": self.own, "weights": weights}
+
+    @classmethod
+    def unpacked(cls, fields: Mapping[str, Any], network: nn.Module | None = None) -> SurrogateNetwork:
+        """Build the network that was packed; ``network`` has the layers of a body of the user's."""
+        if fields["own"] and network is None:
+            raise wrong("network", "be given, as it was to train_surrogate", "none", "Its weights are in the file.")
+        shape, outputs, weights = tuple(fields["shape"]), tuple(fields["outputs"]), fields["weights"]
+        body = _default_body(shape, math.prod(outputs), seed=0) if network is None else copy.deepcopy(network)
+        read = Standardise(shape, weights["read.mean"], weights["read.scale"])
+        whole = cls(read, body, outputs, fields["own"])
+        try:
+            whole.load_state_dict(weights)
+        except RuntimeError as error:
+            raise wrong("network", "have the layers of the saved one", "others") from error
+        return whole.eval().requires_grad_(False)
+
+
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """A surrogate of a model, as an absence that brings its own model; `train_surrogate` makes it.
+
+    It takes the model's place in the game, and the readout applies to its output: log-probabilities of the average
+    probabilities if ``classes``, the average output otherwise. ``fidelity`` measures how well it imitates the model
+    on held-out samples with nothing absent: the share of samples with the same predicted class, or R².
+    ``masked_fidelity`` is the same with random players absent, which leave the output open.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> x = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
+    >>> surrogate = ab.train_surrogate(lambda rows: rows.sum(1), x, epochs=3)
+    >>> game = ab.MaskedModel(lambda rows: rows.sum(1), x[:4], absence=surrogate)
+    >>> ab.value_table(game)
+    ValueTable(4 samples, 2 players, 4 coalitions; value: the output as it is)
+    """
+
+    KIND: ClassVar[str] = "surrogate"
+    FORMAT: ClassVar[int] = 3
+
+    network: SurrogateNetwork
+    classes: bool
+    fidelity: float
+    masked_fidelity: float
+    record: TrainingRecord
+
+    def __repr__(self) -> str:
+        record, outputs = self.record, self.network.outputs
+        loss = "KL divergence" if self.classes else "squared error, by the output's variance,"
+        shown = "{:.1%}" if self.classes else "R² {:.3f}"
+        return (
+            f"Surrogate of a model from inputs of shape {self.shape} to outputs of shape {outputs}\n  {record}\n"
+            f"  held-out  {record.held_out:,} rows: {loss} {record.loss:.4g} (at the start {record.first_loss:.4g})\n"
+            f"  fidelity  {shown.format(self.fidelity)} with nothing absent, {shown.format(self.masked_fidelity)} "
+            "with random players absent"
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        return self.network.read.shape
+
+    def bind(self, x: Samples) -> Fill:
+        """Mark absent entries by NaN, which only the surrogate understands."""
+        check_shape("surrogate", self.shape, x)
+        check_floating("Surrogate", x, "Embed tokens first, or use Baseline or Marginal.")
+        return StandIns(x, torch.full_like(x[:1], torch.nan)[None])
+
+    def instead_of(self, model: Model) -> Model:
+        """Return the surrogate, whatever the model."""
+        return self.network
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file: safetensors with a JSON header, without pickle."""
+        save_result(self, path, {"own_network": self.network.own})
+
+    @classmethod
+    def load(cls, path: str | Path, network: nn.Module | None = None) -> Surrogate:
+        """Read a file of `save`; a surrogate with a network of the user's needs one with the same layers."""
+        return read_result(cls, path, network=network)
+
+    @classmethod
+    def from_old(
+        cls, tensors: Mapping[str, Tensor], header: Mapping[str, Any], network: nn.Module | None
+    ) -> Surrogate:
+        """Read the layout of formats 1 and 2."""
+        fields = {**header, "own": header["own_network"], "weights": tensors}
+        numbers = (header["classes"], header["fidelity"], header["masked_fidelity"])
+        return cls(SurrogateNetwork.unpacked(fields, network), *numbers, TrainingRecord(**header["record"]))
+
+
+def train_surrogate(
+    model: Any,
+    x: Table,
+    *,
+    players: Players | None = None,
+    classes: bool | None = None,
+    network: nn.Module | None = None,
+    epochs: int = 500,
+    seed: int = 0,
+    progress: bool = True,
+) -> Surrogate:
+    """Train a network to return the model's output on samples of which random players are absent.
+
+    Parameters
+    ----------
+    model : nn.Module, estimator or callable
+        The model to imitate.
+    x : array of shape (samples, …)
+        Samples, the more the better; a tenth is held out, to end the training. Their labels are not needed.
+    players : Players, optional
+        The players of the games to come; each entry is one by default. Coalitions have sizes uniform on 0 … n.
+    classes : bool, optional
+        Whether outputs are logits of classes, imitated by the Kullback–Leibler divergence; other outputs are imitated
+        by the squared error. By default, outputs of more than one number are logits.
+    network : nn.Module, optional
+        From (rows, 2·entries), standardised values (0 where absent) and then presence, or for images from
+        (rows, channels + 1, height, width) with presence as the last plane, to (rows, outputs).
+    epochs : int, default 500
+        The most passes over the samples. Training ends earlier if the loss of held-out samples stops falling.
+    seed : int, default 0
+        The seed of the training.
+    progress : bool, default True
+        Whether to show a bar on a terminal.
+
+    Examples
+    --------
+    >>> x = torch.rand(500, 3, generator=torch.Generator().manual_seed(0))
+    >>> surrogate = train_surrogate(lambda rows: rows[:, 0] - rows[:, 1], x, epochs=20)
+    >>> surrogate.fidelity > 0.9, surrogate.masked_fidelity < surrogate.fidelity
+    (True, True)
+    """
+    x, model = check_rows(x, least=2), as_model(model)
+    if players is not None and players.integer:
+        check_floating("a surrogate", x, "Embed tokens first, or use Baseline or Marginal.")
+    rows = MaskedRows.draw(x, players, seed)
+    device, dtype = placement(model, x)
+    outputs = run_rows(model, x.to(device, dtype))
+    classes = outputs.ndim == 2 and outputs.shape[1] > 1 if classes is None else classes
+    _check_outputs(outputs, classes)
+    x, outputs = x.to(device, torch.float32), outputs.float()
+    surrogate = _untrained(x, outputs, network, seed).to(device)
+    if not classes:
+        surrogate.set_scale(outputs[rows.kept])
+
+    def loss(some: Tensor, presence: Tensor, _generator: torch.Generator) -> Tensor:
+        return surrogate.loss(torch.where(presence.to(device), x[some], torch.nan), outputs[some], classes)
+
+    record = fit(surrogate, loss, rows, epochs=epochs, title="training a surrogate", show=progress)
+    whole = surrogate.fidelity(x[rows.held_out], outputs[rows.held_out], classes)
+    masked = torch.where(rows.presence.to(device), x[rows.repeated], torch.nan)
+    return Surrogate(surrogate, classes, whole, surrogate.fidelity(masked, outputs[rows.repeated], classes), record)
+
+
+def _check_outputs(outputs: Tensor, classes: bool) -> None:
+    """Raise an error for outputs that can't be imitated as classes, or as numbers."""
+    if not classes:
+        if not bool(torch.isfinite(outputs).all()):
+            raise wrong("model", "return finite outputs", f"{int((~outputs.isfinite()).sum())} that are not")
+        return
+    if outputs.ndim != 2 or outputs.shape[1] < 2:
+        must = "return (rows, classes) for a surrogate of classes"
+        raise wrong("model", must, f"shape {tuple(outputs.shape)}", "Use classes=False to imitate numbers.")
+    if not bool(outputs.amax(1).isfinite().all()):  # −∞ is the logit of a class that is ruled out
+        raise wrong("model", "return logits", "NaN or infinity")
+    if are_probabilities(outputs):
+        then = "Return their logarithm, or use classes=False to imitate the probabilities as numbers."
+        raise wrong("model", "return logits for a surrogate of classes", "probabilities that add up to 1", then)
+
+
+def _untrained(x: Tensor, outputs: Tensor, network: nn.Module | None, seed: int) -> SurrogateNetwork:
+    """Build the network; raise an error for one of the user's that does not fit."""
+    shape, count = tuple(x.shape[1:]), outputs[0].numel()
+    read = Standardise(shape, *mean_and_deviation(x))
+    if network is None:
+        return SurrogateNetwork(read, _default_body(shape, count, seed), tuple(outputs.shape[1:]), own=False)
+    coded = read.to(x.device)(x[:2])
+    try:
+        with evaluation_mode(network):
+            answer = network.to(x.device)(coded)
+    except RuntimeError as error:
+        raise wrong("network", f"take rows of shape {tuple(coded.shape[1:])}", f"the error: {error}") from error
+    if tuple(answer.shape) != (2, count):
+        raise wrong("network", f"return (rows, {count})", f"shape {tuple(answer.shape)} for two rows")
+    return SurrogateNetwork(read, copy.deepcopy(network), tuple(outputs.shape[1:]), own=True)
+
+
+def _default_body(shape: tuple[int, ...], outputs: int, seed: int) -> nn.Sequential:
+    """Build convolutions for images, linear layers otherwise, on what `Standardise` reads."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if len(shape) != 3:
+            return mlp((2 * math.prod(shape), 256, 256, 256, outputs))
+        layers: list[nn.Module] = []
+        for inputs, maps, stride in ((shape[0] + 1, 32, 1), (32, 48, 2), (48, 64, 2)):
+            layers += [nn.Conv2d(inputs, maps, 3, padding=1, stride=stride), nn.SiLU()]
+        pixels = -(-shape[1] // 4) * -(-shape[2] // 4)
+        return nn.Sequential(*layers, nn.Flatten(), *mlp((64 * pixels, 128, outputs)))

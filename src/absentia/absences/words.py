@@ -1,0 +1,132 @@
+"""Absences by word or number, as in ``absence="mean"``, ``"blur:2"`` or ``0.0``; and the usual ones for data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from absentia.absences.baseline import Baseline
+from absentia.absences.blur import Blur
+from absentia.absences.gaussian import GaussianConditional
+from absentia.absences.marginal import Marginal
+from absentia.absences.neighbours import NearestNeighbours
+from absentia.absences.noise import Noise
+from absentia.absences.protocol import Absence, check_absence
+from absentia.data import Table, check_rows
+from absentia.errors import AbsentiaError, wrong
+from absentia.players import Players
+
+WORDS = ("zero", "mean", "median", "mode", "blur", "noise", "marginal", "gaussian", "neighbours")
+# These compute values between the codes of categories, which stand for no category.
+_NO_CATEGORIES = ("mean", "blur", "noise", "gaussian")
+_WITHOUT_NUMBER = ("zero", "mean", "median", "mode")
+# The most rows of the background: for a word without a number, and for an audit of the usual absences.
+_MARGINAL_DRAWS, _USUAL_MARGINAL_DRAWS = 100, 32
+# A covariance of more entries takes long to invert.
+_MOST_GAUSSIAN_ENTRIES = 1024
+
+
+def named_absence(
+    word: str | float | Absence,
+    data: Table | None = None,
+    *,
+    players: Players | None = None,
+    categorical: Sequence[int] = (),
+    seed: int = 0,
+) -> Absence:
+    """Return the absence that a word or a number names; an absence is returned as it is.
+
+    A number may follow some words: the pixels of a blur as in "blur:2", the draws or rows as in "marginal:50". All
+    words but zero and blur need ``data``, rows such as those that the model was trained on. Words that compute new
+    values are refused if columns are ``categorical``.
+
+    >>> named_absence(0.5), named_absence("zero"), named_absence("marginal:3", [[0.0], [1.0], [2.0], [3.0]])
+    (Baseline(0.5), Baseline(0), Marginal(3 of 4 rows))
+    """
+    if isinstance(word, int | float):
+        return Baseline(word)
+    if not isinstance(word, str):
+        return check_absence("absence", word)
+    name, colon, detail = word.partition(":")
+    if name == "learned":
+        then = "Call learn_baseline(model, x, y), and pass its result as the absence."
+        raise AbsentiaError(f"A learned absence has to be learned first. {then}")
+    if name not in WORDS or (colon and not detail):
+        if (value := _number(word)) is not None:
+            return Baseline(value)
+        must = f"be an absence, a number, or one of {', '.join(WORDS)}"
+        raise wrong("absence", must, repr(word), "Some take a number, as in blur:2 or marginal:50.")
+    if name in _NO_CATEGORIES and categorical:
+        then = "Use median (which takes the most frequent category), mode, marginal or neighbours."
+        raise wrong("absence", "keep to the categories of a table that has some", name, then)
+    if name in _WITHOUT_NUMBER and detail:
+        raise wrong("absence", f"be {name} without a number", word)
+    if name == "zero":
+        return Baseline(0.0)
+    if name == "blur" and detail:
+        if (sigma := _number(detail)) is None:
+            raise wrong("absence", "give the blur a number of pixels, as in blur:2", word)
+        return Blur(sigma)
+    if data is None and (name != "blur" or players is None):
+        then = "Pass data=…, rows such as those that the model was trained on."
+        raise AbsentiaError(f"The absence {word!r} is computed from data. {then}")
+    if name == "blur":  # by a twentieth of the image, which removes detail and keeps shapes
+        height, width = (check_rows(data) if players is None else players.labels).shape[-2:]
+        return Blur(max(1.0, min(height, width) / 20))
+    return _from_rows(name, detail, check_rows(data), categorical, seed)
+
+
+def usual_absences(data: Table, players: Players, *, categorical: Sequence[int] = ()) -> dict[str, Absence]:
+    """Return the usual absences for a kind of data, by name.
+
+    Tables have zero, mean, median, marginal and gaussian, or median, mode, marginal and neighbours if some columns
+    are ``categorical``; images have zero, mean, blur, noise and marginal; tokens have mode and marginal.
+
+    >>> list(usual_absences([[0.0, 1.0], [2.0, 3.0]], Players.features(2)))
+    ['zero', 'mean', 'median', 'marginal', 'gaussian']
+    """
+    rows = check_rows(data)
+    if players.integer:
+        words = ["mode", "marginal"]
+    elif players.is_image:
+        words = ["zero", "mean", "blur", "noise", "marginal"]
+    elif categorical:
+        words = ["median", "mode", "marginal", "neighbours"]
+    else:
+        words = ["zero", "mean", "median", "marginal", "gaussian"]
+        if len(rows) < 2 or rows[0].numel() > _MOST_GAUSSIAN_ENTRIES:
+            words.remove("gaussian")
+    few = {"marginal": f"marginal:{min(len(rows), _USUAL_MARGINAL_DRAWS)}"}
+    return {
+        word: named_absence(few.get(word, word), rows, players=players, categorical=categorical) for word in words
+    }
+
+
+def _from_rows(name: str, detail: str, rows: Tensor, categorical: Sequence[int], seed: int) -> Absence:
+    """Make an absence of the data's rows."""
+    if detail and not detail.isdecimal():
+        raise wrong("absence", f"give {name} a whole number, as in {name}:10", f"{name}:{detail}")
+    count = int(detail) if detail else None
+    if name == "mean":
+        return Baseline.mean(rows)
+    if name == "median":
+        return Baseline.median(rows, categorical=categorical)
+    if name == "mode":
+        return Baseline.mode(rows)
+    if name == "noise":
+        return Noise(rows, seed=seed) if count is None else Noise(rows, draws=count, seed=seed)
+    if name == "gaussian":
+        return GaussianConditional(rows, draws=count, seed=seed)
+    if name == "neighbours":
+        return NearestNeighbours(rows, neighbours=min(10, len(rows)) if count is None else count, seed=seed)
+    if count is None and len(rows) > _MARGINAL_DRAWS:
+        count = _MARGINAL_DRAWS
+    return Marginal(rows, draws=count, seed=seed)
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
