@@ -1,16 +1,24 @@
-"""The shape of the package: what is public, what may import what, what every module must have."""
+"""The shape of the package: what is public, what may import what, and how large it may be."""
 
 import ast
-import importlib
 import inspect
+import subprocess
+import sys
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 
 import absentia
+from absentia import interop, plots
+from modules_crossed import LIMITS, calls, crossed
 
+ROOT = Path(__file__).parents[1]
 PACKAGE = Path(absentia.__file__).parent
-DESIGN = Path(__file__).parents[1] / "docs" / "design.md"
+DESIGN = ROOT / "docs" / "design.md"
+EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.py"))
+MOST_LINES, MOST_FILES = 11_500, 85
+SMALL = 40  # lines; a module below this that only one other imports belongs into that one
 
 PUBLIC = {
     "Absence",
@@ -20,6 +28,7 @@ PUBLIC = {
     "Baseline",
     "Blur",
     "CrossAudit",
+    "Evaluator",
     "Explanation",
     "Features",
     "Game",
@@ -28,6 +37,7 @@ PUBLIC = {
     "Interaction",
     "Interactions",
     "LearnedBaseline",
+    "LearningOptions",
     "LogOdds",
     "Logit",
     "Marginal",
@@ -45,7 +55,10 @@ PUBLIC = {
     "__version__",
     "audit",
     "banzhaf",
+    "baseline_loss",
     "cross_audit",
+    "draw_coalitions",
+    "enumerate_coalitions",
     "explain",
     "from_numpy",
     "harsanyi",
@@ -67,8 +80,16 @@ PUBLIC = {
 }
 
 
+def sources():
+    return sorted(PACKAGE.rglob("*.py"))
+
+
 def modules():
-    return sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
+    return [path for path in sources() if path.name != "__init__.py"]
+
+
+def name_of(path):
+    return str(path.relative_to(PACKAGE))
 
 
 def layout():
@@ -78,14 +99,43 @@ def layout():
     return [name.removesuffix(".py").removesuffix("/") for name in names]
 
 
-def imported(path):
-    """Which of the package's top-level modules a file imports."""
-    found = set()
+def imports(path):
+    """Which modules of the package a file imports, each as a dotted path below it."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            parts = node.module.split(".")
-            if parts[0] == "absentia":
-                found.update([parts[1]] if len(parts) > 1 else [alias.name for alias in node.names])
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "absentia":
+            inside = node.module.split(".")[1:]
+            if inside:
+                yield ".".join(inside)
+            yield from (".".join([*inside, alias.name]) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[2] for alias in node.names if alias.name.startswith("absentia."))
+
+
+def misplaced(path, order):
+    """Which imports of a file stand below it in the layout."""
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    assert own in order, f"{own} is not in docs/design.md"
+    found = {name.split(".")[0] for name in imports(path)}
+    return {name for name in found if name in order and order.index(name) > order.index(own)}
+
+
+def private_uses(path):
+    """Which names that are not public a file outside the package takes from it."""
+    tree, aliases, found = ast.parse(path.read_text()), {}, set()
+    doors = {"absentia": absentia.__all__, "absentia.plots": plots.__all__, "absentia.interop": interop.__all__}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "absentia":
+                    aliases[alias.asname or alias.name] = alias.name
+                    found |= set() if alias.name in doors else {alias.name}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "absentia":
+            known = doors.get(node.module, ())
+            found |= {f"{node.module}.{alias.name}" for alias in node.names if alias.name not in known}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
+            module = aliases[node.value.id]
+            found |= set() if node.attr in doors.get(module, ()) else {f"{module}.{node.attr}"}
     return found
 
 
@@ -93,53 +143,125 @@ def test_the_public_names_are_these():
     assert set(absentia.__all__) == PUBLIC
 
 
-def test_every_public_name_has_a_docstring_with_an_example():
-    for name in absentia.__all__:
-        thing = getattr(absentia, name)
-        if name == "__version__":
-            continue
-        assert ">>>" in inspect.getdoc(thing), name
+def public_things():
+    for module in (absentia, plots, interop):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if callable(thing):
+                yield pytest.param(thing, id=f"{module.__name__}.{name}")
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("thing", public_things())
+def test_every_public_name_documents_its_parameters_and_has_an_example(thing):
+    text = inspect.getdoc(thing)
+    assert ">>>" in text
+    if not getattr(thing, "_is_protocol", False):
+        assert "Parameters\n----------" in text
+
+
+def test_every_public_function_says_what_it_returns():
+    for param in public_things():
+        thing = param.values[0]
+        if inspect.isfunction(thing) and inspect.signature(thing).return_annotation not in ("None", None):
+            assert "Returns\n-------" in inspect.getdoc(thing), param.id
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_a_module_imports_only_what_stands_above_it_in_the_design(path):
-    order = layout()
-    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    assert own in order, f"{own} is not in docs/design.md"
-    later = {name for name in imported(path) if name in order and order.index(name) > order.index(own)}
-    assert not later
+    assert not misplaced(path, layout())
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_order_of_imports_can_be_broken(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    (tmp_path / "coalitions.py").write_text("from absentia.games import Game")
+    assert misplaced(tmp_path / "coalitions.py", layout()) == {"games"}
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.name)
+def test_experiments_use_public_names_only(path):
+    assert not private_uses(path)
+
+
+def test_the_use_of_private_names_is_noticed(tmp_path):
+    assert EXPERIMENTS
+    path = tmp_path / "bad.py"
+    lines = ["import absentia as ab", "from absentia.data import seeded", "ab.explain", "ab.results"]
+    path.write_text("\n".join([*lines, "import absentia.cli"]))
+    assert private_uses(path) == {"absentia.data.seeded", "absentia.results", "absentia.cli"}
+
+
+@pytest.mark.parametrize("path", sources(), ids=name_of)
 def test_a_module_says_in_one_line_what_it_holds_and_nothing_is_asserted_on_users(path):
     tree = ast.parse(path.read_text())
     assert ast.get_docstring(tree)
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
 
 
-def test_every_module_of_the_design_exists_or_is_marked_as_planned():
-    planned = DESIGN.read_text().split("Planned, not yet here:")[1].split("\n\n")[0]
-    for name in layout():
-        exists = (PACKAGE / f"{name}.py").exists() or (PACKAGE / name).is_dir()
-        assert exists != (f"`{name}`" in planned), name
+def test_every_module_of_the_design_exists_and_every_module_is_in_the_design():
+    there = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in modules()}
+    assert there == set(layout())
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_functions_fit_on_a_screen(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):
-            assert node.end_lineno - node.lineno < 70, f"{node.name} is {node.end_lineno - node.lineno} lines long"
+            body = node.end_lineno - node.lineno - len((ast.get_docstring(node) or "").splitlines())
+            assert body < 70, f"{node.name} is {body} lines long"
+
+
+def test_the_library_stays_small():
+    lines = sum(len(path.read_text().splitlines()) for path in sources())
+    assert lines <= MOST_LINES
+    assert len(sources()) <= MOST_FILES
+
+
+def test_no_two_modules_have_one_name():
+    names = Counter(path.stem for path in modules() if path.name != "__main__.py")
+    names.update(path.parent.name for path in sources() if path.name == "__init__.py" and path.parent != PACKAGE)
+    assert not [name for name, count in names.items() if count > 1]
+
+
+def test_no_small_module_serves_one_other_alone():
+    users = defaultdict(set)
+    for path in sources():
+        for name in set(imports(path)):
+            users[name].add(path)
+    for path in modules():
+        dotted = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        if len(path.read_text().splitlines()) < SMALL and path.name not in ("__main__.py", "version.py"):
+            assert len(users[dotted]) != 1, dotted
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_call_crosses_few_modules(name):
+    found = crossed(calls()[name])
+    assert 5 < len(found) <= LIMITS[name], sorted(found)
 
 
 def test_importing_the_library_is_light():
-    heavy = {"matplotlib", "sklearn", "shap", "captum", "shapiq", "scipy", "pandas"}
-    for path in modules():
-        tree = ast.parse(path.read_text())
-        for node in tree.body:  # imports at the top of a module, not inside functions
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not {name.split(".")[0] for name in names} & heavy, path
+    heavy = [
+        "matplotlib",
+        "sklearn",
+        "shap",
+        "captum",
+        "shapiq",
+        "scipy",
+        "pandas",
+        "typer",
+        "rich",
+        "jinja2",
+        "tqdm",
+    ]
+    program = (
+        "import sys, torch; before = set(sys.modules); import absentia; "
+        f"print([name for name in {heavy} if name in set(sys.modules) - before])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
 
 
 def test_the_command_line_is_installed():
-    assert callable(importlib.import_module("absentia.cli").main)
+    from absentia.cli import main
+
+    assert callable(main)

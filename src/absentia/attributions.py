@@ -1,37 +1,70 @@
 """Attributions: one number for each player, from the values of coalitions.
 
 Exact ones are weighted sums over the value table. With v̄ₛ(i) the mean value of the coalitions of size s that
-contain i, and v̄ₛ(−i) of those that lack i, the order-wise Shapley value is φᵢ⁽ᵐ⁾ = v̄ₘ₊₁(i) − v̄ₘ(−i), and the Shapley
+contain i, and v̄ₛ(−i) of those without i, the order-wise Shapley value is φᵢ⁽ᵐ⁾ = v̄ₘ₊₁(i) − v̄ₘ(−i), and the Shapley
 value is its mean over the orders m = 0 … n − 1.
+
+Sampled ones solve the weighted regression whose solution the Shapley values are over some of the coalitions. Sizes
+are drawn equally often (by the leverage scores of the regression [musco2025leverage]), each set with its complement,
+without replacement. The sample is stratified by size, and a size that the budget can cover is enumerated, so that the
+estimate is exact when the budget reaches 2ⁿ. Errors come from a delete-a-group jackknife.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from absentia.coalitions import sums_by_size, sums_by_size_and_player, table_players
+from absentia.coalitions import (
+    coalition_numbers,
+    draw_coalitions,
+    sums_by_size,
+    sums_by_size_and_player,
+    table_players,
+)
+from absentia.data import seeded
 from absentia.errors import wrong
-from absentia.game import Game, ValueTable, value_table
-from absentia.sampling import MIN_EVALUATIONS_PER_PLAYER, sample_shapley
-from absentia.wording import count_of
+from absentia.games import Game, ValueTable, value_table
+from absentia.results import align, count_of
+
+MIN_COALITIONS_PER_PLAYER = 4
+JACKKNIFE_GROUPS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """One number for each player and sample, with its standard error (0 where it is exact) and its cost.
+    """One number for each player and sample, with its standard error and its cost.
 
+    Parameters
+    ----------
+    values : Tensor
+        Of shape (samples, players).
+    errors : Tensor
+        Standard errors of the same shape; 0 where values are exact.
+    evaluations : int
+        The rows that the model evaluated.
+    names : tuple of str
+        The players' names.
+    kind : str
+        What the numbers are, such as "Shapley values".
+    readout : str
+        What the value of a coalition is.
+
+    Examples
+    --------
     >>> import absentia as ab
     >>> ab.shapley(ab.ValueTable([0.0, 1.0, 2.0, 5.0], names=["age", "income"]))
     Attribution: Shapley values of 1 sample, 2 players; value: given
-      income    +3
-      age       +2
+      income  +3
+      age     +2
     """
 
     values: Float[Tensor, "samples players"]
@@ -46,42 +79,64 @@ class Attribution:
         count = count_of(samples, "sample")
         head = f"Attribution: {self.kind} of {count}, {players} players; value: {self.readout}"
         if samples > 1:
-            return f"{head}; means of |value|:\n{self._lines(self.values.abs().mean(0), None)}"
-        return f"{head}\n{self._lines(self.values[0], self.errors[0] if bool(self.errors.any()) else None)}"
+            mean = self.values.abs().mean(0)
+            lines = align([[self.names[i], f"{mean[i]:.4g}"] for i in mean.argsort(descending=True).tolist()], 2)
+            return "\n".join([f"{head}; means of |value|:", *lines])
+        return "\n".join([head, *align([[self.names[i], text] for i, text in self.ranked()], 2)])
 
-    def _lines(self, values: Tensor, errors: Tensor | None) -> str:
-        width = max(len(name) for name in self.names)
-        ranked = values.abs().argsort(descending=True).tolist()
-        return "\n".join(
-            f"  {self.names[i]:<{width}}  {values[i]:+8.4g}".rstrip()
-            + ("" if errors is None else f" ± {errors[i]:.2g}")
-            for i in ranked
-        )
+    def ranked(self, sample: int = 0) -> list[tuple[int, str]]:
+        """Return the players of a sample with their values and errors in words, the largest |value| first."""
+        values, errors = self.values[sample], self.errors[sample]
+        order = values.abs().argsort(dim=0, descending=True, stable=True).tolist()
+        if not bool(self.errors.any()):
+            return [(i, f"{values[i]:+.4g}") for i in order]
+        return [(i, f"{values[i]:+.4g} ± {errors[i]:.2g}") for i in order]
 
 
 def shapley(game: Game, *, evaluations: int | None = None, seed: int = 0) -> Attribution:
     """Compute Shapley values: φᵢ = Σ_{S∌i} |S|!(n−|S|−1)!/n! · [v(S∪i) − v(S)].
 
-    Exact from all 2ⁿ coalitions; or, given a number of ``evaluations`` for each sample, estimated from that many
-    coalitions drawn by ``seed``, with standard errors [musco2025leverage]. They add up to v(N) − v(∅) either way.
+    Values are exact by default, from all 2ⁿ coalitions. With ``evaluations`` they are estimated from drawn
+    coalitions, with standard errors [musco2025leverage]. Either way they add up to v(N) − v(∅).
 
+    Parameters
+    ----------
+    game : Game
+        A `MaskedModel`, a `ValueTable`, or a game of your own.
+    evaluations : int, optional
+        The rows that the model may evaluate for each sample: one for each coalition and draw of the absence.
+    seed : int, default 0
+        Fixes the coalitions that are drawn.
+
+    Returns
+    -------
+    Attribution
+
+    Examples
+    --------
     >>> import absentia as ab
     >>> ab.shapley(ab.ValueTable([0.0, 1.0, 2.0, 5.0])).values
     tensor([[2., 3.]], dtype=torch.float64)
     """
-    if evaluations is not None and evaluations < 2 ** len(game.names):
-        least = MIN_EVALUATIONS_PER_PLAYER * len(game.names) + 2
-        if evaluations < least:
-            raise wrong("evaluations", f"be at least {least} for {len(game.names)} players", evaluations)
-        values, errors, spent = sample_shapley(game, evaluations, seed)
-        note = getattr(game, "readout_note", getattr(game, "readout", "given"))
-        return Attribution(values, errors, spent, game.names, "sampled Shapley values", note)
+    if evaluations is not None and evaluations < 2 ** len(game.names) * draws_of(game):
+        return sample_shapley(game, evaluations, seed).attribution
     return _exact(game, "Shapley values", lambda table: order_shapley_of(table.values, table.sums).mean(1))
 
 
 def banzhaf(game: Game) -> Attribution:
-    """Compute Banzhaf values: the mean of v(S∪i) − v(S) over all 2ⁿ⁻¹ coalitions S that lack i.
+    """Compute Banzhaf values: the mean of v(S∪i) − v(S) over all 2ⁿ⁻¹ coalitions S without i.
 
+    Parameters
+    ----------
+    game : Game
+        A `MaskedModel`, a `ValueTable`, or a game of your own.
+
+    Returns
+    -------
+    Attribution
+
+    Examples
+    --------
     >>> import absentia as ab
     >>> ab.banzhaf(ab.ValueTable([0.0, 1.0, 2.0, 5.0])).values
     tensor([[2., 3.]], dtype=torch.float64)
@@ -97,8 +152,21 @@ def banzhaf(game: Game) -> Attribution:
 def order_shapley(game: Game, orders: Sequence[int] | None = None) -> Float[Tensor, "samples orders players"]:
     """Compute order-wise Shapley values: φᵢ⁽ᵐ⁾ = E_{|S|=m, S∌i} [v(S∪i) − v(S)], for each order m.
 
-    ``orders`` are 0 … n − 1 by default. Their mean is the Shapley value.
+    Their mean over all orders is the Shapley value.
 
+    Parameters
+    ----------
+    game : Game
+        A `MaskedModel`, a `ValueTable`, or a game of your own.
+    orders : sequence of int, optional
+        The orders to return, 0 … n − 1 by default.
+
+    Returns
+    -------
+    Tensor of shape (samples, orders, players)
+
+    Examples
+    --------
     >>> import absentia as ab
     >>> ab.order_shapley(ab.ValueTable([0.0, 1.0, 2.0, 5.0]))
     tensor([[[1., 2.],
@@ -109,10 +177,23 @@ def order_shapley(game: Game, orders: Sequence[int] | None = None) -> Float[Tens
 
 
 def order_marginals(game: Game, orders: Sequence[int] | None = None) -> Float[Tensor, "samples orders players"]:
-    """Measure how strong marginal benefits are, by order: E_{|S|=m, S∌i} |v(S∪i) − v(S)|.
+    """Compute the mean strength of marginal benefits by order: E_{|S|=m, S∌i} |v(S∪i) − v(S)|.
 
     Unlike in `order_shapley`, benefits of opposite sign in different coalitions do not cancel.
 
+    Parameters
+    ----------
+    game : Game
+        A `MaskedModel`, a `ValueTable`, or a game of your own.
+    orders : sequence of int, optional
+        The orders to return, 0 … n − 1 by default.
+
+    Returns
+    -------
+    Tensor of shape (samples, orders, players)
+
+    Examples
+    --------
     >>> import absentia as ab
     >>> ab.order_marginals(ab.ValueTable([0.0, 1.0, 2.0, -5.0]), orders=[1])
     tensor([[[7., 6.]]], dtype=torch.float64)
@@ -122,8 +203,21 @@ def order_marginals(game: Game, orders: Sequence[int] | None = None) -> Float[Te
 
 
 def marginal_benefits(game: Game, player: int) -> Float[Tensor, "samples coalitions"]:
-    """List a player's marginal benefits v(S∪i) − v(S) over all S of the other players, in their counting order.
+    """Compute a player's marginal benefits v(S∪i) − v(S) over all S of the other players.
 
+    Parameters
+    ----------
+    game : Game
+        A `MaskedModel`, a `ValueTable`, or a game of your own.
+    player : int
+        The number of the player.
+
+    Returns
+    -------
+    Tensor of shape (samples, 2ⁿ⁻¹), in the counting order of the other players' coalitions
+
+    Examples
+    --------
     >>> import absentia as ab
     >>> ab.marginal_benefits(ab.ValueTable([0.0, 1.0, 2.0, 5.0]), player=0)
     tensor([[1., 3.]], dtype=torch.float64)
@@ -137,7 +231,7 @@ def marginal_benefits(game: Game, player: int) -> Float[Tensor, "samples coaliti
 def order_shapley_of(
     table: Float[Tensor, "*batch coalitions"], sums: Float[Tensor, "*batch sizes players"] | None = None
 ) -> Float[Tensor, "*batch orders players"]:
-    """Compute φᵢ⁽ᵐ⁾ of a table of values; differentiable. Its ``sums`` by size and player may be at hand."""
+    """Compute φᵢ⁽ᵐ⁾ of a table of values, or of its ``sums`` by size and player; differentiable."""
     players = table_players(table.shape[-1])
     containing = sums_by_size_and_player(table) if sums is None else sums
     # A coalition of size s is counted once for each of its s players.
@@ -181,3 +275,155 @@ def _pick_orders(by_order: Tensor, orders: Sequence[int] | None) -> Tensor:
     if not all(0 <= order <= highest for order in orders):
         raise wrong("orders", f"lie between 0 and {highest}", list(orders))
     return by_order[..., list(orders), :]
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Drawn coalitions of one size, which represent all pairs of that size with a complement."""
+
+    coalitions: Bool[Tensor, "pairs players"]
+    total: int  # how many pairs of this size there are
+
+
+class Sampled(NamedTuple):
+    """Sampled Shapley values, and the values with no player and with all players present."""
+
+    attribution: Attribution
+    empty: Float[Tensor, " samples"]
+    full: Float[Tensor, " samples"]
+
+
+def draws_of(game: Game) -> int:
+    """Return the rows that the model evaluates for one value of a game."""
+    return int(getattr(game, "draws", 1))
+
+
+def sample_shapley(game: Game, evaluations: int, seed: int) -> Sampled:
+    """Estimate Shapley values and their standard errors from this many rows for each sample."""
+    players, draws = len(game.names), draws_of(game)
+    least = (MIN_COALITIONS_PER_PLAYER * players + 2) * draws
+    if evaluations < least:
+        raise wrong("evaluations", f"be at least {least} for {players} players", evaluations)
+    generator = seeded(seed)
+    strata = draw_strata(players, (evaluations // draws - 2) // 2, generator)
+    coalitions = torch.cat([stratum.coalitions for stratum in strata])
+    ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
+    values = game(torch.cat([ends, coalitions, ~coalitions])).double().cpu()
+    empty, full = values[:, :1], values[:, 1:2]
+    # A pair enters the regression through its difference alone: the even part of a game has no Shapley values.
+    odd = (values[:, 2 : 2 + len(coalitions)] - values[:, 2 + len(coalitions) :]) / 2
+    sizes = coalitions.sum(1).double()
+    targets = odd - (full - empty) * (sizes / players - 0.5)
+    rows = coalitions.double() - sizes[:, None] / players
+    share = (full - empty) / players
+    groups = _jackknife_groups(strata, generator)
+    estimate = _solve(rows, targets, _weights(strata, groups, left_out=None)) + share
+    replicates = torch.stack(
+        [_solve(rows, targets, _weights(strata, groups, left_out=g)) + share for g in range(JACKKNIFE_GROUPS)]
+    )
+    spread = ((replicates - replicates.mean(0)) ** 2).sum(0) * (JACKKNIFE_GROUPS - 1) / JACKKNIFE_GROUPS
+    spent = game.samples * (2 + 2 * len(coalitions)) * draws
+    readout = getattr(game, "readout_note", getattr(game, "readout", "given"))
+    found = Attribution(estimate, spread.sqrt(), spent, game.names, "sampled Shapley values", readout)
+    return Sampled(found, empty[:, 0], full[:, 0])
+
+
+def draw_strata(players: int, pairs: int, generator: torch.Generator) -> list[Stratum]:
+    """Distribute the pairs over the sizes 1 … n/2, and draw them without replacement."""
+    totals = [_pairs_of_size(players, size) for size in range(1, players // 2 + 1)]
+    # Sizes s and n − s share a stratum, so the middle size of an even n has half the leverage of the others.
+    leverage = [1.0 if 2 * size < players else 0.5 for size in range(1, players // 2 + 1)]
+    drawn = _allocate(pairs, totals, leverage, generator)
+    return [
+        Stratum(_draw_pairs(players, size, count, total, generator), total)
+        for size, (count, total) in enumerate(zip(drawn, totals, strict=True), start=1)
+        if count
+    ]
+
+
+def _pairs_of_size(players: int, size: int) -> int:
+    return math.comb(players, size) // (2 if 2 * size == players else 1)
+
+
+def _allocate(pairs: int, totals: list[int], leverage: list[float], generator: torch.Generator) -> list[int]:
+    """Distribute pairs in proportion to leverage; what exceeds the pairs of a size goes to the other sizes."""
+    shares = [0.0] * len(totals)
+    open_strata = set(range(len(totals)))
+    left = float(min(pairs, sum(totals)))
+    while left > 1e-9 and open_strata:
+        unit = left / sum(leverage[i] for i in open_strata)
+        for i in sorted(open_strata):
+            take = min(unit * leverage[i], totals[i] - shares[i])
+            shares[i] += take
+            left -= take
+            if shares[i] >= totals[i] - 1e-9:
+                open_strata.discard(i)
+    # Systematic rounding: whole numbers that add up, each within one of its share.
+    offset = float(torch.rand(1, generator=generator))
+    bounds = [math.floor(total + offset) for total in itertools.accumulate(shares, initial=0.0)]
+    return [min(b - a, totals[i]) for i, (a, b) in enumerate(itertools.pairwise(bounds))]
+
+
+def _draw_pairs(
+    players: int, size: int, count: int, total: int, generator: torch.Generator
+) -> Bool[Tensor, "pairs players"]:
+    """Draw distinct coalitions of one size; of the middle size, those with player 0."""
+    if total <= 4 * count:
+        members = torch.tensor(list(itertools.islice(itertools.combinations(range(players), size), total)))
+        every = torch.zeros(total, players, dtype=torch.bool).scatter(1, members, True)
+        return every[torch.randperm(total, generator=generator)[:count]]
+    drawn = torch.zeros(0, players, dtype=torch.bool)
+    while len(drawn) < count:
+        more = draw_coalitions(players, torch.full((count,), size), generator)
+        if 2 * size == players:
+            more = more ^ ~more[:, :1]
+        drawn = _distinct(torch.cat([drawn, more]))
+    return drawn[:count]
+
+
+def _distinct(coalitions: Tensor) -> Tensor:
+    """Drop repeated rows and keep the order of first appearance, because a sorted order would bias a cut."""
+    if coalitions.shape[1] < 63:
+        _, inverse = torch.unique(coalition_numbers(coalitions), return_inverse=True)
+    else:
+        _, inverse = torch.unique(coalitions, dim=0, return_inverse=True)
+    first = torch.full((int(inverse.max()) + 1,), len(inverse)).scatter_reduce(
+        0, inverse, torch.arange(len(inverse)), "amin"
+    )
+    return coalitions[first.sort().values]
+
+
+def _jackknife_groups(strata: list[Stratum], generator: torch.Generator) -> list[Int[Tensor, " pairs"]]:
+    """Assign each stratum's pairs to groups; an enumerated stratum has no error and is never left out."""
+    groups = []
+    dealt = 0
+    for stratum in strata:
+        count = len(stratum.coalitions)
+        if count == stratum.total:
+            groups.append(torch.full((count,), -1))
+        else:
+            groups.append((torch.randperm(count, generator=generator) + dealt) % JACKKNIFE_GROUPS)
+            dealt += count
+    return groups
+
+
+def _weights(strata: list[Stratum], groups: list[Tensor], left_out: int | None) -> Float[Tensor, " pairs"]:
+    """Weight each pair by the regression's kernel times the number of pairs that it represents."""
+    weights = []
+    for stratum, group in zip(strata, groups, strict=True):
+        size, players = int(stratum.coalitions[0].sum()), stratum.coalitions.shape[1]
+        kernel = 1 / (math.comb(players, size) * size * (players - size))
+        kept = (group != left_out) if left_out is not None else torch.ones_like(group, dtype=torch.bool)
+        weights.append(kept.double() * (kernel * stratum.total / max(1, int(kept.sum()))))
+    return torch.cat(weights)
+
+
+def _solve(
+    rows: Float[Tensor, "pairs players"],
+    targets: Float[Tensor, "samples pairs"],
+    weights: Float[Tensor, " pairs"],
+) -> Float[Tensor, "samples players"]:
+    """Solve the weighted least squares; the rows add up to 0, so the solution of least norm does too."""
+    weighted = rows * weights[:, None]
+    # The threshold separates the one zero eigenvalue, which carries rounding errors, from the others.
+    return targets @ weighted @ torch.linalg.pinv(weighted.T @ rows, rtol=1e-9, hermitian=True)

@@ -20,34 +20,52 @@ from absentia.coalitions import (
     zeta_,
 )
 from absentia.errors import wrong
-from absentia.game import Game, value_table
-from absentia.wording import count_of
+from absentia.games import Game, value_table
+from absentia.results import align, count_of
 
 
 class Interaction(NamedTuple):
-    """One set of players, and what their being present together adds to the output.
+    """One set of players, and what their joint presence adds to the output.
 
+    Parameters
+    ----------
+    players : tuple of str
+        The names of the players.
+    effect : float
+        U(S).
+    measurable : bool
+        Whether the effect exceeds the rounding errors of the values.
+
+    Examples
+    --------
     >>> Interaction(("age", "income"), effect=-0.5, measurable=True).order
     2
     """
 
     players: tuple[str, ...]
     effect: float
-    measurable: bool  # whether the effect stands out from the rounding errors of the values
+    measurable: bool
 
     @property
     def order(self) -> int:
-        """How many players it takes."""
+        """The number of players."""
         return len(self.players)
 
 
 @dataclass(frozen=True, eq=False)
 class OrderProfile:
-    """How much of the effects' strength lies at each order 0 … n.
+    """The strength of the effects at each order 0 … n.
 
-    ``strength`` is Σ_{|S|=m} |U(S)|. ``ratios`` is the paper's r_m, the strength at order m as a share of that of
-    all orders ≥ 1; the empty coalition, whose effect is v(∅), has no share in it.
+    Parameters
+    ----------
+    strength : Tensor
+        Σ_{|S|=m} |U(S)|.
+    ratios : Tensor
+        The strength at order m as a share of that of all orders ≥ 1, the paper's r_m. Order 0, whose effect is v(∅),
+        has the share 0.
 
+    Examples
+    --------
     >>> import absentia as ab
     >>> ab.harsanyi(ab.ValueTable([5.0, 6.0, 6.0, 9.0])).by_order().strength
     tensor([[5., 2., 2.]], dtype=torch.float64)
@@ -61,15 +79,30 @@ class OrderProfile:
 class Interactions:
     """The effects U(S) of all 2ⁿ coalitions S, in counting order: v(S) = Σ_{T⊆S} U(T) for every S.
 
-    Values carry rounding errors of size ``noise``, and an effect adds up 2^|S| of them: so effects are only
-    `measurable` above the floor noise · 2^(|S|/2), and only measurable ones are ever called salient.
+    Values carry rounding errors of size ``noise``, and an effect sums 2^|S| of them. So effects are `measurable` only
+    above the floor noise · 2^(|S|/2), and only measurable effects count as salient.
 
+    Parameters
+    ----------
+    effects : Tensor
+        Of shape (samples, 2ⁿ).
+    names : tuple of str
+        The players' names.
+    readout : str
+        What the value of a coalition is.
+    noise : Tensor
+        The size of the rounding errors in the values of each sample.
+    evaluations : int
+        The rows that the model evaluated.
+
+    Examples
+    --------
     >>> import absentia as ab
     >>> ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0], names=["p", "q"]))
     Interactions of 1 sample, 2 players; value: given; strongest:
-      p & q     +6
-      p         -4
-      q         -3
+      p & q  +6
+      p      -4
+      q      -3
     """
 
     effects: Float[Tensor, "samples coalitions"]
@@ -83,9 +116,7 @@ class Interactions:
         count = count_of(samples, "sample")
         head = f"Interactions of {count}, {players} players; value: {self.readout}; strongest"
         top = self.top(5)
-        sets = [" & ".join(interaction.players) for interaction in top]
-        width = max((len(text) for text in sets), default=0)
-        lines = [f"  {text:<{width}} {found.effect:+8.4g}" for text, found in zip(sets, top, strict=True)]
+        lines = align([[" & ".join(found.players), f"{found.effect:+.4g}"] for found in top], 2)
         return "\n".join([head + (":" if samples == 1 else " of sample 0:"), *lines])
 
     @property
@@ -95,18 +126,18 @@ class Interactions:
 
     @property
     def floor(self) -> Float[Tensor, "samples orders"]:
-        """The size that rounding errors reach in an effect of each order: noise · 2^(order/2)."""
+        """The size of the rounding errors in an effect of each order: noise · 2^(order/2)."""
         orders = torch.arange(len(self.names) + 1, device=self.noise.device)
         return self.noise[:, None] * 2.0 ** (orders / 2)
 
     @property
     def measurable(self) -> Bool[Tensor, "samples coalitions"]:
-        """Which effects stand out from rounding errors."""
+        """Which effects exceed their rounding errors."""
         sizes = coalition_sizes(len(self.names)).to(self.effects.device)
         return self.effects.abs() > self.floor[:, sizes]
 
     def top(self, k: int, sample: int = 0) -> list[Interaction]:
-        """List the k interactions of a sample with the largest |U|, strongest first; v(∅) is not one of them.
+        """Return the k interactions of a sample with the largest |U|, strongest first, without v(∅).
 
         >>> import absentia as ab
         >>> ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0])).top(1)
@@ -128,7 +159,7 @@ class Interactions:
         return tuple(name for i, name in enumerate(self.names) if number >> i & 1)
 
     def by_order(self) -> OrderProfile:
-        """Add up the strength |U| at each order.
+        """Sum the strength |U| at each order.
 
         >>> import absentia as ab
         >>> ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 4.0])).by_order().ratios
@@ -142,7 +173,7 @@ class Interactions:
     def salient(self, tau: float | None = None) -> Bool[Tensor, "samples coalitions"]:
         """Mark the salient effects, |U(S)| > τ, that are measurable [ren2023faithful, Eq. 4].
 
-        Without ``tau``, the threshold is 5 % of the sample's largest effect, v(∅) aside.
+        Without ``tau``, the threshold is 5 % of the sample's largest effect without v(∅).
 
         >>> import absentia as ab
         >>> ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 2.0])).salient(0.1).sum(1)
@@ -159,7 +190,7 @@ class Interactions:
         coalitions: Bool[Tensor, "rows players"] | None = None,
         keep: Bool[Tensor, "samples coalitions"] | None = None,
     ) -> Float[Tensor, "samples rows"]:
-        """Add the effects back up to values, v(S) = Σ_{T⊆S} U(T), of all coalitions or of those given.
+        """Compute values from effects, v(S) = Σ_{T⊆S} U(T), of all coalitions or of those given.
 
         ``keep`` marks the effects to use, such as the salient ones; the others count as 0.
 
@@ -178,11 +209,11 @@ class Interactions:
         return values[:, coalition_numbers(coalitions)]
 
     def sparsity(self, error: float = 0.05) -> Int[Tensor, " samples"]:
-        """Tell how few of the strongest effects explain all 2ⁿ values: the sparsity claim as a number.
+        """Return how few of the strongest effects reconstruct all 2ⁿ values.
 
-        The values rebuilt from v(∅) and the k strongest other effects must be within ``error`` of the true ones:
-        root mean square of the differences, as a share of the values' standard deviation. The error need not fall
-        at every step; k is the end of a search by doubling, then bisection: k suffices, and k − 1 does not.
+        The values reconstructed from v(∅) and the k strongest other effects must be within ``error`` of the true
+        ones: the root mean square of the differences, as a share of the values' standard deviation. The error need
+        not fall with every k. The search doubles k, then bisects: k suffices, and k − 1 does not.
 
         >>> import absentia as ab
         >>> ab.harsanyi(ab.ValueTable([0.0, 0.0, 0.0, 1.0])).sparsity()
@@ -197,7 +228,7 @@ class Interactions:
         order = strength.argsort(1, descending=True)
         rank.scatter_(1, order, torch.arange(strength.shape[1], device=rank.device).expand_as(order))
         values = self.reconstruct()
-        # Rounding alone must not ask for more effects, where the error is 0 or the values are constant.
+        # Rounding errors alone must not require more effects.
         tolerance = torch.maximum(error * values.std(1, correction=0), self.noise)
 
         def suffices(k: Tensor) -> Tensor:
@@ -217,7 +248,7 @@ class Interactions:
         return high
 
     def shapley(self) -> Attribution:
-        """Share every effect equally among its players: φᵢ = Σ_{S∋i} U(S)/|S| [harsanyi1963simplified]."""
+        """Divide every effect equally among its players: φᵢ = Σ_{S∋i} U(S)/|S| [harsanyi1963simplified]."""
         sums = sums_by_size_and_player(self.effects)
         sizes = torch.arange(1, len(self.names) + 1, device=self.effects.device)
         values = (sums[:, 1:] / sizes[:, None]).sum(1)
@@ -227,10 +258,21 @@ class Interactions:
 
 
 def harsanyi(game: Game) -> Interactions:
-    """Take a game apart into its interactions: U(S) = Σ_{T⊆S} (−1)^{|S|−|T|} v(T) [harsanyi1963simplified].
+    """Compute the interactions of a game: U(S) = Σ_{T⊆S} (−1)^{|S|−|T|} v(T) [harsanyi1963simplified].
 
+    Parameters
+    ----------
+    game : Game
+        A `MaskedModel`, a `ValueTable`, or a game of your own.
+
+    Returns
+    -------
+    Interactions
+
+    Examples
+    --------
     >>> import absentia as ab
-    >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=ab.Baseline(1.0))
+    >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=1.0)
     >>> ab.harsanyi(game).effects
     tensor([[1., 1., 2., 2.]], dtype=torch.float64)
     """

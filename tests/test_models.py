@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from absentia import AbsentiaError, from_numpy
-from absentia.inference import BatchRunner, evaluation_mode, layer_output, placement, rows_per_batch, try_rows
+from absentia.models import BatchRunner, evaluation_mode, layer_output, placement, rows_per_batch, try_rows
 from known_games import mlp
 from typechecker import unchecked
 

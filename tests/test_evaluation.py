@@ -1,13 +1,16 @@
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-import absentia.lattice as lattice_module
-from absentia import Baseline, Marginal, MaskedModel, Players, value_table
-from absentia.absence import StandIns
+import absentia.evaluation as evaluation_module
+from absentia import AbsentiaError, Baseline, Evaluator, LogOdds, Marginal, MaskedModel, Players, value_table
+from absentia.absences import StandIns
 from absentia.coalitions import enumerate_coalitions
-from absentia.lattice import Lattice, Layout
-from absentia.sequential import FirstLayerLattice, reuse_memory, split_first_layer
+from absentia.evaluation import FirstLayerLattice, Lattice, Layout, reuse_memory, split_first_layer
 from known_games import mlp
 
 GRID = Players.grid((2, 4, 6), cells=(2, 3), only=[(0, 0), (1, 2), (0, 1), (1, 0)])
@@ -67,7 +70,7 @@ def test_the_first_layer_shortcut_gives_the_layers_outputs(players, rows, rectif
 def test_many_blocks_are_prepared_in_parts(monkeypatch):
     players, x = GROUPS, torch.randn(2, 7)
     whole = [block.inputs.clone() for block in Lattice(players, StandIns(x, torch.zeros(1, 1, 7)), rows=1)]
-    monkeypatch.setattr(lattice_module, "_BLOCKS_AT_A_TIME", 3)
+    monkeypatch.setattr(evaluation_module, "_BLOCKS_AT_A_TIME", 3)
     parts = [block.inputs.clone() for block in Lattice(players, StandIns(x, torch.zeros(1, 1, 7)), rows=1)]
     assert len(parts) == 16
     assert all(torch.equal(a, b) for a, b in zip(whole, parts, strict=True))
@@ -142,3 +145,114 @@ def test_large_stand_ins_cost_no_precision(place):
     game = MaskedModel(model, x, absence=Baseline(values), batch_size=16)
     assert torch.allclose(value_table(game).values[:, -1].float(), model(x)[:, 0], atol=1e-6)
     assert torch.equal(value_table(game).values.float(), game(enumerate_coalitions(10)))
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3)).double()
+
+
+X, Y = torch.rand(5, 4, generator=torch.Generator().manual_seed(2)).double(), torch.tensor([0, 2, 1, 1, 0])
+
+
+@dataclass
+class ByPresence:
+    """The same fill, without what tells the evaluator that stand-ins do not depend on the coalition."""
+
+    inner: StandIns
+
+    @property
+    def draws(self):
+        return self.inner.draws
+
+    def __call__(self, samples, presence):
+        return self.inner(samples, presence)
+
+    def select(self, samples=None, draws=None):
+        return ByPresence(self.inner.select(samples, draws))
+
+
+def test_values_of_some_samples_are_read_with_their_own_classes(network):
+    evaluator, some = Evaluator(network, X, y=Y), torch.tensor([4, 1])
+    fill, coalitions = Baseline(0.5).bind(evaluator.x), enumerate_coalitions(4)
+    every = evaluator.values(fill, coalitions)
+    assert torch.equal(evaluator.values(fill.select(some), coalitions, samples=some), every[some])
+    assert torch.allclose(evaluator.table(fill.select(some), samples=some).values, every[some], atol=1e-12)
+
+
+def test_a_fill_may_bring_inputs_of_its_own_in_place_of_the_samples(network):
+    evaluator, other = Evaluator(network, X, y=Y), X.flip(1)
+    found = evaluator.values(StandIns(other, torch.zeros(1, 1, 4).double()), torch.ones(1, 4, dtype=torch.bool))
+    assert torch.allclose(found[:, 0], LogOdds(Y)(network(other), torch.arange(5)).detach())
+
+
+def test_other_players_over_the_same_entries_need_no_other_evaluator(network):
+    few = Players.groups({"a": [0, 3], "b": [1]}, features=4)
+    evaluator, fill = Evaluator(network, X, y=Y), Baseline(0.5).bind(X)
+    own = Evaluator(network, X, few, y=Y)
+    assert torch.equal(evaluator.table(fill, players=few).values, own.table(fill).values)
+    coalitions = enumerate_coalitions(2)
+    assert torch.equal(evaluator.values(fill, coalitions, players=few), own.values(fill, coalitions))
+
+
+def test_the_quick_way_and_the_way_by_presence_agree(network):
+    evaluator = Evaluator(network, X, y=Y)
+    fill = Marginal(X[:3]).bind(X)
+    quick, plain = evaluator.table(fill), evaluator.table(ByPresence(fill))
+    assert torch.allclose(quick.values, plain.values, atol=1e-12)
+    assert quick.evaluations == plain.evaluations == 5 * 16 * 3
+
+
+def test_gradients_reach_the_fill_when_asked(network):
+    values = torch.full((5, 1, 4), 0.5).double().requires_grad_()
+    evaluator, coalitions = Evaluator(network, X, y=Y), torch.zeros(1, 4, dtype=torch.bool)
+    evaluator.values(StandIns(X, values), coalitions, gradient=True).sum().backward()
+    assert bool((values.grad != 0).any())
+    assert not evaluator.values(StandIns(X, values), coalitions).requires_grad
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in network.parameters())
+
+
+def test_a_network_that_ends_in_a_rectifier_right_after_its_first_layer():
+    model = nn.Sequential(nn.Linear(12, 1), nn.ReLU()).double()
+    x = torch.rand(2, 12).double() + 0.5
+    evaluator = Evaluator(model, x, batch_size=64)
+    fill = Baseline(0.25).bind(x)
+    assert split_first_layer(model, evaluator.players) is not None
+    assert torch.allclose(evaluator.table(fill).values, evaluator.table(ByPresence(fill)).values, atol=1e-12)
+
+
+def test_names_of_classes_are_kept_and_read_in_the_given_order(network):
+    named = Evaluator(network, X, y=["no", "yes", "maybe", "maybe", "no"], class_names=["no", "maybe", "yes"])
+    assert torch.equal(named.readout.y, Y)
+    assert named.class_names == ("no", "maybe", "yes")
+    assert "no, yes, maybe" in named.readout_note
+    alphabetical = Evaluator(network, X, y=["no", "yes", "maybe", "maybe", "no"])
+    assert alphabetical.readout.y.tolist() == [1, 2, 0, 0, 1]
+    assert "alphabetical order: maybe, no, yes" in alphabetical.readout_note
+    with pytest.raises(AbsentiaError, match=r"y must name every class. Got 1 names for 3 outputs .* class_names"):
+        Evaluator(network, X, y="yes")
+    with pytest.raises(AbsentiaError, match=r"class_names must name each of the 3 classes\. Got 2 names"):
+        Evaluator(network, X, y=Y, class_names=["no", "yes"])
+
+
+def test_estimators_are_wrapped_and_know_their_classes():
+    labels = np.array(["red", "green", "red", "green", "blue"])
+    estimator = LogisticRegression().fit(X.numpy(), labels)
+    evaluator = Evaluator(estimator, X, y=labels)
+    assert evaluator.class_names == ("blue", "green", "red")
+    assert evaluator.readout.y.tolist() == [2, 1, 2, 1, 0]
+    full = evaluator.values(Baseline(0.0).bind(X), torch.ones(1, 4, dtype=torch.bool))[:, 0]
+    chance = torch.tensor(estimator.predict_proba(X.numpy()))[torch.arange(5), evaluator.readout.y]
+    assert torch.allclose(full, torch.logit(chance))
+    same = Evaluator(estimator.predict_proba, X, y=labels).values(
+        Baseline(0.0).bind(X), torch.ones(1, 4, dtype=torch.bool)
+    )
+    assert torch.equal(same[:, 0], full)
+
+
+def test_numbers_are_labels_of_an_estimator_that_was_fitted_with_numbers():
+    estimator = LogisticRegression().fit(X.numpy(), [5, 7, 5, 7, 9])
+    assert Evaluator(estimator, X, y=[9, 7, 5, 5, 7]).readout.y.tolist() == [2, 1, 0, 0, 1]
+    with pytest.raises(AbsentiaError, match=r"y must hold classes of the model: 5, 7, 9\. Got 2"):
+        Evaluator(estimator, X, y=2)

@@ -1,0 +1,178 @@
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import absentia as ab
+from absentia import AbsentiaError
+from absentia.results import (
+    align,
+    fold,
+    load,
+    read_header,
+    read_result,
+    read_tensors,
+    save_result,
+    with_error,
+    write_tensors,
+)
+
+TENSORS = {"a": torch.arange(3.0), "b": torch.tensor([[1, 2]])}
+OLD_FILES = Path(__file__).parent / "old_files"
+
+
+@dataclass(frozen=True, eq=False)
+class Inner:
+    tensor: torch.Tensor
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Thing:
+    KIND: ClassVar[str] = "thing"
+    FORMAT: ClassVar[int] = 4
+
+    values: torch.Tensor
+    none: torch.Tensor | None
+    inner: Inner
+    maybe: Inner | None
+    costs: dict[str, Inner]
+    number: float
+    flags: tuple[bool, ...] = ()
+    added_later: int = 7
+    listed: list[int] = field(default_factory=list)
+
+    @classmethod
+    def from_old(cls, tensors, header):
+        return "old", sorted(tensors), header["format"]
+
+
+def thing():
+    inner = Inner(torch.arange(4), ("a", "b"))
+    return Thing(torch.rand(2, 3)[:, :2], None, inner, inner, {"x": inner}, 0.1, (True, False), listed=[1, 2])
+
+
+def test_what_is_written_is_read(tmp_path):
+    write_tensors(tmp_path / "file", TENSORS, {"kind": "thing", "list": [1, 2]})
+    tensors, header = read_tensors(tmp_path / "file")
+    assert header == {"kind": "thing", "list": [1, 2]}
+    assert tensors.keys() == TENSORS.keys()
+    assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
+
+
+def test_a_result_is_read_as_it_was_saved_with_the_types_of_its_fields(tmp_path):
+    saved = thing()
+    save_result(saved, tmp_path / "file", extra={"coding": {"columns": ["a"]}})
+    found = read_result(Thing, tmp_path / "file")
+    assert torch.equal(found.values, saved.values)
+    assert found.none is None
+    assert torch.equal(found.maybe.tensor, saved.maybe.tensor)
+    assert isinstance(found.costs["x"], Inner)
+    assert torch.equal(found.costs["x"].tensor, saved.inner.tensor)
+    assert (found.inner.names, found.number, found.flags, found.listed) == (("a", "b"), 0.1, (True, False), [1, 2])
+    assert read_header(tmp_path / "file")["coding"] == {"columns": ["a"]}
+
+
+def test_a_field_that_a_file_lacks_gets_its_default(tmp_path):
+    save_result(thing(), tmp_path / "file")
+    tensors, header = read_tensors(tmp_path / "file")
+    del header["fields"]["added_later"]
+    write_tensors(tmp_path / "older", tensors, header)
+    assert read_result(Thing, tmp_path / "older").added_later == 7
+
+
+def test_files_of_old_formats_are_read_by_the_class(tmp_path):
+    write_tensors(tmp_path / "file", TENSORS, {"kind": "thing", "format": 2})
+    assert read_result(Thing, tmp_path / "file") == ("old", ["a", "b"], 2)
+
+
+def test_kinds_and_formats_are_told_apart(tmp_path):
+    write_tensors(tmp_path / "new", TENSORS, {"kind": "thing", "format": 5, "version": "9.9"})
+    with pytest.raises(AbsentiaError, match=r"format 4 or older. Got format 5 by absentia 9.9 instead. Install a"):
+        read_result(Thing, tmp_path / "new")
+    write_tensors(tmp_path / "other", TENSORS, {"kind": "imputer", "format": 1})
+    with pytest.raises(AbsentiaError, match=r"path must hold a saved thing. Got .*, a saved imputer instead"):
+        read_result(Thing, tmp_path / "other")
+    with pytest.raises(AbsentiaError, match=r"hold a saved explanation, audit, .* Got .*, a saved thing instead"):
+        load(tmp_path / "new")
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_tensors(path, TENSORS, {"n": 1})
+    with pytest.raises(TypeError):
+        write_tensors(path, TENSORS, {"n": object()})
+
+    def full(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no space left"):
+        write_tensors(path, TENSORS, {"n": 2})
+    assert read_tensors(path)[1] == {"n": 1}
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_of_another_library_gets_a_sentence(tmp_path):
+    save_file(TENSORS, tmp_path / "file")
+    with pytest.raises(AbsentiaError, match=r"be a file that absentia saved. Got .*no header of absentia's"):
+        read_tensors(tmp_path / "file")
+    (tmp_path / "text").write_text("nothing of the kind")
+    with pytest.raises(AbsentiaError, match=r"be a file that absentia saved. Got .*can't be read"):
+        load(tmp_path / "text")
+    with pytest.raises(AbsentiaError, match="name a file that exists"):
+        load(tmp_path / "nowhere")
+
+
+def test_what_is_written_is_as_readable_as_any_file(tmp_path):
+    write_tensors(tmp_path / "file", TENSORS, {})
+    (tmp_path / "other").touch()
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("explanation", ab.Explanation),
+        ("explanation_groups", ab.Explanation),
+        ("baseline", ab.LearnedBaseline),
+        ("baseline_class", ab.LearnedBaseline),
+        ("baseline_format1", ab.LearnedBaseline),
+        ("audit", ab.Audit),
+        ("cross_audit", ab.CrossAudit),
+    ],
+)
+def test_results_saved_by_earlier_versions_are_still_read_and_saved_anew(name, kind, tmp_path):
+    found = load(OLD_FILES / f"{name}.safetensors")
+    assert isinstance(found, kind)
+    found.save(tmp_path / "new")
+    assert repr(load(tmp_path / "new")) == repr(found)
+    assert read_header(tmp_path / "new")["format"] == kind.FORMAT
+
+
+def test_an_explanation_saved_by_an_earlier_version_holds_the_same_numbers():
+    found = load(OLD_FILES / "explanation.safetensors")
+    x = torch.rand(40, 3, generator=torch.Generator().manual_seed(0)).double()[:2]
+    model = lambda rows: torch.stack([rows.prod(1), rows[:, 0] - rows[:, 1]], 1)  # noqa: E731
+    again = ab.explain(model, x, (x[:, 0] > 0.5).long(), absence=0.25)
+    assert torch.allclose(found.shapley.values, again.shapley.values, atol=1e-12)
+    assert torch.allclose(found.interactions.effects, again.interactions.effects, atol=1e-12)
+    assert found.record.readout == again.record.readout
+
+
+def test_figures_are_written_to_their_errors_digits():
+    assert with_error(0.12345, 0.0234) == "0.123 ± 0.023"
+    assert with_error(-1234.5, 200.0) == "-1230 ± 200"
+    assert with_error(float("nan"), 0.1) == "–"
+
+
+def test_columns_line_up_and_long_sentences_are_folded():
+    assert align([["a", "bb"], ["ccc", "d"]], 2) == ["  a    bb", "  ccc  d"]
+    assert align([]) == []
+    folded = fold("  " + "word " * 40)
+    assert all(len(line) <= 118 for line in folded.splitlines())
+    assert folded.splitlines()[1].startswith("    word")
