@@ -10,7 +10,7 @@ import torch
 
 import absentia as ab
 from absentia.explanation import ExplanationRecord
-from absentia.explanation.stand_ins import empty_state
+from absentia.absences.protocol import empty_inputs
 from absentia.saving import read_tensors, write_tensors
 from known_games import cnn, harsanyi_by_definition, marginal_benefits_by_order, mlp, shapley_by_subsets
 from typechecker import unchecked
@@ -157,8 +157,8 @@ def test_stand_ins_are_what_the_absence_puts_in():
 def test_stand_ins_come_in_blocks_without_a_difference(monkeypatch):
     x, players = randn(5, 3), ab.Players.features(3)
     absence = ab.OwnBaselines(randn(5, 3, seed=1))
-    monkeypatch.setattr("absentia.explanation.stand_ins._NUMBERS_PER_BLOCK", 6)
-    assert torch.equal(empty_state(x, players, absence), absence.values)
+    monkeypatch.setattr("absentia.absences.protocol._NUMBERS_PER_BLOCK", 6)
+    assert torch.equal(empty_inputs(absence.bind(x), 5, players, x.device), absence.values)
 
 
 def test_tokens_stay_tokens():

@@ -250,7 +250,7 @@ IMAGE = torch.zeros(1, 1, 4, 4)
         (lambda: MaskedModel(mlp(5, 3), X, [0, 1], absence=ZERO), "y must hold one class for each of the 4 samples"),
         (
             lambda: MaskedModel(mlp(5), X, 1, readout=Logit(1), absence=ZERO),
-            "readout must be left out where y is given",
+            "readout must be left out if y is given",
         ),
         (lambda: MaskedModel(forgetful, X, absence=ZERO), "model must return one row for each of the 2 input rows"),
         (
@@ -269,8 +269,8 @@ IMAGE = torch.zeros(1, 1, 4, 4)
             "model must be an",
         ),
         (
-            lambda: unchecked(MaskedModel.__init__)(object.__new__(MaskedModel), mlp(5), X, absence=0.0),
-            "absence must be",
+            lambda: unchecked(MaskedModel.__init__)(object.__new__(MaskedModel), mlp(5), X, absence=[0.0]),
+            "absence must be an absence such as Baseline",
         ),
         (
             lambda: unchecked(MaskedModel.__init__)(object.__new__(MaskedModel), mlp(5), X, absence=ZERO, players=5),

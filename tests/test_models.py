@@ -145,7 +145,7 @@ def test_a_model_that_cannot_take_one_row_is_told_so():
     def model(rows):
         raise MemoryError
 
-    with pytest.raises(AbsentiaError, match="model must fit into memory with one row"):
+    with pytest.raises(AbsentiaError, match="The model runs out of memory with a single row"):
         BatchRunner(model, 4)(torch.zeros(2, 1))
 
 

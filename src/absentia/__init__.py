@@ -1,7 +1,7 @@
 """Find out what absence means to your model: interactions, Shapley values, and the masking behind them."""
 
 from absentia import interop, plots
-from absentia.absence import (
+from absentia.absences import (
     Absence,
     Baseline,
     Blur,
@@ -24,18 +24,19 @@ from absentia.attributions import (
     shapley,
 )
 from absentia.audit import Audit, CrossAudit, audit, cross_audit
-from absentia.coalitions import moebius, zeta
+from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius, zeta
 from absentia.errors import AbsentiaError
-from absentia.explanation import Explanation, explain, load
-from absentia.game import Game, ValueTable, value_table
-from absentia.inference import from_numpy
+from absentia.evaluation import Evaluator
+from absentia.explanation import Explanation, explain
+from absentia.games import Game, MaskedModel, ValueTable, value_table
 from absentia.interactions import Interaction, Interactions, OrderProfile, harsanyi
 from absentia.learning import LearnedBaseline, learn_baseline
-from absentia.masked_model import MaskedModel
+from absentia.models import from_numpy
 from absentia.players import Players
 from absentia.plots import plot_explanation
 from absentia.readouts import Features, Logit, LogOdds, Output, Probability, Readout
 from absentia.report import write_report
+from absentia.results import load
 from absentia.version import __version__
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Baseline",
     "Blur",
     "CrossAudit",
+    "Evaluator",
     "Explanation",
     "Features",
     "Game",
@@ -72,6 +74,8 @@ __all__ = [
     "audit",
     "banzhaf",
     "cross_audit",
+    "draw_coalitions",
+    "enumerate_coalitions",
     "explain",
     "from_numpy",
     "harsanyi",

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence, for_classes
+from absentia.absences.words import named_absence
 from absentia.coalitions import (
     coalition_numbers,
     coalition_of,
@@ -263,7 +264,7 @@ class MaskedModel:
         batch_size: int | None = None,
         memory: int | None = None,
     ) -> None:
-        self.absence = as_absence(absence, data, players)
+        self.absence = as_absence(absence, data, players if isinstance(players, Players) else None)
         if isinstance(self.absence, BringsModel):
             model = self.absence.instead_of(as_model(model))
         self.evaluator = Evaluator(
@@ -333,7 +334,5 @@ class MaskedModel:
 def as_absence(absence: Absence | str | float, data: Table | None, players: Players | None) -> Absence:
     """Return an absence as it is, or make the one that a word or a number names."""
     if isinstance(absence, str | int | float) and not isinstance(absence, bool):
-        from absentia.absences.words import named_absence
-
         return named_absence(absence, data, players=players)
     return check_absence("absence", absence)

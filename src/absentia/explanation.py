@@ -1,0 +1,402 @@
+"""Explanations: Shapley values and interactions of samples, in a record that is shown, drawn and saved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from absentia.absences.protocol import Absence, BringsModel, describe_absence, empty_inputs
+from absentia.attributions import Attribution, draws_of, order_shapley, sample_shapley, shapley
+from absentia.data import Classes, Table, as_tensor
+from absentia.errors import require, wrong
+from absentia.games import MAX_PLAYERS, MaskedModel, value_table
+from absentia.interactions import Interactions, harsanyi
+from absentia.interop import to_shap, to_shapiq
+from absentia.players import Players
+from absentia.plots import name_of_set, overview
+from absentia.readouts import Features, Readout
+from absentia.results import (
+    align,
+    count_of,
+    fold,
+    html_result,
+    html_table,
+    keep_figure,
+    read_result,
+    save_result,
+)
+from absentia.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+# The coalitions that are drawn of each sample if players are too many for all: a number, or a number for each player.
+_COALITIONS, _COALITIONS_PER_PLAYER = 2**12, 16
+_MOST_PLAYERS_IN_TEXT, _MOST_PLAYERS_IN_HTML = 8, 20
+
+
+@dataclass(frozen=True)
+class ExplanationRecord:
+    """How an explanation was made, and what it cost."""
+
+    readout: str
+    absence: str
+    exact: bool  # whether all coalitions were evaluated
+    evaluations: int
+    seconds: float
+    seed: int
+    notes: tuple[str, ...] = ()
+    class_names: tuple[str, ...] = ()
+    torch_version: str = str(torch.__version__)
+    version: str = __version__
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Shapley values and interactions of samples, and what it takes to read them; made by `explain`.
+
+    Parameters
+    ----------
+    x : Tensor
+        The samples.
+    y : Tensor or None
+        Their classes.
+    players : Players
+        The players.
+    outputs : Tensor
+        The values v(N) with all players present.
+    base_values : Tensor
+        The values v(∅) with all players absent.
+    shapley : Attribution
+        The Shapley values, which add up to ``outputs`` − ``base_values``.
+    order_shapley : Tensor or None
+        Order-wise Shapley values; None if Shapley values were sampled.
+    interactions : Interactions or None
+        All interactions; None if Shapley values were sampled.
+    stand_ins : Tensor or None
+        Each sample with all players absent, averaged over the draws; None for an absence that brings its own model.
+    record : ExplanationRecord
+        Settings, seed, versions and cost.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> x = torch.tensor([[2.0, 3.0], [1.0, 5.0]])
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), x, absence=1.0)
+    >>> explanation.base_values, explanation.outputs
+    (tensor([1., 1.], dtype=torch.float64), tensor([6., 5.], dtype=torch.float64))
+    >>> explanation.shapley.values
+    tensor([[2., 3.],
+            [0., 4.]], dtype=torch.float64)
+    """
+
+    KIND: ClassVar[str] = "explanation"
+    FORMAT: ClassVar[int] = 3
+
+    x: Shaped[Tensor, "samples *entries"]
+    y: Int[Tensor, " samples"] | None
+    players: Players
+    outputs: Float[Tensor, " samples"]
+    base_values: Float[Tensor, " samples"]
+    shapley: Attribution
+    order_shapley: Float[Tensor, "samples orders players"] | None
+    interactions: Interactions | None
+    stand_ins: Shaped[Tensor, "samples *entries"] | None
+    record: ExplanationRecord
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+        return len(self.x)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The players' names."""
+        return self.players.names
+
+    def __repr__(self) -> str:
+        lines = [self._title(), *align(list(self._facts().items()), 2), f"  {self.shapley.kind}:"]
+        ranked = self.shapley.ranked()[:_MOST_PLAYERS_IN_TEXT]
+        lines += align([(self.names[i], text) for i, text in ranked], 4)
+        if len(self.names) > _MOST_PLAYERS_IN_TEXT:
+            lines.append(f"    … and {len(self.names) - _MOST_PLAYERS_IN_TEXT} more players")
+        if self.interactions is not None:
+            lines += ["  strongest interactions:", *align(self._strongest(5), 4)]
+        return "\n".join([*lines, *(fold(f"  Note: {note}") for note in self.record.notes)])
+
+    def _repr_html_(self) -> str:
+        rows = [[self.names[i], text] for i, text in self.shapley.ranked()[:_MOST_PLAYERS_IN_HTML]]
+        parts = [html_table(["player", self.shapley.kind], rows)]
+        if self.interactions is not None:
+            parts.append(html_table(["strongest interactions", "effect"], self._strongest(10)))
+        more = len(self.names) - _MOST_PLAYERS_IN_HTML
+        notes = [f"… and {more} more players"] if more > 0 else []
+        return html_result(self._title(), self._facts(), *parts, notes=[*notes, *self.record.notes])
+
+    def _title(self) -> str:
+        count = count_of(self.samples, "sample")
+        return f"Explanation of {count}, {len(self.names)} players; value: {self.record.readout}"
+
+    def _facts(self) -> dict[str, str]:
+        record = self.record
+        how = "exact" if record.exact else f"sampled, seed {record.seed}"
+        base, output = float(self.base_values[0]), float(self.outputs[0])
+        where = "" if self.samples == 1 else "of sample 0, "
+        return {
+            "absence": record.absence,
+            "cost": f"{record.evaluations:,} evaluations, {record.seconds:.1f} s; {how}",
+            "value": f"{where}{base:.4g} with all players absent, {output:.4g} with all present",
+        }
+
+    def _strongest(self, count: int) -> list[tuple[str, str]]:
+        found = [] if self.interactions is None else self.interactions.top(count)
+        return [(name_of_set(one.players), f"{one.effect:+.4g}") for one in found]
+
+    def to_frame(self) -> DataFrame:
+        """Return a pandas DataFrame: a row for each sample and player, with its value, error, rank and input.
+
+        Rank 1 is the largest |value| of the sample. ``input`` and ``stand_in`` are NaN for players of several entries.
+        """
+        values = self.shapley.values
+        samples, players = values.shape
+        order = values.abs().argsort(dim=1, descending=True, stable=True)
+        ranks = torch.empty_like(order).scatter_(1, order, torch.arange(1, players + 1).expand_as(order))
+        absent = torch.full_like(values, torch.nan)
+        columns = {
+            "sample": torch.arange(samples).repeat_interleave(players).tolist(),
+            "player": list(self.names) * samples,
+            "value": values.flatten().tolist(),
+            "error": self.shapley.errors.flatten().tolist(),
+            "rank": ranks.flatten().tolist(),
+            "input": self.players.entry_values(self.x).flatten().tolist(),
+            "stand_in": (absent if self.stand_ins is None else self.players.entry_values(self.stand_ins))
+            .flatten()
+            .tolist(),
+        }
+        return require("pandas", "tables").DataFrame(columns)
+
+    def to_shap(self) -> Any:
+        """Return shap's Explanation, which every plot of shap draws; see `interop.to_shap`."""
+        return to_shap(self.shapley, self.x, base_values=self.base_values, players=self.players)
+
+    def to_shapiq(self, sample: int = 0) -> Any:
+        """Return shapiq's InteractionValues of one sample: all interactions, or sampled Shapley values."""
+        if self.interactions is not None:
+            return to_shapiq(self.interactions, sample)
+        return to_shapiq(self.shapley, sample, base_values=self.base_values)
+
+    def plot(self, path: str | Path | None = None, sample: int = 0) -> Figure:
+        """Draw the overview of one sample, a heat map if it is an image; write it to a path if one is given."""
+        return keep_figure(lambda: overview(self, sample), path)
+
+    def save(self, path: str | Path) -> None:
+        """Save everything to one file, without pickle."""
+        save_result(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Explanation:
+        """Read a file of `save`."""
+        return read_result(cls, path)  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_old(cls, tensors: dict[str, Tensor], header: dict[str, Any]) -> Explanation:
+        """Read the layout of formats before 3."""
+        record = ExplanationRecord(**(header["record"] | {"notes": tuple(header["record"]["notes"])}))
+        names, made = tuple(header["names"]), header["shapley"]
+        values, errors = tensors["shapley.values"], tensors["shapley.errors"]
+        interactions = None
+        if "effects" in tensors:
+            found = tensors["effects"], names, record.readout, tensors["noise"], made["evaluations"]
+            interactions = Interactions(*found)
+        return cls(
+            x=tensors["x"],
+            y=tensors.get("y"),
+            players=Players(tensors["labels"], names, header["integer"]),
+            outputs=tensors["outputs"],
+            base_values=tensors["base_values"],
+            shapley=Attribution(values, errors, made["evaluations"], names, made["kind"], record.readout),
+            order_shapley=tensors.get("order_shapley"),
+            interactions=interactions,
+            stand_ins=tensors.get("stand_ins"),
+            record=record,
+        )
+
+
+def explain(
+    model: Any,
+    x: Table,
+    y: Classes = None,
+    *,
+    absence: Absence | str | float,
+    data: Table | None = None,
+    players: Players | None = None,
+    readout: Readout | None = None,
+    class_names: Iterable[str] | None = None,
+    evaluations: int | None = None,
+    max_players: int = MAX_PLAYERS,
+    seed: int = 0,
+    batch_size: int | None = None,
+    memory: int | None = None,
+) -> Explanation:
+    """Explain the model's output on samples: Shapley values, order-wise Shapley values and all interactions.
+
+    Up to ``max_players`` players, everything is exact and comes from one table of 2ⁿ values for each sample. With
+    more players, or with ``evaluations``, Shapley values are sampled with standard errors, without interactions.
+
+    Parameters
+    ----------
+    model : nn.Module, estimator or callable
+        Estimators and boosters are wrapped; a numpy callable needs `from_numpy`.
+    x : Tensor, array or DataFrame
+        One sample or a batch of samples. Columns of a DataFrame name the players.
+    y : int, str, sequence or array, optional
+        The classes of the samples. Their log-odds are explained unless there is a ``readout``.
+    absence : Absence, str or float
+        What stands in for absent players: an absence, a number, or one of the words zero, mean, median, mode, blur,
+        noise, marginal, gaussian, neighbours, learned.
+    data : Tensor, array or DataFrame, optional
+        Rows that an absence named by a word is made from, such as the training data.
+    players : Players, optional
+        The default is one player for each column of a table.
+    readout : Readout, optional
+        What number to take from the model's output.
+    class_names : sequence of str, optional
+        The names of the classes, in the order of the model's outputs.
+    evaluations : int, optional
+        The rows that the model may evaluate for each sample.
+    max_players : int, default 24
+        The most players for exact results.
+    seed : int, default 0
+        Fixes the coalitions that are drawn.
+    batch_size, memory : int, optional
+        See `Evaluator`.
+
+    Returns
+    -------
+    Explanation
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> ab.explain(lambda rows: rows.prod(1), torch.tensor([3.0, 4.0]), absence=1.0)
+    Explanation of 1 sample, 2 players; value: the output as it is
+      absence  Baseline(1)
+      cost     4 evaluations, ... s; exact
+      value    1 with all players absent, 12 with all present
+      Shapley values:
+        x1  +6
+        x0  +5
+      strongest interactions:
+        x0 & x1  +6
+        x1       +3
+        x0       +2
+    """
+    began = time.perf_counter()
+    if isinstance(y, Absence):
+        raise wrong("absence", "be passed by name", "it in the place of y", "Write explain(model, x, absence=…).")
+    if players is not None and not isinstance(players, Players):
+        raise wrong("players", "be Players, such as Players.features(names)", type(players).__name__)
+    batch, players = _as_batch(x, players)
+    chosen = absence
+    if isinstance(absence, str | int | float):
+        # A readout of each sample's own class says nothing about the rows of the data.
+        from absentia.learning import choose_absence
+
+        shared = None if getattr(getattr(readout, "y", None), "ndim", 0) == 1 else readout
+        chosen = choose_absence(absence, model, data, None, players=players, readout=shared, seed=seed)
+    game = MaskedModel(
+        model, batch, y if readout is None else None, absence=chosen, players=players, readout=readout,
+        class_names=class_names, batch_size=batch_size, memory=memory,
+    )  # fmt: skip
+    if isinstance(game.readout, Features):
+        raise wrong("readout", "give one number for an explanation", str(game.readout))
+    budget = _budget(game, evaluations, max_players)
+    results = _exact(game) if budget is None else _sampled(game, budget, seed)
+    record = ExplanationRecord(
+        readout=game.readout_note,
+        absence=describe_absence(game.absence),
+        exact=budget is None,
+        evaluations=results["shapley"].evaluations,
+        seconds=time.perf_counter() - began,
+        seed=seed,
+        notes=tuple(_notes(game, budget, evaluations is None)),
+        class_names=game.evaluator.class_names,
+    )
+    stand_ins = None
+    if not isinstance(game.absence, BringsModel):
+        stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device)
+    classes = _classes_of(game, y)
+    return Explanation(batch.detach().cpu(), classes, game.players, stand_ins=stand_ins, record=record, **results)
+
+
+def _as_batch(x: Table, players: Players | None) -> tuple[Tensor, Players | None]:
+    """Convert one sample to a batch of one; the columns of a DataFrame, or the index of its row, name the players."""
+    names = getattr(x, "columns", getattr(x, "index", None))
+    batch = as_tensor("x", x)
+    if batch.ndim == 0:
+        raise wrong("x", "be a sample or a batch of samples", "a single number")
+    if batch.ndim == (1 if players is None else len(players.shape)):
+        batch = batch[None]
+    if players is None and batch.ndim == 2 and names is not None and not callable(names):
+        players = Players.features(list(names))
+    return batch, players
+
+
+def _classes_of(game: MaskedModel, y: Classes) -> Int[Tensor, " samples"] | None:
+    """Return the class of each sample that was given by y or by the readout."""
+    found = getattr(game.readout, "y", None)
+    if found is None or (y is None and "predicted" in game.readout_note):
+        return None
+    return found.detach().cpu().long().expand(game.samples).clone()  # type: ignore[no-any-return]
+
+
+def _budget(game: MaskedModel, evaluations: int | None, max_players: int) -> int | None:
+    """Return the rows to evaluate for each sample; None for all coalitions."""
+    if not 1 <= max_players <= MAX_PLAYERS:
+        raise wrong("max_players", f"lie between 1 and {MAX_PLAYERS}", max_players)
+    players, draws = len(game.players), draws_of(game)
+    if evaluations is None:
+        if players <= max_players:
+            return None
+        evaluations = max(_COALITIONS, _COALITIONS_PER_PLAYER * players) * draws
+    return None if evaluations >= 2**players * draws else evaluations
+
+
+def _exact(game: MaskedModel) -> dict[str, Any]:
+    """Compute everything from one table."""
+    table = value_table(game).cpu()
+    return {
+        "outputs": table.values[:, -1].clone(),
+        "base_values": table.values[:, 0].clone(),
+        "shapley": shapley(table),
+        "order_shapley": order_shapley(table),
+        "interactions": harsanyi(table),
+    }
+
+
+def _sampled(game: MaskedModel, evaluations: int, seed: int) -> dict[str, Any]:
+    """Estimate Shapley values from drawn coalitions."""
+    found = sample_shapley(game, evaluations, seed)
+    ends = {"outputs": found.full, "base_values": found.empty}
+    return {**ends, "shapley": found.attribution, "order_shapley": None, "interactions": None}
+
+
+def _notes(game: MaskedModel, budget: int | None, chosen_here: bool) -> Sequence[str]:
+    notes, players = [], len(game.players)
+    if budget is not None:
+        why = f"{players} players are too many for all 2^{players} coalitions" if chosen_here else "As requested"
+        notes.append(
+            f"{why}: Shapley values are sampled from {budget // draws_of(game):,} coalitions of each sample, with "
+            "standard errors. There are no interactions and no order-wise values. Group players for exact results."
+        )
+    if isinstance(game.absence, BringsModel):
+        notes.append("The absence brings its own model: its outputs are explained, not those of the given model.")
+    return notes
