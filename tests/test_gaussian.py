@@ -2,10 +2,11 @@ import pytest
 import torch
 from sklearn.covariance import LedoitWolf
 
-from absentia import AbsentiaError, GaussianConditional, Marginal, MaskedModel, Players, value_table
-from absentia.absence import gaussian
-from absentia.absence.covariance import correlations, shrink
+from absentia import AbsentiaError, Players
+from absentia.absences import GaussianConditional, Marginal, gaussian
+from absentia.absences.gaussian import _correlations
 from absentia.coalitions import enumerate_coalitions
+from absentia.games import MaskedModel, value_table
 from known_gaussian import COVARIANCE, ENTRIES, MEAN, conditional, draw, error
 
 ALL = enumerate_coalitions(ENTRIES)
@@ -20,17 +21,29 @@ def moments(absence):
 @pytest.mark.parametrize("rows", [5, 50, 2000])
 def test_the_shrinkage_is_that_of_ledoit_and_wolf(rows):
     data = draw(rows)
-    mean, scale, covariance, intensity = correlations(data)
+    mean, scale, _, intensity = _correlations(data)
     peer = LedoitWolf().fit(((data - mean) / scale).numpy())
     assert intensity == pytest.approx(peer.shrinkage_, rel=1e-9)
-    assert torch.allclose(shrink(covariance, intensity), torch.from_numpy(peer.covariance_))
-    assert GaussianConditional(data).shrinkage == pytest.approx(peer.shrinkage_, rel=1e-9)
+    absence = GaussianConditional(data)
+    assert absence.shrinkage == pytest.approx(peer.shrinkage_, rel=1e-9)
+    assert torch.allclose(absence.covariance, torch.from_numpy(peer.covariance_))
+    assert torch.allclose(absence.precision, torch.from_numpy(peer.covariance_).inverse())
+
+
+def test_correlations_written_out():
+    mean, deviation, correlation, intensity = _correlations(
+        torch.tensor([[0.0, 1.0, 3.0], [2.0, 5.0, 3.0], [4.0, 3.0, 3.0]])
+    )
+    assert mean.tolist() == [2.0, 3.0, 3.0]
+    assert deviation[2] == 0
+    assert correlation[0].tolist() == pytest.approx([1.0, 0.5, 0.0])
+    assert intensity == pytest.approx(0.571, abs=1e-3)
 
 
 def test_the_shrinkage_does_not_depend_on_how_the_rows_are_read(monkeypatch):
-    whole = correlations(DATA)
-    monkeypatch.setattr("absentia.absence.covariance._ROWS_AT_A_TIME", 7)
-    for one, other in zip(whole[:3], correlations(DATA)[:3], strict=True):
+    whole = _correlations(DATA)
+    monkeypatch.setattr(gaussian, "_ROWS_AT_A_TIME", 7)
+    for one, other in zip(whole[:3], _correlations(DATA)[:3], strict=True):
         assert torch.allclose(one, other)
 
 

@@ -1,18 +1,22 @@
 import dataclasses
 import os
+from pathlib import Path
 
 import pytest
 import torch
 
-from absentia import AbsentiaError, Imputer, Marginal, MaskedModel, Players, Surrogate, train_imputer, value_table
-from absentia.absence import imputer as module
-from absentia.absence.imputer_network import _divergence
-from absentia.absence.training import MaskedRows, Search, random_presence
+from absentia import AbsentiaError, Players
+from absentia.absences import Imputer, Marginal, Surrogate, train_imputer
+from absentia.absences import imputer as module
+from absentia.absences.fitting import MaskedRows, Standardise, fit, random_presence
+from absentia.absences.imputer import _divergence
 from absentia.coalitions import enumerate_coalitions
-from absentia.saving import read_tensors, write_tensors
+from absentia.games import MaskedModel, value_table
+from absentia.results import read_tensors, write_tensors
 from known_gaussian import DEVIATION, ENTRIES, conditional, draw, error
 
 ALL = enumerate_coalitions(ENTRIES)
+OLD_FILES = Path(__file__).parent / "old_files"
 DATA, X = draw(1500), draw(30, seed=1)
 
 
@@ -137,9 +141,9 @@ def test_files_that_are_not_imputers_get_a_sentence(imputer, tmp_path):
     with pytest.raises(AbsentiaError, match=r"path must hold a saved surrogate. Got .*file, a saved imputer instead"):
         Surrogate.load(path)
     tensors, header = read_tensors(path)
-    write_tensors(path, tensors, header | {"format": 2})
+    write_tensors(path, tensors, header | {"format": 4})
     with pytest.raises(
-        AbsentiaError, match=r"format 1 or older. Got format 2 by absentia .* Install a newer absentia"
+        AbsentiaError, match=r"format 3 or older. Got format 4 by absentia .* Install a newer absentia"
     ):
         Imputer.load(path)
     path.write_bytes(b"nonsense")
@@ -147,6 +151,30 @@ def test_files_that_are_not_imputers_get_a_sentence(imputer, tmp_path):
         Imputer.load(path)
     with pytest.raises(AbsentiaError, match="path must name a file that exists"):
         Imputer.load(tmp_path / "none")
+
+
+def test_files_of_the_first_format_are_read():
+    old = Imputer.load(OLD_FILES / "imputer.safetensors")
+    masked = old.bind(torch.tensor([[0.2, 0.5, 0.9]]))(slice(None), torch.tensor([[[True, False, False]]]))
+    drawn = torch.tensor([[0.2, 0.10201341, 0.52687168], [0.2, 0.30368599, 0.30360788]])  # by the code that wrote it
+    assert torch.allclose(masked[0, 0], drawn, atol=1e-6)
+    assert (old.draws, old.seed, old.record.epochs, old.record.stopped) == (2, 0, 40, "the last epoch was reached")
+
+
+def test_convolutions_are_saved_and_read_again(tmp_path):
+    images = torch.rand(20, 1, 17, 19, generator=torch.Generator().manual_seed(0))
+    imputer = train_imputer(images, epochs=1, draws=2)
+    imputer.save(tmp_path / "file")
+    presence = torch.rand(1, 3, 1, 17, 19) > 0.5
+    one, two = (each.bind(images[:2])(slice(None), presence) for each in (imputer, Imputer.load(tmp_path / "file")))
+    assert torch.equal(one, two)
+
+
+def test_what_is_absent_is_read_as_zero_beside_what_is_present():
+    read = Standardise((2,), torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]))
+    assert read(torch.tensor([[2.0, torch.nan]])).tolist() == [[0.5, 0.0, 1.0, 0.0]]
+    planes = Standardise((2, 1, 1), torch.zeros(2, 1, 1), torch.ones(2, 1, 1))
+    assert planes(torch.tensor([[[[3.0]], [[torch.nan]]]])).flatten().tolist() == [3.0, 0.0, 0.5]
 
 
 def test_sizes_of_random_coalitions_are_uniform():
@@ -165,20 +193,32 @@ def test_held_out_rows_are_never_learned_from():
     assert len(rows.presence) == len(rows.repeated) == 900
 
 
-def test_the_search_drops_its_rate_and_ends_with_the_best_weights():
-    network = torch.nn.Linear(1, 1)
-    adam = torch.optim.Adam(network.parameters(), lr=3e-3)
-    search = Search(network, adam, first=10.0)
-    torch.nn.init.constant_(network.weight, 1.0)
-    search.look(2.0)
-    torch.nn.init.constant_(network.weight, 5.0)
-    looks = 0
-    while not search.ended:
-        search.look(3.0)
-        looks += 1
-    assert looks == 15
-    assert adam.param_groups[0]["lr"] < 3e-3
-    assert (search.lowest, network.weight.item()) == (2.0, 1.0)
+def test_training_drops_its_rate_and_ends_with_the_best_weights(monkeypatch):
+    """A held-out loss that falls once: every rate is then given up after five checks."""
+    network, rows = torch.nn.Linear(1, 1), MaskedRows.draw(torch.zeros(40, 1), None, seed=0)
+    checks, rates, weights = [], [], []
+    adam = torch.optim.Adam
+
+    def watched(parameters, **options):
+        optimiser = adam(parameters, **options)
+        optimiser.register_step_post_hook(lambda *_: rates.append(optimiser.param_groups[0]["lr"]))
+        return optimiser
+
+    def loss(some, presence, generator):
+        if network.training:
+            return network.weight.square().expand(len(some), 1).sum(1)
+        checks.append(len(checks))
+        weights.append(network.weight.item())
+        return torch.full((len(some),), {0: 10.0, 1: 2.0}.get(checks[-1], 3.0))
+
+    monkeypatch.setattr(torch.optim, "Adam", watched)
+    record = fit(network, loss, rows, epochs=10_000, title="", show=False)
+    assert len(checks) == 2 + 15
+    assert (record.first_loss, record.loss, record.stopped) == (10.0, 2.0, "the held-out loss no longer fell")
+    assert network.weight.item() == weights[1]
+    assert sorted(set(rates), reverse=True) == [3e-3, 6e-4, 1e-4]
+    assert rates == sorted(rates, reverse=True)
+    assert record.epochs == len(rates) / 2
 
 
 def test_the_divergence_is_that_of_gaussians():
@@ -200,7 +240,7 @@ def test_the_divergence_is_that_of_gaussians():
             lambda: train_imputer(torch.ones(9, 4).long(), players=Players.tokens(4)),
             "x must be in floating point for an imputer",
         ),
-        (lambda: train_imputer(DATA * 1e300), "training must have a finite held-out loss"),
+        (lambda: train_imputer(DATA * 1e300), "The loss of held-out rows is"),
     ],
 )
 def test_bad_input_gets_a_sentence(make, sentence):
@@ -211,5 +251,5 @@ def test_bad_input_gets_a_sentence(make, sentence):
 def test_samples_that_do_not_fit_get_a_sentence(imputer):
     with pytest.raises(AbsentiaError, match=r"imputer must have rows of the shape of one sample, \(3,\)"):
         imputer.bind(X[:, :3])
-    with pytest.raises(AbsentiaError, match="x must be in floating point for Imputer"):
+    with pytest.raises(AbsentiaError, match=r"x must be in floating point for Imputer. .* Embed tokens first"):
         imputer.bind(X.long())

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from absentia import AbsentiaError, Marginal, NearestNeighbours, Players
-from absentia.absence import neighbours
+from absentia import AbsentiaError, Players
+from absentia.absences import Marginal, NearestNeighbours, neighbours
 from absentia.coalitions import enumerate_coalitions
 from known_gaussian import ENTRIES, draw, error
 
@@ -13,9 +13,9 @@ ALL = enumerate_coalitions(5)
 
 def by_hand(absence, sample, coalition, scale):
     """Sort all rows by distance, one by one; equal ones in the order in which the absence holds them."""
-    apart = [float((((sample - row) / scale)[coalition].double() ** 2).sum()) for row in absence.data]
+    apart = [float((((sample - row) / scale)[coalition].double() ** 2).sum()) for row in absence.rows]
     order = sorted(range(len(apart)), key=lambda row: (apart[row], row))
-    return absence.data[order[: absence.neighbours]]
+    return absence.rows[order[: absence.neighbours]]
 
 
 @pytest.mark.parametrize("standardise", [True, False])
@@ -78,6 +78,14 @@ def test_equal_rows_are_taken_in_one_order_whatever_the_batch():
     for sample in range(3):
         expected = by_hand(absence, x[sample], ALL[9], data.std(0, correction=0))
         assert torch.equal(whole[sample, 9], torch.where(ALL[9], x[sample], expected))
+
+
+def test_chosen_draws_are_the_neighbours_of_those_ranks():
+    fill = NearestNeighbours(DATA, neighbours=6).bind(X)
+    whole, part = (one(slice(None), ALL[None]) for one in (fill, fill.select(torch.tensor([2, 0]), [4, 1])))
+    assert torch.equal(part, whole[[2, 0]][:, :, [4, 1]])
+    nearest = fill.select(draws=[0])(slice(None), ALL[None])
+    assert torch.equal(nearest, NearestNeighbours(DATA, neighbours=1).bind(X)(slice(None), ALL[None]))
 
 
 def test_a_sample_among_the_data_is_its_own_nearest_row():

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from absentia import AbsentiaError, Noise
+from absentia import AbsentiaError
+from absentia.absences import Noise
 from typechecker import unchecked
 
 DATA = torch.tensor([[0.0, 7.0, -3.0], [2.0, 7.0, 9.0], [1.0, 7.0, 0.0]])

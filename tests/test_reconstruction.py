@@ -4,8 +4,9 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from absentia import Baseline, GaussianConditional, Marginal, NearestNeighbours, Players, train_imputer
-from absentia.absence.training import random_presence
+from absentia import Players
+from absentia.absences import Baseline, GaussianConditional, Marginal, NearestNeighbours, train_imputer
+from absentia.absences.fitting import random_presence
 
 PLAYERS = Players.grid((1, 8, 8), cells=(4, 4))
 

@@ -1,33 +1,22 @@
 import copy
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from absentia import (
-    AbsentiaError,
-    Baseline,
-    LearnedBaseline,
-    LogOdds,
-    Marginal,
-    MaskedModel,
-    Players,
-    Probability,
-    Surrogate,
-    from_numpy,
-    harsanyi,
-    train_surrogate,
-    value_table,
-)
-from absentia.absence import BringsModel, StandIns
+from absentia import AbsentiaError, LogOdds, Players, Probability, from_numpy
+from absentia.absences import Baseline, BringsModel, Imputer, Marginal, StandIns, Surrogate, train_surrogate
 from absentia.coalitions import enumerate_coalitions
-from absentia.saving import read_tensors, write_tensors
+from absentia.games import MaskedModel, value_table
+from absentia.results import read_tensors, write_tensors
 from known_games import mlp
 from known_gaussian import ENTRIES, conditional, draw
 
 ALL = enumerate_coalitions(ENTRIES)
+OLD_FILES = Path(__file__).parent / "old_files"
 WEIGHTS = torch.tensor([1.0, 4.0, 0.5, -0.2])
 DATA, X = draw(1500).float(), draw(40, seed=1).float()
 
@@ -97,7 +86,6 @@ def test_the_game_runs_the_surrogate_and_reads_its_output(of_classes):
     expected = LogOdds(1)(of_classes.network(masked), torch.arange(len(X)))
     assert torch.allclose(table.values[:, 5].float(), expected, atol=1e-5)
     assert torch.allclose(game(ALL), table.values.float(), atol=1e-5)
-    assert harsanyi(game).effects.shape == (40, 16)
 
 
 class Halves:
@@ -120,14 +108,17 @@ def test_an_own_model_that_fills_in_a_baseline_makes_the_game_of_that_baseline(r
     assert torch.allclose(value_table(own).values, value_table(plain).values, atol=1e-4)
 
 
-def test_a_part_of_a_game_keeps_its_model(surrogate):
-    game = MaskedModel(linear, X, absence=surrogate)
-    part = game.part(torch.tensor([3, 4]), surrogate)
-    assert torch.allclose(part(ALL), game(ALL)[3:5], atol=1e-5)
-    plain = MaskedModel(linear, X, absence=Baseline(0.0))
-    for one, other in ((game, Baseline(0.0)), (plain, surrogate)):
-        with pytest.raises(AbsentiaError, match=r"absence must leave the model as it is"):
-            one.part(torch.tensor([0]), other)
+def test_some_samples_of_a_game_have_the_values_of_the_whole(surrogate):
+    game, some = MaskedModel(linear, X, absence=surrogate), torch.tensor([4, 3])
+    part = game.evaluator.values(game.fill.select(some), ALL, samples=some)
+    assert torch.allclose(part, game(ALL)[[4, 3]], atol=1e-5)
+
+
+def test_estimators_are_wrapped():
+    from sklearn.linear_model import LogisticRegression
+
+    estimator = LogisticRegression().fit(DATA[:200].numpy(), (DATA[:200, 0] > 1).numpy())
+    assert train_surrogate(estimator, DATA[:200], epochs=5).classes
 
 
 def test_any_model_and_any_players_will_do():
@@ -199,28 +190,37 @@ def test_an_own_network_is_trained_and_is_needed_to_read_it_again(tmp_path):
 def test_files_that_are_not_surrogates_get_a_sentence(surrogate, tmp_path):
     path = tmp_path / "file"
     surrogate.save(path)
-    with pytest.raises(AbsentiaError, match=r"path must hold a saved baseline. Got .*file, a saved surrogate"):
-        LearnedBaseline.load(path)
+    with pytest.raises(AbsentiaError, match=r"path must hold a saved imputer. Got .*file, a saved surrogate"):
+        Imputer.load(path)
     tensors, header = read_tensors(path)
     write_tensors(path, tensors, header | {"kind": "imputer"})
     with pytest.raises(AbsentiaError, match=r"path must hold a saved surrogate. Got .*file, a saved imputer"):
         Surrogate.load(path)
     write_tensors(path, tensors, header | {"format": 99})
-    with pytest.raises(AbsentiaError, match=r"path must hold a saved surrogate of format 1 or older. Got format 99"):
+    with pytest.raises(AbsentiaError, match=r"path must hold a saved surrogate of format 3 or older. Got format 99"):
         Surrogate.load(path)
     with pytest.raises(AbsentiaError, match=r"path must lie in a folder that exists"):
         surrogate.save(tmp_path / "nowhere" / "file")
 
 
-def test_the_loss_is_the_divergence_of_the_distributions(of_classes):
-    from absentia.absence.surrogate_training import Imitation
+def test_files_of_the_first_format_are_read():
+    path, fresh = OLD_FILES / "surrogate_own.safetensors", nn.Linear(6, 2)
+    untouched = fresh.weight.clone()
+    old = Surrogate.load(path, network=fresh)
+    answer = old.network(torch.tensor([[0.2, torch.nan, 0.9], [0.5, 0.1, torch.nan]]))
+    expected = torch.tensor([[1.37638009, -0.08308201], [0.03453358, 0.15477593]])  # of the code that wrote it
+    assert torch.allclose(answer, expected, atol=1e-6)
+    assert torch.equal(fresh.weight, untouched)
+    assert (old.classes, old.fidelity, old.masked_fidelity, old.record.epochs) == (True, 1.0, 0.9375, 1)
+    with pytest.raises(AbsentiaError, match=r"network must be given, as it was to train_surrogate"):
+        Surrogate.load(path)
 
-    task = Imitation(of_classes.network, X, logits(X), classes=True)
-    presence = ALL[torch.arange(40) % 16]
-    loss = task.loss(torch.arange(40), presence, torch.Generator())
-    answer = of_classes.network(torch.where(presence, X, torch.nan)).log_softmax(1)
+
+def test_the_loss_is_the_divergence_of_the_distributions(of_classes):
+    masked = torch.where(ALL[torch.arange(40) % 16], X, torch.nan)
+    answer = of_classes.network(masked).log_softmax(1)
     expected = nn.functional.kl_div(answer, logits(X).log_softmax(1), log_target=True, reduction="none").sum(1)
-    assert torch.allclose(loss, expected, atol=1e-5)
+    assert torch.allclose(of_classes.network.loss(masked, logits(X), classes=True), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -261,5 +261,5 @@ def test_bad_input_gets_a_sentence(make, sentence):
 def test_samples_that_do_not_fit_get_a_sentence(surrogate):
     with pytest.raises(AbsentiaError, match=r"surrogate must have rows of the shape of one sample, \(3,\)"):
         surrogate.bind(X[:, :3])
-    with pytest.raises(AbsentiaError, match=r"x must be in floating point for Surrogate"):
+    with pytest.raises(AbsentiaError, match=r"x must be in floating point for Surrogate. .* Embed tokens first"):
         surrogate.bind(X.long())

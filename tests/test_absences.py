@@ -4,24 +4,24 @@ import pytest
 import torch
 from scipy.ndimage import gaussian_filter
 
-from absentia import (
+from absentia import AbsentiaError, Players
+from absentia.absences import (
     Absence,
-    AbsentiaError,
     Baseline,
     Blur,
+    Fill,
     GaussianConditional,
-    LearnedBaseline,
     Marginal,
     NearestNeighbours,
     Noise,
     OwnBaselines,
+    StandIns,
     Surrogate,
     train_imputer,
     train_surrogate,
 )
-from absentia.absence import Fill
+from absentia.absences.protocol import check_absence, describe_absence, empty_inputs, for_classes
 from absentia.coalitions import enumerate_coalitions
-from absentia.learning import LearningRecord
 
 TABLE = torch.randn(5, 6, generator=torch.Generator().manual_seed(1))
 IMAGES = torch.rand(3, 2, 6, 7, generator=torch.Generator().manual_seed(2))
@@ -31,45 +31,53 @@ TOKENS = torch.randint(1, 9, (4, 6), generator=torch.Generator().manual_seed(5))
 TEXTS = torch.randint(1, 9, (15, 6), generator=torch.Generator().manual_seed(6))
 
 
-def learned_baseline(values, share):
-    record = LearningRecord("interactions", True, 6, "range", ("mean",), (1.0,), 0, 5, True, "done", 1, 0.1, ())
-    return LearnedBaseline(values, share, None, tuple("abcdef"), 1.0, torch.zeros(1, 2).double(), record)
-
-
-# Every masking method, with samples that it takes and, where there are such, samples of a shape that it refuses. A
-# new one is added here, and must pass all that follows.
+# Every masking method, with samples that it takes and, if there are such, samples of a shape that it refuses. A new
+# one is added here, and must pass all tests below. Each is made once, when a test first needs it.
 CASES = {
-    "scalar baseline": (Baseline(0.5), TABLE, None),
-    "vector baseline": (Baseline(torch.arange(6.0)), TABLE, TABLE[:, :5]),
-    "baseline per channel": (Baseline([0.1, 0.9]), IMAGES, IMAGES[:, :1]),
-    "baseline per entry": (Baseline(torch.rand(2, 6, 7)), IMAGES, IMAGES[..., :6]),
-    "baseline of tokens": (Baseline(0), TOKENS, None),
-    "mean": (Baseline.mean(BACKGROUND), TABLE, TABLE[:, :5]),
-    "median": (Baseline.median(BACKGROUND), TABLE, TABLE[:, :5]),
-    "mode": (Baseline.mode(BACKGROUND.round()), TABLE, TABLE[:, :5]),
-    "learned": (learned_baseline(torch.arange(6.0), "all"), TABLE, TABLE[:, :5]),
-    "blur": (Blur(1.5), IMAGES, TABLE),
-    "marginal": (Marginal(BACKGROUND), TABLE, TABLE[:, :5]),
-    "marginal, drawn": (Marginal(BACKGROUND, draws=4, seed=7), TABLE, IMAGES),
-    "marginal of tokens": (Marginal(TEXTS, draws=4), TOKENS, TOKENS[:, :5]),
-    "noise": (Noise(draws=3), TABLE, None),
-    "noise like the data": (Noise(ALBUM, kind="normal", draws=3), IMAGES, IMAGES[..., :6]),
-    "noise of tokens": (Noise(TEXTS, draws=3), TOKENS, TOKENS[:, :5]),
-    "Gaussian": (GaussianConditional(BACKGROUND, draws=3), TABLE, TABLE[:, :5]),
-    "Gaussian mean": (GaussianConditional(BACKGROUND, sample=False), TABLE.double(), TABLE[:, :5]),
-    "Gaussian of images": (GaussianConditional(ALBUM, draws=2), IMAGES, IMAGES[..., :6]),
-    "neighbours": (NearestNeighbours(BACKGROUND, neighbours=3), TABLE, TABLE[:, :5]),
-    "neighbours as they are": (NearestNeighbours(ALBUM, neighbours=2, standardise=False), IMAGES, IMAGES[:, :1]),
-    "neighbours of tokens": (NearestNeighbours(TEXTS, neighbours=2), TOKENS, TOKENS[:, :5]),
-    "surrogate": (train_surrogate(lambda rows: rows.sum(1), BACKGROUND, epochs=1), TABLE, TABLE[:, :5]),
-    "imputer": (train_imputer(BACKGROUND, epochs=1, draws=3), TABLE, TABLE[:, :5]),
-    "imputer of images": (train_imputer(ALBUM, epochs=1, draws=2), IMAGES.double(), IMAGES[..., :6]),
+    "scalar baseline": (lambda: Baseline(0.5), TABLE, None),
+    "vector baseline": (lambda: Baseline(torch.arange(6.0)), TABLE, TABLE[:, :5]),
+    "baseline per channel": (lambda: Baseline([0.1, 0.9]), IMAGES, IMAGES[:, :1]),
+    "baseline per entry": (lambda: Baseline(torch.rand(2, 6, 7)), IMAGES, IMAGES[..., :6]),
+    "baseline of tokens": (lambda: Baseline(0), TOKENS, None),
+    "mean": (lambda: Baseline.mean(BACKGROUND), TABLE, TABLE[:, :5]),
+    "median": (lambda: Baseline.median(BACKGROUND), TABLE, TABLE[:, :5]),
+    "mode": (lambda: Baseline.mode(BACKGROUND.round()), TABLE, TABLE[:, :5]),
+    "blur": (lambda: Blur(1.5), IMAGES, TABLE),
+    "marginal": (lambda: Marginal(BACKGROUND), TABLE, TABLE[:, :5]),
+    "marginal, drawn": (lambda: Marginal(BACKGROUND, draws=4, seed=7), TABLE, IMAGES),
+    "marginal of tokens": (lambda: Marginal(TEXTS, draws=4), TOKENS, TOKENS[:, :5]),
+    "noise": (lambda: Noise(draws=3), TABLE, None),
+    "noise like the data": (lambda: Noise(ALBUM, kind="normal", draws=3), IMAGES, IMAGES[..., :6]),
+    "noise of tokens": (lambda: Noise(TEXTS, draws=3), TOKENS, TOKENS[:, :5]),
+    "Gaussian": (lambda: GaussianConditional(BACKGROUND, draws=3), TABLE, TABLE[:, :5]),
+    "Gaussian mean": (lambda: GaussianConditional(BACKGROUND, sample=False), TABLE.double(), TABLE[:, :5]),
+    "Gaussian of images": (lambda: GaussianConditional(ALBUM, draws=2), IMAGES, IMAGES[..., :6]),
+    "neighbours": (lambda: NearestNeighbours(BACKGROUND, neighbours=3), TABLE, TABLE[:, :5]),
+    "neighbours as they are": (
+        lambda: NearestNeighbours(ALBUM, neighbours=2, standardise=False),
+        IMAGES,
+        IMAGES[:, :1],
+    ),
+    "neighbours of tokens": (lambda: NearestNeighbours(TEXTS, neighbours=2), TOKENS, TOKENS[:, :5]),
+    "surrogate": (
+        lambda: train_surrogate(lambda rows: rows.sum(1), BACKGROUND, epochs=1),
+        TABLE,
+        TABLE[:, :5],
+    ),
+    "imputer": (lambda: train_imputer(BACKGROUND, epochs=1, draws=3), TABLE, TABLE[:, :5]),
+    "imputer of images": (lambda: train_imputer(ALBUM, epochs=1, draws=2), IMAGES.double(), IMAGES[..., :6]),
 }
 
 
-@pytest.fixture(params=[case[:2] for case in CASES.values()], ids=CASES.keys())
-def case(request):
-    return request.param
+@pytest.fixture(scope="session", params=CASES)
+def whole_case(request):
+    make, x, refused = CASES[request.param]
+    return make(), x, refused
+
+
+@pytest.fixture
+def case(whole_case):
+    return whole_case[:2]
 
 
 def random_presence(samples, coalitions, x):
@@ -176,9 +184,28 @@ def test_neither_samples_nor_presence_are_written_to(case):
     assert torch.equal(presence, mask)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case[2] is not None])
-def test_samples_of_another_shape_are_refused_with_a_sentence(name):
-    absence, _, wrong = CASES[name]
+@pytest.mark.parametrize("samples", [torch.tensor([2, 0]), slice(1, 3), None])
+def test_a_selection_masks_as_the_whole_does(case, samples):
+    absence, x = case
+    fill = absence.bind(x)
+    chosen = slice(None) if samples is None else samples
+    draws = [number for number in (fill.draws - 1, 0) if number < fill.draws]
+    presence = random_presence(len(x), 4, x)
+    whole, everyone = fill(slice(None), presence)[chosen], slice(None)
+    assert same(fill.select(samples)(everyone, presence[chosen]), whole)
+    part = fill.select(samples, draws)
+    assert isinstance(part, Fill)
+    assert part.draws == len(draws)
+    assert same(part(everyone, presence[chosen]), whole[:, :, draws])
+    assert same(part.select(None, [1])(everyone, presence[chosen]), whole[:, :, draws[1:2]])
+    assert same(part.select(slice(1, 2))(everyone, presence[chosen][1:2]), whole[1:2, :, draws])
+    assert same(fill(everyone, presence)[chosen], whole)  # the fill itself stays as it was
+
+
+def test_samples_of_another_shape_are_refused_with_a_sentence(whole_case):
+    absence, _, wrong = whole_case
+    if wrong is None:
+        pytest.skip("samples of any shape will do")
     with pytest.raises(AbsentiaError, match=r" must .*shape.* Got .* instead"):
         absence.bind(wrong)
 
@@ -193,8 +220,6 @@ def test_samples_of_another_shape_are_refused_with_a_sentence(name):
         (NearestNeighbours(BACKGROUND), "data must hold whole numbers for integer inputs"),
         (Noise(kind="normal"), "kind must be 'uniform' for integer inputs"),
         (GaussianConditional(BACKGROUND), "x must be in floating point for GaussianConditional. .* Use NearestNeigh"),
-        (CASES["surrogate"][0], "x must be in floating point for Surrogate. .* Embed tokens first"),
-        (CASES["imputer"][0], "x must be in floating point for Imputer. .* Embed tokens first"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -219,12 +244,10 @@ def test_a_baseline_is_found_where_players_are_absent():
     assert masked[0, 5, 0].tolist() == [0.0, 2.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    "absence", [OwnBaselines(-TABLE), learned_baseline(-TABLE, "sample")], ids=["own", "learned"]
-)
-def test_each_sample_may_have_a_baseline_of_its_own(absence):
-    masked = absence.bind(TABLE)(slice(1, 3), torch.zeros(1, 1, 6, dtype=torch.bool))
-    assert torch.equal(masked[:, 0, 0], -TABLE[1:3])
+def test_each_sample_may_have_a_baseline_of_its_own():
+    absence, nobody = OwnBaselines(-TABLE), torch.zeros(1, 1, 6, dtype=torch.bool)
+    assert torch.equal(absence.bind(TABLE)(slice(1, 3), nobody)[:, 0, 0], -TABLE[1:3])
+    assert torch.equal(absence.bind(TABLE).select(torch.tensor([4, 0]))(slice(None), nobody)[:, 0, 0], -TABLE[[4, 0]])
     with pytest.raises(AbsentiaError, match=r"baselines must hold one row for each sample, of shape \(2, 6\)"):
         absence.bind(TABLE[:2])
 
@@ -293,3 +316,52 @@ def test_marginal_uses_every_row_unless_told_how_many():
 def test_bad_input_gets_a_sentence(make, sentence):
     with pytest.raises(AbsentiaError, match=sentence):
         make()
+
+
+class OfEachClass:
+    """An absence with one baseline for each class."""
+
+    needs_classes = True
+
+    def bind(self, x):
+        raise AssertionError("the samples' classes are not known")
+
+    def of(self, y):
+        return OwnBaselines(torch.arange(3.0)[y][:, None].expand(-1, 6))
+
+
+def test_the_baselines_of_the_samples_classes_are_used():
+    y = torch.tensor([2, 0, 1, 1, 0])
+    bound = for_classes(OfEachClass(), y).bind(TABLE)
+    assert bound(slice(None), torch.zeros(1, 1, 6, dtype=torch.bool))[:, 0, 0, 0].tolist() == y.tolist()
+    with pytest.raises(AbsentiaError, match="y must be given for an absence with one baseline for each class"):
+        for_classes(OfEachClass(), None)
+    plain = Baseline(0.0)
+    assert for_classes(plain, None) is plain
+
+
+def test_what_is_no_absence_gets_a_sentence():
+    with pytest.raises(
+        AbsentiaError, match=r"absence must be an absence .* Got the class Baseline instead. Call it"
+    ):
+        check_absence("absence", Baseline)
+    with pytest.raises(AbsentiaError, match=r"absence must be an absence .* Got ndarray instead"):
+        check_absence("absence", torch.zeros(2).numpy())
+
+
+def test_an_absence_is_described_in_one_line():
+    assert describe_absence(Baseline(0.0)) == "Baseline(0)"
+    assert describe_absence(OfEachClass()) == "OfEachClass"
+
+
+@pytest.mark.parametrize("numbers", [1, 2**24])
+def test_the_inputs_of_the_empty_coalition_are_averaged_over_draws(numbers, monkeypatch):
+    monkeypatch.setattr("absentia.absences.protocol._NUMBERS_PER_BLOCK", numbers)
+    players, here = Players.groups({"first": [0], "last": [5]}, 6), torch.device("cpu")
+    empty = empty_inputs(Marginal(BACKGROUND).bind(TABLE), len(TABLE), players, here)
+    assert torch.allclose(empty[:, [0, 5]], BACKGROUND.mean(0)[[0, 5]].expand(5, -1))
+    assert torch.allclose(empty[:, 1:5], TABLE[:, 1:5])
+    words = Marginal(torch.tensor([[7] * 6, [3] * 6, [7] * 6])).bind(TOKENS)
+    assert empty_inputs(words, len(TOKENS), players, here)[:, [0, 5]].tolist() == [[7, 7]] * 4
+    own = StandIns(TABLE, -TABLE[:, None])
+    assert torch.equal(empty_inputs(own, len(TABLE), Players.features(6), here), -TABLE)
