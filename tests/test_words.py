@@ -96,14 +96,14 @@ def test_what_is_no_absence_gets_a_sentence(word, message):
 
 @pytest.mark.parametrize("word", [word for word in WORDS if word != "zero"])
 def test_words_that_need_data_say_so(word):
-    with pytest.raises(AbsentiaError, match=f"The absence '{word}' is computed from data. Pass data=…"):
+    with pytest.raises(AbsentiaError, match=rf"The absence '{word}' is computed from data. Pass data=…"):
         named_absence(word)
 
 
 def test_absences_keep_to_categories():
     data = torch.cat([ROWS, TOKENS[:, :1].repeat(2, 1)], dim=1)
     for word in ("mean", "blur:1", "noise", "gaussian"):
-        with pytest.raises(AbsentiaError, match="absence must keep to the categories .* Use median"):
+        with pytest.raises(AbsentiaError, match=r"absence must keep to the categories .* Use median"):
             named_absence(word, data, categorical=[3])
     median = named_absence("median", data, categorical=[3])
     assert median.values[3] == data[:, 3].mode().values

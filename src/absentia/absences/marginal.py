@@ -38,7 +38,7 @@ class Marginal:
         rows = check_rows(self.background)
         if self.draws is not None and not 1 <= self.draws <= len(rows):
             raise wrong("draws", f"lie between 1 and the background's {len(rows)} rows", self.draws)
-        vars(self).update(background=rows)
+        vars(self).update(background=rows)  # a frozen class does not let attributes be set
 
     def __repr__(self) -> str:
         rows = len(self.background)

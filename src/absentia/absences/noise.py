@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, InitVar, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, TypeAlias
 
 import torch
@@ -41,17 +41,16 @@ class Noise:
     tensor([1.9401, 7.0000])
     """
 
-    data: InitVar[Table | None] = None
+    data: Table | None = None
     _: KW_ONLY
     kind: Kind = "uniform"
     low: float | None = None
     high: float | None = None
     draws: int = 10
     seed: int = 0
-    shape: tuple[int, ...] | None = field(init=False)  # of one row of the data
     scale: tuple[Tensor, Tensor] = field(init=False)  # least and greatest value, or mean and standard deviation
 
-    def __post_init__(self, data: Table | None) -> None:
+    def __post_init__(self) -> None:
         if self.kind not in ("uniform", "normal"):
             raise wrong("kind", "be 'uniform' or 'normal'", repr(self.kind))
         uniform = self.kind == "uniform"
@@ -59,15 +58,15 @@ class Noise:
             raise wrong("low and high", "be left out for normal noise", f"{self.low} and {self.high}")
         check_draws(self.draws)
         first, second = torch.tensor([0.0, 1.0], dtype=torch.float64)
+        data = None if self.data is None else check_rows(self.data).cpu()
         if data is not None:
-            data = check_rows(data).cpu()
             first, second = least_and_most(data) if uniform else mean_and_deviation(data)
         first = first if self.low is None else torch.full_like(first, self.low)
         second = second if self.high is None else torch.full_like(second, self.high)
         if uniform and not bool(((first <= second) & torch.isfinite(second - first)).all()):
             got = f"{first.max().item():g} and {second.min().item():g}"
             raise wrong("low", "be finite and not above high", got)
-        vars(self).update(scale=(first, second), shape=None if data is None else tuple(data.shape[1:]))
+        vars(self).update(data=data, scale=(first, second))
 
     def __repr__(self) -> str:
         low, high = self.scale
@@ -76,8 +75,8 @@ class Noise:
 
     def bind(self, x: Samples) -> Fill:
         """Draw the noise."""
-        if self.shape is not None:
-            check_shape("data", self.shape, x)
+        if self.data is not None:
+            check_shape("data", self.data.shape[1:], x)
         like, generator = x.new_empty(self.draws, *x.shape[1:]), seeded(self.seed)
         if self.kind == "uniform":
             return StandIns(x, white_noise(DataRange(*self.scale), like, generator)[None])

@@ -158,10 +158,7 @@ def empty_inputs(fill: Fill, samples: int, players: Players, device: torch.devic
     parts = []
     for some in blocks(samples, at_once):
         drawn = fill(some, nobody)[:, 0].detach()
-        if drawn.shape[1] == 1:
-            parts.append(drawn[:, 0])
-        else:
-            parts.append(drawn.mean(1) if drawn.is_floating_point() else drawn.mode(1).values)
+        parts.append(drawn.mean(1) if drawn.is_floating_point() else drawn.mode(1).values)
     return torch.cat(parts).cpu()
 
 

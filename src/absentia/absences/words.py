@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
@@ -72,8 +72,8 @@ def named_absence(
         then = "Pass data=…, rows such as those that the model was trained on."
         raise AbsentiaError(f"The absence {word!r} is computed from data. {then}")
     if name == "blur":  # by a twentieth of the image, which removes detail and keeps shapes
-        height, width = (check_rows(data) if players is None else players.labels).shape[-2:]
-        return Blur(max(1.0, min(height, width) / 20))
+        shape = check_rows(data).shape if players is None else players.shape
+        return Blur(max(1.0, min(shape[-2:]) / 20))
     return _from_rows(name, detail, check_rows(data), categorical, seed)
 
 
@@ -97,10 +97,8 @@ def usual_absences(data: Table, players: Players, *, categorical: Sequence[int] 
         words = ["zero", "mean", "median", "marginal", "gaussian"]
         if len(rows) < 2 or rows[0].numel() > _MOST_GAUSSIAN_ENTRIES:
             words.remove("gaussian")
-    few = {"marginal": f"marginal:{min(len(rows), _USUAL_MARGINAL_DRAWS)}"}
-    return {
-        word: named_absence(few.get(word, word), rows, players=players, categorical=categorical) for word in words
-    }
+    found = {word: named_absence(word, rows, players=players, categorical=categorical) for word in words}
+    return found | {"marginal": Marginal(rows, draws=min(len(rows), _USUAL_MARGINAL_DRAWS))}
 
 
 def _from_rows(name: str, detail: str, rows: Tensor, categorical: Sequence[int], seed: int) -> Absence:
@@ -108,21 +106,19 @@ def _from_rows(name: str, detail: str, rows: Tensor, categorical: Sequence[int],
     if detail and not detail.isdecimal():
         raise wrong("absence", f"give {name} a whole number, as in {name}:10", f"{name}:{detail}")
     count = int(detail) if detail else None
-    if name == "mean":
-        return Baseline.mean(rows)
-    if name == "median":
-        return Baseline.median(rows, categorical=categorical)
-    if name == "mode":
-        return Baseline.mode(rows)
-    if name == "noise":
-        return Noise(rows, seed=seed) if count is None else Noise(rows, draws=count, seed=seed)
-    if name == "gaussian":
-        return GaussianConditional(rows, draws=count, seed=seed)
-    if name == "neighbours":
-        return NearestNeighbours(rows, neighbours=min(10, len(rows)) if count is None else count, seed=seed)
-    if count is None and len(rows) > _MARGINAL_DRAWS:
+    few = min(10, len(rows)) if count is None else count
+    if name == "marginal" and count is None and len(rows) > _MARGINAL_DRAWS:
         count = _MARGINAL_DRAWS
-    return Marginal(rows, draws=count, seed=seed)
+    makers: dict[str, Callable[[], Absence]] = {
+        "mean": lambda: Baseline.mean(rows),
+        "median": lambda: Baseline.median(rows, categorical=categorical),
+        "mode": lambda: Baseline.mode(rows),
+        "noise": lambda: Noise(rows, draws=10 if count is None else count, seed=seed),
+        "marginal": lambda: Marginal(rows, draws=count, seed=seed),
+        "gaussian": lambda: GaussianConditional(rows, draws=count, seed=seed),
+        "neighbours": lambda: NearestNeighbours(rows, neighbours=few, seed=seed),
+    }
+    return makers[name]()
 
 
 def _number(word: str) -> float | None:
