@@ -341,9 +341,7 @@ def test_the_baselines_of_the_samples_classes_are_used():
 
 
 def test_what_is_no_absence_gets_a_sentence():
-    with pytest.raises(
-        AbsentiaError, match=r"absence must be an absence .* Got the class Baseline instead. Call it"
-    ):
+    with pytest.raises(AbsentiaError, match=r"absence must be an absence .* Got the class Baseline instead. Call it"):
         check_absence("absence", Baseline)
     with pytest.raises(AbsentiaError, match=r"absence must be an absence .* Got ndarray instead"):
         check_absence("absence", torch.zeros(2).numpy())
