@@ -7,13 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 import absentia as ab
+from absentia.absences.protocol import StandIns, empty_inputs
 from absentia.explanation import ExplanationRecord
-from absentia.absences.protocol import empty_inputs
-from absentia.saving import read_tensors, write_tensors
+from absentia.results import read_tensors, write_tensors
 from known_games import cnn, harsanyi_by_definition, marginal_benefits_by_order, mlp, shapley_by_subsets
 from typechecker import unchecked
+
+FEW = ab.LearningOptions(steps=2, rows_per_comparison=2**8)
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -93,8 +96,8 @@ def test_too_many_players_are_sampled_and_the_record_says_so(sampled):
         ab.MaskedModel(mlp(30, 3), randn(2, 30), [0, 1], absence=ab.Baseline(0.0)), evaluations=400, seed=3
     )
     assert torch.equal(direct.values, sampled.shapley.values)
-    assert sampled.record.evaluations == direct.evaluations + 4
-    assert "As was asked for: Shapley values are sampled from 400 coalitions" in sampled.record.notes[0]
+    assert sampled.record.evaluations == direct.evaluations == 2 * 400
+    assert "As requested: Shapley values are sampled from 400 coalitions" in sampled.record.notes[0]
     unasked = ab.explain(lambda rows: rows.sum(1), randn(1, 25), absence=ab.Baseline(0.0))
     assert unasked.record.notes[0].startswith("25 players are too many for all 2^25 coalitions")
     assert unasked.record.evaluations <= 4096 + 2
@@ -184,7 +187,7 @@ def test_an_absence_with_its_own_model_has_no_stand_ins_and_is_noted(tmp_path):
 
 def test_baselines_learned_for_each_class_are_picked_by_y():
     model, x, y = mlp(3, 2), randn(8, 3), [0, 1] * 4
-    learned = ab.learn_baseline(model, x, y, share="class", steps=2, evaluations=2**8)
+    learned = ab.learn_baseline(model, x, y, share="class", options=FEW)
     explanation = ab.explain(model, x, y, absence=learned)
     assert torch.allclose(explanation.stand_ins, learned.values[torch.tensor(y)])
     by_hand = ab.shapley(ab.MaskedModel(model, x, y, absence=learned.of(y)))
@@ -193,7 +196,7 @@ def test_baselines_learned_for_each_class_are_picked_by_y():
     same = ab.explain(model, x, absence=learned, readout=ab.Logit(y))
     assert torch.equal(same.stand_ins, explanation.stand_ins)
     assert same.y.tolist() == y
-    with pytest.raises(ab.AbsentiaError, match="y must be given for a baseline learned for each class"):
+    with pytest.raises(ab.AbsentiaError, match="y must be given for an absence with one baseline for each class"):
         ab.explain(model, x, absence=learned)
 
 
@@ -223,7 +226,7 @@ def test_what_is_saved_is_loaded(which, request, tmp_path):
     assert_same(explanation, ab.load(tmp_path / "file"))
     kept, header = read_tensors(tmp_path / "file")
     assert header["kind"] == "explanation"
-    assert ("effects" in kept) == (which == "exact")
+    assert ("interactions.effects" in kept) == (which == "exact")
 
 
 def test_every_kind_of_result_is_loaded_by_what_the_file_says(tmp_path):
@@ -232,7 +235,7 @@ def test_every_kind_of_result_is_loaded_by_what_the_file_says(tmp_path):
     results = [
         ab.audit(model, x, None, methods, draws=2),
         ab.cross_audit(model, x, None, methods, draws=2),
-        ab.learn_baseline(model, x, steps=1, evaluations=2**8),
+        ab.learn_baseline(model, x, options=FEW),
     ]
     for number, result in enumerate(results):
         result.save(tmp_path / str(number))
@@ -244,7 +247,6 @@ def test_every_kind_of_result_is_loaded_by_what_the_file_says(tmp_path):
 def test_other_files_get_a_sentence(tmp_path):
     path = tmp_path / "file"
     for header, sentence in [
-        ({"kind": "imputer", "format": 1}, r"Got .*, a saved imputer instead. Use Imputer.load\(path\)"),
         ({"fingerprint": "a checkpoint's"}, "a saved file of another kind instead"),
         ({"kind": "explanation", "format": 9, "record": {"version": "3.1"}}, "format 9 by absentia 3.1"),
         ({"kind": "cross audit", "format": 9, "record": {"version": "3.1"}}, "format 9 by absentia 3.1"),
@@ -313,7 +315,7 @@ def test_images_and_grids_of_cells_are_explained():
 
 class Bare:
     def bind(self, x):
-        return ab.absence.StandIns(x, torch.zeros_like(x[:, None]))
+        return StandIns(x, torch.zeros_like(x[:, None]))
 
 
 def test_an_absence_that_says_nothing_is_named_by_its_class():
@@ -325,7 +327,7 @@ def test_an_absence_that_says_nothing_is_named_by_its_class():
     [
         ({"y": ab.Baseline(0.0)}, "absence must be passed by name"),
         ({"absence": ab.Baseline}, "Got the class Baseline instead. Call it"),
-        ({"absence": 0.0}, "absence must be an absence such as"),
+        ({"absence": [0.0]}, "absence must be an absence such as"),
         ({"y": [0, 1]}, "y must hold one class for each of the 3 samples"),
         ({"y": 7}, "y must lie between 0 and 1"),
         ({"x": 3.0}, "x must be a sample or a batch of samples"),
@@ -340,3 +342,61 @@ def test_a_mistake_gets_a_sentence(arguments, sentence):
     arguments = {"x": randn(3, 3), "absence": ab.Baseline(0.0)} | arguments
     with pytest.raises(ab.AbsentiaError, match=sentence):
         unchecked(ab.explain)(mlp(3, 2), **arguments)
+
+
+def test_a_sampled_run_evaluates_no_coalition_twice():
+    seen = []
+
+    def model(rows):
+        seen.append(rows.clone())
+        return rows.prod(1)
+
+    ab.explain(model, randn(1, 30), absence=0.5, evaluations=400)
+    rows = torch.cat(seen)[2:]  # the first two are the trial of the model
+    assert len(rows.unique(dim=0)) == len(rows) == 400
+
+
+def test_evaluations_count_the_rows_of_all_draws():
+    x = randn(1, 30)
+    found = ab.explain(lambda rows: rows.prod(1), x, absence=ab.Marginal(randn(3, 30, seed=1)), evaluations=600)
+    assert found.record.evaluations == found.shapley.evaluations == 600
+    with pytest.raises(ab.AbsentiaError, match="evaluations must be at least 366 for 30 players"):
+        ab.explain(lambda rows: rows.prod(1), x, absence=ab.Marginal(randn(3, 30, seed=1)), evaluations=365)
+
+
+@pytest.mark.parametrize("word", ["zero", "mean", "median", "mode", "noise", "marginal", "gaussian", "neighbours"])
+def test_an_absence_may_be_named_by_a_word(word):
+    x, data = randn(2, 3), randn(20, 3, seed=1)
+    found = ab.explain(mlp(3), x, absence=word, data=data)
+    assert torch.allclose(found.shapley.values.sum(1), found.outputs - found.base_values, atol=1e-5)
+
+
+def test_words_and_numbers_are_the_absences_that_they_name():
+    x, data, model = randn(2, 3), randn(20, 3, seed=1), mlp(3)
+    for short, whole in [("mean", ab.Baseline.mean(data)), (0.5, ab.Baseline(0.5)), ("0.5", ab.Baseline(0.5))]:
+        one = ab.explain(model, x, absence=short, data=data)
+        other = ab.explain(model, x, absence=whole)
+        assert torch.equal(one.shapley.values, other.shapley.values)
+        assert one.record.absence == other.record.absence
+
+
+def test_a_word_that_needs_data_asks_for_them():
+    with pytest.raises(ab.AbsentiaError, match="data="):
+        ab.explain(mlp(3), randn(2, 3), absence="mean")
+
+
+def test_learned_values_may_be_named_by_a_word():
+    x, data = randn(2, 3), torch.rand(16, 3, generator=torch.Generator().manual_seed(0)).double()
+    found = ab.explain(lambda rows: (rows - 0.25).prod(1), x, absence="learned", data=data)
+    assert torch.allclose(found.stand_ins, torch.tensor(0.25).to(found.stand_ins), atol=0.02)
+    assert found.record.absence.startswith("LearnedBaseline")
+
+
+def test_an_estimator_and_names_of_classes_need_no_wrapping():
+    data = randn(40, 3, seed=1)
+    labels = np.where(data[:, 0].numpy() > 0, "yes", "no")
+    estimator = LogisticRegression().fit(data.numpy(), labels)
+    found = ab.explain(estimator, data[:2], labels[:2], absence="mean", data=data)
+    assert found.record.class_names == ("no", "yes")
+    assert labels[0] in found.record.readout
+    assert int(found.shapley.values[0].abs().argmax()) == 0

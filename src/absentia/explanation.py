@@ -12,13 +12,21 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from absentia.absences.protocol import Absence, BringsModel, describe_absence, empty_inputs
+from absentia.absences.protocol import (
+    Absence,
+    BringsModel,
+    check_absence,
+    describe_absence,
+    empty_inputs,
+    for_classes,
+)
 from absentia.attributions import Attribution, draws_of, order_shapley, sample_shapley, shapley
-from absentia.data import Classes, Table, as_tensor
+from absentia.data import Classes, Table, as_tensor, class_numbers
 from absentia.errors import require, wrong
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
 from absentia.interactions import Interactions, harsanyi
 from absentia.interop import to_shap, to_shapiq
+from absentia.models import as_model, labels_of
 from absentia.players import Players
 from absentia.plots import name_of_set, overview
 from absentia.readouts import Features, Readout
@@ -312,6 +320,10 @@ def explain(
 
         shared = None if getattr(getattr(readout, "y", None), "ndim", 0) == 1 else readout
         chosen = choose_absence(absence, model, data, None, players=players, readout=shared, seed=seed)
+    classes = None
+    if y is not None and readout is not None:  # y then only chooses among baselines for each class
+        classes = class_numbers(y, tuple(class_names or labels_of(as_model(model)))).expand(len(batch))
+        chosen = for_classes(check_absence("absence", chosen), classes)
     game = MaskedModel(
         model, batch, y if readout is None else None, absence=chosen, players=players, readout=readout,
         class_names=class_names, batch_size=batch_size, memory=memory,
@@ -333,7 +345,8 @@ def explain(
     stand_ins = None
     if not isinstance(game.absence, BringsModel):
         stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device)
-    classes = _classes_of(game, y)
+    if classes is None and not (y is None and readout is None):
+        classes = _classes_of(game)
     return Explanation(batch.detach().cpu(), classes, game.players, stand_ins=stand_ins, record=record, **results)
 
 
@@ -350,12 +363,10 @@ def _as_batch(x: Table, players: Players | None) -> tuple[Tensor, Players | None
     return batch, players
 
 
-def _classes_of(game: MaskedModel, y: Classes) -> Int[Tensor, " samples"] | None:
-    """Return the class of each sample that was given by y or by the readout."""
+def _classes_of(game: MaskedModel) -> Int[Tensor, " samples"] | None:
+    """Return the class of each sample that the readout reads."""
     found = getattr(game.readout, "y", None)
-    if found is None or (y is None and "predicted" in game.readout_note):
-        return None
-    return found.detach().cpu().long().expand(game.samples).clone()  # type: ignore[no-any-return]
+    return None if found is None else found.detach().cpu().expand(game.samples).clone()
 
 
 def _budget(game: MaskedModel, evaluations: int | None, max_players: int) -> int | None:

@@ -271,7 +271,9 @@ class MaskedModel:
             model, x, players, readout, y=y, class_names=class_names, batch_size=batch_size, memory=memory
         )
         self.gradient = gradient
-        self.fill: Fill = for_classes(self.absence, getattr(self.readout, "y", None)).bind(self.x)
+        # Classes that the model predicts do not choose among baselines for each class.
+        classes = getattr(self.readout, "y", None) if y is not None or readout is not None else None
+        self.fill: Fill = for_classes(self.absence, classes).bind(self.x)
 
     def __repr__(self) -> str:
         return f"MaskedModel({self.samples} × {self.players}, {self.absence}; value: {self.readout_note})"
@@ -331,7 +333,7 @@ class MaskedModel:
         return ValueTable.of(found, self.names, self.readout_note)
 
 
-def as_absence(absence: Absence | str | float, data: Table | None, players: Players | None) -> Absence:
+def as_absence(absence: object, data: Table | None, players: Players | None) -> Absence:
     """Return an absence as it is, or make the one that a word or a number names."""
     if isinstance(absence, str | int | float) and not isinstance(absence, bool):
         return named_absence(absence, data, players=players)
