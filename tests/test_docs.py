@@ -1,4 +1,4 @@
-"""The documentation: every page runs as one script and prints what it says, and the site is whole."""
+"""The README and the documentation: every page runs and prints what it shows, and the site builds."""
 
 import importlib.util
 import re
@@ -14,7 +14,7 @@ from absentia import interop, plots
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-# Figures may differ by so much where a page is run on another machine: trained networks do.
+# Outputs may differ by this much: trained networks differ between machines.
 RELATIVE, ABSOLUTE = 0.1, 0.05
 NUMBER = r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
 
@@ -27,12 +27,12 @@ def load(name):
     return module
 
 
-run_pages, references = load("run_pages"), load("references")
+run_pages, references, home = load("run_pages"), load("references"), load("home")
 PAGES = run_pages.pages()
 
 
 def name_of(page):
-    return str(page.relative_to(DOCS))
+    return str(page.relative_to(DOCS if page.is_relative_to(DOCS) else ROOT))
 
 
 def all_pages():
@@ -44,7 +44,7 @@ def number(text):
 
 
 def differs(expected, printed):
-    """Say how an output differs: in words, or in figures by more than they may; times may be any."""
+    """Return how an output differs, in words or in numbers, or an empty text. Times in seconds may have any value."""
     wanted, got = (re.sub(rf"{NUMBER} s\b", "some s", " ".join(text.split())) for text in (expected, printed))
     parts = re.split(rf"({NUMBER}|\.\.\.)", wanted)
     pattern = "".join(
@@ -53,20 +53,20 @@ def differs(expected, printed):
     )
     match = re.fullmatch(pattern, got)
     if match is None:
-        return f"it prints other words:\n{printed}"
+        return f"the words differ:\n{printed}"
     figures = [number(part) for part in parts[1::2] if part != "..."]
     for want, found in zip(figures, map(number, match.groups()), strict=True):
         if abs(want - found) > RELATIVE * abs(want) + ABSOLUTE:
-            return f"it prints {found:g} rather than {want:g}:\n{printed}"
+            return f"{found:g} is printed, not {want:g}:\n{printed}"
     return ""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_a_page_runs_and_prints_what_it_says(page, tmp_path):
+def test_a_page_runs_and_prints_what_it_shows(page, tmp_path):
     for ran in run_pages.run_page(page, tmp_path):
         where = f"{name_of(page)}, line {ran.block.line}"
         if ran.expected is None:
-            assert not ran.printed.strip(), f"{where}: it prints, and the page does not show it:\n{ran.printed}"
+            assert not ran.printed.strip(), f"{where}: the page does not show the output:\n{ran.printed}"
         else:
             assert not differs(ran.expected, ran.printed), f"{where}: {differs(ran.expected, ran.printed)}"
     shown = re.findall(r"\]\((?:\.\./)?pictures/([\w-]+\.png)\)", page.read_text())
@@ -84,7 +84,7 @@ def test_a_page_runs_and_prints_what_it_says(page, tmp_path):
         ("mean leaves 74.6 % (R = -0.41)", False),
     ],
 )
-def test_outputs_are_compared_by_words_and_figures(printed, same):
+def test_outputs_are_compared_by_words_and_numbers(printed, same):
     assert (not differs("mean leaves 74.6 % (R = -0.41), 4,800 evaluations, 0.5 s", printed)) is same
 
 
@@ -101,20 +101,20 @@ def test_outputs_are_written_into_a_page_by_running_it(tmp_path):
     assert page.read_text().endswith('```text title="Output"\n1\n```\n\nThe end.\n')
 
 
-def test_an_output_may_leave_parts_out():
+def test_an_output_may_omit_parts():
     assert not differs("a 1 ... c 3", "a 1 and b 2 and c 3")
     assert differs("a 1 ... c 3", "a 1 and b 2 and c 4")
 
 
-@pytest.mark.parametrize("page", all_pages(), ids=name_of)
-def test_no_code_is_left_unrun_without_a_reason(page):
+@pytest.mark.parametrize("page", [ROOT / "README.md", *all_pages()], ids=name_of)
+def test_code_that_is_not_run_has_a_reason(page):
     text = page.read_text()
     blocks = run_pages.read_blocks(page)
-    assert text.count("```") == 2 * len(blocks), "a fence is indented, or written in a way that is not run"
+    assert text.count("```") == 2 * len(blocks), "a fence is indented, or has an unknown form"
     for before, block in zip([None, *blocks], blocks, strict=False):
         if block.title == run_pages.OUTPUT:
             assert before is not None
-            assert before.is_run, f"line {block.line}: the output of nothing that is run"
+            assert before.is_run, f"line {block.line}: no code that is run precedes this output"
         else:
             plain = not block.language and page.name == "design.md"
             assert block.is_run or block.is_file or block.reason or plain, f"line {block.line} is not run"
@@ -125,7 +125,7 @@ def test_a_block_that_fails_fails_the_page(tmp_path):
     page.write_text("# A page\n\n```python\nx = 1\n```\n\n```python\nx / 0\n```\n")
     with pytest.raises(ZeroDivisionError) as caught:
         list(run_pages.run_page(page, tmp_path))
-    assert caught.traceback[-1].lineno + 1 == 8  # the page's own line
+    assert caught.traceback[-1].lineno + 1 == 8  # the line of the page
 
 
 @pytest.mark.parametrize("line", ["absentia explain --nonsense", "curl example.org"])
@@ -146,15 +146,17 @@ def test_every_public_name_is_in_the_reference():
     paths = re.findall(r"::: (absentia\.[\w.]+)", entries)
     described = {path.rsplit(".", 1)[1] for path in paths}
     names = {*absentia.__all__, *interop.__all__, *plots.__all__}
-    # Versions, packages, protocols of pictures and two shared pieces of theirs are not looked up.
+    # Versions, packages, and what the plots share need no entry.
     names -= {"__version__", "interop", "plots", "Explained", "Learned", "name_of_set", "new_figure"}
     assert names <= described
-    # A function whose module has the same name would be described as that module.
-    assert not [path for path in paths if (ROOT / "src" / f"{path.replace('.', '/')}.py").exists()]
+    # A path that is also a module would show the module.
+    modules = [(ROOT / "src").joinpath(*path.split(".")) for path in paths]
+    assert not [module for module in modules if module.is_dir() or module.with_suffix(".py").exists()]
 
 
 def test_every_reference_that_the_code_cites_is_in_the_bibliography():
-    sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    folders = (ROOT / "src", ROOT / "experiments")
+    sources = "".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
     cited = set(re.findall(r"\[([a-z]+\d{4}[a-z]+)\]", sources))
     known = references.read_references()
     assert cited
@@ -166,31 +168,45 @@ def test_every_reference_that_the_code_cites_is_in_the_bibliography():
         assert not set("$\\") & set(text)
 
 
-def test_links_of_the_readme_lead_somewhere():
-    links = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / "README.md").read_text())
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_lead_to_files(name):
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / name).read_text())
     assert any(link.startswith("docs/") for link in links)
     assert not [link for link in links if not (link.startswith("http") or (ROOT / link).exists())]
+
+
+def test_the_home_page_is_the_readme_without_links_out_of_the_site():
+    text = "[a](docs/how-to/a.md#b), [c](CHANGELOG.md), [d](https://example.org)"
+    assert home.as_page(text) == "[a](how-to/a.md#b), c, [d](https://example.org)"
+
+
+def test_the_hooks_use_the_ruff_of_the_constraints():
+    pinned = re.search(r"^ruff==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[1]
+    assert f"rev: v{pinned}\n" in (ROOT / ".pre-commit-config.yaml").read_text()
 
 
 def test_examples_in_docstrings_become_code_and_keys_become_links():
     pytest.importorskip("griffe")
     text = load("docstrings").as_markdown("Do it, as in [ren2023faithful].\n\n>>> f(1)\n1\n\n>>> f(2)\n2\n\nMore.")
     assert text == "Do it, as in [ren2023faithful][].\n\n```pycon\n>>> f(1)\n1\n\n>>> f(2)\n2\n```\n\nMore."
+    section = "Do it.\n\nExamples\n--------\n>>> f(1)\n1"
+    assert load("docstrings").as_markdown(section) == section
 
 
-def test_the_site_builds_without_a_warning_and_asks_no_network_for_anything(tmp_path):
+def test_the_site_builds_without_a_warning_and_loads_nothing_from_the_network(tmp_path):
     pytest.importorskip("mkdocs")
     pytest.importorskip("mkdocstrings")
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    for name in ("mkdocs.yml", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("pictures", "__pycache__"))
     (tmp_path / "src").symlink_to(ROOT / "src")
     (tmp_path / "docs" / "pictures").mkdir()
-    for page in all_pages():  # stand in for the pictures, which take a run of all pages
+    for page in all_pages():  # empty pictures, because running all pages takes long
         for name in re.findall(r"pictures/([\w-]+\.png)", page.read_text()):
             (tmp_path / "docs" / "pictures" / name).write_bytes(b"")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for page in (tmp_path / "site").rglob("*.html"):
-        asked = re.findall(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"?(https?://[^\s\">]+)", page.read_text())
-        assert not asked, page.name
+        loaded = re.findall(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"?(https?://[^\s\">]+)", page.read_text())
+        assert not loaded, page.name

@@ -1,4 +1,4 @@
-"""Docstrings as Markdown for the reference: examples become blocks of code, keys of references become links."""
+"""Prepare docstrings for the API reference: fence examples, and link the keys of references."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import griffe
 
 _KEY = re.compile(r"(?<![\w\])])\[(?P<key>[a-z]+\d{4}[a-z]+)\](?![\[(])")
+# Consecutive paragraphs that start with ">>>", which Markdown would show as quotations.
+_EXAMPLES = re.compile(r"(?:^>>>.*\n(?:.+\n)*\n?)+", re.MULTILINE)
 
 
 class DocstringMarkdown(griffe.Extension):
-    """Rewrites every docstring before it is rendered: ``>>>`` at the start of a line would be a quotation."""
+    """Rewrite every docstring before it is rendered."""
 
     def on_instance(self, *, obj: griffe.Object, **_rest: Any) -> None:
         """Rewrite the docstring of a module, class, function or attribute."""
@@ -20,22 +22,9 @@ class DocstringMarkdown(griffe.Extension):
 
 
 def as_markdown(docstring: str) -> str:
-    """Fence the paragraphs that are examples, and link references in the others."""
-    return "\n\n".join(_paragraph(one) for one in _paragraphs(docstring))
-
-
-def _paragraphs(docstring: str) -> list[str]:
-    """Split at empty lines; an example goes on over them while its next paragraph is one too."""
-    found: list[str] = []
-    for paragraph in docstring.split("\n\n"):
-        if found and paragraph.startswith(">>>") and found[-1].startswith(">>>"):
-            found[-1] += f"\n\n{paragraph}"
-        else:
-            found.append(paragraph)
-    return found
-
-
-def _paragraph(text: str) -> str:
-    if text.lstrip().startswith(">>>"):
-        return f"```pycon\n{text}\n```"
-    return _KEY.sub(r"[\g<key>][]", text)
+    """Link references, and fence examples outside of an Examples section, which griffe renders itself."""
+    linked = _KEY.sub(r"[\g<key>][]", docstring)
+    if "Examples\n---" in linked:
+        return linked
+    fenced = _EXAMPLES.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n\n", f"{linked}\n")
+    return fenced.rstrip()

@@ -1,4 +1,4 @@
-"""The page of references, made of references.bib when the site is built."""
+"""Write the entries of references.bib into the page of references when the site is built."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLACE = "<!-- references -->"
 
 
 def read_references() -> dict[str, dict[str, str]]:
-    """Read the fields of every entry, by key, without LaTeX's braces and dashes."""
+    """Return the fields of every entry by key, without LaTeX's braces and dashes."""
     return {
         entry["key"]: {field["name"]: _plain(field["value"]) for field in _FIELD.finditer(entry["fields"])}
         for entry in _ENTRY.finditer(BIBLIOGRAPHY.read_text(encoding="utf-8"))
@@ -25,20 +25,20 @@ def _plain(value: str) -> str:
 
 
 def cite(key: str, fields: dict[str, str]) -> str:
-    """Write one entry out, under a heading that its key links to."""
+    """Return one entry in Markdown, under a heading with its key as the anchor."""
     names = [" ".join(reversed(name.split(", "))) for name in fields["author"].split(" and ")]
     families = [name.split(", ")[0] for name in fields["author"].split(" and ")]
-    short = families[0] if len(families) == 1 else " and ".join(families) if len(families) == 2 else None
+    short = " and ".join(families) if len(families) <= 2 else f"{families[0]} and others"
     where = fields.get("journal") or fields.get("booktitle", "")
     volume = f" {fields['volume']}" if "volume" in fields else ""
     number = f" ({fields['number']})" if "number" in fields else ""
-    span = f", {fields['pages']}" if "pages" in fields else ""
-    heading = f"## {short or families[0] + ' and others'}, {fields['year']} {{#{key}}}"
-    return f"{heading}\n\n{', '.join(names)}: *{fields['title']}*. {where}{volume}{number}{span}.\n\n`{key}`\n"
+    pages = f", {fields['pages']}" if "pages" in fields else ""
+    heading = f"## {short}, {fields['year']} {{#{key}}}"
+    return f"{heading}\n\n{', '.join(names)}: *{fields['title']}*. {where}{volume}{number}{pages}.\n\n`{key}`\n"
 
 
 def on_page_markdown(markdown: str, page: Any, **_rest: Any) -> str:
-    """Put the references in their place; mkdocs calls this for every page."""
+    """Insert the references; mkdocs calls this for every page."""
     if page.file.src_uri != "references.md":
         return markdown
     entries = sorted(read_references().items(), key=lambda entry: entry[1]["author"])

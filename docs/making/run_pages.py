@@ -1,6 +1,6 @@
-"""Running the pages: a page's blocks of code are one script, and the pictures it writes are those that it shows.
+"""Run the code of the README and of the pages: the blocks of a page are one script.
 
-Run as a script it makes the pictures; with ``outputs``, it writes into the pages what their blocks print now.
+Run this file to write the pictures of all pages. Run it with ``outputs`` to write what the blocks print into the pages.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1]
-OUTPUT = "Output"  # the title of a block that holds what the block before it prints
-LEFT_OUT = "..."  # stands in an output for what is not shown
+OUTPUT = "Output"  # the title of a block that shows what the block before it prints
+OMITTED = "..."  # marks parts of an output that are not shown
 _FENCE = re.compile(r'^```(?P<language>\w*)(?: title="(?P<title>[^"]+)")?$')
 _NOT_RUN = re.compile(r"^<!-- not run: (?P<reason>.+) -->$")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page: what it holds, where it starts, and why it is not run, where it is not."""
+    """A fenced block of a page: its content, its first line, and the reason if it is not run."""
 
     language: str
     title: str | None
@@ -38,18 +38,18 @@ class Block:
 
     @property
     def is_run(self) -> bool:
-        """Whether it is code to be run; a block of Python with a title is a file of that name."""
+        """Whether it is code to run. A block of Python with a title is a file of that name."""
         return self.language in ("python", "sh") and self.title is None and self.reason is None
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file of the reader's."""
+        """Whether it is a file that the page needs."""
         return self.title is not None and self.title != OUTPUT and self.reason is None
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A block that was run, what it printed, and the block that says what it prints."""
+    """A block that was run, what it printed, and the block that shows the expected output."""
 
     block: Block
     printed: str
@@ -57,17 +57,18 @@ class Ran:
 
     @property
     def expected(self) -> str | None:
-        """What the page says that it prints."""
+        """What the page shows as its output."""
         return None if self.output is None else self.output.code
 
 
 def pages() -> list[Path]:
-    """List the pages that hold code."""
-    return sorted(path for path in DOCS.rglob("*.md") if any(block.is_run for block in read_blocks(path)))
+    """Return the README and the pages, without those that have no code to run."""
+    found = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
+    return [path for path in found if any(block.is_run for block in read_blocks(path))]
 
 
 def read_blocks(page: Path) -> list[Block]:
-    """Take the fenced blocks out of a page."""
+    """Return the fenced blocks of a page."""
     found, before, lines = [], "", iter(enumerate(page.read_text(encoding="utf-8").splitlines(), start=1))
     for number, line in lines:
         fence = _FENCE.match(line)
@@ -80,14 +81,14 @@ def read_blocks(page: Path) -> list[Block]:
                 break
             code.append(inside)
         reason = _NOT_RUN.match(before)
-        text = "\n".join(code) + "\n"
+        text = "".join(f"{inside}\n" for inside in code)
         found.append(Block(fence["language"], fence["title"], text, number, reason["reason"] if reason else None))
         before = ""
     return found
 
 
 def run_page(page: Path, folder: Path) -> Iterator[Ran]:
-    """Run a page's blocks in their order, in one namespace and in a folder."""
+    """Run the blocks of a page in order, in one namespace and in a folder."""
     blocks = read_blocks(page)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block, after in zip(blocks, [*blocks[1:], None], strict=True):
@@ -99,14 +100,14 @@ def run_page(page: Path, folder: Path) -> Iterator[Ran]:
             if block.language == "sh":
                 _run_shell(block.code)
             else:
-                # Empty lines before it, so that an error names the line of the page.
+                # The empty lines make errors name the line of the page.
                 exec(compile("\n" * block.line + block.code, str(page), "exec"), namespace)
         yield Ran(block, printed.getvalue(), after if after is not None and after.title == OUTPUT else None)
 
 
 @contextlib.contextmanager
 def _inside(folder: Path) -> Iterator[None]:
-    """Work in a folder, as a reader in theirs: what lies in it can be imported."""
+    """Make a folder the working directory, and let code import its modules."""
     here, path = Path.cwd(), list(sys.path)
     os.chdir(folder)
     sys.path.insert(0, str(folder))
@@ -115,12 +116,12 @@ def _inside(folder: Path) -> Iterator[None]:
     finally:
         os.chdir(here)
         sys.path[:] = path
-        for module in folder.glob("*.py"):  # another page's may have the same name
+        for module in folder.glob("*.py"):  # another page may have a module of the same name
             sys.modules.pop(module.stem, None)
 
 
 def _run_shell(code: str) -> None:
-    """Run the lines of a shell block that call absentia or Python; there are no others."""
+    """Run the lines of a shell block; each must call absentia or Python."""
     from absentia.cli import main
 
     for line in code.replace("\\\n", " ").splitlines():
@@ -134,7 +135,7 @@ def _run_shell(code: str) -> None:
         elif words[:1] == ["python"] and len(words) == 2:
             runpy.run_path(words[1], run_name="__main__")
         elif words:
-            raise ValueError(f"a line of a shell block must call absentia or python file.py. Got {line!r} instead.")
+            raise ValueError(f"A line of a shell block must call absentia or python file.py. Got {line!r} instead.")
 
 
 def make_pictures() -> None:
@@ -148,20 +149,19 @@ def make_pictures() -> None:
             written = sorted(Path(folder).glob("*.png"))
             for picture in written:
                 shutil.copy(picture, pictures)
-        print(f"{page.relative_to(DOCS)}: {', '.join(one.name for one in written) or 'no pictures'}", flush=True)
+        print(f"{page.name}: {', '.join(one.name for one in written) or 'no pictures'}", flush=True)
 
 
 def write_outputs(page: Path) -> None:
-    """Run a page and write what its blocks print into it, but for outputs that leave something out."""
+    """Run a page and write what its blocks print into it, except for outputs with omitted parts."""
     with tempfile.TemporaryDirectory() as folder:
         ran = list(run_page(page, Path(folder)))
     lines = page.read_text(encoding="utf-8").splitlines()
-    for one in reversed(ran):  # from the last to the first, so that the numbers of lines stay true
-        if one.output is not None and LEFT_OUT not in one.output.code:
+    for one in reversed(ran):  # from last to first, so that line numbers stay valid
+        if one.output is not None and OMITTED not in one.output.code:
             begin = one.output.line
             printed = [line.rstrip() for line in one.printed.rstrip().splitlines()]
-            shown = 0 if one.output.code == "\n" else one.output.code.count("\n")
-            lines[begin : begin + shown] = printed
+            lines[begin : begin + one.output.code.count("\n")] = printed
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
