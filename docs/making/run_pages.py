@@ -1,6 +1,6 @@
 """Run the code of the README and of the pages: the blocks of a page are one script.
 
-Run this file to write the pictures of all pages. Run it with ``outputs`` to write what the blocks print into the pages.
+Run this file to write the pictures of all pages, or with ``outputs`` to write what the blocks print into the pages.
 """
 
 from __future__ import annotations
