@@ -220,6 +220,16 @@ def test_a_value_that_is_not_finite_names_sample_and_coalition(route):
         game(enumerate_coalitions(3)) if route == "presence" else value_table(game)
 
 
+def test_infinite_log_odds_say_how_to_explain_the_probability():
+    def model(rows):
+        return torch.stack([rows[:, 0], 1 - rows[:, 0]], dim=1).log()
+
+    x = torch.tensor([[1.0, 2.0]])
+    with pytest.raises(AbsentiaError, match=r"Got inf for sample 0 .* use readout=Probability\(y\)"):
+        value_table(MaskedModel(model, x, 0, absence=0.5))
+    assert torch.isfinite(value_table(MaskedModel(model, x, absence=0.5, readout=Probability(0))).values).all()
+
+
 def forgetful(rows):
     return rows.sum(1)[: max(1, len(rows) - 1)]
 

@@ -346,7 +346,10 @@ def check_finite(
     present = coalition(row, column).nonzero().flatten().tolist()
     value = values[row, column].flatten()[0].item()
     got = f"{value} for sample {int(samples[row])} with players {present} present"
-    raise wrong(argument, "give finite values" if argument == "model" else "be finite", got)
+    if argument != "model":
+        raise wrong(argument, "be finite", got)
+    log_odds = "Probabilities of 0 and 1 have infinite log-odds: use readout=Probability(y) to explain these."
+    raise wrong(argument, "give finite values", got, log_odds if math.isinf(value) else "")
 
 
 class Block(NamedTuple):
