@@ -166,6 +166,19 @@ class Imputer:
     The same random numbers serve every sample and every coalition. Draws stay within the range of the data.
     ``dataclasses.replace(imputer, draws=50)`` changes the number of draws.
 
+    Parameters
+    ----------
+    network : ImputerNetwork
+        The trained network.
+    least, most : Tensor
+        The range of the data: of each entry, or of each channel of images.
+    draws : int
+        The number of stand-ins for each coalition; a game averages over them.
+    seed : int
+        The seed of the random numbers.
+    record : TrainingRecord
+        How the network was trained.
+
     Examples
     --------
     >>> imputer = train_imputer(torch.rand(100, 3, generator=torch.Generator().manual_seed(0)), epochs=2, draws=4)
@@ -177,7 +190,7 @@ class Imputer:
     FORMAT: ClassVar[int] = 3
 
     network: ImputerNetwork
-    least: Float[Tensor, " *scales"]  # the data's range
+    least: Float[Tensor, " *scales"]
     most: Float[Tensor, " *scales"]
     draws: int
     seed: int
@@ -270,6 +283,10 @@ def train_imputer(
         The seed of the training and of the draws.
     progress : bool, default True
         Whether to show a bar on a terminal.
+
+    Returns
+    -------
+    Imputer
 
     Examples
     --------

@@ -91,10 +91,21 @@ class SurrogateNetwork(nn.Module):
 class Surrogate:
     """A surrogate of a model, as an absence that brings its own model; `train_surrogate` makes it.
 
-    It takes the model's place in the game, and the readout applies to its output: log-probabilities of the average
-    probabilities if ``classes``, the average output otherwise. ``fidelity`` measures how well it imitates the model
-    on held-out samples with nothing absent: the share of samples with the same predicted class, or R².
-    ``masked_fidelity`` is the same with random players absent, which leave the output open.
+    It takes the model's place in the game, and the readout applies to its output.
+
+    Parameters
+    ----------
+    network : SurrogateNetwork
+        The trained network, from masked inputs to outputs.
+    classes : bool
+        Whether outputs are log-probabilities of the average probabilities; otherwise they are average outputs.
+    fidelity : float
+        How well it imitates the model on held-out samples with nothing absent: the share of samples with the same
+        predicted class, or R².
+    masked_fidelity : float
+        The same with random players absent, which leave the model's output open.
+    record : TrainingRecord
+        How the network was trained.
 
     Examples
     --------
@@ -193,6 +204,10 @@ def train_surrogate(
         The seed of the training.
     progress : bool, default True
         Whether to show a bar on a terminal.
+
+    Returns
+    -------
+    Surrogate
 
     Examples
     --------
