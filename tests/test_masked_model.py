@@ -241,7 +241,7 @@ IMAGE = torch.zeros(1, 1, 4, 4)
     ("make", "sentence"),
     [
         (lambda: MaskedModel(mlp(5), X[0], absence=ZERO), r"x must be a batch .* Got shape \(5,\) .* x\[None\]"),
-        (lambda: MaskedModel(mlp(5), X[:0], absence=ZERO), r"x must hold at least one sample. Got shape \(0, 5\)"),
+        (lambda: MaskedModel(mlp(5), X[:0], absence=ZERO), r"x must have at least one sample. Got shape \(0, 5\)"),
         (lambda: MaskedModel(mlp(5), X / 0, absence=ZERO), r"x must be finite. Got .*inf in sample 0, entry 0"),
         (
             lambda: MaskedModel(mlp(5), X, players=Players.features(4), absence=ZERO),

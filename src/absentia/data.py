@@ -47,16 +47,17 @@ def as_tensor(name: str, value: Any) -> Tensor:
         raise wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__, then) from error
 
 
-def check_rows(data: Table, least: int = 1, name: str = "data") -> Tensor:
+def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row") -> Tensor:
     """Convert data of shape (rows, …) to a tensor; raise an error if rows are missing or not finite."""
     data = as_tensor(name, data)
     if data.ndim < 2 or len(data) < least or data.numel() == 0:
-        must = f"have at least {'one row' if least == 1 else f'{least} rows'}, of shape (rows, …)"
-        raise wrong(name, must, f"shape {tuple(data.shape)}")
+        must = f"have at least {f'one {kind}' if least == 1 else f'{least} {kind}s'}, of shape ({kind}s, …)"
+        then = f"Pass {name}[None] for one {kind}." if data.ndim == 1 and len(data) else ""
+        raise wrong(name, must, f"shape {tuple(data.shape)}", then)
     finite = torch.isfinite(data).flatten(1)
     if not bool(finite.all()):
         row, entry = (~finite).nonzero()[0].tolist()
-        raise wrong(name, "be finite", f"{data.flatten(1)[row, entry].item()} in row {row}, entry {entry}")
+        raise wrong(name, "be finite", f"{data.flatten(1)[row, entry].item()} in {kind} {row}, entry {entry}")
     return data
 
 

@@ -27,7 +27,7 @@ from torch.nn.functional import pad
 
 from absentia.absences.protocol import Fill, StandIns
 from absentia.coalitions import coalition_of, enumerate_coalitions
-from absentia.data import Classes, Table, as_tensor, blocks
+from absentia.data import Classes, Table, blocks, check_rows
 from absentia.errors import wrong
 from absentia.models import (
     BatchRunner,
@@ -123,7 +123,7 @@ class Evaluator:
             raise wrong("batch_size", "be at least 1", batch_size)
         self.model = as_model(model)
         columns = getattr(x, "columns", None)  # those of a DataFrame name the players
-        x = _check_samples(x)
+        x = check_rows(x, name="x", kind="sample")
         self.players = _check_players(players, x, columns)
         self.x = _place(x, self.model, self.players)
         labels = tuple(class_names) if class_names is not None else labels_of(self.model)
@@ -165,22 +165,9 @@ class Evaluator:
     ) -> Float[Tensor, "some coalitions *features"]:
         """Return the value of each coalition for each sample.
 
-        Parameters
-        ----------
-        fill : Fill
-            An absence bound to the samples, or to inputs that take their place.
-        coalitions : Tensor
-            Boolean, of shape (coalitions, players), or (samples, coalitions, players) with each sample's own.
-        samples : Tensor, optional
-            The numbers of the samples that the rows of the fill belong to; by default all.
-        players : Players, optional
-            Other players over the same entries.
-        gradient : bool, default False
-            Whether to keep the graph, for the gradient of the fill's tensors.
-
-        Returns
-        -------
-        Tensor of shape (samples, coalitions), or (samples, coalitions, features) for the readout `Features`.
+        ``fill`` is an absence bound to the samples, or to inputs that take their place. ``coalitions`` are shared by
+        the samples or each sample's own. ``samples`` are the numbers of the samples that the rows of the fill belong
+        to (all by default), ``players`` other players over the same entries. With ``gradient`` the graph is kept.
         """
         players = self.players if players is None else players
         numbers = self._numbers if samples is None else samples.to(self.x.device)
@@ -281,20 +268,6 @@ def _one_of(coalitions: Tensor, row: int, column: int) -> Tensor:
 
 def _by_number(players: int, first: int, _row: int, column: int) -> Tensor:
     return coalition_of(players, first + column)
-
-
-def _check_samples(x: Table) -> Tensor:
-    x = as_tensor("x", x)
-    if x.ndim < 2:
-        then = "Pass x[None] for one sample."
-        raise wrong("x", "be a batch of shape (samples, …)", f"shape {tuple(x.shape)}", then)
-    if x.numel() == 0:
-        raise wrong("x", "hold at least one sample", f"shape {tuple(x.shape)}")
-    finite = torch.isfinite(x).flatten(1)
-    if not bool(finite.all()):
-        sample, entry = (~finite).nonzero()[0].tolist()
-        raise wrong("x", "be finite", f"{x.flatten(1)[sample, entry].item()} in sample {sample}, entry {entry}")
-    return x
 
 
 def _check_players(players: object, x: Tensor, columns: Iterable[str] | None) -> Players:
