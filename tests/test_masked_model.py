@@ -8,6 +8,7 @@ from absentia import (
     AbsentiaError,
     Baseline,
     Blur,
+    Evaluator,
     Features,
     Logit,
     LogOdds,
@@ -240,8 +241,8 @@ IMAGE = torch.zeros(1, 1, 4, 4)
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: MaskedModel(mlp(5), X[0], absence=ZERO), r"x must be a batch .* Got shape \(5,\) .* x\[None\]"),
-        (lambda: MaskedModel(mlp(5), X[:0], absence=ZERO), r"x must have at least one sample. Got shape \(0, 5\)"),
+        (lambda: MaskedModel(mlp(5), X[0], absence=ZERO), r"x must have at least one sample, .* Got shape \(5,\) .* x\[None\]"),
+        (lambda: MaskedModel(mlp(5), X[:0], absence=ZERO), r"x must have at least one sample, .* Got shape \(0, 5\)"),
         (lambda: MaskedModel(mlp(5), X / 0, absence=ZERO), r"x must be finite. Got .*inf in sample 0, entry 0"),
         (
             lambda: MaskedModel(mlp(5), X, players=Players.features(4), absence=ZERO),
@@ -283,7 +284,7 @@ IMAGE = torch.zeros(1, 1, 4, 4)
             "absence must be an absence such as Baseline",
         ),
         (
-            lambda: unchecked(MaskedModel.__init__)(object.__new__(MaskedModel), mlp(5), X, absence=ZERO, players=5),
+            lambda: unchecked(Evaluator.__init__)(object.__new__(Evaluator), mlp(5), X, players=5),
             "players must be Players",
         ),
     ],
