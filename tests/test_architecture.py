@@ -151,7 +151,7 @@ def public_things():
                 yield pytest.param(thing, id=f"{module.__name__}.{name}")
 
 
-@pytest.mark.parametrize("thing", public_things())
+@pytest.mark.parametrize("thing", list(public_things()))
 def test_every_public_name_documents_its_parameters_and_has_an_example(thing):
     text = inspect.getdoc(thing)
     assert ">>>" in text

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence, for_classes
+from absentia.absences.protocol import Absence, BringsModel, Fill, for_classes
 from absentia.absences.words import named_absence
 from absentia.coalitions import (
     coalition_numbers,
@@ -264,7 +264,7 @@ class MaskedModel:
         batch_size: int | None = None,
         memory: int | None = None,
     ) -> None:
-        self.absence = as_absence(absence, data, players if isinstance(players, Players) else None)
+        self.absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
         if isinstance(self.absence, BringsModel):
             model = self.absence.instead_of(as_model(model))
         self.evaluator = Evaluator(
@@ -331,10 +331,3 @@ class MaskedModel:
         values = self(enumerate_coalitions(len(self.players))).double()
         found = Tabulated(values, rounding_noise(values, self.evaluator.dtype), values.numel() * self.draws)
         return ValueTable.of(found, self.names, self.readout_note)
-
-
-def as_absence(absence: object, data: Table | None, players: Players | None) -> Absence:
-    """Return an absence as it is, or make the one that a word or a number names."""
-    if isinstance(absence, str | int | float) and not isinstance(absence, bool):
-        return named_absence(absence, data, players=players)
-    return check_absence("absence", absence)

@@ -28,7 +28,7 @@ _MOST_GAUSSIAN_ENTRIES = 1024
 
 
 def named_absence(
-    word: str | float | Absence,
+    word: object,
     data: Table | None = None,
     *,
     players: Players | None = None,
@@ -44,7 +44,7 @@ def named_absence(
     >>> named_absence(0.5), named_absence("zero"), named_absence("marginal:3", [[0.0], [1.0], [2.0], [3.0]])
     (Baseline(0.5), Baseline(0), Marginal(3 of 4 rows))
     """
-    if isinstance(word, int | float):
+    if isinstance(word, int | float) and not isinstance(word, bool):
         return Baseline(word)
     if not isinstance(word, str):
         return check_absence("absence", word)
