@@ -16,6 +16,7 @@ from absentia.data import Array, as_tensor
 from absentia.errors import wrong
 
 ALWAYS_PRESENT = -1
+_MOST_ENTRIES_SHOWN = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +130,31 @@ class Players:
         found[:, labels[single]] = inputs.detach().cpu().flatten(1)[:, single].double()
         return found
 
+    def sums(self, inputs: Shaped[Tensor, "samples *entries"]) -> Shaped[Tensor, "samples players"]:
+        """Return the sum over the entries of each player.
+
+        >>> Players.groups({"a": [0, 2], "b": [1]}, features=3).sums(torch.tensor([[1.0, 5.0, 3.0]]))
+        tensor([[4., 5.]])
+        """
+        labels, rows = self.labels.flatten().to(inputs.device), inputs.detach().flatten(1)
+        owned = labels != ALWAYS_PRESENT
+        return rows.new_zeros(len(rows), len(self)).index_add_(1, labels[owned], rows[:, owned])
+
+    def means(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
+        """Return the mean over the entries of each player, in double precision."""
+        labels = self.labels.flatten()
+        return self.sums(inputs.cpu().double()) / torch.bincount(labels[labels != ALWAYS_PRESENT])
+
+    def texts(self, inputs: Shaped[Tensor, "samples *entries"]) -> list[list[str]]:
+        """Return the entries of each player as text, or their mean if they are many.
+
+        >>> Players.groups({"a": [0, 2], "b": [1]}, features=3).texts(torch.tensor([[1.0, 5.0, 3.5]]))
+        [['1, 3.5', '5']]
+        """
+        labels, rows = self.labels.flatten(), inputs.detach().cpu().flatten(1)
+        entries = [rows[:, labels == player] for player in range(len(self))]
+        return [[_text(values[sample]) for values in entries] for sample in range(len(rows))]
+
     @classmethod
     def features(cls, features: int | Sequence[str]) -> Players:
         """Make every entry of a row a player, given their number or their names."""
@@ -224,6 +250,12 @@ def _names(given: int | Sequence[str], pattern: str) -> tuple[str, ...]:
     if isinstance(given, int):
         return tuple(pattern.format(number) for number in range(given))
     return tuple(str(name) for name in given)
+
+
+def _text(entries: Tensor) -> str:
+    if len(entries) <= _MOST_ENTRIES_SHOWN:
+        return ", ".join(f"{entry:.4g}" for entry in entries.tolist())
+    return f"mean {entries.double().mean().item():.3g} of {len(entries)}"
 
 
 def _shorten(items: Sequence[object], most: int = 8) -> str:
