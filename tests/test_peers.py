@@ -1,6 +1,6 @@
-"""The same game, asked of captum, shap and shapiq: the results agree to the precision in which each peer adds up.
+"""captum, shap and shapiq compute the same values of the same game, to the precision of each.
 
-The peers mask by their own means, or by a line here that takes nothing from absentia but the players' labels.
+The peers mask with their own code, or with a line here that uses nothing of absentia but the players' labels.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 import absentia as ab
 from absentia.coalitions import coalition_numbers
+from peer_cases import CAPTUM_PRECISION, as_numpy, assert_same, normal
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", PendingDeprecationWarning)  # matplotlib's, for the colour maps that shap makes
@@ -31,12 +32,8 @@ IMAGE = (1, 8, 8)
 NumpyFunction = Callable[[np.ndarray], np.ndarray]
 
 
-def normal(*shape: int, seed: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
 def seeded(model: nn.Module, seed: int = 0) -> nn.Module:
-    """Draw weights large enough for interactions of every order to be far above rounding errors."""
+    """Draw large weights, so that interactions of every order are far above rounding errors."""
     generator = torch.Generator().manual_seed(seed)
     for parameter in model.double().parameters():
         nn.init.normal_(parameter, std=0.7, generator=generator)
@@ -53,24 +50,17 @@ def cnn() -> nn.Module:
 
 
 def log_odds(logits: Tensor, y: int) -> Tensor:
-    """Read the log-odds the plain way, through the probability."""
+    """Compute the log-odds from the probability."""
     return torch.logit(logits.softmax(1)[:, y])
 
 
-def assert_same(ours: Tensor, theirs: Tensor | np.ndarray, within: float = 1e-11) -> None:
-    torch.testing.assert_close(ours, torch.as_tensor(theirs, dtype=torch.float64), rtol=within, atol=within)
-    assert ours.abs().min() > 100 * within, "values of about 0 would agree whatever was computed"
-
-
-# captum: exact values from all permutations, spread over the entries of each player.
-
-CAPTUM_PRECISION = 2e-5  # it adds up 720 permutations in float32, whatever the type of the inputs and the model
+# captum: exact values from all permutations, repeated on the entries of each player.
 
 
 def captum_values(
     forward: Callable[[Tensor], Tensor], x: Tensor, baseline: Tensor | float, labels: Tensor, players: int
 ) -> Tensor:
-    """Give captum's value of each player; always-present entries are a dummy whose baseline is the input itself."""
+    """Return captum's value of each player; always-present entries are a group whose baseline is the input itself."""
     always = labels < 0
     mask = labels.masked_fill(always, players)
     baselines = torch.where(always, x, baseline)
@@ -114,10 +104,6 @@ def test_captum_on_cells_of_an_image(players: ab.Players) -> None:
 # shap: exact values by Gray codes, over rows of a background.
 
 
-def as_numpy(forward: Callable[[Tensor], Tensor]) -> NumpyFunction:
-    return lambda rows: forward(torch.as_tensor(rows)).detach().numpy()
-
-
 def shap_values(forward: NumpyFunction, masker: object, x: np.ndarray) -> np.ndarray:
     values: np.ndarray = shap.ExactExplainer(forward, masker)(x, silent=True).values
     return values
@@ -155,11 +141,11 @@ def test_shap_on_the_log_odds_of_a_scikit_learn_classifier() -> None:
     assert_same(ab.shapley(ab.MaskedModel(model, x, 2, absence=ab.Marginal(background))).values, theirs)
 
 
-# shapiq: exact indices from all coalitions, its own way round.
+# shapiq: exact indices from all coalitions.
 
 
 class PeersGame(shapiq.Game):
-    """One sample of a model in shapiq's terms."""
+    """One sample of a model as shapiq's Game."""
 
     def __init__(self, forward: Callable[[Tensor], Tensor], x: Tensor, baseline: Tensor, labels: Tensor) -> None:
         self.forward, self.x, self.baseline, self.labels = forward, x, baseline, labels
@@ -187,7 +173,7 @@ def shapiq_case(kind: str) -> tuple[nn.Module, Tensor, Tensor, ab.Players]:
     return cnn(), normal(2, *IMAGE, seed=3), normal(*IMAGE, seed=4), ab.Players.grid(IMAGE, cells=(2, 4))
 
 
-@pytest.mark.parametrize("batch_size", [None, 16])  # small batches take the way of large games, block by block
+@pytest.mark.parametrize("batch_size", [None, 16])  # small batches are evaluated block by block, as large games are
 @pytest.mark.parametrize("kind", ["mlp", "cnn"])
 def test_shapiq(kind: str, batch_size: int | None) -> None:
     model, x, baseline, players = shapiq_case(kind)

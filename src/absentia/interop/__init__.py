@@ -1,22 +1,17 @@
-"""To and from shap, captum, shapiq and scikit-learn: absences, games and results in the form that each of them takes.
+"""Absences, games and results in the forms that shap, captum, shapiq and scikit-learn use, and back.
 
-The packages are imported on use only, and none of these names needs more than the one package that it speaks to.
+Each package is imported when it is first used. No function needs more than the one package that it is about.
 
->>> import torch
 >>> import absentia as ab
 >>> players = ab.Players.groups({"size": [0, 1], "mass": [2]}, features=3)
 >>> ab.interop.captum_feature_mask(players)
 tensor([[0, 0, 1]])
 """
 
-from absentia.interop.encoded_table import EncodedTable
-from absentia.interop.estimators import from_estimator
-from absentia.interop.shap_masker import ShapMasker, shap_masker
-from absentia.interop.shapiq_game import shapiq_game
-from absentia.interop.shapiq_imputer import shapiq_imputer
-from absentia.interop.to_captum import captum_baselines, captum_feature_mask, from_captum
-from absentia.interop.to_shap import to_shap
-from absentia.interop.to_shapiq import from_shapiq, to_shapiq
+from absentia.interop.captum import captum_baselines, captum_feature_mask, from_captum
+from absentia.interop.shap import ShapMasker, shap_masker, to_shap
+from absentia.interop.shapiq import from_shapiq, shapiq_game, shapiq_imputer, to_shapiq
+from absentia.interop.sklearn import EncodedTable, from_estimator
 
 __all__ = [
     "EncodedTable",

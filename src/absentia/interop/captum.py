@@ -1,0 +1,113 @@
+"""captum: absences as its ``baselines``, players as its ``feature_mask``, and its results as values of players."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Int, Shaped
+from torch import Tensor
+
+from absentia.absences.protocol import Absence, BringsModel, StandIns, describe_absence
+from absentia.data import Array, Table, as_tensor
+from absentia.errors import wrong
+from absentia.games import as_absence
+from absentia.players import ALWAYS_PRESENT, Players
+
+
+def captum_baselines(
+    absence: Absence | str | float, x: Table, players: Players | None = None
+) -> Shaped[Tensor, "samples_or_one *entries"]:
+    """Return the tensor that captum takes as ``baselines`` for these samples.
+
+    Parameters
+    ----------
+    absence : Absence, str or float
+        One with a fixed stand-in for each sample: `Baseline`, `OwnBaselines`, a learned one or `Blur`.
+    x : array-like of shape (samples, …)
+        The samples.
+    players : Players, optional
+        Entries that they leave out are always present: their baselines are the sample's own values.
+
+    Returns
+    -------
+    Tensor of shape (1, …) or (samples, …)
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> players = ab.Players.groups({"first": [0], "last": [2]}, features=3)
+    >>> captum_baselines(ab.Baseline(0.5), torch.tensor([[1.0, 2.0, 3.0]]), players)
+    tensor([[0.5000, 2.0000, 0.5000]])
+    """
+    x = as_tensor("x", x)
+    if players is not None and players.shape != tuple(x.shape[1:]):
+        raise wrong("x", f"have samples of the players' shape {players.shape}", f"{tuple(x.shape[1:])}")
+    absence = as_absence(absence, None, players)
+    fill = None if isinstance(absence, BringsModel) else absence.bind(x)
+    if not isinstance(fill, StandIns) or fill.draws != 1:
+        then = "Use MaskedModel and shapley for it."
+        must = "have one fixed stand-in for each sample for captum"
+        raise wrong("absence", must, describe_absence(absence), then)
+    stand_ins = fill.values[:, 0]
+    if players is None or not bool((players.labels == ALWAYS_PRESENT).any()):
+        return stand_ins.clone()  # captum may write to it
+    return torch.where(players.labels.to(x.device) == ALWAYS_PRESENT, x, stand_ins)
+
+
+def captum_feature_mask(players: Players) -> Int[Tensor, "1 *entries"]:
+    """Return the tensor that captum takes as ``feature_mask``: the number of each entry's player.
+
+    Parameters
+    ----------
+    players : Players
+        The n players. Entries that are always present become group n, which has no effect with the baselines of
+        ``captum_baselines(absence, x, players)``, and which `from_captum` leaves out.
+
+    Returns
+    -------
+    Tensor of shape (1, …)
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> captum_feature_mask(ab.Players.groups({"first": [0], "last": [2]}, features=3))
+    tensor([[0, 2, 1]])
+    """
+    return players.labels.masked_fill(players.labels == ALWAYS_PRESENT, len(players))[None]
+
+
+def from_captum(
+    attributions: Array, players: Players, *, by_entry: bool = False
+) -> Shaped[Tensor, "samples players"]:
+    """Return one value for each player from captum's attributions, which have the shape of the inputs.
+
+    Parameters
+    ----------
+    attributions : array of shape (samples, …)
+        What captum returned.
+    players : Players
+        The players of the samples.
+    by_entry : bool, default False
+        Whether captum attributed to each entry, as by IntegratedGradients; a player's entries are then summed.
+
+    Returns
+    -------
+    Tensor of shape (samples, players)
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> players = ab.Players.groups({"size": [0, 2], "mass": [1]}, features=3)
+    >>> from_captum(torch.tensor([[5.0, 2.0, 5.0]]), players)
+    tensor([[5., 2.]])
+    >>> from_captum(torch.tensor([[1.0, 2.0, 4.0]]), players, by_entry=True)
+    tensor([[5., 2.]])
+    """
+    spread = as_tensor("attributions", attributions).detach()
+    if tuple(spread.shape[1:]) != players.shape:
+        must = f"have the inputs' shape, (samples, {', '.join(map(str, players.shape))})"
+        raise wrong("attributions", must, f"shape {tuple(spread.shape)}")
+    if by_entry:
+        return players.sums(spread)
+    labels = players.labels.flatten()
+    first = [int((labels == player).nonzero()[0]) for player in range(len(players))]
+    return spread.flatten(1)[:, first]

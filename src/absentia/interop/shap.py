@@ -1,0 +1,225 @@
+"""shap: absences as its maskers, and attributions as its Explanation, which all its plots draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from absentia.absences.protocol import Absence, BringsModel, Fill, describe_absence
+from absentia.attributions import Attribution
+from absentia.data import Array, Table, as_tensor
+from absentia.errors import AbsentiaError, require, wrong
+from absentia.games import Game, MaskedModel, as_absence
+from absentia.players import Players
+
+# v(∅) as one number for all samples or one for each, or the game that computes it.
+BaseValues: TypeAlias = Game | float | Sequence[float] | Array
+
+
+@final
+class ShapMasker:
+    """A masker for ``shap.Explainer(model, masker)`` and its exact and permutation explainers; also `shap_masker`.
+
+    shap explains what its model returns. For the values of absentia, let it return the readout, such as the log-odds.
+
+    Parameters
+    ----------
+    absence : Absence, str or float
+        What replaces absent players.
+    players : Players
+        Features, groups, cells of an image or segments: shap returns one value for each.
+    x : array-like of shape (samples, …), optional
+        The only samples to explain, for an absence that has its own values or draws for each of them.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> import shap
+    >>> masker = ab.interop.shap_masker(ab.Baseline(1.0), ab.Players.features(2))
+    >>> masker(np.array([True, False]), np.array([2.0, 3.0]))[0].tolist()
+    [[2.0, 1.0]]
+    >>> shap.ExactExplainer(lambda rows: rows.prod(1), masker)(np.array([[2.0, 3.0]]), silent=True).values.tolist()
+    [[2.0, 3.0]]
+    """
+
+    clustering = None  # plain Shapley values
+    immutable_outputs = True  # shap need not copy what is returned
+
+    def __init__(self, absence: Absence | str | float, players: Players, x: Table | None = None) -> None:
+        absence = as_absence(absence, None, players)
+        if isinstance(absence, BringsModel):
+            then = "Explain it with MaskedModel, and convert the result with to_shap."
+            raise AbsentiaError(f"shap cannot use an absence that replaces the model. {then}")
+        self.absence, self.players = absence, players
+        self._known = None if x is None else self._as_rows(as_tensor("x", x))
+        self._fill = None if self._known is None else absence.bind(self._known)
+        self._last: tuple[Tensor, Fill] | None = None
+        if players.labels.ndim != 1 or len(players.labels) != len(players):
+            # shap needs the names and data of players that are not single entries. For single entries it uses its
+            # own, because some of its plots cannot draw those that a masker returns.
+            self.feature_names = lambda _x: [list(players.names)]
+            self.data_transform = lambda x: [players.means(as_tensor("x", x)[None])[0].numpy()]
+
+    def __repr__(self) -> str:
+        return f"ShapMasker({describe_absence(self.absence)}, {self.players})"
+
+    def __call__(self, mask: np.ndarray, x: Array) -> tuple[np.ndarray]:
+        """Mask one sample; return a row for each draw of the absence."""
+        coalition = torch.as_tensor(np.asarray(mask, dtype=bool))
+        filled = self._bound(x)(slice(0, 1), self.players.presence(coalition[None, None]))
+        return (filled[0, 0].detach().cpu().numpy(),)
+
+    def shape(self, x: Array) -> tuple[int, int]:
+        """Return the number of rows for each coalition, and the number of players."""
+        return self._bound(x).draws, len(self.players)
+
+    def mask_shapes(self, x: Array) -> list[tuple[int, ...]]:
+        """Return the shape of a coalition, which is also that of shap's values."""
+        return [(len(self.players),)]
+
+    def tidy(self, explanation: Any) -> Any:
+        """Return shap's Explanation of grouped players in the form that all its plots draw."""
+        return require("shap").Explanation(
+            explanation.values,
+            base_values=explanation.base_values,
+            data=np.stack([np.asarray(row, dtype=np.float64) for row in explanation.data]),
+            feature_names=list(self.players.names),
+            output_names=explanation.output_names,
+            error_std=explanation.error_std,
+        )
+
+    def _as_rows(self, x: Tensor) -> Tensor:
+        if tuple(x.shape[1:]) != self.players.shape:
+            raise wrong("x", f"have samples of the players' shape {self.players.shape}", f"{tuple(x.shape[1:])}")
+        return x if x.is_floating_point() or self.players.integer else x.double()
+
+    def _bound(self, x: Array) -> Fill:
+        """Return the fill of a sample; the last one is kept, because shap asks for all coalitions of a sample."""
+        row = self._as_rows(as_tensor("x", x)[None])
+        if self._last is None or not torch.equal(self._last[0], row):
+            self._last = (row.clone(), self._bind(row))
+        return self._last[1]
+
+    def _bind(self, row: Tensor) -> Fill:
+        if self._known is None or self._fill is None:
+            return self.absence.bind(row)
+        found = (self._known == row).flatten(1).all(1).nonzero().flatten()
+        if len(found) == 0:
+            then = "Pass all of them to shap_masker(absence, players, x), or leave x out."
+            raise wrong("x", "be among the samples that the masker was made for", "another sample", then)
+        return self._fill.select(found[:1])
+
+
+shap_masker = ShapMasker
+"""Make a `ShapMasker`."""
+
+
+def to_shap(
+    attribution: Attribution | Mapping[str, Attribution],
+    x: Table | None = None,
+    *,
+    base_values: BaseValues | Mapping[str, BaseValues],
+    players: Players | None = None,
+    display_data: Table | None = None,
+) -> Any:
+    """Convert attributions to shap's Explanation, which all its plots draw.
+
+    Only Shapley values add up to the model's output, as shap's waterfall plot shows it.
+
+    Parameters
+    ----------
+    attribution : Attribution or mapping of them
+        What `shapley` returned, or one for each class by name: then ``explanation[:, :, name]`` is one of them.
+    x : array-like of shape (samples, …), optional
+        The samples; by default those of the game in ``base_values``.
+    base_values : Game, numbers, or a mapping of them
+        v(∅), or the game that computes it; by name if each class has its own.
+    players : Players, optional
+        The players; by default those of the game in ``base_values``, or the features.
+    display_data : array-like of shape (samples, players), optional
+        Labels of the data, such as names of categories; by default the entries of players that have several.
+
+    Returns
+    -------
+    shap.Explanation
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=ab.Baseline(1.0))
+    >>> explanation = to_shap(ab.shapley(game), base_values=game)
+    >>> explanation.values.tolist(), explanation.base_values.tolist(), explanation.data.tolist()
+    ([[2.0, 3.0]], [1.0], [[2.0, 3.0]])
+    """
+    shap = require("shap")
+    several = isinstance(attribution, Mapping)
+    by_name = attribution if isinstance(attribution, Mapping) else {"": attribution}
+    bases = base_values if isinstance(base_values, Mapping) else dict.fromkeys(by_name, base_values)
+    first = _check_alike(by_name, bases)
+    x, players = _samples_and_players(first, x, players, next(iter(bases.values())))
+    if display_data is None and x is not None and players is not None:
+        display_data = None if players.entry_values(x).isfinite().all() else players.texts(x)
+
+    def stack(parts: Iterable[Tensor]) -> np.ndarray:
+        stacked: np.ndarray = torch.stack([part.detach().cpu() for part in parts], dim=-1).numpy()
+        return stacked if several else stacked[..., 0]
+
+    errors = stack(found.errors for found in by_name.values())
+    return shap.Explanation(
+        stack(found.values for found in by_name.values()),
+        base_values=stack(empty_values(bases[name], len(first.values)) for name in by_name),
+        data=None if x is None or players is None else players.means(x).numpy(),
+        display_data=None if display_data is None else np.asarray(display_data),
+        feature_names=list(first.names),
+        output_names=list(by_name) if several else None,
+        error_std=errors if errors.any() else None,
+    )
+
+
+def empty_values(given: BaseValues, samples: int) -> Float[Tensor, " samples"]:
+    """Return v(∅) of each sample, as given or as the game computes it."""
+    if isinstance(given, Game):
+        values = given(torch.zeros(1, len(given.names), dtype=torch.bool))[:, 0]
+    else:
+        values = as_tensor("base_values", given)
+    if values.ndim > 1 or (values.ndim == 1 and len(values) not in (1, samples)):
+        must = f"be the game, one number, or one for each of the {samples} samples"
+        raise wrong("base_values", must, f"shape {tuple(values.shape)}")
+    return values.detach().cpu().double().expand(samples).clone()
+
+
+def _check_alike(by_name: Mapping[str, Attribution], bases: Mapping[str, BaseValues]) -> Attribution:
+    """Return the first attribution; raise an error unless all classes have base values, and the same samples."""
+    if not by_name:
+        raise wrong("attribution", "hold at least one attribution", "none")
+    if set(bases) != set(by_name):
+        raise wrong("base_values", f"be named as the attributions, {', '.join(by_name)}", ", ".join(bases))
+    first = next(iter(by_name.values()))
+    for name, found in by_name.items():
+        if found.names != first.names or found.values.shape != first.values.shape:
+            raise wrong("attribution", "have the same samples and players for each class", f"others for {name!r}")
+    return first
+
+
+def _samples_and_players(
+    attribution: Attribution, x: Table | None, players: Players | None, base: BaseValues
+) -> tuple[Tensor | None, Players | None]:
+    """Return the samples and players that are given, or those of the game."""
+    if isinstance(base, MaskedModel):
+        x = base.x if x is None else x
+        players = base.players if players is None else players
+    if x is None:
+        return None, None
+    x = as_tensor("x", x)
+    then = "Pass players unless they are single features." if players is None else ""
+    players = Players.features(attribution.names) if players is None else players
+    samples, count = attribution.values.shape
+    if len(players) != count or len(x) != samples or players.shape != tuple(x.shape[1:]):
+        must = f"hold the attribution's {samples} samples, with its {count} players"
+        raise wrong("x", must, f"shape {tuple(x.shape)} and {players}", then)
+    return x, players

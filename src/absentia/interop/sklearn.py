@@ -1,0 +1,184 @@
+"""scikit-learn: estimators and pipelines as models, and tables with categories as rows of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from absentia.errors import require, wrong
+from absentia.models import NumpyModel, wrap_estimator
+from absentia.players import Players
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+
+def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabilities: bool = True) -> NumpyModel:
+    """Make a model of a fitted estimator or pipeline.
+
+    Its outputs are the logarithms of ``predict_proba``, or else ``decision_function``, or a regressor's ``predict``.
+    `explain`, `audit` and `MaskedModel` take estimators as they are; use this function for its options.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator. Rows must have the columns of its fit, in that order.
+    table : EncodedTable, optional
+        The table that rows are numbers of; the estimator then gets the raw DataFrame, with categories.
+    probabilities : bool, default True
+        Whether to take logarithms. Use False and the readout `Output` for an estimator that returns probability 0.
+
+    Returns
+    -------
+    NumpyModel
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> estimator = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> model = from_estimator(estimator)
+    >>> torch.allclose(model(torch.tensor([[1.5]])).exp(), torch.tensor([[0.5, 0.5]]).double(), atol=1e-4)
+    True
+    """
+    if table is None:
+        return wrap_estimator(estimator, probabilities=probabilities)
+    fitted = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
+    missing = [name for name in fitted if name not in table.columns]
+    if missing:
+        raise wrong("table", f"have the columns of the fit, {', '.join(fitted)}", f"none named {missing[0]!r}")
+    return wrap_estimator(estimator, table.decode, probabilities=probabilities)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedTable:
+    """The rows of a DataFrame as numbers: categories by their place in a list, numbers as they are.
+
+    Made by `of`. Players are the raw columns, so a category is one player whatever a pipeline makes of it. Columns of
+    text, booleans and pandas' categories are encoded. A missing category is a category too.
+
+    Parameters
+    ----------
+    rows, columns : Tensor, tuple of str
+        The numbers, and the names of the columns.
+    categories, dtypes : dict
+        The categories of each encoded column, and the dtype that it has in a frame.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"city": ["Oslo", "Bern", "Oslo"], "age": [30, 41, 52]})
+    >>> table = EncodedTable.of(frame)
+    >>> table.rows
+    tensor([[ 1., 30.],
+            [ 0., 41.],
+            [ 1., 52.]], dtype=torch.float64)
+    >>> table.categories["city"], table.categorical, table.players
+    (('Bern', 'Oslo'), [0], Players(2 of shape (2,): city, age))
+    >>> table.decode(table.rows).equals(frame.astype({"age": float}))
+    True
+    """
+
+    rows: Float[Tensor, "rows columns"]
+    columns: tuple[str, ...]
+    categories: dict[str, tuple[Any, ...]]
+    dtypes: dict[str, Any]
+
+    def __repr__(self) -> str:
+        coded = ", ".join(f"{column} ({len(values)})" for column, values in self.categories.items())
+        return f"EncodedTable({len(self.rows)} rows, {len(self.columns)} columns; categories: {coded or 'none'})"
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> EncodedTable:
+        """Encode a frame that holds all categories that will be needed, such as the training data."""
+        pandas = require("pandas", "sklearn")
+        if not isinstance(frame, pandas.DataFrame) or frame.empty:
+            raise wrong("frame", "be a DataFrame with at least one row and column", type(frame).__name__)
+        if not frame.columns.is_unique or not all(isinstance(column, str) for column in frame.columns):
+            raise wrong("frame", "have columns with names, each once", list(frame.columns))
+        coded = [column for column in frame.columns if _is_category(frame[column])]
+        categories = {column: _categories(frame[column]) for column in coded}
+        rows = _encode(frame, tuple(frame.columns), categories)
+        return cls(rows, tuple(frame.columns), categories, {column: frame[column].dtype for column in coded})
+
+    @property
+    def players(self) -> Players:
+        """Each raw column as a player."""
+        return Players.features(self.columns)
+
+    @property
+    def categorical(self) -> list[int]:
+        """The numbers of the encoded columns, as `Baseline.median` and `learn_baseline` take them."""
+        return [number for number, column in enumerate(self.columns) if column in self.categories]
+
+    def encode(self, frame: DataFrame) -> Float[Tensor, "rows columns"]:
+        """Encode another frame with the same categories; its columns may be in any order."""
+        missing = [column for column in self.columns if column not in frame.columns]
+        if missing:
+            raise wrong("frame", f"have the columns {', '.join(self.columns)}", f"none named {missing[0]!r}")
+        return _encode(frame, self.columns, self.categories)
+
+    def decode(self, rows: Float[Tensor, "rows columns"] | np.ndarray) -> DataFrame:
+        """Convert rows of numbers to a frame; raise an error for a number that is no category's."""
+        pandas = require("pandas", "sklearn")
+        array = torch.as_tensor(rows).detach().cpu().double().numpy()
+        columns = {}
+        for column, numbers in zip(self.columns, array.T, strict=True):
+            if column in self.categories:
+                values = _decode(numbers, column, self.categories[column])
+                columns[column] = pandas.Series(values, dtype=self.dtypes[column])
+            else:
+                columns[column] = pandas.Series(numbers)
+        return pandas.DataFrame(columns)
+
+
+def _is_category(column: Series) -> bool:
+    types = require("pandas", "sklearn").api.types
+    if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+        raise wrong("frame", "hold numbers, text, booleans or categories", f"times in {column.name!r}")
+    return bool(types.is_bool_dtype(column) or not types.is_numeric_dtype(column))
+
+
+def _categories(column: Series) -> tuple[Any, ...]:
+    """Return the categories of a column; pandas' own keep their order, and include those that no row has."""
+    known = column.cat.categories if hasattr(column, "cat") else column.astype("category").cat.categories
+    return (*known.tolist(), *([np.nan] if column.isna().any() else []))
+
+
+def _encode(frame: DataFrame, columns: tuple[str, ...], categories: dict[str, tuple[Any, ...]]) -> Tensor:
+    """Convert columns to numbers; raise an error for an unknown category."""
+    pandas = require("pandas", "sklearn")
+    encoded = []
+    for name in columns:
+        column = frame[name]
+        if name not in categories:
+            encoded.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
+            continue
+        known = categories[name]
+        codes = pandas.Index(known, dtype=object).get_indexer(column.astype(object).where(column.notna(), np.nan))
+        if (codes < 0).any():
+            listed = ", ".join(map(str, known[:6])) + (", …" if len(known) > 6 else "")
+            unknown = repr(column.iloc[int((codes < 0).argmax())])
+            raise wrong(f"column {name!r}", "hold known categories", unknown, f"Known are {listed}.")
+        encoded.append(codes)
+    return torch.from_numpy(np.stack(encoded, axis=1, dtype=np.float64))
+
+
+def _decode(codes: np.ndarray, column: str, categories: tuple[Any, ...]) -> np.ndarray:
+    """Return the categories of numbers."""
+    bad = (codes != np.round(codes)) | (codes < 0) | (codes >= len(categories))
+    if bad.any():
+        then = (
+            "Use an absence that keeps to categories, such as Marginal(table.rows) or "
+            "Baseline.median(table.rows, categorical=table.categorical)."
+        )
+        must = f"hold the numbers 0 … {len(categories) - 1} of its categories"
+        raise wrong(f"column {column!r}", must, f"{codes[bad][0]:g}", then)
+    values = np.empty(len(categories), dtype=object)
+    values[:] = categories
+    decoded: np.ndarray = values[codes.astype(np.int64)]
+    return decoded

@@ -1,0 +1,146 @@
+"""Estimators and pipelines of scikit-learn are models; tables with categories are rows of numbers."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+
+import absentia as ab
+from absentia import interop
+from peer_cases import assert_asks_for, brute_force, normal
+
+
+def made_up(rows: int = 120) -> tuple[pd.DataFrame, np.ndarray]:
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": draw.integers(18, 80, rows),
+            "city": draw.choice(["Bern", "Oslo", "Rome"], rows),
+            "income": draw.normal(3.0, 1.0, rows),
+            "member": draw.random(rows) < 0.5,
+            "grade": pd.Categorical(draw.choice(["low", "high"], rows), categories=["low", "mid", "high"]),
+        }
+    )
+    score = (frame.city == "Oslo") * 2.0 + frame.income - 3.0 + (frame.grade == "high") * 1.0 - frame.member
+    return frame, (score + draw.normal(size=rows) > 0.5).to_numpy().astype(int)
+
+
+def pipeline(frame: pd.DataFrame, y: np.ndarray) -> Pipeline:
+    steps = ColumnTransformer(
+        [
+            ("categories", OneHotEncoder(), ["city", "member", "grade"]),
+            ("numbers", StandardScaler(), ["age", "income"]),
+        ]
+    )
+    return Pipeline([("columns", steps), ("classifier", LogisticRegression())]).fit(frame, y)
+
+
+def test_a_pipeline_with_categories_is_explained_by_its_raw_columns() -> None:
+    frame, y = made_up()
+    fitted = pipeline(frame, y)
+    table = interop.EncodedTable.of(frame)
+    model = interop.from_estimator(fitted, table)
+    x, other = table.rows[:4], table.rows[60]
+    ours = ab.shapley(ab.MaskedModel(model, x, 1, players=table.players, absence=ab.Baseline(other)))
+    assert ours.names == tuple(frame.columns)
+
+    def log_odds(sample: int, members: tuple[int, ...]) -> float:  # by frames alone
+        mixed = frame.iloc[[60]].copy()
+        for member in members:
+            mixed[frame.columns[member]] = frame[frame.columns[member]].iloc[[sample]].to_numpy()
+        mixed = mixed.astype(frame.dtypes.to_dict())
+        return float(fitted.decision_function(mixed)[0])
+
+    asked: dict[frozenset[int], float] = {}
+    for members in itertools.chain.from_iterable(itertools.combinations(range(5), size) for size in range(6)):
+        asked[frozenset(members)] = log_odds(2, members)
+    brute = brute_force(lambda members: asked[frozenset(members)], 5)
+    np.testing.assert_allclose(ours.values[2], brute, atol=1e-9)
+    assert np.abs(brute[1]) + np.abs(brute[2]) > 0.1
+
+
+def test_columns_come_in_the_order_of_the_fit() -> None:
+    frame, y = made_up()
+    fitted = LogisticRegression().fit(frame[["income", "age"]], y)
+    plain = interop.from_estimator(fitted)
+    np.testing.assert_allclose(
+        plain(torch.from_numpy(frame[["income", "age"]].to_numpy())).exp(),
+        fitted.predict_proba(frame[["income", "age"]]),
+    )
+    shuffled = interop.EncodedTable.of(frame[["age", "income"]])
+    np.testing.assert_allclose(interop.from_estimator(fitted, shuffled)(shuffled.rows), plain(shuffled.rows.flip(1)))
+    with pytest.raises(ab.AbsentiaError, match="none named 'income'"):
+        interop.from_estimator(fitted, interop.EncodedTable.of(frame[["age"]]))
+    with pytest.raises(ab.AbsentiaError, match="the 2 columns of the fit"):
+        plain(torch.zeros(1, 3))
+
+
+def test_estimators_give_what_says_most() -> None:
+    x, y = normal(40, 2, seed=1).numpy(), np.arange(40) % 2
+    rows = torch.from_numpy(x)
+    bayes = GaussianNB().fit(x, y)
+    np.testing.assert_allclose(interop.from_estimator(bayes)(rows), bayes.predict_log_proba(x), atol=1e-9)
+    raw = interop.from_estimator(bayes, probabilities=False)
+    np.testing.assert_allclose(raw(rows), bayes.predict_proba(x))
+    machine = LinearSVC().fit(x, y)
+    np.testing.assert_allclose(interop.from_estimator(machine)(rows), machine.decision_function(x))
+    line = LinearRegression().fit(x, x @ [2.0, -1.0])
+    ours = ab.shapley(ab.MaskedModel(interop.from_estimator(line), rows[:3], absence=ab.Baseline(0.5)))
+    np.testing.assert_allclose(ours.values, (x[:3] - 0.5) * [2.0, -1.0], atol=1e-9)
+    with pytest.raises(ab.AbsentiaError, match="have predict_proba"):
+        interop.from_estimator(object())
+
+
+def test_a_classifier_that_only_names_classes_is_refused() -> None:
+    class Names:
+        classes_ = (0, 1)
+
+        def predict(self, rows: np.ndarray) -> np.ndarray:
+            return np.zeros(len(rows))
+
+    with pytest.raises(ab.AbsentiaError, match="one that only predicts classes"):
+        interop.from_estimator(Names())
+
+
+def test_tables_are_coded_and_decoded() -> None:
+    frame, _ = made_up()
+    frame.loc[3, "city"] = None
+    table = interop.EncodedTable.of(frame)
+    assert table.categorical == [1, 3, 4]
+    assert table.categories["grade"] == ("low", "mid", "high")
+    assert len(table.categories["city"]) == 4
+    pd.testing.assert_frame_equal(table.decode(table.rows), frame.astype({"age": float}))
+    assert torch.equal(table.encode(frame[frame.columns[::-1]]), table.rows)
+
+
+def test_tables_refuse_what_is_no_category() -> None:
+    frame, y = made_up()
+    table = interop.EncodedTable.of(frame)
+    model = interop.from_estimator(pipeline(frame, y), table)
+    with pytest.raises(ab.AbsentiaError, match=r"column 'city' must hold the numbers 0 … 2 .* Baseline.median"):
+        ab.value_table(ab.MaskedModel(model, table.rows[:1], 1, absence=ab.Baseline.mean(table.rows)))
+    median = ab.Baseline.median(table.rows, categorical=table.categorical)
+    assert ab.value_table(ab.MaskedModel(model, table.rows[:1], 1, absence=median)).values.isfinite().all()
+    with pytest.raises(ab.AbsentiaError, match=r"known categories. Got 'Nice' instead. Known are Bern, Oslo, Rome"):
+        table.encode(frame.assign(city="Nice"))
+    with pytest.raises(ab.AbsentiaError, match="none named 'age'"):
+        table.encode(frame[["city"]])
+    with pytest.raises(ab.AbsentiaError, match="times in 'when'"):
+        interop.EncodedTable.of(pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}))
+    with pytest.raises(ab.AbsentiaError, match="with names, each once"):
+        interop.EncodedTable.of(pd.DataFrame([[1.0, 2.0]]))
+
+
+def test_a_missing_pandas_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame({"a": [1.0]})
+    assert_asks_for("pandas", "sklearn", monkeypatch, lambda: interop.EncodedTable.of(frame))
