@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from absentia.absences.protocol import Absence, BringsModel, Fill, for_classes
+from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence, for_classes
 from absentia.absences.words import named_absence
 from absentia.coalitions import (
     coalition_numbers,
@@ -264,7 +264,10 @@ class MaskedModel:
         batch_size: int | None = None,
         memory: int | None = None,
     ) -> None:
-        self.absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
+        if isinstance(absence, Absence):
+            self.absence = check_absence("absence", absence)
+        else:
+            self.absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
         if isinstance(self.absence, BringsModel):
             model = self.absence.instead_of(as_model(model))
         self.evaluator = Evaluator(
