@@ -7,9 +7,9 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from absentia.absences.protocol import Absence, BringsModel, StandIns, describe_absence
+from absentia.absences.words import named_absence
 from absentia.data import Array, Table, as_tensor
 from absentia.errors import wrong
-from absentia.games import as_absence
 from absentia.players import ALWAYS_PRESENT, Players
 
 
@@ -41,7 +41,7 @@ def captum_baselines(
     x = as_tensor("x", x)
     if players is not None and players.shape != tuple(x.shape[1:]):
         raise wrong("x", f"have samples of the players' shape {players.shape}", f"{tuple(x.shape[1:])}")
-    absence = as_absence(absence, None, players)
+    absence = named_absence(absence, players=players)
     fill = None if isinstance(absence, BringsModel) else absence.bind(x)
     if not isinstance(fill, StandIns) or fill.draws != 1:
         then = "Use MaskedModel and shapley for it."

@@ -11,10 +11,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.absences.protocol import Absence, BringsModel, Fill, describe_absence
+from absentia.absences.words import named_absence
 from absentia.attributions import Attribution
 from absentia.data import Array, Table, as_tensor
 from absentia.errors import AbsentiaError, require, wrong
-from absentia.games import Game, MaskedModel, as_absence
+from absentia.games import Game, MaskedModel
 from absentia.players import Players
 
 # v(∅) as one number for all samples or one for each, or the game that computes it.
@@ -51,7 +52,7 @@ class ShapMasker:
     immutable_outputs = True  # shap need not copy what is returned
 
     def __init__(self, absence: Absence | str | float, players: Players, x: Table | None = None) -> None:
-        absence = as_absence(absence, None, players)
+        absence = named_absence(absence, players=players)
         if isinstance(absence, BringsModel):
             then = "Explain it with MaskedModel, and convert the result with to_shap."
             raise AbsentiaError(f"shap cannot use an absence that replaces the model. {then}")

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from absentia.absences.protocol import Absence, StandIns
+from absentia.absences.words import named_absence
 from absentia.attributions import Attribution
 from absentia.coalitions import zeta
 from absentia.data import Table, as_tensor
 from absentia.errors import AbsentiaError, require, wrong
-from absentia.games import Game, MaskedModel, ValueTable, as_absence
+from absentia.games import Game, MaskedModel, ValueTable
 from absentia.interactions import Interactions
 from absentia.interop.shap import BaseValues, empty_values
 from absentia.readouts import Features, Readout
@@ -195,7 +196,7 @@ def shapiq_imputer(model: Any, absence: Absence | str | float, x: Table, *, read
         raise wrong("x", "hold rows of features, of shape (samples, features)", f"shape {tuple(rows.shape)}", then)
     if isinstance(readout, Features):
         raise wrong("readout", "be one number", "features of a layer", "Use LogOdds(class) or Output(number).")
-    absence = as_absence(absence, rows, None)
+    absence = named_absence(absence, rows)
 
     def game_of(samples: np.ndarray) -> MaskedModel:
         given = as_tensor("x", samples)
