@@ -1,28 +1,50 @@
-"""Heat maps over images: the attribution of each pixel's player, beside the image and what stands in for it."""
+"""Plots of images: attributions spread over pixels, beside the image and its stand-in."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.errors import wrong
-from absentia.plots.explained import Explained, check_explanation
-from absentia.plots.look import LOWERS, RAISES, new_figure, plain, signed
-from absentia.plots.pixels import clear, draw_image, is_image, owners, spread, value_range
+from absentia.plots.drawable import Explained, check_explanation
+from absentia.plots.look import LOWERS, RAISES, new_figure, written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Up to so many players have their values written on them; up to so many more, their signs.
+# Up to this many players, their values are written on them; up to this many, their signs.
 _MOST_NUMBERS, _MOST_SIGNS = 25, 100
 
 
-def image_heat_map(explanation: Explained, sample: int = 0) -> Figure:
-    """Draw the image, its attribution spread over the pixels, and what stands in when all players are absent.
+def is_picture(shape: Sequence[int], labels: Int[Tensor, " *entries"] | None = None) -> bool:
+    """Return whether samples can be drawn as images: (1 or 3 channels, height, width), or (height, width).
 
+    Entries on two axes are pixels where the labels of players vary within a row. Otherwise, rows are tokens with
+    their embeddings.
+
+    >>> is_picture((1, 2, 2)), is_picture((2, 2), torch.tensor([[0, 1], [1, 1]])), is_picture((5, 2, 2))
+    (True, True, False)
+    """
+    if len(shape) == 3:
+        return shape[0] in (1, 3) and min(shape[1:]) > 1
+    return len(shape) == 2 and labels is not None and not bool((labels == labels[:, :1]).all())
+
+
+def image_heat_map(explanation: Explained, sample: int = 0) -> Figure:
+    """Draw an image, its attribution spread over the pixels, and its stand-in when all players are absent.
+
+    Parameters
+    ----------
+    explanation, sample
+        Explanation of images returned by `explain`, and the number of the sample to draw.
+
+    Examples
+    --------
     >>> import torch
     >>> import absentia as ab
     >>> players = ab.Players.grid((1, 4, 4), cells=(2, 2))
@@ -32,65 +54,96 @@ def image_heat_map(explanation: Explained, sample: int = 0) -> Figure:
     ['sample 0', 'Shapley values', 'all players absent']
     """
     check_explanation(explanation, sample)
-    labels, stand_ins = explanation.players.labels, explanation.stand_ins
-    if not is_image(labels):
+    labels, shapley = explanation.players.labels, explanation.shapley
+    if not is_picture(labels.shape, labels):
         must = "hold images, of shape (1 or 3 channels, height, width), whose players are areas"
         raise wrong("explanation", must, f"samples of shape {tuple(labels.shape)}", "Draw plots.waterfall instead.")
-    figure = new_figure(columns=2 if stand_ins is None else 3, width=4.4, height=4.6)
-    image = explanation.x[sample].double()
-    within = value_range(image) if stand_ins is None else value_range(image, stand_ins[sample].double())
     whose = "" if explanation.y is None else f", class {int(explanation.y[sample])}"
-    draw_image(figure.axes[0], image, within, f"sample {sample}{whose}")
-    draw_heat_map(figure.axes[1], explanation.shapley.values[sample], labels, explanation.shapley.kind)
-    if stand_ins is not None:
-        draw_image(figure.axes[2], stand_ins[sample], within, "all players absent")
-    base, output = (f"{float(v[sample]):.4g}" for v in (explanation.base_values, explanation.outputs))
-    figure.suptitle(
-        plain(f"{explanation.record.readout}: {base} with all players absent, {output} with all present").replace(
-            " -", " −"
-        ),
-        fontsize=10,
-    )
+    images = {f"sample {sample}{whose}": explanation.x[sample].double()}
+    if explanation.stand_ins is not None:
+        images["all players absent"] = explanation.stand_ins[sample].double()
+    base, output = (written(float(values[sample]), 4) for values in (explanation.base_values, explanation.outputs))
+    title = f"{explanation.record.readout}: {base} with all players absent, {output} with all present"
+    figure = new_figure(1 + len(images), width=4.4, height=4.6, title=title)
+    first, middle, *last = figure.axes
+    draw_images([first, *last], images)
+    draw_heat_map(middle, shapley.values[sample], labels, shapley.kind)
     return figure
+
+
+def draw_images(panels: Sequence[Axes], images: dict[str, Shaped[Tensor, " *entries"]]) -> None:
+    """Draw titled images on one scale: 0 to 1 if all values lie there, otherwise from the least to the largest."""
+    low = min(float(image.min()) for image in images.values())
+    high = max(float(image.max()) for image in images.values())
+    low, high = (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
+    for axes, (title, image) in zip(panels, images.items(), strict=True):
+        scaled = ((image.detach().cpu().double() - low) / max(high - low, 1e-12)).clamp(0, 1)
+        pixels = scaled.permute(1, 2, 0) if scaled.ndim == 3 else scaled[..., None]
+        pixels = pixels if pixels.shape[-1] == 3 else pixels[..., 0]
+        axes.imshow(pixels.numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        _frame(axes, title)
+
+
+def _frame(axes: Axes, title: str) -> None:
+    """Replace ticks by a frame, and write the title."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_visible(True)
+    axes.spines[:].set_color("#999999")
+    axes.set_title(title, fontsize=10)
 
 
 def draw_heat_map(
     axes: Axes, values: Float[Tensor, " players"], labels: Int[Tensor, " *entries"], title: str
 ) -> None:
-    """Colour every pixel by the value of its player, orange above 0 and blue below; signs are written for grey."""
+    """Colour every pixel by the value of its player: orange above 0, blue below, grey where always present.
+
+    Parameters
+    ----------
+    axes
+        Matplotlib axes, such as those of `new_figure`.
+    values
+        One value for each player.
+    labels
+        Player of each pixel, as in ``Players.labels``; of several channels, the first one is drawn.
+    title
+        Title of the axes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import absentia as ab
+    >>> axes = ab.plots.new_figure(columns=1).axes[0]
+    >>> ab.plots.draw_heat_map(axes, torch.tensor([1.0, -2.0]), torch.tensor([[0, 1], [1, -1]]), "two players")
+    >>> axes.images[0].get_array().tolist()
+    [[1.0, -2.0], [-2.0, None]]
+    """
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list("adds or takes", [LOWERS, "white", RAISES])
-    always_present = "#D9D9D9"
     largest = max(float(values.abs().max()), 1e-12)
-    drawn = axes.imshow(
-        spread(values, labels).numpy(),
-        cmap=colours.with_extremes(bad=always_present),
-        vmin=-largest,
-        vmax=largest,
-        interpolation="nearest",
-    )
-    clear(axes, title)
-    whose = owners(labels)
+    owners = labels if labels.ndim == 2 else labels[0]
+    spread = torch.cat([values.double(), values.new_full((1,), torch.nan).double()])[owners]  # label −1 is the last
+    style = {"cmap": colours.with_extremes(bad="#D9D9D9"), "interpolation": "nearest"}
+    drawn = axes.imshow(spread.numpy(), vmin=-largest, vmax=largest, **style)
+    _frame(axes, title)
     if len(values) <= _MOST_SIGNS:
-        _write_on_players(axes, values, whose, numbers=len(values) <= _MOST_NUMBERS)
+        _write_on_players(axes, values, owners)
     bar = axes.figure.colorbar(drawn, ax=axes, shrink=0.7, pad=0.02)
     bar.ax.tick_params(labelsize=8)
     bar.outline.set_visible(False)
 
 
-def _write_on_players(axes: Axes, values: Tensor, whose: Tensor, *, numbers: bool) -> None:
-    """Write each player's value, or its sign where it is large enough to be seen, on the middle of its pixels."""
+def _write_on_players(axes: Axes, values: Tensor, owners: Tensor) -> None:
+    """Write the value or the sign of each player in the middle of its pixels, unless it is close to 0."""
     largest = float(values.abs().max())
     for player, value in enumerate(values.tolist()):
-        own = (whose == player).nonzero().double()
-        if len(own) == 0 or abs(value) < 0.05 * largest:
+        pixels = (owners == player).nonzero().double()
+        if len(pixels) == 0 or abs(value) < 0.05 * largest:
             continue
-        # The pixel nearest to the middle: that of a ring would lie outside of it.
-        row, column = own[(own - own.mean(0)).square().sum(1).argmin()].tolist()
-        middle = own.mean(0).tolist()
-        if int(whose[round(middle[0]), round(middle[1])]) == player:
-            row, column = middle
+        row, column = pixels.mean(0).tolist()
+        if int(owners[round(row), round(column)]) != player:  # as in the middle of a ring: take the nearest pixel
+            row, column = pixels[(pixels - pixels.mean(0)).square().sum(1).argmin()].tolist()
         dark = value < 0 and abs(value) > 0.6 * largest
-        text = signed(value) if numbers else ("+" if value > 0 else "−")
+        text = written(value, plus=True) if len(values) <= _MOST_NUMBERS else ("+" if value > 0 else "−")
         axes.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")

@@ -1,12 +1,16 @@
-"""The one look of all pictures: colours, markers, names of sets, and empty figures.
+"""The common look of all plots: colours, markers, labels, figures, bars and curves.
 
-Two colours throughout, told apart by the colour-blind and in grey: orange adds to the value, blue takes from it.
+Orange adds to the value and blue takes from it. Hatching, dashes, markers or signs say the same without colour.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from jaxtyping import Float
+from torch import Tensor
 
 from absentia.errors import wrong
 from absentia.optional import require
@@ -16,139 +20,165 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RAISES, LOWERS, NEUTRAL = "#E69F00", "#0072B2", "#666666"
-# Where several things are compared, each has a colour and a marker: the markers tell them apart in grey.
+# Things that are compared have a colour and a marker each. Markers tell them apart in grey.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-_LONGEST_NAME = 32
 
 
-def look_of(number: int) -> tuple[str, str]:
-    """Give the colour and the marker of one of several things.
-
-    >>> look_of(1)
-    ('#E69F00', 's')
-    """
-    return COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+def look_of(number: int) -> dict[str, str]:
+    """Return the colour and the marker of one of several things."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
 def colour_of(value: float) -> str:
-    """Give the colour of what adds to the value or takes from it.
-
-    >>> colour_of(-0.5) == LOWERS
-    True
-    """
+    """Return the colour of what adds to the value or takes from it."""
     return RAISES if value >= 0 else LOWERS
 
 
-def shorten(name: str, most: int = _LONGEST_NAME) -> str:
-    """Cut the middle out of a name that is too long for a picture: its ends tell it from others.
+def written(value: float, digits: int = 3, *, plus: bool = False) -> str:
+    """Write a number for a reader: this many digits, whole numbers up to a million in full, a true minus sign.
 
-    >>> shorten("the number of days since the last payment", most=20)
-    'the number…t payment'
+    >>> written(-0.12345), written(1234.5, plus=True), written(12345678.0), written(math.nan)
+    ('−0.123', '+1234', '1.23e+07', '–')
     """
-    if len(name) <= most:
-        return name
-    return f"{name[: most // 2]}…{name[len(name) - (most - most // 2 - 1) :]}"
+    if not math.isfinite(value):
+        return "–"
+    form = ".0f" if 10**digits <= abs(value) < 1e6 else f".{digits}g"
+    return format(value, f"{'+' if plus else ''}{form}").replace("-", "−")
 
 
-def plain(text: str) -> str:
-    r"""Let matplotlib draw a name as it is: a dollar sign would begin a formula.
+def label(name: str, most: int = 32) -> str:
+    r"""Shorten a name in its middle, and escape the dollar sign, with which matplotlib begins a formula.
 
-    >>> print(plain("income in $"))
-    income in \$
+    >>> print(label("the number of days since the last $", most=20))
+    the number… the last \$
     """
-    return text.replace("$", r"\$")
+    if len(name) > most:
+        name = f"{name[: most // 2]}…{name[len(name) - (most - most // 2 - 1) :]}"
+    return name.replace("$", r"\$")
 
 
 def name_of_set(players: Sequence[str], most: int = 3) -> str:
-    """Name an interaction by its players, shortened where there are many.
+    """Return the name of an interaction: the names of its players.
 
-    >>> name_of_set(["a", "b", "c", "d", "e"])
+    Parameters
+    ----------
+    players
+        Names of the players.
+    most
+        Number of players to name; the others are counted.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> ab.plots.name_of_set(["a", "b", "c", "d", "e"])
     'a & b & c & 2 more'
     """
     shown = " & ".join(players[:most])
     return shown if len(players) <= most else f"{shown} & {len(players) - most} more"
 
 
-def label_of_set(players: Sequence[str]) -> str:
-    """Name an interaction beside a bar, its players' names cut so that three of them fit.
-
-    >>> label_of_set(["the days since the last payment", "age"])
-    'the days s…t payment & age'
-    """
-    return name_of_set([shorten(name, 20) for name in players])
-
-
-def signed(value: float) -> str:
-    """Write a number with its sign, to three digits.
-
-    >>> signed(-0.12345), signed(1234.5)
-    ('−0.123', '+1234')
-    """
-    text = f"{value:+.3g}" if abs(value) < 1000 else f"{value:+.0f}"
-    return text.replace("-", "−")
-
-
-def check_sample(sample: int, samples: int) -> None:
-    """Refuse the number of a sample that is not there."""
-    if not 0 <= sample < samples:
-        raise wrong("sample", f"lie between 0 and {samples - 1}", sample)
-
-
 def check_count(name: str, count: int) -> None:
-    """Refuse to draw less than one of something."""
+    """Raise an error for a number of things to draw that is less than 1."""
     if count < 1:
         raise wrong(name, "be at least 1", count)
 
 
+def largest(values: Float[Tensor, " players"], most: int | None = None) -> list[int]:
+    """Return the numbers of the largest absolute values, the largest first."""
+    numbers: list[int] = values.abs().argsort(descending=True, stable=True)[:most].tolist()
+    return numbers
+
+
 def new_figure(
-    columns: int, *, width: float = 5.2, height: float = 5.2, ratios: Sequence[float] | None = None
+    columns: int,
+    *,
+    width: float = 5.2,
+    height: float = 5.2,
+    rows: int | None = None,
+    ratios: Sequence[float] | None = None,
+    title: str = "",
 ) -> Figure:
-    """Make an empty figure in the common look, of panels of so many inches, or of widths in these ratios."""
-    figure: Figure = require("matplotlib.figure", "plot").Figure(
-        figsize=(width * columns, height), layout="constrained"
-    )
+    """Return an empty figure in the common look, with panels side by side in ``figure.axes``.
+
+    Parameters
+    ----------
+    columns
+        Number of panels.
+    width, height
+        Size of a panel in inches.
+    rows
+        Number of labelled rows in a panel; makes the figure as high as they need.
+    ratios
+        Widths of the panels, relative to each other.
+    title
+        Title of the figure.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> figure = ab.plots.new_figure(columns=2, height=3.0)
+    >>> len(figure.axes), figure.get_size_inches().tolist()
+    (2, [10.4, 3.0])
+    """
+    if rows is not None:
+        height = max(3.2, round(1.8 + 0.24 * rows, 1))
+    size = (width * columns, height)
+    figure: Figure = require("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
     for axes in figure.subplots(1, columns, squeeze=False, width_ratios=ratios)[0]:
         axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=8)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.label.set_size(8)
+    if title:
+        figure.suptitle(label(title, most=200), fontsize=10)
     return figure
 
 
-def rows_height(rows: int) -> float:
-    """Tell how many inches a panel of so many named rows takes.
+def draw_bar(axes: Axes, place: int, value: float, start: float = 0.0, *, hollow: bool = False) -> None:
+    """Draw one horizontal bar; bars that take from the value are hatched."""
+    colour = colour_of(value)
+    style: dict[str, Any] = {"color": "none" if hollow else colour, "edgecolor": colour, "linewidth": 0.8}
+    if value < 0 and not hollow:
+        style |= {"hatch": "////", "edgecolor": "white", "linewidth": 0}
+    axes.barh(place, value, left=start, height=0.7, **style)
 
-    >>> rows_height(2), rows_height(40)
-    (3.2, 11.4)
-    """
-    return max(3.2, round(1.8 + 0.24 * rows, 1))
+
+def draw_errors(axes: Axes, ends: Sequence[float], places: Sequence[int], errors: Sequence[float]) -> None:
+    """Draw two standard errors at the ends of bars."""
+    twice = [2 * error for error in errors]
+    axes.errorbar(ends, places, xerr=twice, fmt="none", ecolor="black", elinewidth=0.8, capsize=2)
 
 
 def draw_bars(
     axes: Axes,
     names: Sequence[str],
     values: Sequence[float],
-    errors: Sequence[float] | None = None,
-    *,
+    errors: Sequence[float] = (),
     hollow: Sequence[bool] | None = None,
 ) -> None:
-    """Draw a named bar for each value, the first on top, with two standard errors where there are any.
-
-    Those that lower the value are hatched as well as blue, for grey; ``hollow`` ones are drawn without a filling.
-    """
-    empty = [False] * len(values) if hollow is None else hollow
-    for place, (value, bare) in enumerate(zip(values, empty, strict=True)):
-        colour = colour_of(value)
-        bar = axes.barh(place, value, color="none" if bare else colour, edgecolor=colour, linewidth=0.8)
-        if value < 0 and not bare:
-            bar.patches[0].set(hatch="////", edgecolor="white", linewidth=0)
-    if errors is not None:
-        twice = [2 * error for error in errors]
-        axes.errorbar(values, range(len(values)), xerr=twice, fmt="none", ecolor="black", elinewidth=0.8, capsize=2)
-    axes.set_yticks(range(len(values)), [plain(name) for name in names], fontsize=8)
-    axes.set_ylim(max(len(values), 4) - 0.5, -0.5)  # a single bar need not fill the picture
+    """Draw a named bar for each value, the first on top, with two standard errors where there are any."""
+    places, hollow = range(len(values)), hollow or [False] * len(values)
+    for place, value, bare in zip(places, values, hollow, strict=True):
+        draw_bar(axes, place, value, hollow=bare)
+    if any(errors):
+        draw_errors(axes, values, places, errors)
+    axes.set_yticks(places, names)
+    axes.set_ylim(max(len(values), 4) - 0.5, -0.5)  # a single bar does not fill the panel
     axes.axvline(0, color=NEUTRAL, linewidth=0.8)
     axes.margins(x=0.1)
-    axes.tick_params(axis="x", labelsize=8)
     axes.locator_params(axis="x", nbins=6)
-    beside = "" if errors is None else "; ± 2 standard errors"
-    beside += "; hollow: lost in rounding errors" if any(empty) else ""
-    axes.set_xlabel(f"adds to the value (orange),\ntakes from it (blue, hatched){beside}", fontsize=8)
+    notes = ["adds to the value (orange),\ntakes from it (blue, hatched)"]
+    notes += ["± 2 standard errors"] * any(errors) + ["hollow: within rounding error"] * any(hollow)
+    axes.set_xlabel("; ".join(notes))
+
+
+def draw_curve(axes: Axes, number: int, text: str, x: Any, y: Any, **style: Any) -> None:
+    """Draw one of several curves in its own look, with a text for the legend."""
+    axes.plot(x, y, label=text, markersize=5, linewidth=1.2, **look_of(number), **style)
+
+
+def use_log_scale(axes: Axes) -> None:
+    """Make the vertical axis logarithmic where any curve has a positive value."""
+    if any((line.get_ydata() > 0).any() for line in axes.lines):
+        axes.set_yscale("log", nonpositive="mask")

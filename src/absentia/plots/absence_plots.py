@@ -1,0 +1,238 @@
+"""Plots of absences: learned baselines and how they were found, and absences compared by an audit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from absentia.errors import wrong
+from absentia.plots.drawable import Learned
+from absentia.plots.images import draw_images, is_picture
+from absentia.plots.look import LOWERS, NEUTRAL, check_count, label, look_of, new_figure, written
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_LOW, _LOWER_QUARTER, _MEDIAN, _UPPER_QUARTER, _HIGH = range(1, 6)  # rows of the quantiles
+_MOST_OWNERS, _MOST_IMAGES = 6, 10
+_FAR_APART = 4.0  # |R| above which its scale is logarithmic beyond 1
+_STEEP = 30.0  # factor by which a loss falls above which its scale is logarithmic
+
+
+def baselines(learned: Learned, *, most: int = 40) -> Figure:
+    """Draw learned values beside the distribution of the data: range, 5 to 95 %, middle half and median.
+
+    Every entry is scaled to the range of its data, and its value is written beside it. Baselines that are images
+    are drawn as images, beside the median and the range of the data.
+
+    Parameters
+    ----------
+    learned
+        Baseline returned by `learn_baseline`.
+    most
+        Number of entries to draw.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import absentia as ab
+    >>> x = torch.rand(8, 3, generator=torch.Generator().manual_seed(0)).double()
+    >>> learned = ab.learn_baseline(lambda rows: (rows - 0.25).prod(1), x)
+    >>> [label.get_text() for label in ab.plots.baselines(learned).axes[0].get_yticklabels()]
+    ['x0', 'x1', 'x2']
+    """
+    if not isinstance(learned, Learned):
+        raise wrong("learned", "be a LearnedBaseline, which learn_baseline returns", type(learned).__name__)
+    check_count("most", most)
+    values = learned.values.detach().double()
+    owners = values[None] if learned.share == "all" else values
+    if learned.labels is not None and is_picture(learned.labels.shape, learned.labels):
+        return _draw_baseline_images(learned, owners)
+    total, shown = owners[0].numel(), owners.flatten(1)[:, :most]
+    entries = shown.shape[1]
+    figure = new_figure(1, width=7.2, rows=entries)
+    axes = figure.axes[0]
+    data = shown if learned.quantiles is None else learned.quantiles.flatten(1)[:, :most]
+    low, high = data.aminmax(dim=0)
+    width = torch.where(high > low, high - low, 1.0)  # constants are drawn at the left end
+    if learned.quantiles is not None:
+        _draw_distribution(axes, (data - low) / width)
+    _draw_values(axes, learned, (shown - low) / width, shown)
+    left, right = axes.get_xlim()
+    axes.set(xlim=(min(left, -0.04), max(right, 1.04)), ylim=(entries - 0.4, -0.6))
+    axes.set_yticks(range(entries), [label(name) for name in _entry_names(learned, total)[:entries]])
+    axes.set_xticks([0, 0.5, 1], ["least", "middle", "largest"])
+    axes.set_xlabel("place in the range of the data: line 0 to 100 %, bar 5 to 95 %, box the middle half")
+    some = f", {entries} of {total} entries" if entries < total else ""
+    axes.set_title(f"learned baseline beside the data{some}")
+    below = -0.02 - 0.9 / float(figure.get_size_inches()[1])
+    axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=4)
+    return figure
+
+
+def _draw_distribution(axes: Axes, places: Float[Tensor, "quantiles entries"]) -> None:
+    """Draw the quantiles of each entry as a line, a bar, a box and a tick."""
+    rows = list(range(places.shape[1]))
+    axes.hlines(rows, places[0], places[-1], color="#999999", linewidth=0.8)
+    boxes = ((_LOW, _HIGH, 0.22, "#DDDDDD"), (_LOWER_QUARTER, _UPPER_QUARTER, 0.56, "#BBBBBB"))
+    for start, end, height, colour in boxes:
+        axes.barh(rows, places[end] - places[start], left=places[start], height=height, color=colour)
+    style = {"linestyle": "none", "marker": "|", "color": "black", "markersize": 12}
+    axes.plot(places[_MEDIAN], rows, label="median of the data", **style)
+
+
+def _draw_values(axes: Axes, learned: Learned, places: Tensor, values: Tensor) -> None:
+    """Mark the values, in one look for each class or one for all samples; write those of a single baseline."""
+    rows = list(range(places.shape[1]))
+    if learned.share == "sample" or len(places) > _MOST_OWNERS:
+        lines = axes.plot(places.T, rows, linestyle="none", alpha=0.3, markersize=4, **look_of(0))
+        lines[0].set_label(f"learned, each {learned.share}")
+        return
+    for number, row in enumerate(places):
+        text = "learned" if learned.classes is None else f"learned, class {int(learned.classes[number])}"
+        axes.plot(row, rows, linestyle="none", markersize=7, label=text, **look_of(number))
+    if len(places) == 1:
+        players = _entry_players(learned, values.shape[1])
+        for row, value in enumerate(values[0].tolist()):
+            text = written(value, 4) + (" (undetermined)" if players[row] in learned.record.undetermined else "")
+            axes.annotate(text, (1, row), xycoords=("axes fraction", "data"), va="center", fontsize=8, color=NEUTRAL)
+
+
+def _entry_players(learned: Learned, entries: int) -> list[str]:
+    """Return the name of the player of each entry."""
+    if learned.labels is None:
+        return list(learned.names) if len(learned.names) == entries else [""] * entries
+    named = [*learned.names, "always present"]  # label −1 is the last
+    return [named[player] for player in learned.labels.flatten().tolist()]
+
+
+def _entry_names(learned: Learned, entries: int) -> list[str]:
+    """Return the name of each entry: that of its player, with the number of the entry where it has several."""
+    players = _entry_players(learned, entries)
+    return [name if name and players.count(name) == 1 else f"{name} [{entry}]" for entry, name in enumerate(players)]
+
+
+def _draw_baseline_images(learned: Learned, owners: Tensor) -> Figure:
+    """Draw baselines as images, beside quantiles of the data."""
+    shown = owners[:_MOST_IMAGES]
+    whose = range(len(shown)) if learned.classes is None else learned.classes.tolist()
+    titles = ["learned baseline"] if learned.share == "all" else [f"{learned.share} {number}" for number in whose]
+    panels = dict(zip(titles, shown, strict=False))
+    if learned.quantiles is not None:
+        rows = {"median": _MEDIAN, "5 %": _LOW, "95 %": _HIGH}
+        panels |= {f"{name} of the data": learned.quantiles[row] for name, row in rows.items()}
+    figure = new_figure(len(panels), width=2.7, height=3.2)
+    draw_images(figure.axes, panels)
+    return figure
+
+
+def learning_history(learned: Learned) -> Figure:
+    """Draw the lowest loss so far over the evaluations of the model.
+
+    Parameters
+    ----------
+    learned
+        Baseline returned by `learn_baseline`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import absentia as ab
+    >>> x = torch.rand(8, 3, generator=torch.Generator().manual_seed(0)).double()
+    >>> learned = ab.learn_baseline(lambda rows: (rows - 0.25).prod(1), x)
+    >>> ab.plots.learning_history(learned).axes[0].get_ylabel()
+    'lowest loss so far (interactions)'
+    """
+    figure = new_figure(columns=1, height=4.2)
+    axes = figure.axes[0]
+    spent, losses = learned.history.unbind(1)
+    axes.step(spent, losses, where="post", color=LOWERS)
+    if len(losses) and 0 < float(losses.min()) < float(losses.max()) / _STEEP:
+        axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(lambda count, _position: f"{count:,.0f}")
+    axes.locator_params(axis="x", nbins=5)
+    axes.set(title="learning the baseline", xlabel="evaluations of the model")
+    axes.set_ylabel(f"lowest loss so far ({learned.record.loss})")
+    return figure
+
+
+def draw_removal(
+    axes: Axes,
+    names: Sequence[str],
+    values: Float[Tensor, " methods"],
+    errors: Float[Tensor, " methods"],
+    unmasked: float,
+) -> None:
+    """Draw R of each absence with two standard errors, between the levels of white noise and of unmasked samples.
+
+    Parameters
+    ----------
+    axes
+        Matplotlib axes, such as those of `new_figure`.
+    names
+        Names of the absences, drawn from top to bottom.
+    values, errors
+        R of each absence, and its standard error.
+    unmasked
+        R of unmasked samples.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import absentia as ab
+    >>> axes = ab.plots.new_figure(columns=1).axes[0]
+    >>> ab.plots.draw_removal(axes, ["zero"], torch.tensor([0.5]), torch.tensor([0.1]), unmasked=0.9)
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['white noise', 'unmasked samples']
+    """
+    axes.axvline(0, color=NEUTRAL, linewidth=1, label="white noise")
+    axes.axvline(unmasked, color=NEUTRAL, linewidth=1, linestyle="--", label="unmasked samples")
+    for place, (value, error) in enumerate(zip(values.tolist(), errors.nan_to_num().tolist(), strict=True)):
+        axes.errorbar(value, place, xerr=2 * error, ecolor=NEUTRAL, capsize=3, **look_of(place))
+    axes.set_yticks(range(len(names)), [label(name) for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    if float(values.abs().max()) > _FAR_APART:
+        axes.set_xscale("symlog", linthresh=1)
+        axes.xaxis.set_major_formatter(lambda value, _position: written(value))
+    axes.set(title="does it remove, and add nothing?", xlabel="R ± 2 standard errors: effects left or added")
+    axes.legend(fontsize=8, loc="upper right")  # away from the absences that remove most
+
+
+def draw_agreement(axes: Axes, names: Sequence[str], agreement: Float[Tensor, "methods methods"]) -> None:
+    """Draw the rank correlation of attributions between each two absences; darker cells agree more.
+
+    Parameters
+    ----------
+    axes
+        Matplotlib axes, such as those of `new_figure`.
+    names
+        Names of the absences.
+    agreement
+        Rank correlations.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import absentia as ab
+    >>> axes = ab.plots.new_figure(columns=1).axes[0]
+    >>> ab.plots.draw_agreement(axes, ["zero", "mean"], torch.tensor([[1.0, -0.5], [-0.5, 1.0]]))
+    >>> [text.get_text() for text in axes.texts]
+    ['1.00', '−0.50', '−0.50', '1.00']
+    """
+    axes.imshow(agreement.numpy(), cmap="Greys", vmin=-1, vmax=1)
+    labels = [label(name) for name in names]
+    axes.set_xticks(range(len(names)), labels, rotation=45, ha="right")
+    axes.set_yticks(range(len(names)), labels)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    for row, line in enumerate(agreement.tolist()):
+        for column, value in enumerate(line):
+            text = "–" if math.isnan(value) else f"{value:.2f}".replace("-", "−")
+            axes.text(column, row, text, ha="center", va="center", color="white" if value > 0.2 else "black")
+    axes.set_title("agreement of Shapley values (rank correlation)")

@@ -1,0 +1,139 @@
+"""What plots read of an explanation and of a learned baseline, as protocols: both are defined below this package."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Protocol, runtime_checkable
+
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from absentia.attributions import Attribution
+from absentia.errors import wrong
+from absentia.interactions import Interactions
+from absentia.players import ALWAYS_PRESENT, Players
+from absentia.plots.look import check_count, label, written
+
+
+@runtime_checkable
+class Explained(Protocol):
+    """An explanation: samples, their players, attributions and interactions."""
+
+    @property
+    def x(self) -> Shaped[Tensor, "samples *entries"]:
+        """Samples."""
+
+    @property
+    def y(self) -> Int[Tensor, " samples"] | None:
+        """Their classes."""
+
+    @property
+    def players(self) -> Players:
+        """Players."""
+
+    @property
+    def outputs(self) -> Float[Tensor, " samples"]:
+        """Values with all players present."""
+
+    @property
+    def base_values(self) -> Float[Tensor, " samples"]:
+        """Values with all players absent."""
+
+    @property
+    def shapley(self) -> Attribution:
+        """Shapley values."""
+
+    @property
+    def order_shapley(self) -> Float[Tensor, "samples orders players"] | None:
+        """Shapley values of each order."""
+
+    @property
+    def interactions(self) -> Interactions | None:
+        """All interactions; None where Shapley values are sampled."""
+
+    @property
+    def stand_ins(self) -> Shaped[Tensor, "samples *entries"] | None:
+        """Inputs with all players absent."""
+
+    @property
+    def record(self) -> Any:
+        """Settings: ``readout`` and ``absence`` in words."""
+
+
+@runtime_checkable
+class Learned(Protocol):
+    """A learned baseline: values, quantiles of the data, and the history of the loss."""
+
+    @property
+    def values(self) -> Shaped[Tensor, " *shape"]:
+        """Baseline values, with a first axis where each class or sample has its own."""
+
+    @property
+    def share(self) -> str:
+        """Who shares a baseline: "all", each "class" or each "sample"."""
+
+    @property
+    def classes(self) -> Int[Tensor, " owners"] | None:
+        """Classes that have a baseline."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the players."""
+
+    @property
+    def history(self) -> Float[Tensor, "checks 2"]:
+        """Evaluations and the lowest loss so far."""
+
+    @property
+    def quantiles(self) -> Float[Tensor, "quantiles *entries"] | None:
+        """Quantiles of the data: minimum, 5 %, quartiles, 95 %, maximum."""
+
+    @property
+    def labels(self) -> Int[Tensor, " *entries"] | None:
+        """Player of each entry."""
+
+    @property
+    def record(self) -> Any:
+        """Settings: ``loss``, and the ``undetermined`` players."""
+
+
+def check_explanation(explanation: Explained, sample: int, **counts: int) -> None:
+    """Raise an error for what is no explanation, has no such sample, or for a number to draw below 1."""
+    if not isinstance(explanation, Explained):
+        raise wrong("explanation", "be an Explanation, which explain returns", type(explanation).__name__)
+    check_sample(sample, len(explanation.outputs))
+    for name, count in counts.items():
+        check_count(name, count)
+
+
+def check_sample(sample: int, samples: int) -> None:
+    """Raise an error for the number of a sample that does not exist."""
+    if not 0 <= sample < samples:
+        raise wrong("sample", f"lie between 0 and {samples - 1}", sample)
+
+
+def interactions_of(explanation: Explained) -> Interactions:
+    """Return the interactions of an explanation; raise an error if it has none."""
+    if explanation.interactions is None:
+        then = "Group players until all coalitions can be evaluated, and do not pass evaluations."
+        raise wrong("explanation", "be exact for a plot of interactions", "a sampled one", then)
+    return explanation.interactions
+
+
+def value_title(explanation: Explained) -> str:
+    """Return the title that says what the value is."""
+    return f"value: {explanation.record.readout}"
+
+
+def player_labels(explanation: Explained, sample: int) -> list[str]:
+    """Return the labels of the players, with the value of the entry of those that have only one (tokens aside)."""
+    players, row = explanation.players, explanation.x[sample].flatten()
+    names = [label(name) for name in players.names]
+    if players.integer or len(players.shape) > 1:
+        return names
+    owners = players.labels.tolist()
+    counts = Counter(owners)
+    for entry, player in enumerate(owners):
+        if player != ALWAYS_PRESENT and counts[player] == 1:
+            names[player] += f" = {written(float(row[entry]), 4)}"
+    return names

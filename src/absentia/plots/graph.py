@@ -1,0 +1,169 @@
+"""Interactions as an And-Or graph: players below, interactions as AND nodes above them, and the value on top.
+
+An interaction is active where all of its players are present. The value is the sum of the active ones
+[ren2023faithful, Fig. 2].
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from absentia.plots.drawable import Explained, check_explanation, interactions_of, player_labels
+from absentia.plots.look import NEUTRAL, colour_of, label, largest, new_figure, written
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PLAYERS, _NODES, _VALUE = 0.0, 1.0, 2.0  # heights of the three layers
+_WIDEST_EDGE, _SMALLEST_NODE, _LARGEST_NODE = 4.0, 60.0, 420.0
+_SWEEPS, _STARTS = 6, 30  # of the search for an order with few crossings
+
+
+@dataclass(frozen=True)
+class AndNode:
+    """One interaction of the graph: the numbers of its players, and its effect."""
+
+    players: tuple[int, ...]
+    effect: float
+
+
+def and_or_graph(explanation: Explained, sample: int = 0, *, strongest: int = 10) -> Figure:
+    """Draw the strongest salient interactions of a sample as AND nodes between the players and the value.
+
+    The size of a node and the width of its edges show |effect|. Orange nodes and solid edges add to the value; blue
+    nodes and dashed edges take from it. Players are ordered such that few edges cross.
+
+    Parameters
+    ----------
+    explanation, sample
+        Exact explanation returned by `explain`, and the number of the sample to draw.
+    strongest
+        Number of interactions to draw.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=ab.Baseline(1.0))
+    >>> [text.get_text() for text in ab.plots.and_or_graph(explanation).axes[0].texts][:3]
+    ['+2', '+6', '+3']
+    """
+    check_explanation(explanation, sample, strongest=strongest)
+    nodes = salient_nodes(explanation, sample, strongest)
+    players, ordered = arrange(nodes, len(explanation.players))
+    across = max(len(players), len(ordered), 2)
+    figure = new_figure(1, width=max(6.0, 0.72 * across + 1.5), height=6.4)
+    axes = figure.axes[0]
+    axes.axis("off")
+    place_of = dict(zip(players, _places(len(players), across), strict=True))
+    labels = player_labels(explanation, sample)
+    largest_effect = max((abs(node.effect) for node in nodes), default=0.0)
+    for node, place in zip(ordered, _places(len(ordered), across), strict=True):
+        ends = [(place_of[player], _PLAYERS) for player in node.players] + [((across - 1) / 2, _VALUE)]
+        _draw_node(axes, node.effect, place, ends, abs(node.effect) / largest_effect)
+    _draw_players(axes, [labels[player] for player in players], list(place_of.values()))
+    axes.scatter([(across - 1) / 2], [_VALUE], s=160, marker="s", color="black", zorder=2)
+    text = f"value {written(float(explanation.outputs[sample]), 4)}"
+    _write(axes, text, ((across - 1) / 2, _VALUE), 9, ha="center", fontsize=9)
+    axes.set_xlim(-0.8, across - 0.2)
+    axes.set_ylim(_PLAYERS - 0.1, _VALUE + 0.25)
+    axes.set_title(_title(explanation, sample, nodes), fontsize=9)
+    return figure
+
+
+def salient_nodes(explanation: Explained, sample: int, strongest: int) -> list[AndNode]:
+    """Return the strongest of the salient interactions: measurable, and above 5 % of the largest."""
+    interactions = interactions_of(explanation)
+    count = min(strongest, int(interactions.salient()[sample, 1:].sum()))
+    effects, players = interactions.effects[sample], range(len(interactions.names))
+    numbers = [number + 1 for number in largest(effects[1:], count)]
+    return [AndNode(tuple(i for i in players if number >> i & 1), float(effects[number])) for number in numbers]
+
+
+def arrange(nodes: list[AndNode], players: int) -> tuple[list[int], list[AndNode]]:
+    """Order players and nodes from left to right such that few edges cross.
+
+    Players of no node are left out. Without nodes, all players are kept.
+
+    >>> arrange([AndNode((0, 2), 1.0), AndNode((1,), 1.0)], players=4)[0]
+    [0, 2, 1]
+    """
+    if not nodes:
+        return list(range(players)), []
+    order = sorted({player for node in nodes for player in node.players})
+    shuffle = random.Random(0).sample
+    # The sort often ends in a local optimum; the best of several starts is good enough.
+    starts = [order, *(shuffle(order, len(order)) for _ in range(_STARTS))]
+    return min((_sort(start, nodes) for start in starts), key=lambda found: _count_crossings(*found))
+
+
+def _sort(order: list[int], nodes: list[AndNode]) -> tuple[list[int], list[AndNode]]:
+    """Move nodes and players in turn to the mean place of their neighbours."""
+    for _ in range(_SWEEPS):
+        place = {player: number for number, player in enumerate(order)}
+        nodes = sorted(nodes, key=lambda node: sum(place[player] for player in node.players) / len(node.players))
+        above = {player: [k for k, node in enumerate(nodes) if player in node.players] for player in order}
+        order = sorted(order, key=lambda player: sum(above[player]) / len(above[player]))
+    return order, nodes
+
+
+def _count_crossings(order: list[int], nodes: list[AndNode]) -> int:
+    """Count the pairs of edges between players and nodes that cross."""
+    place = {player: number for number, player in enumerate(order)}
+    edges = [(number, place[player]) for number, node in enumerate(nodes) for player in node.players]
+    return sum((a - c) * (b - d) < 0 for (a, b), (c, d) in itertools.combinations(edges, 2))
+
+
+def _places(count: int, across: int) -> list[float]:
+    """Spread a layer evenly over the width."""
+    return [(number + 0.5) * across / count - 0.5 for number in range(count)]
+
+
+def _write(axes: Axes, text: str, at: tuple[float, float], above: float, **style: Any) -> None:
+    """Write a text this many points above a place."""
+    axes.annotate(text, at, xytext=(0, above), textcoords="offset points", **style)
+
+
+def _draw_node(axes: Axes, effect: float, x: float, ends: Sequence[tuple[float, float]], share: float) -> None:
+    """Draw one node with its edges and its effect."""
+    colour, adds = colour_of(effect), effect >= 0
+    width = 0.5 + (_WIDEST_EDGE - 0.5) * share
+    for end in ends:
+        across, up = zip((x, _NODES), end, strict=True)
+        axes.plot(
+            across, up, color=colour, linestyle="-" if adds else (0, (4, 2)), linewidth=width, alpha=0.75, zorder=1
+        )
+    size = _SMALLEST_NODE + (_LARGEST_NODE - _SMALLEST_NODE) * share
+    hatch = "" if adds else "////"
+    axes.scatter([x], [_NODES], s=size, color=colour, edgecolor="white", hatch=hatch, linewidth=0.8, zorder=2)
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
+    style: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 8, "bbox": box, "zorder": 3}
+    _write(axes, written(effect, plus=True), (x, _NODES), 4 + size**0.5 / 2, **style)
+
+
+def _draw_players(axes: Axes, labels: Sequence[str], places: Sequence[float]) -> None:
+    """Draw the players with their labels, slanted where they are long or many."""
+    axes.scatter(places, [_PLAYERS] * len(places), s=70, color="white", edgecolor=NEUTRAL, zorder=2)
+    slanted = len(labels) > 8 or max(map(len, labels)) > 10
+    turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if slanted else {"ha": "center"}
+    for text, x in zip(labels, places, strict=True):
+        _write(axes, text, (x, _PLAYERS), -9, va="top", fontsize=8, **turned)
+
+
+def _title(explanation: Explained, sample: int, nodes: Sequence[AndNode]) -> str:
+    """Say how much of the value the drawn interactions add up to."""
+    total = interactions_of(explanation).effects.shape[1] - 1
+    readout = label(explanation.record.readout, 70)
+    if not nodes:
+        return f"{readout}\nnone of {total:,} interactions exceeds the rounding error"
+    change = float(explanation.outputs[sample] - explanation.base_values[sample])
+    part = len({player for node in nodes for player in node.players})
+    return (
+        f"{readout}\n{written(change, plus=True)} from all absent to all present;\n"
+        f"the {len(nodes)} strongest of {total:,} interactions add "
+        f"{written(sum(node.effect for node in nodes), plus=True)}, with {part} of {len(explanation.players)} players"
+    )

@@ -1,0 +1,224 @@
+"""Plots of interactions: the strongest, their strength by order, and their strength by rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from absentia.errors import wrong
+from absentia.interactions import Interactions
+from absentia.plots.drawable import Explained, check_explanation, check_sample, interactions_of, value_title
+from absentia.plots.look import NEUTRAL, draw_bars, draw_curve, label, largest, name_of_set, new_figure, use_log_scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_POINTS = 400  # ranks of a curve that are drawn, evenly spaced on a logarithmic scale
+
+
+def interaction_list(explanation: Explained, sample: int = 0, *, strongest: int = 16) -> Figure:
+    """Draw a bar for each of the strongest interactions; those within rounding error are hollow.
+
+    Parameters
+    ----------
+    explanation, sample
+        Exact explanation returned by `explain`, and the number of the sample to draw.
+    strongest
+        Number of interactions to draw.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=ab.Baseline(1.0))
+    >>> [label.get_text() for label in ab.plots.interaction_list(explanation).axes[0].get_yticklabels()]
+    ['x0 & x1', 'x1', 'x0']
+    """
+    check_explanation(explanation, sample, strongest=strongest)
+    interactions = interactions_of(explanation)
+    rows = min(strongest, interactions.effects.shape[1] - 1)
+    figure = new_figure(1, width=8.0, rows=rows, title=value_title(explanation))
+    draw_strongest(figure.axes[0], interactions, sample, strongest)
+    return figure
+
+
+def draw_strongest(axes: Axes, interactions: Interactions, sample: int = 0, strongest: int = 12) -> None:
+    """Draw the bars of `interaction_list` on given axes.
+
+    Parameters
+    ----------
+    axes
+        Matplotlib axes, such as those of `new_figure`.
+    interactions
+        Interactions of the samples.
+    sample, strongest
+        As in `interaction_list`.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> axes = ab.plots.new_figure(columns=1).axes[0]
+    >>> ab.plots.draw_strongest(axes, ab.harsanyi(ab.ValueTable([0.0, 1.0, 2.0, 5.0])))
+    >>> [float(bar.get_width()) for bar in axes.patches]
+    [2.0, 2.0, 1.0]
+    """
+    top = interactions.top(strongest, sample)
+    names = [name_of_set([label(name, 20) for name in found.players]) for found in top]
+    draw_bars(axes, names, [found.effect for found in top], hollow=[not found.measurable for found in top])
+    total = interactions.effects.shape[1] - 1
+    axes.set_title(f"strongest {len(top)} of {total:,} interactions")
+
+
+def order_profile(explanation: Explained, sample: int = 0, *, most: int = 6) -> Figure:
+    """Draw the strength of interactions by order, and the order-wise Shapley values of the largest players.
+
+    Parameters
+    ----------
+    explanation, sample
+        Exact explanation returned by `explain`, and the number of the sample to draw.
+    most
+        Number of players to draw.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=ab.Baseline(1.0))
+    >>> [round(float(bar.get_height()), 3) for bar in ab.plots.order_profile(explanation).axes[0].patches]
+    [0.455, 0.545]
+    """
+    check_explanation(explanation, sample, most=most)
+    interactions = interactions_of(explanation)
+    figure = new_figure(2, width=5.6, height=4.4, title=value_title(explanation))
+    draw_order_profile(figure.axes[0], interactions, sample)
+    if explanation.order_shapley is not None:
+        shown = largest(explanation.shapley.values[sample], most)
+        names = [explanation.players.names[player] for player in shown]
+        _draw_order_shapley(figure.axes[1], names, explanation.order_shapley[sample, :, shown])
+    return figure
+
+
+def draw_order_profile(axes: Axes, interactions: Interactions, sample: int = 0) -> None:
+    """Draw the share of each order in the strength Σ|U| of a sample's interactions.
+
+    Parameters
+    ----------
+    axes
+        Matplotlib axes, such as those of `new_figure`.
+    interactions
+        Interactions of the samples.
+    sample
+        Number of the sample.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> axes = ab.plots.new_figure(columns=1).axes[0]
+    >>> ab.plots.draw_order_profile(axes, ab.harsanyi(ab.ValueTable([0.0, 1.0, 2.0, 6.0])))
+    >>> [float(bar.get_height()) for bar in axes.patches]
+    [0.5, 0.5]
+    """
+    ratios = interactions.by_order().ratios[sample, 1:].tolist()
+    axes.bar(range(1, len(ratios) + 1), ratios, color=NEUTRAL)
+    axes.set(title="strength by order", xlabel="order: players in the interaction", ylabel="share of Σ|U|")
+    axes.set_xlim(0.4, max(len(ratios), 2) + 0.6)
+    axes.locator_params(axis="x", integer=True)
+    axes.yaxis.set_major_formatter(lambda share, _position: f"{share:.0%}")
+
+
+def _draw_order_shapley(axes: Axes, names: Sequence[str], values: Float[Tensor, "orders players"]) -> None:
+    """Draw the order-wise Shapley values φᵢ⁽ᵐ⁾ of some players."""
+    for number, name in enumerate(names):
+        draw_curve(axes, number, label(name), range(len(values)), values[:, number])
+    axes.axhline(0, color=NEUTRAL, linewidth=0.8)
+    some = "" if len(names) == len(values) else f", {len(names)} of {len(values)} players"
+    axes.set(xlabel="order: number of other players present", ylabel="mean of what the player adds")
+    axes.set_title(f"order-wise Shapley values{some}")
+    axes.locator_params(axis="x", integer=True)
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def draw_order_profiles(axes: Axes, names: Sequence[str], profiles: Float[Tensor, "methods orders"]) -> None:
+    """Draw the mean strength of an interaction of each order under several absences, on a logarithmic scale.
+
+    Parameters
+    ----------
+    axes
+        Matplotlib axes, such as those of `new_figure`.
+    names
+        Names of the absences.
+    profiles
+        Strengths at the orders 1 … n, as a share of |v(N) − v(∅)|.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import absentia as ab
+    >>> axes = ab.plots.new_figure(columns=1).axes[0]
+    >>> ab.plots.draw_order_profiles(axes, ["zero", "mean"], torch.tensor([[0.5, 0.1], [0.4, 0.0]]))
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['zero', 'mean']
+    """
+    for number, (name, profile) in enumerate(zip(names, profiles, strict=True)):
+        draw_curve(axes, number, label(name), range(1, len(profile) + 1), profile.numpy())
+    use_log_scale(axes)
+    axes.set(title="strength by order", xlabel="order: players in the interaction")
+    axes.set_ylabel("mean |U| / |v(N) − v(∅)|")
+    axes.locator_params(axis="x", integer=True)
+    axes.legend(fontsize=8, frameon=False)
+
+
+def sparsity(
+    results: Explained | Interactions | Mapping[str, Explained | Interactions], sample: int | None = None
+) -> Figure:
+    """Draw the strengths |U| of all interactions in descending order, on logarithmic scales.
+
+    The legend counts the salient interactions: those above 5 % of a sample's largest.
+
+    Parameters
+    ----------
+    results
+        An exact explanation, interactions, or several of them by name.
+    sample
+        Number of the sample; None averages the strengths of each rank over all samples.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> game = ab.ValueTable([0.0, 1.0, 2.0, 8.0])
+    >>> ab.plots.sparsity({"given": ab.harsanyi(game)}).axes[0].lines[0].get_ydata().tolist()
+    [5.0, 2.0, 1.0]
+    """
+    named = results if isinstance(results, Mapping) else {"": results}
+    if not named:
+        raise wrong("results", "hold at least one explanation", "none")
+    figure = new_figure(1, width=6.4, height=4.6)
+    axes = figure.axes[0]
+    for number, (name, result) in enumerate(named.items()):
+        if not isinstance(result, Explained | Interactions):
+            raise wrong("results", "hold explanations or interactions", type(result).__name__)
+        interactions = result if isinstance(result, Interactions) else interactions_of(result)
+        if sample is not None:
+            check_sample(sample, len(interactions.effects))
+        rows = slice(None) if sample is None else [sample]
+        strength = interactions.effects[rows, 1:].detach().abs().cpu().sort(dim=1, descending=True).values.mean(0)
+        ranks = _ranks(len(strength))
+        salient = f"{float(interactions.salient()[rows, 1:].sum(1).double().mean()):.3g} salient"
+        text = f"{label(name)}: {salient}" if name else salient
+        draw_curve(axes, number, text, ranks, strength[ranks - 1].numpy(), markevery=max(1, len(ranks) // 12))
+    axes.set_xscale("log")
+    use_log_scale(axes)
+    axes.set(title="interactions in descending order", xlabel="rank of the interaction")
+    axes.set_ylabel("strength |U|" + (", mean over samples" if sample is None else ""))
+    axes.legend(fontsize=8, frameon=False, loc="lower left")
+    return figure
+
+
+def _ranks(count: int) -> Tensor:
+    """Return ranks that are evenly spaced on a logarithmic scale, including the first and the last."""
+    spaced = torch.logspace(0, math.log10(count), _POINTS, dtype=torch.float64).round().long()
+    return spaced.clamp(1, count).unique()

@@ -1,0 +1,153 @@
+"""Plots of Shapley values: bars, and a waterfall from the value of no player to the value of the sample."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from absentia.attributions import Attribution
+from absentia.plots.drawable import Explained, check_explanation, player_labels, value_title
+from absentia.plots.look import NEUTRAL, draw_bar, draw_bars, draw_errors, label, largest, new_figure, written
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def bars(explanation: Explained, sample: int = 0, *, most: int = 20) -> Figure:
+    """Draw a bar for each of the players with the largest attributions, with two standard errors.
+
+    Parameters
+    ----------
+    explanation, sample
+        Explanation returned by `explain`, and the number of the sample to draw.
+    most
+        Number of players to draw.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=ab.Baseline(1.0))
+    >>> [float(bar.get_width()) for bar in ab.plots.bars(explanation).axes[0].patches]
+    [3.0, 2.0]
+    """
+    check_explanation(explanation, sample, most=most)
+    rows = min(most, len(explanation.players))
+    figure = new_figure(1, width=6.4, rows=rows, title=value_title(explanation))
+    draw_attribution(figure.axes[0], explanation.shapley, sample, most=most)
+    return figure
+
+
+def draw_attribution(axes: Axes, attribution: Attribution, sample: int = 0, *, most: int = 20) -> None:
+    """Draw the bars of `bars` on given axes.
+
+    Parameters
+    ----------
+    axes
+        Matplotlib axes, such as those of `new_figure`.
+    attribution
+        Attribution of the samples.
+    sample, most
+        As in `bars`.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> axes = ab.plots.new_figure(columns=1).axes[0]
+    >>> ab.plots.draw_attribution(axes, ab.shapley(ab.ValueTable([0.0, 1.0, 2.0, 5.0])))
+    >>> axes.get_title()
+    'Shapley values'
+    """
+    values, errors = attribution.values[sample], attribution.errors[sample]
+    shown = largest(values, most)
+    names = [label(attribution.names[player]) for player in shown]
+    draw_bars(axes, names, values[shown].tolist(), errors[shown].tolist())
+    some = f": {len(shown)} of {len(values)} players" if len(shown) < len(values) else ""
+    axes.set_title(attribution.kind + some)
+
+
+def waterfall(explanation: Explained, sample: int = 0, *, most: int = 16) -> Figure:
+    """Draw the steps from the value with all players absent to the value with all present, one for each player.
+
+    Parameters
+    ----------
+    explanation, sample
+        Explanation returned by `explain`, and the number of the sample to draw.
+    most
+        Number of steps, the largest first; the last one adds up all other players.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=ab.Baseline(1.0))
+    >>> [(float(bar.get_x()), float(bar.get_width())) for bar in ab.plots.waterfall(explanation).axes[0].patches]
+    [(1.0, 3.0), (4.0, 2.0)]
+    """
+    check_explanation(explanation, sample, most=most)
+    figure = new_figure(1, width=7.2, rows=min(most, len(explanation.players)) + 2)
+    draw_waterfall(figure.axes[0], explanation, sample, most=most)
+    return figure
+
+
+def draw_waterfall(axes: Axes, explanation: Explained, sample: int = 0, *, most: int = 16) -> None:
+    """Draw the steps of `waterfall` on given axes.
+
+    Parameters
+    ----------
+    axes
+        Matplotlib axes, such as those of `new_figure`.
+    explanation, sample, most
+        As in `waterfall`.
+
+    Examples
+    --------
+    >>> import absentia as ab
+    >>> axes = ab.plots.new_figure(columns=1).axes[0]
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=ab.Baseline(1.0))
+    >>> ab.plots.draw_waterfall(axes, explanation)
+    >>> [text.get_text() for text in axes.texts]
+    ['+3', '+2']
+    """
+    names, values, errors = _steps(explanation, sample, most)
+    base, output = float(explanation.base_values[sample]), float(explanation.outputs[sample])
+    heights, last = list(accumulate(values, initial=base)), len(values) + 1
+    for place, (start, value, error) in enumerate(zip(heights, values, errors, strict=False), start=1):
+        _draw_step(axes, place, start, value, error)
+    tops, bottoms = ([place + shift for place in range(1, last + 1)] for shift in (-0.65, 0.35))
+    axes.vlines(heights, tops, [*bottoms[:-1], last], color=NEUTRAL, linewidth=0.7)
+    axes.plot([base, output], [0, last], linestyle="none", marker="D", color="black", markersize=5)
+    first, final = f"all absent: {written(base, 4)}", f"all present: {written(output, 4)}"
+    axes.set_yticks(range(last + 1), [first, *names, final])
+    ends = [base, output, *heights]
+    ends += [end + 2 * sign * error for end, error in zip(heights[1:], errors, strict=True) for sign in (-1, 1)]
+    room = 0.22 * (max(ends) - min(ends)) or 1.0  # for the numbers beside the steps
+    axes.set(xlim=(min(ends) - room, max(ends) + room), ylim=(last + 0.6, -0.6))
+    axes.locator_params(axis="x", nbins=6)
+    title = explanation.shapley.kind + ("; ± 2 standard errors" if any(errors) else "")
+    axes.set(title=title, xlabel=label(value_title(explanation), most=200))
+
+
+def _draw_step(axes: Axes, place: int, start: float, value: float, error: float) -> None:
+    """Draw the bar of one player, its error, and its value beside it."""
+    draw_bar(axes, place, value, start)
+    if error > 0:
+        draw_errors(axes, [start + value], [place], [error])
+    away, side = (1, "left") if value >= 0 else (-1, "right")
+    at = (start + value + away * 2 * error, place)
+    offset: dict[str, Any] = {"xytext": (4 * away, 0), "textcoords": "offset points", "ha": side, "va": "center"}
+    axes.annotate(written(value, plus=True), at, fontsize=8, **offset)
+
+
+def _steps(explanation: Explained, sample: int, most: int) -> tuple[list[str], list[float], list[float]]:
+    """Return labels, values and errors of the largest players, and of all others together as the last step."""
+    labels = player_labels(explanation, sample)
+    values, errors = explanation.shapley.values[sample], explanation.shapley.errors[sample]
+    ranked = largest(values)
+    shown = ranked if len(ranked) <= most else ranked[: most - 1]
+    steps = [labels[player] for player in shown], values[shown].tolist(), errors[shown].tolist()
+    if others := ranked[len(shown) :]:
+        # Estimates of several players depend on each other, so the error of their sum is unknown and not drawn.
+        steps[0].append(f"{len(others)} others")
+        steps[1].append(float(values[others].sum()))
+        steps[2].append(0.0)
+    return steps
