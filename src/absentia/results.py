@@ -55,6 +55,18 @@ def count_of(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
+def written(value: float, digits: int = 3, *, plus: bool = False) -> str:
+    """Write a number for a reader: rounded to digits, in full up to a million, with a true minus sign.
+
+    >>> written(-0.12345), written(1234.5, plus=True), written(12345678.0), written(math.nan)
+    ('−0.123', '+1234', '1.23e+07', '–')
+    """
+    if not math.isfinite(value):
+        return "–"
+    form = ".0f" if 10**digits <= abs(value) < 1e6 else f".{digits}g"
+    return format(value, f"{'+' if plus else ''}{form}").replace("-", "−")
+
+
 def with_error(value: float, error: float) -> str:
     """Write a figure and its error to the error's second digit; write a figure without error to three digits.
 
