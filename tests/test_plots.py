@@ -1,4 +1,4 @@
-"""Pictures hold the figures that they show: lengths, places, names, in every size, and readable in grey."""
+"""Plots show the numbers of their results: lengths, places and names, at every size, and readable in grey."""
 
 import io
 import itertools
@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import absentia as ab
-from absentia.plots.and_or_graph import AndNode, arrange, salient_nodes
-from absentia.plots.look import LOWERS, RAISES, label_of_set, shorten
-from absentia.plots.pixels import is_image
+import test_report_results as results
+from absentia.plots.graph import AndNode, arrange, salient_nodes
+from absentia.plots.look import LOWERS, RAISES, label
 from known_games import cnn, mlp
 from typechecker import unchecked
 
@@ -23,7 +23,7 @@ def randn(*shape, seed=0):
 
 
 def names(count):
-    """Long names, with a dollar sign, which would begin a formula."""
+    """Return long names with a dollar sign, which begins a formula in matplotlib."""
     return [f"{LONG} {number}" for number in range(count)]
 
 
@@ -51,7 +51,7 @@ def pictured():
 
 
 def draw(figure):
-    """Draw it as a file would be, and give its pixels in grey."""
+    """Return the pixels of the saved figure in grey."""
     from PIL import Image
 
     buffer = io.BytesIO()
@@ -60,7 +60,7 @@ def draw(figure):
 
 
 def overlaps(figure):
-    """Find labels of one axis that lie on each other, and texts that leave the figure."""
+    """Return labels of one axis that overlap, and texts that leave the figure."""
     figure.draw_without_rendering()
     whole, found = figure.bbox, []
     for axes in figure.axes:
@@ -144,7 +144,7 @@ def test_the_list_of_interactions_is_ranked(six):
     top = six.interactions.top(7, sample=1)
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([found.effect for found in top])
     assert [label.get_text() for label in axes.get_yticklabels()] == [
-        label_of_set(found.players).replace("$", r"\$") for found in top
+        ab.plots.name_of_set([label(name, 20) for name in found.players]) for found in top
     ]
     assert axes.get_title() == "strongest 7 of 63 interactions"
 
@@ -153,7 +153,7 @@ def test_effects_lost_in_rounding_are_hollow():
     constant = ab.explain(lambda rows: 0 * rows[:, 0] + 1, randn(1, 3), absence=ab.Baseline(0.0))
     axes = ab.plots.interaction_list(constant).axes[0]
     assert all(bar.get_facecolor()[3] == 0 for bar in axes.patches)
-    assert "hollow: lost in rounding errors" in axes.get_xlabel()
+    assert "hollow: within rounding error" in axes.get_xlabel()
 
 
 def test_the_order_profile_is_that_of_the_interactions_and_of_the_players(six):
@@ -182,7 +182,7 @@ def test_the_graph_has_a_node_for_each_salient_interaction_and_an_edge_for_each_
     assert f"add {sum(n.effect for n in nodes):+.3g}".replace("-", "−") in axes.get_title()
 
 
-def test_the_graph_keeps_what_hangs_together_side_by_side():
+def test_the_graph_keeps_players_of_one_interaction_side_by_side():
     nodes = [AndNode((0, 3), 1.0), AndNode((1, 2), 1.0), AndNode((3,), 1.0)]
     players, ordered = arrange(nodes, players=6)
     assert sorted(players) == [0, 1, 2, 3]  # those that take part
@@ -221,14 +221,6 @@ def test_signs_are_written_on_heat_maps_for_grey():
     assert {text.get_text() for text in axes.texts if text.get_position()[1] >= 5} == {"+"}
 
 
-def test_what_is_an_image():
-    assert is_image(ab.Players.grid((3, 4, 4), (2, 2)).labels)
-    assert is_image(ab.Players.segments(torch.tensor([[0, 1], [1, 1]])).labels)
-    assert not is_image(ab.Players.tokens(3, embedding=5).labels)
-    assert not is_image(ab.Players.features(4).labels)
-    assert not is_image(torch.zeros(7, 4, 4, dtype=torch.int64))
-
-
 def test_sparsity_sorts_the_strengths_of_every_method(six):
     other = explain(6, absence=ab.Baseline(1.0))
     axes = ab.plots.sparsity({"zero": six, "one": other.interactions}, sample=1).axes[0]
@@ -254,6 +246,70 @@ def test_the_overview_is_a_heat_map_for_images_and_three_panels_for_tables(six, 
         six.plot(tmp_path / "nowhere" / "six.png")
 
 
+def test_learned_values_stand_at_their_place_in_the_range_of_the_data():
+    learned = results.learned(results.draw(4), ("a", "b"), torch.tensor([0, 1, 0, -1]))
+    axes = ab.plots.baselines(learned).axes[0]
+    median, marks = axes.lines
+    assert median.get_xdata().tolist() == [0.5] * 4
+    assert marks.get_xdata().tolist() == pytest.approx(((learned.values + 2) / 4).tolist())  # data from −2 to 2
+    widths = [bar.get_width() for bar in axes.patches]
+    assert widths == pytest.approx([2 / 3] * 4 + [1 / 3] * 4)  # 5 to 95 %, and the middle half
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a 0", "b", "a 1", "always present"]
+    written = [f"{value:.4g}".replace("-", "−") for value in learned.values.tolist()]
+    written[1] += " (undetermined)"
+    assert [text.get_text() for text in axes.texts] == written
+    assert not overlaps(axes.figure)
+    some = ab.plots.baselines(learned, most=3).axes[0]
+    assert some.get_title() == "learned baseline beside the data, 3 of 4 entries"
+
+
+def test_baselines_of_classes_and_samples_are_told_apart():
+    classes = results.learned(results.draw(2, 5), share="class", classes=torch.tensor([3, 7]))
+    axes = ab.plots.baselines(classes).axes[0]
+    assert [line.get_label() for line in axes.lines[1:]] == ["learned, class 3", "learned, class 7"]
+    assert len({line.get_marker() for line in axes.lines}) == 3  # for grey
+    samples = ab.plots.baselines(results.learned(results.draw(9, 5), share="sample")).axes[0]
+    assert len(samples.lines) == 1 + 9
+    texts = samples.get_legend().get_texts()
+    assert [text.get_text() for text in texts] == ["median of the data", "learned, each sample"]
+
+
+def test_baselines_that_are_images_are_drawn_as_images():
+    learned = results.image_baseline()
+    for one in (learned, ab.LearnedBaseline(**{**vars(learned), "labels": None})):  # as in the first files
+        figure = ab.plots.baselines(one)
+        titles = [axes.get_title() for axes in figure.axes]
+        assert titles == ["learned baseline", "median of the data", "5 % of the data", "95 % of the data"]
+        low, high = float(learned.values.min()), float(learned.values.max())
+        shown = figure.axes[0].images[0].get_array()
+        assert np.allclose(shown * (max(high, 5 / 3) - min(low, -5 / 3)) + min(low, -5 / 3), learned.values[0])
+
+
+def test_the_history_of_a_loss_is_drawn_as_steps_on_a_scale_that_fits():
+    learned = results.learned()
+    axes = ab.plots.learning_history(learned).axes[0]
+    assert axes.lines[0].get_xydata().tolist() == learned.history.tolist()
+    assert axes.get_yscale() == "linear"
+    steep = results.learned(history=torch.tensor([[10.0, 300.0], [20.0, 1.0]], dtype=torch.float64))
+    assert ab.plots.learning_history(steep).axes[0].get_yscale() == "log"
+
+
+def test_an_audit_is_drawn_with_its_errors_orders_and_agreement():
+    left, middle, right = ab.plots.new_figure(columns=3).axes
+    values, errors = torch.tensor([-0.5, 12.0]), torch.tensor([0.1, torch.nan])
+    ab.plots.draw_removal(left, ["zero", "$"], values, errors, unmasked=0.9)
+    whiskers = [bar.get_segments()[0][:, 0].tolist() for bar in left.collections]
+    assert whiskers == [pytest.approx([-0.7, -0.3]), pytest.approx([12, 12])]
+    assert left.get_xscale() == "symlog"  # one of them is far from the other
+    assert [text.get_text() for text in left.get_yticklabels()] == ["zero", r"\$"]
+    ab.plots.draw_order_profiles(middle, ["zero", "mean"], torch.tensor([[0.5, 0.1], [0.25, 0.0]]))
+    assert [line.get_ydata().tolist() for line in middle.lines] == [pytest.approx([0.5, 0.1]), [0.25, 0.0]]
+    assert middle.get_yscale() == "log"
+    ab.plots.draw_agreement(right, ["zero", "mean"], torch.tensor([[1.0, torch.nan], [-0.5, 1.0]]))
+    assert [text.get_text() for text in right.texts] == ["1.00", "–", "−0.50", "1.00"]
+    assert not overlaps(left.figure)
+
+
 @pytest.mark.parametrize("players", [1, 2, 10])
 def test_no_labels_lie_on_each_other_or_leave_the_picture(players):
     explanation = explain(players, samples=1)
@@ -270,17 +326,28 @@ def test_pictures_can_be_told_apart_in_grey(six):
     assert abs(shades[0] - shades[1]) > 60
 
 
-def test_a_constant_model_is_drawn_without_a_fuss():
+def test_a_constant_model_is_drawn_as_constant():
+    """No value, effect or strength differs from 0, on scales that have no logarithm of 0."""
     constant = ab.explain(lambda rows: 0 * rows[:, 0] + 1, randn(2, 4), absence=ab.Baseline(0.0))
-    for picture in ("overview", "and_or_graph", "order_profile", "sparsity"):
-        getattr(ab.plots, picture)(constant).draw_without_rendering()
+    drawn = {name: getattr(ab.plots, name)(constant) for name in ("overview", "order_profile", "sparsity")}
+    for figure in drawn.values():
+        figure.draw_without_rendering()
+    for axes in drawn["overview"].axes + drawn["order_profile"].axes[:1]:
+        assert all(abs(bar.get_width() * bar.get_height()) < 1e-12 for bar in axes.patches)
+    for line in drawn["order_profile"].axes[1].lines[:4]:
+        assert line.get_ydata().tolist() == pytest.approx([0] * 4, abs=1e-12)
+    assert drawn["sparsity"].axes[0].get_legend().get_texts()[0].get_text() == "0 salient"
+    graph = ab.plots.and_or_graph(constant).axes[0]
+    graph.figure.draw_without_rendering()
+    assert not graph.lines
+    assert "none of 15 interactions exceeds the rounding error" in graph.get_title()
+    assert "value 1" in [text.get_text() for text in graph.texts]
 
 
-def test_long_names_keep_their_ends():
-    assert shorten("short") == "short"
-    assert len(shorten(LONG, 20)) == 20
-    assert shorten(LONG, 20).startswith(LONG[:10])
-    assert shorten(LONG, 20).endswith(LONG[-9:])
+def test_long_labels_keep_their_ends():
+    assert label("short") == "short"
+    assert len(label(LONG[:-1], 20)) == 20
+    assert label(LONG, 20) == f"{LONG[:10]}…{LONG[-9:]}".replace("$", r"\$")
 
 
 @pytest.mark.parametrize(
@@ -299,7 +366,7 @@ def test_a_mistake_gets_a_sentence(six, picture, arguments, sentence):
 
 
 def test_what_is_not_a_result_or_has_no_interactions_gets_a_sentence(sampled):
-    with pytest.raises(ab.AbsentiaError, match="explanation must be exact for a picture of interactions"):
+    with pytest.raises(ab.AbsentiaError, match="explanation must be exact for a plot of interactions"):
         ab.plots.and_or_graph(sampled)
     with pytest.raises(ab.AbsentiaError, match="results must hold at least one explanation"):
         ab.plots.sparsity({})

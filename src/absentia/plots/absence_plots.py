@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from absentia.errors import wrong
-from absentia.plots.drawable import Learned
-from absentia.plots.images import draw_images, is_picture
-from absentia.plots.look import LOWERS, NEUTRAL, check_count, label, look_of, new_figure, written
+from absentia.plots.drawable import Learned, players_of
+from absentia.plots.images import draw_images
+from absentia.plots.look import LOWERS, NEUTRAL, check_count, label, look_of, new_figure
+from absentia.results import written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +53,8 @@ def baselines(learned: Learned, *, most: int = 40) -> Figure:
     check_count("most", most)
     values = learned.values.detach().double()
     owners = values[None] if learned.share == "all" else values
-    if learned.labels is not None and is_picture(learned.labels.shape, learned.labels):
+    players = players_of(learned)
+    if players.is_image:
         return _draw_baseline_images(learned, owners)
     total, shown = owners[0].numel(), owners.flatten(1)[:, :most]
     entries = shown.shape[1]
@@ -63,10 +65,14 @@ def baselines(learned: Learned, *, most: int = 40) -> Figure:
     width = torch.where(high > low, high - low, 1.0)  # constants are drawn at the left end
     if learned.quantiles is not None:
         _draw_distribution(axes, (data - low) / width)
-    _draw_values(axes, learned, (shown - low) / width, shown)
+    _draw_values(axes, learned, (shown - low) / width)
+    if len(shown) == 1:
+        for row, (value, player) in enumerate(zip(shown[0].tolist(), players.owner_names(), strict=False)):
+            text = written(value, 4) + (" (undetermined)" if player in learned.record.undetermined else "")
+            axes.annotate(text, (1, row), xycoords=("axes fraction", "data"), va="center", fontsize=8, color=NEUTRAL)
     left, right = axes.get_xlim()
     axes.set(xlim=(min(left, -0.04), max(right, 1.04)), ylim=(entries - 0.4, -0.6))
-    axes.set_yticks(range(entries), [label(name) for name in _entry_names(learned, total)[:entries]])
+    axes.set_yticks(range(entries), [label(name) for name in players.entry_names()[:entries]])
     axes.set_xticks([0, 0.5, 1], ["least", "middle", "largest"])
     axes.set_xlabel("place in the range of the data: line 0 to 100 %, bar 5 to 95 %, box the middle half")
     some = f", {entries} of {total} entries" if entries < total else ""
@@ -83,12 +89,12 @@ def _draw_distribution(axes: Axes, places: Float[Tensor, "quantiles entries"]) -
     boxes = ((_LOW, _HIGH, 0.22, "#DDDDDD"), (_LOWER_QUARTER, _UPPER_QUARTER, 0.56, "#BBBBBB"))
     for start, end, height, colour in boxes:
         axes.barh(rows, places[end] - places[start], left=places[start], height=height, color=colour)
-    style = {"linestyle": "none", "marker": "|", "color": "black", "markersize": 12}
+    style: dict[str, Any] = {"linestyle": "none", "marker": "|", "color": "black", "markersize": 12}
     axes.plot(places[_MEDIAN], rows, label="median of the data", **style)
 
 
-def _draw_values(axes: Axes, learned: Learned, places: Tensor, values: Tensor) -> None:
-    """Mark the values, in one look for each class or one for all samples; write those of a single baseline."""
+def _draw_values(axes: Axes, learned: Learned, places: Float[Tensor, "owners entries"]) -> None:
+    """Mark the values, in one look for each class or one for all samples."""
     rows = list(range(places.shape[1]))
     if learned.share == "sample" or len(places) > _MOST_OWNERS:
         lines = axes.plot(places.T, rows, linestyle="none", alpha=0.3, markersize=4, **look_of(0))
@@ -97,25 +103,6 @@ def _draw_values(axes: Axes, learned: Learned, places: Tensor, values: Tensor) -
     for number, row in enumerate(places):
         text = "learned" if learned.classes is None else f"learned, class {int(learned.classes[number])}"
         axes.plot(row, rows, linestyle="none", markersize=7, label=text, **look_of(number))
-    if len(places) == 1:
-        players = _entry_players(learned, values.shape[1])
-        for row, value in enumerate(values[0].tolist()):
-            text = written(value, 4) + (" (undetermined)" if players[row] in learned.record.undetermined else "")
-            axes.annotate(text, (1, row), xycoords=("axes fraction", "data"), va="center", fontsize=8, color=NEUTRAL)
-
-
-def _entry_players(learned: Learned, entries: int) -> list[str]:
-    """Return the name of the player of each entry."""
-    if learned.labels is None:
-        return list(learned.names) if len(learned.names) == entries else [""] * entries
-    named = [*learned.names, "always present"]  # label −1 is the last
-    return [named[player] for player in learned.labels.flatten().tolist()]
-
-
-def _entry_names(learned: Learned, entries: int) -> list[str]:
-    """Return the name of each entry: that of its player, with the number of the entry where it has several."""
-    players = _entry_players(learned, entries)
-    return [name if name and players.count(name) == 1 else f"{name} [{entry}]" for entry, name in enumerate(players)]
 
 
 def _draw_baseline_images(learned: Learned, owners: Tensor) -> Figure:
@@ -235,4 +222,4 @@ def draw_agreement(axes: Axes, names: Sequence[str], agreement: Float[Tensor, "m
         for column, value in enumerate(line):
             text = "–" if math.isnan(value) else f"{value:.2f}".replace("-", "−")
             axes.text(column, row, text, ha="center", va="center", color="white" if value > 0.2 else "black")
-    axes.set_title("agreement of Shapley values (rank correlation)")
+    axes.set_title("agreement of Shapley values\n(rank correlation)")

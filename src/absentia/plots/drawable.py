@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.attributions import Attribution
 from absentia.errors import wrong
 from absentia.interactions import Interactions
-from absentia.players import ALWAYS_PRESENT, Players
-from absentia.plots.look import check_count, label, written
+from absentia.players import Players
+from absentia.plots.look import check_count, label
+from absentia.results import written
 
 
 @runtime_checkable
@@ -127,13 +129,19 @@ def value_title(explanation: Explained) -> str:
 
 def player_labels(explanation: Explained, sample: int) -> list[str]:
     """Return the labels of the players, with the value of the entry of those that have only one (tokens aside)."""
-    players, row = explanation.players, explanation.x[sample].flatten()
+    players = explanation.players
     names = [label(name) for name in players.names]
     if players.integer or len(players.shape) > 1:
         return names
-    owners = players.labels.tolist()
-    counts = Counter(owners)
-    for entry, player in enumerate(owners):
-        if player != ALWAYS_PRESENT and counts[player] == 1:
-            names[player] += f" = {written(float(row[entry]), 4)}"
-    return names
+    values = players.entry_values(explanation.x[sample : sample + 1])[0].tolist()
+    pairs = zip(names, values, strict=True)
+    return [name if math.isnan(value) else f"{name} = {written(value, 4)}" for name, value in pairs]
+
+
+def players_of(learned: Learned) -> Players:
+    """Return the players of a learned baseline; for old files, which lack labels, one for each entry."""
+    if learned.labels is not None:
+        return Players(learned.labels, learned.names)
+    shape = learned.values.shape if learned.share == "all" else learned.values.shape[1:]
+    names = learned.names if len(learned.names) == shape.numel() else [f"x{n}" for n in range(shape.numel())]
+    return Players(torch.arange(shape.numel()).reshape(shape), tuple(names))

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from absentia.plots.drawable import Explained, check_explanation, interactions_of, player_labels
-from absentia.plots.look import NEUTRAL, colour_of, label, largest, new_figure, written
+from absentia.plots.look import NEUTRAL, colour_of, label, largest, new_figure
+from absentia.results import written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -11,7 +11,8 @@ from torch import Tensor
 
 from absentia.errors import wrong
 from absentia.plots.drawable import Explained, check_explanation
-from absentia.plots.look import LOWERS, RAISES, new_figure, written
+from absentia.plots.look import LOWERS, RAISES, new_figure
+from absentia.results import written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,20 +20,6 @@ if TYPE_CHECKING:
 
 # Up to this many players, their values are written on them; up to this many, their signs.
 _MOST_NUMBERS, _MOST_SIGNS = 25, 100
-
-
-def is_picture(shape: Sequence[int], labels: Int[Tensor, " *entries"] | None = None) -> bool:
-    """Return whether samples can be drawn as images: (1 or 3 channels, height, width), or (height, width).
-
-    Entries on two axes are pixels where the labels of players vary within a row. Otherwise, rows are tokens with
-    their embeddings.
-
-    >>> is_picture((1, 2, 2)), is_picture((2, 2), torch.tensor([[0, 1], [1, 1]])), is_picture((5, 2, 2))
-    (True, True, False)
-    """
-    if len(shape) == 3:
-        return shape[0] in (1, 3) and min(shape[1:]) > 1
-    return len(shape) == 2 and labels is not None and not bool((labels == labels[:, :1]).all())
 
 
 def image_heat_map(explanation: Explained, sample: int = 0) -> Figure:
@@ -55,7 +42,7 @@ def image_heat_map(explanation: Explained, sample: int = 0) -> Figure:
     """
     check_explanation(explanation, sample)
     labels, shapley = explanation.players.labels, explanation.shapley
-    if not is_picture(labels.shape, labels):
+    if not explanation.players.is_image:
         must = "hold images, of shape (1 or 3 channels, height, width), whose players are areas"
         raise wrong("explanation", must, f"samples of shape {tuple(labels.shape)}", "Draw plots.waterfall instead.")
     whose = "" if explanation.y is None else f", class {int(explanation.y[sample])}"
@@ -124,7 +111,7 @@ def draw_heat_map(
     largest = max(float(values.abs().max()), 1e-12)
     owners = labels if labels.ndim == 2 else labels[0]
     spread = torch.cat([values.double(), values.new_full((1,), torch.nan).double()])[owners]  # label −1 is the last
-    style = {"cmap": colours.with_extremes(bad="#D9D9D9"), "interpolation": "nearest"}
+    style: dict[str, Any] = {"cmap": colours.with_extremes(bad="#D9D9D9"), "interpolation": "nearest"}
     drawn = axes.imshow(spread.numpy(), vmin=-largest, vmax=largest, **style)
     _frame(axes, title)
     if len(values) <= _MOST_SIGNS:

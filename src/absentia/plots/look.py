@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 from torch import Tensor
 
-from absentia.errors import wrong
-from absentia.optional import require
+from absentia.errors import require, wrong
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +24,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
-def look_of(number: int) -> dict[str, str]:
+def look_of(number: int) -> dict[str, Any]:
     """Return the colour and the marker of one of several things."""
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
@@ -35,23 +34,11 @@ def colour_of(value: float) -> str:
     return RAISES if value >= 0 else LOWERS
 
 
-def written(value: float, digits: int = 3, *, plus: bool = False) -> str:
-    """Write a number for a reader: this many digits, whole numbers up to a million in full, a true minus sign.
-
-    >>> written(-0.12345), written(1234.5, plus=True), written(12345678.0), written(math.nan)
-    ('−0.123', '+1234', '1.23e+07', '–')
-    """
-    if not math.isfinite(value):
-        return "–"
-    form = ".0f" if 10**digits <= abs(value) < 1e6 else f".{digits}g"
-    return format(value, f"{'+' if plus else ''}{form}").replace("-", "−")
-
-
 def label(name: str, most: int = 32) -> str:
     r"""Shorten a name in its middle, and escape the dollar sign, with which matplotlib begins a formula.
 
     >>> print(label("the number of days since the last $", most=20))
-    the number… the last \$
+    the number…he last \$
     """
     if len(name) > most:
         name = f"{name[: most // 2]}…{name[len(name) - (most - most // 2 - 1) :]}"
@@ -180,5 +167,5 @@ def draw_curve(axes: Axes, number: int, text: str, x: Any, y: Any, **style: Any)
 
 def use_log_scale(axes: Axes) -> None:
     """Make the vertical axis logarithmic where any curve has a positive value."""
-    if any((line.get_ydata() > 0).any() for line in axes.lines):
+    if math.isfinite(axes.dataLim.minposy):
         axes.set_yscale("log", nonpositive="mask")

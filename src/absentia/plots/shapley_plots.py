@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from absentia.attributions import Attribution
 from absentia.plots.drawable import Explained, check_explanation, player_labels, value_title
-from absentia.plots.look import NEUTRAL, draw_bar, draw_bars, draw_errors, label, largest, new_figure, written
+from absentia.plots.look import NEUTRAL, draw_bar, draw_bars, draw_errors, label, largest, new_figure
+from absentia.results import written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

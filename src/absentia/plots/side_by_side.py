@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from absentia.attributions import Attribution
 from absentia.interactions import Interactions
 from absentia.plots.drawable import Explained, check_explanation
-from absentia.plots.images import image_heat_map, is_picture
+from absentia.plots.images import image_heat_map
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
 from absentia.plots.look import label, new_figure
 from absentia.plots.shapley_plots import draw_attribution, draw_waterfall
@@ -35,7 +35,7 @@ def overview(explanation: Explained, sample: int = 0) -> Figure:
     """
     check_explanation(explanation, sample)
     players, interactions = explanation.players, explanation.interactions
-    if is_picture(players.shape, players.labels):
+    if players.is_image:
         return image_heat_map(explanation, sample)
     title = f"sample {sample}; absent players: {label(explanation.record.absence, 80)}"
     rows = max(min(_MOST_ROWS, len(players)) + 2, 10)
