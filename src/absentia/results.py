@@ -70,6 +70,8 @@ def written(value: float, digits: int = 3, *, plus: bool = False) -> str:
 def with_error(value: float, error: float) -> str:
     """Write a figure and its error to the error's second digit; write a figure without error to three digits.
 
+    An error below a millionth of the figure is written as 0.
+
     >>> with_error(0.12345, 0.0234), with_error(1234.5, 200.0), with_error(2.0, math.nan), with_error(math.nan, 1.0)
     ('0.123 ± 0.023', '1230 ± 200', '2', '–')
     """
@@ -77,7 +79,7 @@ def with_error(value: float, error: float) -> str:
         return "–"
     if math.isnan(error):
         return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-    if error == 0:
+    if error <= 1e-6 * abs(value):
         return f"{value:.4g} ± 0"
     decimals = 1 - math.floor(math.log10(error))
     if decimals <= 0:
@@ -153,7 +155,7 @@ def keep_figure(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
     return figure
 
 
-def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
+def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` write a temporary file, and rename it: the file is complete whenever it exists."""
     path = Path(path)
     check_folder("path", path)
