@@ -1,3 +1,5 @@
+"""The report holds the numbers of its results, escapes their text, and fetches nothing."""
+
 import base64
 import hashlib
 import io
@@ -15,13 +17,10 @@ from PIL import Image
 import absentia as ab
 import test_report_results as results
 from absentia.plots.look import COLOURS, LOWERS, NEUTRAL, RAISES
-from absentia.report import page as page_module
-from absentia.report import write as write_module
-from absentia.report.baseline_section import baseline_section, entry_names
+from absentia.report import writing
+from absentia.report.baseline_section import baseline_section
 from absentia.report.explanation_section import MOST_SAMPLES, entries_of_players, explanation_section
-from absentia.report.numbers import plain
-from absentia.report.pictures import common_scale, png, shrink_labels
-from absentia.report.strongest import (
+from absentia.report.kept_effects import (
     KEPT,
     KEPT_UP_TO_EACH_ORDER,
     curve_counts,
@@ -29,12 +28,13 @@ from absentia.report.strongest import (
     strongest,
     summarise,
 )
+from absentia.report.section import ImageScale, numbers, png
 
-FOLDER = Path(page_module.__file__).parent
+FOLDER = Path(writing.__file__).parent
 
 
 class Page(HTMLParser):
-    """What a browser would make of a page: elements with their attributes, and what stands in scripts and styles."""
+    """A parsed page: elements with their attributes, the content of scripts and styles, and the visible text."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -87,7 +87,7 @@ def page(everything, tmp_path_factory):
 
 def test_what_comes_from_data_stays_text(page):
     scripts = [(attrs, text) for tag, attrs, text in page.blocks if tag == "script"]
-    assert len(scripts) == 1 + len(page_module._SCRIPTS)  # the data, and our own: no name has become another
+    assert len(scripts) == 1 + len(writing.SCRIPTS)  # the data, and our own: no name has become another
     assert not any("document.title = 'run'" in text for attrs, text in scripts if "type" not in attrs)
     assert results.EVIL in page.words()
     explained, audit = page.data()[:2]
@@ -101,7 +101,7 @@ def test_no_text_in_the_data_can_end_its_element(everything, tmp_path):
     text = ab.write_report(everything, tmp_path / "report.html").read_text(encoding="utf-8")
     block = text.split('id="data">')[1].split("</script>")[0]
     assert not re.search("[<>&\u2028\u2029]", block)
-    assert json.loads(page_module.json_block(["\u2028</script><!--&"])) == ["\u2028</script><!--&"]
+    assert json.loads(writing.json_block(["\u2028</script><!--&"])) == ["\u2028</script><!--&"]
 
 
 def test_the_policy_allows_the_page_its_own_scripts_and_styles_and_nothing_else(page):
@@ -121,7 +121,7 @@ def test_the_policy_allows_the_page_its_own_scripts_and_styles_and_nothing_else(
     assert len(rules["style-src"]) == 2
 
 
-def test_the_policy_comes_before_anything_it_rules(page):
+def test_the_policy_comes_before_scripts_and_styles(page):
     order = [tag for tag, attrs in page.elements if attrs.get("http-equiv") or tag in ("script", "style")]
     assert order[0] == "meta"
 
@@ -135,7 +135,7 @@ def test_nothing_is_fetched(page):
     assert "@import" not in style
 
 
-def test_the_vendored_files_are_those_that_the_readme_tells_of():
+def test_the_vendored_files_are_those_that_the_readme_lists():
     readme = (FOLDER / "vendor" / "README.md").read_text()
     for file in ("d3.min.js", "plot.umd.min.js"):
         content = (FOLDER / "vendor" / file).read_bytes()
@@ -209,7 +209,7 @@ def test_a_sparsity_curve_is_the_error_of_values_rebuilt_by_hand():
 def test_what_is_kept_does_not_depend_on_how_many_samples_are_looked_at_together(monkeypatch):
     interactions = ab.harsanyi(ab.ValueTable(results.draw(5, 32)))
     together = list(summarise(interactions, 5))
-    monkeypatch.setattr("absentia.report.strongest._AT_A_TIME", 32)
+    monkeypatch.setattr("absentia.report.kept_effects._AT_A_TIME", 32)
     assert list(summarise(interactions, 5)) == together
 
 
@@ -239,12 +239,27 @@ def test_a_png_has_the_pixels_it_was_made_of(channels):
 
 def test_pictures_share_one_scale_and_shrink_to_fit():
     images = torch.stack([torch.full((1, 300, 200), -1.0), torch.full((1, 300, 200), 3.0)])
-    scale = common_scale(images)
+    scale = ImageScale.of(images)
     assert (scale.low, scale.high, scale.height, scale.width) == (-1, 3, 128, 85)
-    assert common_scale(images, pictures=10_000).height == 16
-    decoded = [Image.open(io.BytesIO(base64.b64decode(scale.picture(image).split(",")[1]))) for image in images]
+    assert ImageScale.of(images, count=10_000).height == 16
+    decoded = [Image.open(io.BytesIO(base64.b64decode(scale.address(image).split(",")[1]))) for image in images]
     assert [set(image.tobytes()) for image in decoded] == [{0}, {255}]
-    assert shrink_labels(torch.arange(16).view(4, 4), 2, 2).tolist() == [[5, 7], [13, 15]]
+    assert ImageScale(0, 1, 2, 2).labels(torch.arange(16).view(4, 4)) == [5, 7, 13, 15]
+
+
+def test_images_of_two_axes_are_shown_as_images(tmp_path):
+    """Segments of (height, width) are areas; tokens with their embeddings are not."""
+    segments = ab.Players.segments(torch.tensor([[0, 0, 1], [0, 1, 1]]))
+    drawn = ab.explain(
+        lambda rows: rows.sum((1, 2)), results.draw(2, 2, 3), players=segments, absence=ab.Baseline(0.0)
+    )
+    tokens = ab.Players.tokens(2, embedding=3)
+    told = ab.explain(lambda rows: rows.sum((1, 2)), results.draw(2, 2, 3), players=tokens, absence=ab.Baseline(0.0))
+    first, second = render([drawn, told], tmp_path).data()
+    assert first["picture"]["labels"] == [0, 0, 1, 0, 1, 1]
+    assert first["samples"][1]["image"].startswith("data:image/png")
+    assert "picture" not in second
+    assert len(second["samples"][0]["inputs"][0]) == 3
 
 
 def test_entries_of_players_are_listed_where_they_are_few():
@@ -254,7 +269,7 @@ def test_entries_of_players_are_listed_where_they_are_few():
 
 def test_entries_of_a_baseline_are_named_by_their_players():
     found = results.learned(results.draw(4), ("a", "b"), torch.tensor([0, 1, 0, -1]))
-    assert entry_names(found) == ["a 1", "b", "a 2", "always present"]
+    assert baseline_section(found).data["names"] == ["a 0", "b", "a 1", "always present"]
 
 
 def test_baselines_of_classes_and_images_and_old_files_have_a_section():
@@ -279,8 +294,8 @@ def test_the_last_row_of_a_long_history_stays():
 
 def test_numbers_are_short_and_json_knows_them():
     values = torch.tensor([float("nan"), float("inf"), 1e-30, 123456.0, 0.1 + 0.2], dtype=torch.float64)
-    assert plain(values) == [None, None, 1e-30, 123500, 0.3]
-    assert plain(torch.tensor([1, 2])) == [1, 2]
+    assert numbers(values) == [None, None, 1e-30, 123500, 0.3]
+    assert numbers(torch.tensor([1, 2])) == [1, 2]
 
 
 def test_what_has_no_figure_is_left_empty(tmp_path):
@@ -351,19 +366,19 @@ def test_headings_are_names_where_there_are_any(tmp_path):
     [
         ([], "results must hold at least one result. Got none instead."),
         ({}, "results must hold at least one result"),
-        ("audit.absentia", r"Got str instead. Read a saved one by absentia.load\(path\) first."),
-        ([Path("audit.absentia")], r"Got \w*Path instead. Read a saved one"),
+        ("audit.absentia", r"Got str instead. Read a saved result with absentia.load\(path\) first."),
+        ([Path("audit.absentia")], r"Got \w*Path instead. Read a saved result"),
         ([1.0], "results must hold explanations, audits or learned baselines. Got float instead."),
         (None, "Got NoneType instead"),
     ],
 )
-def test_nonsense_gets_a_sentence(found, message, tmp_path):
+def test_bad_results_raise_an_error_that_says_what_to_do(found, message, tmp_path):
     with pytest.raises(ab.AbsentiaError, match=message):
         ab.write_report(found, tmp_path / "a.html")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_path_that_is_none_gets_a_sentence(tmp_path):
+def test_a_bad_path_raises_an_error(tmp_path):
     audit = results.audit()
     with pytest.raises(ab.AbsentiaError, match="path must lie in a folder that exists"):
         ab.write_report(audit, tmp_path / "none" / "a.html")
@@ -378,7 +393,7 @@ def test_what_fails_leaves_the_old_file_and_nothing_half_written(tmp_path, monke
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(write_module.os, "replace", fail)
+    monkeypatch.setattr("absentia.results.os.replace", fail)
     with pytest.raises(KeyboardInterrupt):
         ab.write_report(results.explanation(), path)
     assert path.read_text() == "old"

@@ -1,4 +1,4 @@
-"""The report as a browser shows it: drawn, changed, hovered, printed, on a telephone, and never on the network."""
+"""The report in a browser: charts, controls, tips, printing, phones, and no use of the network."""
 
 import os
 import re
@@ -12,13 +12,13 @@ import test_report_results as results
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 REQUIRED = os.environ.get("ABSENTIA_REQUIRE_BROWSER") == "1"
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-DESKTOP, TELEPHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 
 
 @pytest.fixture(scope="module")
 def browser():
     if CHROMIUM is None and not REQUIRED:
-        pytest.skip("there is no Chromium to open the report in (ABSENTIA_REQUIRE_BROWSER=1 makes this a failure)")
+        pytest.skip("Chromium is not installed (ABSENTIA_REQUIRE_BROWSER=1 makes this a failure)")
     assert CHROMIUM, "Chromium must be installed: ABSENTIA_REQUIRE_BROWSER is 1"
     if REQUIRED:
         import playwright.sync_api as playwright
@@ -47,25 +47,25 @@ def address(tmp_path_factory):
 
 @pytest.fixture
 def open_page(browser, address):
-    """Open the report in a window of a given size; what the browser complains of or asks for is kept."""
+    """Open the report in a window of a given size, and keep messages and requests of the browser."""
     contexts = []
 
     def opened(viewport=DESKTOP, address=address, **options):
         context = browser.new_context(viewport=viewport, **options)
         contexts.append(context)
         page = context.new_page()
-        page.complaints = []
-        page.on("console", lambda message: page.complaints.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: page.complaints.append(f"error: {error}"))
-        page.on("requestfailed", lambda request: page.complaints.append(f"failed: {request.url}"))
-        page.on("request", lambda request: asked(page, request.url))
+        page.messages = []
+        page.on("console", lambda message: page.messages.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: page.messages.append(f"error: {error}"))
+        page.on("requestfailed", lambda request: page.messages.append(f"failed: {request.url}"))
+        page.on("request", lambda request: requested(page, request.url))
         page.goto(address)
         page.wait_for_selector("html[data-ready=yes]")
         return page
 
-    def asked(page, url):
+    def requested(page, url):
         if url != address and not url.startswith(("data:", "file:")):
-            page.complaints.append(f"asked for {url}")
+            page.messages.append(f"requested {url}")
 
     yield opened
     for context in contexts:
@@ -85,8 +85,8 @@ def scrolls_sideways(page):
     return page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
 
 
-def test_it_opens_without_a_complaint_and_every_picture_is_drawn(page):
-    assert page.complaints == []
+def test_it_opens_without_messages_and_every_chart_is_drawn(page):
+    assert page.messages == []
     assert texts(page, "[data-chart]:empty") == []
     for chart in page.query_selector_all(".drawing[data-chart]"):
         name = chart.get_attribute("data-chart")
@@ -98,8 +98,8 @@ def test_the_policy_is_in_force(page):
     page.evaluate("const s = document.createElement('style'); s.textContent = 'body {}'; document.head.append(s)")
     page.evaluate("fetch('https://example.invalid/').catch(() => 0)")
     page.wait_for_timeout(50)
-    assert any("style-src" in text for text in page.complaints)
-    assert any("default-src" in text or "connect-src" in text for text in page.complaints)
+    assert any("style-src" in text for text in page.messages)
+    assert any("default-src" in text or "connect-src" in text for text in page.messages)
 
 
 def test_a_name_that_is_a_script_is_text_and_runs_nothing(page):
@@ -109,10 +109,10 @@ def test_a_name_that_is_a_script_is_text_and_runs_nothing(page):
     assert any(text.startswith("<script>doc") for text in texts(page, "#result-0 [data-chart=shapley] svg text"))
     page.select_option("#result-0 [data-control=sample]", "2")
     assert page.title() == "What absence means to the model"
-    assert page.complaints == []
+    assert page.messages == []
 
 
-def test_choosing_a_sample_changes_what_is_said_drawn_and_listed(page):
+def test_choosing_a_sample_changes_text_charts_and_table(page):
     explanation = results.explanation()
     section = "#result-0"
     for number in (0, 2, 3):
@@ -136,7 +136,7 @@ def test_buttons_step_through_the_samples_and_stop_at_the_ends(page):
 
 
 def test_the_waterfall_goes_from_all_absent_to_all_present(page):
-    """The bars follow each other without a gap, and their lengths are as the Shapley values."""
+    """Bars follow each other without gaps, and their lengths are proportional to the Shapley values."""
     explanation = results.explanation()
     values = explanation.shapley.values[0]
     ranked = values[values.abs().argsort(descending=True)].tolist()
@@ -163,10 +163,10 @@ def test_an_order_filters_interactions_and_a_context_changes_the_values(page):
     alone = texts(page, f"{section} [data-chart=shapley] svg text")
     assert alone != before
     assert "v(N)" in before
-    assert "v(N)" not in alone  # values with nobody else present do not add up to it
+    assert "v(N)" not in alone  # values with no other player present do not add up to it
 
 
-def test_hovering_tells_names_and_numbers(page):
+def test_hovering_shows_names_and_numbers(page):
     chart = page.locator("#result-0 [data-chart=shapley] svg")
     chart.scroll_into_view_if_needed()
     bar = page.locator("#result-0 [data-chart=shapley] .bar rect").first.bounding_box()
@@ -227,27 +227,27 @@ def test_a_baseline_stands_in_the_range_of_the_data_and_classes_can_be_chosen(pa
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_telephone_shows_it_all_without_scrolling_sideways(open_page, scheme):
-    page = open_page(viewport=TELEPHONE, color_scheme=scheme)
+def test_a_phone_shows_it_all_without_scrolling_sideways(open_page, scheme):
+    page = open_page(viewport=PHONE, color_scheme=scheme)
     assert not scrolls_sideways(page)
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     page.locator("#result-1 input[type=radio]").nth(1).check()
     assert not scrolls_sideways(page)
     widths = page.eval_on_selector_all(".drawing svg", "all => all.map(one => one.getBoundingClientRect().width)")
-    assert max(widths) <= TELEPHONE["width"]
-    assert page.complaints == []
+    assert max(widths) <= PHONE["width"]
+    assert page.messages == []
 
 
-def test_pictures_are_drawn_anew_for_another_width(page):
-    picture = "#result-0 [data-chart=shapley] svg"
-    before = page.get_attribute(picture, "width")
-    page.set_viewport_size(TELEPHONE)
-    page.wait_for_selector(f"{picture}:not([width='{before}'])")
-    assert int(page.get_attribute(picture, "width")) <= TELEPHONE["width"] < int(before)
+def test_charts_are_drawn_again_for_another_width(page):
+    chart = "#result-0 [data-chart=shapley] svg"
+    before = page.get_attribute(chart, "width")
+    page.set_viewport_size(PHONE)
+    page.wait_for_selector(f"{chart}:not([width='{before}'])")
+    assert int(page.get_attribute(chart, "width")) <= PHONE["width"] < int(before)
     assert not scrolls_sideways(page)
 
 
-def test_it_prints_with_what_is_folded_and_without_what_is_pressed(page):
+def test_it_prints_with_all_details_and_without_controls(page):
     folded = page.locator("#result-1 details:not([open]) .settings").first
     assert not folded.is_visible()
     page.emulate_media(media="print")
@@ -257,9 +257,9 @@ def test_it_prints_with_what_is_folded_and_without_what_is_pressed(page):
     page.emulate_media(media="screen")
     printed = page.pdf(format="A4")
     assert printed.startswith(b"%PDF")
-    assert len(re.findall(rb"/Type\s*/Page\b", printed)) >= 8  # a result begins on a page of its own
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) >= 8  # each result begins on a new page
     assert b"/Font" in printed
-    assert not folded.is_visible()  # and is folded again afterwards
+    assert not folded.is_visible()  # and is closed again afterwards
 
 
 def test_without_scripts_the_verdict_and_the_figures_are_there(browser, address):

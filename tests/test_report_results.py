@@ -1,4 +1,4 @@
-"""Results of every kind, small and cheap, for the tests of the report: with names that try to be more than text."""
+"""Small results of every kind for the tests of the report and of plots, with names that contain markup."""
 
 import torch
 
@@ -51,7 +51,7 @@ def cross_audit():
 
 
 def learned(values=None, names=NAMES, labels=None, **fields):
-    """A learned baseline, made up: the report only reads it."""
+    """Return a learned baseline with invented values."""
     values = draw(len(names)) if values is None else values
     entries = values if fields.get("share", "all") == "all" else values[0]
     levels = torch.linspace(-2, 2, 7, dtype=torch.float64).view(-1, *[1] * entries.ndim)
@@ -96,7 +96,7 @@ def wide_explanation(samples=60, players=2000):
 
 
 def large_explanation(samples=200, players=16):
-    """An explanation as large as the page must bear, from effects drawn at random: no model need be run."""
+    """Return a large explanation from random effects, without a model."""
     effects = draw(samples, 2**players)
     names = tuple(f"measurement number {player}" for player in range(players))
     noise = torch.full((samples,), 1e-12, dtype=torch.float64)

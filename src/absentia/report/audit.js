@@ -1,8 +1,8 @@
-// Audits: what is drawn of all methods, or of the one that is chosen.
+// Audits: charts of all absences, or of the chosen one.
 "use strict";
 const audit = (() => {
   const {plot, room, look, number, tip, FONT, NEUTRAL, SOFT} = charts;
-  // Where the largest figure is beyond this, the scale is logarithmic above 1, so that small ones can be told apart.
+  // If the largest |R| is above this, the scale is logarithmic beyond 1 to separate the small ones.
   const FAR_APART = 4;
   const faint = (chosen, method) => (chosen === "" || Number(chosen) === method ? 1 : 0.22);
 
@@ -16,7 +16,7 @@ const audit = (() => {
     const dots = chosen === "" ? [] : (data.perSample[chosen] ?? []).map((R) => ({method: Number(chosen), R}));
     const ends = [...rows.flatMap((row) => [row.R - 2 * row.error, row.R + 2 * row.error]), ...dots.map((dot) => dot.R)];
     const far = d3.max(ends, Math.abs) > FAR_APART;
-    plot(element, "R of each method with two standard errors", {
+    plot(element, "R of each absence with two standard errors", {
       width, height: 30 * rows.length + 76, marginLeft: names.margin, marginRight: 24, marginTop: 24, marginBottom: 42,
       x: {type: far ? "symlog" : "linear", grid: true, nice: true, label: "R: effects left or added →", labelAnchor: "center", ticks: far ? powers(ends) : Math.max(3, Math.min(7, width / 90)), tickFormat: charts.number},
       y: {type: "band", domain: shown, padding: 0.3, label: null, tickSize: 0, tickFormat: (method) => names.name(data.methods[method])},
@@ -46,7 +46,7 @@ const audit = (() => {
     const lines = data.orders.map((strengths, method) =>
       strengths.map((strength, index) => ({method, order: index + 1, strength})).filter((point) => point.strength > 0));
     const points = lines.flat();
-    plot(element, "Strength by order of each method", {
+    plot(element, "Strength by order of each absence", {
       width, height: 310, marginLeft: 62, marginTop: 24, marginBottom: 42,
       x: {label: "order: players in the interaction", labelAnchor: "center", ticks: d3.range(1, (data.orders[0]?.length ?? 1) + 1), tickFormat: "d"},
       y: {type: points.length ? "log" : "linear", label: "mean |U| / |v(N) − v(∅)|", grid: true, ticks: points.length ? charts.decades(points.map((point) => point.strength)) : 5, tickFormat: number},
@@ -66,7 +66,7 @@ const audit = (() => {
     const cells = data.agreement.flatMap((line, row) => line.map((value, column) => ({row, column, value})));
     const digits = d3.format(side < 34 ? ".1f" : ".2f");
     const shown = (cell) => (chosen === "" || Number(chosen) === cell.row || Number(chosen) === cell.column ? 1 : 0.25);
-    plot(element, "Rank correlation of Shapley values between methods", {
+    plot(element, "Rank correlation of Shapley values between absences", {
       width, height: Math.min(46, side) * count + names.margin * 0.75 + 14, marginLeft: names.margin, marginRight: 10, marginTop: 8, marginBottom: names.margin * 0.75,
       x: {type: "band", domain: d3.range(count), label: null, tickFormat: (method) => names.name(data.methods[method]), tickRotate: -45, tickSize: 0, padding: 0.04},
       y: {type: "band", domain: d3.range(count), label: null, tickFormat: (method) => names.name(data.methods[method]), tickSize: 0, padding: 0.04},

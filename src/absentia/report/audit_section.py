@@ -1,4 +1,4 @@
-"""Audits on the page: the verdict, R with its errors, strength by order, agreement, and every figure in a table."""
+"""Audits on the page: the verdict, R with its errors, strength by order, agreement, and a table of all figures."""
 
 from __future__ import annotations
 
@@ -8,125 +8,113 @@ from typing import Any
 import torch
 
 from absentia.audit import Audit, CrossAudit
-from absentia.audit.text import with_error
 from absentia.audit.verdict import ranking
-from absentia.report.numbers import plain
-from absentia.report.section import Section
-from absentia.wording import count_of
+from absentia.report.section import Section, numbers, run_settings
+from absentia.results import count_of, with_error
 
-# R of so many samples, evenly picked, is drawn for a method.
-_MOST_DOTS = 400
+_MOST_DOTS = 400  # samples whose R is drawn, evenly picked
 
-# What is told of every method: its name in `Audit.columns`, its head, what it is multiplied by, what it is.
+# The figures of an absence: the name in `Audit.columns`, the head, a factor, and the meaning.
 FIGURES = (
-    ("R", "R", 1, "the effects that masking leaves or adds, above those of white noise; the less, the better"),
-    ("removed", "removed %", 100, "the share of the signal that is gone: 1 − R/(R of unmasked samples)"),
-    ("strength", "Σ|U|", 1, "the strength of all interactions in the method's own game"),
-    ("salient", "salient", 1, "how many interactions are salient in it"),
-    ("terms", "terms", 1, "how few interactions rebuild all of its values to 5 %"),
-    ("low_orders", "low orders %", 100, "the share of its strength at orders up to half the players"),
-    ("empty_value", "v(∅)", 1, "the value with all players absent"),
-    ("agreement", "agreement", 1, "the mean rank correlation of its Shapley values with the other methods'"),
-    ("distance", "distance", 1, "how far masked samples lie from the data, over how far its own rows do"),
-    ("players_outside", "outside", 1, "the number of players whose stand-ins leave the data's range"),
-    ("evaluations", "evaluations", 1, "how many rows the model evaluated for the method"),
-    ("seconds", "seconds", 1, "how long that took"),
+    ("R", "R", 1, "effects that masking leaves or adds, compared with white noise; lower is better"),
+    ("removed", "removed %", 100, "share of the signal that is removed: 1 − R / (R of unmasked samples)"),
+    ("strength", "Σ|U|", 1, "strength of all interactions in the game of this absence"),
+    ("salient", "salient", 1, "number of salient interactions in that game"),
+    ("terms", "terms", 1, "number of interactions that reproduce all values of that game within 5 %"),
+    ("low_orders", "low orders %", 100, "share of the strength at orders up to half the number of players"),
+    ("empty_value", "v(∅)", 1, "value with all players absent"),
+    ("agreement", "agreement", 1, "mean rank correlation of the Shapley values with those of the other absences"),
+    ("distance", "distance", 1, "distance of masked samples from the data, relative to that of its own rows"),
+    ("players_outside", "outside", 1, "number of players whose stand-ins lie outside the range of the data"),
+    ("evaluations", "evaluations", 1, "number of rows that the model evaluated for this absence"),
+    ("seconds", "seconds", 1, "time that this took"),
 )
 
 
 def audit_section(audit: Audit) -> Section:
-    """Make an audit ready for the page."""
-    ranked = ranking(audit.removal)
+    """Return the section of an audit."""
+    record, ranked = audit.record, ranking(audit.removal)
     order = ranked + [number for number in range(len(audit.methods)) if number not in ranked]
-    names = [audit.methods[number] for number in order]
-    samples = audit.record.samples
-    count = count_of(samples, "sample")
+    games = "all coalitions of the region" if record.exact else f"drawn games of {record.game_players} players"
     return Section(
         "audit",
-        f"Audit of {len(names)} absences on {count}",
+        f"Audit of {len(order)} absences on {count_of(record.samples, 'sample')}",
         audit.verdict,
         facts={
             "warnings": audit.warnings,
-            "notes": audit.record.notes,
-            "methods": names,
-            "unmasked": with_error(*(float(part) for part in audit.removal.unmasked)).replace("-", "−"),
+            "notes": record.notes,
+            "methods": [audit.methods[number] for number in order],
+            "unmasked": _cell(*(float(part) for part in audit.removal.unmasked)),
             "heads": [(head, meaning) for _, head, _, meaning in FIGURES],
             "rows": _rows(audit, order),
-            "threshold": audit.record.threshold,
-            "settings": _settings(audit),
+            "threshold": record.threshold,
+            "settings": [
+                *((f"Absence “{name}”", record.absences[name]) for name in audit.methods if name in record.absences),
+                ("Value", record.readout),
+                ("Reference", f"{record.reference}, {count_of(record.draws, 'draw')}"),
+                ("Region", f"{', '.join(audit.region)} ({len(audit.region)} of {len(audit.players)} players)"),
+                ("Games", games),
+                ("Salient", record.threshold),
+                *run_settings(record, cost=sum(record.costs.values(), record.shared_cost)),
+            ],
         },
         data=_data(audit, order, len(ranked)),
     )
 
 
 def _data(audit: Audit, order: Sequence[int], measured: int) -> dict[str, Any]:
-    """List what is drawn; methods in their order, those without an R last."""
+    """Return what is drawn; absences are in their order, those without an R last."""
     index = torch.tensor(order)
     per_sample = audit.removal.per_sample[index]
     step = -(-max(per_sample.shape[1], 1) // _MOST_DOTS)
     return {
         "methods": [audit.methods[number] for number in order],
         "measured": measured,
-        "R": plain(audit.R.value[index]),
-        "errors": plain(audit.R.error[index], digits=3),
-        "unmasked": plain(audit.removal.unmasked.value),
-        "perSample": plain(per_sample[:, ::step], digits=3),
-        "orders": plain(audit.companions.order_profile().value[index]),
-        "agreement": plain(audit.companions.agreement()[index][:, index], digits=3),
+        "R": numbers(audit.R.value[index]),
+        "errors": numbers(audit.R.error[index], digits=3),
+        "unmasked": numbers(audit.removal.unmasked.value),
+        "perSample": numbers(per_sample[:, ::step], digits=3),
+        "orders": numbers(audit.companions.order_profile().value[index]),
+        "agreement": numbers(audit.companions.agreement()[index][:, index], digits=3),
     }
 
 
 def _rows(audit: Audit, order: Sequence[int]) -> list[tuple[str, list[str]]]:
-    """Write the figures of each method out."""
+    """Return the name of each absence with its figures."""
     columns = audit.columns()
+    nothing = torch.full((len(audit.methods),), torch.nan)
     rows = []
     for number in order:
         cells = []
         for key, _, factor, _ in FIGURES:
             value = factor * float(columns[key][number])
-            error = columns.get(f"{key}_error")
-            cells.append(_cell(key, value, float("nan") if error is None else factor * float(error[number])))
+            error = factor * float(columns.get(f"{key}_error", nothing)[number])
+            whole = key in ("evaluations", "players_outside")
+            cells.append(f"{value:,.0f}" if whole else _cell(value, error))
         rows.append((audit.methods[number], cells))
     return rows
 
 
-def _cell(key: str, value: float, error: float) -> str:
-    text = f"{value:,.0f}" if key in ("evaluations", "players_outside") else with_error(value, error)
-    return text.replace("-", "−")
-
-
-def _settings(audit: Audit) -> list[tuple[str, str]]:
-    record = audit.record
-    total = sum(record.costs.values(), record.shared_cost)
-    games = "all coalitions of the region" if record.exact else f"drawn games of {record.game_players} players"
-    return [
-        *((f"Method “{name}”", record.absences[name]) for name in audit.methods if name in record.absences),
-        ("Value", record.readout),
-        ("Reference", f"{record.reference}, {count_of(record.draws, 'draw')}"),
-        ("Region", f"{', '.join(audit.region)} ({len(audit.region)} of {len(audit.players)} players)"),
-        ("Games", games),
-        ("Salient", record.threshold),
-        ("Cost", f"{total.evaluations:,} evaluations of the model, {total.seconds:.1f} s"),
-        ("Seed", str(record.seed)),
-        ("Versions", f"absentia {record.version}, torch {record.torch_version}"),
-    ]
+def _cell(value: float, error: float) -> str:
+    """Return a figure and its error with true minus signs."""
+    return with_error(value, error).replace("-", "−")
 
 
 def cross_section(cross: CrossAudit) -> Section:
-    """Make a cross audit ready for the page: a table."""
+    """Return the section of a cross audit: a table."""
     record, rows = cross.record, []
     for row, reference in enumerate(cross.references):
         figures = zip(cross.R[row].tolist(), cross.errors[row].tolist(), strict=True)
-        cells = [with_error(value, error).replace("-", "−") for value, error in figures]
-        own = row - 1  # white noise comes first; what a method says of itself means nothing
-        cells = [f"({cell})" if column == own else cell for column, cell in enumerate(cells)]
-        rows.append(("white noise" if row == 0 else reference, cells))
+        cells = [_cell(value, error) for value, error in figures]
+        if row > 0:  # white noise comes first, then the absences themselves
+            cells[row - 1] = f"({cells[row - 1]})"
+        rows.append((reference if row else "white noise", cells))
     return Section(
         "cross",
         f"Cross audit of {len(cross.methods)} absences",
         (
-            "R of every method (a column) against every reference (a row): 0 at the level of white noise; the less, "
-            "the better. In brackets, what a method says of itself, which means nothing.",
+            "R of every absence (column) against every reference (row): 0 is the level of white noise, and lower is "
+            "better. Values in brackets compare an absence with itself and have no meaning.",
         ),
         facts={
             "methods": cross.methods,
@@ -136,9 +124,7 @@ def cross_section(cross: CrossAudit) -> Section:
                 ("Value", record.readout),
                 ("Samples", f"{record.samples:,}, {count_of(record.draws, 'draw')}"),
                 ("Region", ", ".join(record.region)),
-                ("Cost", f"{record.evaluations:,} evaluations of the model, {record.seconds:.1f} s"),
-                ("Seed", str(record.seed)),
-                ("Versions", f"absentia {record.version}, torch {record.torch_version}"),
+                *run_settings(record),
             ],
         },
         data={},

@@ -1,10 +1,10 @@
-// Learned baselines: values beside the data's quantiles, and the course of the search.
+// Learned baselines: values beside quantiles of the data, and the history of the loss.
 "use strict";
 const baseline = (() => {
   const {plot, room, number, NEUTRAL, RAISES} = charts;
   const MOST_DRAWN = 40;
 
-  // Entries have units of their own: each is drawn in the range of its data, from 0 to 1.
+  // Entries differ in units: each is scaled to the range of its data.
   function drawEntries(element, data, values) {
     const rows = data.quantiles.slice(0, MOST_DRAWN).map((levels, entry) => {
       const [low, high] = [levels[0], levels[levels.length - 1]];
@@ -18,7 +18,7 @@ const baseline = (() => {
     const level = (index) => (row) => row.levels[index];
     plot(element, "Baseline values in the range of the data", {
       width, height: 22 * rows.length + 66, marginLeft: names.margin, marginRight: 20, marginTop: 12, marginBottom: 42,
-      x: {domain: d3.extent([0, 1, ...rows.map((row) => row.at)]), label: "from the data's least value to its largest →", labelAnchor: "center", grid: true, tickFormat: "~%", ticks: 5},
+      x: {domain: d3.extent([0, 1, ...rows.map((row) => row.at)]), label: "from the least to the largest value of the data →", labelAnchor: "center", grid: true, tickFormat: "~%", ticks: 5},
       y: {type: "band", domain: d3.range(rows.length), label: null, tickSize: 0, padding: 0.35, tickFormat: (entry) => names.name(data.names[entry])},
       marks: [
         Plot.ruleY(rows, {x1: level(1), x2: level(5), y: "entry", stroke: NEUTRAL}),
@@ -31,7 +31,7 @@ const baseline = (() => {
     if (data.names.length > rows.length) {
       const note = document.createElement("p");
       note.className = "note";
-      note.textContent = `The first ${rows.length} entries; the table has more.`;
+      note.textContent = `The chart shows the first ${rows.length} entries; the table has more.`;
       element.append(note);
     }
   }
@@ -46,7 +46,7 @@ const baseline = (() => {
   function drawHistory(element, data) {
     const rows = data.history.map(([x, y]) => ({x, y}));
     charts.curve(element, rows, {
-      title: "The course of the search", xLabel: "evaluations of the model →", yLabel: `loss (${data.loss})`, step: true, logX: false,
+      title: "History of the loss", xLabel: "evaluations of the model →", yLabel: `loss (${data.loss})`, step: true, logX: false,
       text: (row) => `${d3.format(",")(row.x)} evaluations: ${number(row.y)}`,
     });
   }
@@ -57,7 +57,7 @@ const baseline = (() => {
       const chosen = Number(owner?.value ?? 0);
       if (data.images) {
         const figures = [charts.framed("The learned baseline", charts.image(data.images[chosen], "The learned baseline"))];
-        if (data.median) figures.push(charts.framed("The data's median", charts.image(data.median, "The data's median")));
+        if (data.median) figures.push(charts.framed("The median of the data", charts.image(data.median, "The median of the data")));
         at("pictures").replaceChildren(...figures);
       } else {
         if (data.quantiles) drawEntries(at("baseline"), data, data.values[chosen]);

@@ -1,8 +1,8 @@
-// Pictures in one look, drawn by Observable Plot. Text from data only ever becomes text nodes.
+// Charts in a common look, drawn by Observable Plot. Text from data only becomes text nodes.
 "use strict";
 const charts = (() => {
   const RAISES = "var(--raises)", LOWERS = "var(--lowers)", NEUTRAL = "var(--neutral)", SOFT = "var(--soft)";
-  // A method has a colour and a symbol: the symbols tell methods apart in grey.
+  // Each absence has a colour and a symbol. Symbols tell absences apart in grey.
   const COLOURS = ["var(--lowers)", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "currentColor"];
   const hexagon = {
     draw(context, size) {
@@ -15,17 +15,17 @@ const charts = (() => {
     },
   };
   const {symbolCircle, symbolSquare, symbolTriangle, symbolDiamond, symbolStar, symbolCross, symbolWye} = d3;
-  // One more than colours, so that the pairs come round late.
+  // One more than colours, so that pairs of colour and symbol repeat late.
   const SYMBOLS = [symbolCircle, symbolSquare, symbolTriangle, symbolDiamond, symbolStar, symbolCross, hexagon, symbolWye];
   const look = (number) => ({colour: COLOURS[number % COLOURS.length], symbol: SYMBOLS[number % SYMBOLS.length]});
-  const FONT = 12, LETTER = 7, BESIDE = 58;
+  const FONT = 12, LETTER = 7, BESIDE = 58, MOST_TICKS = 9;
 
   const short = d3.format(".3~g"), signed = d3.format("+.3~g");
   const number = (value) => (value == null ? "–" : short(value));
   const plus = (value) => (value == null ? "–" : signed(value));
   const withError = (text, error) => (error ? `${text} ± ${number(error)}` : text);
   const shorten = (text, letters) => (text.length > letters ? `${text.slice(0, Math.max(1, letters - 1))}…` : text);
-  // A set's name keeps something of each of its players.
+  // Shorten the name of a set such that a part of each player remains.
   function shortenSet(players, letters) {
     const joined = (most) => players.map((name) => shorten(name, most)).join(" & ");
     let most = d3.max(players, (name) => name.length);
@@ -34,24 +34,25 @@ const charts = (() => {
   }
   const colourOf = (value) => (value >= 0 ? RAISES : LOWERS);
 
-  // Room for names: what the longest needs, but never so much that nothing is left for the figures.
+  // Room for names: as much as the longest needs, up to a share of the width.
   function room(names, width) {
     const most = Math.floor((width * 0.42) / LETTER);
     const letters = Math.min(most, d3.max(names, (name) => name.length) ?? 1);
     return {margin: Math.ceil(letters * LETTER) + 14, letters, name: (text) => shorten(text, letters)};
   }
 
-  // A scale with room for the figures that stand beside the bars, at the ends where there are any.
+  // A scale with room for the numbers beside the bars.
   function padded([low, high], sides, width) {
     const left = sides.includes(-1) ? BESIDE : 4, right = sides.includes(1) ? BESIDE : 4;
     const unit = (high - low || 1) / Math.max(width - left - right, 60);
     return [low - left * unit, high + right * unit];
   }
 
-  // Where a logarithmic axis has its labels and lines: at powers of ten; and at twice and five times, if they are few.
+  // Ticks of a logarithmic axis: powers of ten, and their multiples by 2 and 5 if there are few.
   function decades(values) {
     const [low, high] = d3.extent(values);
-    const powers = d3.range(Math.floor(Math.log10(low)), Math.ceil(Math.log10(high)) + 1).map((power) => 10 ** power);
+    const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
+    const powers = d3.range(first, last + 1, Math.max(1, Math.ceil((last - first) / MOST_TICKS))).map((power) => 10 ** power);
     const inside = (tick) => tick >= low * 0.999 && tick <= high * 1.001;
     const few = powers.filter(inside).length < 3;
     return (few ? powers.flatMap((power) => [power, 2 * power, 5 * power]) : powers).filter(inside);
@@ -63,7 +64,7 @@ const charts = (() => {
     element.replaceChildren(svg);
   }
 
-  // Text in lines that fit on a telephone.
+  // Wrap text into lines that fit on a phone.
   function wrap(text, letters = 24) {
     const lines = [""];
     for (const word of text.split(" ").flatMap((word) => word.match(new RegExp(`.{1,${letters}}`, "gsu")) ?? [""])) {
@@ -74,13 +75,13 @@ const charts = (() => {
     return lines.join("\n");
   }
 
-  // What the pointer is on, in words: `near` picks the nearest mark across, along, or both ways.
+  // A tip with the text of the nearest mark; `near` is the direction in which it is searched.
   function tip(rows, near, text, channels) {
     const title = (row) => text(row).split("\n").map((line) => wrap(line)).join("\n");
     return Plot.tip(rows, near({...channels, title, fontSize: FONT, lineHeight: 1.25, lineWidth: 40}));
   }
 
-  // Rows {name, value, error, from, text, hollow}; a bar from `from` (0 if left out) on by `value`.
+  // Rows {name, value, error, from, text, hollow}: a bar of length `value` that starts at `from` (default 0).
   function bars(element, rows, {title, label, lines = [], signs = true}) {
     const width = element.clientWidth;
     const names = room(rows.map((row) => row.name), width);
@@ -96,7 +97,7 @@ const charts = (() => {
       y: {type: "band", domain: d3.range(rows.length), label: null, tickFormat: (index) => shortenSet(rows[index].players ?? [rows[index].name], names.letters), tickSize: 0, padding: 0.22},
       marks: [
         Plot.ruleX(levels, {stroke: NEUTRAL, strokeDasharray: lines.length ? "3 3" : null}),
-        // The left one's name ends at its line, the right one's begins there: they never meet.
+        // The left name ends at its line and the right name begins at its line, so they do not overlap.
         ...lines.map((line, index) => Plot.text([line], {x: "at", text: "text", frameAnchor: "top", dy: -14, fill: SOFT, textAnchor: (left < right ? line.at === left : index === 0) ? "end" : "start"})),
         Plot.barX(rows, {
           x1: start, x2: end, y, className: "bar",
@@ -133,7 +134,7 @@ const charts = (() => {
     });
   }
 
-  // A falling line on logarithmic axes, with a level to compare with.
+  // A falling curve on logarithmic axes, with a level to compare with.
   function curve(element, rows, {title, xLabel, yLabel, level, step, text, logX = true, percent = false}) {
     const width = element.clientWidth;
     const shown = rows.filter((row) => row.y > 0);
@@ -141,7 +142,7 @@ const charts = (() => {
     plot(element, title, {
       width, height: 250, marginLeft: 62, marginTop: 24, marginRight: 24, marginBottom: 42,
       x: {type: logX ? "log" : "linear", label: xLabel, labelAnchor: "center", ticks: logX ? decades(shown.map((row) => row.x)) : Math.max(2, Math.min(6, width / 110)), tickFormat: "~s"},
-      y: {type: log ? "log" : "linear", label: yLabel, grid: true, ticks: log ? decades(shown.map((row) => row.y)) : 5, tickFormat: percent ? "~%" : short},
+      y: {type: log ? "log" : "linear", label: yLabel, grid: true, ticks: log ? decades(shown.map((row) => row.y)) : 5, tickFormat: percent ? (share) => `${short(100 * share)}%` : short},
       marks: [
         level ? Plot.ruleY([level], {stroke: NEUTRAL, strokeDasharray: "3 3"}) : null,
         Plot.line(shown, {x: "x", y: "y", stroke: LOWERS, curve: step ? "step-after" : "linear"}),

@@ -1,4 +1,4 @@
-// Explanations: what is drawn and written of the sample that is chosen.
+// Explanations: charts and table of the chosen sample.
 "use strict";
 const explanation = (() => {
   const {bars, columns, curve, number, plus, withError, image, framed} = charts;
@@ -15,7 +15,7 @@ const explanation = (() => {
     return {players: shown, name: shown.join(" & ")};
   }
 
-  // The largest as bars of their own, all others together as one.
+  // A bar for each of the largest players, and one for the sum of all others.
   function shapleyRows(data, values, errors) {
     const order = ranked(values), first = order.slice(0, order.length > MOST_BARS + 1 ? MOST_BARS : order.length);
     const rows = first.map((player) => ({
@@ -33,10 +33,10 @@ const explanation = (() => {
   function drawShapley(element, data, sample, context) {
     if (context !== "") {
       const rows = shapleyRows(data, sample.orders[context]);
-      return bars(element, rows, {title: `Shapley values with ${context} others present`, label: "adds to the value →"});
+      return bars(element, rows, {title: `Shapley values with ${context} other players present`, label: "adds to the value →"});
     }
     const rows = shapleyRows(data, sample.values, sample.errors);
-    // A waterfall: from all absent, by one player after the other, to all present.
+    // A waterfall: from all absent, player by player, to all present.
     let from = sample.base;
     for (const row of rows) [row.from, from] = [from, from + row.value];
     const lines = [{at: sample.base, text: "v(∅)"}, {at: sample.output, text: "v(N)"}];
@@ -47,7 +47,7 @@ const explanation = (() => {
     const sets = sample.effects.map(([set, effect, unsure]) => ({players: members(data.names, set), effect, unsure}));
     const rows = sets.filter((set) => set.players.length <= order).slice(0, MOST_INTERACTIONS).map((set) => ({
       ...named(set.players), value: set.effect, hollow: set.unsure,
-      text: `${set.players.join(" & ")}\n${plus(set.effect)}, order ${set.players.length}${set.unsure ? "; could be rounding errors" : ""}`,
+      text: `${set.players.join(" & ")}\n${plus(set.effect)}, order ${set.players.length}${set.unsure ? "; within rounding error" : ""}`,
     }));
     bars(element, rows, {title: `Strongest interactions of up to ${order} players`, label: "effect U →"});
   }
@@ -78,7 +78,7 @@ const explanation = (() => {
     });
   }
 
-  // A layer of one colour, as strong as the values are: runs of equal pixels become one rectangle.
+  // A layer of one colour whose opacity follows the values. Runs of equal pixels become one rectangle.
   function heat(shades, width, height, sign) {
     const runs = [];
     for (let y = 0; y < height; y++) {
@@ -119,13 +119,13 @@ const explanation = (() => {
     if (sample.curve) {
       const rows = data.counts.map((count, index) => ({x: count, y: sample.curve[index]}));
       curve(at("curve"), rows, {
-        title: "How few interactions suffice", xLabel: "strongest interactions used →", yLabel: "error", level: 0.05, percent: true,
+        title: "Number of interactions needed", xLabel: "strongest interactions used →", yLabel: "error", level: 0.05, percent: true,
         text: (row) => `${d3.format(",")(row.x)} strongest: error ${d3.format(".2%")(row.y)}`,
       });
     }
     if (data.overall) {
       const rows = shapleyRows(data, data.overall).filter((row) => !row.others);
-      bars(at("overall"), rows, {title: "Means of |Shapley value|", label: "mean of |Shapley value| →", signs: false});
+      bars(at("overall"), rows, {title: "Mean |Shapley value|", label: "mean |Shapley value| →", signs: false});
     }
     if (data.picture) drawPictures(at("pictures"), data, sample);
     fillTable(section.querySelector(".players tbody"), data, sample);

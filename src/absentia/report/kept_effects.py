@@ -1,4 +1,4 @@
-"""What the page keeps of 2ⁿ effects: the strongest, those of low orders, their strength by order, how few suffice."""
+"""What the page keeps of 2ⁿ effects: the strongest, those of low orders, strength by order, and a sparsity curve."""
 
 from __future__ import annotations
 
@@ -11,44 +11,37 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from absentia.coalitions import coalition_sizes
-from absentia.inference import blocks
+from absentia.data import blocks
 from absentia.interactions import Interactions
-from absentia.report.numbers import plain
+from absentia.report.section import numbers
 
-# The page keeps so many of the strongest effects of a sample, and so many among those up to each order.
+# The page keeps this many of the strongest effects of a sample, and this many of those up to each order.
 KEPT, KEPT_UP_TO_EACH_ORDER = 50, 15
-# Effects are looked at for so many coalitions at a time; and rebuilt from, where there are not more in all.
+# Coalitions that are processed at once, and up to which sparsity curves are computed.
 _AT_A_TIME, _MOST_REBUILT = 2**17, 2**26
 
 
 def summarise(interactions: Interactions, samples: int) -> Iterator[dict[str, Any]]:
-    """Say, for each of the first samples, which effects to show, their strength by order, and the sparsity curve."""
+    """Yield the kept effects, the strength by order and the sparsity curve of each of the first samples."""
     players = len(interactions.names)
-    rebuilt = samples * 2**players <= _MOST_REBUILT
     for few in blocks(samples, max(1, _AT_A_TIME >> players)):
-        part = replace(
-            interactions, effects=interactions.effects[few].detach().cpu(), noise=interactions.noise[few].cpu()
-        )
+        effects, noise = interactions.effects[few].detach().cpu(), interactions.noise[few].cpu()
+        part = replace(interactions, effects=effects, noise=noise)
         profile, measurable = part.by_order().strength, part.measurable
-        curve = sparsity_curve(part) if rebuilt else None
-        for row, numbers in enumerate(strongest(part.effects)):
-            effects = plain(part.effects[row, numbers], digits=3)
-            told = measurable[row, numbers].tolist()
-            found = {
-                # A third entry marks an effect that rounding errors could have made.
-                "effects": [
-                    [number, effect] if sure else [number, effect, 1]
-                    for number, effect, sure in zip(numbers.tolist(), effects, told, strict=True)
-                ],
-                "profile": plain(profile[row, 1:]),
-            }
-            yield found if curve is None else found | {"curve": plain(curve[row], digits=3)}
+        curve = sparsity_curve(part) if samples * 2**players <= _MOST_REBUILT else None
+        for row, kept in enumerate(strongest(effects)):
+            pairs = zip(kept.tolist(), numbers(effects[row, kept], digits=3), strict=True)
+            sure = measurable[row, kept].tolist()
+            # A third entry marks an effect within rounding error.
+            shown = [[*pair] if certain else [*pair, 1] for pair, certain in zip(pairs, sure, strict=True)]
+            found = {"effects": shown, "profile": numbers(profile[row, 1:])}
+            yield found if curve is None else found | {"curve": numbers(curve[row], digits=3)}
 
 
 def strongest(effects: Float[Tensor, "samples coalitions"]) -> list[Int[Tensor, " kept"]]:
-    """List the numbers of the coalitions to keep, the strongest effect first; v(∅) is not one of them.
+    """Return the numbers of the coalitions to keep, the strongest effect first, without v(∅).
 
-    >>> [numbers.tolist() for numbers in strongest(torch.tensor([[9.0, 1.0, -2.0, 0.5]]))]
+    >>> [kept.tolist() for kept in strongest(torch.tensor([[9.0, 1.0, -2.0, 0.5]]))]
     [[2, 1, 3]]
     """
     strength = effects.abs()
@@ -67,7 +60,7 @@ def strongest(effects: Float[Tensor, "samples coalitions"]) -> list[Int[Tensor, 
 
 
 def curve_counts(players: int) -> list[int]:
-    """List the numbers of effects that a sparsity curve has points for.
+    """Return the numbers of effects at which a sparsity curve has points.
 
     >>> curve_counts(3)
     [1, 2, 4, 7]
@@ -76,10 +69,10 @@ def curve_counts(players: int) -> list[int]:
 
 
 def sparsity_curve(interactions: Interactions) -> Float[Tensor, "samples counts"]:
-    """Measure how well the k strongest effects and v(∅) rebuild all values, for each of `curve_counts`.
+    """Return the error of the values rebuilt from v(∅) and the k strongest effects, for each of `curve_counts`.
 
-    The error is the root mean square of the differences, as a share of the values' standard deviation, as in
-    `Interactions.sparsity`; NaN where the values are constant.
+    The error is the root mean square of the differences relative to the standard deviation of the values, as in
+    `Interactions.sparsity`. It is NaN where the values are constant.
 
     >>> import absentia as ab
     >>> sparsity_curve(ab.harsanyi(ab.ValueTable([0.0, 0.0, 0.0, 1.0])))

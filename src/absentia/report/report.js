@@ -1,4 +1,4 @@
-// The page: every section is drawn from its data, again when the width changes, and unfolded for printing.
+// The page: draw every section, draw again when the width changes, and open all details for printing.
 "use strict";
 (() => {
   const kinds = {explanation, audit, baseline};
@@ -18,7 +18,7 @@
     waiting = setTimeout(() => redraws.forEach((redraw) => redraw()), 120);
   });
 
-  // What is folded is printed too, and folded again afterwards.
+  // Open all details for printing, and close them afterwards.
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details:not([open])")];

@@ -1,24 +1,122 @@
-"""A section of the page: what its template says, and what its pictures are drawn from."""
+"""A section of the report, and how numbers and images are stored in it."""
 
 from __future__ import annotations
 
+import base64
+import math
+import struct
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-Kind: TypeAlias = Literal["explanation", "audit", "cross", "baseline"]
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped, UInt8
+from torch import Tensor
+
+# The images of a section have about this many bytes before compression. Their sides have this many pixels at most,
+# and are not reduced below this many.
+_ALL_BYTES, _LARGEST_SIDE, _SMALLEST_SIDE = 1_500_000, 128, 16
 
 
 @dataclass(frozen=True)
 class Section:
-    """One result, made ready for the page.
+    """One result, prepared for the page."""
 
-    >>> Section("audit", "Audit of 2 absences", ("zero is best.",), facts={}, data={}).heading
-    'Audit of 2 absences'
-    """
-
-    kind: Kind  # which template shows it, and which pictures it has
+    kind: Literal["explanation", "audit", "cross", "baseline"]  # selects the template and the script
     heading: str
-    lead: tuple[str, ...]  # the sentences that come first
-    facts: Mapping[str, Any]  # text and numbers for the template, which escapes them
-    data: Mapping[str, Any]  # what the browser draws; nothing but what JSON knows
+    lead: tuple[str, ...]  # the first sentences
+    facts: Mapping[str, Any]  # what the template shows; it escapes text
+    data: Mapping[str, Any]  # what the script draws, as JSON
+
+
+def run_settings(record: Any, cost: Any = None) -> list[tuple[str, str]]:
+    """Return the rows of settings that all results have: cost, seed and versions."""
+    cost = cost or record
+    return [
+        ("Cost", f"{cost.evaluations:,} evaluations of the model, {cost.seconds:.1f} s"),
+        ("Seed", str(record.seed)),
+        ("Versions", f"absentia {record.version}, torch {record.torch_version}"),
+    ]
+
+
+def numbers(values: Shaped[Tensor, " *shape"], digits: int = 4) -> Any:
+    """Convert a tensor to nested lists of rounded numbers for JSON; NaN and infinity become None.
+
+    >>> numbers(torch.tensor([[1 / 3, 2.0], [float("nan"), 12345.6]], dtype=torch.float64))
+    [[0.3333, 2], [None, 12350]]
+    """
+    if not values.is_floating_point():
+        return values.detach().cpu().tolist()
+    # A flat list is faster: a page can hold a million numbers.
+    short = [float(f"{value:.{digits}g}") for value in values.detach().cpu().flatten().tolist()]
+    found = np.empty(len(short), dtype=object)
+    found[:] = [
+        (int(value) if value.is_integer() and abs(value) < 1e15 else value) if math.isfinite(value) else None
+        for value in short
+    ]
+    return found.reshape(tuple(values.shape)).tolist()
+
+
+@dataclass(frozen=True)
+class ImageScale:
+    """The range of values and the size in pixels that all images of a section share."""
+
+    low: float
+    high: float
+    height: int
+    width: int
+
+    @classmethod
+    def of(cls, images: Shaped[Tensor, "images channels height width"], count: int | None = None) -> ImageScale:
+        """Return the scale that fits these images, and the number of images that the page will hold.
+
+        >>> ImageScale.of(torch.tensor([0.0, 4.0]).view(1, 1, 1, 2).expand(1, 1, 2, 2))
+        ImageScale(low=0.0, high=4.0, height=2, width=2)
+        """
+        total, channels, height, width = images.shape
+        side = math.sqrt(_ALL_BYTES / (channels * max(count or total, 1)))
+        most = int(min(max(side, _SMALLEST_SIDE), _LARGEST_SIDE))
+        factor = min(1.0, most / max(height, width))
+        finite = images[torch.isfinite(images)].double()
+        low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+        return cls(low, high, max(1, round(height * factor)), max(1, round(width * factor)))
+
+    def address(self, image: Shaped[Tensor, "channels height width"]) -> str:
+        """Return an image as a PNG in a data address."""
+        small: Float[Tensor, "channels height width"] = image.detach().cpu().double()
+        if small.shape[1:] != (self.height, self.width):
+            small = torch.nn.functional.adaptive_avg_pool2d(small, (self.height, self.width))
+        shades = (small - self.low) / max(self.high - self.low, 1e-12)
+        return png((shades.clamp(0, 1).nan_to_num() * 255).round().to(torch.uint8).permute(1, 2, 0))
+
+    def labels(self, labels: Int[Tensor, "height width"]) -> list[int]:
+        """Return the label at the middle of each pixel, row by row."""
+        rows = ((torch.arange(self.height) + 0.5) * labels.shape[0] / self.height).long()
+        columns = ((torch.arange(self.width) + 0.5) * labels.shape[1] / self.width).long()
+        found: list[int] = labels.cpu()[rows][:, columns].flatten().tolist()
+        return found
+
+
+def png(pixels: UInt8[Tensor, "height width channels"]) -> str:
+    """Encode pixels of one channel (grey) or three (red, green, blue) as a PNG in a data address.
+
+    >>> png(torch.zeros(1, 1, 1, dtype=torch.uint8))[:30]
+    'data:image/png;base64,iVBORw0K'
+    """
+    height, width, channels = pixels.shape
+    colour = {1: 0, 3: 2}[channels]
+    rows = pixels.contiguous().numpy().reshape(height, -1)
+    lines = b"".join(b"\x00" + row.tobytes() for row in rows)  # each line begins with its filter: none
+    parts = (
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)),
+        (b"IDAT", zlib.compress(lines, 9)),
+        (b"IEND", b""),
+    )
+    file = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, content) for kind, content in parts)
+    return "data:image/png;base64," + base64.b64encode(file).decode()
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))

@@ -1,10 +1,17 @@
-"""Writing the report: the public function, from results to one file."""
+"""Writing the report: results become sections, sections become one HTML page.
+
+The page holds its styles, scripts and data, and its content security policy allows nothing else.
+"""
 
 from __future__ import annotations
 
-import os
+import base64
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,12 +22,11 @@ from absentia.learning import LearnedBaseline
 from absentia.report.audit_section import audit_section, cross_section
 from absentia.report.baseline_section import baseline_section
 from absentia.report.explanation_section import explanation_section
-from absentia.report.page import render_page
 from absentia.report.section import Section
-from absentia.saving import check_folder
+from absentia.results import check_folder, write_whole
+from absentia.version import __version__
 
-Result: TypeAlias = Explanation | Audit | CrossAudit | LearnedBaseline
-# One of them, several, or several by name. `write_report` says what is wrong with anything else.
+# One result, several, or several by name. `write_report` raises an error for anything else.
 Results: TypeAlias = Any
 _SECTIONS: dict[type, Any] = {
     Explanation: explanation_section,
@@ -28,34 +34,53 @@ _SECTIONS: dict[type, Any] = {
     CrossAudit: cross_section,
     LearnedBaseline: baseline_section,
 }
+_LIBRARIES = ("vendor/d3.min.js", "vendor/plot.umd.min.js")
+SCRIPTS = (*_LIBRARIES, "charts.js", "explanation.js", "audit.js", "baseline.js", "report.js")
+_STYLE = "report.css"
+# The charting library adds this style to each of its charts, so the policy must allow it.
+_CHART_STYLE = "vendor/plot.inline.css"
 
 
 def write_report(results: Results, path: str | Path, *, title: str | None = None) -> Path:
     """Write explanations, audits and learned baselines to one HTML file that any browser opens, without a network.
 
-    ``results`` is one of them, several in the order of the page, or several by name, for the headings. The file is
-    complete whenever it exists. Large results are trimmed, and the page says to what.
+    The file is complete whenever it exists. Large results are trimmed, and the page says to what.
 
-    >>> import tempfile, torch
+    Parameters
+    ----------
+    results : Explanation, Audit, CrossAudit, LearnedBaseline, sequence or mapping
+        One result, several in the order of the page, or several by name, which is shown in their headings.
+    path : str or Path
+        The file to write.
+    title : str, optional
+        Title of the page.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
     >>> import absentia as ab
-    >>> explanation = ab.explain(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=ab.Baseline(1.0))
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=ab.Baseline(1.0))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = ab.write_report(explanation, f"{folder}/report.html", title="A product")
     ...     "<title>A product</title>" in page.read_text(encoding="utf-8")
     True
     """
-    named = _name(results)
-    target = Path(path)
+    named, target = _by_name(results), Path(path)
     if target.is_dir():
-        raise wrong("path", "name a file", f"the folder {target}", f"Write to {target / 'report.html'}, say.")
+        raise wrong("path", "name a file", f"the folder {target}", f"Write to {target / 'report.html'}, for example.")
     check_folder("path", target)
-    sections = [_section(name, result) for name, result in named]
-    _write(target, render_page(title or "What absence means to the model", sections))
+    text = render_page(title or "What absence means to the model", [_section(*pair) for pair in named])
+    write_whole(target, lambda there: there.write_text(text, encoding="utf-8"))
     return target
 
 
-def _name(results: object) -> list[tuple[str, Any]]:
-    """Take one result or several, with or without names."""
+def _by_name(results: object) -> list[tuple[str, Any]]:
+    """Return results with their names, which are empty where none are given."""
     if isinstance(results, Mapping):
         named = [(str(name), result) for name, result in results.items()]
     elif isinstance(results, Sequence) and not isinstance(results, str | bytes):
@@ -66,23 +91,66 @@ def _name(results: object) -> list[tuple[str, Any]]:
         raise wrong("results", "hold at least one result", "none")
     for _, result in named:
         if type(result) not in _SECTIONS:
-            then = "Read a saved one by absentia.load(path) first." if isinstance(result, str | Path) else ""
-            must = "hold explanations, audits or learned baselines"
-            raise wrong("results", must, type(result).__name__, then)
+            then = "Read a saved result with absentia.load(path) first." if isinstance(result, str | Path) else ""
+            raise wrong("results", "hold explanations, audits or learned baselines", type(result).__name__, then)
     return named
 
 
-def _section(name: str, result: Result) -> Section:
-    """Make a result ready; a name given comes before what it is."""
+def _section(name: str, result: Any) -> Section:
+    """Return the section of a result, with its name before the heading."""
     section: Section = _SECTIONS[type(result)](result)
     return replace(section, heading=f"{name}: {section.heading}") if name else section
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file that is complete whenever it exists."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def render_page(title: str, sections: Sequence[Section]) -> str:
+    """Return the HTML of the page."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    scripts, style = [_asset(name) for name in SCRIPTS], _asset(_STYLE)
+    policy = (
+        "default-src 'none'",
+        f"script-src {' '.join(map(_hash, scripts))}",
+        f"style-src {_hash(style)} {_hash(_asset(_CHART_STYLE))}",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "require-trusted-types-for 'script'",  # no text becomes markup
+    )
+    templates = Environment(
+        loader=PackageLoader("absentia.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return templates.get_template("report.html.jinja").render(
+        title=title,
+        sections=sections,
+        policy="; ".join(policy),
+        style=style,
+        scripts=scripts,
+        data=json_block([{"kind": section.kind, **section.data} for section in sections]),
+        version=__version__,
+    )
+
+
+def json_block(data: Any) -> str:
+    r"""Return JSON that can stand inside a script element: no text in it can end that element.
+
+    >>> print(json_block({"name": "</script>"}))
+    {"name":"\u003c/script\u003e"}
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+@lru_cache(maxsize=16)
+def _asset(name: str) -> str:
+    return resources.files("absentia.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return the hash by which the policy allows a script or style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
