@@ -124,7 +124,7 @@ def test_the_picture_puts_values_at_their_place_in_the_range_of_the_data(learned
     boxes = axes.patches[3:6]  # the middle half, after 5 to 95 %
     widths = (learned.quantiles[4] - learned.quantiles[2]) / (high - low)
     assert [box.get_width() for box in boxes] == pytest.approx(widths.tolist())
-    assert [label.get_text() for label in axes.get_yticklabels()] == [SCRIPT, "pair [1]", "pair [2]"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [SCRIPT, "pair 0", "pair 1"]
     assert [text.get_text() for text in axes.texts] == [f"{v:.4g}".replace("-", "−") for v in learned.values.tolist()]
 
 

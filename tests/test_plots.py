@@ -95,7 +95,7 @@ def test_bars_have_the_length_of_the_values_largest_first(six):
 def test_bars_show_two_standard_errors(sampled):
     axes = ab.plots.bars(sampled, sample=1, most=5).axes[0]
     order = sampled.shapley.values[1].abs().argsort(descending=True)[:5]
-    segments = axes.collections[0].get_segments()
+    segments = [whisker.get_segments()[0] for whisker in axes.collections]
     widths = [float(end[0] - start[0]) for start, end in segments]
     assert widths == pytest.approx((4 * sampled.shapley.errors[1, order]).tolist())
     assert "5 of 30 players" in axes.get_title()

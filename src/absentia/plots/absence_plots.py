@@ -34,10 +34,10 @@ def baselines(learned: Learned, *, most: int = 40) -> Figure:
 
     Parameters
     ----------
-    learned
+    learned : LearnedBaseline
         Baseline returned by `learn_baseline`.
-    most
-        Number of entries to draw.
+    most : int
+        How many entries to draw.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def learning_history(learned: Learned) -> Figure:
 
     Parameters
     ----------
-    learned
+    learned : LearnedBaseline
         Baseline returned by `learn_baseline`.
 
     Examples
@@ -160,13 +160,13 @@ def draw_removal(
 
     Parameters
     ----------
-    axes
-        Matplotlib axes, such as those of `new_figure`.
-    names
+    axes : Axes
+        Matplotlib axes.
+    names : sequence of str
         Names of the absences, drawn from top to bottom.
-    values, errors
+    values, errors : Tensor
         R of each absence, and its standard error.
-    unmasked
+    unmasked : float
         R of unmasked samples.
 
     Examples
@@ -196,11 +196,11 @@ def draw_agreement(axes: Axes, names: Sequence[str], agreement: Float[Tensor, "m
 
     Parameters
     ----------
-    axes
-        Matplotlib axes, such as those of `new_figure`.
-    names
+    axes : Axes
+        Matplotlib axes.
+    names : sequence of str
         Names of the absences.
-    agreement
+    agreement : Tensor
         Rank correlations.
 
     Examples

@@ -122,11 +122,6 @@ def interactions_of(explanation: Explained) -> Interactions:
     return explanation.interactions
 
 
-def value_title(explanation: Explained) -> str:
-    """Return the title that says what the value is."""
-    return f"value: {explanation.record.readout}"
-
-
 def player_labels(explanation: Explained, sample: int) -> list[str]:
     """Return the labels of the players, with the value of the entry of those that have only one (tokens aside)."""
     players = explanation.players

@@ -41,10 +41,10 @@ def and_or_graph(explanation: Explained, sample: int = 0, *, strongest: int = 10
 
     Parameters
     ----------
-    explanation, sample
-        Exact explanation returned by `explain`, and the number of the sample to draw.
-    strongest
-        Number of interactions to draw.
+    explanation : Explanation
+        Exact explanation returned by `explain`.
+    sample, strongest : int
+        Number of the sample, and how many interactions to draw.
 
     Examples
     --------

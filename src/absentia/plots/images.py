@@ -27,8 +27,10 @@ def image_heat_map(explanation: Explained, sample: int = 0) -> Figure:
 
     Parameters
     ----------
-    explanation, sample
-        Explanation of images returned by `explain`, and the number of the sample to draw.
+    explanation : Explanation
+        Explanation of images returned by `explain`.
+    sample : int
+        Number of the sample.
 
     Examples
     --------
@@ -87,13 +89,13 @@ def draw_heat_map(
 
     Parameters
     ----------
-    axes
-        Matplotlib axes, such as those of `new_figure`.
-    values
+    axes : Axes
+        Matplotlib axes.
+    values : Tensor
         One value for each player.
-    labels
+    labels : Tensor
         Player of each pixel, as in ``Players.labels``; of several channels, the first one is drawn.
-    title
+    title : str
         Title of the axes.
 
     Examples

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from absentia.errors import wrong
 from absentia.interactions import Interactions
-from absentia.plots.drawable import Explained, check_explanation, check_sample, interactions_of, value_title
+from absentia.plots.drawable import Explained, check_explanation, check_sample, interactions_of
 from absentia.plots.look import NEUTRAL, draw_bars, draw_curve, label, largest, name_of_set, new_figure, use_log_scale
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def interaction_list(explanation: Explained, sample: int = 0, *, strongest: int 
 
     Parameters
     ----------
-    explanation, sample
-        Exact explanation returned by `explain`, and the number of the sample to draw.
-    strongest
-        Number of interactions to draw.
+    explanation : Explanation
+        Exact explanation returned by `explain`.
+    sample, strongest : int
+        Number of the sample, and how many interactions to draw.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def interaction_list(explanation: Explained, sample: int = 0, *, strongest: int 
     check_explanation(explanation, sample, strongest=strongest)
     interactions = interactions_of(explanation)
     rows = min(strongest, interactions.effects.shape[1] - 1)
-    figure = new_figure(1, width=8.0, rows=rows, title=value_title(explanation))
+    figure = new_figure(1, width=8.0, rows=rows, title=f"value: {explanation.record.readout}")
     draw_strongest(figure.axes[0], interactions, sample, strongest)
     return figure
 
@@ -52,12 +52,12 @@ def draw_strongest(axes: Axes, interactions: Interactions, sample: int = 0, stro
 
     Parameters
     ----------
-    axes
-        Matplotlib axes, such as those of `new_figure`.
-    interactions
+    axes : Axes
+        Matplotlib axes.
+    interactions : Interactions
         Interactions of the samples.
-    sample, strongest
-        As in `interaction_list`.
+    sample, strongest : int
+        See `interaction_list`.
 
     Examples
     --------
@@ -79,10 +79,10 @@ def order_profile(explanation: Explained, sample: int = 0, *, most: int = 6) -> 
 
     Parameters
     ----------
-    explanation, sample
-        Exact explanation returned by `explain`, and the number of the sample to draw.
-    most
-        Number of players to draw.
+    explanation : Explanation
+        Exact explanation returned by `explain`.
+    sample, most : int
+        Number of the sample, and how many players to draw.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def order_profile(explanation: Explained, sample: int = 0, *, most: int = 6) -> 
     """
     check_explanation(explanation, sample, most=most)
     interactions = interactions_of(explanation)
-    figure = new_figure(2, width=5.6, height=4.4, title=value_title(explanation))
+    figure = new_figure(2, width=5.6, height=4.4, title=f"value: {explanation.record.readout}")
     draw_order_profile(figure.axes[0], interactions, sample)
     if explanation.order_shapley is not None:
         shown = largest(explanation.shapley.values[sample], most)
@@ -107,11 +107,11 @@ def draw_order_profile(axes: Axes, interactions: Interactions, sample: int = 0) 
 
     Parameters
     ----------
-    axes
-        Matplotlib axes, such as those of `new_figure`.
-    interactions
+    axes : Axes
+        Matplotlib axes.
+    interactions : Interactions
         Interactions of the samples.
-    sample
+    sample : int
         Number of the sample.
 
     Examples
@@ -147,11 +147,11 @@ def draw_order_profiles(axes: Axes, names: Sequence[str], profiles: Float[Tensor
 
     Parameters
     ----------
-    axes
-        Matplotlib axes, such as those of `new_figure`.
-    names
+    axes : Axes
+        Matplotlib axes.
+    names : sequence of str
         Names of the absences.
-    profiles
+    profiles : Tensor
         Strengths at the orders 1 … n, as a share of |v(N) − v(∅)|.
 
     Examples
@@ -181,9 +181,9 @@ def sparsity(
 
     Parameters
     ----------
-    results
+    results : Explanation, Interactions or mapping
         An exact explanation, interactions, or several of them by name.
-    sample
+    sample : int, optional
         Number of the sample; None averages the strengths of each rank over all samples.
 
     Examples

@@ -50,10 +50,10 @@ def name_of_set(players: Sequence[str], most: int = 3) -> str:
 
     Parameters
     ----------
-    players
+    players : sequence of str
         Names of the players.
-    most
-        Number of players to name; the others are counted.
+    most : int, default 3
+        How many players to name; the others are counted.
 
     Examples
     --------
@@ -90,15 +90,15 @@ def new_figure(
 
     Parameters
     ----------
-    columns
+    columns : int
         Number of panels.
-    width, height
+    width, height : float
         Size of a panel in inches.
-    rows
-        Number of labelled rows in a panel; makes the figure as high as they need.
-    ratios
-        Widths of the panels, relative to each other.
-    title
+    rows : int, optional
+        Number of labelled rows in a panel, which then determines the height.
+    ratios : sequence of float, optional
+        Relative widths of the panels.
+    title : str, optional
         Title of the figure.
 
     Examples
@@ -122,35 +122,32 @@ def new_figure(
     return figure
 
 
-def draw_bar(axes: Axes, place: int, value: float, start: float = 0.0, *, hollow: bool = False) -> None:
-    """Draw one horizontal bar; bars that take from the value are hatched."""
+def draw_bar(
+    axes: Axes, place: int, value: float, error: float = 0.0, *, start: float = 0.0, hollow: bool = False
+) -> None:
+    """Draw one horizontal bar with two standard errors; bars that take from the value are hatched."""
     colour = colour_of(value)
     style: dict[str, Any] = {"color": "none" if hollow else colour, "edgecolor": colour, "linewidth": 0.8}
     if value < 0 and not hollow:
         style |= {"hatch": "////", "edgecolor": "white", "linewidth": 0}
     axes.barh(place, value, left=start, height=0.7, **style)
-
-
-def draw_errors(axes: Axes, ends: Sequence[float], places: Sequence[int], errors: Sequence[float]) -> None:
-    """Draw two standard errors at the ends of bars."""
-    twice = [2 * error for error in errors]
-    axes.errorbar(ends, places, xerr=twice, fmt="none", ecolor="black", elinewidth=0.8, capsize=2)
+    if error > 0:
+        whisker: dict[str, Any] = {"fmt": "none", "ecolor": "black", "elinewidth": 0.8, "capsize": 2}
+        axes.errorbar(start + value, place, xerr=2 * error, **whisker)
 
 
 def draw_bars(
     axes: Axes,
     names: Sequence[str],
     values: Sequence[float],
-    errors: Sequence[float] = (),
+    errors: Sequence[float] | None = None,
     hollow: Sequence[bool] | None = None,
 ) -> None:
     """Draw a named bar for each value, the first on top, with two standard errors where there are any."""
-    places, hollow = range(len(values)), hollow or [False] * len(values)
-    for place, value, bare in zip(places, values, hollow, strict=True):
-        draw_bar(axes, place, value, hollow=bare)
-    if any(errors):
-        draw_errors(axes, values, places, errors)
-    axes.set_yticks(places, names)
+    errors, hollow = errors or [0.0] * len(values), hollow or [False] * len(values)
+    for place, (value, error, bare) in enumerate(zip(values, errors, hollow, strict=True)):
+        draw_bar(axes, place, value, error, hollow=bare)
+    axes.set_yticks(range(len(values)), names)
     axes.set_ylim(max(len(values), 4) - 0.5, -0.5)  # a single bar does not fill the panel
     axes.axvline(0, color=NEUTRAL, linewidth=0.8)
     axes.margins(x=0.1)

@@ -6,8 +6,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from absentia.attributions import Attribution
-from absentia.plots.drawable import Explained, check_explanation, player_labels, value_title
-from absentia.plots.look import NEUTRAL, draw_bar, draw_bars, draw_errors, label, largest, new_figure
+from absentia.plots.drawable import Explained, check_explanation, player_labels
+from absentia.plots.look import NEUTRAL, draw_bar, draw_bars, label, largest, new_figure
 from absentia.results import written
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ def bars(explanation: Explained, sample: int = 0, *, most: int = 20) -> Figure:
 
     Parameters
     ----------
-    explanation, sample
-        Explanation returned by `explain`, and the number of the sample to draw.
-    most
-        Number of players to draw.
+    explanation : Explanation
+        Explanation returned by `explain`.
+    sample, most : int
+        Number of the sample, and how many players to draw.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def bars(explanation: Explained, sample: int = 0, *, most: int = 20) -> Figure:
     """
     check_explanation(explanation, sample, most=most)
     rows = min(most, len(explanation.players))
-    figure = new_figure(1, width=6.4, rows=rows, title=value_title(explanation))
+    figure = new_figure(1, width=6.4, rows=rows, title=f"value: {explanation.record.readout}")
     draw_attribution(figure.axes[0], explanation.shapley, sample, most=most)
     return figure
 
@@ -44,12 +44,12 @@ def draw_attribution(axes: Axes, attribution: Attribution, sample: int = 0, *, m
 
     Parameters
     ----------
-    axes
-        Matplotlib axes, such as those of `new_figure`.
-    attribution
+    axes : Axes
+        Matplotlib axes.
+    attribution : Attribution
         Attribution of the samples.
-    sample, most
-        As in `bars`.
+    sample, most : int
+        See `bars`.
 
     Examples
     --------
@@ -72,10 +72,10 @@ def waterfall(explanation: Explained, sample: int = 0, *, most: int = 16) -> Fig
 
     Parameters
     ----------
-    explanation, sample
-        Explanation returned by `explain`, and the number of the sample to draw.
-    most
-        Number of steps, the largest first; the last one adds up all other players.
+    explanation : Explanation
+        Explanation returned by `explain`.
+    sample, most : int
+        Number of the sample, and of steps, the largest first; the last step adds up all other players.
 
     Examples
     --------
@@ -95,10 +95,10 @@ def draw_waterfall(axes: Axes, explanation: Explained, sample: int = 0, *, most:
 
     Parameters
     ----------
-    axes
-        Matplotlib axes, such as those of `new_figure`.
+    axes : Axes
+        Matplotlib axes.
     explanation, sample, most
-        As in `waterfall`.
+        See `waterfall`.
 
     Examples
     --------
@@ -125,14 +125,12 @@ def draw_waterfall(axes: Axes, explanation: Explained, sample: int = 0, *, most:
     axes.set(xlim=(min(ends) - room, max(ends) + room), ylim=(last + 0.6, -0.6))
     axes.locator_params(axis="x", nbins=6)
     title = explanation.shapley.kind + ("; ± 2 standard errors" if any(errors) else "")
-    axes.set(title=title, xlabel=label(value_title(explanation), most=200))
+    axes.set(title=title, xlabel=label(f"value: {explanation.record.readout}", 200))
 
 
 def _draw_step(axes: Axes, place: int, start: float, value: float, error: float) -> None:
     """Draw the bar of one player, its error, and its value beside it."""
-    draw_bar(axes, place, value, start)
-    if error > 0:
-        draw_errors(axes, [start + value], [place], [error])
+    draw_bar(axes, place, value, error, start=start)
     away, side = (1, "left") if value >= 0 else (-1, "right")
     at = (start + value + away * 2 * error, place)
     offset: dict[str, Any] = {"xytext": (4 * away, 0), "textcoords": "offset points", "ha": side, "va": "center"}

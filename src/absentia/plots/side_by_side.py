@@ -23,8 +23,10 @@ def overview(explanation: Explained, sample: int = 0) -> Figure:
 
     Parameters
     ----------
-    explanation, sample
-        Explanation returned by `explain`, and the number of the sample to draw.
+    explanation : Explanation
+        Explanation returned by `explain`.
+    sample : int
+        Number of the sample.
 
     Examples
     --------
@@ -55,13 +57,13 @@ def plot_explanation(
 
     Parameters
     ----------
-    interactions, attribution
-        Interactions and attribution of the samples.
-    sample
-        Number of the sample.
-    strongest
-        Number of interactions to draw.
-    title
+    interactions : Interactions
+        Interactions of the samples.
+    attribution : Attribution
+        Attribution of the samples.
+    sample, strongest : int
+        Number of the sample, and how many interactions to draw.
+    title : str, optional
         Title of the figure; by default the readout.
 
     Examples
