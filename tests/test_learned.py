@@ -137,8 +137,9 @@ def test_constant_entries_are_drawn(learned):
 def test_each_class_has_a_look_and_images_are_images(learned, tmp_path):
     values = torch.rand(2, 1, 4, 4, generator=torch.Generator().manual_seed(0)).double()
     kind = {"share": "class", "classes": torch.tensor([0, 1])}
-    labels, quantiles = ab.Players.grid((1, 4, 4), (2, 2)).labels, values[:1].expand(7, 1, 4, 4)
-    images = replace(learned, values=values, labels=labels, quantiles=quantiles, **kind)
+    players, quantiles = ab.Players.grid((1, 4, 4), (2, 2)), values[:1].expand(7, 1, 4, 4)
+    own = {"values": values, "names": players.names, "labels": players.labels, "quantiles": quantiles}
+    images = replace(learned, **own, **kind)
     figure = images.plot(tmp_path / "images.png")
     assert [axes.get_title() for axes in figure.axes][:3] == ["class 0", "class 1", "median of the data"]
     assert np.allclose(figure.axes[1].images[0].get_array(), images.values[1, 0])
