@@ -173,7 +173,12 @@ def test_the_numbers_are_the_results_own(page, everything):
         assert sample["inputs"] == pytest.approx(first.x[number].tolist(), rel=1e-3)
     assert explained["standIns"] == [0.25] * 5
     found = everything["methods"]
-    assert sorted(audit["R"]) == pytest.approx(sorted(found.R.value.tolist()), rel=1e-3)
+    order = [found.methods.index(name) for name in audit["methods"]]
+    assert order != list(range(3))  # so that the next lines can fail
+    assert audit["R"] == sorted(audit["R"]) == pytest.approx(found.R.value[order].tolist(), rel=1e-3)
+    assert audit["orders"][0] == pytest.approx(found.companions.order_profile().value[order[0]].tolist(), rel=1e-3)
+    agreement = found.companions.agreement()
+    assert audit["agreement"][0][1] == pytest.approx(float(agreement[order[0], order[1]]), rel=1e-2)
     assert learned["values"][0] == pytest.approx(everything["baseline"].values.tolist(), rel=1e-3)
     assert learned["quantiles"][0] == pytest.approx(everything["baseline"].quantiles[:, 0].tolist(), rel=1e-3)
     assert images["picture"]["labels"] == everything["images"].players.labels[0].flatten().tolist()
@@ -284,12 +289,12 @@ def test_baselines_of_classes_and_images_and_old_files_have_a_section():
     assert baseline_section(replace(old, labels=None)).data["names"] == results.NAMES
 
 
-def test_the_last_row_of_a_long_history_stays():
-    history = torch.stack([torch.arange(1001.0), 2000 - torch.arange(1001.0)], dim=1).double()
-    kept = baseline_section(results.learned(history=history)).data["history"]
+def test_a_long_history_is_thinned_and_keeps_its_last_row():
+    rows = torch.arange(1003.0).double()  # not a multiple of the rows that are skipped
+    kept = baseline_section(results.learned(history=torch.stack([rows, 2000 - rows], dim=1))).data["history"]
     assert len(kept) <= 301
     assert kept[0] == [0, 2000]
-    assert kept[-1] == [1000, 1000]
+    assert kept[-1] == [1002, 998]
 
 
 def test_numbers_are_short_and_json_knows_them():
