@@ -8,7 +8,6 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from absentia.data import QUANTILES
 from absentia.learning import LearnedBaseline
 from absentia.plots.drawable import players_of
 from absentia.report.section import ImageScale, Section, numbers, run_settings
@@ -16,6 +15,7 @@ from absentia.results import written
 
 # The page shows at most this many baselines, entries, checks of the loss and undetermined players.
 _MOST_OWNERS, _MOST_ENTRIES, _MOST_CHECKS, _MOST_NAMES = 50, 200, 300, 12
+_LEVELS = ("least", "5 %", "25 %", "median", "75 %", "95 %", "largest")
 _SHARED_BY = {"all": "all samples", "class": "each class", "sample": "each sample"}
 
 
@@ -34,7 +34,7 @@ def baseline_section(learned: LearnedBaseline) -> Section:
         facts={
             "owners": _owner_names(learned, len(values)),
             "image": players.is_image,
-            "heads": [_level(share) for share in QUANTILES] if compared else (),
+            "heads": _LEVELS if compared else (),
             "compared": compared,
             "trimmed": _trimmed(owners, players.is_image),
             "settings": [
@@ -47,11 +47,6 @@ def baseline_section(learned: LearnedBaseline) -> Section:
         },
         data=shown | {"loss": record.loss, "history": _history(learned.history)},
     )
-
-
-def _level(share: float) -> str:
-    """Return the name of a quantile."""
-    return {0.0: "least", 0.5: "median", 1.0: "largest"}.get(share, f"{100 * share:.0f} %")
 
 
 def _lead(learned: LearnedBaseline) -> list[str]:
@@ -95,9 +90,9 @@ def _pictures(learned: LearnedBaseline, values: Shaped[Tensor, "owners *entries"
     if learned.quantiles is None:
         scale = ImageScale.of(images)
         return {"images": [scale.address(image) for image in images]}
-    quantiles = learned.quantiles.double().reshape(len(QUANTILES), *size)
+    quantiles = learned.quantiles.double().reshape(len(_LEVELS), *size)
     scale = ImageScale.of(torch.cat([images, quantiles]), count=len(images) + 1)
-    median = scale.address(quantiles[QUANTILES.index(0.5)])
+    median = scale.address(quantiles[_LEVELS.index("median")])
     return {"images": [scale.address(image) for image in images], "median": median}
 
 

@@ -70,11 +70,7 @@ class ImageScale:
 
     @classmethod
     def of(cls, images: Shaped[Tensor, "images channels height width"], count: int | None = None) -> ImageScale:
-        """Return the scale that fits these images, and the number of images that the page will hold.
-
-        >>> ImageScale.of(torch.tensor([0.0, 4.0]).view(1, 1, 1, 2).expand(1, 1, 2, 2))
-        ImageScale(low=0.0, high=4.0, height=2, width=2)
-        """
+        """Return the scale that fits these images, and the number of images that the page will hold."""
         total, channels, height, width = images.shape
         side = math.sqrt(_ALL_BYTES / (channels * max(count or total, 1)))
         most = int(min(max(side, _SMALLEST_SIDE), _LARGEST_SIDE))
@@ -114,9 +110,7 @@ def png(pixels: UInt8[Tensor, "height width channels"]) -> str:
         (b"IDAT", zlib.compress(lines, 9)),
         (b"IEND", b""),
     )
-    file = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, content) for kind, content in parts)
+    file = b"\x89PNG\r\n\x1a\n"
+    for kind, content in parts:
+        file += struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
     return "data:image/png;base64," + base64.b64encode(file).decode()
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))

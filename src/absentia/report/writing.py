@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from absentia.audit import Audit, CrossAudit
 from absentia.errors import wrong
@@ -26,8 +26,6 @@ from absentia.report.section import Section
 from absentia.results import check_folder, write_whole
 from absentia.version import __version__
 
-# One result, several, or several by name. `write_report` raises an error for anything else.
-Results: TypeAlias = Any
 _SECTIONS: dict[type, Any] = {
     Explanation: explanation_section,
     Audit: audit_section,
@@ -36,12 +34,11 @@ _SECTIONS: dict[type, Any] = {
 }
 _LIBRARIES = ("vendor/d3.min.js", "vendor/plot.umd.min.js")
 SCRIPTS = (*_LIBRARIES, "charts.js", "explanation.js", "audit.js", "baseline.js", "report.js")
-_STYLE = "report.css"
 # The charting library adds this style to each of its charts, so the policy must allow it.
 _CHART_STYLE = "vendor/plot.inline.css"
 
 
-def write_report(results: Results, path: str | Path, *, title: str | None = None) -> Path:
+def write_report(results: Any, path: str | Path, *, title: str | None = None) -> Path:
     """Write explanations, audits and learned baselines to one HTML file that any browser opens, without a network.
 
     The file is complete whenever it exists. Large results are trimmed, and the page says to what.
@@ -74,7 +71,11 @@ def write_report(results: Results, path: str | Path, *, title: str | None = None
     if target.is_dir():
         raise wrong("path", "name a file", f"the folder {target}", f"Write to {target / 'report.html'}, for example.")
     check_folder("path", target)
-    text = render_page(title or "What absence means to the model", [_section(*pair) for pair in named])
+    sections = []
+    for name, result in named:
+        section = _SECTIONS[type(result)](result)
+        sections.append(replace(section, heading=f"{name}: {section.heading}") if name else section)
+    text = render_page(title or "What absence means to the model", sections)
     write_whole(target, lambda there: there.write_text(text, encoding="utf-8"))
     return target
 
@@ -96,24 +97,15 @@ def _by_name(results: object) -> list[tuple[str, Any]]:
     return named
 
 
-def _section(name: str, result: Any) -> Section:
-    """Return the section of a result, with its name before the heading."""
-    section: Section = _SECTIONS[type(result)](result)
-    return replace(section, heading=f"{name}: {section.heading}") if name else section
-
-
 def render_page(title: str, sections: Sequence[Section]) -> str:
     """Return the HTML of the page."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    scripts, style = [_asset(name) for name in SCRIPTS], _asset(_STYLE)
+    scripts, style = [_asset(name) for name in SCRIPTS], _asset("report.css")
     policy = (
-        "default-src 'none'",
+        "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:",
         f"script-src {' '.join(map(_hash, scripts))}",
         f"style-src {_hash(style)} {_hash(_asset(_CHART_STYLE))}",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
         "require-trusted-types-for 'script'",  # no text becomes markup
     )
     templates = Environment(
