@@ -271,8 +271,8 @@ def _unpack(hint: Any, value: Any, path: tuple[str, ...], tensors: dict[str, Ten
     """Return a value of `_pack` as the type that the hint names."""
     if value is None:
         return None
-    if isinstance(value, dict) and set(value) == {"tensor"}:
-        return tensors[value["tensor"]]
+    if value == {"tensor": ".".join(path)}:
+        return tensors[".".join(path)]
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         return _unpack(next(part for part in parts if part is not types.NoneType), value, path, tensors, more)
@@ -287,6 +287,7 @@ def _unpack(hint: Any, value: Any, path: tuple[str, ...], tensors: dict[str, Ten
         inner = parts[1] if origin is dict else Any
         return {key: _unpack(inner, item, (*path, key), tensors, more) for key, item in value.items()}
     if isinstance(value, list):
-        items = [_unpack(parts[0] if parts else Any, item, path, tensors, more) for item in value]
+        inner = parts[0] if parts else Any
+        items = [_unpack(inner, item, (*path, str(number)), tensors, more) for number, item in enumerate(value)]
         return items if origin is list else tuple(items)
     return value
