@@ -90,3 +90,26 @@ def test_presence_takes_any_leading_axes():
 def test_bad_input_gets_a_sentence(make, sentence):
     with pytest.raises(AbsentiaError, match=sentence):
         make()
+
+
+def test_some_players_are_kept_by_name_or_number_in_their_order():
+    players = Players.groups({"a": [0, 1], "b": [2], "c": [3]}, 5).only(["c", 0])
+    assert players.names == ("a", "c")
+    assert players.labels.tolist() == [0, 0, -1, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sentence"),
+    [
+        (["x0", "weight"], r"chosen must hold players \(x0, x1, x2, x3\) or their numbers 0 … 3. Got 'weight'"),
+        ([4], "chosen must hold players .* Got 4"),
+        ([-1], "chosen must hold players .* Got -1"),
+        ([True], "chosen must hold players .* Got True"),
+        ([], "chosen must name at least one player"),
+        (["x0", 0], "chosen must name each player once. Got 'x0' twice"),
+        ("x0", r"chosen must be a list of players.*Pass \['x0'\]"),
+    ],
+)
+def test_players_that_are_not_there_cannot_be_kept(chosen, sentence):
+    with pytest.raises(AbsentiaError, match=sentence):
+        Players.features(4).only(chosen)

@@ -92,16 +92,28 @@ class Players:
         spread = torch.cat([coalitions, always], dim=-1)[..., self.labels.flatten().to(coalitions.device)]
         return spread.unflatten(-1, self.shape)
 
-    def only(self, chosen: Sequence[int]) -> Players:
-        """Return some of the players, by number; the entries of the others are then always present.
+    def only(self, chosen: Sequence[int | str], argument: str = "chosen") -> Players:
+        """Return some of the players, by name or number, in their order; all other entries are then always present.
 
-        >>> Players.features(["age", "income", "debt"]).only([0, 2]).labels
+        >>> Players.features(["age", "income", "debt"]).only(["debt", 0]).labels
         tensor([ 0, -1,  1])
         """
+        if isinstance(chosen, str):
+            raise wrong(argument, "be a list of players", repr(chosen), f"Pass [{chosen!r}].")
+        numbers = [self.names.index(one) if isinstance(one, str) and one in self.names else one for one in chosen]
+        for one in numbers:
+            if isinstance(one, bool | str) or one not in range(len(self)):
+                must = f"hold players ({_shorten(self.names)}) or their numbers 0 … {len(self) - 1}"
+                raise wrong(argument, must, repr(one))
+            if numbers.count(one) > 1:
+                raise wrong(argument, "name each player once", f"{self.names[int(one)]!r} twice")
+        if not numbers:
+            raise wrong(argument, "name at least one player", "none")
+        kept = sorted(int(number) for number in numbers)
         labels = torch.full_like(self.labels, ALWAYS_PRESENT)
-        for new, old in enumerate(chosen):
+        for new, old in enumerate(kept):
             labels[self.labels == old] = new
-        return Players(labels, tuple(self.names[number] for number in chosen), self.integer)
+        return Players(labels, tuple(self.names[number] for number in kept), self.integer)
 
     def owner_names(self) -> list[str]:
         """Return the name of each entry's player, "always present" for entries without one."""
