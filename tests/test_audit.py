@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import absentia as ab
-from absentia.absence import StandIns
-from absentia.audit.region import draw_games, only
-from absentia.audit.states import noise_state
-from absentia.audit.white_noise import data_range, stream, white_noise
+from absentia.absences import StandIns
+from absentia.audit.auditor import draw_games
+from absentia.data import data_range, seeded, white_noise
 from known_games import cnn, harsanyi_by_definition, mlp, product, subsets
 from typechecker import unchecked
 
@@ -34,20 +33,22 @@ class MeanOfPresent:
 
 
 class MeanOfPresentFill:
-    draws = 2
-
-    def __init__(self, x):
-        self.x = x
+    def __init__(self, x, numbers=(0, 1)):
+        self.x, self.numbers, self.draws = x, numbers, len(numbers)
 
     def __call__(self, samples, presence):
         x = self.x[samples][:, None]
         mean = (x * presence).sum(-1, keepdim=True) / presence.sum(-1, keepdim=True).clamp(min=1)
-        stand_ins = torch.stack([mean, mean + 1], dim=2)
+        stand_ins = torch.stack([mean + number for number in self.numbers], dim=2)
         return torch.where(presence.unsqueeze(2), x.unsqueeze(2), stand_ins)
+
+    def select(self, samples=None, draws=None):
+        numbers = self.numbers if draws is None else [self.numbers[draw] for draw in draws]
+        return MeanOfPresentFill(self.x if samples is None else self.x[samples], numbers)
 
 
 class OwnModel:
-    """An absence that brings a model of its own, which takes NaN for 0.5."""
+    """An absence that brings its own model, which reads NaN as 0.5."""
 
     def bind(self, x):
         return StandIns(x, torch.full_like(x[:1], math.nan)[None])
@@ -98,12 +99,10 @@ def test_r_is_the_definition_by_plain_loops(reference):
     chosen = {"noise": "noise", "baseline": ab.Baseline(0.3), "marginal": ab.Marginal(rows)}[reference]
     found = ab.audit(model, x, None, methods, region=region, reference=chosen, draws=draws, data=data, seed=3)
 
-    players = only(ab.Players.features(4), region)
-    presence = players.presence(torch.zeros(3, dtype=torch.bool))
     within = data_range(data)
-    noise = [noise_state(x, presence, within, seed=3)(d) for d in range(draws)]
+    noise = [replaced(x, region, white_noise(within, x, seeded(3, "replacement", d))) for d in range(draws)]
     references = {
-        "noise": [white_noise(within, x, stream(3, "reference", d)) for d in range(draws)],
+        "noise": [white_noise(within, x, seeded(3, "reference", d)) for d in range(draws)],
         "baseline": [torch.full_like(x, 0.3)] * draws,
         "marginal": [rows[d].expand_as(x) for d in range(draws)],
     }[reference]
@@ -180,7 +179,7 @@ def test_masking_a_player_removes_all_its_interactions_exactly(players, data):
     assert torch.equal(audited.removal.masked, torch.zeros(1, 2, 1).double())
 
 
-def test_figures_do_not_hang_on_the_order_of_methods_or_on_who_else_is_there():
+def test_figures_do_not_depend_on_the_order_of_methods_or_on_other_methods():
     model, x = mlp(4), samples(6, 4)
     methods = {"zero": ab.Baseline(0.0), "rows": ab.Marginal(samples(20, 4, seed=1)), "keeps": Keeps()}
     one = ab.audit(model, x, None, methods, draws=3)
@@ -222,33 +221,38 @@ def test_errors_shrink_with_samples_and_are_as_large_as_the_spread():
     assert bool(((spread / reported - 1).abs() < 0.4).all())
 
 
-def test_large_regions_are_audited_in_drawn_games_that_agree_with_all_coalitions():
+def test_large_regions_are_audited_in_drawn_games():
     weights = torch.linspace(0.2, 1, 10).double()
     x, data = samples(30, 10), samples(200, 10, seed=1)
+    methods = {"low": ab.Baseline(0.1), "half": ab.Baseline(0.5)}
 
-    def model(rows):
+    def additive(rows):
+        return (rows * weights).sum(1)
+
+    def interacting(rows):
         return (rows * weights).sum(1) + rows[:, 0] * rows[:, 1]
 
-    methods = {"low": ab.Baseline(0.1), "half": ab.Baseline(0.5)}
-    exact = ab.audit(model, x, None, methods, data=data, draws=2)
-    drawn = ab.audit(model, x, None, methods, data=data, draws=24, max_players=4)
+    exact = ab.audit(additive, x, None, methods, data=data, draws=4)
+    drawn = ab.audit(additive, x, None, methods, data=data, draws=24, max_players=4)
     assert exact.record.exact
     assert not drawn.record.exact
     assert drawn.record.game_players == 4
     assert "drawn games of 4" in repr(drawn)
     assert any("too many" in note for note in drawn.record.notes)
     assert drawn.companions.shapley.shape == (2, 30, 24, 4)
+    # Without interactions between the players of different games, R is that of all coalitions.
     gap = (drawn.R.value - exact.R.value).abs()
-    assert bool((gap < 4 * (drawn.R.error.square() + exact.R.error.square()).sqrt()).all())
-    assert drawn.R.value[1] < drawn.R.value[0]
+    assert bool((gap < 3 * (drawn.R.error.square() + exact.R.error.square()).sqrt()).all())
+    found = ab.audit(interacting, x, None, methods, data=data, draws=24, max_players=4)
+    assert found.R.value[1] < found.R.value[0]
 
 
 def test_every_draw_has_a_game_of_its_own_whose_other_players_keep_their_state():
     model, x, baseline = mlp(6), samples(2, 6), torch.full((6,), 0.3).double()
     methods = {"zero": ab.Baseline(0.0)}
     found = ab.audit(model, x, None, methods, reference=ab.Baseline(baseline), draws=3, max_players=3, seed=5)
-    games = draw_games(range(6), 3, games=3, seed=5)
-    assert len(set(games)) > 1
+    games = draw_games(6, 3, games=3, seed=5)
+    assert games[0] != games[1]
     for d, game in enumerate(games):
         for k in range(2):
             original = strength_by_definition(model, x[k], baseline, list(game))
@@ -288,7 +292,7 @@ def test_an_absence_that_brings_its_model_has_companions_but_no_r():
     methods = {"own model": OwnModel(), "half": ab.Baseline(0.5)}
     found = ab.audit(mlp(4), samples(5, 4), None, methods)
     assert torch.isnan(found.R.value).tolist() == [True, False]
-    assert "own model has no R: it brings a model of its own and masks no input." in found.verdict
+    assert "own model has no R: it brings its own model and masks no input." in found.verdict
     assert torch.allclose(found.companions.shapley[0], found.companions.shapley[1])
     assert float(found.companions.agreement()[0, 1]) == pytest.approx(1)
     assert "own model" in repr(found)
@@ -308,9 +312,10 @@ def test_the_cost_is_what_the_model_saw():
     costs = {name: cost.evaluations for name, cost in found.record.costs.items()}
     assert costs == {"zero": 5 * 8 * (4 + 1), "rows": 5 * 8 * (4 + 32)}
     assert found.record.shared_cost.evaluations == 5 * 8 * 4 * 2
-    trials = 2 * 2  # two games look at two rows each
+    trials = 2  # the evaluator tries two rows
     assert seen == sum(costs.values()) + found.record.shared_cost.evaluations + trials
-    assert "rows's own game was played with 32 of its 40 draws." in found.record.notes
+    assert found.record.evaluations == seen - trials
+    assert "rows's own game uses 32 of its 40 draws." in found.record.notes
 
 
 def test_images_tokens_frames_and_numpy_models_are_audited():
@@ -351,11 +356,22 @@ def test_samples_that_the_model_does_not_respond_to_are_left_out():
 
 
 NONSENSE = {
-    "no absences": ({"absences": None}, "absences must map names to absences.*Got none"),
-    "an empty dict": ({"absences": {}}, "absences must map names to absences.*Got none"),
-    "a list": ({"absences": [ab.Baseline(0.0)]}, "absences must map names to absences.*Got list"),
-    "y left out": ({"absences": None, "y": ZERO_AND_MEAN}, "absences must come after y.*audit\\(model, x, None"),
-    "not an absence": ({"absences": {"zero": 0.0}}, r"absences\['zero'\] must be an absence.*Got float"),
+    "an empty dict": ({"absences": {}}, "absences must be a mapping .* or a list .* Got {} instead"),
+    "an empty list": ({"absences": []}, r"absences must be a mapping .* or a list .* Got \[\] instead"),
+    "one word": ({"absences": "mean"}, "absences must be a mapping .* or a list .* Got 'mean' instead"),
+    "one absence": ({"absences": ab.Baseline(0.0)}, "absences must be a mapping .* or a list .* Got Baseline"),
+    "the same twice": ({"absences": ["mean", "mean"]}, "absences must have different names. Got 'mean' twice"),
+    "y left out": ({"absences": None, "y": ZERO_AND_MEAN}, "Absences were passed in the place of y.*absences=…"),
+    "y left out of a list": ({"absences": None, "y": [ab.Baseline(0.0)]}, "Absences were passed in the place of y"),
+    "an unknown word": ({"absences": ["nothing"]}, "absence must be .*one of zero, mean.*Got 'nothing'"),
+    "not an absence": (
+        {"absences": {"zero": None}},
+        "zero cannot be audited: absence must be an absence.*Got NoneType",
+    ),
+    "a truth value as absence": (
+        {"absences": [True]},
+        "True cannot be audited: absence must be an absence.*Got bool",
+    ),
     "a class": ({"absences": {"blur": ab.Blur}}, "Got the class Blur instead. Call it."),
     "a number as name": ({"absences": {1: ab.Baseline(0.0)}}, "have names that are text"),
     "an unknown player": ({"region": ["x0", "weight"]}, "region must hold players.*Got 'weight'"),
@@ -367,17 +383,24 @@ NONSENSE = {
     "no draws": ({"draws": 0}, "draws must be at least 1"),
     "too many players": ({"max_players": 30}, "max_players must lie between 1 and 24"),
     "a negative threshold": ({"tau": -1.0}, "tau must be at least 0"),
-    "an unknown reference": ({"reference": "zero"}, "reference must be 'noise' or an absence"),
-    "no reference": ({"reference": 0.0}, "reference must be an absence"),
-    "a reference with its own model": ({"reference": OwnModel()}, "reference must mask the model's input"),
+    "an unknown reference": (
+        {"reference": "nothing"},
+        "The reference cannot be used: absence must be .*Got 'nothing'",
+    ),
+    "no reference": ({"reference": None}, "The reference cannot be used: absence must be an absence"),
+    "neighbours of the samples": ({"absences": ["neighbours"]}, "Each sample would be its own nearest row.*data=…"),
+    "a reference with its own model": (
+        {"reference": OwnModel()},
+        "The reference cannot be used: It brings its own model",
+    ),
     "other data": ({"data": torch.zeros(3, 5)}, "data must hold rows of the shape of one sample"),
     "data with NaN": ({"data": torch.full((2, 4), math.nan)}, "data must be finite.*row 0"),
     "constant data": ({"data": torch.ones(5, 4)}, "data must vary in the region's entries"),
     "one sample without data": ({"x": samples(1, 4)}, "data must vary.*Pass data="),
     "a class that is not there": ({"y": 7}, "y must lie between 0 and 1"),
     "features": ({"readout": ab.Features("0")}, "readout must give one number for an audit"),
-    "a misfit": ({"absences": {"b": ab.Baseline([1.0, 2.0])}}, "b can't be audited: baseline must"),
-    "a flat model": ({"model": lambda rows: rows[:, 0] * 0}, "model must respond to the region's players"),
+    "a misfit": ({"absences": {"b": ab.Baseline([1.0, 2.0])}}, "b cannot be audited: baseline must"),
+    "a flat model": ({"model": lambda rows: rows[:, 0] * 0}, "The model does not respond to the region's players"),
     "infinite outputs": ({"model": lambda rows: rows[:, 0] / 0}, "model must give finite values"),
 }
 
@@ -399,8 +422,70 @@ def test_the_cross_audit_is_an_audit_for_each_reference():
         assert torch.equal(found.errors[row], alone.R.error)
     assert float(found.R[1, 0]) < 0
     assert float(found.R[3, 2]) < 0
+    assert found.references == ("white noise", "zero", "mean", "half")
     assert repr(found).count("(") == 3
     assert found.record.evaluations == 4 * 2 * 5 * 6 * 2**3  # references, draws, states, samples, coalitions
     assert found.to_frame().loc["half", "zero"] == float(found.R[3, 0])
     with pytest.raises(ab.AbsentiaError, match="absences must mask the model's input"):
         ab.cross_audit(model, x, None, {"own": OwnModel()})
+
+
+def test_the_usual_absences_are_audited_by_default():
+    data = samples(50, 3, seed=1)
+    found = ab.audit(mlp(3), samples(5, 3), draws=1, data=data)
+    assert found.methods == ("zero", "mean", "median", "marginal", "gaussian")
+    by_name = ab.audit(mlp(3), samples(5, 3), None, {"zero": 0.0, "mean": ab.Baseline.mean(data)}, draws=1, data=data)
+    assert torch.equal(by_name.R.value, found.R.value[:2])
+    images = torch.rand(4, 1, 8, 8).double()
+    grid = ab.Players.grid((1, 8, 8), cells=(2, 2))
+    assert "blur" in ab.audit(cnn(), images, [0, 1, 2, 0], players=grid, draws=1).methods
+
+
+def test_absences_are_taken_by_word_number_and_list():
+    x, data = samples(5, 3), samples(50, 3, seed=1)
+    listed = ab.audit(mlp(3), x, None, ["mean", 0.5, ab.Baseline(0.1), "marginal:4"], draws=2, data=data)
+    assert listed.methods == ("mean", "0.5", "Baseline(0.1)", "marginal:4")
+    mapped = {"a": ab.Baseline.mean(data), "b": ab.Baseline(0.5), "c": 0.1, "d": ab.Marginal(data, draws=4)}
+    named = ab.audit(mlp(3), x, None, mapped, draws=2, data=data)
+    assert torch.equal(named.R.value, listed.R.value)
+    assert named.record.absences["c"] == "Baseline(0.1)"
+    word = ab.audit(mlp(3), x, None, ["mean"], draws=2, data=data, reference="mean")
+    assert torch.equal(word.removal.masked, torch.zeros(1, 5, 2).double())
+    assert word.record.reference == "mean"
+
+
+class OneForEachClass:
+    """An absence with one baseline for each class."""
+
+    needs_classes = True
+
+    def __init__(self, values):
+        self.values = values
+
+    def of(self, y):
+        return ab.OwnBaselines(self.values[y])
+
+    def bind(self, x):
+        raise ab.AbsentiaError("Pick the classes first.")
+
+
+def test_baselines_of_classes_are_audited_as_they_are_explained():
+    x, y, baselines = samples(4, 3), ["no", "yes", "yes", "no"], samples(2, 3, seed=7)
+    model, method = mlp(3, 2), OneForEachClass(baselines)
+    options = {"class_names": ["no", "yes"], "draws": 2}
+    found = ab.audit(model, x, y, {"class": method}, reference=method, **options)
+    own = ab.OwnBaselines(baselines[torch.tensor([0, 1, 1, 0])])
+    expected = ab.audit(model, x, y, {"class": own}, reference=own, **options)
+    assert "yes" in found.record.readout
+    assert torch.equal(found.removal.masked, torch.zeros(1, 4, 2).double())
+    assert torch.equal(found.companions.shapley, expected.companions.shapley)
+    assert torch.equal(found.R.value, expected.R.value)
+    one_class = ab.audit(model, x, 1, {"class": method}, draws=1)
+    assert torch.equal(one_class.R.value, ab.audit(model, x, 1, {"b": ab.Baseline(baselines[1])}, draws=1).R.value)
+    # With a readout, y only chooses among the baselines.
+    other = ab.audit(model, x, y, {"class": method}, readout=ab.Output(0), **options)
+    assert torch.equal(other.R.value, ab.audit(model, x, None, {"own": own}, readout=ab.Output(0), draws=2).R.value)
+    with pytest.raises(ab.AbsentiaError, match=r"y must hold one class for each of the 4 samples\. Got 3"):
+        ab.audit(model, x, [0, 1, 1], {"class": method}, readout=ab.Output(0))
+    with pytest.raises(ab.AbsentiaError, match="class cannot be audited: y must be given"):
+        ab.audit(model, x, None, {"class": method})

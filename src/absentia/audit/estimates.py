@@ -1,4 +1,4 @@
-"""Means over samples with their standard errors, ratios, and rank correlations: pure functions on tensors."""
+"""Means over samples with standard errors, ratios of means, and rank correlations: pure functions on tensors."""
 
 from __future__ import annotations
 
@@ -9,30 +9,27 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# Two standard errors tell figures apart.
+# A difference of more than this many standard errors is significant.
 SURE = 2.0
 
 
 class Estimate(NamedTuple):
-    """A mean over samples and draws, with its standard error: NaN for a single sample."""
+    """A mean over samples and draws, with its standard error; the error of a single sample is NaN."""
 
     value: Float[Tensor, " *methods"]
     error: Float[Tensor, " *methods"]
 
     def at(self, number: int) -> tuple[float, float]:
-        """Give one method's value and error."""
+        """Return one method's value and error."""
         return float(self.value[number]), float(self.error[number])
 
 
 def estimate(values: Float[Tensor, "*methods samples draws"]) -> Estimate:
-    """Average over samples and draws; draws may be shared by the samples or not.
+    """Average over samples and draws; the samples may share the draws or not.
 
     With values y = μ + sample + draw + rest, the variance of the mean is the variance over samples of the samples'
     means (which holds the sample's part and the rest's), divided by their number, plus the same of the draws' means,
     less the rest's part, which was counted twice: s²(ȳ over draws)/K + max(0, s²(ȳ over samples)/D − s²(rest)/KD).
-
-    >>> estimate(torch.tensor([[1.0], [3.0]]))
-    Estimate(value=tensor(2.), error=tensor(1.))
     """
     samples, draws = values.shape[-2:]
     mean = values.mean((-2, -1))
@@ -50,11 +47,7 @@ def estimate(values: Float[Tensor, "*methods samples draws"]) -> Estimate:
 def ratio_of_means(
     upper: Float[Tensor, "*methods samples draws"], lower: Float[Tensor, "*#methods samples draws"]
 ) -> Estimate:
-    """Divide one mean by another; the error is that of the linearised ratio, (upper − ratio · lower)/mean of lower.
-
-    >>> ratio_of_means(torch.tensor([[1.0], [4.0]]), torch.tensor([[1.0], [3.0]]))
-    Estimate(value=tensor(1.2500), error=tensor(0.1250))
-    """
+    """Divide one mean by another; the error is that of the linearised ratio, (upper − ratio · lower)/mean(lower)."""
     bottom = lower.mean((-2, -1))
     ratio = upper.mean((-2, -1)) / bottom
     rest = estimate((upper - ratio[..., None, None] * lower) / bottom[..., None, None])
@@ -62,23 +55,14 @@ def ratio_of_means(
 
 
 def ranks(values: Float[Tensor, "*rows players"]) -> Float[Tensor, "*rows players"]:
-    """Rank each row from 1 up; those that tie share the mean of their ranks.
-
-    >>> ranks(torch.tensor([5.0, 2.0, 5.0]))
-    tensor([2.5000, 1.0000, 2.5000])
-    """
+    """Rank each row from 1 up; equal values share the mean of their ranks."""
     lower = (values[..., None, :] < values[..., :, None]).sum(-1)
     equal = (values[..., None, :] == values[..., :, None]).sum(-1)
     return (lower + (equal + 1) / 2).to(values.dtype)
 
 
 def spearman(attributions: Float[Tensor, "methods *rows players"]) -> Float[Tensor, "*rows methods methods"]:
-    """Correlate the ranks that each two methods give the players; NaN where a method gives all the same.
-
-    >>> spearman(torch.tensor([[1.0, 2.0, 3.0], [10.0, 30.0, 20.0]]))
-    tensor([[1.0000, 0.5000],
-            [0.5000, 1.0000]])
-    """
+    """Correlate the ranks of the players between each two methods; NaN for a method whose values are all equal."""
     ranked = ranks(attributions)
     centred = (ranked - ranked.mean(-1, keepdim=True)).movedim(0, -2)
     products = centred @ centred.transpose(-1, -2)

@@ -1,12 +1,13 @@
-"""The R metric: how much of a sample's effects a masking method leaves or adds, above those of white noise.
+"""The R metric: the effects that a masking method leaves or adds, beyond those of white noise.
 
 R = E_x[(Σ|U′(S)| − Σ|U_noise(S)|) / Σ|U(S)|] over all S ≠ ∅ [ren2023faithful, Sec. 4], with the effects U of the
-sample, U′ of the sample whose region is masked by the method, and U_noise of the sample with noise in its region. All
-three are those of games between that input and one and the same reference, which stands in for absent players.
+sample, U′ of the sample whose region the method masks, and U_noise of the sample with noise in its region. All three
+are effects of games between that input and the same reference, which stands in for absent players.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from absentia.absences.protocol import Fill
 from absentia.audit.estimates import SURE, Estimate, estimate, ratio_of_means
+from absentia.data import blocks, seeded
+from absentia.evaluation import Evaluator, Tabulated
+from absentia.players import Players
+
+# Tables hold at most this many values at a time: 16 MiB in double precision.
+_VALUES_AT_A_TIME = 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,58 +30,55 @@ class Removal:
     """The strengths Σ_{S≠∅}|U(S)| of samples, masked samples and noise, for each draw; and R from them.
 
     A sample's strengths are averaged over the draws before they are divided: a ratio of means is steadier than a mean
-    of ratios. Errors take both the samples and the draws as drawn: see `estimate`. Methods that mask no input have
-    NaN. Samples that the model does not respond to, beyond rounding errors, have no ratio and are left out.
-
-    >>> removal = Removal(torch.tensor([[[3.0]]]), torch.tensor([[10.0]]), torch.tensor([[1.0]]), torch.zeros(1))
-    >>> removal.R.value, removal.unmasked.value, removal.removed.value
-    (tensor([0.2000]), tensor(0.9000), tensor([0.7778]))
+    of ratios. Errors treat both the samples and the draws as random: see `estimate`. Methods that mask no input have
+    NaN. Samples to which the model does not respond, beyond rounding errors, have no ratio and are left out.
     """
 
     masked: Float[Tensor, "methods samples draws"]
     original: Float[Tensor, "samples draws"]
     noise: Float[Tensor, "samples draws"]
-    rounding: Float[Tensor, " samples"]  # what rounding errors of the values can add up to in a strength
+    rounding: Float[Tensor, " samples"]  # what rounding errors of the values can add to a strength
 
     @cached_property
     def kept(self) -> Bool[Tensor, " samples"]:
         """Which samples the model responds to."""
         return self.original.mean(1) > self.rounding
 
-    @cached_property
-    def ratios(self) -> Float[Tensor, "methods samples draws"]:
-        """R for each kept sample and draw, linearised, so that a sample's mean is its ratio of means."""
-        return self._linearised(self.masked[:, self.kept] - self.noise[self.kept])
-
-    @cached_property
-    def unmasked_ratios(self) -> Float[Tensor, "samples draws"]:
-        """The same for samples that nothing has masked."""
-        return self._linearised((self.original - self.noise)[self.kept])
-
-    def _linearised(self, upper: Tensor) -> Tensor:
-        original = self.original[self.kept]
+    def _shares(self, strengths: Float[Tensor, "*methods samples draws"]) -> Float[Tensor, "*methods kept draws"]:
+        """Divide by the strengths of the kept samples, linearised: a sample's mean is its ratio of means."""
+        original, some = self.original[self.kept], strengths[..., self.kept, :]
         bottom = original.mean(1, keepdim=True)
-        ratio = upper.mean(-1, keepdim=True) / bottom
-        return ratio + (upper - ratio * original) / bottom
+        ratio = some.mean(-1, keepdim=True) / bottom
+        return ratio + (some - ratio * original) / bottom
+
+    @cached_property
+    def ratios(self) -> Float[Tensor, "methods kept draws"]:
+        """R for each kept sample and draw."""
+        return self._shares(self.masked) - self._shares(self.noise)
+
+    @cached_property
+    def unmasked_ratios(self) -> Float[Tensor, "kept draws"]:
+        """The same for unmasked samples."""
+        return 1 - self._shares(self.noise)
 
     @property
-    def per_sample(self) -> Float[Tensor, "methods samples"]:
+    def per_sample(self) -> Float[Tensor, "methods kept"]:
         """R of each kept sample, for each method."""
         return self.ratios.mean(-1)
 
     @property
     def R(self) -> Estimate:  # noqa: N802 - the metric's name
-        """R of each method: 0 at the level of white noise; the less, the better."""
+        """R of each method: 0 at the level of white noise; lower is better."""
         return estimate(self.ratios)
 
     @property
     def unmasked(self) -> Estimate:
-        """R of samples that nothing has masked: 1 less the noise's share."""
+        """R of unmasked samples: 1 less the noise's share."""
         return estimate(self.unmasked_ratios)
 
     @property
     def noise_is_weaker(self) -> bool:
-        """Whether noise has surely weaker effects than the samples: else nothing can be removed down to its level."""
+        """Whether noise has significantly weaker effects than the samples; otherwise no signal can be removed."""
         value, error = self.unmasked
         return bool(value > SURE * error.nan_to_num())
 
@@ -87,14 +92,35 @@ class Removal:
 
     @property
     def left(self) -> Estimate:
-        """The effects of masked samples as a share of the sample's own, E[Σ|U′| / Σ|U|], noise and all."""
-        return estimate(self._linearised(self.masked[:, self.kept]))
-
-    @property
-    def beyond_unmasked(self) -> Estimate:
-        """How far R is above that of unmasked samples, sample by sample: positive for what adds effects."""
-        return estimate(self.ratios - self.unmasked_ratios)
+        """The effects of masked samples as a share of the sample's own, E[Σ|U′| / Σ|U|]; noise is not subtracted."""
+        return estimate(self._shares(self.masked))
 
     def difference(self, one: int, other: int) -> Estimate:
-        """How far one method's R is above another's, sample by sample."""
+        """Return R of one method less that of another, sample by sample."""
         return estimate(self.ratios[one] - self.ratios[other])
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a measurement cost."""
+
+    evaluations: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.evaluations + other.evaluations, self.seconds + other.seconds)
+
+
+def tables(evaluator: Evaluator, players: Players, fill: Fill) -> Iterator[tuple[slice, Tabulated]]:
+    """Evaluate all coalitions of the samples, a few samples at a time."""
+    for some in blocks(evaluator.samples, max(1, _VALUES_AT_A_TIME >> len(players))):
+        numbers = torch.arange(some.start, some.stop)
+        yield some, evaluator.table(fill.select(some), samples=numbers, players=players)
+
+
+def few_draws(fill: Fill, most: int, seed: int) -> Fill:
+    """Return a fill with at most ``most`` of its draws, chosen at random."""
+    if fill.draws <= most:
+        return fill
+    chosen = torch.randperm(fill.draws, generator=seeded(seed, "draws"))[:most]
+    return fill.select(draws=chosen.sort().values.tolist())
