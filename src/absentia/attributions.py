@@ -43,21 +43,6 @@ JACKKNIFE_GROUPS = 10
 class Attribution:
     """One number for each player and sample, with its standard error and its cost.
 
-    Parameters
-    ----------
-    values : Tensor
-        Of shape (samples, players).
-    errors : Tensor
-        Standard errors of the same shape; 0 where values are exact.
-    evaluations : int
-        The rows that the model evaluated.
-    names : tuple of str
-        The players' names.
-    kind : str
-        What the numbers are, such as "Shapley values".
-    readout : str
-        What the value of a coalition is.
-
     Examples
     --------
     >>> import absentia as ab
@@ -68,10 +53,10 @@ class Attribution:
     """
 
     values: Float[Tensor, "samples players"]
-    errors: Float[Tensor, "samples players"]
-    evaluations: int
+    errors: Float[Tensor, "samples players"]  # standard errors; 0 where values are exact
+    evaluations: int  # rows that the model evaluated
     names: tuple[str, ...]
-    kind: str
+    kind: str  # such as "Shapley values"
     readout: str
 
     def __repr__(self) -> str:

@@ -10,11 +10,6 @@ from typing import Any
 class AbsentiaError(ValueError):
     """An error that the caller can mend: the message says what is wrong and what to do next.
 
-    Parameters
-    ----------
-    message : str
-        One or two plain sentences.
-
     Examples
     --------
     >>> raise AbsentiaError("x must be finite. Got NaN instead.")

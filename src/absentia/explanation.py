@@ -71,29 +71,6 @@ class ExplanationRecord:
 class Explanation:
     """Shapley values and interactions of samples, and what it takes to read them; made by `explain`.
 
-    Parameters
-    ----------
-    x : Tensor
-        The samples.
-    y : Tensor or None
-        Their classes.
-    players : Players
-        The players.
-    outputs : Tensor
-        The values v(N) with all players present.
-    base_values : Tensor
-        The values v(∅) with all players absent.
-    shapley : Attribution
-        The Shapley values, which add up to ``outputs`` − ``base_values``.
-    order_shapley : Tensor or None
-        Order-wise Shapley values; None if Shapley values were sampled.
-    interactions : Interactions or None
-        All interactions; None if Shapley values were sampled.
-    stand_ins : Tensor or None
-        Each sample with all players absent, averaged over the draws; None for an absence that brings its own model.
-    record : ExplanationRecord
-        Settings, seed, versions and cost.
-
     Examples
     --------
     >>> import absentia as ab
@@ -110,14 +87,14 @@ class Explanation:
     FORMAT: ClassVar[int] = 3
 
     x: Shaped[Tensor, "samples *entries"]
-    y: Int[Tensor, " samples"] | None
+    y: Int[Tensor, " samples"] | None  # classes, if they were given
     players: Players
-    outputs: Float[Tensor, " samples"]
-    base_values: Float[Tensor, " samples"]
-    shapley: Attribution
-    order_shapley: Float[Tensor, "samples orders players"] | None
-    interactions: Interactions | None
-    stand_ins: Shaped[Tensor, "samples *entries"] | None
+    outputs: Float[Tensor, " samples"]  # v(N), with all players present
+    base_values: Float[Tensor, " samples"]  # v(∅), with all players absent
+    shapley: Attribution  # adds up to outputs − base_values
+    order_shapley: Float[Tensor, "samples orders players"] | None  # None if Shapley values were sampled
+    interactions: Interactions | None  # None if Shapley values were sampled
+    stand_ins: Shaped[Tensor, "samples *entries"] | None  # samples with all players absent, averaged over the draws
     record: ExplanationRecord
 
     @property

@@ -27,15 +27,6 @@ from absentia.results import align, count_of
 class Interaction(NamedTuple):
     """One set of players, and what their joint presence adds to the output.
 
-    Parameters
-    ----------
-    players : tuple of str
-        The names of the players.
-    effect : float
-        U(S).
-    measurable : bool
-        Whether the effect exceeds the rounding errors of the values.
-
     Examples
     --------
     >>> Interaction(("age", "income"), effect=-0.5, measurable=True).order
@@ -44,7 +35,7 @@ class Interaction(NamedTuple):
 
     players: tuple[str, ...]
     effect: float
-    measurable: bool
+    measurable: bool  # whether the effect exceeds the rounding errors of the values
 
     @property
     def order(self) -> int:
@@ -54,15 +45,10 @@ class Interaction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class OrderProfile:
-    """The strength of the effects at each order 0 … n.
+    """The strength of the effects at each order 0 … n: Σ_{|S|=m} |U(S)|.
 
-    Parameters
-    ----------
-    strength : Tensor
-        Σ_{|S|=m} |U(S)|.
-    ratios : Tensor
-        The strength at order m as a share of that of all orders ≥ 1, the paper's r_m. Order 0, whose effect is v(∅),
-        has the share 0.
+    ``ratios`` are its shares of the strength of all orders ≥ 1, the paper's r_m. Order 0, whose effect is v(∅), has
+    the share 0.
 
     Examples
     --------
@@ -82,19 +68,6 @@ class Interactions:
     Values carry rounding errors of size ``noise``, and an effect sums 2^|S| of them. So effects are `measurable` only
     above the floor noise · 2^(|S|/2), and only measurable effects count as salient.
 
-    Parameters
-    ----------
-    effects : Tensor
-        Of shape (samples, 2ⁿ).
-    names : tuple of str
-        The players' names.
-    readout : str
-        What the value of a coalition is.
-    noise : Tensor
-        The size of the rounding errors in the values of each sample.
-    evaluations : int
-        The rows that the model evaluated.
-
     Examples
     --------
     >>> import absentia as ab
@@ -108,8 +81,8 @@ class Interactions:
     effects: Float[Tensor, "samples coalitions"]
     names: tuple[str, ...]
     readout: str
-    noise: Float[Tensor, " samples"]
-    evaluations: int
+    noise: Float[Tensor, " samples"]  # the size of the rounding errors in the values
+    evaluations: int  # rows that the model evaluated
 
     def __repr__(self) -> str:
         samples, players = len(self.effects), len(self.names)

@@ -83,7 +83,13 @@ def _target_column(output: Tensor, y: Tensor, sample: Tensor) -> Tensor:
     return (target.expand(len(sample)) if target.ndim == 0 else target[sample])[:, None]
 
 
-@dataclass(frozen=True, eq=False, init=False)
+def _set_classes(readout: Any) -> None:
+    """Convert the classes of a readout to numbers, and their names to text."""
+    object.__setattr__(readout, "y", class_numbers(readout.y, readout.names))
+    object.__setattr__(readout, "names", tuple(str(name) for name in readout.names))
+
+
+@dataclass(frozen=True, eq=False)
 class LogOdds:
     """The log-odds of a class, log p/(1 − p), from logits z as z_y − logsumexp(the other logits).
 
@@ -102,18 +108,15 @@ class LogOdds:
     tensor([1.5000])
     """
 
-    y: Int[Tensor, " *samples"]
-    names: tuple[str, ...]
-
-    def __init__(self, y: Classes, names: Sequence[Any] = ()) -> None:
-        object.__setattr__(self, "y", class_numbers(y, names))
-        object.__setattr__(self, "names", tuple(str(name) for name in names))
+    y: Classes
+    names: Sequence[Any] = ()
+    __post_init__ = _set_classes
 
     def __str__(self) -> str:
         return f"log-odds of {_class_phrase(self.y, self.names)}"
 
     def check(self, output: Float[Tensor, "rows *output"], samples: int) -> None:
-        """Check the targets, and that the outputs are not probabilities."""
+        """Check the classes, and that the outputs are not probabilities."""
         _check_classes(output, self.y, samples)
         _check_logits(output)
 
@@ -126,16 +129,9 @@ class LogOdds:
         return output.gather(1, column)[:, 0] - others.logsumexp(1)
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class Logit:
-    """The logit of a class, z_y.
-
-    Parameters
-    ----------
-    y : int, str, sequence or array
-        One class for all samples, or one for each sample: numbers, or names if ``names`` is given.
-    names : sequence of str, optional
-        The names of the classes, in the order of the model's outputs.
+    """The logit of a class, z_y; with a single logit z, −z for class 0. The parameters are those of `LogOdds`.
 
     Examples
     --------
@@ -143,18 +139,15 @@ class Logit:
     tensor([0.5000])
     """
 
-    y: Int[Tensor, " *samples"]
-    names: tuple[str, ...]
-
-    def __init__(self, y: Classes, names: Sequence[Any] = ()) -> None:
-        object.__setattr__(self, "y", class_numbers(y, names))
-        object.__setattr__(self, "names", tuple(str(name) for name in names))
+    y: Classes
+    names: Sequence[Any] = ()
+    __post_init__ = _set_classes
 
     def __str__(self) -> str:
         return f"logit of {_class_phrase(self.y, self.names)}"
 
     def check(self, output: Float[Tensor, "rows *output"], samples: int) -> None:
-        """Check the targets."""
+        """Check the classes."""
         _check_classes(output, self.y, samples)
 
     def __call__(self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
@@ -164,16 +157,9 @@ class Logit:
         return output.gather(1, _target_column(output, self.y, sample))[:, 0]
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class Probability:
-    """The probability of a class, the softmax (or, with a single logit, the sigmoid) of the outputs.
-
-    Parameters
-    ----------
-    y : int, str, sequence or array
-        One class for all samples, or one for each sample: numbers, or names if ``names`` is given.
-    names : sequence of str, optional
-        The names of the classes, in the order of the model's outputs.
+    """The probability of a class, the softmax or sigmoid of the outputs. The parameters are those of `LogOdds`.
 
     Examples
     --------
@@ -181,18 +167,15 @@ class Probability:
     tensor([0.5000])
     """
 
-    y: Int[Tensor, " *samples"]
-    names: tuple[str, ...]
-
-    def __init__(self, y: Classes, names: Sequence[Any] = ()) -> None:
-        object.__setattr__(self, "y", class_numbers(y, names))
-        object.__setattr__(self, "names", tuple(str(name) for name in names))
+    y: Classes
+    names: Sequence[Any] = ()
+    __post_init__ = _set_classes
 
     def __str__(self) -> str:
         return f"probability of {_class_phrase(self.y, self.names)}"
 
     def check(self, output: Float[Tensor, "rows *output"], samples: int) -> None:
-        """Check the targets, and that the outputs are not probabilities already."""
+        """Check the classes, and that the outputs are not probabilities already."""
         _check_classes(output, self.y, samples)
         _check_logits(output)
 
@@ -307,12 +290,12 @@ def default_readout(
     return predicted, f"log-odds of the class predicted on the full sample ({shown})"
 
 
-def _class_phrase(y: Tensor, names: tuple[str, ...]) -> str:
+def _class_phrase(y: Tensor, names: Sequence[str]) -> str:
     if y.ndim == 0:
         return f"class {names[int(y)] if names else int(y)}"
     return f"each sample's class ({_class_list(y, names)})"
 
 
-def _class_list(y: Tensor, names: tuple[str, ...], most: int = 6) -> str:
+def _class_list(y: Tensor, names: Sequence[str], most: int = 6) -> str:
     shown = [names[c] if names else str(c) for c in y[:most].tolist()]
     return ", ".join(shown) + (", …" if len(y) > most else "")

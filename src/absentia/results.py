@@ -117,8 +117,8 @@ def html_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     >>> "<b>" in html_table(["name"], [["<b>"]])
     False
     """
-    head = "".join(f'<th style="{_HEAD}">{_safe(cell)}</th>' for cell in heads)
-    lines = ["".join(f'<td style="{_CELL}">{_safe(cell)}</td>' for cell in row) for row in rows]
+    head = "".join(f'<th style="{_HEAD}">{escape(str(cell))}</th>' for cell in heads)
+    lines = ["".join(f'<td style="{_CELL}">{escape(str(cell))}</td>' for cell in row) for row in rows]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f'<table style="{_TABLE}">' + (f"<tr>{head}</tr>" if heads else "") + f"{body}</table>"
 
@@ -130,12 +130,8 @@ def html_result(title: str, facts: Mapping[str, object], *parts: str, notes: Seq
     '<div><strong>Audit</strong><p style="margin:0.2em 0">a &lt; b</p></div>'
     """
     shown = html_table([], list(facts.items())) if facts else ""
-    said = "".join(f'<p style="margin:0.2em 0">{_safe(note)}</p>' for note in notes)
-    return f"<div><strong>{_safe(title)}</strong>{shown}{''.join(parts)}{said}</div>"
-
-
-def _safe(cell: object) -> str:
-    return escape(str(cell), quote=True)
+    said = "".join(f'<p style="margin:0.2em 0">{escape(note)}</p>' for note in notes)
+    return f"<div><strong>{escape(title)}</strong>{shown}{''.join(parts)}{said}</div>"
 
 
 def check_folder(name: str, path: str | Path) -> None:

@@ -166,19 +166,6 @@ class Imputer:
     The same random numbers serve every sample and every coalition. Draws stay within the range of the data.
     ``dataclasses.replace(imputer, draws=50)`` changes the number of draws.
 
-    Parameters
-    ----------
-    network : ImputerNetwork
-        The trained network.
-    least, most : Tensor
-        The range of the data: of each entry, or of each channel of images.
-    draws : int
-        The number of stand-ins for each coalition; a game averages over them.
-    seed : int
-        The seed of the random numbers.
-    record : TrainingRecord
-        How the network was trained.
-
     Examples
     --------
     >>> imputer = train_imputer(torch.rand(100, 3, generator=torch.Generator().manual_seed(0)), epochs=2, draws=4)

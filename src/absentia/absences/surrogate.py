@@ -93,20 +93,6 @@ class Surrogate:
 
     It takes the model's place in the game, and the readout applies to its output.
 
-    Parameters
-    ----------
-    network : SurrogateNetwork
-        The trained network, from masked inputs to outputs.
-    classes : bool
-        Whether outputs are log-probabilities of the average probabilities; otherwise they are average outputs.
-    fidelity : float
-        How well it imitates the model on held-out samples with nothing absent: the share of samples with the same
-        predicted class, or R².
-    masked_fidelity : float
-        The same with random players absent, which leave the model's output open.
-    record : TrainingRecord
-        How the network was trained.
-
     Examples
     --------
     >>> import absentia as ab
@@ -121,9 +107,9 @@ class Surrogate:
     FORMAT: ClassVar[int] = 3
 
     network: SurrogateNetwork
-    classes: bool
-    fidelity: float
-    masked_fidelity: float
+    classes: bool  # outputs are log-probabilities of the average probabilities; otherwise average outputs
+    fidelity: float  # on held-out samples with nothing absent: the share with the same predicted class, or R²
+    masked_fidelity: float  # the same with random players absent, which leave the model's output open
     record: TrainingRecord
 
     def __repr__(self) -> str:
