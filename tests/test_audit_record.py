@@ -177,9 +177,9 @@ def test_distances_are_to_the_nearest_row_in_standard_units():
 
 def test_a_player_is_outside_if_any_of_its_entries_is():
     players = ab.Players.groups({"a": [0, 1], "b": [2]}, 4)
-    masked = {"m": torch.tensor([[[0.5, 2.0, 0.5, 9.0]]])}
+    masked = [None, torch.tensor([[[0.5, 2.0, 0.5, 9.0]]])]
     data = torch.tensor([[0.0] * 4, [1.0] * 4])
-    found, note = compare_with_data(["none", "m"], masked, data, data_range(data), players, 0)
+    found, note = compare_with_data(masked, data, data_range(data), players, 0)
     assert found.outside.tolist() == [[False, False], [True, False]]
     assert "only 2 rows" in note
 

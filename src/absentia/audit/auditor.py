@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias, final
 
 import torch
@@ -40,8 +41,8 @@ from absentia.readouts import Features, Readout
 
 Region: TypeAlias = Sequence[str | int]
 Absences: TypeAlias = Mapping[str, Absence | str | float] | Sequence[Absence | str | float]
-# What absent players of a game are replaced by: the number of a draw → the inputs of present players → a fill.
-Reference: TypeAlias = Callable[[int], Callable[[Tensor], Fill]]
+# What absent players of a game are replaced by: the number of a draw, the inputs of present players → a fill.
+Reference: TypeAlias = Callable[[int, Tensor], Fill]
 
 # The number of players of a drawn game, if the region has too many for all its coalitions.
 _GAME_PLAYERS = 12
@@ -129,7 +130,8 @@ def audit(
             bar.update()
             if fill.draws > MOST_DRAWS:
                 run.notes.append(f"{name}'s own game uses {MOST_DRAWS} of its {fill.draws:,} draws.")
-    plausibility, note = compare_with_data(list(run.methods), run.masked, run.data, run.within, run.region, seed)
+    masked = [run.masked.get(name) for name in run.methods]
+    plausibility, note = compare_with_data(masked, run.data, run.within, run.region, seed)
     run.notes += [note] if note else []
     described = str(reference) if isinstance(reference, str | int | float) else describe_absence(reference)
     record = run.record(
@@ -325,29 +327,25 @@ class Auditor:
         is present, and are bound to the inputs that are compared.
         """
         if isinstance(reference, str) and reference == "noise":
-            return lambda draw: self._against(self.noise("reference", draw)[:, None])
+            return lambda draw, present: StandIns(present, self._noise("reference", draw)[:, None])
         with _naming("The reference cannot be used"):
             absence = for_classes(self._make(reference), self.classes)
             if isinstance(absence, BringsModel):
                 raise AbsentiaError("It brings its own model and masks no input.")
             fill = few_draws(absence.bind(self.evaluator.x), self.draws, self.seed)
         if isinstance(fill, StandIns):
-            return lambda draw: self._against(fill.values[:, draw % fill.draws, None])
-        return lambda draw: (
-            lambda present: few_draws(absence.bind(present), self.draws, self.seed).select(draws=[draw % fill.draws])
-        )
+            return lambda draw, present: StandIns(present, fill.values[:, draw % fill.draws, None])
+        few = partial(few_draws, most=self.draws, seed=self.seed)
+        return lambda draw, present: few(absence.bind(present)).select(draws=[draw % fill.draws])
 
-    def noise(self, stream: str, draw: int) -> Shaped[Tensor, "samples *entries"]:
+    def _noise(self, stream: str, draw: int) -> Shaped[Tensor, "samples *entries"]:
         """Draw white noise for every sample."""
         return white_noise(self.within, self.evaluator.x, seeded(self.seed, stream, draw))
-
-    def _against(self, stand_ins: Tensor) -> Callable[[Tensor], Fill]:
-        return lambda present: StandIns(present, stand_ins)
 
     def _states(self, draw: int) -> list[Tensor]:
         """Return the samples, then with noise in the region, then masked by each method, which repeats few draws."""
         x = self.evaluator.x
-        replaced = torch.where(self.presence, x, self.noise("replacement", draw))
+        replaced = torch.where(self.presence, x, self._noise("replacement", draw))
         return [x, replaced, *(inputs[:, draw % inputs.shape[1]] for inputs in self.masked.values())]
 
     def measure(self, reference: Reference, bar: Any) -> tuple[Removal, dict[str, Cost], Cost]:
@@ -356,10 +354,10 @@ class Auditor:
         rounding = torch.zeros(self.evaluator.samples, dtype=torch.float64)
         costs = [Cost()] * len(strengths)
         for draw in range(self.draws):
-            players, against = self.games[draw % len(self.games)], reference(draw)
+            players = self.games[draw % len(self.games)]
             for number, inputs in enumerate(self._states(draw)):
                 began, evaluations = time.perf_counter(), 0
-                for some, table in tables(self.evaluator, players, against(inputs)):
+                for some, table in tables(self.evaluator, players, reference(draw, inputs)):
                     strengths[number, some, draw] = moebius_(table.values)[:, 1:].abs().sum(1).cpu()
                     if number == 0:
                         rounding[some] += table.noise.cpu() * _GROWTH ** len(players) / self.draws

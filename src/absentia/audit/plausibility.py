@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -62,22 +62,16 @@ def measure_distances(
 
 
 def compare_with_data(
-    names: Sequence[str],
-    masked: Mapping[str, Tensor],
-    data: Shaped[Tensor, "rows *entries"],
-    within: DataRange,
-    region: Players,
-    seed: int,
+    masked: Sequence[Tensor | None], data: Tensor, within: DataRange, region: Players, seed: int
 ) -> tuple[Plausibility, str]:
     """Compare each method's masked samples with the data; also return a note if distances cannot be measured."""
     measure, note = measure_distances(data, seed)
-    distance = torch.full((len(names),), math.nan, dtype=torch.float64)
-    outside = torch.zeros(len(names), len(region), dtype=torch.bool)
-    for number, name in enumerate(names):
-        if name in masked:
-            beyond = (~within.holds(masked[name])).flatten(0, 1).any(0)
+    distance = torch.full((len(masked),), math.nan, dtype=torch.float64)
+    outside = torch.zeros(len(masked), len(region), dtype=torch.bool)
+    for number, inputs in enumerate(masked):
+        if inputs is not None:
+            beyond = (~within.holds(inputs)).flatten(0, 1).any(0)
             owned = [region.labels.to(beyond.device) == player for player in range(len(region))]
             outside[number] = torch.stack([beyond[entries].any() for entries in owned])
-            if measure is not None:
-                distance[number] = measure(masked[name].flatten(0, 1))
+            distance[number] = math.nan if measure is None else measure(inputs.flatten(0, 1))
     return Plausibility(distance, outside), note
