@@ -87,22 +87,7 @@ class AuditRecord:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Whether absences remove the signal and add none: the R metric, figures of their games, and a verdict.
-
-    Made by `audit`. Its text shows the verdict, warnings, and a table with one row for each method.
-
-    Parameters
-    ----------
-    methods, players : tuple of str
-        The names of the audited absences, and of all players.
-    removal : Removal
-        The strengths that R is made of.
-    companions : Companions
-        Figures of each absence's own game.
-    plausibility : Plausibility
-        How masked samples compare with the data.
-    record : AuditRecord
-        Settings and cost.
+    """Whether absences remove the signal and add none: R, figures of their games, and a verdict; made by `audit`.
 
     Examples
     --------
@@ -118,9 +103,9 @@ class Audit:
 
     methods: tuple[str, ...]
     players: tuple[str, ...]
-    removal: Removal
-    companions: Companions
-    plausibility: Plausibility
+    removal: Removal  # the strengths that R is made of
+    companions: Companions  # figures of each absence's own game
+    plausibility: Plausibility  # how masked samples compare with the data
     record: AuditRecord
 
     @property
@@ -177,8 +162,7 @@ class Audit:
     def agreement_with(self, attributions: Array) -> Estimate:
         """Return the rank correlation of other attributions, (samples, players), with each method's Shapley values.
 
-        They may come from elsewhere, such as from `interop.from_captum`, for the audited samples. The absence that
-        they agree with best is the one that they imply.
+        The absence that attributions from elsewhere, such as captum's, agree with best is the one that they imply.
         """
         values = as_tensor("attributions", attributions).detach().cpu()
         if not self.record.exact:
@@ -282,19 +266,10 @@ class Audit:
 
 @dataclass(frozen=True, eq=False)
 class CrossAudit:
-    """R of every method against every reference: white noise, then each method.
+    """R of every method against every reference, white noise and then each method; made by `cross_audit`.
 
-    Made by `cross_audit`. Where a method is its own reference, a masked sample has no effects, and R is at most minus
-    the noise's share. Such figures are shown in brackets; they do not compare methods.
-
-    Parameters
-    ----------
-    methods, references : tuple of str
-        The names of the audited absences, the columns, and of the references, the rows.
-    R, errors : Tensor
-        R and its standard errors, of shape (references, methods).
-    record : AuditRecord
-        Settings and cost.
+    Where a method is its own reference, a masked sample has no effects, and R is at most minus the noise's share.
+    Such figures are shown in brackets; they do not compare methods.
 
     Examples
     --------
