@@ -78,7 +78,7 @@ def test_many_blocks_are_prepared_in_parts(monkeypatch):
 
 @pytest.mark.parametrize(("players", "pairs", "rows"), [(5, 3, 8), (3, 10, 100), (4, 7, 16), (6, 1, 1)])
 def test_the_layout_covers_everything_within_its_rows(players, pairs, rows):
-    layout = Layout(players, pairs, rows)
+    layout = Layout.of(Players.features(players), StandIns(torch.zeros(pairs, 1), torch.zeros(1, 1, 1)), rows)
     assert layout.pairs_per_block * 2**layout.first_players <= rows
     blocks_of_pairs = -(-pairs // layout.pairs_per_block)
     assert layout.blocks == blocks_of_pairs * 2 ** (players - layout.first_players)

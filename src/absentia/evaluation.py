@@ -14,9 +14,7 @@ doubling, and other blocks differ from it by one vector. It is the same sum in a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, final
 
@@ -26,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from absentia.absences.protocol import Fill, StandIns
-from absentia.coalitions import coalition_of, enumerate_coalitions
+from absentia.coalitions import enumerate_coalitions
 from absentia.data import Classes, Table, blocks, check_rows
 from absentia.errors import wrong
 from absentia.models import (
@@ -192,7 +190,7 @@ class Evaluator:
                     inputs = fill(some, players.presence(mine))
                     whose = numbers[some].repeat_interleave(inputs.shape[1] * inputs.shape[2])
                     found = self.readout(runner(inputs.flatten(0, 2)), whose).unflatten(0, inputs.shape[:3]).mean(2)
-                    check_finite(found, numbers[some], partial(_one_of, mine))
+                    check_finite(found, numbers[some], mine.expand(len(found), -1, -1))
                     parts.append(found)
                     bar.update()
                 values.append(torch.cat(parts, dim=1))
@@ -226,9 +224,9 @@ class Evaluator:
                 else:
                     columns.index_add_(0, samples, values.double(), alpha=1 / fill.draws)
                 if step == 0:  # a model that always fails should fail at once
-                    check_finite(values, numbers[samples], partial(_by_number, len(players), first))
+                    check_finite(values, numbers[samples], first)
                 bar.update()
-        check_finite(table, numbers, partial(_by_number, len(players), 0))
+        check_finite(table, numbers, 0)
         return table
 
     def _lattice(self, fill: StandIns, players: Players) -> tuple[Lattice | FirstLayerLattice, BatchRunner]:
@@ -260,14 +258,6 @@ class Evaluator:
             readout, note = default_readout(output, y, labels)
         readout.check(output, self.samples)
         return readout, note
-
-
-def _one_of(coalitions: Tensor, row: int, column: int) -> Tensor:
-    return coalitions[min(row, len(coalitions) - 1), column]
-
-
-def _by_number(players: int, first: int, _row: int, column: int) -> Tensor:
-    return coalition_of(players, first + column)
 
 
 def _check_players(players: object, x: Tensor, columns: Iterable[str] | None) -> Players:
@@ -306,17 +296,19 @@ def check_coalitions(coalitions: Tensor, players: int, samples: int | None = Non
         raise wrong("coalitions", expected, f"{coalitions.dtype} of shape {tuple(coalitions.shape)}")
 
 
-def check_finite(
-    values: Tensor, samples: Tensor, coalition: Callable[[int, int], Tensor], argument: str = "model"
-) -> None:
-    """Raise an error for NaN and infinite values that names the sample and the coalition."""
+def check_finite(values: Tensor, samples: Tensor, coalitions: Tensor | int, argument: str = "model") -> None:
+    """Raise an error for values that are not finite; ``coalitions`` are theirs, or the number of the first one."""
     if math.isfinite(values.detach().sum().item()):  # the quick check; a sum of finite values may still overflow
         return
     bad = (~torch.isfinite(values)).nonzero()
     if len(bad) == 0:
         return
     row, column = bad[0].tolist()[:2]
-    present = coalition(row, column).nonzero().flatten().tolist()
+    if isinstance(coalitions, int):
+        number = coalitions + column
+        present = [player for player in range(number.bit_length()) if number >> player & 1]
+    else:
+        present = coalitions[row, column].nonzero().flatten().tolist()
     value = values[row, column].flatten()[0].item()
     got = f"{value} for sample {int(samples[row])} with players {present} present"
     if argument != "model":
@@ -333,33 +325,18 @@ class Block(NamedTuple):
     inputs: Shaped[Tensor, "pairs coalitions *entries"]  # valid until the next block, which reuses the memory
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How the coalitions of all pairs of a sample and a draw are split into blocks of at most ``rows`` rows.
+class Layout(NamedTuple):
+    """How the coalitions of all pairs of a sample and a draw are split into blocks."""
 
-    >>> layout = Layout(players=5, pairs=3, rows=8)
-    >>> layout.first_players, layout.pairs_per_block, layout.blocks
-    (3, 1, 12)
-    """
+    first_players: int  # those that vary within a block
+    pairs_per_block: int
+    blocks: int
 
-    players: int
-    pairs: int
-    rows: int
-
-    @property
-    def first_players(self) -> int:
-        """The number of players that vary within a block."""
-        return min(self.players, max(0, self.rows.bit_length() - 1))
-
-    @property
-    def pairs_per_block(self) -> int:
-        """The number of pairs in a block."""
-        return max(1, self.rows >> self.players)
-
-    @property
-    def blocks(self) -> int:
-        """The number of blocks."""
-        return int(-(-self.pairs // self.pairs_per_block) * 2 ** (self.players - self.first_players))
+    @classmethod
+    def of(cls, players: Players, fill: StandIns, rows: int) -> Layout:
+        """Split into blocks of at most ``rows`` rows."""
+        first, pairs = min(len(players), max(0, rows.bit_length() - 1)), max(1, rows >> len(players))
+        return cls(first, pairs, -(-len(fill.x) * fill.draws // pairs) * 2 ** (len(players) - first))
 
 
 @final
@@ -372,9 +349,7 @@ class Lattice:
     """
 
     def __init__(self, players: Players, fill: StandIns, rows: int) -> None:
-        self.players = players
-        self.fill = fill
-        self.layout = Layout(len(players), len(fill.x) * fill.draws, rows)
+        self.players, self.fill, self.layout = players, fill, Layout.of(players, fill, rows)
 
     def __len__(self) -> int:
         return self.layout.blocks
@@ -382,7 +357,7 @@ class Lattice:
     def __iter__(self) -> Iterator[Block]:
         x, stand_ins = self.fill.x, self.fill.values
         mask = self._first_players_mask()
-        pairs_per_block, first_players = self.layout.pairs_per_block, self.layout.first_players
+        first_players, pairs_per_block, _ = self.layout
         # Kept if they are few; made anew for each pair if they would fill the memory.
         few_blocks = 2 ** (len(self.players) - first_players) <= _BLOCKS_AT_A_TIME
         kept = list(self._other_players_presence()) if few_blocks else None
@@ -513,18 +488,15 @@ class FirstLayerLattice:
     """
 
     def __init__(self, layer: nn.Linear, rectified: bool, players: Players, fill: StandIns, rows: int) -> None:
-        self.layer = layer
-        self.rectified = rectified
-        self.players = players
-        self.fill = fill
-        self.layout = Layout(len(players), len(fill.x) * fill.draws, rows)
+        self.layer, self.rectified = layer, rectified
+        self.players, self.fill, self.layout = players, fill, Layout.of(players, fill, rows)
 
     def __len__(self) -> int:
         return self.layout.blocks
 
     def __iter__(self) -> Iterator[Block]:
         x, stand_ins = self.fill.x, self.fill.values
-        k, pairs_per_block = self.layout.first_players, self.layout.pairs_per_block
+        k, pairs_per_block, _ = self.layout
         pairs = torch.arange(len(x) * self.fill.draws, device=x.device)
         grown, outputs = x.new_empty(2, pairs_per_block, 2**k, self.layer.out_features)
         others = enumerate_coalitions(len(self.players) - k).to(x)

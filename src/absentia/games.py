@@ -15,7 +15,6 @@ from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence
 from absentia.absences.words import named_absence
 from absentia.coalitions import (
     coalition_numbers,
-    coalition_of,
     enumerate_coalitions,
     sums_by_size_and_player,
     table_players,
@@ -118,8 +117,7 @@ class ValueTable:
             raise wrong("values", expected, f"shape {tuple(given.shape)}")
         table = given.reshape(-1, given.shape[-1]).double()
         players = table_players(table.shape[-1])
-        numbers = torch.arange(len(table))
-        check_finite(table, numbers, lambda _row, column: coalition_of(players, column), argument="values")
+        check_finite(table, torch.arange(len(table)), 0, argument="values")
         named = tuple(f"x{i}" for i in range(players)) if names is None else tuple(names)
         if len(named) != players:
             raise wrong("names", f"name each of the {players} players", f"{len(named)} names")
@@ -226,18 +224,12 @@ class MaskedModel:
 
     Parameters
     ----------
-    model : nn.Module, estimator or callable
+    model, x, y, players, readout, class_names, batch_size, memory
         See `Evaluator`. An absence that brings its own model, such as a `Surrogate`, has it run in the model's place.
-    x : Tensor, array or DataFrame
-        A batch of shape (samples, …). Columns of a DataFrame name the players.
-    y : int, str, sequence or array, optional
-        The classes that the default readout reads, and that an absence with one baseline for each class needs.
     absence : Absence, str or float
         What stands in for absent players: an absence, a number, or a word such as "mean".
     data : Tensor, array or DataFrame, optional
         Rows that an absence named by a word is made from.
-    players, readout, class_names, batch_size, memory
-        See `Evaluator`.
     gradient : bool, default False
         Whether values keep their graph, for the gradient of the absence's values.
 
