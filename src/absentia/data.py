@@ -97,6 +97,13 @@ def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> In
     return target.long()
 
 
+def each_class(classes: Int[Tensor, " *samples"], samples: int) -> Int[Tensor, " samples"]:
+    """Return one class number for each sample, given those or one for all."""
+    if classes.ndim == 1 and len(classes) != samples:
+        raise wrong("y", f"hold one class for each of the {samples} samples", f"{len(classes)}")
+    return classes.cpu().expand(samples).clone()
+
+
 def holds_text(y: Classes) -> bool:
     """Return whether classes are given by their names rather than by numbers."""
     if isinstance(y, Tensor | int | float):

@@ -21,7 +21,7 @@ from absentia.absences.protocol import (
     for_classes,
 )
 from absentia.attributions import Attribution, draws_of, order_shapley, sample_shapley, shapley
-from absentia.data import Classes, Table, as_tensor, class_numbers
+from absentia.data import Classes, Table, as_tensor, class_numbers, each_class
 from absentia.errors import require, wrong
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
 from absentia.interactions import Interactions, harsanyi
@@ -148,13 +148,14 @@ class Explanation:
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame: a row for each sample and player, with its value, error, rank and input.
 
-        Rank 1 is the largest |value| of the sample. ``input`` and ``stand_in`` are NaN for players of several entries.
+        Rank 1 is the sample's largest |value|. ``input`` and ``stand_in`` are NaN for players of several entries.
         """
         values = self.shapley.values
         samples, players = values.shape
         order = values.abs().argsort(dim=1, descending=True, stable=True)
         ranks = torch.empty_like(order).scatter_(1, order, torch.arange(1, players + 1).expand_as(order))
-        absent = torch.full_like(values, torch.nan)
+        none = self.stand_ins is None
+        absent = torch.full_like(values, torch.nan) if none else self.players.entry_values(self.stand_ins)
         columns = {
             "sample": torch.arange(samples).repeat_interleave(players).tolist(),
             "player": list(self.names) * samples,
@@ -162,9 +163,7 @@ class Explanation:
             "error": self.shapley.errors.flatten().tolist(),
             "rank": ranks.flatten().tolist(),
             "input": self.players.entry_values(self.x).flatten().tolist(),
-            "stand_in": (absent if self.stand_ins is None else self.players.entry_values(self.stand_ins))
-            .flatten()
-            .tolist(),
+            "stand_in": absent.flatten().tolist(),
         }
         return require("pandas", "tables").DataFrame(columns)
 
@@ -299,7 +298,7 @@ def explain(
         chosen = choose_absence(absence, model, data, None, players=players, readout=shared, seed=seed)
     classes = None
     if y is not None and readout is not None:  # y then only chooses among baselines for each class
-        classes = class_numbers(y, tuple(class_names or labels_of(as_model(model)))).expand(len(batch))
+        classes = each_class(class_numbers(y, tuple(class_names or labels_of(as_model(model)))), len(batch))
         chosen = for_classes(check_absence("absence", chosen), classes)
     game = MaskedModel(
         model, batch, y if readout is None else None, absence=chosen, players=players, readout=readout,
@@ -322,8 +321,9 @@ def explain(
     stand_ins = None
     if not isinstance(game.absence, BringsModel):
         stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device)
-    if classes is None and not (y is None and readout is None):
-        classes = _classes_of(game)
+    if (y is not None or readout is not None) and classes is None:
+        classes = getattr(game.readout, "y", None)
+    classes = None if classes is None else each_class(classes, game.samples)
     return Explanation(batch.detach().cpu(), classes, game.players, stand_ins=stand_ins, record=record, **results)
 
 
@@ -338,12 +338,6 @@ def _as_batch(x: Table, players: Players | None) -> tuple[Tensor, Players | None
     if players is None and batch.ndim == 2 and names is not None and not callable(names):
         players = Players.features(list(names))
     return batch, players
-
-
-def _classes_of(game: MaskedModel) -> Int[Tensor, " samples"] | None:
-    """Return the class of each sample that the readout reads."""
-    found = getattr(game.readout, "y", None)
-    return None if found is None else found.detach().cpu().expand(game.samples).clone()
 
 
 def _budget(game: MaskedModel, evaluations: int | None, max_players: int) -> int | None:

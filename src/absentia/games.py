@@ -19,7 +19,7 @@ from absentia.coalitions import (
     sums_by_size_and_player,
     table_players,
 )
-from absentia.data import Array, Classes, Table, as_tensor, blocks
+from absentia.data import Array, Classes, Table, as_tensor, blocks, each_class
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
 from absentia.models import Model, as_model
@@ -268,6 +268,7 @@ class MaskedModel:
         self.gradient = gradient
         # Classes that the model predicts do not choose among baselines for each class.
         classes = getattr(self.readout, "y", None) if y is not None or readout is not None else None
+        classes = None if classes is None else each_class(classes, self.samples)
         self.fill: Fill = for_classes(self.absence, classes).bind(self.x)
 
     def __repr__(self) -> str:

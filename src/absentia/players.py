@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,6 +69,11 @@ class Players:
         return tuple(self.labels.shape)
 
     @property
+    def sizes(self) -> Int[Tensor, " players"]:
+        """The number of entries of each player."""
+        return torch.bincount(self.labels[self.labels != ALWAYS_PRESENT])
+
+    @property
     def is_image(self) -> bool:
         """Whether players are areas of an image: (channels, height, width) with 1 or 3 channels, or (height, width).
 
@@ -135,12 +139,7 @@ class Players:
 
     def entry_values(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the value of each player's entry; NaN for players of several entries."""
-        labels = self.labels.flatten()
-        owned = labels != ALWAYS_PRESENT
-        single = (torch.bincount(labels[owned], minlength=len(self)) == 1)[labels.clamp_min(0)] & owned
-        found = torch.full((len(inputs), len(self)), math.nan, dtype=torch.float64)
-        found[:, labels[single]] = inputs.detach().cpu().flatten(1)[:, single].double()
-        return found
+        return torch.where(self.sizes == 1, self.means(inputs), torch.nan)
 
     def sums(self, inputs: Shaped[Tensor, "samples *entries"]) -> Shaped[Tensor, "samples players"]:
         """Return the sum over the entries of each player.
@@ -154,8 +153,7 @@ class Players:
 
     def means(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the mean over the entries of each player, in double precision."""
-        labels = self.labels.flatten()
-        return self.sums(inputs.cpu().double()) / torch.bincount(labels[labels != ALWAYS_PRESENT])
+        return self.sums(inputs.cpu().double()) / self.sizes
 
     def texts(self, inputs: Shaped[Tensor, "samples *entries"]) -> list[list[str]]:
         """Return the entries of each player as text, or their mean if they are many.

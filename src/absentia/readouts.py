@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from absentia.data import Classes, class_numbers, holds_text
+from absentia.data import Classes, class_numbers, each_class, holds_text
 from absentia.errors import AbsentiaError, wrong
 from absentia.models import are_probabilities
 
@@ -49,8 +49,7 @@ def _check_classes(output: Tensor, y: Tensor, samples: int) -> None:
     if output.ndim > 2:
         expected = "return (rows,), (rows, 1) or (rows, classes) for a readout of a class"
         raise wrong("model", expected, f"shape {tuple(output.shape)}")
-    if y.ndim == 1 and len(y) != samples:
-        raise wrong("y", f"hold one class for each of the {samples} samples", f"{len(y)}")
+    each_class(y, samples)
     classes = count_classes(output)
     if not 0 <= int(y.min()) <= int(y.max()) < classes:
         outside = y[(y < 0) | (y >= classes)].flatten()[0].item()
