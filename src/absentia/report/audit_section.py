@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from absentia.audit import Audit, CrossAudit
-from absentia.audit.verdict import ranking
 from absentia.report.section import Section, numbers, run_settings
 from absentia.results import count_of, with_error
 
@@ -33,8 +31,7 @@ FIGURES = (
 
 def audit_section(audit: Audit) -> Section:
     """Return the section of an audit."""
-    record, ranked = audit.record, ranking(audit.removal)
-    order = ranked + [number for number in range(len(audit.methods)) if number not in ranked]
+    record, order = audit.record, audit.order
     games = "all coalitions of the region" if record.exact else f"drawn games of {record.game_players} players"
     return Section(
         "audit",
@@ -46,7 +43,7 @@ def audit_section(audit: Audit) -> Section:
             "methods": [audit.methods[number] for number in order],
             "unmasked": _cell(*(float(part) for part in audit.removal.unmasked)),
             "heads": [(head, meaning) for _, head, _, meaning in FIGURES],
-            "rows": _rows(audit, order),
+            "rows": _rows(audit),
             "threshold": record.threshold,
             "settings": [
                 *((f"Absence “{name}”", record.absences[name]) for name in audit.methods if name in record.absences),
@@ -55,21 +52,21 @@ def audit_section(audit: Audit) -> Section:
                 ("Region", f"{', '.join(audit.region)} ({len(audit.region)} of {len(audit.players)} players)"),
                 ("Games", games),
                 ("Salient", record.threshold),
-                *run_settings(record, cost=sum(record.costs.values(), record.shared_cost)),
+                *run_settings(record),
             ],
         },
-        data=_data(audit, order, len(ranked)),
+        data=_data(audit),
     )
 
 
-def _data(audit: Audit, order: Sequence[int], measured: int) -> dict[str, Any]:
+def _data(audit: Audit) -> dict[str, Any]:
     """Return what is drawn; absences are in their order, those without an R last."""
-    index = torch.tensor(order)
+    index = torch.tensor(audit.order)
     per_sample = audit.removal.per_sample[index]
     step = -(-max(per_sample.shape[1], 1) // _MOST_DOTS)
     return {
-        "methods": [audit.methods[number] for number in order],
-        "measured": measured,
+        "methods": [audit.methods[number] for number in audit.order],
+        "measured": int((~audit.R.value.isnan()).sum()),
         "R": numbers(audit.R.value[index]),
         "errors": numbers(audit.R.error[index], digits=3),
         "unmasked": numbers(audit.removal.unmasked.value),
@@ -79,12 +76,12 @@ def _data(audit: Audit, order: Sequence[int], measured: int) -> dict[str, Any]:
     }
 
 
-def _rows(audit: Audit, order: Sequence[int]) -> list[tuple[str, list[str]]]:
+def _rows(audit: Audit) -> list[tuple[str, list[str]]]:
     """Return the name of each absence with its figures."""
     columns = audit.columns()
     nothing = torch.full((len(audit.methods),), torch.nan)
     rows = []
-    for number in order:
+    for number in audit.order:
         cells = []
         for key, _, factor, _ in FIGURES:
             value = factor * float(columns[key][number])

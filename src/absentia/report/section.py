@@ -31,11 +31,10 @@ class Section:
     data: Mapping[str, Any]  # what the script draws, as JSON
 
 
-def run_settings(record: Any, cost: Any = None) -> list[tuple[str, str]]:
+def run_settings(record: Any) -> list[tuple[str, str]]:
     """Return the rows of settings that all results have: cost, seed and versions."""
-    cost = cost or record
     return [
-        ("Cost", f"{cost.evaluations:,} evaluations of the model, {cost.seconds:.1f} s"),
+        ("Cost", f"{record.evaluations:,} evaluations of the model, {record.seconds:.1f} s"),
         ("Seed", str(record.seed)),
         ("Versions", f"absentia {record.version}, torch {record.torch_version}"),
     ]
