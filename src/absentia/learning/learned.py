@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from absentia.absence import Baseline, Fill, OwnBaselines
-from absentia.errors import wrong
-from absentia.learning.show import baseline_columns, baseline_html, baseline_text
-from absentia.optional import require
+from absentia.absences.baseline import Baseline, OwnBaselines
+from absentia.absences.protocol import Fill
+from absentia.data import QUANTILES, Classes, class_numbers
+from absentia.errors import require, wrong
+from absentia.players import Players
 from absentia.plots import baselines, learning_history
-from absentia.saving import check_folder, check_kind, read_tensors, write_tensors
+from absentia.results import html_result, html_table, keep_figure, read_result, save_result
 from absentia.version import __version__
 
 if TYPE_CHECKING:
@@ -24,12 +26,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Share: TypeAlias = Literal["all", "class", "sample"]
-KIND, FORMAT = "baseline", 2  # 2: the data's quantiles and the players' labels
+_MOST_ROWS_SHOWN = 20
 
 
 @dataclass(frozen=True)
 class LearningRecord:
-    """How a baseline was learned: settings, cost, and what is known of how far to trust it."""
+    """How a baseline was learned: settings, cost, and how far to trust it."""
 
     loss: str
     exact: bool  # whether the penalty was computed from all coalitions up to order λ
@@ -40,32 +42,49 @@ class LearningRecord:
     seed: int
     samples: int
     converged: bool
-    stopped: str  # why it stopped, in words
+    stopped: str  # why it stopped
     evaluations: int
     seconds: float
-    undetermined: tuple[str, ...]  # players whose baseline makes no difference to the loss: theirs is the start's
+    undetermined: tuple[str, ...]  # players that do not affect the loss: they keep the values of the first start
+    readout: str = "not recorded"
+    class_names: tuple[str, ...] = ()  # in the order of the model's outputs
     version: str = __version__
     torch_version: str = str(torch.__version__)
 
     @property
     def spread(self) -> float:
         """How far apart the starts ended, as a share of the best loss."""
-        if not self.final_losses:  # interrupted before the first end
-            return 0.0
-        best, worst = min(self.final_losses), max(self.final_losses)
+        best, worst = min(self.final_losses, default=0.0), max(self.final_losses, default=0.0)
         return (worst - best) / best if best > 0 else 0.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LearnedBaseline:
     """Learned baseline values: an absence for any sample, for samples of known classes, or for the learned samples.
 
-    ``values`` has the shape of one sample; with ``share="class"`` or ``"sample"`` a first axis of classes or samples.
-    ``loss`` is the mean penalty per sample at these values. ``history`` is the course of the search: a row for every
-    check, with the evaluations so far and the least loss so far, which includes 1 % of the term that settles ties.
-    ``quantiles`` are those of the data at 0, 5, 25, 50, 75, 95 and 100 %, entry by entry (None for token numbers);
-    ``labels``, the players of the entries. Files of format 1 have neither.
+    Parameters
+    ----------
+    values : Tensor
+        The values, of the shape of one sample; with a first axis if ``share`` is "class" or "sample".
+    share : {"all", "class", "sample"}
+        Which samples share a baseline.
+    classes : Tensor or None
+        The class number of each baseline, for ``share="class"``.
+    players : Players or None
+        The players; None for files of format 1 whose players have several entries.
+    loss : float
+        The mean penalty per sample at these values.
+    history : Tensor of shape (checks, 2)
+        Evaluations and the least loss so far at every check; this loss includes 1 % of the terms that decide ties.
+    record : LearningRecord
+        How the values were found.
+    quantiles : Tensor, optional
+        Quantiles of each entry of the data, at 0, 5, 25, 50, 75, 95 and 100 %; none for token numbers.
+    names : tuple of str, optional
+        The players' names; by default those of ``players``.
 
+    Examples
+    --------
     >>> import absentia as ab
     >>> x = torch.rand(64, 3, generator=torch.Generator().manual_seed(0)).double()
     >>> learned = ab.learn_baseline(lambda rows: (rows - 0.25).prod(1), x)
@@ -73,30 +92,58 @@ class LearnedBaseline:
     (True, 'all', torch.Size([3]))
     """
 
+    KIND: ClassVar[str] = "baseline"
+    FORMAT: ClassVar[int] = 3  # 3: the layout of all results; 2: with quantiles and labels; 1: without
+
     values: Shaped[Tensor, " *shape"]
     share: Share
     classes: Int[Tensor, " owners"] | None
-    names: tuple[str, ...]
+    players: Players | None
     loss: float
     history: Float[Tensor, "checks 2"]
     record: LearningRecord
     quantiles: Float[Tensor, "quantiles *entries"] | None = None
-    labels: Int[Tensor, " *entries"] | None = None
+    other_names: tuple[str, ...] = ()  # of players whose entries are unknown
 
     def __repr__(self) -> str:
-        return baseline_text(self)
+        return "\n".join([self._title, *(f"  {name:<12}  {text}" for name, text in self._facts.items())])
 
     def _repr_html_(self) -> str:
-        return baseline_html(self)
+        shown = {name: cells for name, cells in self._columns.items() if name not in ("5 %", "95 %")}
+        rows = [[_cell(cell) for cell in row] for row in zip(*shown.values(), strict=True)]
+        more = len(rows) - _MOST_ROWS_SHOWN
+        notes = [f"… and {more:,} more values"] if more > 0 else []
+        return html_result(self._title, self._facts, html_table(list(shown), rows[:_MOST_ROWS_SHOWN]), notes=notes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The players' names."""
+        return self.other_names if self.players is None else self.players.names
+
+    @property
+    def labels(self) -> Int[Tensor, " *entries"] | None:
+        """The player of each entry."""
+        return None if self.players is None else self.players.labels
+
+    @property
+    def class_labels(self) -> tuple[str, ...]:
+        """The name, or else the number, of each class that has a baseline."""
+        numbers, names = [] if self.classes is None else self.classes.tolist(), self.record.class_names
+        return tuple(names[number] if names else str(number) for number in numbers)
+
+    @property
+    def needs_classes(self) -> bool:
+        """Whether each class has its own baseline, so that samples need their classes."""
+        return self.share == "class"
 
     @property
     def converged(self) -> bool:
-        """Whether the search ended because nothing improved any more."""
+        """Whether the search ended because nothing lowered the loss any more."""
         return self.record.converged
 
     @property
     def evaluations(self) -> int:
-        """How many rows the model evaluated."""
+        """The number of rows that the model evaluated."""
         return self.record.evaluations
 
     @property
@@ -106,71 +153,98 @@ class LearnedBaseline:
 
     def bind(self, x: Shaped[Tensor, "samples *entries"]) -> Fill:
         """Stand in for absent entries of these samples."""
-        if self.share == "all":
-            return Baseline(self.values).bind(x)
-        if self.share == "class":
+        if self.needs_classes:
             then = "Use learned.of(y), which picks each sample's baseline by its class."
             raise wrong("absence", "be one for these samples", "a baseline for each class", then)
-        return OwnBaselines(self.values).bind(x)
+        return (Baseline(self.values) if self.share == "all" else OwnBaselines(self.values)).bind(x)
 
-    def of(self, y: int | Sequence[int] | Tensor) -> OwnBaselines:
-        """Pick the baseline of each sample's class, for ``share="class"``."""
+    def of(self, y: Classes) -> Baseline | OwnBaselines:
+        """Return the baseline of a class, or of each sample's class, by number or name; for ``share="class"``."""
         if self.classes is None:
             raise wrong("share", "be 'class' to pick by class", repr(self.share))
-        target = torch.as_tensor(y).reshape(-1)
-        rows = (target[:, None] == self.classes).int()
-        if not bool(rows.any(1).all()):
-            unknown = target[~rows.any(1)][0].item()
+        numbers = class_numbers(y, self.record.class_names)
+        found = (numbers.reshape(-1, 1) == self.classes).int()
+        if not bool(found.any(1).all()):
+            unknown = numbers.reshape(-1)[~found.any(1)][0].item()
             raise wrong("y", f"hold learned classes, {self.classes.tolist()}", unknown)
-        return OwnBaselines(self.values[rows.argmax(1)])
+        values = self.values[found.argmax(1)]
+        return OwnBaselines(values) if numbers.ndim else Baseline(values[0])
 
     def save(self, path: str | Path) -> None:
-        """Write everything to one file: safetensors with a JSON header, no pickle; all of it or nothing."""
-        header = {
-            "kind": KIND,
-            "format": FORMAT,
-            "share": self.share,
-            "names": list(self.names),
-            "loss": self.loss,
-            "record": asdict(self.record),
-        }
-        tensors = {"values": self.values, "history": self.history}
-        optional = {"classes": self.classes, "quantiles": self.quantiles, "labels": self.labels}
-        tensors |= {name: tensor for name, tensor in optional.items() if tensor is not None}
-        write_tensors(Path(path), {name: tensor.contiguous() for name, tensor in tensors.items()}, header)
+        """Write everything to one file: safetensors with a JSON header, no pickle."""
+        save_result(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> LearnedBaseline:
-        """Read what `save` wrote."""
-        tensors, header = read_tensors(Path(path))
-        check_kind(Path(path), header, KIND, FORMAT)
-        settings = {"torch_version": "unknown"} | header["record"]  # which format 1 did not record
-        fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in settings.items()}
-        return cls(
-            tensors["values"],
-            header["share"],
-            tensors.get("classes"),
-            tuple(header["names"]),
-            header["loss"],
-            tensors["history"],
-            LearningRecord(**fields),
-            tensors.get("quantiles"),
-            tensors.get("labels"),
-        )
+        """Read a file of `save`."""
+        return read_result(cls, path)  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_old(cls, tensors: dict[str, Tensor], header: dict[str, Any]) -> LearnedBaseline:
+        """Make one of a file of format 1 or 2."""
+        fields: dict[str, Any] = {"torch_version": "unknown"} | header["record"]  # which format 1 did not record
+        record = LearningRecord(**{name: tuple(f) if isinstance(f, list) else f for name, f in fields.items()})
+        values, names, labels = tensors["values"], tuple(header["names"]), tensors.get("labels")
+        players, quantiles = None, tensors.get("quantiles")
+        if labels is not None:
+            players = Players(labels, names, integer=quantiles is None)
+        elif values.shape[header["share"] != "all" :] == (len(names),):
+            players = Players.features(names)
+        given = (values, header["share"], tensors.get("classes"), players, header["loss"], tensors["history"], record)
+        return cls(*given, quantiles, () if players else names)
 
     def to_frame(self) -> DataFrame:
-        """Make a pandas DataFrame: a row for each entry (of each class or sample), beside the data's quantiles."""
-        return require("pandas", "tables").DataFrame(baseline_columns(self))
+        """Return a pandas DataFrame with a row for each entry (of each class or sample) and the data's quantiles."""
+        return require("pandas", "tables").DataFrame(self._columns)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the values beside the data's distribution; write it to a path."""
-        if path is not None:
-            check_folder("path", Path(path))
-        figure = baselines(self)
-        if path is not None:
-            figure.savefig(path, dpi=150)
-        return figure
+        """Draw the values beside the data's distribution; write the figure to a path if one is given."""
+        return keep_figure(lambda: baselines(self), path)
 
-    def plot_history(self) -> Figure:
-        """Draw the course of the loss over the evaluations spent."""
-        return learning_history(self)
+    def plot_history(self, path: str | Path | None = None) -> Figure:
+        """Draw the loss over the evaluations; write the figure to a path if one is given."""
+        return keep_figure(lambda: learning_history(self), path)
+
+    @property
+    def _title(self) -> str:
+        whose = f"each class ({', '.join(self.class_labels)})" if self.needs_classes else f"{self.share} samples"
+        whose = "each sample" if self.share == "sample" else whose
+        return f"LearnedBaseline of shape {tuple(self.values.shape)}, one for {whose}"
+
+    @property
+    def _facts(self) -> dict[str, str]:
+        record, starts = self.record, ", ".join(self.record.starts) or "none"
+        how = "exact" if record.exact else "sampled"
+        apart = f": ended within {record.spread:.2%} of each other" if len(record.starts) > 1 else ""
+        facts = {
+            "loss": f"{self.loss:.5g} ({record.loss}, {how}, orders up to {record.orders})",
+            "value": record.readout,
+            "converged": f"{'yes' if record.converged else 'no'}: {record.stopped}",
+            "starts": starts + apart,
+            "cost": f"{record.evaluations:,} evaluations, {record.seconds:.1f} s",
+        }
+        if record.undetermined:
+            facts["undetermined"] = f"{', '.join(record.undetermined)}; the start's values were kept"
+        return facts
+
+    @property
+    def _columns(self) -> dict[str, Sequence[Any]]:
+        values = self.values.reshape(1, -1) if self.share == "all" else self.values.flatten(1)
+        owners, entries = values.shape
+        names = ["?"] * entries if self.players is None else self.players.owner_names()
+        whose: Sequence[Any] = range(owners) if self.classes is None else self.classes.tolist()
+        whose = self.class_labels if self.needs_classes and self.record.class_names else whose
+        columns: dict[str, Sequence[Any]] = {self.share: [owner for owner in whose for _ in range(entries)]}
+        columns = {} if self.share == "all" else columns
+        columns |= {"entry": [*range(entries)] * owners, "player": names * owners, "value": values.flatten().tolist()}
+        quantiles = torch.full((len(QUANTILES), entries), math.nan) if self.quantiles is None else self.quantiles
+        for level, row in zip(QUANTILES, quantiles.flatten(1).tolist(), strict=True):
+            columns[f"{level:.0%}".replace("%", " %")] = row * owners
+        columns["undetermined"] = [name in self.record.undetermined for name in names] * owners
+        return columns
+
+
+def _cell(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return "yes" if cell else ""
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
