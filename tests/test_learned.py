@@ -2,18 +2,22 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import absentia as ab
-from absentia.learning.quantiles import QUANTILES, data_quantiles
-from absentia.saving import read_tensors, write_tensors
+from absentia.absences import ClassWise
+from absentia.data import QUANTILES, data_quantiles
+from absentia.learning import LearningOptions
+from absentia.results import read_tensors, write_tensors
 from known_games import mlp
 
 SCRIPT = "<script>alert(1)</script>"
-QUICK = {"steps": 1, "evaluations": 2**8, "samples": 8}
+OLD_FILES = Path(__file__).parent / "old_files"
+QUICK = LearningOptions(steps=1, rows_per_comparison=2**8, samples=8)
 
 
 def randn(*shape, seed=0):
@@ -28,7 +32,7 @@ def data():
 @pytest.fixture(scope="module")
 def learned(data):
     players = ab.Players.groups({SCRIPT: [0], "pair": [1, 2]}, features=3)
-    return ab.learn_baseline(mlp(3), data, players=players, **QUICK)
+    return ab.learn_baseline(mlp(3), data, players=players, options=QUICK)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 101])
@@ -47,7 +51,8 @@ def test_quantiles_of_many_rows_and_entries_keep_the_ends():
 
 def test_it_carries_the_quantiles_of_all_data_and_the_labels(learned, data):
     assert np.allclose(learned.quantiles, np.quantile(data.numpy(), QUANTILES, axis=0))
-    assert learned.labels.tolist() == [0, 1, 1]
+    assert learned.players.labels.tolist() == [0, 1, 1]
+    assert learned.record.readout == "the output as it is"
     assert learned.record.torch_version == torch.__version__
 
 
@@ -85,8 +90,8 @@ def test_notebooks_see_names_as_text(learned):
 
 def test_many_values_are_cut_short_in_notebooks(learned):
     numbers = torch.arange(25)
-    many = {"values": randn(25), "quantiles": randn(7, 25), "labels": numbers, "names": tuple(map(str, numbers))}
-    html = replace(learned, **many)._repr_html_()
+    players = ab.Players.features([str(number) for number in numbers])
+    html = replace(learned, values=randn(25), quantiles=randn(7, 25), players=players)._repr_html_()
     assert "… and 5 more values" in html
     assert html.count("<tr>") <= 20 + 1 + 6
 
@@ -95,24 +100,55 @@ def test_what_is_saved_is_loaded(learned, tmp_path):
     learned.save(tmp_path / "file")
     loaded = ab.load(tmp_path / "file")
     assert torch.equal(loaded.quantiles, learned.quantiles)
-    assert torch.equal(loaded.labels, learned.labels)
+    assert torch.equal(loaded.players.labels, learned.players.labels)
+    assert loaded.names == learned.names
     assert loaded.record == learned.record
+    assert repr(loaded) == repr(learned)
 
 
-def test_files_of_the_first_format_are_loaded_without_what_they_lack(learned, tmp_path):
-    learned.save(tmp_path / "new")
-    tensors, header = read_tensors(tmp_path / "new")
-    header |= {"format": 1}
-    del header["kind"], header["record"]["torch_version"], tensors["quantiles"], tensors["labels"]
-    write_tensors(tmp_path / "old", tensors, header)
-    loaded = ab.load(tmp_path / "old")
-    assert torch.equal(loaded.values, learned.values)
+def test_files_of_the_second_format_are_loaded():
+    loaded = ab.load(OLD_FILES / "baseline.safetensors")
+    assert loaded.names == ("x0", "x1", "x2")
+    assert loaded.players.labels.tolist() == [0, 1, 2]
+    assert not loaded.players.integer
+    assert loaded.quantiles.shape == (7, 3)
+    assert loaded.record.readout == "not recorded"
+    assert loaded.bind(torch.zeros(2, 3).double()).values[0, 0].tolist() == loaded.values.tolist()
+    by_class = ab.load(OLD_FILES / "baseline_class.safetensors")
+    assert by_class.needs_classes
+    assert torch.equal(by_class.of([1]).values, by_class.values[1:])
+    assert by_class.to_frame()["class"].tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_files_of_the_first_format_are_loaded_without_what_they_lack():
+    loaded = ab.load(OLD_FILES / "baseline_format1.safetensors")
+    assert torch.equal(loaded.values, ab.load(OLD_FILES / "baseline.safetensors").values)
     assert loaded.quantiles is None
     assert loaded.record.torch_version == "unknown"
     frame = loaded.to_frame()
     assert all(math.isnan(value) for value in frame["50 %"])
-    assert frame["player"].tolist() == ["?"] * 3
+    assert frame["player"].tolist() == ["x0", "x1", "x2"]
     assert len(loaded.plot().axes[0].lines) == 1  # the values alone
+
+
+def test_players_of_several_entries_keep_their_names_in_files_of_the_first_format(tmp_path):
+    tensors, header = read_tensors(OLD_FILES / "baseline_format1.safetensors")
+    write_tensors(tmp_path / "old", tensors, header | {"names": ["a", "b"]})
+    loaded = ab.load(tmp_path / "old")
+    assert loaded.players is None
+    assert loaded.names == ("a", "b")
+    assert loaded.to_frame()["player"].tolist() == ["?"] * 3
+    loaded.save(tmp_path / "new")
+    again = ab.load(tmp_path / "new")
+    assert again.players is None
+    assert again.names == ("a", "b")
+
+
+def test_it_is_an_absence_that_may_need_classes(learned):
+    assert isinstance(learned, ClassWise)
+    assert not learned.needs_classes
+    with pytest.raises(ab.AbsentiaError, match=r"share must be 'class' to pick by class\. Got 'all'"):
+        learned.of([0])
 
 
 def test_the_picture_puts_values_at_their_place_in_the_range_of_the_data(learned):
@@ -138,8 +174,7 @@ def test_each_class_has_a_look_and_images_are_images(learned, tmp_path):
     values = torch.rand(2, 1, 4, 4, generator=torch.Generator().manual_seed(0)).double()
     kind = {"share": "class", "classes": torch.tensor([0, 1])}
     players, quantiles = ab.Players.grid((1, 4, 4), (2, 2)), values[:1].expand(7, 1, 4, 4)
-    own = {"values": values, "names": players.names, "labels": players.labels, "quantiles": quantiles}
-    images = replace(learned, **own, **kind)
+    images = replace(learned, values=values, players=players, quantiles=quantiles, **kind)
     figure = images.plot(tmp_path / "images.png")
     assert [axes.get_title() for axes in figure.axes][:3] == ["class 0", "class 1", "median of the data"]
     assert np.allclose(figure.axes[1].images[0].get_array(), images.values[1, 0])

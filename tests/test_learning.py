@@ -1,4 +1,3 @@
-import json
 import os
 
 import numpy as np
@@ -7,7 +6,7 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 from torch.utils.data import DataLoader, TensorDataset
 
-import absentia.learning.run as run_module
+import absentia.learning.search as search_module
 from absentia import (
     AbsentiaError,
     Baseline,
@@ -15,21 +14,20 @@ from absentia import (
     LearnedBaseline,
     MaskedModel,
     Output,
+    OwnBaselines,
     Players,
     from_numpy,
     harsanyi,
-    learn_baseline,
 )
-from absentia.absence import Absence
-from absentia.learning.learned import read_tensors, write_tensors
+from absentia.absences import Absence
+from absentia.attributions import order_marginals_of
+from absentia.coalitions import enumerate_coalitions
+from absentia.learning import LearningOptions, baseline_loss, choose_absence, learn_baseline
+from absentia.results import read_tensors, write_tensors
 from known_games import mlp
+from small_learning import OPTIONS, learn
 
 DELTA = torch.tensor([0.2, 0.8, 0.5, 0.35]).double()
-
-
-@pytest.fixture(autouse=True)
-def _small_work(monkeypatch):
-    monkeypatch.setattr("absentia.learning.learn.EVALUATIONS", 2**12)
 
 
 def uniform(rows=128, players=4, seed=0):
@@ -49,7 +47,7 @@ def strength(model, x, absence, **options):
 @pytest.mark.parametrize("loss", ["shapley", "marginal", "interactions"])
 @pytest.mark.parametrize("start", ["mean", "zero", 0.9])
 def test_the_true_baseline_of_a_product_is_found_from_every_start(loss, start):
-    learned = learn_baseline(product, uniform(), loss=loss, orders=1.0, start=start, bounds=(0.0, 1.0))
+    learned = learn(product, uniform(), loss=loss, orders=1.0, start=start, bounds=(0.0, 1.0))
     assert torch.allclose(learned.values, DELTA, atol=0.03)
     assert learned.converged
     held_out = uniform(seed=9)
@@ -61,7 +59,7 @@ def test_learning_lowers_the_loss_of_a_network_below_usual_baselines_on_new_samp
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2.0)
-    learned = learn_baseline(model, x, readout=Output(0), samples=64, evaluations=2**14)
+    learned = learn(model, x, readout=Output(0), samples=64, rows_per_comparison=2**14)
     new = 2 * torch.randn(32, 6, generator=torch.Generator().manual_seed(1)).double()
     mine = strength(model, new, learned, readout=Output(0))
     for usual in (Baseline.zeros(), Baseline.mean(x), Baseline.median(x)):
@@ -69,7 +67,7 @@ def test_learning_lowers_the_loss_of_a_network_below_usual_baselines_on_new_samp
 
 
 def test_several_starts_end_close_together_and_the_result_says_how_close():
-    learned = learn_baseline(product, uniform(), start=["zero", "mean", 1.0], bounds=(0.0, 1.0))
+    learned = learn(product, uniform(), start=["zero", "mean", 1.0], bounds=(0.0, 1.0))
     assert learned.record.starts[:3] == ("zero", "mean", "1")
     assert len(learned.record.final_losses) == len(learned.record.starts)
     assert learned.record.spread < 0.1
@@ -85,16 +83,21 @@ def test_with_many_players_coalitions_are_drawn():
         return sum(shifted[:, i : i + 3].prod(1) for i in range(0, 18, 3))
 
     for loss in ("marginal", "interactions"):
-        learned = learn_baseline(model, uniform(256, 18), loss=loss, start="mean", bounds=(0.0, 1.0))
+        learned = learn(model, uniform(256, 18), loss=loss, start="mean", bounds=(0.0, 1.0))
         assert not learned.record.exact
         assert (learned.values - deltas).abs().mean() < 0.12
 
 
 def test_the_features_of_a_layer_can_be_penalised():
     model = mlp(4, 2)
-    learned = learn_baseline(model, uniform(32), loss="marginal", readout=Features("3"), steps=5)
-    assert learned.values.shape == (4,)
-    assert learned.loss > 0
+    x = uniform(32)
+    learned = learn(model, x, loss="marginal", orders=1.0, readout=Features("3"), steps=5)
+    game = MaskedModel(model, x, absence=learned, readout=Features("3"))
+    tables = game(enumerate_coalitions(4))
+    penalty = sum(order_marginals_of(tables[..., k]).sum((1, 2)) for k in range(tables.shape[-1]))
+    assert learned.loss == pytest.approx(penalty.mean().item(), rel=1e-6)
+    assert learned.loss < baseline_loss(model, x, absence="mean", loss="marginal", readout=Features("3"),
+                                        options=LearningOptions(orders=1.0))  # fmt: skip
 
 
 def test_one_baseline_for_each_class_or_sample():
@@ -103,25 +106,29 @@ def test_one_baseline_for_each_class_or_sample():
     def model(rows):
         return torch.stack([(rows - 0.2).prod(1), (rows - 0.2).prod(1) * 3], dim=1)
 
-    by_class = learn_baseline(model, x, y, share="class", readout=Output(0), steps=20)
+    by_class = learn(model, x, y, share="class", readout=Output(0), steps=20)
     assert by_class.values.shape == (2, 4)
     assert torch.allclose(by_class.values, torch.full((2, 4), 0.2).double(), atol=0.05)
     with pytest.raises(AbsentiaError, match=r"Use learned.of\(y\)"):
-        MaskedModel(model, x, 0, absence=by_class)
-    assert MaskedModel(model, x[:3], 0, absence=by_class.of([1, 0, 1])).samples == 3
+        by_class.bind(x)
+    assert torch.equal(by_class.of([1, 0, 1]).values, by_class.values[[1, 0, 1]])
+    game = MaskedModel(model, x[:3], [1, 0, 1], absence=by_class)
+    assert torch.equal(game.fill.values[:, 0], by_class.values[[1, 0, 1]])
+    one_class = MaskedModel(model, x[:3], 1, absence=by_class)
+    assert torch.equal(one_class.fill.values[0, 0], by_class.values[1])
     with pytest.raises(AbsentiaError, match=r"y must hold learned classes, \[0, 1\]. Got 5"):
         by_class.of([5])
-    own = learn_baseline(product, x[:3], share="sample", steps=20, bounds=(0.0, 1.0))
+    own = learn(product, x[:3], share="sample", steps=20, bounds=(0.0, 1.0))
     assert own.values.shape == (3, 4)
     assert MaskedModel(product, x[:3], absence=own).samples == 3
 
 
 def test_entries_can_share_a_value_or_be_held():
     x = uniform()
-    tied = learn_baseline(product, x, tie=torch.tensor([0, 0, 1, 1]), bounds=(0.0, 1.0), steps=20)
+    tied = learn(product, x, tie=torch.tensor([0, 0, 1, 1]), bounds=(0.0, 1.0), steps=20)
     assert tied.values[0] == tied.values[1]
     assert tied.values[2] == tied.values[3]
-    held = learn_baseline(product, x, held=torch.tensor([True, False, False, False]), start=0.5, bounds=(0.0, 1.0))
+    held = learn(product, x, held=torch.tensor([True, False, False, False]), start=0.5, bounds=(0.0, 1.0))
     assert held.values[0] == pytest.approx(0.5)
     assert torch.allclose(held.values[1:], DELTA[1:], atol=0.05)
 
@@ -130,18 +137,16 @@ def test_images_may_have_one_colour_for_each_cell():
     players = Players.grid((3, 4, 4), cells=(2, 2))
     cell = torch.arange(4)[:, None] // 2 * 2 + torch.arange(4) // 2
     tie = torch.stack([cell * 3 + channel for channel in range(3)])
-    learned = learn_baseline(lambda x: (x - 0.5).flatten(1).sum(1) ** 2, torch.rand(32, 3, 4, 4).double(),
+    learned = learn(lambda x: (x - 0.5).flatten(1).sum(1) ** 2, torch.rand(32, 3, 4, 4).double(),
                              players=players, tie=tie, steps=5)  # fmt: skip
     assert len(torch.unique(learned.values)) <= 12
     assert torch.equal(learned.values[:, :2, :2], learned.values[:, :1, :1].expand(3, 2, 2))
 
 
 def test_black_boxes_are_searched_without_a_gradient():
-    learned = learn_baseline(
-        from_numpy(lambda rows: (rows - DELTA.numpy()).prod(1)), uniform().numpy(), bounds=(0.0, 1.0)
-    )
+    learned = learn(from_numpy(lambda rows: (rows - DELTA.numpy()).prod(1)), uniform().numpy(), bounds=(0.0, 1.0))
     assert torch.allclose(learned.values, DELTA, atol=0.03)
-    without = learn_baseline(lambda rows: product(rows.detach()), uniform(), bounds=(0.0, 1.0))
+    without = learn(lambda rows: product(rows.detach()), uniform(), bounds=(0.0, 1.0))
     assert torch.allclose(without.values, DELTA, atol=0.03)
 
 
@@ -154,7 +159,7 @@ def test_trees_are_learned_on_and_categories_stay_categories():
     trees = HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(x, y)
     model = from_numpy(trees.predict_proba, probabilities=True)
     players = Players.groups({"a": [0], "b": [1], "c": [2], "kind": [3], "colour": [4, 5, 6]}, features=7)
-    learned = learn_baseline(model, x, y, players=players, categorical=[3, (4, 5, 6)], samples=32)
+    learned = learn(model, x, y, players=players, categorical=[3, (4, 5, 6)], samples=32)
     assert learned.values[3].item() in (0, 1, 2, 3)
     assert sorted(learned.values[4:].tolist()) == [0, 0, 1]
     new = x[100:116]
@@ -163,7 +168,7 @@ def test_trees_are_learned_on_and_categories_stay_categories():
 
 
 def test_players_that_the_model_ignores_are_said_to_be_undetermined():
-    learned = learn_baseline(lambda rows: product(rows[:, :4]), uniform(players=5), bounds=(0.0, 1.0), start=0.4)
+    learned = learn(lambda rows: product(rows[:, :4]), uniform(players=5), bounds=(0.0, 1.0), start=0.4)
     assert learned.record.undetermined == ("x4",)
     assert learned.values[4] == pytest.approx(0.4)
     assert "undetermined  x4" in repr(learned)
@@ -172,13 +177,13 @@ def test_players_that_the_model_ignores_are_said_to_be_undetermined():
 def test_constant_entries_keep_their_value():
     x = uniform()
     x[:, 1] = 0.7
-    learned = learn_baseline(product, x)
+    learned = learn(product, x)
     assert learned.values[1] == pytest.approx(0.7)
     assert learned.record.undetermined == ()
 
 
 def test_it_is_an_absence_that_prints_saves_and_loads(tmp_path):
-    learned = learn_baseline(product, uniform(), steps=10)
+    learned = learn(product, uniform(), steps=10)
     assert isinstance(learned, Absence)
     path = tmp_path / "base.absentia"
     learned.save(path)
@@ -207,14 +212,14 @@ def test_files_that_are_not_ours_get_a_sentence(tmp_path):
 
 
 def test_the_history_falls_and_the_same_seed_gives_the_same():
-    first, again = (learn_baseline(product, uniform(), seed=3, steps=10) for _ in range(2))
+    first, again = (learn(product, uniform(), seed=3, steps=10) for _ in range(2))
     assert torch.equal(first.values, again.values)
     assert (first.history[1:, 1] <= first.history[:-1, 1] + 1e-12).all()
     assert (first.history[1:, 0] >= first.history[:-1, 0]).all()
 
 
 def test_a_checkpoint_is_gone_on_from_to_the_same_result(tmp_path):
-    whole = learn_baseline(product, uniform(), start=[0.9, "mean"], bounds=(0.0, 1.0), steps=20)
+    whole = learn(product, uniform(), start=[0.9, "mean"], bounds=(0.0, 1.0), steps=20)
     path = tmp_path / "run.checkpoint"
     calls = 0
 
@@ -230,19 +235,54 @@ def test_a_checkpoint_is_gone_on_from_to_the_same_result(tmp_path):
 
     for _ in range(4):
         try:
-            resumed = learn_baseline(
-                stopping, uniform(), start=[0.9, "mean"], bounds=(0.0, 1.0), steps=20, checkpoint=path
-            )
+            resumed = learn(stopping, uniform(), start=[0.9, "mean"], bounds=(0.0, 1.0), steps=20, checkpoint=path)
         except StopError:  # noqa: PERF203
             assert path.exists()
     assert torch.equal(resumed.values, whole.values)
     assert (resumed.history[1:] - resumed.history[:-1])[:, 1].max() <= 0
     assert resumed.record.final_losses == whole.record.final_losses
     assert [name for name in os.listdir(tmp_path) if "part" in name] == []
-    _, header = read_tensors(path)
-    assert json.dumps(header)
-    with pytest.raises(AbsentiaError, match="checkpoint must belong to the same model, data and settings"):
-        learn_baseline(product, uniform(), seed=5, checkpoint=path)
+    tensors, header = read_tensors(path)
+    assert 0.9 * resumed.evaluations < header["evaluations"] <= resumed.evaluations
+    assert not any("adam" in name for name in tensors)  # no descent is under way
+    settings = {"start": [0.9, "mean"], "bounds": (0.0, 1.0), "steps": 20, "checkpoint": path}
+    again = learn(product, uniform(), **settings)
+    assert torch.equal(again.values, whole.values)
+    assert again.converged
+    others = {
+        "model": lambda: learn(lambda rows: 1.01 * product(rows), uniform(), **settings),
+        "readout": lambda: learn(product, uniform(), readout=Output(0), **settings),
+        "data": lambda: learn(product, uniform(seed=1), **settings),
+        "seed": lambda: learn(product, uniform(), seed=5, **settings),
+        "loss": lambda: learn(product, uniform(), loss="marginal", **settings),
+        "held": lambda: learn(product, uniform(), held=torch.tensor([1, 0, 0, 0]), **settings),
+    }
+    for other in others.values():
+        with pytest.raises(AbsentiaError, match="checkpoint must belong to the same model, data and settings"):
+            other()
+
+
+def test_a_checkpoint_does_not_serve_another_model_or_other_classes(tmp_path):
+    x, y, path = uniform(32), torch.arange(32) % 2, tmp_path / "kept"
+    settings = {"steps": 2, "rows_per_comparison": 2**8, "checkpoint": path}
+    first = learn(mlp(4, 2), x, y, **settings)
+    assert torch.equal(learn(mlp(4, 2), x, y, **settings).values, first.values)
+    noisy = mlp(4, 2)
+    with torch.no_grad():
+        noisy[0].bias += 1e-9  # as threads and batches may change the last digits
+    assert torch.equal(learn(noisy, x, y, **settings).values, first.values)
+    for model, classes in ((mlp(4, 2, seed=1), y), (mlp(4, 2), 1 - y)):
+        with pytest.raises(AbsentiaError, match=r"of another run instead\. Name another file"):
+            learn(model, x, classes, **settings)
+
+
+def test_a_resumed_search_that_was_cut_short_does_not_claim_to_have_converged(monkeypatch, tmp_path):
+    monkeypatch.setattr(search_module, "MAX_SWEEPS", 1)
+    settings = {"start": 0.9, "bounds": (0.0, 1.0), "gradient": False, "checkpoint": tmp_path / "kept"}
+    first, again = (learn(product, uniform(), **settings) for _ in range(2))
+    assert not first.converged
+    assert not again.converged
+    assert again.record.stopped == first.record.stopped
 
 
 @pytest.mark.parametrize("source", ["tensor", "array", "dataset", "loader", "loader of inputs"])
@@ -257,13 +297,13 @@ def test_samples_come_from_anywhere(source):
         "loader of inputs": (DataLoader(x, batch_size=10), None),
     }
     given, target = sources[source]
-    learned = learn_baseline(product, given, target if source in ("tensor", "array") else None, samples=50,
+    learned = learn(product, given, target if source in ("tensor", "array") else None, samples=50,
                              readout=Output(0), steps=5)  # fmt: skip
     assert learned.record.samples == 50
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("settings", "sentence"),
     [
         ({"loss": "size"}, "loss must be 'shapley', 'marginal' or 'interactions'. Got 'size'"),
         ({"start": "middle"}, "start must be 'zero', 'mean', 'median'"),
@@ -283,27 +323,30 @@ def test_samples_come_from_anywhere(source):
         ({"start": []}, "start must hold at least one start"),
         ({"bounds": (torch.zeros(3), 1.0)}, "bounds must hold one number, or one for each of the 4 entries"),
         ({"steps": -1}, "steps must be at least 0"),
+        ({"rows_per_comparison": 10}, "rows_per_comparison must be at least 256"),
         ({"checkpoint": "no/such/folder/file"}, "checkpoint must lie in a folder that exists. Got .* first"),
     ],
 )
-def test_bad_input_gets_a_sentence(options, sentence):
+def test_bad_input_gets_a_sentence(settings, sentence):
     from typechecker import unchecked
 
+    options = {name: value for name, value in settings.items() if name in OPTIONS}
+    others = {name: value for name, value in settings.items() if name not in OPTIONS}
     with pytest.raises(AbsentiaError, match=sentence):
-        unchecked(learn_baseline)(product, uniform(), **options)
+        unchecked(learn_baseline)(product, uniform(), options=LearningOptions(**options), **others)
 
 
 def test_an_array_is_one_start_and_a_list_is_several():
     given = uniform().mean(0)
-    by_tensor = learn_baseline(product, uniform(), start=given, bounds=(0.0, 1.0), steps=5)
-    by_array = learn_baseline(product, uniform(), start=given.numpy(), bounds=(0.0, 1.0), steps=5)
+    by_tensor = learn(product, uniform(), start=given, bounds=(0.0, 1.0), steps=5)
+    by_array = learn(product, uniform(), start=given.numpy(), bounds=(0.0, 1.0), steps=5)
     assert by_array.record.starts[0] == "given 0"
     assert torch.equal(by_tensor.values, by_array.values)
-    assert learn_baseline(product, uniform(), start=[0.1, given], steps=2).record.starts[:2] == ("0.1", "given 1")
+    assert learn(product, uniform(), start=[0.1, given], steps=2).record.starts[:2] == ("0.1", "given 1")
 
 
 def test_nothing_to_learn_is_no_error():
-    held = learn_baseline(product, uniform(), held=torch.ones(4), start=0.4, bounds=(0.0, 1.0))
+    held = learn(product, uniform(), held=torch.ones(4), start=0.4, bounds=(0.0, 1.0))
     assert torch.allclose(held.values, torch.full((4,), 0.4).double())
     assert held.record.undetermined == ()
 
@@ -311,20 +354,20 @@ def test_nothing_to_learn_is_no_error():
 def test_tokens_must_be_learned_as_categories():
     model = torch.nn.Sequential(torch.nn.Embedding(10, 3), torch.nn.Flatten(), torch.nn.Linear(12, 2))
     x, players = torch.randint(1, 10, (20, 4)), Players.tokens(4)
-    with pytest.raises(AbsentiaError, match="categorical must name the entries of inputs that are numbers of tokens"):
-        learn_baseline(model, x, players=players)
-    learned = learn_baseline(model, x, players=players, categorical=range(4))
+    with pytest.raises(AbsentiaError, match="categorical must name the entries of inputs that are token numbers"):
+        learn(model, x, players=players)
+    learned = learn(model, x, players=players, categorical=range(4))
     assert all(value in x[:, column] for column, value in enumerate(learned.values))
     assert MaskedModel(model, x[:2], 0, players=players, absence=learned).samples == 2
 
 
 def test_a_search_that_was_cut_short_does_not_claim_to_have_converged(monkeypatch):
-    monkeypatch.setattr(run_module, "MAX_SWEEPS", 1)
-    cut = learn_baseline(product, uniform(), start=0.9, bounds=(0.0, 1.0), gradient=False)
+    monkeypatch.setattr(search_module, "MAX_SWEEPS", 1)
+    cut = learn(product, uniform(), start=0.9, bounds=(0.0, 1.0), gradient=False)
     assert not cut.converged
     assert "the last still lowered the loss" in cut.record.stopped
-    monkeypatch.setattr(run_module, "MAX_SWEPT", 3)
-    unswept = learn_baseline(product, uniform(), steps=3)
+    monkeypatch.setattr(search_module, "MAX_SWEPT", 3)
+    unswept = learn(product, uniform(), steps=3)
     assert not unswept.converged
     assert "too many to sweep" in repr(unswept)
 
@@ -340,7 +383,7 @@ def test_ctrl_c_returns_the_best_so_far(calls_until):
             raise KeyboardInterrupt
         return product(rows)
 
-    learned = learn_baseline(impatient, uniform(), start=0.9, bounds=(0.0, 1.0))
+    learned = learn(impatient, uniform(), start=0.9, bounds=(0.0, 1.0))
     assert not learned.converged
     assert torch.isfinite(learned.values).all()
     assert "interrupted" in repr(learned)
@@ -353,4 +396,94 @@ def test_a_value_that_is_not_finite_names_the_sample():
     x = uniform()
     x[7, 0], x[8:, 0] = 0.995, 0.1
     with pytest.raises(AbsentiaError, match=r"Got nan for sample \d+ with players"):
-        learn_baseline(model, x, samples=None)
+        learn(model, x, samples=None)
+
+
+def test_thirty_players_are_learned_without_a_table_of_all_coalitions():
+    settings = {"steps": 1, "rows_per_comparison": 2**8, "orders": 2, "sweep": False}
+    learned = learn(lambda rows: (rows[:, :2] - 0.2).prod(1), uniform(32, 30), **settings)
+    assert learned.values.shape == (30,)
+    assert not learned.record.exact
+
+
+@pytest.mark.parametrize("loss", ["shapley", "marginal", "interactions"])
+def test_the_loss_of_learned_values_is_theirs_and_that_of_others_is_not_lower(loss):
+    x, options = uniform(), LearningOptions(rows_per_comparison=2**12, samples=100)
+    learned = learn(product, x, loss=loss, samples=100)
+    losses = {
+        absence: baseline_loss(product, x, absence=absence, loss=loss, options=options)
+        for absence in (learned, Baseline(learned.values), "mean", "median", 0.5)
+    }
+    assert losses[learned] == pytest.approx(learned.loss, rel=1e-9)
+    assert min(losses.values()) == pytest.approx(learned.loss, rel=1e-9)
+    own = OwnBaselines(x[torch.randperm(128, generator=torch.Generator().manual_seed(0))[:100]])
+    assert baseline_loss(product, x, absence=own, loss=loss, options=options) == 0  # nothing is ever replaced
+    assert learned.loss > 0
+
+
+def test_the_loss_of_a_baseline_for_each_class_needs_the_classes():
+    x, y = uniform(64), torch.arange(64) % 2
+    learned = learn(mlp(4, 2), x, y, share="class", steps=5)
+    assert baseline_loss(mlp(4, 2), x, y, absence=learned) == pytest.approx(learned.loss)
+    with pytest.raises(AbsentiaError, match="y must be given for an absence with one baseline for each class"):
+        baseline_loss(product, x, absence=learned)
+
+
+def test_the_loss_is_that_of_fixed_values():
+    for absence in ("marginal:3", "gaussian"):
+        with pytest.raises(AbsentiaError, match="absence must have one fixed stand-in for each sample"):
+            baseline_loss(product, uniform(), absence=absence)
+
+
+def test_an_absence_is_chosen_by_word_number_or_learning():
+    x = uniform()
+    given = Baseline(0.3)
+    assert choose_absence(given, product, x) is given
+    assert torch.equal(choose_absence("mean", product, x).values, x.mean(0))
+    assert choose_absence(0.5, product, x).values == 0.5
+    learned = choose_absence("learned", lambda rows: (rows[:, :2] - 0.25).prod(1), x[:, :2], seed=1)
+    assert isinstance(learned, LearnedBaseline)
+    assert torch.allclose(learned.values, torch.full((2,), 0.25).double(), atol=0.03)
+    assert learned.record.seed == 1
+    with pytest.raises(AbsentiaError, match="absence must be an absence, a number, or one of zero"):
+        choose_absence("nothing", product, x)
+
+
+@pytest.mark.parametrize("source", ["list", "array", "loader"])
+def test_classes_may_be_named(source):
+    x, y = uniform(64), ["yes", "no"] * 32
+    settings = {"share": "class", "steps": 2, "rows_per_comparison": 2**8, "samples": 20}
+    by_number = learn(mlp(4, 2), x, torch.tensor([1, 0] * 32), **settings)
+    if source == "loader":
+        pairs = DataLoader(list(zip(x, y, strict=True)), batch_size=10)
+        learned = learn(mlp(4, 2), pairs, **settings)
+    else:
+        learned = learn(mlp(4, 2), x, y if source == "list" else np.array(y), **settings)
+        assert torch.equal(learned.values, by_number.values)
+    assert learned.record.class_names == ("no", "yes")
+    assert learned.classes.tolist() == [0, 1]
+    assert "one for each class (no, yes)" in repr(learned)
+    assert "classes in alphabetical order: no, yes" in learned.record.readout
+    assert learned.to_frame()["class"].tolist() == ["no"] * 4 + ["yes"] * 4
+    assert torch.equal(learned.of(["yes", "no"]).values, learned.values[[1, 0]])
+    assert torch.equal(learned.of("yes").values, learned.values[1])
+
+
+def test_a_name_that_few_samples_have_still_counts_and_unknown_ones_get_a_sentence():
+    x, y = uniform(64), ["a"] * 31 + ["b"] * 32 + ["c"]
+    learned = learn(mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4)
+    assert learned.record.class_names == ("a", "b", "c")
+    named = learn(mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4, class_names=["c", "b", "a"])
+    assert named.record.class_names == ("c", "b", "a")
+    assert named.loss != learned.loss
+    with pytest.raises(AbsentiaError, match=r"y must hold classes of the model: a, b\. Got 'c'"):
+        learn(mlp(4, 2), x, y, class_names=["a", "b"])
+
+
+def test_an_estimator_is_wrapped_and_knows_its_classes():
+    x = uniform(200).numpy()
+    y = np.where(x[:, 0] * x[:, 1] > 0.25, "large", "small")
+    trees = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(x, y)
+    learned = learn(trees, x, y, samples=16, rows_per_comparison=2**8)
+    assert learned.record.class_names == ("large", "small")
+    assert learned.record.readout.startswith("log-odds of each sample's class (")

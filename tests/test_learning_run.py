@@ -3,18 +3,25 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from absentia import AbsentiaError, Baseline, MaskedModel, Players, learn_baseline
+from absentia import AbsentiaError, Players
 from absentia.coalitions import enumerate_coalitions
-from absentia.learning.checkpoint import Checkpoint
-from absentia.learning.close_calls import CloseCalls
-from absentia.learning.comparison import PARTS, Comparison
-from absentia.learning.objective import Objective
+from absentia.evaluation import Evaluator
+from absentia.learning.objective import (
+    PARTS,
+    Chosen,
+    Comparison,
+    Objective,
+    balanced_order,
+    choose_samples,
+    draw_samples,
+    evenly,
+    shares_of,
+)
 from absentia.learning.penalties import Penalty
-from absentia.learning.run import Run
-from absentia.learning.samples import Chosen, balanced_order, choose_samples, draw_samples, shares_of
-from absentia.learning.search import sweep
+from absentia.learning.search import Run, judging_plan, settle, sweep
 from absentia.learning.space import make_space
 from known_games import mlp
+from small_learning import learn
 
 
 def seeded(seed=0):
@@ -88,19 +95,28 @@ def test_weights_count_in_a_loss_and_its_gradient():
     objective = make_run().objective
     plan, baseline = objective.penalty.exact_plan(), torch.full((1, 4), 0.2).double()
     rows, weights = torch.tensor([3, 5]), torch.tensor([1.0, 3.0]).double()
-    alone = [objective.losses(baseline, Chosen.evenly(rows[i : i + 1]), plan) for i in range(2)]
+    alone = [objective.losses(baseline, evenly(rows[i : i + 1]), plan) for i in range(2)]
     assert torch.allclose(objective.losses(baseline, Chosen(rows, weights), plan), (alone[0] + 3 * alone[1]) / 4)
-    slopes = [objective.gradient(baseline, Chosen.evenly(rows[i : i + 1]), plan)[1] for i in range(2)]
-    found, slope = objective.gradient(baseline, Chosen(rows, weights), plan)
+    slopes = []
+    for chosen in (evenly(rows[:1]), evenly(rows[1:]), Chosen(rows, weights)):
+        leaf = baseline.clone().requires_grad_()
+        found = objective.losses(leaf, chosen, plan)
+        slopes.append(leaf.grad)
     assert torch.allclose(found, (alone[0] + 3 * alone[1]) / 4)
-    assert torch.allclose(slope, (slopes[0] + 3 * slopes[1]) / 4)
+    assert torch.allclose(slopes[2], (slopes[0] + 3 * slopes[1]) / 4)
 
 
 def test_rare_samples_that_matter_are_learned_from():
     """Of 4,096 inputs one in 256 has all eight of the product's entries high: an even draw of 16 would miss them."""
     x = torch.cartesian_prod(*[torch.tensor([0.0, 1.0]).double()] * 12)
-    learned = learn_baseline(
-        lambda rows: rows[:, :8].prod(1), x, start=0.5, steps=6, samples=None, bounds=(0.0, 1.0), evaluations=2**14
+    learned = learn(
+        lambda rows: rows[:, :8].prod(1),
+        x,
+        start=0.5,
+        steps=6,
+        samples=None,
+        bounds=(0.0, 1.0),
+        rows_per_comparison=2**14,
     )
     assert (learned.values[:8] < 0.5).all()
 
@@ -122,13 +138,13 @@ def test_close_calls_are_those_within_the_share_the_closest_first():
 
 
 def test_close_calls_are_settled_on_all_samples():
-    run = make_run(samples=64, evaluations=2**8)
+    run = make_run(samples=64, rows=2**8)
     assert len(run.comparison.compared.rows) < 64
-    everyone, plan = Chosen.evenly(torch.arange(64)), run.comparison.plan
-    baseline = run._sweeps(0, "sweep", torch.zeros(1, 4).double())
-    calls = run.checkpoint.stages["0: calls"]
+    everyone, plan = evenly(torch.arange(64)), run.comparison.plan
+    baseline = run._sweep("sweep", torch.zeros(1, 4).double())
+    calls = run.kept["calls"]
     assert len(calls)
-    settled = run._settle(0, baseline)
+    settled = settle(run.comparison, baseline, calls)
     losses = [run.objective.losses(torch.where(one.isnan(), baseline, one), everyone, plan) for one in calls]
     before, after = (run.objective.losses(one, everyone, plan) for one in (baseline, settled))
     assert after <= min(before, *losses)
@@ -144,19 +160,19 @@ def rare_pattern(x):
 @pytest.mark.parametrize(("players", "exact"), [(6, True), (10, False)])
 def test_true_ties_go_to_the_value_that_brings_about_no_pattern_of_its_own(players, exact, loss, dtype):
     x = enumerate_coalitions(players).to(dtype)
-    game = MaskedModel(rare_pattern, x, absence=Baseline(0.0))
     penalty = Penalty(loss, players, players // 2 + 1, per_sample=0)
-    objective = Objective(game, penalty, torch.zeros(len(x), dtype=torch.int64))
+    objective = Objective(Evaluator(rare_pattern, x), penalty, torch.zeros(len(x), dtype=torch.int64))
     # A seed that draws the last player into one of the few sub-cubes.
-    judge = CloseCalls(Comparison(objective, 1, 8 * len(x)))
+    comparison = Comparison(objective, 1, 8 * len(x))
     low, call = torch.zeros(1, players).double(), torch.full((1, players), torch.nan).double()
     high = low.clone()
     high[0, -1] = call[0, -1] = 1.0
-    assert judge.exact is exact
-    assert judge.open
-    assert torch.equal(judge.settle(low, call), high)
+    plan, all_coalitions = judging_plan(comparison)
+    assert plan is not None
+    assert all_coalitions is exact
+    assert torch.equal(settle(comparison, low, call), high)
     call[0, -1] = 0.0
-    assert torch.equal(judge.settle(high, call), high)
+    assert torch.equal(settle(comparison, high, call), high)
 
 
 def test_close_calls_of_categories_are_whole_rows():
@@ -168,35 +184,35 @@ def test_close_calls_of_categories_are_whole_rows():
 
 def test_a_search_over_categories_alone_is_kept_in_a_checkpoint(tmp_path):
     x = torch.eye(3).double().repeat(20, 1)
-    options = {"categorical": [[0, 1, 2]], "evaluations": 2**9, "steps": 2, "checkpoint": tmp_path / "kept"}
-    first, again = (learn_baseline(mlp(3, 2), x, **options) for _ in range(2))
+    options = {"categorical": [[0, 1, 2]], "rows_per_comparison": 2**9, "steps": 2, "checkpoint": tmp_path / "kept"}
+    first, again = (learn(mlp(3, 2), x, **options) for _ in range(2))
     assert torch.equal(first.values, again.values)
-    with pytest.raises(AbsentiaError, match="sweep must be True where entries are categorical"):
-        learn_baseline(mlp(3, 2), x, categorical=[[0, 1, 2]], sweep=False)
+    with pytest.raises(AbsentiaError, match="sweep must be True for categorical entries"):
+        learn(mlp(3, 2), x, categorical=[[0, 1, 2]], sweep=False)
 
 
 def test_without_a_sweep_learning_costs_less_and_says_so():
     x = torch.randn(64, 4, generator=seeded()).double()
-    whole, short = (learn_baseline(mlp(4, 2), x, steps=10, evaluations=2**9, sweep=sweep) for sweep in (True, False))
+    whole, short = (learn(mlp(4, 2), x, steps=10, rows_per_comparison=2**9, sweep=sweep) for sweep in (True, False))
     assert 2 * short.evaluations < whole.evaluations
     assert short.loss >= whole.loss
     assert not short.record.converged
     assert short.record.stopped == "the steps are done; no sweep was wanted"
-    with pytest.raises(AbsentiaError, match="sweep must be True where there are no steps along a gradient"):
-        learn_baseline(mlp(4, 2), x, gradient=False, sweep=False)
+    with pytest.raises(AbsentiaError, match="sweep must be True if there are no steps along a gradient"):
+        learn(mlp(4, 2), x, gradient=False, sweep=False)
 
 
 def even(samples):
     return torch.ones(samples).double()
 
 
-def make_run(samples=64, players=4, evaluations=2**12):
-    model, x = mlp(players, 2), torch.randn(samples, players, generator=seeded()).double()
-    game = MaskedModel(model, x, absence=Baseline(0.0))
+def make_run(samples=64, players=4, rows=2**12):
+    x = torch.randn(samples, players, generator=seeded()).double()
+    evaluator = Evaluator(mlp(players, 2), x)
     penalty = Penalty("interactions", players, players)
-    objective = Objective(game, penalty, torch.zeros(samples, dtype=torch.int64))
-    space = make_space(x, game.players, "range", None, None, ())
-    return Run(Comparison(objective, 0, evaluations), space, 0, 0.1, 0, True, Checkpoint.open(None, ""))
+    objective = Objective(evaluator, penalty, torch.zeros(samples, dtype=torch.int64))
+    space = make_space(x, evaluator.players, "range", None, None, ())
+    return Run(Comparison(objective, 0, rows), space, steps=0, rate=0.1, sweep=True)
 
 
 def test_the_last_look_is_the_loss_on_all_samples():
@@ -225,22 +241,22 @@ def test_a_look_that_is_given_up_costs_a_part_and_is_not_remembered():
 def test_kinks_are_found_closely():
     delta = torch.tensor([0.74, 0.68]).double()
     x = (torch.rand(256, 2, generator=seeded()) < 0.7).double()
-    learned = learn_baseline(lambda rows: 5 * (rows - delta).prod(1), x, start=0.5, steps=12, samples=None)
+    learned = learn(lambda rows: 5 * (rows - delta).prod(1), x, start=0.5, steps=12, samples=None)
     assert torch.allclose(learned.values, delta, atol=0.003)
 
 
-def test_fewer_evaluations_are_spent_where_told():
+def test_fewer_rows_in_a_comparison_are_fewer_evaluations():
     x = torch.randn(256, 5, generator=seeded()).double()
     model = mlp(5, 2)
-    costs = [learn_baseline(model, x, steps=2, evaluations=2**exponent).evaluations for exponent in (9, 13)]
+    costs = [learn(model, x, steps=2, rows_per_comparison=2**exponent).evaluations for exponent in (9, 13)]
     assert 3 * costs[0] < costs[1]
-    with pytest.raises(AbsentiaError, match="evaluations must be at least 256"):
-        learn_baseline(model, x, evaluations=10)
+    with pytest.raises(AbsentiaError, match="rows_per_comparison must be at least 256"):
+        learn(model, x, rows_per_comparison=10)
 
 
 def test_the_size_of_a_cube_is_checked():
     x = torch.rand(8, 3, generator=seeded()).double()
     with pytest.raises(AbsentiaError, match=r"cube must be a number of players from 1 to 3\. Got 4 instead"):
-        learn_baseline(lambda rows: rows.prod(1), x, cube=4)
+        learn(lambda rows: rows.prod(1), x, cube=4)
     with pytest.raises(AbsentiaError, match="cube must be left out for other losses than interactions"):
-        learn_baseline(lambda rows: rows.prod(1), x, loss="marginal", cube=2)
+        learn(lambda rows: rows.prod(1), x, loss="marginal", cube=2)

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from absentia import AbsentiaError, order_shapley
+from absentia import AbsentiaError, Baseline, MaskedModel, order_shapley
 from absentia.coalitions import coalition_numbers, enumerate_coalitions
 from absentia.learning.penalties import Penalty, count_orders, order_shapley_weights
-from known_games import harsanyi_by_definition, marginal_benefits_by_order
+from known_games import harsanyi_by_definition, marginal_benefits_by_order, mlp
 
 
 def seeded(seed=0):
@@ -155,9 +155,6 @@ def test_drawn_order_wise_values_are_exact_for_pairs_and_close_for_more():
 
 
 def test_drawn_order_wise_values_come_close_on_a_network():
-    from absentia import Baseline, MaskedModel
-    from known_games import mlp
-
     game = MaskedModel(mlp(16, hidden=24), torch.randn(1, 16).double(), absence=Baseline(0.0))
     exact = order_shapley(game, orders=range(8))[0]
     coalitions, weights = order_shapley_weights(16, 8, 800, seeded())
@@ -189,3 +186,20 @@ def test_few_coalitions_are_evaluated_all_and_many_are_not():
     assert not Penalty("shapley", 13, 7).exact
     assert not Penalty("shapley", 12, 6, per_sample=2**10).exact
     assert Penalty("shapley", 8, 8, per_sample=2).exact
+
+
+def test_a_low_order_of_many_players_is_drawn_without_a_table_of_all_coalitions():
+    assert Penalty("shapley", 16, 2).exact
+    for loss in ("shapley", "marginal", "interactions"):
+        penalty = Penalty(loss, 40, 2)
+        assert not penalty.exact
+        plan = penalty.plan(2, 100, seeded())
+        assert plan.coalitions.shape[-1] == 40
+        assert plan.coalitions.sum(-1).max() == 2
+
+
+def test_all_orders_of_many_players_can_be_fitted():
+    coalitions, weights = order_shapley_weights(15, 15, 400, seeded())
+    slopes = torch.arange(1.0, 16.0).double()
+    found = (weights @ (coalitions.double() @ slopes)).view(15, 15)
+    assert (found - slopes).norm() / slopes.expand(15, 15).norm() < 0.02

@@ -80,8 +80,6 @@ class LearnedBaseline:
         How the values were found.
     quantiles : Tensor, optional
         Quantiles of each entry of the data, at 0, 5, 25, 50, 75, 95 and 100 %; none for token numbers.
-    names : tuple of str, optional
-        The players' names; by default those of ``players``.
 
     Examples
     --------
@@ -177,13 +175,14 @@ class LearnedBaseline:
     @classmethod
     def load(cls, path: str | Path) -> LearnedBaseline:
         """Read a file of `save`."""
-        return read_result(cls, path)  # type: ignore[no-any-return]
+        return read_result(cls, path)
 
     @classmethod
     def from_old(cls, tensors: dict[str, Tensor], header: dict[str, Any]) -> LearnedBaseline:
         """Make one of a file of format 1 or 2."""
-        fields: dict[str, Any] = {"torch_version": "unknown"} | header["record"]  # which format 1 did not record
-        record = LearningRecord(**{name: tuple(f) if isinstance(f, list) else f for name, f in fields.items()})
+        settings = {"torch_version": "unknown"} | header["record"]  # which format 1 did not record
+        fields: dict[str, Any] = {name: tuple(f) if isinstance(f, list) else f for name, f in settings.items()}
+        record = LearningRecord(**fields)
         values, names, labels = tensors["values"], tuple(header["names"]), tensors.get("labels")
         players, quantiles = None, tensors.get("quantiles")
         if labels is not None:

@@ -231,7 +231,7 @@ class _Problem(NamedTuple):
 
 
 def _make_problem(
-    model: Any, x: Any, y: Classes, loss: Loss, share: str, seed: int, options: LearningOptions, **given: Any
+    model: Any, x: Any, y: Classes, loss: Any, share: str, seed: int, options: LearningOptions, **given: Any
 ) -> _Problem:
     """Draw the samples, and make the objective on them; ``given`` are players, readout and class names."""
     if share not in ("all", "class", "sample"):
@@ -260,7 +260,7 @@ def _make_problem(
     return _Problem(comparison, data, numbers, classes)
 
 
-def _make_penalty(loss: Loss, players: int, samples: int, options: LearningOptions) -> Penalty:
+def _make_penalty(loss: Any, players: int, samples: int, options: LearningOptions) -> Penalty:
     if loss not in ("shapley", "marginal", "interactions"):
         raise wrong("loss", "be 'shapley', 'marginal' or 'interactions'", repr(loss))
     if options.cube is not None and loss != "interactions":
