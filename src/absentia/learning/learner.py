@@ -21,7 +21,7 @@ from absentia.data import Array, Classes, Table, as_tensor, class_numbers, data_
 from absentia.errors import wrong
 from absentia.evaluation import Evaluator
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
-from absentia.learning.objective import Comparison, Found, Objective
+from absentia.learning.objective import Found, Objective
 from absentia.learning.penalties import Loss, Penalty, count_orders
 from absentia.learning.search import Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
@@ -106,8 +106,7 @@ def learn_baseline(
 ) -> LearnedBaseline:
     """Find the baseline values that leave the least signal: the minimum of a penalty on interactions.
 
-    The search stops when no other value of a single coordinate lowers the loss by 0.1 %. Ctrl-C stops it with the
-    best values so far.
+    Ctrl-C stops the search with the best values so far.
 
     Parameters
     ----------
@@ -140,15 +139,14 @@ def learn_baseline(
     began, options = time.perf_counter(), options or LearningOptions()
     given = {"players": players, "readout": readout, "class_names": class_names}
     problem = _make_problem(model, x, y, loss, share, seed, options, **given)
-    objective, data = problem.comparison.objective, problem.data.detach().cpu().double().flatten(1)
+    objective, data = problem.objective, problem.data.detach().cpu().double().flatten(1)
     space = make_space(data, objective.evaluator.players, bounds, options.tie, options.held, categorical)
     if not objective.evaluator.x.is_floating_point() and len(space.low):
         then = "Name every free entry, as in categorical=range(length), and hold the others."
         raise wrong("categorical", "name the entries of inputs that are token numbers", "fewer", then)
     starts, usual = _starts(start, data, space, objective.owners)
     first = next(iter(starts.values()))
-    steps = _count_steps(objective, first, space, options)
-    run = Run(problem.comparison, space, steps, options.rate, options.sweep)
+    run = Run(objective, space, _count_steps(objective, first, space, options), options.rate, options.sweep)
     if options.checkpoint is not None:
         settings = (share, seed, options.steps, options.rate, options.sweep)
         run.resume(options.checkpoint, *_identity(problem, space, starts, settings))
@@ -193,15 +191,18 @@ def baseline_loss(
     options = options or LearningOptions()
     given = {"players": players, "readout": readout, "class_names": None}
     problem = _make_problem(model, x, y, loss, "all", seed, options, **given)
-    comparison, evaluator = problem.comparison, problem.comparison.objective.evaluator
+    objective, evaluator = problem.objective, problem.objective.evaluator
     absence = named_absence(absence, problem.data, players=evaluator.players)
-    fill = for_classes(absence, problem.y).bind(evaluator.x)
+    fill = for_classes(absence, problem.y if problem.y is not None else getattr(evaluator.readout, "y", None)).bind(
+        evaluator.x
+    )
     if isinstance(absence, BringsModel) or not isinstance(fill, StandIns) or fill.draws != 1:
         raise wrong("absence", "have one fixed stand-in for each sample", absence)
     stand_ins = fill.values[:, 0].flatten(1).double().cpu().expand(evaluator.samples, -1)
-    each = Objective(evaluator, comparison.objective.penalty, torch.arange(evaluator.samples))
-    losses = each.losses(stand_ins, comparison.compared, comparison.plan)[comparison.compared.rows]
-    return float((losses * comparison.compared.weights).sum() / comparison.compared.weights.sum())
+    objective.owner, (rows, weights) = torch.arange(evaluator.samples), objective.compared
+    return float(
+        (objective.losses(stand_ins, objective.compared, objective.plan)[rows] * weights).sum() / weights.sum()
+    )
 
 
 def choose_absence(
@@ -222,9 +223,9 @@ def choose_absence(
 
 
 class _Problem(NamedTuple):
-    """What to learn from, and what baselines are compared on."""
+    """What to learn from, and the objective on it."""
 
-    comparison: Comparison
+    objective: Objective
     data: Shaped[Tensor, "rows *entries"]  # all rows, which bounds and candidate values are taken from
     y: Int[Tensor, " samples"] | None
     classes: Int[Tensor, " owners"] | None  # the class of each baseline
@@ -244,20 +245,17 @@ def _make_problem(
     if y is not None and not labels and holds_text(y):
         labels = tuple(sorted({str(label) for label in y}))
         note = f"; classes in alphabetical order: {', '.join(labels)}"
-    default = given["readout"] is None
-    numbers = None if y is None or not (default or share == "class") else class_numbers(y, labels)[rows]
+    numbers = None if y is None else class_numbers(y, labels)[rows]
     given["class_names"] = [str(label) for label in labels] or None
-    evaluator = Evaluator(model, data[rows], y=numbers if default else None, **given)
+    evaluator = Evaluator(model, data[rows], y=numbers if given["readout"] is None else None, **given)
     evaluator.readout_note += note
-    classes, owner = None, torch.zeros(len(rows), dtype=torch.int64)
-    if share == "class":
-        if numbers is None:
-            raise wrong("y", "be given for a baseline of each class", "none")
-        classes, owner = torch.unique(numbers, return_inverse=True)
-    owner = torch.arange(len(rows)) if share == "sample" else owner
+    if share == "class" and numbers is None:
+        raise wrong("y", "be given for a baseline of each class", "none")
+    whose = numbers if share == "class" else torch.arange(len(rows)) * (share == "sample")
+    owners, owner = torch.unique(whose, return_inverse=True)
     penalty = _make_penalty(loss, len(evaluator.players), len(rows), options)
-    comparison = Comparison(Objective(evaluator, penalty, owner), seed, options.rows_per_comparison)
-    return _Problem(comparison, data, numbers, classes)
+    objective = Objective(evaluator, penalty, owner, seed, options.rows_per_comparison)
+    return _Problem(objective, data, numbers, owners if share == "class" else None)
 
 
 def _make_penalty(loss: Any, players: int, samples: int, options: LearningOptions) -> Penalty:
@@ -346,7 +344,7 @@ def _has_gradient(objective: Objective, baseline: Tensor) -> bool:
 
 def _identity(problem: _Problem, space: Space, starts: dict[str, Tensor], settings: object) -> tuple[str, Tensor]:
     """Return what a run depends on: a digest, and values of the model with all players present or absent."""
-    objective, evaluator = problem.comparison.objective, problem.comparison.objective.evaluator
+    objective, evaluator = problem.objective, problem.objective.evaluator
     digest = hashlib.blake2b(repr((objective.penalty, evaluator.readout_note, settings)).encode(), digest_size=16)
     y = () if problem.y is None else (problem.y,)
     for tensor in (evaluator.x, *y, *starts.values(), space.low, space.high, space.coordinate, *space.choices):
@@ -369,7 +367,7 @@ def _result(
         box = f"{bounds[0]:g} to {bounds[1]:g}"
     record = LearningRecord(
         loss=penalty.loss, exact=penalty.exact, orders=penalty.orders, bounds=box, starts=tuple(run.finals),
-        final_losses=tuple(run.finals.values()), seed=run.comparison.seed, samples=evaluator.samples,
+        final_losses=tuple(run.finals.values()), seed=run.objective.seed, samples=evaluator.samples,
         converged=not run.unfinished, stopped=run.unfinished or _CONVERGED, evaluations=run.objective.evaluations,
         undetermined=tuple(name for name, one in zip(evaluator.names, idle.tolist(), strict=True) if one),
         seconds=seconds, readout=evaluator.readout_note, class_names=evaluator.class_names,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -44,11 +43,6 @@ class Chosen(NamedTuple):
 
     rows: Int[Tensor, " chosen"]
     weights: Float[Tensor, " chosen"]
-
-
-def evenly(rows: Int[Tensor, " chosen"]) -> Chosen:
-    """Choose samples with equal weights."""
-    return Chosen(rows, torch.ones(len(rows)).double())
 
 
 def shares_of(outputs: Float[Tensor, "samples *features"]) -> Float[Tensor, " samples"]:
@@ -120,49 +114,6 @@ def choose_samples(x: Tensor, shares: Tensor, count: int, generator: torch.Gener
     return Chosen(rows[order], weights[order])
 
 
-@dataclass(eq=False)
-class Objective:
-    """The mean penalty over the samples of each owner of a baseline: all samples, those of a class, or one sample."""
-
-    evaluator: Evaluator
-    penalty: Penalty
-    owner: Int[Tensor, " samples"]  # the number of each sample's owner
-    evaluations: int = field(default=0, init=False)
-
-    @property
-    def owners(self) -> int:
-        """The number of baselines."""
-        return int(self.owner.max()) + 1
-
-    def outputs(self) -> Float[Tensor, "samples *features"]:
-        """Evaluate the samples with all players present."""
-        everyone, x = torch.ones(1, self.penalty.players, dtype=torch.bool), self.evaluator.x
-        self.evaluations += len(x)
-        return self.evaluator.values(StandIns(x, x[:, None]), everyone)[:, 0]
-
-    def values(self, baseline: Baselines, rows: Tensor, coalitions: Tensor) -> Tensor:
-        """Evaluate coalitions of some samples; keep the graph if the baseline requires a gradient."""
-        x = self.evaluator.x[rows.to(self.evaluator.x.device)]
-        stand_ins = baseline[self.owner[rows]].unflatten(1, self.evaluator.players.shape).to(x)
-        self.evaluations += len(rows) * coalitions.shape[-2]
-        fill = StandIns(x, stand_ins[:, None])
-        return self.evaluator.values(fill, coalitions, samples=rows, gradient=baseline.requires_grad)
-
-    def losses(self, baseline: Baselines, chosen: Chosen, plan: Plan) -> Owners:
-        """Compute the mean penalty over each owner's samples, in blocks; add its gradient to ``baseline.grad``."""
-        sums, totals = torch.zeros(2, self.owners).double()
-        totals.index_add_(0, self.owner[chosen.rows], chosen.weights)
-        totals[totals == 0] = 1.0
-        for part in blocks(len(chosen.rows), max(1, _ROWS_PER_BLOCK // plan.coalitions.shape[-2])):
-            rows, mine = chosen.rows[part], plan.of(part)
-            penalties = mine.penalty(self.values(baseline, rows, mine.coalitions))
-            weighted = penalties.double().cpu() * chosen.weights[part]
-            if baseline.requires_grad:
-                (weighted / totals[self.owner[rows]]).sum().backward()
-            sums.index_add_(0, self.owner[rows], weighted.detach())
-        return sums / totals
-
-
 class Found(NamedTuple):
     """A baseline, its penalties, and its losses, which add the terms that decide ties."""
 
@@ -179,16 +130,20 @@ class Found(NamedTuple):
         return Found(torch.where(better[:, None], self.baseline, other.baseline), *parts)
 
 
-class Comparison:
-    """The samples and coalitions that all baselines are compared on: for the penalty, for walks and for detours."""
+class Objective:
+    """The mean penalty over the samples of each owner of a baseline: all samples, those of a class, or one sample.
 
-    def __init__(self, objective: Objective, seed: int, rows: int) -> None:
-        self.objective, self.seed, self.rows = objective, seed, rows
-        penalty, samples, generator = objective.penalty, len(objective.owner), seeded(seed, 0, 0)
+    ``owner`` is the number of each sample's owner. Comparisons take about ``rows`` evaluations.
+    """
+
+    def __init__(self, evaluator: Evaluator, penalty: Penalty, owner: Tensor, seed: int, rows: int) -> None:
+        self.evaluator, self.penalty, self.owner, self.seed, self.rows = evaluator, penalty, owner, seed, rows
+        self.owners, self.evaluations, samples = int(owner.max()) + 1, 0, len(owner)
+        generator = seeded(seed, 0, 0)
         drawn = min(max(_LEAST_DRAWN[penalty.loss], rows // samples), _MOST_DRAWN[penalty.loss])
         count = max(8, rows // penalty.plan(1, drawn, generator).coalitions.shape[-2])
         even = torch.full((samples,), 1 / samples).double()
-        self.shares = shares_of(objective.outputs()) if objective.owners == 1 else even
+        self.shares = shares_of(self.outputs()) if self.owners == 1 else even
         self.compared = self._choose(count, generator)
         self.plan = penalty.plan(len(self.compared.rows), drawn, generator)
         self.tie_weight = _TIE_WEIGHT * penalty.scale
@@ -198,19 +153,47 @@ class Comparison:
         self.walks = self._draw_walks(len(self.walked.rows), generator)
         self.detoured = self._choose(max(1, rows // _DETOURS // (penalty.players + 2)), generator)
         self.detours = self.all_orders.detours()
-        self.parts = PARTS if objective.owners == 1 and len(self.compared.rows) >= _FEWEST_FOR_PARTS else (1.0,)
+        self.parts = PARTS if self.owners == 1 and len(self.compared.rows) >= _FEWEST_FOR_PARTS else (1.0,)
 
     def _choose(self, count: int, generator: torch.Generator) -> Chosen:
         """Choose samples to compare baselines on: some of those that matter, or all if there are several owners."""
-        if self.objective.owners > 1:
-            return evenly(torch.arange(len(self.shares)))
-        return choose_samples(self.objective.evaluator.x, self.shares, min(count, _MOST_COMPARED), generator)
+        if self.owners > 1:
+            return Chosen(torch.arange(len(self.owner)), torch.ones(len(self.owner)).double())
+        return choose_samples(self.evaluator.x, self.shares, min(count, _MOST_COMPARED), generator)
 
     def _draw_walks(self, samples: int, generator: torch.Generator) -> Plan:
         return self.all_orders.walks(samples, max(1, self.many // samples), generator)
 
+    def outputs(self) -> Float[Tensor, "samples *features"]:
+        """Evaluate the samples with all players present."""
+        everyone, x = torch.ones(1, self.penalty.players, dtype=torch.bool), self.evaluator.x
+        self.evaluations += len(x)
+        return self.evaluator.values(StandIns(x, x[:, None]), everyone)[:, 0]
+
+    def values(self, baseline: Baselines, rows: Int[Tensor, " some"], coalitions: Tensor) -> Tensor:
+        """Evaluate coalitions of some samples; keep the graph if the baseline requires a gradient."""
+        x = self.evaluator.x[rows.to(self.evaluator.x.device)]
+        stand_ins = baseline[self.owner[rows]].unflatten(1, self.evaluator.players.shape).to(x)
+        self.evaluations += len(rows) * coalitions.shape[-2]
+        fill = StandIns(x, stand_ins[:, None])
+        return self.evaluator.values(fill, coalitions, samples=rows, gradient=baseline.requires_grad)
+
+    def losses(self, baseline: Baselines, chosen: Chosen, plan: Plan) -> Owners:
+        """Compute the mean penalty over each owner's samples, in blocks; add its gradient to ``baseline.grad``."""
+        sums, totals = torch.zeros(2, len(baseline)).double()
+        totals.index_add_(0, self.owner[chosen.rows], chosen.weights)
+        totals[totals == 0] = 1.0
+        for part in blocks(len(chosen.rows), max(1, _ROWS_PER_BLOCK // plan.coalitions.shape[-2])):
+            rows, mine = chosen.rows[part], plan.of(part)
+            penalties = mine.penalty(self.values(baseline, rows, mine.coalitions))
+            weighted = penalties.double().cpu() * chosen.weights[part]
+            if baseline.requires_grad:
+                (weighted / totals[self.owner[rows]]).sum().backward()
+            sums.index_add_(0, self.owner[rows], weighted.detach())
+        return sums / totals
+
     def looks(self, baseline: Baselines) -> Iterator[Found]:
-        """Compute penalties and losses on ever more samples; the last are on all of them."""
+        """Compute penalties and losses on ever more of the compared samples; the last are on all of them."""
         penalties = self._running_mean(baseline, self.compared, self.plan)
         along_walks = self._running_mean(baseline, self.walked, self.walks)
         on_detours = self._running_mean(baseline, self.detoured, self.detours)
@@ -219,27 +202,27 @@ class Comparison:
 
     def _running_mean(self, baseline: Tensor, chosen: Chosen, plan: Plan) -> Iterator[Tensor]:
         """Compute the mean over the first part of the samples, then over ever more."""
-        done, weight, mean = 0, 0.0, torch.zeros(self.objective.owners).double()
+        done, weight, mean = 0, 0.0, torch.zeros(len(baseline)).double()
         for share in self.parts:
             part = slice(done, max(1, round(share * len(chosen.rows))))
             if part.stop > done:
                 some = Chosen(chosen.rows[part], chosen.weights[part])
-                found, added = self.objective.losses(baseline, some, plan.of(part)), float(some.weights.sum())
+                found, added = self.losses(baseline, some, plan.of(part)), float(some.weights.sum())
                 done, weight = part.stop, weight + added
                 mean = mean + (found - mean) * added / weight
             yield mean
 
     def gradient(self, baseline: Baselines, stream: int, step: int) -> Baselines:
         """Compute the gradient of the loss on a fresh batch; the same stream and step draw the same batch."""
-        samples, penalty, generator = len(self.shares), self.objective.penalty, seeded(self.seed, stream, step)
-        per_sample = self.plan.coalitions.shape[-2] if penalty.exact else _DRAWN_PER_STEP
-        batch = samples if self.objective.owners > 1 else min(samples, max(4, self.rows // _STEP // per_sample))
+        samples, generator = len(self.owner), seeded(self.seed, stream, step)
+        per_sample = self.plan.coalitions.shape[-2] if self.penalty.exact else _DRAWN_PER_STEP
+        batch = samples if self.owners > 1 else min(samples, max(4, self.rows // _STEP // per_sample))
         chosen = draw_samples(self.shares, batch, generator)
-        plan = self.plan if penalty.exact else penalty.plan(batch, per_sample, generator)
+        plan = self.plan if self.penalty.exact else self.penalty.plan(batch, per_sample, generator)
         walks, slope = self._draw_walks(batch, generator), torch.zeros_like(baseline)
         for weight, one in ((1.0, plan), (self.tie_weight, walks), (self.tie_weight, self.detours)):
             leaf = baseline.detach().clone().requires_grad_()
-            self.objective.losses(leaf, chosen, one)
+            self.losses(leaf, chosen, one)
             if leaf.grad is not None:
                 slope += weight * leaf.grad
         return slope
