@@ -30,7 +30,7 @@ from absentia.evaluation import Evaluator
 from absentia.explanation import Explanation, explain
 from absentia.games import Game, MaskedModel, ValueTable, value_table
 from absentia.interactions import Interaction, Interactions, OrderProfile, harsanyi
-from absentia.learning import LearnedBaseline, learn_baseline
+from absentia.learning import LearnedBaseline, LearningOptions, baseline_loss, learn_baseline
 from absentia.models import from_numpy
 from absentia.players import Players
 from absentia.plots import plot_explanation
@@ -56,6 +56,7 @@ __all__ = [
     "Interaction",
     "Interactions",
     "LearnedBaseline",
+    "LearningOptions",
     "LogOdds",
     "Logit",
     "Marginal",
@@ -73,6 +74,7 @@ __all__ = [
     "__version__",
     "audit",
     "banzhaf",
+    "baseline_loss",
     "cross_audit",
     "draw_coalitions",
     "enumerate_coalitions",

@@ -26,6 +26,7 @@ from absentia.errors import require, wrong
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
 from absentia.interactions import Interactions, harsanyi
 from absentia.interop import to_shap, to_shapiq
+from absentia.learning import choose_absence
 from absentia.models import as_model, labels_of
 from absentia.players import Players
 from absentia.plots import name_of_set, overview
@@ -292,8 +293,6 @@ def explain(
     chosen = absence
     if isinstance(absence, str | int | float):
         # A readout of each sample's own class says nothing about the rows of the data.
-        from absentia.learning import choose_absence
-
         shared = None if getattr(getattr(readout, "y", None), "ndim", 0) == 1 else readout
         chosen = choose_absence(absence, model, data, None, players=players, readout=shared, seed=seed)
     classes = None
