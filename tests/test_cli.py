@@ -1,4 +1,4 @@
-"""The commands on a user's own files: what they write and print is what the library gives, called directly."""
+"""The commands on files of a user: what they write and print is what the library returns."""
 
 import importlib.util
 import json
@@ -16,15 +16,13 @@ import torch
 import absentia as ab
 from absentia import demo as demonstration
 from absentia.cli import main
-from absentia.cli.info import EXTRAS
-from absentia.papers import models, reproduce
-from absentia.papers.results import ResultTable
+from absentia.cli.commands import EXTRAS
 from own_files import make_network, make_rows, write_files
 
 ROWS, CLASSES = (torch.from_numpy(array) for array in make_rows())
 MODEL = ["--model", "mymodule:build", "--weights", "w.safetensors"]
 DATA = ["--data", "data.csv", "--target", "kind"]
-QUICK = ["--steps", "1", "--evaluations", "256", "--samples", "4", "--loss", "marginal"]
+QUICK = ["--steps", "1", "--rows-per-comparison", "256", "--samples", "4", "--loss", "marginal"]
 PLAYERS = ab.Players.features(["a", "b", "c"])
 ROOT = Path(__file__).parents[1]
 
@@ -35,8 +33,8 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(write_files(tmp_path))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "mymodule", raising=False)
-    monkeypatch.setattr("absentia.learning.run.MAX_SWEEPS", 1)  # a short search, by the command and here alike
-    monkeypatch.setattr("absentia.learning.run.CLOSE_RADII", (0.01,))
+    monkeypatch.setattr("absentia.learning.search.MAX_SWEEPS", 1)  # a short search, by the command and here alike
+    monkeypatch.setattr("absentia.learning.search._CLOSE_RADII", (0.01,))
 
     def call(*words):
         with pytest.raises(SystemExit) as caught:
@@ -53,9 +51,12 @@ def succeed(found):
     return out
 
 
-def learn(**options):
-    settings = {"steps": 1, "evaluations": 256, "samples": 4, "loss": "marginal", "players": PLAYERS}
-    return ab.learn_baseline(make_network(), ROWS, options.pop("y", CLASSES), **(settings | options))
+def learn(**settings):
+    quick = {"steps": 1, "rows_per_comparison": 256, "samples": 4} | {
+        name: settings.pop(name) for name in ("orders", "samples") if name in settings
+    }
+    settings = {"loss": "marginal", "players": PLAYERS, "y": CLASSES} | settings
+    return ab.learn_baseline(make_network(), ROWS, options=ab.LearningOptions(**quick), **settings)
 
 
 def test_the_four_commands_of_the_readme_work_together(run):
@@ -111,7 +112,7 @@ def test_a_readout_of_each_samples_class_is_learned_from_the_drawn_samples(run):
     low, high = ROWS.amin(0), ROWS.amax(0)
     expected = ab.learn_baseline(
         *(make_network(), ROWS[rows]), readout=ab.Logit(CLASSES[rows]), players=PLAYERS, bounds=(low, high),
-        loss="marginal", steps=1, evaluations=256,
+        loss="marginal", options=ab.LearningOptions(steps=1, rows_per_comparison=256),
     )  # fmt: skip
     torch.testing.assert_close(ab.load("base.absentia").values, expected.values)
 
@@ -119,7 +120,7 @@ def test_a_readout_of_each_samples_class_is_learned_from_the_drawn_samples(run):
 def test_a_search_goes_on_from_its_checkpoint_and_from_a_saved_baseline(run):
     words = ["learn", *MODEL, *DATA, *QUICK, "--checkpoint", "search", "-o"]
     succeed(run(*words, "one.absentia"))
-    assert "A search for a baseline under way" in succeed(run("info", "search"))
+    assert "A search for a baseline in progress" in succeed(run("info", "search"))
     succeed(run(*words, "two.absentia"))
     torch.testing.assert_close(ab.load("one.absentia").values, ab.load("two.absentia").values)
     succeed(run("learn", *MODEL, *DATA, *QUICK, "--start", "one.absentia"))
@@ -143,40 +144,50 @@ def test_explain_is_explain(run):
 
 
 def test_explain_draws_coalitions_samples_and_groups(run):
-    words = [
-        "--samples",
-        5,
-        "--evaluations",
-        4,
-        "--players",
-        "groups.json",
-        "--batch-size",
-        2,
-        "--seed",
-        2,
-        "-o",
-        "five",
-    ]
-    succeed(run("explain", *MODEL, *DATA, "--absence", "marginal:9", "--readout", "probability", *words))
+    words = ["--samples", 5, "--evaluations", 36, "--players", "groups.json", "--batch-size", 2, "--seed", 2]
+    succeed(
+        run("explain", *MODEL, *DATA, "--absence", "marginal:9", "--readout", "probability", *words, "-o", "five")
+    )
     rows = torch.randperm(40, generator=torch.Generator().manual_seed(2))[:5]
     expected = ab.explain(
-        *(make_network(), ROWS[rows]), readout=ab.Probability(CLASSES[rows]), evaluations=4, seed=2,
+        *(make_network(), ROWS[rows]), readout=ab.Probability(CLASSES[rows]), evaluations=36, seed=2,
         absence=ab.Marginal(ROWS, draws=9, seed=2), players=ab.Players.groups({"both": [0, 2], "other": [1]}, 3),
     )  # fmt: skip
     torch.testing.assert_close(ab.load("five").shapley.values, expected.shapley.values)
 
 
 def test_a_baseline_of_each_class_explains_each_class(run):
-    succeed(run("learn", *MODEL, *DATA, *QUICK, "--share", "class", "-o", "base.absentia"))
+    succeed(run("learn", *MODEL, *DATA, *QUICK, "--samples", 12, "--share", "class", "-o", "base.absentia"))
     learned = ab.load("base.absentia")
-    for command in (["explain", "--samples", 4], ["audit", "--samples", 4, "--absence", "zero"]):
+    for command in (["explain", "--samples", 6], ["audit", "--samples", 6, "--absence", "zero"]):
         succeed(run(*command, *MODEL, *DATA, "--absence", "base.absentia", "-o", "found"))
     found = ab.audit(
-        *(make_network(), ROWS[(rows := torch.randperm(40, generator=torch.Generator().manual_seed(0))[:4])]),
+        *(make_network(), ROWS[(rows := torch.randperm(40, generator=torch.Generator().manual_seed(0))[:6])]),
         *(CLASSES[rows], {"zero": ab.Baseline(0.0), "base": learned.of(CLASSES[rows])}),
         data=ROWS, players=PLAYERS,
     )  # fmt: skip
     torch.testing.assert_close(ab.load("found").R.value, found.R.value)
+
+
+@pytest.mark.parametrize("words", [["--readout", "output:1"], ["--class", "1"]])
+def test_a_baseline_of_each_class_is_that_of_the_sample_whatever_is_read(run, words):
+    succeed(run("learn", *MODEL, *DATA, *QUICK, "--samples", 12, "--share", "class", "-o", "base.absentia"))
+    own = ab.load("base.absentia").of(CLASSES[:2])
+    for command in ("explain", "audit"):
+        samples = ["--sample", 0, "--sample", 1, "--absence", "base.absentia"]
+        succeed(run(command, *MODEL, *DATA, *words, *samples, "-o", command))
+    torch.testing.assert_close(ab.load("explain").stand_ins.double(), own.values)
+    readout = ab.Output(1) if "--readout" in words else ab.LogOdds(1)
+    found = ab.audit(make_network(), ROWS[:2], None, {"base": own}, readout=readout, data=ROWS, players=PLAYERS)
+    torch.testing.assert_close(ab.load("audit").R.value, found.R.value)
+
+
+def test_classes_have_names(run):
+    words = ["--classes", "few,many", "--class", "many", "--absence", "mean", "-o", "one.absentia"]
+    succeed(run("explain", *MODEL, *DATA[:2], "--drop", "kind", *words))
+    assert ab.load("one.absentia").record.class_names == ("few", "many")
+    expected = ab.explain(make_network(), ROWS[:1], absence=ab.Baseline.mean(ROWS), readout=ab.LogOdds(1))
+    torch.testing.assert_close(ab.load("one.absentia").shapley.values, expected.shapley.values)
 
 
 def test_columns_come_in_the_order_of_the_saved_baseline(run):
@@ -262,7 +273,7 @@ def test_a_table_with_categories_goes_all_the_way(run):
     words = ["--absence", "base.absentia", "--absence", "median", "--samples", 3, "--draws", 2]
     code, _, err = run("audit", *model, "--data", "all.csv", *words)
     assert code == 0
-    assert "the category nearest to it" in err
+    assert "the nearest category" in err
 
 
 def test_a_black_box_says_how_its_log_odds_become_finite(run):
@@ -278,7 +289,7 @@ def test_a_black_box_says_how_its_log_odds_become_finite(run):
         words = ["explain", "--model", "tree:tree", *DATA, "--absence", "mean"]
         code, _, err = run(*words)
         assert code == 2
-        assert "Say --readout probability" in err
+        assert "use --readout probability" in err
         succeed(run(*words, "--readout", "probability"))
     finally:
         sys.modules.pop("tree")
@@ -289,7 +300,7 @@ def test_without_an_output_nothing_is_written_and_that_is_said(run):
     code, out, err = run("explain", *MODEL, *DATA, "--absence", "zero")
     assert code == 0
     assert "a module may print" not in out
-    assert "Not kept" in err
+    assert "Not saved" in err
     assert {path for path in Path().iterdir() if path.name != "__pycache__"} == before
 
 
@@ -299,10 +310,8 @@ def test_info_describes_every_saved_file(run):
     ab.train_imputer(x, epochs=1, progress=False).save("imputer.absentia")
     ab.train_surrogate(make_network(), x, epochs=1, progress=False).save("surrogate.absentia")
     ab.explain(make_network(), ROWS[:1], absence=ab.Baseline(0.0)).save("one.absentia")
-    header = models.Header("3-5-2", "toy", 0, 0.9, "none", "0.1")
-    models.save(models.mlp((3, 5, 2), seed=0), Path("network.safetensors"), header)
     firsts = {"base.absentia": "LearnedBaseline", "imputer.absentia": "Imputer", "surrogate.absentia": "Surrogate",
-              "one.absentia": "Explanation", "network.safetensors": "A trained network"}  # fmt: skip
+              "one.absentia": "Explanation"}  # fmt: skip
     for name, first in firsts.items():
         assert succeed(run("info", name)).startswith(first)
     printed = json.loads(succeed(run("info", "one.absentia", "--json")))
@@ -310,17 +319,13 @@ def test_info_describes_every_saved_file(run):
     assert printed["tensors"]["shapley.values"] == [1, 3]
 
 
-def test_info_describes_the_installation(run, monkeypatch, tmp_path):
-    monkeypatch.setenv("ABSENTIA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("ABSENTIA_DATA", str(tmp_path / "data"))
+def test_info_describes_the_installation(run, monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "shap" else find_spec(name))
     printed = json.loads(succeed(run("info", "--json")))
     assert printed["absentia"] == ab.__version__
     assert printed["missing"]["shap"] == "pip install 'absentia[shap]'"
     assert "plot" in printed["extras"]
-    assert printed["cache"] == str(tmp_path / "cache")
-    assert printed["data"] == str(tmp_path / "data")
     assert "pip install 'absentia[shap]'" in succeed(run("info"))
 
 
@@ -330,39 +335,6 @@ def test_info_names_the_extras_of_the_package():
         assert f"\n{extra} = [" in text, extra
 
 
-def test_train_tells_its_accuracy(run, monkeypatch):
-    header = models.Header("3-5-2", "toy", 4, 0.9, "none", "0.1")
-    asked = []
-
-    def train(name, seed, **options):
-        asked.append((name, seed, options))
-        return models.Trained(models.mlp((3, 5, 2), seed=0), header, Path("there.safetensors"))
-
-    monkeypatch.setattr(models, "train", train)
-    words = ["train", "mnist", "--network", "lenet", "--seed", 4, "--epochs", 2, "-o", "there.safetensors"]
-    assert "test accuracy 90.00%\nWritten to there.safetensors" in succeed(run(*words))
-    printed = json.loads(succeed(run(*words, "--json")))
-    assert printed["header"]["test_accuracy"] == 0.9
-    assert asked[0] == ("mnist", 4, {"network": "lenet", "epochs": 2, "path": Path("there.safetensors")})
-
-
-def test_reproduce_writes_tables_and_prints_them_as_json(run, monkeypatch):
-    seen = []
-
-    def experiment(options):
-        seen.append(options)
-        table = ResultTable("A title", ("a",), "A note.")
-        table.add(len(seen))
-        return [table]
-
-    monkeypatch.setitem(reproduce.EXPERIMENTS, "tsang", experiment)
-    assert "A title" in succeed(run("reproduce", "tsang", "--seed", 1, "-o", "tables"))
-    printed = json.loads(succeed(run("reproduce", "tsang", "--count", 3, "-o", "tables", "--json")))
-    assert printed["tables"][0]["rows"] == [["2"]]
-    assert Path(printed["file"]).read_text().startswith("# Reproduction")
-    assert seen == [reproduce.Options(1, None, None, False, None), reproduce.Options(0, None, 3, False, None)]
-
-
 def test_demo_runs_the_demonstration(run, monkeypatch):
     asked = []
     monkeypatch.setattr(demonstration, "run", lambda folder, seed: asked.append((folder, seed)))
@@ -370,7 +342,7 @@ def test_demo_runs_the_demonstration(run, monkeypatch):
     assert asked == [(Path("there"), 7)]
 
 
-@pytest.mark.parametrize("command", ["demo", "learn", "explain", "audit", "report", "train", "reproduce", "info"])
+@pytest.mark.parametrize("command", ["demo", "learn", "explain", "audit", "report", "info"])
 def test_every_command_has_help_with_an_example(run, command):
     assert f"absentia {command}" in succeed(run(command, "--help")).split("Example:")[1]
     assert command in succeed(run("--help"))

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print; no maths. One file for each command."""
+"""The command line: commands, and what they read from files and words. No maths."""
 
 from absentia.cli.application import app, main
 

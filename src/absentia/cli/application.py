@@ -1,6 +1,4 @@
-"""The commands under one name, and the one way in which all of them end."""
-
-from __future__ import annotations
+"""The command-line application: its commands, and how a command ends."""
 
 import errno
 import os
@@ -10,19 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from absentia.cli.audit import audit
-from absentia.cli.demo import demo
-from absentia.cli.explain import explain
-from absentia.cli.info import info
-from absentia.cli.learn import learn
-from absentia.cli.report import report
-from absentia.cli.reproduce import reproduce
-from absentia.cli.train import train
+from absentia.cli.commands import INTERRUPTED, audit, demo, explain, info, learn, report
 from absentia.errors import AbsentiaError
 from absentia.version import __version__
 
-WRONG_USE, INTERRUPTED = 2, 130
-# What typer raises on a wrong use; it has kept these classes in several places.
+WRONG_USE = 2
+# The base class of typer's usage errors, which moves between modules from version to version.
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
@@ -31,7 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in (demo, learn, explain, audit, report, train, reproduce, info):
+for command in (demo, learn, explain, audit, report, info):
     app.command()(command)
 
 
@@ -46,15 +37,13 @@ def options(
     version: Annotated[
         bool | None, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = None,
-    traceback: Annotated[
-        bool, typer.Option("--traceback", help="Show where in the code an error arose, too.")
-    ] = False,
+    traceback: Annotated[bool, typer.Option("--traceback", help="Show the full traceback of an error.")] = False,
 ) -> None:
-    """Take options that come before the command."""
+    """Read the options that come before the command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0, 2 with one sentence for a wrong use, 130 on Ctrl-C.
+    """Run the command line and exit: 0 on success, 2 with one sentence on wrong use, 130 on Ctrl-C.
 
     >>> main(["--version"])
     Traceback (most recent call last):
@@ -63,28 +52,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        sys.exit(_run(words))
+        code = app(args=words or ["--help"], prog_name="absentia", standalone_mode=False)
     except (AbsentiaError, _UsageError, OSError) as error:
         if "--traceback" in words:
             raise
-        if isinstance(error, OSError) and error.errno == errno.EPIPE:  # whoever read the output has enough
+        if isinstance(error, OSError) and error.errno == errno.EPIPE:  # the reader of a pipe has closed it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
         typer.echo(f"absentia: {_sentence(error)}", err=True)
         sys.exit(WRONG_USE)
     except (KeyboardInterrupt, typer.Abort):
-        typer.echo("absentia: interrupted.", err=True)
-        sys.exit(INTERRUPTED)
-
-
-def _run(words: list[str]) -> int:
-    """Run a command; its own exit code, where it has one."""
-    if not words:
-        words = ["--help"]
-    code = app(args=words, prog_name="absentia", standalone_mode=False)
+        code = INTERRUPTED
     if code == INTERRUPTED:
         typer.echo("absentia: interrupted.", err=True)
-    return code if isinstance(code, int) else 0
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _sentence(error: Exception) -> str:
@@ -96,4 +77,4 @@ def _sentence(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "absentia"
     message = " ".join(str(error.format_message()).split())  # type: ignore[attr-defined]  # of all usage errors
-    return f"{message.rstrip('.')}. Try {where} --help."
+    return f"{message}{'' if message.endswith(('.', '?')) else '.'} Try {where} --help."

@@ -1,204 +1,196 @@
-"""The options that learn, explain and audit share: the model, the data, the players, and what is explained."""
+"""The options that learn, explain and audit share, and the model, samples and players that they name."""
 
-from __future__ import annotations
-
-import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, get_type_hints
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 from jaxtyping import Int
-from torch import Tensor
+from torch import Tensor, nn
 
-from absentia.cli.output import tell
-from absentia.inference import Model
-from absentia.loading import (
-    Samples,
-    as_model,
-    load_model,
-    load_players,
-    load_readout,
-    make_samples,
-    read_data,
-    saved_coding,
-    takes_tokens,
-)
-from absentia.loading.players import parse_size
-from absentia.loading.targets import find_class
+from absentia import models
+from absentia.absences.protocol import Absence, for_classes
+from absentia.cli.choices import OF_A_CLASS, load_absences, load_players, load_readout, parse_size, saved_coding
+from absentia.cli.model_files import OnnxModel, is_estimator, load_model
+from absentia.cli.output import reading
+from absentia.cli.user_data import Samples, make_samples, read_data
+from absentia.errors import wrong
+from absentia.interop import EncodedTable
 from absentia.players import Players
-from absentia.readouts import Readout
 
-_MODEL, _DATA, _GAME = "The model", "The data", "What is explained"
-_READOUTS = ["log-odds", "logit", "probability", "output"]
+_model = partial(typer.Option, rich_help_panel="The model")
+_data = partial(typer.Option, rich_help_panel="The data")
+_game = partial(typer.Option, rich_help_panel="What is explained")
 MODEL_HELP = (
     "package.module:object (a network, a fitted estimator, a function of rows, or a function that makes one), or a "
     "file: .onnx, .skops; with --trust also TorchScript .pt, torch.export .pt2, .pkl, .joblib."
 )
-DATA_HELP = "CSV, Parquet, npz (arrays x and y, or file.npz:key), npy, or a folder of images, one subfolder a class."
-
-
-def _option(*names: str, panel: str, help: str, **rest: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel, **rest)
+DATA_HELP = "CSV, Parquet, npz (x and y, or file.npz:key), npy, or a folder of images with a subfolder per class."
+PLAYERS_HELP = (
+    "features (the columns of a table, the default), grid:7x7, tokens, a map of labels (.npy, .npz, .csv, .png), or "
+    "groups of columns (.json: names to columns)."
+)
+READOUT_HELP = "log-odds (the default for classes), logit, probability, output[:NUMBER], features:LAYER."
+RUN_HELP = "Name other columns with --target and --drop. Export a program with dynamic_shapes for any number of rows."
+Word = str | None
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """A user's words for a model, data and players, as the options give them."""
+    """The shared options as the user gave them."""
 
-    model: Annotated[str, _option("--model", "-m", panel=_MODEL, help=MODEL_HELP, metavar="MODEL")]
-    data: Annotated[str, _option("--data", "-d", panel=_DATA, help=DATA_HELP, metavar="FILE")]
-    weights: Annotated[
-        str | None,
-        _option(
-            "--weights",
-            "-w",
-            panel=_MODEL,
-            help="The network's weights: safetensors, or a state_dict.",
-            metavar="FILE",
-        ),
-    ] = None
-    probabilities: Annotated[
-        bool, _option("--probabilities", panel=_MODEL, help="The model returns probabilities, not logits.")
-    ] = False
-    device: Annotated[
-        str | None, _option("--device", panel=_MODEL, help="Where a network runs: cpu, cuda, cuda:1, mps.")
-    ] = None
-    trust: Annotated[
-        bool, _option("--trust", panel=_MODEL, help="Read files that could run code: you know where they come from.")
-    ] = False
-    target: Annotated[
-        str | None, _option("--target", "-t", panel=_DATA, help="The column, or the array, of the classes.")
-    ] = None
-    classes: Annotated[
-        str | None,
-        _option("--classes", panel=_DATA, help="Names of classes in the order of the model's outputs: no,yes."),
-    ] = None
-    drop: Annotated[
-        list[str] | None, _option("--drop", panel=_DATA, help="A column that is no input of the model. Repeatable.")
-    ] = None
-    background: Annotated[
-        str | None,
-        _option(
-            "--background", "-b", panel=_DATA, help="Data that absences are made from, if not --data.", metavar="FILE"
-        ),
-    ] = None
-    rows: Annotated[
-        int | None,
-        _option("--rows", panel=_DATA, help="Read only the first rows; of a folder, of each class in turn."),
-    ] = None
-    size: Annotated[
-        str | None, _option("--size", panel=_DATA, help="The height and width to bring images to: 224x224.")
-    ] = None
-    channels: Annotated[
-        int | None,
-        _option("--channels", panel=_DATA, help="1 for grey images, 3 for colours; as they are, left out."),
-    ] = None
-    players: Annotated[
-        str | None,
-        _option(
-            "--players",
-            "-p",
-            panel=_GAME,
-            help="features (a table's columns, the default), grid:7x7, tokens, a map of labels (.npy, .npz, .csv, "
-            ".png), or groups of columns (.json: names to columns).",
-        ),
-    ] = None
-    readout: Annotated[
-        str | None,
-        _option(
-            "--readout",
-            panel=_GAME,
-            help="log-odds (the default for classes), logit, probability, output[:NUMBER].",
-            autocompletion=lambda: _READOUTS,
-        ),
-    ] = None
-    one_class: Annotated[
-        str | None, _option("--class", panel=_GAME, help="Explain this class in all samples, not each sample's own.")
-    ] = None
-    seed: Annotated[int, _option("--seed", panel=_GAME, help="Fixes every draw.", min=0)] = 0
+    model: Annotated[str, _model("--model", "-m", help=MODEL_HELP, metavar="MODEL")]
+    data: Annotated[str, _data("--data", "-d", help=DATA_HELP, metavar="FILE")]
+    weights: Annotated[Word, _model("--weights", "-w", help="Safetensors file or state_dict of a network.")] = None
+    probabilities: Annotated[bool, _model("--probabilities", help="The model returns probabilities.")] = False
+    device: Annotated[Word, _model(help="Device of a network: cpu, cuda, cuda:1, mps.")] = None
+    trust: Annotated[bool, _model("--trust", help="Read files that can run code. You trust their source.")] = False
+    target: Annotated[Word, _data("--target", "-t", help="Column or array that holds the classes.")] = None
+    classes: Annotated[Word, _data(help="Class names in the order of the model's outputs: no,yes.")] = None
+    drop: Annotated[list[str] | None, _data(help="Column that the model does not take. Repeatable.")] = None
+    background: Annotated[Word, _data("--background", "-b", help="Data to make absences from, if not --data.")] = None
+    rows: Annotated[int | None, _data(min=1, help="Read this many rows; of a folder, of each class in turn.")] = None
+    size: Annotated[Word, _data(help="Resize images to this height and width: 224x224.")] = None
+    channels: Annotated[int | None, _data(help="Convert images: 1 for grey, 3 for colours.")] = None
+    players: Annotated[Word, _game("--players", "-p", help=PLAYERS_HELP)] = None
+    readout: Annotated[Word, _game(help=READOUT_HELP, autocompletion=lambda: [*OF_A_CLASS, "output"])] = None
+    one_class: Annotated[Word, _game("--class", help="Explain this class, not that of each sample.")] = None
+    seed: Annotated[int, _game(help="Seed of all random draws.", min=0)] = 0
+
+
+def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the shared options to a command whose first parameter is `Inputs`."""
+    shared = list(inspect.signature(Inputs).parameters.values())
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+
+    def run(**given: Any) -> None:
+        command(Inputs(**{one.name: given.pop(one.name) for one in shared}), **given)
+
+    options = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared, *own)]
+    # typer reads the options from the signature and the annotations.
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in options}
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    return run
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What the options stand for: a model that runs on the samples, and the players."""
+    """What the shared options name: a model that runs on the samples, and the players."""
 
     inputs: Inputs
-    model: Model
+    model: models.Model
     samples: Samples
     players: Players
-    notes: tuple[str, ...]
-
-    def tell_notes(self) -> None:
-        """Say what is to be known of the model and the data, once all that was asked for is known to make sense."""
-        for note in self.notes:
-            tell(note)
-
-    def readout(self, chosen: Int[Tensor, " samples"]) -> Readout | None:
-        """Make the readout for some of the samples; None leaves it to the library."""
-        one = self.inputs.one_class
-        y: int | Tensor | None = self.classes(chosen) if one is None else find_class(one, self.samples.classes)
-        return load_readout(self.inputs.readout, y)
+    notes: list[str]
 
     def classes(self, chosen: Int[Tensor, " samples"]) -> Int[Tensor, " samples"] | None:
-        """Give the classes of some of the samples, where there are any."""
+        """Return the classes of some of the samples, if there are any."""
         return None if self.samples.y is None else self.samples.y[chosen]
+
+    def settings(self, chosen: Int[Tensor, " samples"]) -> dict[str, Any]:
+        """Return the arguments that learning, explaining and auditing share, for some of the samples."""
+        one, names = self.inputs.one_class, [str(name) for name in self.samples.classes]
+        if one is not None and one not in names and not one.isdecimal():
+            raise wrong("class", "be " + " or ".join([*names, "a class number"]), repr(one))
+        y = self.classes(chosen) if one is None else names.index(one) if one in names else int(one)
+        readout = load_readout(self.inputs.readout, y)
+        return {"players": self.players, "readout": readout, "class_names": names or None, "seed": self.inputs.seed}
+
+    def absences(self, words: Sequence[str], chosen: Int[Tensor, " samples"]) -> dict[str, Absence]:
+        """Make absences for some of the samples; of their classes, if there is a readout that may not know them."""
+        found, y = load_absences(words, self.samples, self.players, chosen, self.inputs.seed), self.classes(chosen)
+        if y is None or (self.inputs.readout is None and self.inputs.one_class is None):
+            return found
+        return {name: for_classes(absence, y) for name, absence in found.items()}
 
 
 def prepare(inputs: Inputs, absences: Sequence[str] = (), *, noise: bool = False) -> Problem:
-    """Load what the options name; tables are coded as those of saved absences were.
-
-    With ``noise`` the model is to see white noise, in columns of categories too.
-    """
+    """Load what the options name. With ``noise`` the model will see white noise, also in columns of categories."""
     loaded = load_model(inputs.model, inputs.weights, trust=inputs.trust, device=inputs.device)
-    options: dict[str, Any] = {
-        "drop": tuple(inputs.drop or ()),
-        "size": None if inputs.size is None else parse_size("size", inputs.size),
-        "channels": inputs.channels,
-    }
-    data = read_data(inputs.data, inputs.target, rows=inputs.rows, **options)
-    background = None
+    size = None if inputs.size is None else parse_size("size", inputs.size)
+    options: dict[str, Any] = {"drop": tuple(inputs.drop or ()), "size": size, "channels": inputs.channels}
+    data, background = read_data(inputs.data, inputs.target, rows=inputs.rows, **options), None
     if inputs.background is not None:
-        there = inputs.background
-        background = read_data(there, inputs.target, argument="background", needs_target=False, **options)
-    names = None if inputs.classes is None else [name.strip() for name in inputs.classes.split(",")]
-    samples = make_samples(data, loaded, background, classes=names, known=saved_coding(absences))
-    model = as_model(loaded, samples.x, samples.table, probabilities=inputs.probabilities, nearest=noise)
-    players = load_players(inputs.players, samples, takes_tokens(model, samples.x))
-    notes = [loaded.note, *samples.notes]
-    if noise and samples.table is not None:
-        notes.append("White noise in a column of categories is the category nearest to it.")
-    return Problem(inputs, model, samples, players, tuple(note for note in notes if note))
+        background = read_data(inputs.background, inputs.target, argument="background", **options)
+    names = [name.strip() for name in inputs.classes.split(",")] if inputs.classes else []
+    samples = make_samples(data, loaded, background, classes=names, coding=saved_coding(absences))
+    table = samples.table if samples.categorical else None
+    model, tokens = fit_model(loaded, samples.x, table, inputs.probabilities, noise)
+    notes = [*([loaded.note] if isinstance(loaded, OnnxModel) else []), *samples.notes]
+    if noise and table is not None:
+        notes.append("White noise in a column of categories is replaced by the nearest category.")
+    return Problem(inputs, model, samples, load_players(inputs.players, samples, tokens), notes)
 
 
-def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command, whose first argument is `Inputs`, the shared options before its own."""
-    names = [field.name for field in fields(Inputs)]
-    hints = get_type_hints(Inputs, include_extras=True)
+def fit_model(
+    loaded: Any, x: Tensor, table: EncodedTable | None = None, probabilities: bool = False, nearest: bool = False
+) -> tuple[models.Model, bool]:
+    """Convert a loaded model to one that runs on the samples. Also return whether it takes tokens.
 
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        inputs = Inputs(**{name: given.pop(name) for name in names})
-        command(inputs, **given)
+    ``table`` decodes the rows for an estimator, with ``nearest`` after rounding them to the nearest codes.
+    """
+    model, wrapped = models.as_model(loaded), is_estimator(loaded)
+    if wrapped and table is not None:
+        model = models.wrap_estimator(loaded, partial(_decode, table, nearest))
+    elif not (wrapped or isinstance(loaded, nn.Module) or _takes_tensors(loaded, x)):
+        model = models.from_numpy(loaded, probabilities=probabilities)
+    elif probabilities and not wrapped:
+        model = LogProbabilities(loaded)
+    output, tokens = _try(model, x)
+    if not (wrapped or probabilities) and isinstance(output, Tensor) and models.are_probabilities(output):
+        then = "Use --probabilities if they are meant."
+        raise wrong("model", "return logits", "rows of probabilities that add up to 1", then)
+    return model, tokens
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    shared = [
-        inspect.Parameter(
-            field.name,
-            keyword,
-            default=inspect.Parameter.empty if field.name in ("model", "data") else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(Inputs)
-    ]
-    own_hints = get_type_hints(command, include_extras=True)
-    own = [
-        one.replace(kind=keyword, annotation=own_hints[one.name])
-        for one in list(inspect.signature(command).parameters.values())[1:]
-    ]
-    # typer reads the options off the signature and the annotations.
-    run.__signature__ = inspect.Signature(shared + own)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in shared + own}
-    del run.__wrapped__  # whose signature would be read instead
-    return run
+
+class LogProbabilities(nn.Module):
+    """A network that returns probabilities, converted to one that returns logits."""
+
+    def __init__(self, network: models.Model) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Run the network, and take logarithms."""
+        return models.log_probabilities(self.network(rows))
+
+
+def _decode(table: EncodedTable, nearest: bool, rows: np.ndarray) -> Any:
+    """Decode rows for an estimator, after rounding to the nearest code if asked for."""
+    if nearest:
+        rows = rows.copy()
+        for number in table.categorical:
+            last = len(table.categories[table.columns[number]]) - 1
+            rows[:, number] = rows[:, number].round().clip(0, last)
+    return table.decode(rows)
+
+
+def _takes_tensors(model: Callable[[Any], Any], x: Tensor) -> bool:
+    """Return whether a callable uses torch. numpy refuses a tensor that requires a gradient."""
+    rows = x[[0, -1]]
+    if rows.is_floating_point():
+        rows = rows.clone().requires_grad_().clone()  # not a leaf, which can't be changed in place
+    try:
+        return isinstance(model(rows), Tensor)
+    except Exception:  # the callable is tried with arrays next, and any error is shown then
+        return False
+
+
+def _try(model: models.Model, x: Tensor) -> tuple[Any, bool]:
+    """Run the model on two and on three rows. Return its output, and whether it takes integers only: tokens."""
+    device, dtype = models.placement(model, x)
+    tokens = False
+    for rows in (x[[0, -1]], x[[0, -1, 0]]):
+        must = f"run on any number of rows of the data, here of shape {tuple(rows.shape)}"
+        with models.evaluation_mode(model), reading("model", must, then=RUN_HELP):
+            try:
+                output = model(rows.to(device, dtype))
+            except Exception:
+                if x.is_floating_point():
+                    raise
+                output, tokens = model(rows.to(device).long()), True
+    return output, tokens

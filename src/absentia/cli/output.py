@@ -1,101 +1,110 @@
-"""What commands print and write: results in words or as JSON on stdout, what else is to be said on stderr."""
-
-from __future__ import annotations
+"""What users read: results on stdout, notes on stderr, and errors in one sentence."""
 
 import json
-import math
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from torch import Tensor
 
 from absentia.errors import AbsentiaError, wrong
-from absentia.saving import check_folder
+from absentia.results import check_folder, save_result
 
-# Seconds that work may take without a word.
-PATIENCE = 1.0
+PATIENCE = 1.0  # seconds of work after which a command says what it is doing
 
 
-def tell(sentence: str) -> None:
-    """Say something beside the result, on stderr."""
+def _check_output(path: Path | None) -> Path | None:
+    """Refuse a file that can't be written, before any computation."""
+    if path is not None:
+        check_folder("output", path)
+    return path
+
+
+Output = partial(typer.Option, "--output", "-o", dir_okay=False, callback=_check_output)
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+
+def note(sentence: str) -> None:
+    """Print a note on stderr."""
     typer.echo(f"absentia: {sentence}", err=True)
 
 
 @contextmanager
-def announced(work: str) -> Iterator[None]:
-    """Say that work is under way, and when it is done, where it takes long and no progress bar can be seen."""
+def working(work: str, notes: Iterable[str] = ()) -> Iterator[None]:
+    """Print notes, and the start and the end of long work if stderr shows no progress bar. Adapt hints to options."""
+    for sentence in notes:
+        note(sentence)
     began = time.perf_counter()
-    timer = threading.Timer(PATIENCE, tell, [f"{work} …"])
+    timer = threading.Timer(PATIENCE, note, [f"{work} …"])
     if not sys.stderr.isatty():
         timer.start()
     try:
         yield
+    except AbsentiaError as error:
+        raise AbsentiaError(str(error).replace("readout=Probability(y)", "--readout probability")) from error
     finally:
         timer.cancel()
     seconds = time.perf_counter() - began
     if not sys.stderr.isatty() and seconds > PATIENCE:
-        tell(f"{work}: done in {seconds:.1f} s.")
+        note(f"{work}: done in {seconds:.1f} s.")
 
 
-@contextmanager
-def hinting() -> Iterator[None]:
-    """Say what to do about values that are not finite, which probabilities of 0 have as their log-odds."""
-    try:
-        yield
-    except AbsentiaError as error:
-        if "finite values" not in str(error):
-            raise
-        hint = "Say --readout probability if it gives a class the probability 0, which has no log-odds."
-        raise AbsentiaError(f"{error} {hint}") from error
-
-
-def check_output(path: Path | None) -> None:
-    """Refuse a file that can't be written, before anything is computed for it."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise wrong("output", "name a file", f"the folder {path}")
-    check_folder("output", path)
-
-
-def show(result: object, payload: dict[str, Any], as_json: bool, path: Path | None) -> None:
-    """Print a result as it describes itself, or as one JSON object; and where it was written to."""
+def finish(result: Any, payload: dict[str, Any], as_json: bool, path: Path | None, **extra: Any) -> None:
+    """Save a result if a path is given, and print it as text or as one JSON object."""
+    if path is not None:
+        save_result(result, path, extra)
     if as_json:
-        print_json(payload | {"file": None if path is None else str(path)})
+        print_json(payload | {"file": path})
         return
     typer.echo(repr(result))
-    typer.echo(
-        f"Written to {path}" if path is not None else "Not kept: say --output FILE to write it.", err=path is None
-    )
+    written = f"Written to {path}" if path is not None else "Not saved. Use --output FILE to save the result."
+    typer.echo(written, err=path is None)
 
 
 def print_json(payload: dict[str, Any]) -> None:
-    """Print one JSON object."""
-    typer.echo(json.dumps(plain(payload), ensure_ascii=False, allow_nan=False))
+    """Print one JSON object. Tensors become lists, records become objects, and non-finite numbers null."""
+    text = json.dumps(payload, default=_plain)
+    typer.echo(json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False))
 
 
-def plain(value: Any) -> Any:
-    """Make JSON's types of a result's: lists of tensors, objects of records, null of what is not a number.
-
-    >>> import torch
-    >>> plain({"R": torch.tensor([0.5, float("nan")]), "file": Path("a.b")})
-    {'R': [0.5, None], 'file': 'a.b'}
-    """
+def _plain(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return plain(value.tolist())
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
-    if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+        return value.tolist()
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+
+
+def check_file(argument: str, path: Path) -> Path:
+    """Refuse a path that is not a file."""
+    if not path.is_file():
+        raise wrong(argument, "name a file that exists", f"the folder {path}" if path.is_dir() else path)
+    return path
+
+
+def check_trust(trust: bool, path: Path, what: str, better: str) -> None:
+    """Refuse a file that can run code, unless the user trusts it."""
+    if not trust:
+        raise AbsentiaError(f"{path.name} {what}. Use --trust if you know where the file comes from. {better}")
+
+
+@contextmanager
+def reading(argument: str, must: str, source: object = "", then: str = "") -> Iterator[None]:
+    """Turn any exception of other code into one sentence that names the source."""
+    try:
+        yield
+    except AbsentiaError:
+        raise
+    except Exception as error:
+        got = describe(error)
+        raise wrong(argument, must, f"{source} ({got})" if source else got, then) from error
+
+
+def describe(error: BaseException) -> str:
+    """Describe an exception in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".removesuffix(": ")

@@ -1,0 +1,318 @@
+"""The commands: each calls the library, and saves and prints the result."""
+
+import importlib.metadata
+import importlib.util
+import platform
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from typer import Option
+
+import absentia as ab
+from absentia import demo as demonstration
+from absentia.absences.words import WORDS
+from absentia.cli.inputs import Inputs, Problem, prepare, takes_inputs
+from absentia.cli.output import AsJson, Output, check_file, finish, note, print_json, working
+from absentia.cli.user_data import Samples
+from absentia.errors import wrong
+from absentia.learning.learned import Share
+from absentia.learning.penalties import Loss
+from absentia.learning.space import entry_bounds
+from absentia.results import read_tensors
+
+INTERRUPTED = 130
+ABSENCE_HELP = (
+    "What stands in for absent players: zero, mean, median, mode, a number, blur[:sigma], marginal[:rows], "
+    "noise[:draws], gaussian[:draws], neighbours[:rows], or a saved file. name=… gives it a name."
+)
+# The modules of each extra of pip install 'absentia[…]'.
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "plot": ("matplotlib",), "tables": ("pandas",), "parquet": ("pandas", "pyarrow"), "images": ("PIL",),
+    "onnx": ("onnxruntime",), "skops": ("skops",), "sklearn": ("sklearn", "pandas"), "shap": ("shap",),
+    "captum": ("captum",), "shapiq": ("shapiq",), "demo": ("matplotlib", "sklearn"),
+}  # fmt: skip
+_absence = Option("--absence", "-a", help=ABSENCE_HELP, autocompletion=lambda: list(WORDS))
+_sample = Option("--sample", "-s", help="Row of a sample in the data, from 0. Repeatable.")
+_output = Output(help="File to save the result to.")
+
+
+@takes_inputs
+def learn(
+    inputs: Inputs,
+    output: Annotated[Path | None, _output] = None,
+    loss: Annotated[Loss, Option(help="What to penalise.")] = "interactions",
+    orders: Annotated[str | None, Option(help="Highest order to penalise: a number, or a share as in 0.5.")] = None,
+    cube: Annotated[int | None, Option(help="Measure interactions in drawn groups of this many players.")] = None,
+    start: Annotated[list[str] | None, Option(help="zero, mean, median, a number or a file. Repeatable.")] = None,
+    bounds: Annotated[str, Option(help="range, a number of standard deviations, or LOW,HIGH.")] = "range",
+    share: Annotated[Share, Option(help="Learn one baseline for all samples, or for each class or sample.")] = "all",
+    categorical: Annotated[
+        list[str] | None, Option(help="Column of categories, or several that code one: a,b,c. Repeatable.")
+    ] = None,
+    samples: Annotated[int, Option(help="Number of samples to learn from.", min=1)] = 256,
+    rows_per_comparison: Annotated[int, Option(help="Rows to evaluate to compare two baselines.")] = 2**18,
+    steps: Annotated[int, Option(help="Steps of gradient descent; 0 without a gradient.", min=0)] = 60,
+    sweep: Annotated[bool, Option(help="Then try other values of one entry at a time.")] = True,
+    checkpoint: Annotated[Path | None, Option(help="File to keep the search in, and to resume it from.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the baseline values that leave the least signal of absent players behind.
+
+    Example: absentia learn -m mymodule:build -w w.safetensors -d train.csv -t class -o base.absentia
+    """
+    problem = prepare(inputs)
+    data = problem.samples
+    if problem.players.integer and not data.x.is_floating_point():  # all tokens are categories
+        categorical = categorical or [str(place) for place in range(len(problem.players))]
+    search: dict[str, Any] = {"samples": samples, "steps": steps, "sweep": sweep, "checkpoint": checkpoint}
+    search |= {"rows_per_comparison": rows_per_comparison, "cube": cube}
+    if orders is not None:
+        search["orders"] = _number("orders", "be a number, or a share of the players as in 0.5", orders)
+    options = ab.LearningOptions(**search)
+    own: dict[str, Any] = {"loss": loss, "share": share, "bounds": _bounds(bounds)}
+    own["start"] = [_start(word) for word in start or ["mean"]]
+    own["categorical"] = [*data.categorical, *(_columns(word, data) for word in categorical or ())]
+    with working(f"Learning a baseline for {len(problem.players)} players", problem.notes):
+        learned = _learn(problem, own, options)
+    payload = _payload("learn", learned, "names share classes values loss record")
+    finish(learned, payload, as_json, output, **data.coding)
+    if learned.record.stopped.startswith("interrupted"):
+        raise typer.Exit(INTERRUPTED)
+
+
+def _learn(problem: Problem, own: dict[str, Any], options: ab.LearningOptions) -> ab.LearnedBaseline:
+    data, chosen = problem.samples, torch.arange(len(problem.samples.x))
+    settings = problem.settings(chosen) | own
+    if getattr(getattr(settings["readout"], "y", None), "ndim", 0) == 1:
+        # A readout with a class for each sample must match the drawn samples, so they are drawn here.
+        chosen = data.choose((), options.samples or len(data.x), problem.inputs.seed)
+        settings |= problem.settings(chosen)
+        if not isinstance(settings["bounds"], tuple):
+            settings["bounds"] = entry_bounds(data.x.double().flatten(1), settings["bounds"])
+    return ab.learn_baseline(problem.model, data.x[chosen], problem.classes(chosen), options=options, **settings)
+
+
+def _number(option: str, must: str, word: str, words: tuple[str, ...] = ()) -> Any:
+    """Read a number, or one of some words."""
+    try:
+        return word if word in words else int(word) if word.isdecimal() else float(word)
+    except ValueError as error:
+        raise wrong(option, must, repr(word)) from error
+
+
+def _start(word: str) -> Any:
+    if Path(word).is_file():
+        return ab.LearnedBaseline.load(word).values
+    must = "be zero, mean, median, a number or a saved baseline"
+    return _number("start", must, word, ("zero", "mean", "median"))
+
+
+def _bounds(word: str) -> Any:
+    must = "be range, a number of standard deviations, or two numbers LOW,HIGH"
+    low, comma, high = word.partition(",")
+    if comma:
+        return _number("bounds", must, low), _number("bounds", must, high)
+    return _number("bounds", must, word, ("range",))
+
+
+def _columns(word: str, data: Samples) -> list[int]:
+    """Return the numbers of the columns that a word lists, by name or number."""
+    numbers = {str(number): number for number in range(data.x[0].numel())}
+    numbers |= {name: number for number, name in enumerate(data.columns)}
+    for part in word.split(","):
+        if part not in numbers:
+            raise wrong("categorical", f"name columns, or numbers from 0 to {data.x[0].numel() - 1}", repr(part))
+    return [numbers[part] for part in word.split(",")]
+
+
+@takes_inputs
+def explain(
+    inputs: Inputs,
+    absence: Annotated[str, _absence],
+    sample: Annotated[list[int] | None, _sample] = None,
+    samples: Annotated[int | None, Option(help="Draw this many samples.", min=1)] = None,
+    evaluations: Annotated[int | None, Option(help="Rows to evaluate for each sample, not all.", min=1)] = None,
+    batch_size: Annotated[int | None, Option(help="Rows in one batch of the model.", min=1)] = None,
+    output: Annotated[Path | None, _output] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Explain the model's output on samples by Shapley values and interactions. The default is the first sample.
+
+    Example: absentia explain -m mymodule:build -d test.csv -t class -a base.absentia --sample 3 -o one.absentia
+    """
+    if sample and samples is not None:
+        raise wrong("samples", "be left out if samples are named with --sample", samples)
+    problem = prepare(inputs, [absence])
+    data = problem.samples
+    chosen = data.choose(sample or ([0] if samples is None else ()), samples or 1, inputs.seed)
+    settings = problem.settings(chosen) | {"evaluations": evaluations, "batch_size": batch_size}
+    (method,) = problem.absences([absence], chosen).values()
+    work = f"Explaining {len(chosen)} of {len(data.x):,} samples, {len(problem.players)} players"
+    with working(work, problem.notes):
+        found = ab.explain(problem.model, data.x[chosen], problem.classes(chosen), absence=method, **settings)
+    rows = chosen.tolist()
+    shown = ", ".join(map(str, rows[:12])) + (", …" if len(rows) > 12 else "")
+    note(f"The samples are these rows in {inputs.data}: {shown}.")
+    listed = [_describe_sample(found, place) | {"sample": row} for place, row in enumerate(rows)]
+    payload = {"command": "explain", "players": found.names, "samples": listed, "record": found.record}
+    finish(found, payload, as_json, output)
+
+
+def _describe_sample(found: ab.Explanation, place: int) -> dict[str, Any]:
+    errors = torch.broadcast_to(found.shapley.errors, found.shapley.values.shape)
+    top = [] if found.interactions is None else found.interactions.top(10, sample=place)
+    return {
+        "class": None if found.y is None else int(found.y[place]),
+        "output": found.outputs[place],
+        "base_value": found.base_values[place],
+        "shapley": dict(zip(found.names, found.shapley.values[place].tolist(), strict=True)),
+        "errors": dict(zip(found.names, errors[place].tolist(), strict=True)),
+        "strongest_interactions": [{"players": one.players, "effect": one.effect} for one in top],
+    }
+
+
+@takes_inputs
+def audit(
+    inputs: Inputs,
+    absence: Annotated[list[str], _absence],
+    sample: Annotated[list[int] | None, _sample] = None,
+    samples: Annotated[int, Option(help="Draw this many samples, unless some are named.", min=1)] = 20,
+    region: Annotated[list[str] | None, Option(help="Player to mask. Repeatable. Default: all.")] = None,
+    draws: Annotated[int, Option(help="Draws of the white noise.", min=1)] = 5,
+    tau: Annotated[float | None, Option(help="Effects beyond this are salient.", min=0)] = None,
+    max_players: Annotated[int, Option(help="Most players for all coalitions.", min=1)] = 16,
+    cross: Annotated[bool, Option("--cross", help="Measure R of every absence against every absence.")] = False,
+    output: Annotated[Path | None, _output] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure whether absences remove the signal of the players they mask, and add none.
+
+    Example: absentia audit -m mymodule:build -d train.csv -t class -a zero -a mean -a base.absentia -o audit.absentia
+    """
+    if cross and tau is not None:
+        raise wrong("tau", "be left out with --cross", tau)
+    problem = prepare(inputs, absence, noise=True)
+    data = problem.samples
+    chosen = data.choose(sample or (), samples, inputs.seed)
+    methods = problem.absences(absence, chosen)
+    settings = problem.settings(chosen) | {"region": region, "draws": draws, "max_players": max_players}
+    y = problem.classes(chosen) if settings["readout"] is None else None
+    arguments: tuple[Any, ...] = (problem.model, data.x[chosen], y, methods)
+    settings["data"] = data.background
+    work = f"Auditing {len(methods)} absences on {len(chosen)} samples, {len(problem.players)} players"
+    with working(work, problem.notes):
+        result = ab.cross_audit(*arguments, **settings) if cross else ab.audit(*arguments, tau=tau, **settings)
+    if isinstance(result, ab.CrossAudit):
+        payload = _payload("audit", result, "methods references R errors record")
+    else:
+        payload = _payload("audit", result, "verdict warnings players region record")
+        columns = {name: values.tolist() for name, values in result.columns().items()}
+        lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+        payload["methods"] = dict(zip(result.methods, lines, strict=True))
+    finish(result, payload | {"samples": chosen}, as_json, output)
+
+
+def _payload(command: str, result: object, fields: str) -> dict[str, Any]:
+    """Return fields of a result for JSON."""
+    return {"command": command} | {name: getattr(result, name) for name in fields.split()}
+
+
+def report(
+    files: Annotated[list[Path], typer.Argument(help="Saved explanations, audits and baselines, in this order.")],
+    output: Annotated[Path, Output(help="HTML file to write.")] = Path("report.html"),
+    title: Annotated[str | None, Option(help="Title of the page.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write saved results to one HTML file that opens in any browser.
+
+    Example: absentia report one.absentia audit.absentia base.absentia -o report.html
+    """
+    if output in files:
+        raise wrong("output", "be another file than the results", output)
+    results: dict[str, Any] = {}
+    for path in files:
+        name = path.stem if path.stem not in results else str(path)
+        if name in results:
+            raise wrong("files", "be named once", path)
+        results[name] = ab.load(path)
+    with working(f"Writing {output}"):
+        ab.write_report(results, output, title=title)
+    kinds = {name: type(result).__name__ for name, result in results.items()}
+    if as_json:
+        print_json({"command": "report", "file": output, "results": kinds})
+    else:
+        typer.echo(f"Written to {output}: {', '.join(f'{name} ({kind})' for name, kind in kinds.items())}.")
+
+
+def demo(
+    output: Annotated[Path, Option("--output", "-o", help="Folder to write to.", file_okay=False)] = Path("demo"),
+    seed: Annotated[int, Option(help="Seed of all random draws.", min=0)] = 0,
+) -> None:
+    """Train two small models on data of scikit-learn, audit masking methods, and explain a prediction.
+
+    Example: absentia demo --output demo
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the networks are so small that more threads are slower
+    try:
+        demonstration.run(output, seed)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def info(
+    file: Annotated[Path | None, typer.Argument(help="A file that absentia saved.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show versions, devices and extras, or the contents of a file that absentia saved.
+
+    Example: absentia info base.absentia
+    """
+    if file is None:
+        facts = installation()
+        if as_json:
+            print_json({"command": "info"} | facts)
+            return
+        missing = facts.pop("missing")
+        for name, value in [*facts.items(), *(("missing", f"{extra}: {missing[extra]}") for extra in missing)]:
+            typer.echo(f"{name:<10}{', '.join(value) if isinstance(value, list) else value}")
+        return
+    header, tensors, text = _describe(check_file("file", file))
+    if as_json:
+        print_json({"command": "info", "file": file, "header": header, "tensors": tensors})
+        return
+    typer.echo(text)
+    typer.echo("Tensors: " + ", ".join(f"{name} {tuple(shape)}" for name, shape in tensors.items()))
+
+
+def installation() -> dict[str, Any]:
+    """Return what is installed here."""
+    found = {extra: all(importlib.util.find_spec(name) for name in names) for extra, names in EXTRAS.items()}
+    cuda = [f"cuda:{number} ({torch.cuda.get_device_name(number)})" for number in range(torch.cuda.device_count())]
+    return {
+        "absentia": ab.__version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": importlib.metadata.version("numpy"),
+        "devices": ["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])],
+        "threads": torch.get_num_threads(),
+        "extras": [extra for extra, there in found.items() if there],
+        "missing": {extra: f"pip install 'absentia[{extra}]'" for extra, there in found.items() if not there},
+    }
+
+
+def _describe(path: Path) -> tuple[dict[str, Any], dict[str, list[int]], str]:
+    """Return the header of a saved file, the shapes of its tensors, and a description of the result."""
+    try:
+        tensors, header = read_tensors(path)
+    except ab.AbsentiaError as error:
+        raise wrong("file", "be one that absentia saved", path) from error
+    if "fingerprint" in header:
+        text = f"A search for a baseline in progress, {header['evaluations']:,} evaluations so far"
+    else:
+        text = "A surrogate with a network of the user" if header.get("own_network") else repr(ab.load(path))
+    if "coding" in header:
+        text += f"\nColumns: {', '.join(header['coding']['columns'])}"
+    return header, {name: list(tensor.shape) for name, tensor in tensors.items()}, text

@@ -1,0 +1,236 @@
+"""Models as users name them: a Python object, or a file of torch, ONNX or scikit-learn."""
+
+import importlib.util
+import inspect
+import pickle
+import pkgutil
+import sys
+import warnings
+import zipfile
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from absentia.cli.output import check_file, check_trust, describe, reading
+from absentia.errors import require, wrong
+from absentia.models import NumpyModel, as_model
+
+TORCH_FILES = (".pt", ".pth", ".ts", ".jit", ".torchscript")
+PICKLES = (".pkl", ".pickle", ".joblib")
+FILES = (*TORCH_FILES, ".pt2", ".onnx", ".skops", *PICKLES)
+NAME_IT = "Better, name the function that builds the network: --model package.module:build --weights FILE."
+# Keys under which training scripts save weights, and prefixes that wrappers add to their names.
+_ENTRIES = ("state_dict", "model_state_dict", "model")
+_PREFIXES = ("module.", "_orig_mod.")
+
+
+def is_estimator(model: Any) -> bool:
+    """Return whether a loaded model is an estimator or a booster, which the library wraps."""
+    return isinstance(as_model(model), NumpyModel)
+
+
+def load_model(word: str, weights: str | None = None, *, trust: bool = False, device: str | None = None) -> Any:
+    """Load ``package.module:object``, with weights for a network, or a file. Most files need ``trust``."""
+    path = Path(word)
+    suffix = path.suffix.lower()
+    if suffix in FILES or path.exists():
+        model = _read(check_file("model", path), suffix, trust)
+    else:
+        model = _load_object(word)
+    as_model(model)  # refuses what is no model
+    for option, given in (("weights", weights), ("device", device)):
+        if given is not None and not isinstance(model, nn.Module):
+            raise wrong(option, "be left out for a model that is not a torch network", given)
+    if weights is not None:
+        _load_weights(model, check_file("weights", Path(weights)), trust)
+    with reading("device", "be one that torch has here, such as cpu or cuda", device):
+        return model if device is None else model.to(device)
+
+
+def _load_object(word: str) -> Any:
+    """Import ``package.module:object``. Call it if it is a class or needs no arguments."""
+    module, _, path = word.partition(":")
+    then = f"The working directory is {Path.cwd()}."
+    if module.endswith(".py"):
+        then = f"Write {Path(module).stem}:{path}, in the folder of the file."
+    if not all(part.isidentifier() for part in (*module.split("."), *path.split("."))):
+        raise wrong("model", "name a file that exists, or an object as package.module:object", repr(word), then)
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # for good: a model may import more when it is called
+    # What the module prints is not part of the command's output.
+    with redirect_stdout(sys.stderr), reading("model", "name an object that can be imported or made", word, then):
+        found = pkgutil.resolve_name(word)
+        return found() if _makes_model(found) else found
+
+
+def _makes_model(found: Any) -> bool:
+    """Return whether an object makes a model: a class, or a function that needs no arguments."""
+    if isinstance(found, type):
+        return True
+    if isinstance(found, nn.Module) or not callable(found) or hasattr(found, "predict"):
+        return False
+    try:
+        inspect.signature(found).bind()
+    except (TypeError, ValueError):  # it needs arguments, or is written in C and has no signature
+        return False
+    return True
+
+
+def _read(path: Path, suffix: str, trust: bool) -> Any:
+    if suffix == ".onnx":
+        return _read_onnx(path)
+    if suffix == ".skops":
+        return _read_skops(path, trust)
+    if suffix in PICKLES:
+        better = "Better, save the model with skops.io.dump(estimator, 'model.skops')."
+        check_trust(trust, path, "is a pickle, which can run any code when it is read", better)
+        with reading("model", "be a pickle that can be read", path):
+            return require("joblib", "sklearn").load(path)  # which reads plain pickles too
+    if suffix == ".pt2" or suffix in TORCH_FILES:
+        return _read_network(path, suffix, trust)
+    if suffix == ".safetensors":
+        raise wrong("model", "be more than weights", path, NAME_IT)
+    raise wrong("model", f"be a file of one of these kinds: {', '.join(FILES)}", path)
+
+
+def _read_skops(path: Path, trust: bool) -> Any:
+    skops = require("skops.io", "skops")
+    with reading("model", "be a file that skops saved", path):
+        unknown = sorted(skops.get_untrusted_types(file=path))
+        what = f"makes objects that skops does not know to be safe, {', '.join(unknown)}"
+        check_trust(trust or not unknown, path, what, "Look at these names first.")
+        return skops.load(path, trusted=unknown)
+
+
+class Scripted(nn.Module):
+    """A TorchScript program as a module without submodules or weights; a buffer shows its device and precision."""
+
+    def __init__(self, program: Any) -> None:
+        super().__init__()
+        program.eval()
+        for weight in program.parameters():
+            weight.requires_grad_(False)
+        self._program = (program,)  # nn.Module does not look for submodules in a tuple
+        floating = [one for one in (*program.parameters(), *program.buffers()) if one.is_floating_point()]
+        self.register_buffer("like", torch.empty_like(floating[0]) if floating else torch.empty(0))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Run the program."""
+        return self._program[0](rows)
+
+    def _apply(self, move: Any, recurse: bool = True) -> Any:
+        self._program[0]._apply(move)
+        return super()._apply(move, recurse)  # type: ignore[no-untyped-call]
+
+
+def _read_network(path: Path, suffix: str, trust: bool) -> nn.Module:
+    """Read a whole network: a program of torch.export, TorchScript, or a pickled module."""
+    if suffix == ".pt2":
+        # torch.export.load may unpickle constants without limits, and evaluates shapes as expressions.
+        what = "is a file of torch.export, parts of which torch unpickles: it can run any code when it is read"
+        check_trust(trust, path, what, NAME_IT)
+        with reading("model", "be a file of torch.export.save", path), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about deprecated parts of torch that torch itself uses
+            return torch.export.load(path).module()
+    if _is_script(path):
+        # torch.from_file, which every such program may call, maps any file for writing.
+        what = "is a TorchScript file, which is a program that can read and overwrite files when it runs"
+        check_trust(trust, path, what, NAME_IT)
+        with reading("model", "be a TorchScript file that can be read", path), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the deprecation of TorchScript
+            return Scripted(torch.jit.load(path, map_location="cpu"))
+    found = _read_torch(path, "model", trust)
+    if not isinstance(found, nn.Module):
+        raise wrong("model", "be a whole network", f"{path}, which holds weights or other values", NAME_IT)
+    return found
+
+
+def _is_script(path: Path) -> bool:
+    """Return whether a file is TorchScript. Files of torch.save are archives too, but hold no code."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any("/code/" in name or name.endswith("/constants.pkl") for name in archive.namelist())
+
+
+def _read_torch(path: Path, argument: str, trust: bool) -> Any:
+    """Read a file of torch.save: tensors and containers of tensors, or anything if it is trusted."""
+    with reading(argument, "be a file that torch can read", path):
+        try:
+            return torch.load(path, map_location="cpu", weights_only=not trust)
+        except pickle.UnpicklingError as error:
+            # An unsupported operand is a byte that no pickle has: the file is something else.
+            if "Weights only load failed" in str(error) and "Unsupported operand" not in str(error):
+                what = "is a pickle that holds Python objects: it can run any code when it is read"
+                check_trust(trust, path, what, "Better, save model.state_dict(), or its tensors with safetensors.")
+            raise wrong(argument, "be a file that torch can read", path) from error
+
+
+def _load_weights(network: nn.Module, path: Path, trust: bool) -> None:
+    """Load weights from a safetensors file or a state_dict that torch saved."""
+    if path.suffix == ".safetensors":
+        with reading("weights", "be a safetensors file", path):
+            found: Any = load_file(path)
+    else:
+        found = _read_torch(path, "weights", trust)
+    with reading("weights", "hold the tensors of the model by name", path):
+        if isinstance(found, nn.Module):
+            found = found.state_dict()
+        for entry in _ENTRIES:
+            found = found[entry] if isinstance(found.get(entry), Mapping) else found
+        for prefix in _PREFIXES:
+            if all(name.startswith(prefix) for name in found):
+                found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
+        network.load_state_dict(found)
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxModel:
+    """An ONNX graph with one input as a numpy callable that returns its first floating-point output."""
+
+    session: Any
+    input: str
+    dtype: Any
+    batch: int | None  # the number of rows that the graph takes at a time, if it is fixed
+    output: str
+    note: str  # for the user
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Run the graph, in padded batches if its number of rows is fixed."""
+        size = self.batch or len(rows)
+        padding = np.repeat(rows[-1:], -len(rows) % size, axis=0)
+        parts = np.split(np.concatenate([rows, padding]).astype(self.dtype), -(-len(rows) // size))
+        found = [np.asarray(self.session.run([self.output], {self.input: part})[0]) for part in parts]
+        return np.concatenate(found)[: len(rows)]
+
+
+def _read_onnx(path: Path) -> Any:
+    """Read a graph as a torch network if onnx2torch can convert it, else as a black box."""
+    why = "onnx2torch is not installed"
+    if importlib.util.find_spec("onnx2torch") is not None:
+        try:
+            return require("onnx2torch").convert(str(path)).eval()
+        except Exception as error:
+            why = f"onnx2torch can't convert the file ({describe(error)})"
+    runtime = require("onnxruntime", "onnx")
+    with reading("model", "be an ONNX file with one input of numbers", path):
+        session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        (first,) = session.get_inputs()
+        name = first.type.removeprefix("tensor(").removesuffix(")")
+        dtype = np.dtype({"float": "float32", "double": "float64"}.get(name, name))
+    outputs = [one for one in session.get_outputs() if one.type in ("tensor(float)", "tensor(double)")]
+    if not outputs:
+        got = ", ".join(f"{one.name} of {one.type}" for one in session.get_outputs())
+        then = "Convert scikit-learn's classifiers with zipmap=False, so that probabilities are a tensor."
+        raise wrong("model", "have an output of floating-point numbers", got, then)
+    batch = first.shape[0] if first.shape and isinstance(first.shape[0], int) and first.shape[0] > 0 else None
+    name = outputs[0].name
+    note = f"The ONNX file runs as a black box, without gradients, because {why}. Its output is {name!r}."
+    return OnnxModel(session, first.name, dtype, batch, name, note)
