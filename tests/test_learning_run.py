@@ -9,16 +9,14 @@ from absentia.evaluation import Evaluator
 from absentia.learning.objective import (
     PARTS,
     Chosen,
-    Comparison,
     Objective,
     balanced_order,
     choose_samples,
     draw_samples,
-    evenly,
     shares_of,
 )
 from absentia.learning.penalties import Penalty
-from absentia.learning.search import Run, judging_plan, settle, sweep
+from absentia.learning.search import Run, judging_plan, settle
 from absentia.learning.space import make_space
 from known_games import mlp
 from small_learning import learn
@@ -95,10 +93,10 @@ def test_weights_count_in_a_loss_and_its_gradient():
     objective = make_run().objective
     plan, baseline = objective.penalty.exact_plan(), torch.full((1, 4), 0.2).double()
     rows, weights = torch.tensor([3, 5]), torch.tensor([1.0, 3.0]).double()
-    alone = [objective.losses(baseline, evenly(rows[i : i + 1]), plan) for i in range(2)]
+    alone = [objective.losses(baseline, alike(rows[i : i + 1]), plan) for i in range(2)]
     assert torch.allclose(objective.losses(baseline, Chosen(rows, weights), plan), (alone[0] + 3 * alone[1]) / 4)
     slopes = []
-    for chosen in (evenly(rows[:1]), evenly(rows[1:]), Chosen(rows, weights)):
+    for chosen in (alike(rows[:1]), alike(rows[1:]), Chosen(rows, weights)):
         leaf = baseline.clone().requires_grad_()
         found = objective.losses(leaf, chosen, plan)
         slopes.append(leaf.grad)
@@ -122,29 +120,33 @@ def test_rare_samples_that_matter_are_learned_from():
 
 
 def test_close_calls_are_those_within_the_share_the_closest_first():
-    space = make_run().space
+    run = make_run()
+    space = run.space
     low, high = space.low[None], space.high[None]
     target = low + 0.01 * (high - low)
 
     def looks(baseline):
         yield 1 + ((baseline - target) / (high - low)).abs().sum(1)
 
-    calls = sweep(space, looks, target, 0.015, torch.arange(4), wide=True).close_calls
+    run.looks = looks
+    run.sweep_once(target, 0.015, torch.arange(4), wide=True)
+    calls = run.kept.pop("calls")
     assert len(calls) == 4  # the lower ends; the neighbours at 1.5 % do not count
     assert (calls.isnan().sum(1) == 3).all()
     apart = torch.where(calls.isnan(), 0.0, (calls - target) / (high - low)).abs().sum(1)
     assert torch.allclose(apart, torch.full((4,), 0.01).double())
-    assert len(sweep(space, looks, target, 0.01, torch.arange(4), wide=False).close_calls) == 0
+    run.sweep_once(target, 0.01, torch.arange(4), wide=False)
+    assert "calls" not in run.kept
 
 
 def test_close_calls_are_settled_on_all_samples():
     run = make_run(samples=64, rows=2**8)
-    assert len(run.comparison.compared.rows) < 64
-    everyone, plan = evenly(torch.arange(64)), run.comparison.plan
-    baseline = run._sweep("sweep", torch.zeros(1, 4).double())
+    assert len(run.objective.compared.rows) < 64
+    everyone, plan = alike(torch.arange(64)), run.objective.plan
+    baseline = run._sweep_while_it_helps("sweep", torch.zeros(1, 4).double())
     calls = run.kept["calls"]
     assert len(calls)
-    settled = settle(run.comparison, baseline, calls)
+    settled = settle(run.objective, baseline, calls)
     losses = [run.objective.losses(torch.where(one.isnan(), baseline, one), everyone, plan) for one in calls]
     before, after = (run.objective.losses(one, everyone, plan) for one in (baseline, settled))
     assert after <= min(before, *losses)
@@ -161,25 +163,27 @@ def rare_pattern(x):
 def test_true_ties_go_to_the_value_that_brings_about_no_pattern_of_its_own(players, exact, loss, dtype):
     x = enumerate_coalitions(players).to(dtype)
     penalty = Penalty(loss, players, players // 2 + 1, per_sample=0)
-    objective = Objective(Evaluator(rare_pattern, x), penalty, torch.zeros(len(x), dtype=torch.int64))
+    owner = torch.zeros(len(x), dtype=torch.int64)
     # A seed that draws the last player into one of the few sub-cubes.
-    comparison = Comparison(objective, 1, 8 * len(x))
+    objective = Objective(Evaluator(rare_pattern, x), penalty, owner, seed=1, rows=8 * len(x))
     low, call = torch.zeros(1, players).double(), torch.full((1, players), torch.nan).double()
     high = low.clone()
     high[0, -1] = call[0, -1] = 1.0
-    plan, all_coalitions = judging_plan(comparison)
+    plan, all_coalitions = judging_plan(objective)
     assert plan is not None
     assert all_coalitions is exact
-    assert torch.equal(settle(comparison, low, call), high)
+    assert torch.equal(settle(objective, low, call), high)
     call[0, -1] = 0.0
-    assert torch.equal(settle(comparison, high, call), high)
+    assert torch.equal(settle(objective, high, call), high)
 
 
 def test_close_calls_of_categories_are_whole_rows():
     x = torch.eye(3).double().repeat(20, 1)
     space = make_space(x, Players.features(["a", "b", "c"]), "range", None, None, [[0, 1, 2]])
-    found = sweep(space, lambda _: [torch.ones(1).double()], x[:1], 0.1, torch.arange(1), wide=True)
-    assert {tuple(call.tolist()) for call in found.close_calls} == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
+    run = Run(make_run(players=3).objective, space, steps=0, rate=0.1, sweep=True)
+    run.looks = lambda _: [torch.ones(1).double()]
+    run.sweep_once(x[:1], 0.1, torch.arange(1), wide=True)
+    assert {tuple(call.tolist()) for call in run.kept["calls"]} == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
 
 
 def test_a_search_over_categories_alone_is_kept_in_a_checkpoint(tmp_path):
@@ -206,20 +210,24 @@ def even(samples):
     return torch.ones(samples).double()
 
 
+def alike(rows):
+    return Chosen(rows, even(len(rows)))
+
+
 def make_run(samples=64, players=4, rows=2**12):
     x = torch.randn(samples, players, generator=seeded()).double()
     evaluator = Evaluator(mlp(players, 2), x)
     penalty = Penalty("interactions", players, players)
-    objective = Objective(evaluator, penalty, torch.zeros(samples, dtype=torch.int64))
+    objective = Objective(evaluator, penalty, torch.zeros(samples, dtype=torch.int64), seed=0, rows=rows)
     space = make_space(x, evaluator.players, "range", None, None, ())
-    return Run(Comparison(objective, 0, rows), space, steps=0, rate=0.1, sweep=True)
+    return Run(objective, space, steps=0, rate=0.1, sweep=True)
 
 
 def test_the_last_look_is_the_loss_on_all_samples():
     run = make_run()
     baseline = torch.full((1, 4), 0.3).double()
     looks = list(run.looks(baseline))
-    objective, on = run.objective, run.comparison
+    objective = on = run.objective
     ties = objective.losses(baseline, on.walked, on.walks) + objective.losses(baseline, on.detoured, on.detours)
     whole = objective.losses(baseline, on.compared, on.plan) + on.tie_weight * ties
     assert len(looks) == len(PARTS)

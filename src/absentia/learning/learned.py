@@ -62,25 +62,6 @@ class LearningRecord:
 class LearnedBaseline:
     """Learned baseline values: an absence for any sample, for samples of known classes, or for the learned samples.
 
-    Parameters
-    ----------
-    values : Tensor
-        The values, of the shape of one sample; with a first axis if ``share`` is "class" or "sample".
-    share : {"all", "class", "sample"}
-        Which samples share a baseline.
-    classes : Tensor or None
-        The class number of each baseline, for ``share="class"``.
-    players : Players or None
-        The players; None for files of format 1 whose players have several entries.
-    loss : float
-        The mean penalty per sample at these values.
-    history : Tensor of shape (checks, 2)
-        Evaluations and the least loss so far at every check; this loss includes 1 % of the terms that decide ties.
-    record : LearningRecord
-        How the values were found.
-    quantiles : Tensor, optional
-        Quantiles of each entry of the data, at 0, 5, 25, 50, 75, 95 and 100 %; none for token numbers.
-
     Examples
     --------
     >>> import absentia as ab
@@ -93,14 +74,18 @@ class LearnedBaseline:
     KIND: ClassVar[str] = "baseline"
     FORMAT: ClassVar[int] = 3  # 3: the layout of all results; 2: with quantiles and labels; 1: without
 
-    values: Shaped[Tensor, " *shape"]
-    share: Share
-    classes: Int[Tensor, " owners"] | None
-    players: Players | None
-    loss: float
-    history: Float[Tensor, "checks 2"]
+    values: Shaped[Tensor, " *shape"]  # of the shape of one sample, after an axis of classes or samples by share
+    share: Share  # which samples share a baseline
+    classes: Int[Tensor, " owners"] | None  # the class number of each baseline, if each class has one
+    players: Players | None  # None for files of format 1 whose players have several entries
+    loss: float  # the mean penalty per sample at these values
+    history: Float[
+        Tensor, "checks 2"
+    ]  # evaluations, and the least loss so far with 1 % of the terms that decide ties
     record: LearningRecord
-    quantiles: Float[Tensor, "quantiles *entries"] | None = None
+    quantiles: Float[Tensor, "quantiles *entries"] | None = (
+        None  # of the data, at `QUANTILES`; None for token numbers
+    )
     other_names: tuple[str, ...] = ()  # of players whose entries are unknown
 
     def __repr__(self) -> str:
@@ -124,10 +109,10 @@ class LearnedBaseline:
         return None if self.players is None else self.players.labels
 
     @property
-    def class_labels(self) -> tuple[str, ...]:
+    def class_labels(self) -> tuple[str | int, ...]:
         """The name, or else the number, of each class that has a baseline."""
         numbers, names = [] if self.classes is None else self.classes.tolist(), self.record.class_names
-        return tuple(names[number] if names else str(number) for number in numbers)
+        return tuple(names[number] if names else number for number in numbers)
 
     @property
     def needs_classes(self) -> bool:
@@ -189,8 +174,8 @@ class LearnedBaseline:
             players = Players(labels, names, integer=quantiles is None)
         elif values.shape[header["share"] != "all" :] == (len(names),):
             players = Players.features(names)
-        given = (values, header["share"], tensors.get("classes"), players, header["loss"], tensors["history"], record)
-        return cls(*given, quantiles, () if players else names)
+        parts = (values, header["share"], tensors.get("classes"), players, header["loss"], tensors["history"], record)
+        return cls(*parts, quantiles, () if players else names)
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each entry (of each class or sample) and the data's quantiles."""
@@ -206,8 +191,8 @@ class LearnedBaseline:
 
     @property
     def _title(self) -> str:
-        whose = f"each class ({', '.join(self.class_labels)})" if self.needs_classes else f"{self.share} samples"
-        whose = "each sample" if self.share == "sample" else whose
+        whose = "all samples" if self.share == "all" else f"each {self.share}"
+        whose += f" ({', '.join(map(str, self.class_labels))})" if self.needs_classes else ""
         return f"LearnedBaseline of shape {tuple(self.values.shape)}, one for {whose}"
 
     @property
@@ -231,10 +216,9 @@ class LearnedBaseline:
         values = self.values.reshape(1, -1) if self.share == "all" else self.values.flatten(1)
         owners, entries = values.shape
         names = ["?"] * entries if self.players is None else self.players.owner_names()
-        whose: Sequence[Any] = range(owners) if self.classes is None else self.classes.tolist()
-        whose = self.class_labels if self.needs_classes and self.record.class_names else whose
-        columns: dict[str, Sequence[Any]] = {self.share: [owner for owner in whose for _ in range(entries)]}
-        columns = {} if self.share == "all" else columns
+        columns: dict[str, Sequence[Any]] = {}
+        if self.share != "all":
+            columns[self.share] = [one for one in self.class_labels or range(owners) for _ in range(entries)]
         columns |= {"entry": [*range(entries)] * owners, "player": names * owners, "value": values.flatten().tolist()}
         quantiles = torch.full((len(QUANTILES), entries), math.nan) if self.quantiles is None else self.quantiles
         for level, row in zip(QUANTILES, quantiles.flatten(1).tolist(), strict=True):

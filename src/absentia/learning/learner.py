@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset, Subset
 from absentia.absences.protocol import Absence, BringsModel, StandIns, for_classes
 from absentia.absences.words import named_absence
 from absentia.data import Array, Classes, Table, as_tensor, class_numbers, data_quantiles, holds_text, seeded
-from absentia.errors import wrong
+from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
 from absentia.learning.objective import Found, Objective
@@ -27,7 +27,7 @@ from absentia.learning.search import Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
 from absentia.models import NumpyModel, as_model, labels_of
 from absentia.players import Players
-from absentia.readouts import Readout
+from absentia.readouts import Logit, LogOdds, Probability, Readout
 
 _LEAST_ROWS = 2**8
 # A penalty is exact if all coalitions of all samples, or of this many, fit into one comparison. If not, coalitions
@@ -43,11 +43,11 @@ class LearningOptions:
     Parameters
     ----------
     orders : float or int, optional
-        The highest order λ of the penalty: a share of the players or a number of them. The default is half of them for
-        "shapley" and "marginal", as in the paper, and all of them for "interactions".
+        The highest order λ of the penalty: a share of the players or a number of them. The default is half of them
+        for "shapley" and "marginal", as in the paper, and all of them for "interactions".
     cube : int, optional
         Measure interactions within drawn groups of this many players, which suits outputs that bend a little
-        everywhere. By default they are those of the whole sample, or within groups of 6 if there are many players.
+        everywhere. By default they are those of the whole sample, or within groups of 6 if players are many.
     tie, held : array, optional
         Labels of the shape of one sample: entries of one ``tie`` share a value; ``held`` ones keep that of the start.
     gradient : bool, optional
@@ -106,7 +106,8 @@ def learn_baseline(
 ) -> LearnedBaseline:
     """Find the baseline values that leave the least signal: the minimum of a penalty on interactions.
 
-    Ctrl-C stops the search with the best values so far.
+    The search stops when no other value of a single coordinate lowers the loss by 0.1 %. Ctrl-C stops it with the
+    best values so far.
 
     Parameters
     ----------
@@ -127,6 +128,10 @@ def learn_baseline(
         Columns, or groups of columns such as a one-hot code, that only take values that occur together in the data.
     seed, options
         The seed of all draws, and `LearningOptions`.
+
+    Returns
+    -------
+    LearnedBaseline
 
     Examples
     --------
@@ -178,7 +183,11 @@ def baseline_loss(
     absence : Absence, str or float
         Fixed values: an absence with one stand-in for each sample, whichever players are present.
     options : LearningOptions, optional
-        Its orders, cube, samples and rows_per_comparison.
+        Its orders, cube, samples and rows_per_comparison are used.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -218,6 +227,8 @@ def choose_absence(
 ) -> Absence:
     """Return an absence as it is, or the one that a word or a number names; "learned" learns it from the data."""
     if isinstance(absence, str) and absence == "learned":
+        if data is None:
+            raise AbsentiaError("A baseline is learned from data. Pass data=…, rows such as those of the training.")
         return learn_baseline(model, data, y, players=players, readout=readout, categorical=categorical, seed=seed)
     return named_absence(absence, data, players=players, categorical=categorical, seed=seed)
 
@@ -245,7 +256,10 @@ def _make_problem(
     if y is not None and not labels and holds_text(y):
         labels = tuple(sorted({str(label) for label in y}))
         note = f"; classes in alphabetical order: {', '.join(labels)}"
-    numbers = None if y is None else class_numbers(y, labels)[rows]
+    numbers = None if y is None else class_numbers(y, labels).cpu()[rows]
+    readout = given["readout"]
+    if isinstance(readout, LogOdds | Logit | Probability) and readout.y.shape == (len(data),):
+        given["readout"] = type(readout)(readout.y[rows], readout.names)
     given["class_names"] = [str(label) for label in labels] or None
     evaluator = Evaluator(model, data[rows], y=numbers if given["readout"] is None else None, **given)
     evaluator.readout_note += note
@@ -277,8 +291,9 @@ def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor
         data = as_tensor("x", x)
         if data.ndim < 2 or len(data) == 0:
             raise wrong("x", "hold at least one sample, of shape (samples, …)", f"shape {tuple(data.shape)}")
-        if y is not None and np.shape(y) != (len(data),):
-            raise wrong("y", f"hold one class for each of the {len(data)} samples", f"shape {tuple(np.shape(y))}")
+        shape = (len(data),) if y is None else tuple(y.shape) if hasattr(y, "shape") else np.shape(y)
+        if shape != (len(data),):
+            raise wrong("y", f"hold one class for each of the {len(data)} samples", f"shape {shape}")
         few = samples is None or samples >= len(data)
         return data, y, torch.arange(len(data)) if few else torch.randperm(len(data), generator=generator)[:samples]
     if y is not None:

@@ -31,7 +31,7 @@ _STEP, _WALKS, _DETOURS = 4, 8, 4
 # few draws each tell more than few samples with many, but noise makes |φ| too large.
 _DRAWN_PER_STEP, _MOST_DRAWN = 512, {"shapley": 2048, "marginal": 1024, "interactions": 1024}
 _LEAST_DRAWN: dict[Loss, int] = {"shapley": 1024, "marginal": 64, "interactions": 64}
-# The weight of walks and detours, at the penalty's scale: only there, in few samples, rare patterns of high order show.
+# The weight of walks and detours, at the penalty's scale: rare patterns of high order show only there.
 _TIE_WEIGHT = 0.01
 # Shares of the samples that baselines are compared on in turn, if one baseline is learned for many samples.
 PARTS, _FEWEST_FOR_PARTS = (1 / 16, 1 / 4, 1.0), 32

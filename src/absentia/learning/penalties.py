@@ -9,8 +9,8 @@ Each is a sum over the orders up to λ, averaged over samples:
 With few players all coalitions up to size λ are evaluated, and a penalty is exact. With many it is estimated: from
 nested walks for marginal benefits; from sub-cubes for interactions (all coalitions C ∪ A, A ⊆ P, of a few players P
 over a drawn context C: the game in which C is always present). Means of absolute values are estimated without bias.
-|φᵢ⁽ᵐ⁾| is the absolute value of a mean, which noise makes too large: the same coalitions then serve all players, and a
-quadratic fit removes most of the noise. Of vectors, such as features, absolute values are summed over components.
+|φᵢ⁽ᵐ⁾| is the absolute value of a mean, which noise makes too large: the same coalitions then serve all players, and
+a quadratic fit removes most of the noise. Of vectors, such as features, absolute values are summed over components.
 """
 
 from __future__ import annotations

@@ -207,9 +207,9 @@ class Run:
     def sweep_once(self, baseline: Baselines, radius: float, order: Tensor, *, wide: bool) -> tuple[Baselines, bool]:
         """Try other values of one coordinate at a time, keep what lowers the loss, and return whether it fell.
 
-        The candidates of a parameter are neighbours at ``radius`` (a share of its range) and, in a ``wide`` sweep, its
-        bounds and quantiles of the data; those of a choice are all its rows. Poor candidates are dropped early. Close
-        calls of a wide sweep are kept: the values that they change, and NaN for others.
+        The candidates of a parameter are neighbours at ``radius`` (a share of its range) and, in a ``wide`` sweep,
+        its bounds and quantiles of the data; those of a choice are all its rows. Poor candidates are dropped early.
+        Close calls of a wide sweep are kept: the values that they change, and NaN for others.
         """
         current, calls = list(self.looks(baseline)), []
         before = current[-1]
