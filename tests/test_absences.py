@@ -219,7 +219,7 @@ def test_samples_of_another_shape_are_refused_with_a_sentence(whole_case):
         (Marginal(BACKGROUND), "background must hold whole numbers for integer inputs"),
         (NearestNeighbours(BACKGROUND), "data must hold whole numbers for integer inputs"),
         (Noise(kind="normal"), "kind must be 'uniform' for integer inputs"),
-        (GaussianConditional(BACKGROUND), "x must be in floating point for GaussianConditional. .* Use NearestNeigh"),
+        (GaussianConditional(BACKGROUND), "x must be in floating point for GaussianConditional. .* use NearestNeigh"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -3,8 +3,9 @@ import torch
 from sklearn.covariance import LedoitWolf
 
 from absentia import AbsentiaError, Players
-from absentia.absences import GaussianConditional, Marginal, gaussian
-from absentia.absences.gaussian import _correlations
+from absentia.absences import GaussianConditional, Marginal
+from absentia.absences import conditional as module
+from absentia.absences.conditional import _correlations
 from absentia.coalitions import enumerate_coalitions
 from absentia.games import MaskedModel, value_table
 from known_gaussian import COVARIANCE, ENTRIES, MEAN, conditional, draw, error
@@ -42,14 +43,14 @@ def test_correlations_written_out():
 
 def test_the_shrinkage_does_not_depend_on_how_the_rows_are_read(monkeypatch):
     whole = _correlations(DATA)
-    monkeypatch.setattr(gaussian, "_ROWS_AT_A_TIME", 7)
+    monkeypatch.setattr(module, "_ROWS_AT_A_TIME", 7)
     for one, other in zip(whole[:3], _correlations(DATA)[:3], strict=True):
         assert torch.allclose(one, other)
 
 
 @pytest.mark.parametrize("memory", [1, 2**23])
 def test_conditional_means_are_those_of_a_plain_solution(memory, monkeypatch):
-    monkeypatch.setattr(gaussian, "_NUMBERS_AT_A_TIME", memory)
+    monkeypatch.setattr(module, "_NUMBERS_AT_A_TIME", memory)
     absence = GaussianConditional(DATA, sample=False, shrinkage=0.1)
     masked = absence.bind(X)(slice(None), ALL[None])
     for number, coalition in enumerate(ALL):

@@ -40,7 +40,7 @@ def test_draws_come_near_the_conditional_distribution(imputer):
 
 def test_the_held_out_bound_is_close_to_the_best_there_is(imputer):
     """No distribution has a lower expected loss than the true one, whose density is known."""
-    rows = MaskedRows.draw(DATA.float(), None, seed=0)
+    rows = MaskedRows.draw(DATA.float(), None, 0, "a test")
     scale = imputer.network.read.scale.double()
     best = 0.0
     for row, presence in zip(DATA[rows.repeated], rows.presence, strict=True):
@@ -187,7 +187,7 @@ def test_sizes_of_random_coalitions_are_uniform():
 
 
 def test_held_out_rows_are_never_learned_from():
-    rows = MaskedRows.draw(DATA.float(), None, seed=0)
+    rows = MaskedRows.draw(DATA.float(), None, 0, "a test")
     assert sorted(torch.cat([rows.kept, rows.held_out]).tolist()) == list(range(1500))
     assert set(rows.repeated.tolist()) == set(rows.held_out.tolist())
     assert len(rows.presence) == len(rows.repeated) == 900
@@ -195,7 +195,7 @@ def test_held_out_rows_are_never_learned_from():
 
 def test_training_drops_its_rate_and_ends_with_the_best_weights(monkeypatch):
     """A held-out loss that falls once: every rate is then given up after five checks."""
-    network, rows = torch.nn.Linear(1, 1), MaskedRows.draw(torch.zeros(40, 1), None, seed=0)
+    network, rows = torch.nn.Linear(1, 1), MaskedRows.draw(torch.zeros(40, 1), None, 0, "a test")
     checks, rates, weights = [], [], []
     adam = torch.optim.Adam
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from absentia import AbsentiaError, Players
-from absentia.absences import Marginal, NearestNeighbours, neighbours
+from absentia.absences import Marginal, NearestNeighbours, conditional
 from absentia.coalitions import enumerate_coalitions
 from known_gaussian import ENTRIES, draw, error
 
@@ -21,8 +21,8 @@ def by_hand(absence, sample, coalition, scale):
 @pytest.mark.parametrize("standardise", [True, False])
 @pytest.mark.parametrize("memory", [1, 2**23])
 def test_the_nearest_rows_are_those_found_by_sorting(standardise, memory, monkeypatch):
-    monkeypatch.setattr(neighbours, "_NUMBERS_AT_A_TIME", memory)
-    monkeypatch.setattr(neighbours, "_NUMBERS_IN_CACHE", memory)
+    monkeypatch.setattr(conditional, "_NUMBERS_AT_A_TIME", memory)
+    monkeypatch.setattr(conditional, "_NUMBERS_IN_CACHE", memory)
     absence = NearestNeighbours(DATA, neighbours=4, standardise=standardise)
     masked = absence.bind(X)(slice(None), ALL[None])
     scale = DATA.std(0, correction=0) if standardise else torch.ones(5)
@@ -36,7 +36,7 @@ def test_pixels_of_a_cell_are_compared_together():
     images = torch.rand(30, 2, 4, 4, generator=torch.Generator().manual_seed(2))
     absence = NearestNeighbours(images, neighbours=3)
     presence = Players.grid((2, 4, 4), cells=(2, 2)).presence(enumerate_coalitions(4))
-    merged, group = neighbours._merge(presence.flatten(1))
+    merged, group = conditional._merge(presence.flatten(1))
     assert merged.shape == (16, 4)
     assert torch.equal(merged[:, group].bool(), presence.flatten(1))
     masked = absence.bind(images[:2] + 0.1)(slice(None), presence[None])

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from absentia.absences.protocol import check_at_least_one, check_floating
 from absentia.data import seeded
 from absentia.errors import AbsentiaError, wrong
 from absentia.models import progress
@@ -108,11 +109,13 @@ class MaskedRows:
     seed: int
 
     @classmethod
-    def draw(cls, x: Tensor, players: Players | None, seed: int) -> MaskedRows:
+    def draw(cls, x: Tensor, players: Players | None, seed: int, method: str) -> MaskedRows:
         """Split the rows; without players each entry is one."""
         if players is None:
             count = x[0].numel()
             players = Players(torch.arange(count).view(x.shape[1:]), tuple(f"x{i}" for i in range(count)))
+        if players.integer:
+            check_floating(method, x)
         if players.shape != tuple(x.shape[1:]):
             raise wrong("players", f"have the rows' shape {tuple(x.shape[1:])}", f"{players.shape}")
         generator = seeded(seed)
@@ -124,19 +127,15 @@ class MaskedRows:
 
 
 def random_presence(players: Players, rows: int, generator: torch.Generator) -> Bool[Tensor, "rows *entries"]:
-    """Draw a coalition for each row, of a size that is uniform on 0 … n, and spread it over the entries.
-
-    Each player is present with a probability that is itself uniform on [0, 1]. This makes the size uniform, and all
-    coalitions of a size equally likely.
-    """
+    """Draw a coalition for each row, of a size that is uniform on 0 … n, and spread it over the entries."""
+    # A uniform chance of presence makes the size uniform, and all coalitions of a size equally likely.
     chance = torch.rand(rows, 1, generator=generator)
     return players.presence(torch.rand(rows, len(players), generator=generator) < chance)
 
 
 def fit(network: nn.Module, loss: Loss, rows: MaskedRows, *, epochs: int, title: str, show: bool) -> TrainingRecord:
     """Train until the held-out loss stops falling, and leave the network with the weights of the lowest."""
-    if epochs < 1:
-        raise wrong("epochs", "be at least 1", epochs)
+    check_at_least_one("epochs", epochs)
     begun, generator = time.perf_counter(), seeded(rows.seed)
     adam = torch.optim.Adam(network.parameters(), lr=_RATES[0], fused=True)
     batch = min(_BATCH, max(_LEAST_BATCH, len(rows.kept) // 16))

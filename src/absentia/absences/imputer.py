@@ -20,9 +20,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from absentia.absences.fitting import MaskedRows, Rows, Standardise, TrainingRecord, fit, mlp
-from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_draws, check_floating, check_shape
-from absentia.data import Table, blocks, check_rows, least_and_most, mean_and_deviation, seeded
-from absentia.errors import wrong
+from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_at_least_one, check_shape
+from absentia.data import Table, check_rows, least_and_most, mean_and_deviation, seeded
 from absentia.players import Players
 from absentia.results import read_result, save_result
 
@@ -39,15 +38,11 @@ _LEAST_LOG, _MOST_LOG = -5.0, 3.0  # of the latent's deviations
 _RESTRAINT = 1e-4
 
 
-def _features_shape(shape: tuple[int, ...], hidden: int, patch: int) -> tuple[int, ...]:
-    """Return the shape of one row's features."""
-    return (hidden, -(-shape[1] // patch), -(-shape[2] // patch)) if patch else (hidden,)
-
-
-def _encoder(shape: tuple[int, ...], hidden: int, patch: int) -> nn.Sequential:
+def _encoder(shape: tuple[int, ...], features: tuple[int, ...], patch: int) -> nn.Sequential:
     """Build layers from what `Standardise` reads to features."""
+    hidden = features[0]
     if patch:
-        _, rows, columns = _features_shape(shape, hidden, patch)
+        _, rows, columns = features
         beyond = (0, columns * patch - shape[2], 0, rows * patch - shape[1])
         first = nn.Conv2d(shape[0] + 1, hidden, patch, stride=patch)
         return nn.Sequential(nn.ZeroPad2d(beyond), first, _Residual(hidden), _Residual(hidden))
@@ -67,11 +62,11 @@ class _Residual(nn.Module):
         return features + self.change(features)
 
 
-def _decoder(shape: tuple[int, ...], latent: int, hidden: int, patch: int) -> nn.ModuleDict:
+def _decoder(shape: tuple[int, ...], latent: int, features: tuple[int, ...], patch: int) -> nn.ModuleDict:
     """Build layers from a latent and features to two numbers for each entry of a row."""
+    hidden = features[0]
     if not patch:
         return nn.ModuleDict({"layers": mlp((latent + hidden, hidden, hidden, 2 * math.prod(shape)))})
-    features = _features_shape(shape, hidden, patch)
     # Every patch has weights of its own for the latent.
     spread = nn.Sequential(nn.Linear(latent, math.prod(features)), nn.Unflatten(1, features))
     last = nn.Conv2d(hidden, 2 * shape[0] * patch**2, 1)
@@ -84,13 +79,14 @@ class ImputerNetwork(nn.Module):
 
     def __init__(self, read: Standardise, latent: int, hidden: int, patch: int) -> None:
         super().__init__()
-        shape = read.shape
         self.read, self.latent, self.hidden, self.patch = read, latent, hidden, patch
-        self.features = math.prod(_features_shape(shape, hidden, patch))
-        self.context = _encoder(shape, hidden, patch)  # features of the present entries
+        features = (hidden, *(-(-side // patch) for side in read.shape[1:] if patch))  # the shape of one row's
+        self.features = math.prod(features)
+        self.context = _encoder(read.shape, features, patch)  # features of the present entries
         self.guess = nn.Sequential(nn.Flatten(), nn.Linear(self.features, 2 * latent))  # the masked encoder's end
-        self.know = nn.Sequential(_encoder(shape, hidden, patch), nn.Flatten(), nn.Linear(self.features, 2 * latent))
-        self.decode = _decoder(shape, latent, hidden, patch)
+        know = _encoder(read.shape, features, patch)
+        self.know = nn.Sequential(know, nn.Flatten(), nn.Linear(self.features, 2 * latent))
+        self.decode = _decoder(read.shape, latent, features, patch)
 
     def packed(self) -> dict[str, Any]:
         """Return what `unpacked` needs."""
@@ -113,25 +109,22 @@ class ImputerNetwork(nn.Module):
         context = self.context(self.read(rows))
         mean, deviation = _latent(self.guess(context))
         latent = mean[:, None] + deviation[:, None] * latent_noise
-        wide = context[:, None].expand(-1, len(noise), *context.shape[1:])
-        centre, spread = self._decoded(latent.flatten(0, 1), wide.flatten(0, 1))
-        drawn = centre.unflatten(0, latent.shape[:2]) + spread.unflatten(0, latent.shape[:2]) * noise
-        return drawn * self.read.scale + self.read.mean
+        decoded = self._decoded(latent.flatten(0, 1), context.repeat_interleave(len(noise), 0))
+        centre, spread = (part.unflatten(0, latent.shape[:2]) for part in decoded)
+        return (centre + spread * noise) * self.read.scale + self.read.mean
 
     def loss(
         self, rows: Rows, presence: Bool[Tensor, "rows *entries"], latent_noise: Float[Tensor, "rows latent"]
     ) -> Float[Tensor, " rows"]:
-        """Return minus the evidence bound of the absent entries, for each entry of a row.
-
-        In training, the likelihood of an entry is weighted by its deviation: it is flat for uncertain entries, which
-        would otherwise hardly be learned [seitzer2022pitfalls].
-        """
+        """Return minus the evidence bound of the absent entries, for each entry of a row."""
         wanted = self.read.standardised(rows)
         context = self.context(self.read.code(torch.where(presence, wanted, 0.0), presence))
         guessed, known = _latent(self.guess(context)), _latent(self.know(self.read.code(wanted, presence)))
         centre, spread = self._decoded(known[0] + known[1] * latent_noise, context)
         likelihood = -0.5 * ((wanted - centre) / spread).square() - spread.log() - 0.5 * math.log(2 * math.pi)
-        if self.training:
+        if (
+            self.training
+        ):  # it is flat for uncertain entries, which are otherwise hardly learned [seitzer2022pitfalls]
             likelihood = likelihood * spread.detach()
         absent = torch.where(presence, 0.0, likelihood).flatten(1).sum(1)
         restraint = _RESTRAINT * (guessed[0].square() / 2 + guessed[1] - guessed[1].log()).sum(1)
@@ -184,7 +177,7 @@ class Imputer:
     record: TrainingRecord
 
     def __post_init__(self) -> None:
-        check_draws(self.draws)
+        check_at_least_one("draws", self.draws)
 
     def __repr__(self) -> str:
         record = self.record
@@ -201,8 +194,7 @@ class Imputer:
 
     def bind(self, x: Samples) -> Fill:
         """Draw the random numbers."""
-        check_shape("imputer", self.shape, x)
-        check_floating("Imputer", x, "Embed tokens first, or use NearestNeighbours or Marginal.")
+        check_shape("imputer", self.shape, x, "Imputer")
         generator = seeded(self.seed)
         latent_noise = torch.randn(self.draws, self.network.latent, generator=generator)
         noise = torch.randn(self.draws, *self.shape, generator=generator)
@@ -214,13 +206,11 @@ class Imputer:
 
         def stand_ins(x: Tensor, presence: Tensor, draws: list[int]) -> Tensor:
             rows = torch.where(presence, x[:, None].float(), torch.nan).flatten(0, 1)
-            numbers_each = len(draws) * (6 * network.features + 4 * x[0].numel())
-            parts = []
+            parts = rows.split(max(1, _NUMBERS_AT_A_TIME // (len(draws) * (6 * network.features + 4 * x[0].numel()))))
             with torch.no_grad():
-                for some in blocks(len(rows), max(1, _NUMBERS_AT_A_TIME // numbers_each)):
-                    drawn = network.draw(rows[some], latent_noise[draws], noise[draws])
-                    parts.append(drawn.clamp_(least, most).to(x.dtype))
-            return torch.cat(parts).unflatten(0, (len(x), presence.shape[1]))
+                drawn = (network.draw(some, latent_noise[draws], noise[draws]) for some in parts)
+                found = torch.cat([each.clamp_(least, most).to(x.dtype) for each in drawn])
+            return found.unflatten(0, (len(x), presence.shape[1]))
 
         return ConditionalFill(x, tuple(range(self.draws)), stand_ins)
 
@@ -258,14 +248,13 @@ def train_imputer(
     data : array of shape (rows, …)
         The rows to learn from. A tenth of them is held out, to end the training.
     players : Players, optional
-        The players of the games to come, such as the cells of an image; each entry is one by default. Coalitions of
-        them are drawn with sizes uniform on 0 … n.
+        The players of the games to come; each entry is one by default. Coalitions have sizes uniform on 0 … n.
     draws : int, default 10
         The number of stand-ins for each coalition; a game averages over them.
     latent : int, optional
         The size of the latent: 16 by default, or 32 for images of more than 256 pixels, which take convolutions.
     epochs : int, default 500
-        The most passes over the rows. Training ends earlier if the evidence bound of held-out rows stops rising.
+        The most passes over the rows. Training ends earlier if the loss of held-out rows stops falling.
     seed : int, default 0
         The seed of the training and of the draws.
     progress : bool, default True
@@ -284,13 +273,18 @@ def train_imputer(
     (True, True)
     """
     x = check_rows(data, least=2)
-    check_draws(draws)
-    if players is not None and players.integer:
-        check_floating("an imputer", x, "Embed tokens first, or use NearestNeighbours or Marginal.")
-    if latent is not None and latent < 1:
-        raise wrong("latent", "be at least 1", latent)
-    rows, x = MaskedRows.draw(x, players, seed), x.float()
-    network = _untrained(x, latent, seed).to(x.device)
+    check_at_least_one("draws", draws)
+    if latent is not None:
+        check_at_least_one("latent", latent)
+    rows, x = MaskedRows.draw(x, players, seed, "an imputer"), x.float()
+    shape = tuple(x.shape[1:])
+    large_image = len(shape) == 3 and shape[1] * shape[2] > _MOST_FLAT_PIXELS
+    patch = -(-max(shape[1:]) // _PATCHES_PER_SIDE) if large_image else 0
+    hidden = 48 if patch else 128 if x[0].numel() <= _FEW_ENTRIES else 256
+    read = Standardise(shape, *mean_and_deviation(x))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = ImputerNetwork(read, latent or (32 if patch else 16), hidden, patch).to(x.device)
 
     def loss(some: Tensor, presence: Tensor, generator: torch.Generator) -> Tensor:
         latent_noise = torch.randn(len(some), network.latent, generator=generator)
@@ -299,15 +293,3 @@ def train_imputer(
     record = fit(network, loss, rows, epochs=epochs, title="training an imputer", show=progress)
     least, most = (end.float() for end in least_and_most(x))
     return Imputer(network, least, most, draws, seed, record)
-
-
-def _untrained(x: Tensor, latent: int | None, seed: int) -> ImputerNetwork:
-    """Choose the sizes of the layers by the shape of the rows, and draw their weights by the seed."""
-    shape = tuple(x.shape[1:])
-    large_image = len(shape) == 3 and shape[1] * shape[2] > _MOST_FLAT_PIXELS
-    patch = -(-max(shape[1:]) // _PATCHES_PER_SIDE) if large_image else 0
-    hidden = 48 if patch else 128 if x[0].numel() <= _FEW_ENTRIES else 256
-    read = Standardise(shape, *mean_and_deviation(x))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return ImputerNetwork(read, latent or (32 if patch else 16), hidden, patch)

@@ -1,4 +1,7 @@
-"""What an absence is: bound to samples once, it gives a fill, a function from presence to masked inputs."""
+"""What an absence is: bound to samples once, it gives a fill, a function from presence to masked inputs.
+
+New masking methods implement the protocols `Absence` and `Fill`, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,6 @@ Samples: TypeAlias = Shaped[Tensor, "samples *entries"]
 Presence: TypeAlias = Bool[Tensor, "#samples coalitions *entries"]
 MaskedInputs: TypeAlias = Shaped[Tensor, "samples coalitions draws *entries"]
 
-_LONGEST_DESCRIPTION = 200
 # Masked inputs are made for at most this many numbers at a time.
 _NUMBERS_PER_BLOCK = 2**24
 
@@ -148,25 +150,24 @@ def describe_absence(absence: Absence) -> str:
     """Return a description of an absence in one line: the first line of its repr, or its class."""
     if type(absence).__repr__ is object.__repr__:
         return type(absence).__name__
-    return repr(absence).splitlines()[0][:_LONGEST_DESCRIPTION]
+    return repr(absence).splitlines()[0][:200]
 
 
 def empty_inputs(fill: Fill, samples: int, players: Players, device: torch.device) -> Samples:
     """Return each sample with all players absent, averaged over the draws; of tokens, the most frequent one."""
     nobody = players.presence(torch.zeros(1, 1, len(players), dtype=torch.bool, device=device))
     at_once = max(1, _NUMBERS_PER_BLOCK // (fill.draws * nobody[0, 0].numel()))
-    parts = []
-    for some in blocks(samples, at_once):
-        drawn = fill(some, nobody)[:, 0].detach()
-        parts.append(drawn.mean(1) if drawn.is_floating_point() else drawn.mode(1).values)
-    return torch.cat(parts).cpu()
+    parts = (fill(some, nobody)[:, 0].detach() for some in blocks(samples, at_once))
+    return torch.cat([part.mean(1) if part.is_floating_point() else part.mode(1).values for part in parts]).cpu()
 
 
-def check_shape(name: str, shape: Sequence[int], x: Tensor) -> None:
-    """Raise an error for samples whose shape is not that of the rows that an absence was made from."""
+def check_shape(name: str, shape: Sequence[int], x: Tensor, method: str = "") -> None:
+    """Raise an error for samples of another shape; with a method that takes no integers, for those too."""
     if tuple(shape) != tuple(x.shape[1:]):
         must = f"have rows of the shape of one sample, {tuple(x.shape[1:])}"
         raise wrong(name, must, f"rows of shape {tuple(shape)}")
+    if method:
+        check_floating(method, x)
 
 
 def check_whole(name: str, values: Tensor, x: Tensor) -> None:
@@ -178,13 +179,14 @@ def check_whole(name: str, values: Tensor, x: Tensor) -> None:
         raise wrong(name, "hold whole numbers for integer inputs", f"{broken[0].item():g}")
 
 
-def check_floating(method: str, x: Tensor, then: str = "") -> None:
-    """Raise an error for integer samples, such as tokens, with a method that calculates with their values."""
+def check_floating(method: str, x: Tensor) -> None:
+    """Raise an error for integer samples, such as tokens."""
     if not x.is_floating_point():
+        then = "Embed tokens first, or use NearestNeighbours or Marginal."
         raise wrong("x", f"be in floating point for {method}", f"{x.dtype}", then)
 
 
-def check_draws(draws: int) -> None:
-    """Raise an error for a number of draws below one."""
-    if draws < 1:
-        raise wrong("draws", "be at least 1", draws)
+def check_at_least_one(name: str, number: int) -> None:
+    """Raise an error for a number, such as that of draws, below one."""
+    if number < 1:
+        raise wrong(name, "be at least 1", number)

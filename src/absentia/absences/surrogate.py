@@ -1,8 +1,7 @@
 """A surrogate: a network that returns what the model would on average, given the present entries alone.
 
-It is trained on samples with random players absent to return the model's output on the whole sample. So it learns
-the average of the model over all samples with those present entries: one forward pass instead of many draws
-[frye2021manifold, covert2021removing]. Absent entries are NaN in its inputs, so that they are never taken for values.
+It learns the model's average over all samples with the same present entries, which takes one forward pass instead of
+many draws [frye2021manifold, covert2021removing]. Absent entries are NaN in its inputs, never taken for values.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from absentia.absences.fitting import MaskedRows, Rows, Standardise, TrainingRecord, fit, mlp
-from absentia.absences.protocol import Fill, Samples, StandIns, check_floating, check_shape
+from absentia.absences.protocol import Fill, Samples, StandIns, check_shape
 from absentia.data import Table, check_rows, mean_and_deviation
 from absentia.errors import wrong
 from absentia.models import Model, are_probabilities, as_model, evaluation_mode, placement, run_rows
@@ -130,8 +129,7 @@ class Surrogate:
 
     def bind(self, x: Samples) -> Fill:
         """Mark absent entries by NaN, which only the surrogate understands."""
-        check_shape("surrogate", self.shape, x)
-        check_floating("Surrogate", x, "Embed tokens first, or use Baseline or Marginal.")
+        check_shape("surrogate", self.shape, x, "Surrogate")
         return StandIns(x, torch.full_like(x[:1], torch.nan)[None])
 
     def instead_of(self, model: Model) -> Model:
@@ -176,20 +174,14 @@ def train_surrogate(
         The model to imitate.
     x : array of shape (samples, …)
         Samples, the more the better; a tenth is held out, to end the training. Their labels are not needed.
-    players : Players, optional
-        The players of the games to come; each entry is one by default. Coalitions have sizes uniform on 0 … n.
     classes : bool, optional
         Whether outputs are logits of classes, imitated by the Kullback–Leibler divergence; other outputs are imitated
         by the squared error. By default, outputs of more than one number are logits.
     network : nn.Module, optional
         From (rows, 2·entries), standardised values (0 where absent) and then presence, or for images from
         (rows, channels + 1, height, width) with presence as the last plane, to (rows, outputs).
-    epochs : int, default 500
-        The most passes over the samples. Training ends earlier if the loss of held-out samples stops falling.
-    seed : int, default 0
-        The seed of the training.
-    progress : bool, default True
-        Whether to show a bar on a terminal.
+    players, epochs, seed, progress
+        See `train_imputer`.
 
     Returns
     -------
@@ -203,9 +195,7 @@ def train_surrogate(
     (True, True)
     """
     x, model = check_rows(x, least=2), as_model(model)
-    if players is not None and players.integer:
-        check_floating("a surrogate", x, "Embed tokens first, or use Baseline or Marginal.")
-    rows = MaskedRows.draw(x, players, seed)
+    rows = MaskedRows.draw(x, players, seed, "a surrogate")
     device, dtype = placement(model, x)
     outputs = run_rows(model, x.to(device, dtype))
     classes = outputs.ndim == 2 and outputs.shape[1] > 1 if classes is None else classes
@@ -242,10 +232,9 @@ def _check_outputs(outputs: Tensor, classes: bool) -> None:
 
 def _untrained(x: Tensor, outputs: Tensor, network: nn.Module | None, seed: int) -> SurrogateNetwork:
     """Build the network; raise an error for one of the user's that does not fit."""
-    shape, count = tuple(x.shape[1:]), outputs[0].numel()
-    read = Standardise(shape, *mean_and_deviation(x))
+    read, count = Standardise(tuple(x.shape[1:]), *mean_and_deviation(x)), outputs[0].numel()
     if network is None:
-        return SurrogateNetwork(read, _default_body(shape, count, seed), tuple(outputs.shape[1:]), own=False)
+        return SurrogateNetwork(read, _default_body(read.shape, count, seed), tuple(outputs.shape[1:]), own=False)
     coded = read.to(x.device)(x[:2])
     try:
         with evaluation_mode(network):

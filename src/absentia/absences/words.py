@@ -6,12 +6,8 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from absentia.absences.baseline import Baseline
-from absentia.absences.blur import Blur
-from absentia.absences.gaussian import GaussianConditional
-from absentia.absences.marginal import Marginal
-from absentia.absences.neighbours import NearestNeighbours
-from absentia.absences.noise import Noise
+from absentia.absences.conditional import GaussianConditional, NearestNeighbours
+from absentia.absences.fixed import Baseline, Blur, Marginal, Noise
 from absentia.absences.protocol import Absence, check_absence
 from absentia.data import Table, check_rows
 from absentia.errors import AbsentiaError, wrong
@@ -105,18 +101,16 @@ def _from_rows(name: str, detail: str, rows: Tensor, categorical: Sequence[int],
     """Make an absence of the data's rows."""
     if detail and not detail.isdecimal():
         raise wrong("absence", f"give {name} a whole number, as in {name}:10", f"{name}:{detail}")
-    count = int(detail) if detail else None
-    few = min(10, len(rows)) if count is None else count
-    if name == "marginal" and count is None and len(rows) > _MARGINAL_DRAWS:
-        count = _MARGINAL_DRAWS
+    count = int(detail) if detail else 10
+    most = _MARGINAL_DRAWS if len(rows) > _MARGINAL_DRAWS else None
     makers: dict[str, Callable[[], Absence]] = {
         "mean": lambda: Baseline.mean(rows),
         "median": lambda: Baseline.median(rows, categorical=categorical),
         "mode": lambda: Baseline.mode(rows),
-        "noise": lambda: Noise(rows, draws=10 if count is None else count, seed=seed),
-        "marginal": lambda: Marginal(rows, draws=count, seed=seed),
+        "noise": lambda: Noise(rows, draws=count, seed=seed),
+        "marginal": lambda: Marginal(rows, draws=count if detail else most, seed=seed),
         "gaussian": lambda: GaussianConditional(rows, draws=count, seed=seed),
-        "neighbours": lambda: NearestNeighbours(rows, neighbours=few, seed=seed),
+        "neighbours": lambda: NearestNeighbours(rows, neighbours=count if detail else min(10, len(rows)), seed=seed),
     }
     return makers[name]()
 

@@ -1,30 +1,29 @@
-"""The conditional distribution of a Gaussian as an absence: in closed form, from a shrunk covariance.
-
-With present entries P and absent ones A, the conditional mean of the residual r = x − μ is Σ_AP Σ_PP⁻¹ r_P, which
-with the precision Λ = Σ⁻¹ is −Λ_AA⁻¹ Λ_AP r_P: the smaller of the two systems is solved. By Matheron's rule
-[wilson2021pathwise] a draw from the conditional distribution needs no more: with z ~ N(μ, Σ) it is
-z_A + Σ_AP Σ_PP⁻¹ (x_P − z_P). So the same z serve all coalitions and all samples, and the mean is the case z = μ.
-"""
+"""Absences whose stand-ins depend on the present entries: draws from a Gaussian, and the nearest rows of the data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_draws, check_floating, check_shape
-from absentia.data import Table, check_rows, mean_and_deviation, seeded
+from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_at_least_one, check_shape, check_whole
+from absentia.data import Table, blocks, check_rows, mean_and_deviation, seeded
 from absentia.errors import wrong
+
+_Vectors: TypeAlias = Float[Tensor, "coalitions vectors flat"]
 
 # A variance that the other entries leave open by less than this is lost in rounding errors.
 _LEAST_PIVOT = 1e-10
 # Columns that are copies of each other leave a covariance without an inverse, whatever the number of rows.
 _LEAST_SHRINKAGE = 1e-6
-# The systems of as many coalitions are solved at once as take 64 MiB.
+# Systems to solve, or distances from all rows, are held for as many coalitions as take 64 MiB.
 _NUMBERS_AT_A_TIME = 2**23
+# Differences from the rows go through several steps, which find them in cache: 1 MiB.
+_NUMBERS_IN_CACHE = 2**17
 _ROWS_AT_A_TIME = 4096
 
 
@@ -32,19 +31,21 @@ _ROWS_AT_A_TIME = 4096
 class GaussianConditional:
     """Values that a Gaussian with the data's mean and covariance draws, or expects, given the present entries.
 
+    With present entries P and absent ones A, a draw is z_A + Σ_AP Σ_PP⁻¹ (x_P − z_P), where z ~ N(μ, Σ) is the same
+    for all coalitions and samples (Matheron's rule [wilson2021pathwise]). The conditional mean is the case z = μ.
+
     Parameters
     ----------
     data : array of shape (rows, …)
         The rows that the mean and the covariance are taken from.
     draws : int, optional
-        The number of draws from the conditional distribution, 10 by default; a game averages over them.
+        The number of draws, 10 by default; a game averages over them.
     sample : bool, default True
         Whether to draw. With False the conditional mean is the only stand-in.
     shrinkage : float, optional
         By how much to shrink the covariance of the standardised data towards a multiple of the identity, from 0 to
         1. By default the amount that Ledoit and Wolf derive [ledoit2004covariance].
     seed : int, default 0
-        The seed of the draws.
 
     Examples
     --------
@@ -78,7 +79,7 @@ class GaussianConditional:
         if not self.sample and self.draws not in (None, 1):
             raise wrong("draws", "be left out for the conditional mean", self.draws, "Use sample=True for draws.")
         draws = self.draws if self.draws is not None else 10 if self.sample else 1
-        check_draws(draws)
+        check_at_least_one("draws", draws)
         mean, scale, covariance, intensity = _correlations(rows.flatten(1))
         shrinkage = intensity if self.shrinkage is None else float(self.shrinkage)
         average = covariance.trace() / len(covariance)
@@ -92,9 +93,9 @@ class GaussianConditional:
         centres = torch.zeros(draws, len(mean), dtype=torch.float64)
         if self.sample:
             centres = torch.randn(centres.shape, generator=seeded(self.seed), dtype=torch.float64) @ factor.T.cpu()
-        vars(self).update(draws=draws, shrinkage=shrinkage, rows=len(rows), shape=tuple(rows.shape[1:]))
-        vars(self).update(mean=mean, scale=scale, covariance=covariance, precision=torch.cholesky_inverse(factor))
-        vars(self).update(centres=centres.to(mean.device))
+        vars(self).update(draws=draws, shrinkage=shrinkage, rows=len(rows), shape=tuple(rows.shape[1:]), mean=mean)
+        vars(self).update(scale=scale, covariance=covariance, centres=centres.to(mean.device))
+        vars(self).update(precision=torch.cholesky_inverse(factor))
 
     def __repr__(self) -> str:
         what = f"{len(self.centres)} draws, seed {self.seed}" if self.sample else "the mean"
@@ -102,14 +103,13 @@ class GaussianConditional:
 
     def bind(self, x: Samples) -> Fill:
         """Put the distribution beside the samples."""
-        check_shape("data", self.shape, x)
-        check_floating("GaussianConditional", x, "Use NearestNeighbours or Marginal for tokens.")
+        check_shape("data", self.shape, x, "GaussianConditional")
         return ConditionalFill(x, tuple(range(len(self.centres))), self._stand_ins)
 
     def _stand_ins(self, x: Tensor, presence: Tensor, draws: list[int]) -> Tensor:
         """Solve for the absent entries of each coalition, or of each sample's coalition."""
-        mean, scale, centres = (tensor.to(x.device) for tensor in (self.mean, self.scale, self.centres[draws]))
-        matrices = (self.covariance.to(x.device), self.precision.to(x.device))
+        tensors = (self.mean, self.scale, self.centres[draws], self.covariance, self.precision)
+        mean, scale, centres, *matrices = (tensor.to(x.device) for tensor in tensors)
         standardised = (x.flatten(1).double() - mean) / torch.where(scale > 0, scale, 1.0)
         residuals, rows = standardised[:, None] - centres, presence.flatten(2)
         if len(rows) == 1:  # one system for all samples
@@ -147,19 +147,18 @@ def _correlations(
     return mean, scale, covariance, min(1.0, max(_LEAST_SHRINKAGE, intensity))
 
 
-def _complete(
-    matrices: tuple[Tensor, Tensor], rows: Tensor, residuals: Float[Tensor, "coalitions vectors flat"]
-) -> Float[Tensor, "coalitions vectors flat"]:
-    """Predict the absent part of each coalition's residuals from the present part."""
+def _complete(matrices: Sequence[Tensor], rows: Tensor, residuals: _Vectors) -> _Vectors:
+    """Predict the absent part of each coalition's residuals from the present part, by the smaller of two systems.
+
+    It is Σ_AP Σ_PP⁻¹ r_P, which with the precision Λ = Σ⁻¹ is −Λ_AA⁻¹ Λ_AP r_P.
+    """
     covariance, precision = matrices
     found = torch.empty(residuals.shape, dtype=residuals.dtype, device=residuals.device)
     few_present = 2 * rows.sum(1) <= rows.shape[1]
     for some in _alike(rows, few_present, residuals.shape[1]):
-        known = residuals[some] * rows[some, None]
-        found[some] = _solve(covariance, rows[some], known) @ covariance
+        found[some] = _solve(covariance, rows[some], residuals[some] * rows[some, None]) @ covariance
     for some in _alike(~rows, ~few_present, residuals.shape[1]):
-        known = residuals[some] * rows[some, None]
-        found[some] = -_solve(precision, ~rows[some], known @ precision)
+        found[some] = -_solve(precision, ~rows[some], (residuals[some] * rows[some, None]) @ precision)
     return found
 
 
@@ -175,11 +174,7 @@ def _alike(chosen: Tensor, which: Tensor, vectors: int) -> Iterator[Int[Tensor, 
         start = stop
 
 
-def _solve(
-    matrix: Float[Tensor, "flat flat"],
-    chosen: Bool[Tensor, "coalitions flat"],
-    right: Float[Tensor, "coalitions vectors flat"],
-) -> Float[Tensor, "coalitions vectors flat"]:
+def _solve(matrix: Float[Tensor, "flat flat"], chosen: Bool[Tensor, "coalitions flat"], right: _Vectors) -> _Vectors:
     """Solve M_CC w = r_C for the chosen entries C of each coalition; w is 0 elsewhere."""
     size = int(chosen.sum(1).max())
     if size == 0:
@@ -193,3 +188,110 @@ def _solve(
     known = (right.gather(2, wide) * used[:, None]).transpose(1, 2)
     solved = torch.cholesky_solve(known, torch.linalg.cholesky(systems)).transpose(1, 2)
     return torch.zeros_like(right).scatter_add_(2, wide, solved)
+
+
+@dataclass(frozen=True, eq=False)
+class NearestNeighbours:
+    """The rows of the data that are nearest to the sample in its present entries.
+
+    The distance is the sum of squared differences over the present entries; for tokens, the number of present places
+    with another token. Rows at equal distances, as all are when nothing is present, come in a random order. A sample
+    that is itself among the data is its own nearest row, and nothing of it is removed: leave it out of the data.
+
+    Parameters
+    ----------
+    data : array of shape (rows, …)
+        The rows to choose from.
+    neighbours : int, default 10
+        The number of nearest rows; a game averages over them.
+    standardise : bool, default True
+        Whether differences are in units of the entry's standard deviation (for images, the channel's).
+    seed : int, default 0
+
+    Examples
+    --------
+    >>> data = torch.tensor([[0.0, 1.0], [1.0, 2.0], [5.0, 3.0]])
+    >>> absence = NearestNeighbours(data, neighbours=2)
+    >>> absence
+    NearestNeighbours(2 of 3 rows, standardised)
+    >>> absence.bind(torch.tensor([[4.0, 9.0]]))(slice(None), torch.tensor([[[True, False]]])).tolist()
+    [[[[4.0, 3.0], [4.0, 2.0]]]]
+    """
+
+    data: InitVar[Table]
+    _: KW_ONLY
+    neighbours: int = 10
+    standardise: bool = True
+    seed: int = 0
+    rows: Shaped[Tensor, "rows *entries"] = field(init=False)  # those at equal distances are taken in this order
+    weight: Tensor = field(init=False)  # broadcasts over entries; 0 where an entry never changes
+
+    def __post_init__(self, data: Table) -> None:
+        rows = check_rows(data)
+        if not 1 <= self.neighbours <= len(rows):
+            raise wrong("neighbours", f"lie between 1 and the data's {len(rows)} rows", self.neighbours)
+        order = torch.randperm(len(rows), generator=seeded(self.seed)).to(rows.device)
+        _, deviation = mean_and_deviation(rows)
+        weight = torch.where(deviation > 0, 1 / deviation, 0.0) if self.standardise else torch.ones_like(deviation)
+        vars(self).update(rows=rows[order], weight=weight)
+
+    def __repr__(self) -> str:
+        units = "standardised" if self.standardise else "as they are"
+        return f"NearestNeighbours({self.neighbours} of {len(self.rows)} rows, {units})"
+
+    def bind(self, x: Samples) -> Fill:
+        """Put the data beside the samples."""
+        check_shape("data", self.rows.shape[1:], x)
+        check_whole("data", self.rows, x)
+        rows, weight = self.rows.to(x), self.weight.to(x)
+
+        def nearest_rows(x: Tensor, presence: Tensor, ranks: list[int]) -> Tensor:
+            flat = presence.flatten(2)
+            out = x.new_empty(len(x), flat.shape[1], len(ranks), *x.shape[1:])
+            shared = _merge(flat[0]) if len(flat) == 1 else None
+            for number, sample in enumerate(x):
+                merged, group = shared or _merge(flat[number])
+                apart = _differences(rows, weight, sample, group)
+                for some in blocks(len(merged), max(1, _NUMBERS_AT_A_TIME // len(rows))):
+                    # The last bits of a product depend on its shape; in single precision equal distances are equal.
+                    distances = (merged[some] @ apart).float()
+                    out[number, some] = rows[_nearest(distances, max(ranks) + 1)[:, ranks]]
+            return out
+
+        return ConditionalFill(x, tuple(range(self.neighbours)), nearest_rows)
+
+
+def _differences(rows: Tensor, weight: Tensor, sample: Tensor, group: Tensor) -> Float[Tensor, "groups rows"]:
+    """Return the squared differences of one sample from all rows, summed over each group of entries."""
+    member = torch.nn.functional.one_hot(group).double()
+    parts = []
+    for some in rows.split(max(1, _NUMBERS_IN_CACHE // sample.numel())):
+        apart = (some - sample).mul_(weight).square_() if sample.is_floating_point() else some != sample
+        parts.append(apart.flatten(1).double() @ member)
+    return torch.cat(parts).T
+
+
+def _merge(
+    presence: Bool[Tensor, "coalitions flat"],
+) -> tuple[Float[Tensor, "coalitions groups"], Int[Tensor, " flat"]]:
+    """Merge entries that are present in the same coalitions, as a player's are: distances take fewer products."""
+    # Sums of a random 62-bit number for each coalition are equal for equal entries; for others with probability 2⁻⁶².
+    codes = torch.randint(2**62, (len(presence), 1), generator=seeded(0)).to(presence.device)
+    _, group = (presence * codes).sum(0).unique(return_inverse=True)
+    member = torch.zeros(int(group.max()) + 1, dtype=torch.int64, device=group.device)
+    member[group] = torch.arange(len(group), device=group.device)
+    return presence[:, member].double(), group
+
+
+def _nearest(distances: Float[Tensor, "coalitions rows"], count: int) -> Int[Tensor, "coalitions nearest"]:
+    """Return the rows at the least distances, nearest first; among equal ones those that come first."""
+    values, found = distances.topk(count, dim=1, largest=False)
+    furthest = values[:, -1:]
+    tied = ((distances <= furthest).sum(1) > count).nonzero().flatten()
+    if len(tied):
+        nearer = distances[tied] < furthest[tied]
+        level = distances[tied] == furthest[tied]
+        places = count - nearer.sum(1, keepdim=True)
+        found[tied] = (nearer | level & (level.cumsum(1) <= places)).nonzero()[:, 1].view(-1, count)
+    found = found.sort(dim=1).values
+    return found.gather(1, distances.gather(1, found).argsort(dim=1, stable=True))
