@@ -9,19 +9,19 @@ from typer.testing import CliRunner
 
 from absentia import AbsentiaError, __version__, demo
 from absentia.cli import app, main
-from absentia.demo.digits import digit_model, digits
-from absentia.demo.task import accuracy
-from absentia.demo.tumours import breast_cancer, tumour_model
+from absentia.demo.tasks import accuracy, digit_model, digits, tumour_model, tumours
+from absentia.learning import LearningOptions
 
 
 def test_the_demo_tells_the_story_and_ends_in_a_report(tmp_path):
     console = Console(record=True, width=120, file=io.StringIO())
-    effort = demo.Effort(learned_from=8, steps=2, evaluations=2**8, audited=3, draws=1, explained=2)
+    options = LearningOptions(samples=8, steps=2, rows_per_comparison=2**10)
+    effort = demo.Effort(options, audited=3, draws=1, explained=2)
     folder = demo.run(tmp_path / "new" / "folder", console=console, effort=effort)
     text = console.export_text()
     for part in ("Strongest interactions", "Shapley values", "Strength by order", "32,768", "size (worst)"):
         assert part in text
-    for method in ("zero", "mean", "marginal", "Gaussian", "neighbours", "blur", "learned"):
+    for method in ("zero", "mean", "marginal", "gaussian", "neighbours", "blur", "learned"):
         assert f"\n  {method} " in text
     for name in ("explanation.png", "audit-tumours.png", "audit-digits.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
@@ -39,7 +39,7 @@ def test_the_demo_tells_the_story_and_ends_in_a_report(tmp_path):
 
 
 def test_the_model_is_a_real_one_and_reproducible():
-    task = breast_cancer(seed=0)
+    task = tumours(seed=0)
     assert len(task.players) == 15
     assert not (task.players.labels == -1).any()
     model, again = (tumour_model(task, seed=0, epochs=60) for _ in range(2))
@@ -77,7 +77,7 @@ def test_without_scikit_learn_the_demo_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(AbsentiaError, match=r"pip install 'absentia\[demo\]'"):
-        breast_cancer(seed=0)
+        tumours(seed=0)
 
 
 def test_without_matplotlib_drawing_says_what_to_install(monkeypatch):

@@ -14,6 +14,7 @@ from torch import Tensor
 
 import absentia as ab
 from absentia import interop
+from absentia.learning import LearningOptions
 from peer_cases import CASES, BringsOwn, absences, as_numpy, assert_asks_for, assert_same, network, normal
 
 mpl.use("Agg")
@@ -48,7 +49,7 @@ def test_shap_explains_by_permutations_too(players: ab.Players, algorithm: str) 
 
 def test_a_learned_baseline_works_in_shap() -> None:
     model, x = network((2,)), normal(8, 2, seed=1)
-    learned = ab.learn_baseline(model, x, samples=4, steps=1)
+    learned = ab.learn_baseline(model, x, options=LearningOptions(samples=4, steps=1))
     masker = interop.shap_masker(learned, ab.Players.features(2))
     unseen = normal(2, 2, seed=6)  # a learned baseline may share a value with a sample that it was learned from
     theirs = shap.ExactExplainer(as_numpy(model), masker)(unseen.numpy(), silent=True)

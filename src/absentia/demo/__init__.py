@@ -1,5 +1,5 @@
 """The demonstration: two real models, trained here, audited and explained."""
 
-from absentia.demo.run import Effort, run
+from absentia.demo.story import Effort, run
 
 __all__ = ["Effort", "run"]
