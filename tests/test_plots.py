@@ -3,6 +3,7 @@
 import io
 import itertools
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -208,6 +209,12 @@ def test_the_heat_map_gives_every_pixel_its_players_value(pictured):
         "Shapley values",
         "all players absent",
     ]
+
+
+def test_classes_are_shown_by_their_names_where_they_have_any(pictured):
+    record = replace(pictured.record, class_names=("cat", "dog"))
+    named = replace(pictured, record=record)
+    assert ab.plots.image_heat_map(named, sample=1).axes[0].get_title() == "sample 1, class dog"
 
 
 def test_signs_are_written_on_heat_maps_for_grey():

@@ -328,6 +328,13 @@ def test_large_results_are_trimmed_and_the_page_says_so(tmp_path):
     assert page.data()[0]["overall"] == pytest.approx(overall, rel=1e-3)  # of all samples, shown or not
 
 
+def test_samples_are_listed_with_the_names_of_their_classes():
+    explained = results.explanation()
+    named = replace(explained, record=replace(explained.record, class_names=("cat", "dog", "owl")))
+    assert explanation_section(explained).facts["choices"][1].startswith("1, class 1: ")
+    assert explanation_section(named).facts["choices"][1].startswith("1, class dog: ")
+
+
 def test_very_many_players_leave_room_for_fewer_samples():
     assert len(explanation_section(results.wide_explanation(60, 2000)).data["samples"]) == 50
 

@@ -59,7 +59,7 @@ class Explained(Protocol):
 
     @property
     def record(self) -> Any:
-        """Settings: ``readout`` and ``absence`` in words."""
+        """Settings: ``readout`` and ``absence`` in words, and ``class_names``."""
 
 
 @runtime_checkable
@@ -120,6 +120,14 @@ def interactions_of(explanation: Explained) -> Interactions:
         then = "Group players until all coalitions can be evaluated, and do not pass evaluations."
         raise wrong("explanation", "be exact for a plot of interactions", "a sampled one", then)
     return explanation.interactions
+
+
+def sample_name(explanation: Explained, sample: int) -> str:
+    """Return the number of a sample, with the name or number of its class if it is known."""
+    if explanation.y is None:
+        return f"{sample}"
+    number, names = int(explanation.y[sample]), explanation.record.class_names
+    return f"{sample}, class {names[number] if names else number}"
 
 
 def player_labels(explanation: Explained, sample: int) -> list[str]:

@@ -10,8 +10,8 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.errors import wrong
-from absentia.plots.drawable import Explained, check_explanation
-from absentia.plots.look import LOWERS, RAISES, new_figure
+from absentia.plots.drawable import Explained, check_explanation, sample_name
+from absentia.plots.look import LOWERS, RAISES, label, new_figure
 from absentia.results import written
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def image_heat_map(explanation: Explained, sample: int = 0) -> Figure:
     if not explanation.players.is_image:
         must = "hold images, of shape (1 or 3 channels, height, width), whose players are areas"
         raise wrong("explanation", must, f"samples of shape {tuple(labels.shape)}", "Draw plots.waterfall instead.")
-    whose = "" if explanation.y is None else f", class {int(explanation.y[sample])}"
-    images = {f"sample {sample}{whose}": explanation.x[sample].double()}
+    images = {f"sample {label(sample_name(explanation, sample))}": explanation.x[sample].double()}
     if explanation.stand_ins is not None:
         images["all players absent"] = explanation.stand_ins[sample].double()
     base, output = (written(float(values[sample]), 4) for values in (explanation.base_values, explanation.outputs))

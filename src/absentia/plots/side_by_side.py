@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from absentia.attributions import Attribution
 from absentia.interactions import Interactions
-from absentia.plots.drawable import Explained, check_explanation
+from absentia.plots.drawable import Explained, check_explanation, sample_name
 from absentia.plots.images import image_heat_map
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
 from absentia.plots.look import label, new_figure
@@ -39,7 +39,7 @@ def overview(explanation: Explained, sample: int = 0) -> Figure:
     players, interactions = explanation.players, explanation.interactions
     if players.is_image:
         return image_heat_map(explanation, sample)
-    title = f"sample {sample}; absent players: {label(explanation.record.absence, 80)}"
+    title = f"sample {sample_name(explanation, sample)}; absent players: {label(explanation.record.absence, 80)}"
     rows = max(min(_MOST_ROWS, len(players)) + 2, 10)
     columns, width, ratios = (1, 7.2, (1.0,)) if interactions is None else (3, 5.8, (5.0, 5.0, 3.5))
     figure = new_figure(columns, width=width, rows=rows, ratios=ratios, title=title)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from absentia.explanation import Explanation
 from absentia.players import ALWAYS_PRESENT, Players
+from absentia.plots.drawable import sample_name
 from absentia.report.kept_effects import KEPT, KEPT_UP_TO_EACH_ORDER, curve_counts, summarise
 from absentia.report.section import ImageScale, Section, numbers, run_settings
 from absentia.results import count_of, written
@@ -76,8 +77,7 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
 
 def _choice(explanation: Explanation, number: int) -> str:
     """Return the text of a sample in the list to choose from."""
-    kind = "" if explanation.y is None else f", class {int(explanation.y[number])}"
-    return f"{number}{kind}: {written(float(explanation.outputs[number]))}"
+    return f"{sample_name(explanation, number)}: {written(float(explanation.outputs[number]))}"
 
 
 def _inputs(explanation: Explanation, samples: list[dict[str, Any]]) -> dict[str, Any]:
