@@ -29,6 +29,7 @@ from absentia.data import (
     check_rows,
     class_numbers,
     data_range,
+    each_class,
     seeded,
     white_noise,
 )
@@ -204,13 +205,12 @@ def _read_samples(
         raise AbsentiaError(f"Absences were passed in the place of y, the samples' classes. {then}")
     labels = None if class_names is None else tuple(class_names)
     evaluator = Evaluator(model, x, players, readout, y=y if readout is None else None, class_names=labels)
-    if y is None or readout is None:  # classes that the model predicts choose nothing
-        found = None if y is None and readout is None else getattr(evaluator.readout, "y", None)
-    else:
+    found = getattr(evaluator.readout, "y", None)
+    if y is None and readout is None:
+        found = None  # classes that the model predicts choose nothing
+    elif y is not None and readout is not None:
         found = class_numbers(y, labels or labels_of(evaluator.model))
-        if found.ndim and len(found) != evaluator.samples:
-            raise wrong("y", f"hold one class for each of the {evaluator.samples} samples", len(found))
-    return evaluator, None if found is None else found.expand(evaluator.samples)
+    return evaluator, None if found is None else each_class(found, evaluator.samples)
 
 
 @final
