@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test check bench reproduce docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/absentia demo
@@ -20,6 +20,11 @@ check: $(VENV)/.check test
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/exact.py
+
+# The paper's experiments: `make reproduce NAME=tsang` runs one, `make reproduce` all of them, which takes hours.
+NAME ?= all
+reproduce: $(VENV)/.experiments
+	$(BIN)/python -m experiments $(NAME)
 
 # Every page is run, which makes the pictures; then the site is built. NO_MKDOCS_2_WARNING: no advertisement in the log.
 docs: $(VENV)/.docs

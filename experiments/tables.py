@@ -1,0 +1,66 @@
+"""Tables of results: printed in the terminal, and written as Markdown and JSON."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from absentia import __version__
+
+
+@dataclass
+class ResultTable:
+    """A table with a title, a note on how it was measured, and rows of cells."""
+
+    title: str
+    columns: Sequence[str]
+    note: str = ""
+    rows: list[list[str]] = field(default_factory=list)
+
+    def add(self, *cells: object) -> None:
+        """Add a row; format numbers first."""
+        self.rows.append([str(cell) for cell in cells])
+
+    def show(self, console: Console) -> None:
+        """Print it."""
+        table = RichTable(*self.columns)
+        for row in self.rows:
+            table.add_row(*row)
+        console.print("", f"[bold]{self.title}[/bold]", table, self.note, sep="\n")
+
+    def markdown(self) -> str:
+        """Format it as Markdown."""
+        lines = [f"## {self.title}", "", self.note, "", _line(self.columns)]
+        lines.append("|" + "---|" * len(self.columns))
+        lines += [_line(row) for row in self.rows]
+        return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def write_results(folder: Path, name: str, command: str, tables: Sequence[ResultTable]) -> Path:
+    """Write tables to ``name``.md and ``name``.json in a folder, and return the path of the first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    head = [
+        f"# Reproduction: {name}",
+        "",
+        f"Written by `{command}`; not to be edited. absentia {__version__}, torch {torch.__version__}, "
+        f"Python {platform.python_version()}, {torch.get_num_threads()} threads.",
+        "",
+    ]
+    path = folder / f"{name}.md"
+    path.write_text("\n".join(head) + "\n" + "\n".join(table.markdown() for table in tables))
+    content = [{"title": t.title, "note": t.note, "columns": list(t.columns), "rows": t.rows} for t in tables]
+    (folder / f"{name}.json").write_text(
+        json.dumps({"command": command, "tables": content}, indent=1, ensure_ascii=False)
+    )
+    return path

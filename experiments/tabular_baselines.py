@@ -1,0 +1,320 @@
+"""Experiment on the census and credit networks: how much signal baselines leave.
+
+It compares learned baselines with common ones and with the paper's published schedule. All figures of a baseline come
+from one table of values, on test rows that no baseline was learned from.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+import absentia as ab
+from absentia.learning.comparison import EVALUATIONS, Comparison
+from absentia.learning.learn import MANY_SAMPLES
+from absentia.learning.objective import Objective
+from absentia.learning.penalties import Penalty
+from absentia.learning.samples import collect
+from experiments.datasets import LOADERS, TabularData
+from experiments.published_schedule import (
+    BOX,
+    ORDERS,
+    PAPER_DRAWS,
+    PAPER_EPOCHS,
+    PAPER_SAMPLES,
+    PUBLISHED_BATCH,
+    RATES,
+    TRIAL_SAMPLES,
+    choose_rate,
+    count_orders,
+    entry_box,
+    published_schedule,
+)
+from experiments.tables import ResultTable
+from experiments.trained_models import trained
+
+Model: TypeAlias = Callable[..., Any]
+Loss: TypeAlias = Literal["shapley", "marginal", "interactions"]
+
+LOSSES: tuple[Loss, ...] = ("shapley", "marginal", "interactions")
+# A short run with L_Shapley, to compare its cost with that of the published schedule.
+FRUGAL, FRUGAL_EVALUATIONS = "learned, shapley, gradient alone", 2**14
+HELD_OUT_ROWS = {"census": 256, "credit": 8}
+EPOCHS = {"census": 10, "credit": 4}  # of the published schedule
+STRONGEST = 100
+SOBOL_STARTS = 3
+COLUMNS = (
+    *("baseline", "box", "strength", "of mean's", "of published", "salient", f"R² of {STRONGEST} strongest", "v(∅)"),
+    *(
+        "strength to order λ (Eq. 5)",
+        "L_Shapley (Eq. 7)",
+        "L_marginal (Eq. 7)",
+        "evaluations",
+        "seconds",
+        "CPU seconds",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What a baseline leaves of the signal, on average over rows."""
+
+    strength: float  # Σ|U(S)| over S ≠ ∅
+    salient: float
+    r2: float
+    empty: float  # v(∅)
+    low_orders: float  # Σ_{1≤|S|≤λ} |U(S)|
+    shapley: float
+    marginal: float
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A baseline to compare: its values, the box they lie in, and the cost of finding them."""
+
+    label: str
+    box: str
+    values: Float[Tensor, " players"]
+    evaluations: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of all cores; independent of other processes
+
+
+def reconstruction_r2(interactions: ab.Interactions, strongest: int) -> Float[Tensor, " samples"]:
+    """Compute R² = 1 − SS_res/SS_tot of all 2ⁿ values rebuilt from v(∅) and the strongest effects.
+
+    >>> reconstruction_r2(ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 5.0])), 3)
+    tensor([1.], dtype=torch.float64)
+    """
+    effects = interactions.effects
+    keep = torch.zeros_like(effects, dtype=torch.bool)
+    numbers = effects[:, 1:].abs().topk(min(strongest, effects.shape[1] - 1), dim=1).indices + 1
+    keep.scatter_(1, numbers, True)
+    keep[:, 0] = True
+    values = interactions.reconstruct()
+    left = (interactions.reconstruct(keep=keep) - values).square_().sum(1)
+    total = (values - values.mean(1, keepdim=True)).square_().sum(1)
+    # v(∅) alone rebuilds constant values.
+    return torch.where(total > 0, 1 - left / total.clamp_min(torch.finfo(total.dtype).tiny), 1.0)
+
+
+def measure(model: Model, x: Tensor, y: Tensor | None, baseline: Tensor) -> Remains:
+    """Compute what a baseline leaves on some rows, from one table of values."""
+    table = ab.value_table(ab.MaskedModel(model, x, y, absence=ab.Baseline(baseline.to(x.dtype))))
+    found = ab.harsanyi(table)
+    by_order = found.by_order().strength
+    orders = count_orders(ORDERS, x.shape[1])
+    return Remains(
+        strength=float(by_order[:, 1:].sum(1).mean()),
+        salient=float(found.salient()[:, 1:].sum(1).double().mean()),
+        r2=float(reconstruction_r2(found, STRONGEST).mean()),
+        empty=float(table.values[:, 0].mean()),
+        low_orders=float(by_order[:, 1 : orders + 1].sum(1).mean()),
+        shapley=float(ab.order_shapley(table, range(orders)).abs().sum((1, 2)).mean()),
+        marginal=float(ab.order_marginals(table, range(orders)).sum((1, 2)).mean()),
+    )
+
+
+def held_out(data: TabularData, rows: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Draw test rows."""
+    chosen = torch.randperm(len(data.x_test), generator=torch.Generator().manual_seed(seed))[:rows]
+    return data.x_test[chosen], data.y_test[chosen]
+
+
+def raw_zero(data: TabularData) -> Float[Tensor, " players"]:
+    """Return the value 0 of the columns as published, in standardised units."""
+    return -data.mean / data.std
+
+
+def learn(model: Model, data: TabularData, seed: int, **options: Any) -> ab.LearnedBaseline:
+    """Learn from the training rows."""
+    return ab.learn_baseline(model, data.x_train, data.y_train, seed=seed, **options)
+
+
+def timed(model: Model, data: TabularData, seed: int, **options: Any) -> tuple[ab.LearnedBaseline, float]:
+    """Learn from the training rows, and measure the CPU time."""
+    began = time.process_time()
+    return learn(model, data, seed, **options), time.process_time() - began
+
+
+def compared_loss(
+    model: Model, data: TabularData, loss: Loss, baseline: Tensor, seed: int, samples: int | None = 256
+) -> float:
+    """Compute the loss of any baseline on the very samples and coalitions that learning by this seed compares on.
+
+    Its history is in these units: the penalty, and 1 % of what settles ties.
+    """
+    pool = collect(data.x_train, data.y_train, samples, seed)
+    game = ab.MaskedModel(model, pool.x, pool.y, absence=ab.Baseline(0.0))
+    players = len(game.players)
+    orders = count_orders(1.0 if loss == "interactions" else ORDERS, players)
+    penalty = Penalty(loss, players, orders, EVALUATIONS // min(len(pool.x), MANY_SAMPLES))
+    objective = Objective(game, penalty, torch.zeros(len(pool.x), dtype=torch.int64))
+    *_, (_, found) = Comparison(objective, seed, EVALUATIONS).looks(baseline.double()[None])
+    return float(found)
+
+
+def tabular_table(
+    name: str, seed: int = 0, epochs: int | None = None, samples: int = PAPER_SAMPLES, rows: int | None = None
+) -> list[ResultTable]:
+    """Compare baselines of the "census" or "credit" network.
+
+    The default ``epochs`` of the published schedule take a hundred times the evaluations of the short run.
+    """
+    _check_name(name)
+    epochs, rows = epochs or EPOCHS[name], rows or HELD_OUT_ROWS[name]
+    return compare(trained(name, seed), LOADERS[name](), seed, epochs, samples, rows)
+
+
+def compare(
+    model: Model,
+    data: TabularData,
+    seed: int,
+    epochs: int,
+    samples: int,
+    rows: int,
+    *,
+    draws: int = PAPER_DRAWS,
+    learned_from: int = 256,
+    steps: int = 60,
+) -> list[ResultTable]:
+    """Make the table of what each baseline leaves on test rows, and the table of goals."""
+    rate = choose_rate(model, data.x_train, data.y_train, seed, samples=min(samples, TRIAL_SAMPLES), draws=draws)
+    published = published_schedule(
+        model, data.x_train, data.y_train, epochs, rate, seed, samples=samples, draws=draws
+    )
+    options: dict[str, Any] = {"samples": learned_from, "steps": steps}
+    learned = {loss: timed(model, data, seed, loss=loss, bounds=BOX, **options) for loss in LOSSES}
+    wide, wide_cpu = timed(model, data, seed, loss="interactions", bounds="range", **options)
+    frugal, frugal_cpu = timed(
+        model, data, seed, loss="shapley", bounds=BOX, sweep=False, evaluations=FRUGAL_EVALUATIONS, **options
+    )
+    within = f"mean ± {BOX:g} sd"
+    entries = [
+        Entry("zero (raw)", "–", raw_zero(data)),
+        Entry("mean", "–", data.x_train.mean(0)),
+        Entry("median", "–", data.x_train.median(0).values),
+        Entry("published schedule", within, published.baseline, published.evaluations, published.seconds),
+        *(Entry(f"learned, {loss}", within, one.values, one.evaluations, one.seconds, cpu)
+          for loss, (one, cpu) in learned.items()),
+        Entry("learned, interactions", "range", wide.values, wide.evaluations, wide.seconds, wide_cpu),
+        Entry(FRUGAL, within, frugal.values, frugal.evaluations, frugal.seconds, frugal_cpu),
+    ]  # fmt: skip
+    x, y = held_out(data, rows, seed)
+    found = [measure(model, x, y, entry.values) for entry in entries]
+    course = " → ".join(f"{loss:.4g}" for loss in published.losses)
+    note = (
+        f"{len(x)} test rows of {data.name}, {x.shape[1]} players, λ = {count_orders(ORDERS, x.shape[1])}, "
+        f"seed {seed}; strength: Σ|U(S)| over S ≠ ∅; salient: how many S ≠ ∅ are above 5 % of the row's largest "
+        f"effect; means over rows. The published schedule ran {epochs} of the paper's {PAPER_EPOCHS:,} epochs "
+        f"over {min(samples, len(data.x_train)):,} samples, a step for every {PUBLISHED_BATCH} of them, at rate "
+        f"{rate:g} (the paper prints none: the best of {', '.join(f'{r:g}' for r in RATES)} in ten steps on "
+        f"{min(samples, TRIAL_SAMPLES)} samples, not counted here); its mean drawn loss by epoch: {course}. "
+        f"Learning used {learned_from} samples."
+    )
+    table = ResultTable(f"What baselines leave of the signal: {data.name}", COLUMNS, note)
+    mean, schedule = found[1].strength, found[3].strength
+    for entry, one in zip(entries, found, strict=True):
+        table.add(
+            entry.label, entry.box, f"{one.strength:.4g}", f"{one.strength / mean:.3f}",
+            f"{one.strength / schedule:.3f}", f"{one.salient:.1f}", f"{one.r2:.4f}", f"{one.empty:+.3f}",
+            f"{one.low_orders:.4g}", f"{one.shapley:.4g}", f"{one.marginal:.4g}",
+            f"{entry.evaluations:,}", f"{entry.seconds:.1f}", f"{entry.cpu_seconds:.1f}",
+        )  # fmt: skip
+    goals = _goals(data.name, entries[:-1], found[:-1])
+    losses = [
+        compared_loss(model, data, "shapley", values, seed, learned_from)
+        for values in (published.baseline, frugal.values)
+    ]
+    fewer = published.evaluations / frugal.evaluations
+    goals.add(
+        FRUGAL, "the published schedule's L_Shapley for ≤ 1/100 of the evaluations that it ran",
+        f"{losses[1]:.5g} (the schedule {losses[0]:.5g}) for {frugal.evaluations:,} evaluations, 1/{fewer:,.0f} of "
+        f"{published.evaluations:,} in {epochs} epochs", verdict(losses[1] <= losses[0] and fewer >= 100),
+    )  # fmt: skip
+    return [table, goals]
+
+
+def _goals(name: str, entries: Sequence[Entry], found: Sequence[Remains]) -> ResultTable:
+    """Make the table of goals, without the last one."""
+    note = (
+        "Σ|U| on the held-out rows. The last goal compares the published schedule's end with that of a short run, "
+        f"{FRUGAL_EVALUATIONS:,} evaluations a comparison and no sweep, by L_Shapley and 1 % of the term for ties, "
+        "on training rows that are the same for both."
+    )
+    table = ResultTable(f"Goals: {name}", ("baseline", "goal", "measured", "verdict"), note)
+    mean, schedule = found[1].strength, found[3].strength
+    for entry, one in zip(entries[4:], found[4:], strict=True):
+        label = f"{entry.label} ({entry.box})"
+        for goal, ratio, least in (
+            ("mean", mean / one.strength, 5),
+            ("published schedule", schedule / one.strength, 3),
+        ):
+            table.add(label, f"Σ|U| ≥ {least} × below the {goal}'s", f"{ratio:.2f} ×", verdict(ratio >= least))
+        took = f"{entry.seconds:.1f} s, {entry.cpu_seconds:.1f} CPU seconds"
+        table.add(label, "learned in under 60 CPU seconds", took, verdict(entry.cpu_seconds < 60))
+    return table
+
+
+def starts_table(name: str, seed: int = 0, box: float = BOX) -> list[ResultTable]:
+    """Learn the baseline of the "census" or "credit" network from several starts."""
+    _check_name(name)
+    return compare_starts(trained(name, seed), LOADERS[name](), seed, HELD_OUT_ROWS[name], box)
+
+
+def compare_starts(
+    model: Model,
+    data: TabularData,
+    seed: int,
+    rows: int,
+    box: float = BOX,
+    *,
+    learned_from: int = 256,
+    steps: int = 60,
+) -> list[ResultTable]:
+    """Make the table of where learning ends from each start."""
+    values = data.x_train.double()
+    low, high = entry_box(values, box)
+    starts: dict[str, Any] = {"0 (standardised)": 0.0, "mean": "mean"}
+    starts["median, within the box"] = values.median(0).values.clamp(low, high)
+    sobol = torch.quasirandom.SobolEngine(values.shape[1], scramble=True, seed=seed).draw(SOBOL_STARTS).double()
+    starts |= {f"Sobol {number + 1}": low + point * (high - low) for number, point in enumerate(sobol)}
+    ends = {
+        label: learn(model, data, seed, start=start, bounds=box, samples=learned_from, steps=steps)
+        for label, start in starts.items()
+    }
+    best = min(ends.values(), key=lambda one: one.loss)
+    losses = [one.loss for one in ends.values()]
+    spread = (max(losses) - min(losses)) / min(losses)
+    x, y = held_out(data, rows, seed)
+    note = (
+        f"Learned by interactions within mean ± {box} sd, seed "
+        f"{seed}; losses on the same samples; strength, Σ|U|, on {len(x)} test rows. 0 is the mean in "
+        f"standardised units. Spread of the final losses: {spread:.1%} (goal: under 10 %, {verdict(spread < 0.1)})."
+    )
+    columns = ("start", "final loss", "above the best", "held-out strength", "furthest value from the best's, in sd")
+    table = ResultTable(f"Where learning ends, by start: {data.name}", (*columns, "evaluations", "seconds"), note)
+    spreads = values.std(0, correction=0).clamp_min(torch.finfo(torch.float64).tiny)
+    for label, one in ends.items():
+        apart = float(((one.values - best.values).abs() / spreads).max())
+        left = measure(model, x, y, one.values).strength
+        table.add(label, f"{one.loss:.5g}", f"{one.loss / best.loss - 1:.1%}", f"{left:.4g}", f"{apart:.3f}",
+                  f"{one.evaluations:,}", f"{one.seconds:.1f}")  # fmt: skip
+    return [table]
+
+
+def _check_name(name: str) -> None:
+    if name not in HELD_OUT_ROWS:
+        raise ab.AbsentiaError(f"name must be one of {', '.join(HELD_OUT_ROWS)}. Got {name!r} instead.")
+
+
+def verdict(met: bool) -> str:
+    """Return "met" or "missed"."""
+    return "met" if met else "missed"

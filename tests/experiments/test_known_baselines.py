@@ -1,0 +1,63 @@
+import pytest
+import torch
+
+from experiments import known_baselines
+from experiments.functions import parse_function
+from experiments.known_baselines import (
+    Outcome,
+    Trial,
+    binary_inputs,
+    run_trial,
+    run_trials,
+    tabulate,
+    thorough_losses,
+)
+
+SMALL = parse_function("+a*b*c|-sigmoid(+5d-5e-2.50)")
+
+
+@pytest.fixture(autouse=True)
+def _small_work(monkeypatch):
+    monkeypatch.setattr(known_baselines, "EVALUATIONS", 2**12)
+
+
+def test_inputs_are_all_of_them_or_reach_rare_states():
+    every = binary_inputs(SMALL, 32, seed=0)
+    assert len(torch.unique(every, dim=0)) == 32
+    assert not torch.equal(every, every.sort(0).values)
+    wide = parse_function("+" + "*".join("abcdefghijkl") + "|+m*n*o")
+    drawn = binary_inputs(wide, 256, seed=0)
+    assert drawn.shape == (256, 15)
+    assert (drawn[:, :12] == 1).all(1).sum() >= 5  # one in 4,096 of fair draws
+
+
+@pytest.mark.parametrize("loss", known_baselines.LOSSES)
+@pytest.mark.parametrize("start", known_baselines.STARTS)
+def test_the_baselines_of_a_small_function_are_found(loss, start):
+    assert SMALL.truth == (0.0, 0.0, 0.0, 0.0, 1.0)
+    outcome = run_trial(SMALL, Trial(0, loss, start), samples=32, steps=20, seed=0)
+    assert outcome.right == (True,) * 5
+
+
+def test_losses_are_compared_thoroughly():
+    baselines = torch.stack([SMALL.baseline(0.5), 1 - SMALL.baseline(0.5)])
+    truth, opposite = thorough_losses(SMALL, "interactions", baselines, binary_inputs(SMALL, 32, 0))
+    assert truth < opposite
+
+
+def test_the_table_counts_marks_and_lists_misses():
+    right = Outcome(Trial(0, "shapley", 0.0), (0.0,) * 4 + (1.0,), (True,) * 5, 0.0, 0.0)
+    wrong = Outcome(Trial(0, "shapley", 0.5), (0.0,) * 5, (True, True, True, True, False), 2.0, 1.0)
+    others = [Outcome(Trial(0, loss, start), right.values, right.right, 0.0, 0.0)
+              for loss in known_baselines.LOSSES for start in known_baselines.STARTS
+              if loss != "shapley" or start == 1.0]  # fmt: skip
+    accuracy, misses = tabulate("title", "note", [SMALL], [right, wrong, *others], {("shapley", 0.0): 98.06})
+    assert accuracy.rows[0] == ["shapley", "0", "5", "5", "100.00%", "100.00%", "98.06%", "0 of 0"]
+    assert accuracy.rows[1] == ["shapley", "0.5", "4", "5", "80.00%", "50.00%", "–", "0 of 1"]
+    assert misses.rows == [["shapley", "0.5", SMALL.name, "x5", "0.000", "1", "2", "1"]]
+
+
+def test_every_loss_is_tried_from_every_start(monkeypatch):
+    monkeypatch.setattr(known_baselines, "run_trial", lambda function, trial, *rest: Outcome(trial, (), (), 0.0, 0.0))
+    outcomes = run_trials([SMALL, SMALL], samples=32, steps=3, seed=0, workers=1)
+    assert len({outcome.trial for outcome in outcomes}) == 18

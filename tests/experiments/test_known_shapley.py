@@ -1,0 +1,125 @@
+"""Known Shapley values: the absences that are compared, the score, and the paper's worked examples."""
+
+import itertools
+
+import pytest
+import torch
+
+import absentia as ab
+from experiments import known_shapley
+from experiments.known_shapley import (
+    PRESENCE,
+    addition_multiplication,
+    agree,
+    conditional_values,
+    draw_inputs,
+    methods,
+    score,
+    with_baseline,
+    with_condition,
+    with_kernel_shap,
+    with_learned,
+    with_shap,
+    worked_examples,
+    worked_tables,
+)
+
+
+@pytest.fixture(scope="module")
+def case():
+    return addition_multiplication(1, seed=1)[0]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_worked_examples_agree_to_the_printed_digits_where_they_should(number):
+    table = worked_tables()[number]
+    verdicts = {row[0]: row[-1] for row in table.rows}
+    assert verdicts["truth"] == verdicts["zero"] == verdicts["mean, as 0.5"] == "yes"
+    assert verdicts["mean, as 0.7"] == verdicts["setting in SHAP, exact"] == "no"
+
+
+@pytest.mark.parametrize("example", worked_examples(), ids=lambda example: example.case.function.name)
+def test_the_printed_setting_in_shap_is_the_exact_one_divided_by_128(example):
+    printed = torch.tensor(example.shap).double()
+    assert (with_baseline(example.case, PRESENCE) / 128 - printed).abs().max() < 1e-3
+    assert (with_baseline(example.case, PRESENCE) - printed).abs().max() > 0.5
+
+
+def test_the_mean_over_independent_inputs_is_the_baseline_of_their_means():
+    case = worked_examples()[0].case
+    states = torch.tensor(list(itertools.product([0.0, 1.0], repeat=len(case.x)))).double()
+    chances = torch.where(states == 1, PRESENCE, 1 - PRESENCE).double().prod(1)
+    values = torch.zeros(2 ** len(case.x)).double()
+    for number in range(len(values)):
+        present = torch.tensor([bool(number >> player & 1) for player in range(len(case.x))])
+        values[number] = chances @ case.function.model(torch.where(present, case.x, states))
+    torch.testing.assert_close(ab.shapley(ab.ValueTable(values)).values[0], with_baseline(case, PRESENCE))
+
+
+def test_agreement_is_to_the_printed_digits():
+    assert agree(torch.tensor([0.1249, -1.0]), [0.12, -1])
+    assert not agree(torch.tensor([0.1251, -1.0]), [0.12, -1])
+    assert not agree(torch.tensor([0.1249, -1.0]), [0.124, -1])
+
+
+def test_conditional_values_are_means_over_the_rows_that_agree():
+    x = torch.tensor([1.0, 0.0, 1.0]).double()
+    rows = draw_inputs(6, seed=3, players=3)
+    rows[:, 1] = 1.0  # nothing agrees with the second entry
+
+    def model(inputs):
+        return inputs[:, 0] * (inputs[:, 1] + 2) - 3 * inputs[:, 2]
+
+    values = conditional_values(model, x, rows)
+    for number in range(8):
+        present = [player for player in range(3) if number >> player & 1]
+        matching = [row for row in rows if all(row[player] == x[player] for player in present)]
+        if not matching:
+            matching = [torch.stack([x[p] if p in present else row[p] for p in range(3)]) for row in rows]
+        assert values[number] == pytest.approx(float(model(torch.stack(matching)).mean()), abs=1e-12)
+    assert values[7] == model(x[None])
+
+
+def test_with_many_rows_the_condition_is_the_baseline_of_the_means(case):
+    values = with_condition(case, draw_inputs(20_000, seed=0))
+    torch.testing.assert_close(values, with_baseline(case, PRESENCE), atol=0.05, rtol=0)
+
+
+def test_shap_is_the_mean_over_the_background_and_so_is_kernel_shap(case):
+    background = draw_inputs(20, seed=0)
+    game = ab.MaskedModel(case.function.model, case.x[None], absence=ab.Marginal(background))
+    ours = ab.shapley(game).values[0]
+    torch.testing.assert_close(with_shap(case, background), ours, atol=1e-9, rtol=0)
+    torch.testing.assert_close(with_kernel_shap(case, background), ours, atol=1e-6, rtol=0)
+
+
+def test_a_score_counts_all_and_used_variables():
+    case = worked_examples()[0].case
+    exact = score(case, case.shapley)
+    assert exact.right == exact.of == (7, 6)
+    wrong = case.shapley.clone()
+    wrong[1] += 0.02  # not used
+    wrong[3] += 0.02  # one of two factors
+    wrong[4] += 0.009
+    assert score(case, wrong).right == (5, 5)
+    assert (exact + exact).of == (14, 12)
+
+
+def test_learning_gives_the_true_shapley_values():
+    for case in addition_multiplication(2, seed=0, players=5, lone=1.0):
+        found = score(case, with_learned(case, draw_inputs(64, seed=1, players=5), seed=0))
+        assert found.right == found.of
+
+
+def test_the_table_has_a_row_for_each_absence_and_a_perfect_one_scores_100(monkeypatch):
+    def truth(case, inputs, seed):
+        return with_baseline(case, case.function.baseline(unknown=0.3))
+
+    monkeypatch.setattr(known_shapley, "with_learned", truth)
+    (table,) = known_shapley.addition_multiplication_table(3, seed=0, workers=1)
+    assert [row[0] for row in table.rows] == list(methods(0))
+    assert set(known_shapley.PRINTED) <= set(methods(0))
+    shares = {row[0]: row[1:3] for row in table.rows}
+    assert shares["learned"] == ["100.00%"] * 2
+    assert shares["zero"] != ["100.00%"] * 2
+    assert "no evidence" in table.note

@@ -1,0 +1,126 @@
+import pytest
+import torch
+from torch import nn
+
+import absentia as ab
+from experiments import masking_methods as experiment
+from experiments.cell_colours import Colours, Schedule, learn_colours, penultimate
+from experiments.datasets import ImageData
+
+SETTING = experiment.Setting(
+    cells=(4, 4),
+    printed={"zero": 1.0, "mean": 0.5, "blur": 0.4, "conditional": 0.3, "learned": 0.2},
+    blur=1.0, rows=40, schedule=Schedule(images=20, steps=3, batch=4), tried="one setting",
+    from_noise=Schedule(images=20, steps=3, batch=4, orders=1.0),
+    imputer_rows=20, imputer_epochs=1, imputer_draws=2, draws=1,
+)  # fmt: skip
+
+
+@pytest.fixture
+def images():
+    """Eight-pixel images of two colours whose class is which half is brighter."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(80, 2, 8, 8, generator=generator)
+    y = (x[:, :, :4].mean((1, 2, 3)) > x[:, :, 4:].mean((1, 2, 3))).long()
+    return ImageData("toy", x[:50], y[:50], x[50:], y[50:], ("lower", "upper"))
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(256, 2)).eval()
+
+
+def test_the_middle_of_the_paper_s_grids():
+    assert experiment.central_cells((7, 7))[0] == (1, 2)
+    assert experiment.central_cells((7, 7))[-1] == (4, 4)
+    with pytest.raises(ab.AbsentiaError, match="cells must hold 4 rows of 3"):
+        experiment.central_cells((3, 7))
+
+
+def test_the_scene_has_twelve_players_and_a_cell_of_its_own_for_every_colour(images):
+    scene = experiment.set_scene(images, SETTING, seed=0)
+    assert len(scene.players) == 12
+    assert scene.data.shape == (40, 2, 8, 8)
+    assert len(scene.cells.unique()) == 2 * 16
+    assert not set(scene.cells[0].unique().tolist()) & set(scene.cells[1].unique().tolist())
+    again = experiment.set_scene(images, SETTING, seed=0)
+    assert torch.equal(scene.x, again.x)
+
+
+def test_the_learned_baseline_has_one_colour_a_cell(images, model):
+    scene = experiment.set_scene(images, SETTING, seed=0)
+    learned = experiment.learn(model, scene, SETTING, seed=0)
+    assert learned.values.shape == (2, 8, 8)
+    for cell in scene.cells.unique():
+        assert len(learned.values[scene.cells == cell].unique()) == 1
+    # 4 orders of 16 players: walks of 5 coalitions; 20 images before and after, 3 steps of 4.
+    assert learned.evaluations == 5 * (20 + 20 + 3 * 4)
+
+
+def test_colours_are_learned_that_the_network_does_not_respond_to():
+    """Features |x − colour| of a constant image: the colour itself has no marginal benefits, and no other has."""
+    colour = torch.tensor([0.7, 0.2])
+
+    class Apart(nn.Module):
+        def forward(self, x):
+            return (x - colour[:, None, None]).flatten(1)
+
+    torch.manual_seed(0)
+    network = nn.Sequential(Apart(), nn.Linear(32, 2))
+    data = colour[:, None, None] + 0.1 * torch.randn(60, 2, 4, 4, generator=torch.Generator().manual_seed(0))
+    cells = torch.arange(2)[:, None, None].expand(2, 4, 4)
+    players = ab.Players.grid((2, 4, 4), cells=(2, 2))
+    start = data + torch.tensor([-0.4, 0.4])[:, None, None]
+    data = torch.cat([data] * 9 + [start])  # so that the mean is not the answer, but the median is
+    schedule = Schedule(images=600, steps=60, batch=16, value="features")
+    found = learn_colours(network, data, torch.zeros(600).long(), players, cells, schedule, seed=0)
+    assert torch.allclose(found.values[:, 0, 0], data.flatten(2).movedim(1, 0).flatten(1).median(1).values, atol=0.02)
+    assert found.after < found.before
+
+
+def test_colours_learned_from_noise_look_at_noise_in_the_masked_cells_alone(images, model, monkeypatch):
+    scene = experiment.set_scene(images, SETTING, seed=0)
+    seen = {}
+
+    def learn(network, data, labels, players, cells, schedule, seed):
+        seen.update(data=data, labels=labels, players=players, orders=schedule.orders)
+        return Colours(data[0], 0.0, 0.0, 0)
+
+    monkeypatch.setattr(experiment, "learn_colours", learn)
+    experiment.learn_from_noise(model, scene, SETTING, seed=0)
+    masked = scene.players.labels >= 0
+    assert torch.equal(seen["data"][:, ~masked], scene.data[:20, ~masked])
+    noise = seen["data"][:, masked]
+    assert not torch.isin(noise, scene.data).any()
+    assert scene.data.min() <= noise.min() < noise.max() <= scene.data.max()
+    assert seen["players"] is scene.players
+    assert seen["orders"] == 1.0
+
+
+def test_features_are_those_of_the_layer_before_the_last(model):
+    assert penultimate(model) == ab.Features("2")
+    with pytest.raises(ab.AbsentiaError, match=r"model must be an nn.Sequential of two layers or more. Got Linear"):
+        penultimate(nn.Linear(2, 2))
+
+
+def test_the_tables_set_ours_beside_the_printed_figures(images, model, monkeypatch):
+    monkeypatch.setattr(experiment, "IMAGES", 3)
+    monkeypatch.setattr(ab, "train_imputer", lambda data, **_: ab.Marginal(data[:2]))
+    scene = experiment.set_scene(images, SETTING, seed=0)
+    masking, noise = experiment.compare("toy", model, scene, SETTING, seed=0)
+    assert [row[0] for row in masking.rows] == [*SETTING.printed, "learned from noise"]
+    assert [row[3] for row in masking.rows] == [*(f"{value:.4f}" for value in SETTING.printed.values()), "–"]
+    assert "Goals, learned: the lowest R" in masking.note
+    assert "Goals, learned from noise: the lowest R" in masking.note
+    assert "a colour for each of 16 cells" in masking.note
+    assert "This was chosen among one setting." in masking.note
+    assert "3 test images of toy" in masking.note
+    assert [row[0] for row in noise.rows] == ["image", "white noise", "ratio"]
+    image, white, ratio = (float(row[1]) for row in noise.rows)
+    assert ratio == pytest.approx(image / white, rel=0.05)
+
+
+def test_an_unknown_data_set_is_refused():
+    with pytest.raises(ab.AbsentiaError, match="name must be one of mnist, cifar10"):
+        experiment.masking_tables("census")

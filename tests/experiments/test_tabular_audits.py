@@ -1,0 +1,62 @@
+import pytest
+import torch
+
+import absentia as ab
+from experiments import tabular_audits as experiment
+from experiments.datasets import TabularData
+from toy_data import table
+
+WORK = experiment.Work(rows=6, draws=2, background=30, learned_from=16, steps=2)
+
+
+def model(rows):
+    """Log-odds that are the product of the two columns that decide the class."""
+    score = 3 * rows[:, 0] * rows[:, 1]
+    return torch.stack([-score / 2, score / 2], dim=1)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr("absentia.learning.learn.EVALUATIONS", 2**10)
+
+
+def test_every_method_has_its_figures():
+    found = experiment.compare(model, table(), WORK, seed=0)
+    names = ["zero (raw)", "mean", "median", "marginal", "Gaussian", "neighbours", "learned"]
+    assert [row[0] for row in found.rows] == names
+    assert all(len(row) == len(found.columns) for row in found.rows)
+    assert "6 test rows of toy, all 3 players masked; seed 0" in found.note
+    figures = {row[0]: dict(zip(found.columns, row, strict=True)) for row in found.rows}
+    # The raw zero is 0 in these data, where a product has the single effect |3·x₀·x₁|, and v(∅) = 0.
+    x, _ = experiment.held_out(table(), 6, 0)
+    product = float((3 * x[:, 0] * x[:, 1]).abs().mean())
+    assert float(figures["zero (raw)"]["Σ|U| of its own game"]) == pytest.approx(product, rel=1e-3)
+    assert float(figures["zero (raw)"]["v(∅)"]) == 0
+    assert float(figures["zero (raw)"]["salient"]) == 1
+
+
+def test_the_background_is_drawn_by_the_seed_from_training_rows(monkeypatch):
+    monkeypatch.setattr(experiment, "learn", lambda *_, **__: ab.Baseline(0.0))
+    data = table()
+    first, again, other = (experiment.methods(model, data, WORK, seed)["neighbours"].data for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert len(first) == 30
+    rows = {tuple(row) for row in data.x_train.tolist()}
+    assert all(tuple(row) in rows for row in first.tolist())
+
+
+def test_many_players_are_audited_in_drawn_games(monkeypatch):
+    x = torch.randn(60, 18, generator=torch.Generator().manual_seed(0))
+    y = (x[:, 0] > 0).long()
+    names = tuple(f"c{number}" for number in range(18))
+    data = TabularData("wide", names, x[:50], y[:50], x[50:], y[50:], (), ("a", "b"), torch.zeros(18), torch.ones(18))
+    monkeypatch.setattr(experiment, "learn", lambda *_, **__: ab.Baseline(0.0))
+    found = experiment.compare(lambda rows: torch.stack([-rows.sum(1), rows.sum(1)], 1), data,
+                               experiment.Work(rows=2, draws=1, background=20), seed=0)  # fmt: skip
+    assert "all 18 players masked, in drawn games of 12, one for each draw" in found.note
+
+
+def test_an_unknown_data_set_is_refused():
+    with pytest.raises(ab.AbsentiaError, match="name must be one of census, credit"):
+        experiment.audit_table("mnist")
