@@ -74,7 +74,8 @@ def learn_colours(
     """Learn a value between 0 and 1 for every label of ``cells``, starting from the mean of the data."""
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randperm(len(data), generator=generator)[: schedule.images]
-    loss = _Loss(model, data[rows], labels[rows], players, schedule)
+    readout: ab.Readout = penultimate(model) if schedule.value == "features" else ab.LogOdds(labels[rows])
+    loss = _Loss(ab.Evaluator(model, data[rows], players, readout), schedule.orders)
     numbers, place = torch.unique(cells, return_inverse=True)
     colours = torch.zeros(len(numbers)).index_add_(0, place.flatten(), data.mean(0).flatten())
     colours = (colours / torch.bincount(place.flatten())).requires_grad_()
@@ -97,11 +98,8 @@ def learn_colours(
 class _Loss:
     """L_marginal of images, estimated along one walk for each."""
 
-    model: nn.Module
-    images: Float[Tensor, "images channels height width"]
-    labels: Int[Tensor, " images"]
-    players: ab.Players
-    schedule: Schedule
+    evaluator: ab.Evaluator
+    orders: float  # λ, as a share of the players
     evaluations: int = 0
 
     def measure(
@@ -125,18 +123,12 @@ class _Loss:
 
     def _of(self, values: Tensor, part: Int[Tensor, " part"], generator: torch.Generator) -> Float[Tensor, ""]:
         """Add up the losses of a few images: Σᵢ E|Δv| at an order is n times the mean over players."""
-        walks = draw_walks(len(part), len(self.players), self.schedule.orders, generator)
-        game = ab.MaskedModel(
-            self.model,
-            self.images[part],
-            players=self.players,
-            readout=penultimate(self.model) if self.schedule.value == "features" else ab.LogOdds(self.labels[part]),
-            absence=ab.OwnBaselines(values.expand(len(part), *values.shape)),
-            gradient=values.requires_grad,
-        )
+        players = len(self.evaluator.players)
+        walks = draw_walks(len(part), players, self.orders, generator)
+        fill = ab.OwnBaselines(values.expand(len(part), *values.shape)).bind(self.evaluator.x[part])
+        along = self.evaluator.values(fill, walks, samples=part, gradient=values.requires_grad)
         self.evaluations += walks.shape[0] * walks.shape[1]
-        along = game(walks)
-        return len(self.players) * (along[:, 1:] - along[:, :-1]).abs().sum()
+        return players * (along[:, 1:] - along[:, :-1]).abs().sum()
 
 
 def draw_walks(

@@ -19,8 +19,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from absentia import AbsentiaError
-from absentia.coalitions import enumerate_coalitions
+import absentia as ab
 
 # All states of a term's variables are tried: 2²⁰ of them take a second.
 MAX_TERM_VARIABLES = 20
@@ -144,7 +143,7 @@ def activated_states(term: Term) -> Bool[Tensor, "states variables"]:
     >>> activated_states(parse_terms("-sigmoid(+3a*b-3c-1.50)")[0]).int().tolist()
     [[1, 1, 0]]
     """
-    states = enumerate_coalitions(len(term.variables))
+    states = ab.enumerate_coalitions(len(term.variables))
     rows = torch.zeros(len(states), max(term.variables) + 1, dtype=torch.float64)
     rows[:, term.variables] = states.double()
     return states[term.most_infrequent(rows)]
@@ -168,7 +167,7 @@ def read_functions(path: Path | str) -> list[AnnotatedFunction]:
     """Read a file of functions, one per line; a function is named after its line."""
     path = Path(path)
     if not path.is_file():
-        raise AbsentiaError(f"path must be a file of functions, one per line. Got {path} instead.")
+        raise ab.AbsentiaError(f"path must be a file of functions, one per line. Got {path} instead.")
     lines = path.read_text(encoding="utf-8").splitlines()
     return [parse_function(line, f"line {number}") for number, line in enumerate(lines, start=1) if line.strip()]
 
@@ -252,13 +251,13 @@ class _Reader:
             variables.append(self.variable())
         return tuple(variables)
 
-    def refuse(self, expected: str) -> AbsentiaError:
+    def refuse(self, expected: str) -> ab.AbsentiaError:
         got = repr(self.next) if self.next else "the end of the line"
         return _refusal(self.name, f"{expected} in column {self._place + 1}", got)
 
 
-def _refusal(name: str, wanted: str, got: object) -> AbsentiaError:
-    return AbsentiaError(f"{name} must have {wanted}. Got {got} instead. {_EXAMPLE}")
+def _refusal(name: str, wanted: str, got: object) -> ab.AbsentiaError:
+    return ab.AbsentiaError(f"{name} must have {wanted}. Got {got} instead. {_EXAMPLE}")
 
 
 def _term(reader: _Reader) -> Term:

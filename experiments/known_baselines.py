@@ -16,7 +16,6 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 import absentia as ab
-from absentia.coalitions import draw_coalitions, enumerate_coalitions
 from absentia.learning.objective import Objective
 from absentia.learning.penalties import Loss, Penalty, count_orders
 from absentia.learning.samples import Chosen
@@ -70,10 +69,10 @@ def binary_inputs(function: AnnotatedFunction, count: int, seed: int) -> Float[T
     """
     generator = torch.Generator().manual_seed(seed)
     if 2**function.players <= count:
-        ones = enumerate_coalitions(function.players)[torch.randperm(2**function.players, generator=generator)]
+        ones = ab.enumerate_coalitions(function.players)[torch.randperm(2**function.players, generator=generator)]
     else:
         sizes = torch.randint(0, function.players + 1, (count // 2,), generator=generator)
-        drawn = draw_coalitions(function.players, sizes, generator)
+        drawn = ab.draw_coalitions(function.players, sizes, generator)
         ones = torch.stack([drawn, ~drawn], dim=1).flatten(0, 1)
     low, high = function.inputs
     return torch.where(ones, high, low).double()

@@ -22,7 +22,6 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 import absentia as ab
-from absentia.coalitions import enumerate_coalitions
 from experiments.functions import AnnotatedFunction
 from experiments.tables import ResultTable
 
@@ -302,7 +301,7 @@ def conditional_values(
     >>> conditional_values(lambda rows: rows.sum(1), torch.tensor([0.0, 1.0]), rows)
     tensor([1., 0., 2., 1.], dtype=torch.float64)
     """
-    coalitions = enumerate_coalitions(len(x))
+    coalitions = ab.enumerate_coalitions(len(x))
     clashes = coalitions.double() @ (background != x).double().T
     weights = (clashes == 0).double()
     counts = weights.sum(1)

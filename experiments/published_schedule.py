@@ -43,15 +43,13 @@ class Published:
 class DrawnShapley:
     """L_Shapley of samples, estimated from drawn contexts."""
 
-    model: Callable[..., Any]
-    x: Float[Tensor, "samples players"]
-    y: Int[Tensor, " samples"]
+    evaluator: ab.Evaluator
     orders: int  # λ
     draws: int
 
     def draw(self, samples: int, generator: torch.Generator) -> Bool[Tensor, "samples coalitions players"]:
         """Draw contexts for this many samples."""
-        return bernoulli_contexts(samples, self.x.shape[1], self.orders, self.draws, generator)
+        return bernoulli_contexts(samples, len(self.evaluator.players), self.orders, self.draws, generator)
 
     def loss(
         self,
@@ -71,15 +69,9 @@ class DrawnShapley:
 
     def _losses(self, baseline: Tensor, rows: Tensor, coalitions: Tensor) -> Float[Tensor, " rows"]:
         """Compute Σ|φ̂| of each sample: the sum over players and orders of the absolute mean over draws."""
-        game = ab.MaskedModel(
-            self.model,
-            self.x[rows],
-            self.y[rows],
-            absence=ab.OwnBaselines(baseline.expand(len(rows), -1)),
-            gradient=baseline.requires_grad,
-        )
-        values = game(coalitions).unflatten(1, (2, self.x.shape[1], self.orders, self.draws))
-        without, having = values.unbind(1)
+        fill = ab.OwnBaselines(baseline.expand(len(rows), -1)).bind(self.evaluator.x[rows])
+        values = self.evaluator.values(fill, coalitions, samples=rows, gradient=baseline.requires_grad)
+        without, having = values.unflatten(1, (2, -1, self.orders, self.draws)).unbind(1)
         return (having - without).mean(-1).abs().sum((1, 2))
 
 
@@ -112,7 +104,7 @@ def published_schedule(
     losses, evaluations = [], 0
     for _ in range(epochs):
         total = 0.0
-        for part in torch.randperm(len(drawn.x), generator=generator).split(batch):
+        for part in torch.randperm(drawn.evaluator.samples, generator=generator).split(batch):
             contexts = drawn.draw(len(part), generator)
             leaf = baseline.clone().requires_grad_()
             loss = drawn.loss(leaf, part, contexts)
@@ -120,7 +112,7 @@ def published_schedule(
             baseline = (baseline - rate * slope).clamp(low, high)
             total += float(loss) * len(part)
             evaluations += contexts.shape[0] * contexts.shape[1]
-        losses.append(total / len(drawn.x))
+        losses.append(total / drawn.evaluator.samples)
     return Published(baseline, evaluations, time.perf_counter() - began, tuple(losses))
 
 
@@ -135,11 +127,12 @@ def choose_rate(
 ) -> float:
     """Return the rate that lowers the loss most in ten steps, on the same drawn contexts for all rates."""
     drawn = _drawn_shapley(model, x, y, samples, draws, seed)
-    contexts = drawn.draw(len(drawn.x), torch.Generator().manual_seed(seed))
+    everything = torch.arange(drawn.evaluator.samples)
+    contexts = drawn.draw(len(everything), torch.Generator().manual_seed(seed))
     found = {}
     for rate in RATES:
         end = published_schedule(model, x, y, 1, rate, seed, samples=samples, draws=draws, batch=TRIAL_BATCH)
-        found[rate] = float(drawn.loss(end.baseline, torch.arange(len(drawn.x)), contexts))
+        found[rate] = float(drawn.loss(end.baseline, everything, contexts))
     return min(found, key=lambda rate: found[rate])
 
 
@@ -177,4 +170,4 @@ def _drawn_shapley(
     rows = torch.arange(len(x))
     if samples < len(x):
         rows = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))[:samples]
-    return DrawnShapley(model, x[rows], y[rows], count_orders(ORDERS, x.shape[1]), draws)
+    return DrawnShapley(ab.Evaluator(model, x[rows], y=y[rows]), count_orders(ORDERS, x.shape[1]), draws)
