@@ -9,6 +9,7 @@ import multiprocessing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -16,19 +17,20 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 import absentia as ab
-from absentia.learning.objective import Objective
-from absentia.learning.penalties import Loss, Penalty, count_orders
-from absentia.learning.samples import Chosen
 from experiments.datasets import functions_file
 from experiments.function_families import generate_functions, tsang_functions
 from experiments.functions import AnnotatedFunction, read_functions
 from experiments.tables import ResultTable
 
+Loss: TypeAlias = Literal["shapley", "marginal", "interactions"]
+
 LOSSES: tuple[Loss, ...] = ("shapley", "marginal", "interactions")
 STARTS = (0.0, 0.5, 1.0)
 RIGHT_WITHIN = 0.5  # as in the paper
 INPUTS = 2**15
-EVALUATIONS = 2**17
+ROWS_PER_COMPARISON = 2**17
+# Misses are compared on this many samples, with this many rows.
+THOROUGH_SAMPLES, THOROUGH_ROWS = 2**12, 2**22
 CUBE, ORDERS = 4, 0.5
 MEASURED = (
     f"λ is half of the players; interactions are those within drawn groups of {CUBE} players, because the sum over "
@@ -85,20 +87,20 @@ def run_trial(function: AnnotatedFunction, trial: Trial, samples: int, steps: in
     low, high = function.inputs
     start = low + trial.start * (high - low)
     learned = ab.learn_baseline(
-        function.model, x, loss=trial.loss, orders=ORDERS, cube=cube_of(trial.loss), start=start, bounds=(low, high),
-        samples=None, steps=steps, seed=seed, evaluations=EVALUATIONS,
+        function.model, x, loss=trial.loss, start=start, bounds=(low, high), seed=seed,
+        options=make_options(trial.loss, ROWS_PER_COMPARISON, steps),
     )  # fmt: skip
     right = tuple(
         None if truth is None else abs(value - truth) < RIGHT_WITHIN
         for value, truth in zip(learned.values.tolist(), function.truth, strict=True)
     )
-    annotated = torch.tensor(
-        [v if t is None else t for v, t in zip(learned.values.tolist(), function.truth, strict=True)]
-    ).double()
+    values = learned.values.double()
     losses = [0.0, 0.0]
     if False in right:
-        losses = thorough_losses(function, trial.loss, torch.stack([learned.values.double(), annotated]), x)
-    return Outcome(trial, tuple(learned.values.tolist()), right, losses[0], losses[1])
+        unknown = torch.tensor([truth is None for truth in function.truth])
+        annotated = torch.where(unknown, values, function.baseline(unknown=0.0))
+        losses = [thorough_loss(function, trial.loss, baseline, x) for baseline in (values, annotated)]
+    return Outcome(trial, tuple(values.tolist()), right, losses[0], losses[1])
 
 
 def cube_of(loss: Loss) -> int | None:
@@ -106,20 +108,20 @@ def cube_of(loss: Loss) -> int | None:
     return CUBE if loss == "interactions" else None
 
 
-def thorough_losses(
-    function: AnnotatedFunction,
-    loss: Loss,
-    baselines: Float[Tensor, "baselines players"],
-    x: Float[Tensor, "rows players"],
-) -> list[float]:
-    """Compute the loss on the same 4,096 samples for all baselines: from all coalitions or many drawn ones."""
-    x = x[torch.randperm(len(x), generator=torch.Generator().manual_seed(1))[:4096]]
-    orders = count_orders(ORDERS, function.players)
-    penalty = Penalty(loss, function.players, orders, per_sample=2**9, cube=cube_of(loss))
-    game = ab.MaskedModel(function.model, x, absence=ab.Baseline(0.5))
-    objective = Objective(game, penalty, torch.zeros(len(x), dtype=torch.int64))
-    plan = penalty.plan(len(x), 2**10, torch.Generator().manual_seed(2))
-    return [float(objective.losses(one[None], Chosen.evenly(torch.arange(len(x))), plan)) for one in baselines]
+def make_options(loss: Loss, rows_per_comparison: int, steps: int) -> ab.LearningOptions:
+    """Measure a loss on all samples."""
+    return ab.LearningOptions(
+        orders=ORDERS, cube=cube_of(loss), samples=None, rows_per_comparison=rows_per_comparison, steps=steps
+    )
+
+
+def thorough_loss(
+    function: AnnotatedFunction, loss: Loss, baseline: Float[Tensor, " players"], x: Float[Tensor, "rows players"]
+) -> float:
+    """Compute the loss of a baseline with many more coalitions than learning draws; all baselines share them."""
+    x = x[torch.randperm(len(x), generator=torch.Generator().manual_seed(1))[:THOROUGH_SAMPLES]]
+    options = make_options(loss, THOROUGH_ROWS, steps=0)
+    return ab.baseline_loss(function.model, x, absence=ab.Baseline(baseline), loss=loss, options=options, seed=2)
 
 
 def _work(job: tuple[AnnotatedFunction, Trial, int, int, int]) -> Outcome:

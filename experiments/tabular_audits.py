@@ -47,7 +47,7 @@ def methods(model: Model, data: TabularData, work: Work, seed: int) -> dict[str,
         "marginal": ab.Marginal(background, draws=16, seed=seed),
         "Gaussian": ab.GaussianConditional(background, draws=16, seed=seed),
         "neighbours": ab.NearestNeighbours(background, neighbours=16),
-        "learned": learn(model, data, seed, samples=work.learned_from, steps=work.steps),
+        "learned": learn(model, data, seed, ab.LearningOptions(samples=work.learned_from, steps=work.steps)),
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -16,11 +16,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 import absentia as ab
-from absentia.learning.comparison import EVALUATIONS, Comparison
-from absentia.learning.learn import MANY_SAMPLES
-from absentia.learning.objective import Objective
-from absentia.learning.penalties import Penalty
-from absentia.learning.samples import collect
 from experiments.datasets import LOADERS, TabularData
 from experiments.published_schedule import (
     BOX,
@@ -44,7 +39,8 @@ Loss: TypeAlias = Literal["shapley", "marginal", "interactions"]
 
 LOSSES: tuple[Loss, ...] = ("shapley", "marginal", "interactions")
 # A short run with L_Shapley, to compare its cost with that of the published schedule.
-FRUGAL, FRUGAL_EVALUATIONS = "learned, shapley, gradient alone", 2**14
+ROWS_PER_COMPARISON = 2**18
+FRUGAL, FRUGAL_ROWS = "learned, shapley, gradient alone", 2**14
 HELD_OUT_ROWS = {"census": 256, "credit": 8}
 EPOCHS = {"census": 10, "credit": 4}  # of the published schedule
 STRONGEST = 100
@@ -133,32 +129,28 @@ def raw_zero(data: TabularData) -> Float[Tensor, " players"]:
     return -data.mean / data.std
 
 
-def learn(model: Model, data: TabularData, seed: int, **options: Any) -> ab.LearnedBaseline:
+def learn(
+    model: Model, data: TabularData, seed: int, options: ab.LearningOptions, **settings: Any
+) -> ab.LearnedBaseline:
     """Learn from the training rows."""
-    return ab.learn_baseline(model, data.x_train, data.y_train, seed=seed, **options)
+    return ab.learn_baseline(model, data.x_train, data.y_train, seed=seed, options=options, **settings)
 
 
-def timed(model: Model, data: TabularData, seed: int, **options: Any) -> tuple[ab.LearnedBaseline, float]:
+def timed(
+    model: Model, data: TabularData, seed: int, options: ab.LearningOptions, **settings: Any
+) -> tuple[ab.LearnedBaseline, float]:
     """Learn from the training rows, and measure the CPU time."""
     began = time.process_time()
-    return learn(model, data, seed, **options), time.process_time() - began
+    return learn(model, data, seed, options, **settings), time.process_time() - began
 
 
 def compared_loss(
-    model: Model, data: TabularData, loss: Loss, baseline: Tensor, seed: int, samples: int | None = 256
+    model: Model, data: TabularData, loss: Loss, baseline: Tensor, seed: int, options: ab.LearningOptions
 ) -> float:
-    """Compute the loss of any baseline on the very samples and coalitions that learning by this seed compares on.
-
-    Its history is in these units: the penalty, and 1 % of what settles ties.
-    """
-    pool = collect(data.x_train, data.y_train, samples, seed)
-    game = ab.MaskedModel(model, pool.x, pool.y, absence=ab.Baseline(0.0))
-    players = len(game.players)
-    orders = count_orders(1.0 if loss == "interactions" else ORDERS, players)
-    penalty = Penalty(loss, players, orders, EVALUATIONS // min(len(pool.x), MANY_SAMPLES))
-    objective = Objective(game, penalty, torch.zeros(len(pool.x), dtype=torch.int64))
-    *_, (_, found) = Comparison(objective, seed, EVALUATIONS).looks(baseline.double()[None])
-    return float(found)
+    """Compute the loss of a baseline on the samples and coalitions that learning by this seed compares on."""
+    return ab.baseline_loss(
+        model, data.x_train, data.y_train, absence=ab.Baseline(baseline), loss=loss, options=options, seed=seed
+    )
 
 
 def tabular_table(
@@ -190,12 +182,11 @@ def compare(
     published = published_schedule(
         model, data.x_train, data.y_train, epochs, rate, seed, samples=samples, draws=draws
     )
-    options: dict[str, Any] = {"samples": learned_from, "steps": steps}
-    learned = {loss: timed(model, data, seed, loss=loss, bounds=BOX, **options) for loss in LOSSES}
-    wide, wide_cpu = timed(model, data, seed, loss="interactions", bounds="range", **options)
-    frugal, frugal_cpu = timed(
-        model, data, seed, loss="shapley", bounds=BOX, sweep=False, evaluations=FRUGAL_EVALUATIONS, **options
-    )
+    options = ab.LearningOptions(samples=learned_from, steps=steps, rows_per_comparison=ROWS_PER_COMPARISON)
+    learned = {loss: timed(model, data, seed, options, loss=loss, bounds=BOX) for loss in LOSSES}
+    wide, wide_cpu = timed(model, data, seed, options, loss="interactions", bounds="range")
+    short = replace(options, sweep=False, rows_per_comparison=FRUGAL_ROWS)
+    frugal, frugal_cpu = timed(model, data, seed, short, loss="shapley", bounds=BOX)
     within = f"mean ± {BOX:g} sd"
     entries = [
         Entry("zero (raw)", "–", raw_zero(data)),
@@ -230,8 +221,7 @@ def compare(
         )  # fmt: skip
     goals = _goals(data.name, entries[:-1], found[:-1])
     losses = [
-        compared_loss(model, data, "shapley", values, seed, learned_from)
-        for values in (published.baseline, frugal.values)
+        compared_loss(model, data, "shapley", values, seed, options) for values in (published.baseline, frugal.values)
     ]
     fewer = published.evaluations / frugal.evaluations
     goals.add(
@@ -246,7 +236,7 @@ def _goals(name: str, entries: Sequence[Entry], found: Sequence[Remains]) -> Res
     """Make the table of goals, without the last one."""
     note = (
         "Σ|U| on the held-out rows. The last goal compares the published schedule's end with that of a short run, "
-        f"{FRUGAL_EVALUATIONS:,} evaluations a comparison and no sweep, by L_Shapley and 1 % of the term for ties, "
+        f"{FRUGAL_ROWS:,} evaluations a comparison and no sweep, by L_Shapley and 1 % of the term for ties, "
         "on training rows that are the same for both."
     )
     table = ResultTable(f"Goals: {name}", ("baseline", "goal", "measured", "verdict"), note)
@@ -286,10 +276,8 @@ def compare_starts(
     starts["median, within the box"] = values.median(0).values.clamp(low, high)
     sobol = torch.quasirandom.SobolEngine(values.shape[1], scramble=True, seed=seed).draw(SOBOL_STARTS).double()
     starts |= {f"Sobol {number + 1}": low + point * (high - low) for number, point in enumerate(sobol)}
-    ends = {
-        label: learn(model, data, seed, start=start, bounds=box, samples=learned_from, steps=steps)
-        for label, start in starts.items()
-    }
+    options = ab.LearningOptions(samples=learned_from, steps=steps, rows_per_comparison=ROWS_PER_COMPARISON)
+    ends = {label: learn(model, data, seed, options, start=start, bounds=box) for label, start in starts.items()}
     best = min(ends.values(), key=lambda one: one.loss)
     losses = [one.loss for one in ends.values()]
     spread = (max(losses) - min(losses)) / min(losses)

@@ -19,8 +19,8 @@ from experiments.tabular_baselines import (
     verdict,
 )
 
-# Trees are slower than small networks, so a comparison takes fewer evaluations.
-EVALUATIONS = 2**16
+# Trees are slower than small networks, so a comparison takes fewer rows.
+ROWS_PER_COMPARISON = 2**16
 
 
 def trees_table(seed: int = 0) -> list[ResultTable]:
@@ -34,9 +34,8 @@ def compare_trees(
     """Train the trees, learn their baseline, and compare what it and common baselines leave."""
     predict, score = _train_trees(data, seed, iterations)
     model = ab.from_numpy(predict, probabilities=True)
-    learned = learn(
-        model, data, seed, gradient=False, categorical=data.categorical, samples=learned_from, evaluations=EVALUATIONS
-    )
+    options = ab.LearningOptions(gradient=False, samples=learned_from, rows_per_comparison=ROWS_PER_COMPARISON)
+    learned = learn(model, data, seed, options, categorical=data.categorical)
     entries = [
         Entry("zero (raw)", "–", raw_zero(data)),
         Entry("mean", "–", data.x_train.mean(0)),

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+import absentia as ab
 from experiments import known_baselines
 from experiments.functions import parse_function
 from experiments.known_baselines import (
@@ -10,7 +11,7 @@ from experiments.known_baselines import (
     run_trial,
     run_trials,
     tabulate,
-    thorough_losses,
+    thorough_loss,
 )
 
 SMALL = parse_function("+a*b*c|-sigmoid(+5d-5e-2.50)")
@@ -18,7 +19,7 @@ SMALL = parse_function("+a*b*c|-sigmoid(+5d-5e-2.50)")
 
 @pytest.fixture(autouse=True)
 def _small_work(monkeypatch):
-    monkeypatch.setattr(known_baselines, "EVALUATIONS", 2**12)
+    monkeypatch.setattr(known_baselines, "ROWS_PER_COMPARISON", 2**12)
 
 
 def test_inputs_are_all_of_them_or_reach_rare_states():
@@ -40,9 +41,21 @@ def test_the_baselines_of_a_small_function_are_found(loss, start):
 
 
 def test_losses_are_compared_thoroughly():
-    baselines = torch.stack([SMALL.baseline(0.5), 1 - SMALL.baseline(0.5)])
-    truth, opposite = thorough_losses(SMALL, "interactions", baselines, binary_inputs(SMALL, 32, 0))
-    assert truth < opposite
+    x = binary_inputs(SMALL, 32, 0)
+    for loss in known_baselines.LOSSES:
+        truth, opposite = (
+            thorough_loss(SMALL, loss, values, x) for values in (SMALL.baseline(0.5), 1 - SMALL.baseline(0.5))
+        )
+        assert truth < opposite
+
+
+def test_a_loss_of_few_players_is_exact():
+    baseline, x = torch.tensor([0.3, 0.1, 0.8, 0.6, 0.2]).double(), binary_inputs(SMALL, 32, 0)
+    table = ab.value_table(ab.MaskedModel(SMALL.model, x, absence=ab.Baseline(baseline)))
+    shapley = ab.order_shapley(table, range(3)).abs().sum((1, 2)).mean()
+    marginal = ab.order_marginals(table, range(3)).sum((1, 2)).mean()
+    assert thorough_loss(SMALL, "shapley", baseline, x) == pytest.approx(float(shapley))
+    assert thorough_loss(SMALL, "marginal", baseline, x) == pytest.approx(float(marginal))
 
 
 def test_the_table_counts_marks_and_lists_misses():

@@ -15,11 +15,6 @@ def model(rows):
     return torch.stack([-score / 2, score / 2], dim=1)
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr("absentia.learning.learn.EVALUATIONS", 2**10)
-
-
 def test_every_method_has_its_figures():
     found = experiment.compare(model, table(), WORK, seed=0)
     names = ["zero (raw)", "mean", "median", "marginal", "Gaussian", "neighbours", "learned"]

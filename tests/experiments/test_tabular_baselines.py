@@ -5,6 +5,7 @@ import torch
 
 import absentia as ab
 from experiments import tabular_baselines as experiment
+from experiments import tree_baselines
 from experiments.datasets import TabularData
 from experiments.networks import mlp
 from experiments.published_schedule import bernoulli_contexts, published_schedule
@@ -12,6 +13,7 @@ from experiments.tabular_baselines import (
     compare,
     compare_starts,
     compared_loss,
+    learn,
     measure,
     reconstruction_r2,
 )
@@ -36,9 +38,8 @@ MODEL = mlp((4, 8, 2), seed=0)
 @pytest.fixture
 def _quick(monkeypatch):
     """Compare on few rows: these tests are about the tables, not about how good the baselines are."""
-    for module in ("absentia.learning.learn", "experiments.tabular_baselines"):
-        monkeypatch.setattr(f"{module}.EVALUATIONS", 2**11)
-    monkeypatch.setattr("absentia.learning.run.MAX_SWEEPS", 2)
+    monkeypatch.setattr(experiment, "ROWS_PER_COMPARISON", 2**11)
+    monkeypatch.setattr(tree_baselines, "ROWS_PER_COMPARISON", 2**9)
     monkeypatch.setattr(experiment, "SOBOL_STARTS", 1)
 
 
@@ -62,7 +63,8 @@ def test_the_published_schedule_lowers_its_loss_within_its_box():
     assert found.losses[-1] < found.losses[0]
     mean, spread = data.x_train.double().mean(0), data.x_train.double().std(0, correction=0)
     assert ((found.baseline - mean).abs() <= 0.3 * spread + 1e-9).all()
-    assert compared_loss(MODEL, data, "shapley", found.baseline, 0) < compared_loss(MODEL, data, "shapley", mean, 0)
+    ours, theirs = (compared_loss(MODEL, data, "shapley", b, 0, ab.LearningOptions()) for b in (found.baseline, mean))
+    assert ours < theirs
 
 
 def test_a_high_rate_ends_on_the_edge_of_a_given_box():
@@ -123,11 +125,11 @@ def test_what_remains_agrees_with_the_definitions():
     assert found.empty == pytest.approx(table.values[:, 0].mean().item())
 
 
-def test_the_loss_compared_is_in_the_units_of_the_history():
-    data = toy()
-    learned = ab.learn_baseline(MODEL, data.x_train, data.y_train, loss="shapley", bounds=0.3, steps=10, samples=32)
-    found = compared_loss(MODEL, data, "shapley", learned.values, seed=0, samples=32)
-    assert found == pytest.approx(float(learned.history[-1, 1]), rel=1e-5)
+def test_the_loss_compared_is_that_of_learning():
+    data, options = toy(), ab.LearningOptions(steps=10, samples=32)
+    learned = learn(MODEL, data, 0, options, loss="shapley", bounds=0.3)
+    found = compared_loss(MODEL, data, "shapley", learned.values, 0, options)
+    assert found == pytest.approx(learned.loss, rel=1e-5)
 
 
 @pytest.mark.usefixtures("_quick")
