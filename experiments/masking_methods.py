@@ -117,8 +117,9 @@ def learn(model: nn.Module, scene: Scene, setting: Setting, seed: int) -> Colour
 def learn_from_noise(model: nn.Module, scene: Scene, setting: Setting, seed: int) -> Colours:
     """Learn a value for each pixel that leaves no signal of images whose players are white noise."""
     images = scene.data[: setting.from_noise.images]
-    noise = ab.Noise(scene.data)
-    drawn = noise.offset + noise.scale * torch.rand(images.shape, generator=torch.Generator().manual_seed(seed))
+    low, high = scene.data.amin((0, 2, 3)).double(), scene.data.amax((0, 2, 3)).double()  # of each channel
+    unit = torch.rand(images.shape, generator=torch.Generator().manual_seed(seed))
+    drawn = low[:, None, None] + (high - low)[:, None, None] * unit
     noisy = torch.where(scene.players.labels < 0, images, drawn.to(images))
     labels, pixels = scene.labels[: len(images)], torch.arange(scene.cells.numel()).view(scene.cells.shape)
     return learn_colours(model, noisy, labels, scene.players, pixels, setting.from_noise, seed)
