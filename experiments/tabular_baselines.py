@@ -236,8 +236,8 @@ def _goals(name: str, entries: Sequence[Entry], found: Sequence[Remains]) -> Res
     """Make the table of goals, without the last one."""
     note = (
         "Σ|U| on the held-out rows. The last goal compares the published schedule's end with that of a short run, "
-        f"{FRUGAL_ROWS:,} evaluations a comparison and no sweep, by L_Shapley and 1 % of the term for ties, "
-        "on training rows that are the same for both."
+        f"{FRUGAL_ROWS:,} evaluations a comparison and no sweep, by L_Shapley on training rows that are "
+        "the same for both."
     )
     table = ResultTable(f"Goals: {name}", ("baseline", "goal", "measured", "verdict"), note)
     mean, schedule = found[1].strength, found[3].strength
