@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from absentia import AbsentiaError, Baseline, MaskedModel, shapley
+from absentia.attributions import draw_strata, sample_shapley
 from absentia.coalitions import coalition_numbers
-from absentia.sampling import draw_strata, sample_shapley
 from known_games import mlp
 
 
@@ -68,7 +68,8 @@ def test_the_budget_of_all_coalitions_gives_the_exact_result():
 
 def test_all_pairs_together_give_the_exact_values():
     game = game_of(12)
-    values, errors, spent = sample_shapley(game, evaluations=2**12, seed=0)
+    found = sample_shapley(game, evaluations=2**12, seed=0).attribution
+    values, errors, spent = found.values, found.errors, found.evaluations
     assert torch.allclose(values, shapley(game).values, atol=1e-12)
     assert errors.max() < 1e-12
     assert spent == 2 * 2**12

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from absentia.absences.baseline import Baseline, OwnBaselines
+from absentia.absences.fixed import Baseline, OwnBaselines
 from absentia.absences.protocol import Fill
 from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import require, wrong
