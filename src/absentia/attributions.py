@@ -93,10 +93,6 @@ def shapley(game: Game, *, evaluations: int | None = None, seed: int = 0) -> Att
     seed : int, default 0
         Fixes the coalitions that are drawn.
 
-    Returns
-    -------
-    Attribution
-
     Examples
     --------
     >>> import absentia as ab
@@ -115,10 +111,6 @@ def banzhaf(game: Game) -> Attribution:
     ----------
     game : Game
         A `MaskedModel`, a `ValueTable`, or a game of your own.
-
-    Returns
-    -------
-    Attribution
 
     Examples
     --------

@@ -264,10 +264,6 @@ def explain(
     batch_size, memory : int, optional
         See `Evaluator`.
 
-    Returns
-    -------
-    Explanation
-
     Examples
     --------
     >>> import absentia as ab

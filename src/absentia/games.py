@@ -175,10 +175,6 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
     max_players : int, default 24
         Raise an error for more players.
 
-    Returns
-    -------
-    ValueTable
-
     Examples
     --------
     >>> import absentia as ab

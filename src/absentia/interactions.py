@@ -238,10 +238,6 @@ def harsanyi(game: Game) -> Interactions:
     game : Game
         A `MaskedModel`, a `ValueTable`, or a game of your own.
 
-    Returns
-    -------
-    Interactions
-
     Examples
     --------
     >>> import absentia as ab

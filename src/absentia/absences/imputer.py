@@ -260,10 +260,6 @@ def train_imputer(
     progress : bool, default True
         Whether to show a bar on a terminal.
 
-    Returns
-    -------
-    Imputer
-
     Examples
     --------
     >>> same = torch.rand(2000, 1, generator=torch.Generator().manual_seed(0)).expand(-1, 2)

@@ -183,10 +183,6 @@ def train_surrogate(
     players, epochs, seed, progress
         See `train_imputer`.
 
-    Returns
-    -------
-    Surrogate
-
     Examples
     --------
     >>> x = torch.rand(500, 3, generator=torch.Generator().manual_seed(0))

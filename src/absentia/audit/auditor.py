@@ -105,10 +105,6 @@ def audit(
     seed : int, default 0
         The seed of every random draw.
 
-    Returns
-    -------
-    Audit
-
     Examples
     --------
     >>> import absentia as ab
@@ -166,10 +162,6 @@ def cross_audit(
     ----------
     model, x, y, absences, players, readout, region, draws, data, max_players, class_names, seed
         See `audit`. Absences that bring their own model are refused.
-
-    Returns
-    -------
-    CrossAudit
 
     Examples
     --------

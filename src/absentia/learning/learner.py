@@ -129,10 +129,6 @@ def learn_baseline(
     seed, options
         The seed of all draws, and `LearningOptions`.
 
-    Returns
-    -------
-    LearnedBaseline
-
     Examples
     --------
     >>> import absentia as ab
@@ -184,10 +180,6 @@ def baseline_loss(
         Fixed values: an absence with one stand-in for each sample, whichever players are present.
     options : LearningOptions, optional
         Its orders, cube, samples and rows_per_comparison are used.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
