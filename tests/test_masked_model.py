@@ -241,7 +241,10 @@ IMAGE = torch.zeros(1, 1, 4, 4)
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: MaskedModel(mlp(5), X[0], absence=ZERO), r"x must have at least one sample, .* Got shape \(5,\) .* x\[None\]"),
+        (
+            lambda: MaskedModel(mlp(5), X[0], absence=ZERO),
+            r"x must have at least one sample, .* Got shape \(5,\) .* x\[None\]",
+        ),
         (lambda: MaskedModel(mlp(5), X[:0], absence=ZERO), r"x must have at least one sample, .* Got shape \(0, 5\)"),
         (lambda: MaskedModel(mlp(5), X / 0, absence=ZERO), r"x must be finite. Got .*inf in sample 0, entry 0"),
         (

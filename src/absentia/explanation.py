@@ -155,8 +155,9 @@ class Explanation:
         samples, players = values.shape
         order = values.abs().argsort(dim=1, descending=True, stable=True)
         ranks = torch.empty_like(order).scatter_(1, order, torch.arange(1, players + 1).expand_as(order))
-        none = self.stand_ins is None
-        absent = torch.full_like(values, torch.nan) if none else self.players.entry_values(self.stand_ins)
+        absent = torch.full_like(values, torch.nan)
+        if self.stand_ins is not None:
+            absent = self.players.entry_values(self.stand_ins)
         columns = {
             "sample": torch.arange(samples).repeat_interleave(players).tolist(),
             "player": list(self.names) * samples,
@@ -189,7 +190,7 @@ class Explanation:
     @classmethod
     def load(cls, path: str | Path) -> Explanation:
         """Read a file of `save`."""
-        return read_result(cls, path)  # type: ignore[no-any-return]
+        return read_result(cls, path)
 
     @classmethod
     def from_old(cls, tensors: dict[str, Tensor], header: dict[str, Any]) -> Explanation:

@@ -95,7 +95,7 @@ def as_model(model: Any) -> Model:
     if not callable(model):
         then = "Wrap a numpy model with from_numpy(predict)."
         raise wrong("model", "be an nn.Module, an estimator, or a callable on torch rows", type(model).__name__, then)
-    return model  # type: ignore[no-any-return]
+    return model
 
 
 def wrap_estimator(

@@ -109,7 +109,9 @@ class LogOdds:
 
     y: Classes
     names: Sequence[Any] = ()
-    __post_init__ = _set_classes
+
+    def __post_init__(self) -> None:
+        _set_classes(self)
 
     def __str__(self) -> str:
         return f"log-odds of {_class_phrase(self.y, self.names)}"
@@ -140,7 +142,9 @@ class Logit:
 
     y: Classes
     names: Sequence[Any] = ()
-    __post_init__ = _set_classes
+
+    def __post_init__(self) -> None:
+        _set_classes(self)
 
     def __str__(self) -> str:
         return f"logit of {_class_phrase(self.y, self.names)}"
@@ -168,7 +172,9 @@ class Probability:
 
     y: Classes
     names: Sequence[Any] = ()
-    __post_init__ = _set_classes
+
+    def __post_init__(self) -> None:
+        _set_classes(self)
 
     def __str__(self) -> str:
         return f"probability of {_class_phrase(self.y, self.names)}"

@@ -36,6 +36,7 @@ from absentia.data import (
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
 from absentia.games import MAX_PLAYERS
+from absentia.learning import choose_absence
 from absentia.models import labels_of, progress
 from absentia.players import Players
 from absentia.readouts import Features, Readout
@@ -269,12 +270,10 @@ class Auditor:
             then = "Pass data=… without the audited samples."
             raise AbsentiaError(f"Each sample would be its own nearest row. {then}")
         if isinstance(given, str) and given == "learned":
-            from absentia.learning import choose_absence
-
             # A readout of each sample's own class does not fit other rows.
             fits = own or getattr(getattr(readout, "y", None), "ndim", 0) == 0
-            options = {"players": players, "readout": readout if fits else None, "seed": self.seed}
-            return choose_absence(given, self.evaluator.model, self.data, **options)
+            readout_of_data, model = readout if fits else None, self.evaluator.model
+            return choose_absence(given, model, self.data, players=players, readout=readout_of_data, seed=self.seed)
         return named_absence(given, self.data, players=players, seed=self.seed)
 
     def _bind(self, name: str, given: object) -> None:
