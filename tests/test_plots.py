@@ -275,6 +275,8 @@ def test_baselines_of_classes_and_samples_are_told_apart():
     axes = ab.plots.baselines(classes).axes[0]
     assert [line.get_label() for line in axes.lines[1:]] == ["learned, class 3", "learned, class 7"]
     assert len({line.get_marker() for line in axes.lines}) == 3  # for grey
+    named = replace(classes, record=replace(classes.record, class_names=tuple("abcdefgh")))
+    assert ab.plots.baselines(named).axes[0].lines[2].get_label() == "learned, class h"
     samples = ab.plots.baselines(results.learned(results.draw(9, 5), share="sample")).axes[0]
     assert len(samples.lines) == 1 + 9
     texts = samples.get_legend().get_texts()
@@ -283,7 +285,7 @@ def test_baselines_of_classes_and_samples_are_told_apart():
 
 def test_baselines_that_are_images_are_drawn_as_images():
     learned = results.image_baseline()
-    for one in (learned, ab.LearnedBaseline(**{**vars(learned), "labels": None})):  # as in the first files
+    for one in (learned, results.image_baseline(players=None)):  # as in the first files
         figure = ab.plots.baselines(one)
         titles = [axes.get_title() for axes in figure.axes]
         assert titles == ["learned baseline", "median of the data", "5 % of the data", "95 % of the data"]

@@ -284,9 +284,9 @@ def test_baselines_of_classes_and_images_and_old_files_have_a_section():
     image = baseline_section(results.image_baseline())
     assert image.data["images"][0].startswith("data:image/png")
     assert image.data["median"].startswith("data:image/png")
-    old = results.learned(quantiles=None, labels=None)  # as files of the first format have it
-    assert "quantiles" not in baseline_section(replace(old, labels=None)).data
-    assert baseline_section(replace(old, labels=None)).data["names"] == results.NAMES
+    old = baseline_section(results.learned(quantiles=None, players=None))  # as in files of the first format
+    assert "quantiles" not in old.data
+    assert old.data["names"] == ["x0", "x1", "x2", "x3", "x4"]
 
 
 def test_a_long_history_is_thinned_and_keeps_its_last_row():

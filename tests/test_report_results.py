@@ -63,19 +63,18 @@ def learned(values=None, names=NAMES, labels=None, **fields):
         "values": values,
         "share": "all",
         "classes": None,
-        "names": tuple(names),
+        "players": ab.Players(torch.arange(len(names)) if labels is None else labels, tuple(names)),
         "loss": 1.0,
         "history": torch.tensor([[10.0, 3.0], [20.0, 2.0], [4096.0, 1.0]], dtype=torch.float64),
         "record": record,
         "quantiles": levels + torch.zeros_like(entries),
-        "labels": torch.arange(len(names)) if labels is None else labels,
     }
     return ab.LearnedBaseline(**(made | fields))
 
 
-def image_baseline():
+def image_baseline(**fields):
     players = ab.Players.grid((1, 6, 6), (2, 2))
-    return learned(draw(1, 6, 6), players.names, players.labels)
+    return learned(draw(1, 6, 6), players.names, players.labels, **fields)
 
 
 def wide_explanation(samples=60, players=2000):

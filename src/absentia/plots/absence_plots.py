@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.errors import wrong
-from absentia.plots.drawable import Learned, players_of
+from absentia.plots.drawable import Learned, owner_names, players_of
 from absentia.plots.images import draw_images
 from absentia.plots.look import LOWERS, NEUTRAL, check_count, label, look_of, new_figure
 from absentia.results import written
@@ -100,17 +100,15 @@ def _draw_values(axes: Axes, learned: Learned, places: Float[Tensor, "owners ent
         lines = axes.plot(places.T, rows, linestyle="none", alpha=0.3, markersize=4, **look_of(0))
         lines[0].set_label(f"learned, each {learned.share}")
         return
-    for number, row in enumerate(places):
-        text = "learned" if learned.classes is None else f"learned, class {int(learned.classes[number])}"
+    texts = [f"learned, {label(owner)}" for owner in owner_names(learned)] or ["learned"]
+    for number, (row, text) in enumerate(zip(places, texts, strict=True)):
         axes.plot(row, rows, linestyle="none", markersize=7, label=text, **look_of(number))
 
 
 def _draw_baseline_images(learned: Learned, owners: Tensor) -> Figure:
     """Draw baselines as images, beside quantiles of the data."""
-    shown = owners[:_MOST_IMAGES]
-    whose = range(len(shown)) if learned.classes is None else learned.classes.tolist()
-    titles = ["learned baseline"] if learned.share == "all" else [f"{learned.share} {number}" for number in whose]
-    panels = dict(zip(titles, shown, strict=False))
+    titles = [label(owner) for owner in owner_names(learned)] or ["learned baseline"]
+    panels = dict(zip(titles[:_MOST_IMAGES], owners[:_MOST_IMAGES], strict=True))
     if learned.quantiles is not None:
         rows = {"median": _MEDIAN, "5 %": _LOW, "95 %": _HIGH}
         panels |= {f"{name} of the data": learned.quantiles[row] for name, row in rows.items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol, runtime_checkable
 
-import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
@@ -75,12 +74,12 @@ class Learned(Protocol):
         """Who shares a baseline: "all", each "class" or each "sample"."""
 
     @property
-    def classes(self) -> Int[Tensor, " owners"] | None:
-        """Classes that have a baseline."""
+    def class_labels(self) -> tuple[str | int, ...]:
+        """Names or numbers of the classes that have a baseline."""
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the players."""
+    def players(self) -> Players | None:
+        """Players; None for old files that do not have them."""
 
     @property
     def history(self) -> Float[Tensor, "checks 2"]:
@@ -89,10 +88,6 @@ class Learned(Protocol):
     @property
     def quantiles(self) -> Float[Tensor, "quantiles *entries"] | None:
         """Quantiles of the data: minimum, 5 %, quartiles, 95 %, maximum."""
-
-    @property
-    def labels(self) -> Int[Tensor, " *entries"] | None:
-        """Player of each entry."""
 
     @property
     def record(self) -> Any:
@@ -142,9 +137,15 @@ def player_labels(explanation: Explained, sample: int) -> list[str]:
 
 
 def players_of(learned: Learned) -> Players:
-    """Return the players of a learned baseline; for old files, which lack labels, one for each entry."""
-    if learned.labels is not None:
-        return Players(learned.labels, learned.names)
+    """Return the players of a learned baseline; for old files that do not have them, one for each entry."""
+    if learned.players is not None:
+        return learned.players
     shape = learned.values.shape if learned.share == "all" else learned.values.shape[1:]
-    names = learned.names if len(learned.names) == shape.numel() else [f"x{n}" for n in range(shape.numel())]
-    return Players(torch.arange(shape.numel()).reshape(shape), tuple(names))
+    each = Players.features(shape.numel())
+    return Players(each.labels.reshape(shape), each.names)
+
+
+def owner_names(learned: Learned) -> list[str]:
+    """Return the class or the sample that each baseline belongs to; none if all samples share one."""
+    owners = learned.class_labels if learned.share == "class" else range(len(learned.values))
+    return [] if learned.share == "all" else [f"{learned.share} {owner}" for owner in owners]

@@ -38,7 +38,7 @@ def image_heat_map(explanation: Explained, sample: int = 0) -> Figure:
     >>> import absentia as ab
     >>> players = ab.Players.grid((1, 4, 4), cells=(2, 2))
     >>> images = torch.rand(1, 1, 4, 4)
-    >>> explanation = ab.explain(lambda rows: rows.sum((1, 2, 3)), images, players=players, absence=ab.Baseline(0.0))
+    >>> explanation = ab.explain(lambda rows: rows.sum((1, 2, 3)), images, players=players, absence=0.0)
     >>> [axes.get_title() for axes in ab.plots.image_heat_map(explanation).axes[:3]]
     ['sample 0', 'Shapley values', 'all players absent']
     """

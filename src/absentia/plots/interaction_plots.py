@@ -35,7 +35,7 @@ def interaction_list(explanation: Explained, sample: int = 0, *, strongest: int 
     Examples
     --------
     >>> import absentia as ab
-    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=ab.Baseline(1.0))
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=1.0)
     >>> [label.get_text() for label in ab.plots.interaction_list(explanation).axes[0].get_yticklabels()]
     ['x0 & x1', 'x1', 'x0']
     """
@@ -87,7 +87,7 @@ def order_profile(explanation: Explained, sample: int = 0, *, most: int = 6) -> 
     Examples
     --------
     >>> import absentia as ab
-    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=ab.Baseline(1.0))
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=1.0)
     >>> [round(float(bar.get_height()), 3) for bar in ab.plots.order_profile(explanation).axes[0].patches]
     [0.455, 0.545]
     """

@@ -28,7 +28,7 @@ def bars(explanation: Explained, sample: int = 0, *, most: int = 20) -> Figure:
     Examples
     --------
     >>> import absentia as ab
-    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=ab.Baseline(1.0))
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
     >>> [float(bar.get_width()) for bar in ab.plots.bars(explanation).axes[0].patches]
     [3.0, 2.0]
     """
@@ -80,7 +80,7 @@ def waterfall(explanation: Explained, sample: int = 0, *, most: int = 16) -> Fig
     Examples
     --------
     >>> import absentia as ab
-    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=ab.Baseline(1.0))
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
     >>> [(float(bar.get_x()), float(bar.get_width())) for bar in ab.plots.waterfall(explanation).axes[0].patches]
     [(1.0, 3.0), (4.0, 2.0)]
     """
@@ -104,7 +104,7 @@ def draw_waterfall(axes: Axes, explanation: Explained, sample: int = 0, *, most:
     --------
     >>> import absentia as ab
     >>> axes = ab.plots.new_figure(columns=1).axes[0]
-    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=ab.Baseline(1.0))
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
     >>> ab.plots.draw_waterfall(axes, explanation)
     >>> [text.get_text() for text in axes.texts]
     ['+3', '+2']

@@ -31,7 +31,7 @@ def overview(explanation: Explained, sample: int = 0) -> Figure:
     Examples
     --------
     >>> import absentia as ab
-    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=ab.Baseline(1.0))
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
     >>> [axes.get_title() for axes in ab.plots.overview(explanation).axes]
     ['Shapley values', 'strongest 3 of 3 interactions', 'strength by order']
     """

@@ -9,7 +9,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from absentia.learning import LearnedBaseline
-from absentia.plots.drawable import players_of
+from absentia.plots.drawable import owner_names, players_of
 from absentia.report.section import ImageScale, Section, numbers, run_settings
 from absentia.results import written
 
@@ -32,13 +32,14 @@ def baseline_section(learned: LearnedBaseline) -> Section:
         f"Baseline learned for {_SHARED_BY[learned.share]}",
         tuple(_lead(learned)),
         facts={
-            "owners": _owner_names(learned, len(values)),
+            "owners": owner_names(learned)[:_MOST_OWNERS],
             "image": players.is_image,
             "heads": _LEVELS if compared else (),
             "compared": compared,
             "trimmed": _trimmed(owners, players.is_image),
             "settings": [
                 ("Loss", f"{record.loss}, {how}, orders up to {record.orders}"),
+                ("Value", record.readout),
                 ("Bounds", record.bounds),
                 ("Starts", (", ".join(record.starts) or "none") + spread),
                 ("Samples", f"{record.samples:,}"),
@@ -60,14 +61,6 @@ def _lead(learned: LearnedBaseline) -> list[str]:
         names = ", ".join(record.undetermined[:_MOST_NAMES])
         found.append(f"These players do not affect the loss and keep their start values: {names}{more}.")
     return found
-
-
-def _owner_names(learned: LearnedBaseline, shown: int) -> list[str]:
-    """Return the class or sample of each baseline; none if there is only one for all."""
-    if learned.share == "all":
-        return []
-    owners = range(shown) if learned.classes is None else learned.classes.tolist()[:shown]
-    return [f"{learned.share} {owner}" for owner in owners]
 
 
 def _entries(learned: LearnedBaseline, values: Shaped[Tensor, "owners *entries"]) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def write_report(results: Any, path: str | Path, *, title: str | None = None) ->
     --------
     >>> import tempfile
     >>> import absentia as ab
-    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=ab.Baseline(1.0))
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = ab.write_report(explanation, f"{folder}/report.html", title="A product")
     ...     "<title>A product</title>" in page.read_text(encoding="utf-8")
