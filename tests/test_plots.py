@@ -275,10 +275,11 @@ def test_baselines_of_classes_and_samples_are_told_apart():
     axes = ab.plots.baselines(classes).axes[0]
     assert [line.get_label() for line in axes.lines[1:]] == ["learned, class 3", "learned, class 7"]
     assert len({line.get_marker() for line in axes.lines}) == 3  # for grey
+    assert not overlaps(axes.figure)
     named = replace(classes, record=replace(classes.record, class_names=tuple("abcdefgh")))
     assert ab.plots.baselines(named).axes[0].lines[2].get_label() == "learned, class h"
     samples = ab.plots.baselines(results.learned(results.draw(9, 5), share="sample")).axes[0]
-    assert len(samples.lines) == 1 + 9
+    assert len(samples.lines) == 1 + 9 + 1  # the median, the samples, and the mark in the legend
     texts = samples.get_legend().get_texts()
     assert [text.get_text() for text in texts] == ["median of the data", "learned, each sample"]
 

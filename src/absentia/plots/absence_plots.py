@@ -74,7 +74,7 @@ def baselines(learned: Learned, *, most: int = 40) -> Figure:
     axes.set(xlim=(min(left, -0.04), max(right, 1.04)), ylim=(entries - 0.4, -0.6))
     axes.set_yticks(range(entries), [label(name) for name in players.entry_names()[:entries]])
     axes.set_xticks([0, 0.5, 1], ["least", "middle", "largest"])
-    axes.set_xlabel("place in the range of the data: line 0 to 100 %, bar 5 to 95 %, box the middle half")
+    axes.set_xlabel("range of the data: line 0 to 100 %, bar 5 to 95 %, box middle half")
     some = f", {entries} of {total} entries" if entries < total else ""
     axes.set_title(f"learned baseline beside the data{some}")
     below = -0.02 - 0.9 / float(figure.get_size_inches()[1])
@@ -97,8 +97,8 @@ def _draw_values(axes: Axes, learned: Learned, places: Float[Tensor, "owners ent
     """Mark the values, in one look for each class or one for all samples."""
     rows = list(range(places.shape[1]))
     if learned.share == "sample" or len(places) > _MOST_OWNERS:
-        lines = axes.plot(places.T, rows, linestyle="none", alpha=0.3, markersize=4, **look_of(0))
-        lines[0].set_label(f"learned, each {learned.share}")
+        axes.plot(places.T, rows, linestyle="none", alpha=0.3, markersize=4, **look_of(0))
+        axes.plot([], [], linestyle="none", label=f"learned, each {learned.share}", **look_of(0))
         return
     texts = [f"learned, {label(owner)}" for owner in owner_names(learned)] or ["learned"]
     for number, (row, text) in enumerate(zip(places, texts, strict=True)):
