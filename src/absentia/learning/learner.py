@@ -207,7 +207,7 @@ def baseline_loss(
 
 
 def choose_absence(
-    absence: Absence | str | float,
+    absence: object,
     model: Any,
     data: Table,
     y: Classes = None,
