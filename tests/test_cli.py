@@ -99,22 +99,12 @@ def test_learn_is_learn_baseline(run):
         (["--class", "1"], {"readout": ab.LogOdds(1), "y": None}),
         (["--readout", "output:1"], {"readout": ab.Output(1)}),
         (["--readout", "features:1"], {"readout": ab.Features("1")}),
+        (["--readout", "logit"], {"readout": ab.Logit(CLASSES)}),
     ],
 )  # fmt: skip
 def test_the_options_of_learn_are_those_of_the_library(run, words, options):
     succeed(run("learn", *MODEL, *DATA, *QUICK, *words, "-o", "base.absentia"))
     torch.testing.assert_close(ab.load("base.absentia").values, learn(**options).values)
-
-
-def test_a_readout_of_each_samples_class_is_learned_from_the_drawn_samples(run):
-    succeed(run("learn", *MODEL, *DATA, *QUICK, "--readout", "logit", "-o", "base.absentia"))
-    rows = torch.randperm(40, generator=torch.Generator().manual_seed(0))[:4]
-    low, high = ROWS.amin(0), ROWS.amax(0)
-    expected = ab.learn_baseline(
-        *(make_network(), ROWS[rows]), readout=ab.Logit(CLASSES[rows]), players=PLAYERS, bounds=(low, high),
-        loss="marginal", options=ab.LearningOptions(steps=1, rows_per_comparison=256),
-    )  # fmt: skip
-    torch.testing.assert_close(ab.load("base.absentia").values, expected.values)
 
 
 def test_a_search_goes_on_from_its_checkpoint_and_from_a_saved_baseline(run):

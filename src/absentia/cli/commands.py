@@ -13,13 +13,12 @@ from typer import Option
 import absentia as ab
 from absentia import demo as demonstration
 from absentia.absences.words import WORDS
-from absentia.cli.inputs import Inputs, Problem, prepare, takes_inputs
+from absentia.cli.inputs import Inputs, prepare, takes_inputs
 from absentia.cli.output import AsJson, Output, check_file, finish, note, print_json, working
 from absentia.cli.user_data import Samples
 from absentia.errors import wrong
 from absentia.learning.learned import Share
 from absentia.learning.penalties import Loss
-from absentia.learning.space import entry_bounds
 from absentia.results import read_tensors
 
 INTERRUPTED = 130
@@ -71,27 +70,15 @@ def learn(
     if orders is not None:
         search["orders"] = _number("orders", "be a number, or a share of the players as in 0.5", orders)
     options = ab.LearningOptions(**search)
-    own: dict[str, Any] = {"loss": loss, "share": share, "bounds": _bounds(bounds)}
-    own["start"] = [_start(word) for word in start or ["mean"]]
-    own["categorical"] = [*data.categorical, *(_columns(word, data) for word in categorical or ())]
+    settings = problem.settings(torch.arange(len(data.x))) | {"loss": loss, "share": share, "options": options}
+    settings |= {"start": [_start(word) for word in start or ["mean"]], "bounds": _bounds(bounds)}
+    settings["categorical"] = [*data.categorical, *(_columns(word, data) for word in categorical or ())]
     with working(f"Learning a baseline for {len(problem.players)} players", problem.notes):
-        learned = _learn(problem, own, options)
+        learned = ab.learn_baseline(problem.model, data.x, data.y, **settings)
     payload = _payload("learn", learned, "names share classes values loss record")
     finish(learned, payload, as_json, output, **data.coding)
     if learned.record.stopped.startswith("interrupted"):
         raise typer.Exit(INTERRUPTED)
-
-
-def _learn(problem: Problem, own: dict[str, Any], options: ab.LearningOptions) -> ab.LearnedBaseline:
-    data, chosen = problem.samples, torch.arange(len(problem.samples.x))
-    settings = problem.settings(chosen) | own
-    if getattr(getattr(settings["readout"], "y", None), "ndim", 0) == 1:
-        # A readout with a class for each sample must match the drawn samples, so they are drawn here.
-        chosen = data.choose((), options.samples or len(data.x), problem.inputs.seed)
-        settings |= problem.settings(chosen)
-        if not isinstance(settings["bounds"], tuple):
-            settings["bounds"] = entry_bounds(data.x.double().flatten(1), settings["bounds"])
-    return ab.learn_baseline(problem.model, data.x[chosen], problem.classes(chosen), options=options, **settings)
 
 
 def _number(option: str, must: str, word: str, words: tuple[str, ...] = ()) -> Any:
