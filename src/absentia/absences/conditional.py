@@ -129,8 +129,6 @@ def _correlations(
     With S the covariance of n standardised rows x of d entries and m = tr S/d, it is [ledoit2004covariance]
 
         min(1, (Σ‖x‖⁴/n − ‖S‖²) / n / (‖S‖² − d·m²)).
-
-    An entry that never changes has a standard deviation of 0 and no correlation with any other.
     """
     count, entries = rows.shape
     mean, scale = mean_and_deviation(rows)

@@ -289,6 +289,5 @@ class Noise:
             return StandIns(x, white_noise(DataRange(*self.scale), like, generator)[None])
         if not x.is_floating_point():
             raise wrong("kind", "be 'uniform' for integer inputs", "'normal'")
-        mean, deviation = self.scale
         unit = torch.randn(like.shape, generator=generator, dtype=torch.float64)
-        return StandIns(x, (mean + deviation * unit).to(x)[None])
+        return StandIns(x, (self.scale[0] + self.scale[1] * unit).to(x)[None])

@@ -198,9 +198,8 @@ class Imputer:
         generator = seeded(self.seed)
         latent_noise = torch.randn(self.draws, self.network.latent, generator=generator)
         noise = torch.randn(self.draws, *self.shape, generator=generator)
-        network = self.network
-        if network.read.mean.device != x.device:
-            network = copy.deepcopy(network).to(x.device)
+        here = self.network.read.mean.device == x.device
+        network = self.network if here else copy.deepcopy(self.network).to(x.device)
         tensors = (latent_noise, noise, self.least, self.most)
         latent_noise, noise, least, most = (tensor.to(x.device, torch.float32) for tensor in tensors)
 

@@ -77,8 +77,7 @@ class SurrogateNetwork(nn.Module):
             raise wrong("network", "be given, as it was to train_surrogate", "none", "Its weights are in the file.")
         shape, outputs, weights = tuple(fields["shape"]), tuple(fields["outputs"]), fields["weights"]
         body = _default_body(shape, math.prod(outputs), seed=0) if network is None else copy.deepcopy(network)
-        read = Standardise(shape, weights["read.mean"], weights["read.scale"])
-        whole = cls(read, body, outputs, fields["own"])
+        whole = cls(Standardise(shape, weights["read.mean"], weights["read.scale"]), body, outputs, fields["own"])
         try:
             whole.load_state_dict(weights)
         except RuntimeError as error:
