@@ -489,3 +489,19 @@ def test_baselines_of_classes_are_audited_as_they_are_explained():
         ab.audit(model, x, [0, 1, 1], {"class": method}, readout=ab.Output(0))
     with pytest.raises(ab.AbsentiaError, match="class cannot be audited: y must be given"):
         ab.audit(model, x, None, {"class": method})
+
+
+@pytest.mark.parametrize("own_data", [True, False])
+def test_a_baseline_is_learned_by_word(own_data):
+    x, y = samples(24, 3), torch.arange(24) % 2
+    data = None if own_data else samples(40, 3, seed=1)
+    model = mlp(3, 2)
+    found = ab.audit(model, x, y, ["learned", "mean"], data=data, draws=1)
+    # The readout of the samples' classes fits the samples, and no other rows.
+    learned = ab.learn_baseline(model, x, y) if own_data else ab.learn_baseline(model, data)
+    expected = ab.audit(
+        model, x, y, {"b": learned, "mean": ab.Baseline.mean(x if data is None else data)}, data=data, draws=1
+    )
+    assert found.methods == ("learned", "mean")
+    assert torch.equal(found.R.value, expected.R.value)
+    assert found.record.absences["learned"].startswith("LearnedBaseline")

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from absentia.absences import Absence, BringsModel, Fill, StandIns
 from absentia.absences.protocol import describe_absence, for_classes
-from absentia.absences.words import named_absence, usual_absences
+from absentia.absences.words import usual_absences
 from absentia.audit.findings import Audit, AuditRecord, CrossAudit
 from absentia.audit.own_games import MOST_DRAWS, join_games, measure_game
 from absentia.audit.plausibility import compare_with_data
@@ -265,16 +265,14 @@ class Auditor:
 
     def _make(self, given: object) -> Absence:
         """Return an absence as it is, or make the one that a word or a number names from the data."""
-        players, readout, own = self.evaluator.players, self.evaluator.readout, self.data is self.evaluator.x
+        own, readout = self.data is self.evaluator.x, self.evaluator.readout
         if own and str(given).startswith("neighbours"):
             then = "Pass data=… without the audited samples."
             raise AbsentiaError(f"Each sample would be its own nearest row. {then}")
-        if isinstance(given, str) and given == "learned":
-            # A readout of each sample's own class does not fit other rows.
-            fits = own or getattr(getattr(readout, "y", None), "ndim", 0) == 0
-            readout_of_data, model = readout if fits else None, self.evaluator.model
-            return choose_absence(given, model, self.data, players=players, readout=readout_of_data, seed=self.seed)
-        return named_absence(given, self.data, players=players, seed=self.seed)
+        # A readout of each sample's own class does not fit other rows.
+        fits = own or getattr(getattr(readout, "y", None), "ndim", 0) == 0
+        model, players, of_data = self.evaluator.model, self.evaluator.players, readout if fits else None
+        return choose_absence(given, model, self.data, players=players, readout=of_data, seed=self.seed)
 
     def _bind(self, name: str, given: object) -> None:
         """Bind an absence to the samples, and mask their region with as many of its draws as the audit has."""
