@@ -18,8 +18,7 @@ from absentia.plots.interaction_plots import (
     sparsity,
 )
 from absentia.plots.look import name_of_set, new_figure
-from absentia.plots.shapley_plots import bars, draw_attribution, draw_waterfall, waterfall
-from absentia.plots.side_by_side import overview, plot_explanation
+from absentia.plots.sample_plots import bars, draw_attribution, draw_waterfall, overview, plot_explanation, waterfall
 
 __all__ = [
     "Explained",

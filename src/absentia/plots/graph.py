@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from absentia.plots.drawable import Explained, check_explanation, interactions_of, player_labels
-from absentia.plots.look import NEUTRAL, colour_of, label, largest, new_figure
+from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
 from absentia.results import written
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def salient_nodes(explanation: Explained, sample: int, strongest: int) -> list[A
     interactions = interactions_of(explanation)
     count = min(strongest, int(interactions.salient()[sample, 1:].sum()))
     effects, players = interactions.effects[sample], range(len(interactions.names))
-    numbers = [number + 1 for number in largest(effects[1:], count)]
+    numbers = (effects[1:].abs().topk(count).indices + 1).tolist()
     return [AndNode(tuple(i for i in players if number >> i & 1), float(effects[number])) for number in numbers]
 
 
