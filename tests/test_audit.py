@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import absentia as ab
 from absentia.absences import StandIns
 from absentia.audit.auditor import draw_games
+from absentia.audit.estimates import estimate
 from absentia.data import data_range, seeded, white_noise
 from known_games import cnn, harsanyi_by_definition, mlp, product, subsets
 from typechecker import unchecked
@@ -268,8 +269,8 @@ def test_companions_are_those_of_each_absences_own_game():
         effects = ab.harsanyi(ab.MaskedModel(model, x, absence=absence))
         table = ab.value_table(ab.MaskedModel(model, x, absence=absence))
         strength = effects.effects[:, 1:].abs().sum(1)
-        assert float(found.strength.value[number]) == pytest.approx(float(strength.mean()))
-        assert float(found.strength.error[number]) == pytest.approx(float(strength.std() / 2))
+        assert float(estimate(found.strengths).value[number]) == pytest.approx(float(strength.mean()))
+        assert float(estimate(found.strengths).error[number]) == pytest.approx(float(strength.std() / 2))
         assert torch.equal(found.salient[number, :, 0], effects.salient()[:, 1:].sum(1).double())
         assert torch.equal(found.terms[number, :, 0], effects.sparsity().double())
         assert torch.allclose(found.shapley[number, :, 0], ab.shapley(table).values)
@@ -373,7 +374,7 @@ NONSENSE = {
         "True cannot be audited: absence must be an absence.*Got bool",
     ),
     "a class": ({"absences": {"blur": ab.Blur}}, "Got the class Blur instead. Call it."),
-    "a number as name": ({"absences": {1: ab.Baseline(0.0)}}, "have names that are text"),
+    "names that are the same as text": ({"absences": {1: 0.0, "1": 1.0}}, "have different names. Got '1' twice"),
     "an unknown player": ({"region": ["x0", "weight"]}, "region must hold players.*Got 'weight'"),
     "a player too far": ({"region": [4]}, "region must hold players.*Got 4"),
     "a truth value": ({"region": [True]}, "region must hold players.*Got True"),
@@ -393,7 +394,7 @@ NONSENSE = {
         {"reference": OwnModel()},
         "The reference cannot be used: It brings its own model",
     ),
-    "other data": ({"data": torch.zeros(3, 5)}, "data must hold rows of the shape of one sample"),
+    "other data": ({"data": torch.zeros(3, 5)}, "data must have rows of the shape of one sample"),
     "data with NaN": ({"data": torch.full((2, 4), math.nan)}, "data must be finite.*row 0"),
     "constant data": ({"data": torch.ones(5, 4)}, "data must vary in the region's entries"),
     "one sample without data": ({"x": samples(1, 4)}, "data must vary.*Pass data="),

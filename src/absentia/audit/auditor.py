@@ -14,7 +14,7 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from absentia.absences import Absence, BringsModel, Fill, StandIns
-from absentia.absences.protocol import describe_absence, for_classes
+from absentia.absences.protocol import check_shape, describe_absence, for_classes
 from absentia.absences.words import usual_absences
 from absentia.audit.findings import Audit, AuditRecord, CrossAudit
 from absentia.audit.own_games import MOST_DRAWS, join_games, measure_game
@@ -231,9 +231,10 @@ class Auditor:
         players = evaluator.players
         self.region = players if region is None else players.only(region, "region")
         self.exact = len(self.region) <= max_players
-        size = min(_GAME_PLAYERS, max_players)
-        drawn = [] if self.exact else draw_games(len(self.region), size, draws, seed)
-        self.games = [self.region.only(some) for some in drawn] or [self.region]
+        self.games = [self.region]
+        if not self.exact:
+            drawn = draw_games(len(self.region), min(_GAME_PLAYERS, max_players), draws, seed)
+            self.games = [self.region.only(some) for some in drawn]
         self.own_games = [players] if len(players) <= max_players else self.games
         self.data, self.within = _check_data(data, evaluator.x, self.region)
         nobody = torch.zeros(len(self.region), dtype=torch.bool)
@@ -252,16 +253,12 @@ class Auditor:
         if isinstance(absences, str) or not isinstance(absences, Mapping | Sequence) or not absences:
             must = "be a mapping such as {'zero': 0.0}, or a list such as ['mean', 'blur']"
             raise wrong("absences", must, repr(absences))
-        if not isinstance(absences, Mapping):
-            names = [describe_absence(one) if isinstance(one, Absence) else str(one) for one in absences]
-            if len(set(names)) < len(names):
-                then = "Pass a mapping from names to absences."
-                raise wrong("absences", "have different names", f"{max(names, key=names.count)!r} twice", then)
-            absences = dict(zip(names, absences, strict=True))
-        for name in absences:
-            if not isinstance(name, str):
-                raise wrong("absences", "have names that are text", repr(name))
-        return dict(absences)
+        given = list(absences.values() if isinstance(absences, Mapping) else absences)
+        names = [describe_absence(one) if isinstance(one, Absence) else str(one) for one in absences]
+        if len(set(names)) < len(names):
+            then = "Pass a mapping from names to absences."
+            raise wrong("absences", "have different names", f"{max(names, key=names.count)!r} twice", then)
+        return dict(zip(names, given, strict=True))
 
     def _make(self, given: object) -> Absence:
         """Return an absence as it is, or make the one that a word or a number names from the data."""
@@ -392,9 +389,7 @@ def _naming(what: str) -> Iterator[None]:
 def _check_data(data: Table | None, x: Tensor, region: Players) -> tuple[Shaped[Tensor, "rows *entries"], DataRange]:
     """Return the data as the model takes them, or the samples, and their range, which must not be a point."""
     rows = x if data is None else check_rows(data).to(x)
-    if rows.shape[1:] != x.shape[1:]:
-        expected = f"hold rows of the shape of one sample, {tuple(x.shape[1:])}"
-        raise wrong("data", expected, f"shape {tuple(rows.shape)}")
+    check_shape("data", rows.shape[1:], x)
     within = data_range(rows)
     if not bool(((within.high > within.low) & (region.labels.to(rows.device) >= 0)).any()):
         then = "Pass data=… with rows that show the range of white noise."

@@ -142,7 +142,7 @@ class Audit:
         estimates = {
             "R": removal.R,
             "removed": removal.removed,
-            "strength": companions.strength,
+            "strength": estimate(companions.strengths),
             "salient": estimate(companions.salient),
             "terms": estimate(companions.terms),
             "low_orders": companions.low_orders,

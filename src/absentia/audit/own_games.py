@@ -12,7 +12,7 @@ from torch import Tensor
 
 from absentia.absences.protocol import Fill
 from absentia.attributions import order_shapley_of
-from absentia.audit.estimates import Estimate, estimate, ratio_of_means, spearman
+from absentia.audit.estimates import Estimate, ratio_of_means, spearman
 from absentia.audit.removal import Cost, few_draws, tables
 from absentia.coalitions import coalition_sizes, moebius, sums_by_size
 from absentia.evaluation import Evaluator, Tabulated
@@ -44,11 +44,6 @@ class Companions:
     def strengths(self) -> Float[Tensor, "methods samples games"]:
         """Σ|U(S)| over S ≠ ∅ of each game."""
         return self.by_order[..., 1:].sum(-1)
-
-    @property
-    def strength(self) -> Estimate:
-        """The mean of Σ|U(S)| over S ≠ ∅."""
-        return estimate(self.strengths)
 
     @property
     def low_orders(self) -> Estimate:

@@ -78,10 +78,11 @@ def compare_own_games(names: Sequence[str], removal: Removal, companions: Compan
     ranked = ranking(removal)
     if not ranked:
         return []
-    best, least = ranked[0], int(companions.strength.value.argmin())
+    strength = estimate(companions.strengths)
+    best, least = ranked[0], int(strength.value.argmin())
     if not is_sure(estimate(companions.strengths[best] - companions.strengths[least])):
         return []
-    most, fewest = (with_error(*companions.strength.at(number)) for number in (best, least))
+    most, fewest = (with_error(*strength.at(number)) for number in (best, least))
     return [
         f"{names[least]} needs the fewest interactions: Σ|U| of its own game is {fewest}, and that of "
         f"{names[best]}, the best by R, is {most}."
