@@ -1,4 +1,4 @@
-# Two commands need nothing but Python: `make demo` and `make test`. Both make the virtual environment themselves.
+# `make demo` and `make test` need nothing but Python: they create the virtual environment themselves.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -26,12 +26,12 @@ NAME ?= all
 reproduce: $(VENV)/.experiments
 	$(BIN)/python -m experiments $(NAME)
 
-# Every page is run, which makes the pictures; then the site is built. NO_MKDOCS_2_WARNING: no advertisement in the log.
+# Run every page, which draws the pictures; then build the site. NO_MKDOCS_2_WARNING turns off an advertisement.
 docs: $(VENV)/.docs
 	$(BIN)/python docs/making/run_pages.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# One stamp for each set of dependencies: nothing is installed again until the files that name them change.
+# One stamp for each set of dependencies: install again only if the files that name them change.
 $(VENV)/.%: $(SOURCES) | $(VENV)/bin/python
 	@echo "installing absentia[$*] into $(VENV) …"
 	$(INSTALL) --editable ".[$*]"

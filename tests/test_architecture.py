@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = Path(absentia.__file__).parent
 DESIGN = ROOT / "docs" / "design.md"
 EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.py"))
-MOST_LINES, MOST_FILES = 11_500, 85
+MOST_LINES, MOST_FILES = 12_900, 85
 SMALL = 40  # lines; a module below this that only one other imports belongs into that one
 
 PUBLIC = {

@@ -6,7 +6,6 @@
 """
 
 from absentia.plots.absence_plots import baselines, draw_agreement, draw_removal, learning_history
-from absentia.plots.drawable import Explained, Learned
 from absentia.plots.graph import and_or_graph
 from absentia.plots.images import draw_heat_map, image_heat_map
 from absentia.plots.interaction_plots import (
@@ -21,8 +20,6 @@ from absentia.plots.look import name_of_set, new_figure
 from absentia.plots.sample_plots import bars, draw_attribution, draw_waterfall, overview, plot_explanation, waterfall
 
 __all__ = [
-    "Explained",
-    "Learned",
     "and_or_graph",
     "bars",
     "baselines",
