@@ -164,6 +164,14 @@ def test_an_explanation_has_an_output_for_each_class() -> None:
         interop.to_shap({name: ab.shapley(t) for name, t in tables.items()}, base_values={"cat": 0.0})
 
 
+def test_classes_have_the_same_samples_and_players() -> None:
+    one, two = ab.shapley(ab.ValueTable([0.0, 1.0])), ab.shapley(ab.ValueTable([[0.0, 1.0], [0.0, 2.0]]))
+    with pytest.raises(ab.AbsentiaError, match="the same samples and players"):
+        interop.to_shap({"cat": one, "dog": two}, base_values=0.0)
+    with pytest.raises(ab.AbsentiaError, match="at least one attribution"):
+        interop.to_shap({}, base_values=0.0)
+
+
 def test_sampled_values_come_with_their_errors() -> None:
     game = ab.MaskedModel(network((9,)), normal(2, 9, seed=1), absence=ab.Baseline(0.0))
     sampled = ab.shapley(game, evaluations=64)

@@ -27,10 +27,6 @@ def captum_baselines(
     players : Players, optional
         Entries that they leave out are always present: their baselines are the sample's own values.
 
-    Returns
-    -------
-    Tensor of shape (1, …) or (samples, …)
-
     Examples
     --------
     >>> import absentia as ab
@@ -62,10 +58,6 @@ def captum_feature_mask(players: Players) -> Int[Tensor, "1 *entries"]:
         The n players. Entries that are always present become group n, which has no effect with the baselines of
         ``captum_baselines(absence, x, players)``, and which `from_captum` leaves out.
 
-    Returns
-    -------
-    Tensor of shape (1, …)
-
     Examples
     --------
     >>> import absentia as ab
@@ -88,10 +80,6 @@ def from_captum(
         The players of the samples.
     by_entry : bool, default False
         Whether captum attributed to each entry, as by IntegratedGradients; a player's entries are then summed.
-
-    Returns
-    -------
-    Tensor of shape (samples, players)
 
     Examples
     --------

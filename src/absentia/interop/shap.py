@@ -145,10 +145,6 @@ def to_shap(
     display_data : array-like of shape (samples, players), optional
         Labels of the data, such as names of categories; by default the entries of players that have several.
 
-    Returns
-    -------
-    shap.Explanation
-
     Examples
     --------
     >>> import absentia as ab
@@ -200,10 +196,9 @@ def _check_alike(by_name: Mapping[str, Attribution], bases: Mapping[str, BaseVal
         raise wrong("attribution", "hold at least one attribution", "none")
     if set(bases) != set(by_name):
         raise wrong("base_values", f"be named as the attributions, {', '.join(by_name)}", ", ".join(bases))
-    first = next(iter(by_name.values()))
-    for name, found in by_name.items():
-        if found.names != first.names or found.values.shape != first.values.shape:
-            raise wrong("attribution", "have the same samples and players for each class", f"others for {name!r}")
+    first, *others = by_name.values()
+    if any(found.names != first.names or found.values.shape != first.values.shape for found in others):
+        raise AbsentiaError("The attributions of all classes must have the same samples and players.")
     return first
 
 

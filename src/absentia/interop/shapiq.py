@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from absentia.errors import AbsentiaError, require, wrong
 from absentia.games import Game, MaskedModel, ValueTable
 from absentia.interactions import Interactions
 from absentia.interop.shap import BaseValues, empty_values
+from absentia.plots.drawable import check_sample
 from absentia.readouts import Features, Readout
 
 # shapiq's name of each kind of attribution.
@@ -39,10 +40,6 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
     base_values : Game or numbers, optional
         v(∅), or the game that computes it; needed for an attribution.
 
-    Returns
-    -------
-    shapiq.InteractionValues
-
     Examples
     --------
     >>> import absentia as ab
@@ -53,11 +50,11 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
     shapiq = require("shapiq")
     budget = None
     if isinstance(result, Interactions):
-        _check_sample(sample, len(result.effects))
+        check_sample(sample, len(result.effects))
         index, order = "Moebius", len(result.names)
         sets = {_members(number): effect for number, effect in enumerate(result.effects[sample].tolist())}
     elif isinstance(result, Attribution):
-        _check_sample(sample, len(result.values))
+        check_sample(sample, len(result.values))
         if base_values is None:
             raise AbsentiaError("An attribution needs base_values. Pass base_values=game, or v(∅) as a number.")
         index, order = _INDICES[result.kind], 1
@@ -88,10 +85,6 @@ def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Interactions
         Values with the index "Moebius", such as from shapiq's ExactComputer.
     names : sequence of str, optional
         The players' names.
-
-    Returns
-    -------
-    Interactions
 
     Examples
     --------
@@ -131,10 +124,6 @@ def shapiq_game(game: Game, sample: int = 0, *, normalize: bool = False) -> Any:
     normalize : bool, default False
         Whether shapiq subtracts v(∅) from all values. If not, v(∅) is the ``baseline_value`` of shapiq's results.
 
-    Returns
-    -------
-    shapiq.Game
-
     Examples
     --------
     >>> import absentia as ab
@@ -147,7 +136,7 @@ def shapiq_game(game: Game, sample: int = 0, *, normalize: bool = False) -> Any:
     shapiq = require("shapiq")
     if not isinstance(game, Game):
         raise wrong("game", "be a game such as MaskedModel(…) or ValueTable(values)", type(game).__name__)
-    _check_sample(sample, game.samples)
+    check_sample(sample, game.samples)
     row, players = sample, len(game.names)
     values: Callable[[Tensor], Tensor] = game
     if isinstance(game, MaskedModel):  # the model then runs on this sample only
@@ -175,10 +164,6 @@ def shapiq_imputer(model: Any, absence: Absence | str | float, x: Table, *, read
     readout : Readout, optional
         Which number of several outputs to explain, for all samples.
 
-    Returns
-    -------
-    shapiq.BaselineImputer
-
     Examples
     --------
     >>> import absentia as ab
@@ -196,7 +181,7 @@ def shapiq_imputer(model: Any, absence: Absence | str | float, x: Table, *, read
         raise wrong("x", "hold rows of features, of shape (samples, features)", f"shape {tuple(rows.shape)}", then)
     if isinstance(readout, Features):
         raise wrong("readout", "be one number", "features of a layer", "Use LogOdds(class) or Output(number).")
-    absence = named_absence(absence, rows)
+    absence, everyone = named_absence(absence, rows), np.ones((1, rows.shape[1]), dtype=bool)
 
     def game_of(samples: np.ndarray) -> MaskedModel:
         given = as_tensor("x", samples)
@@ -204,61 +189,39 @@ def shapiq_imputer(model: Any, absence: Absence | str | float, x: Table, *, read
         given = given.to(rows.dtype) if rows.is_floating_point() else given
         return MaskedModel(model, given, readout=readout, absence=absence)
 
-    return _imputer_class()(game_of, rows.numpy())
-
-
-@cache
-def _imputer_class() -> type:
-    """Define the class on first use, because shapiq is imported on use."""
-    base = require("shapiq").imputer.BaselineImputer
-
-    class AbsenceImputer(base):  # type: ignore[misc, valid-type]
+    class AbsenceImputer(require("shapiq").imputer.BaselineImputer):  # type: ignore[misc]
         """A BaselineImputer whose absent features an absence replaces."""
 
-        def __init__(self, game_of: Callable[[np.ndarray], MaskedModel], rows: np.ndarray) -> None:
-            self._game_of, self._game = game_of, game_of(rows[:1])
-            everyone = np.ones((1, rows.shape[1]), dtype=bool)
-            super().__init__(model=lambda x: _evaluate(game_of(x), everyone)[:, 0], data=rows)
-            self.fit(rows[0])
+        def __init__(self) -> None:
+            super().__init__(model=lambda x: _evaluate(game_of(x), everyone)[:, 0], data=rows.numpy())
+            self.fit(rows[0].numpy())
+
+        def init_background(self, data: np.ndarray) -> Any:
+            """Ignore the background, because the absence has its own values."""
+            return self
 
         def fit(self, x: np.ndarray) -> Any:
             """Set the sample to explain, and compute its v(∅)."""
             super().fit(x)
-            self._game = self._game_of(self._x)
-            self.calc_empty_prediction()
-            return self
-
-        def init_background(self, data: np.ndarray) -> Any:
-            """Ignore the background, because the absence has its own values."""
+            self._game = game_of(self._x)
+            self.empty_prediction = float(self.value_function(~everyone)[0])
+            self.normalization_value = self.empty_prediction  # approximators are most precise if v(∅) is 0
+            fill, self.baseline_values = self._game.fill, np.full(everyone.shape, np.nan)
+            if isinstance(fill, StandIns) and fill.draws == 1:
+                self.baseline_values = fill.values[0].cpu().numpy()
             return self
 
         def value_function(self, coalitions: np.ndarray) -> np.ndarray:
             """Evaluate coalitions of the sample."""
             return _evaluate(self._game, coalitions)[0]
 
-        def calc_empty_prediction(self) -> float:
-            """Compute v(∅) of the sample."""
-            self.empty_prediction = float(self.value_function(np.zeros((1, self.n_features), dtype=bool))[0])
-            # shapiq's approximators are most precise where v(∅) is 0.
-            self.normalization_value = self.empty_prediction
-            fill = self._game.fill
-            self.baseline_values = np.full((1, self.n_features), np.nan)
-            if isinstance(fill, StandIns) and fill.draws == 1:
-                self.baseline_values = fill.values[0].cpu().numpy()
-            return self.empty_prediction
-
-    return AbsenceImputer
+    return AbsenceImputer()
 
 
 def _evaluate(game: Callable[[Tensor], Tensor], coalitions: np.ndarray) -> np.ndarray:
     """Return the values of numpy coalitions."""
     values: np.ndarray = game(torch.from_numpy(np.asarray(coalitions, dtype=bool))).detach().cpu().double().numpy()
     return values
-
-
-def _check_sample(sample: int, samples: int) -> None:
-    if not 0 <= sample < samples:
-        raise wrong("sample", f"lie between 0 and {samples - 1}", sample)
 
 
 def _members(number: int) -> tuple[int, ...]:

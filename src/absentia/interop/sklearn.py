@@ -15,7 +15,7 @@ from absentia.models import NumpyModel, wrap_estimator
 from absentia.players import Players
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame, Index, Series
 
 
 def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabilities: bool = True) -> NumpyModel:
@@ -32,10 +32,6 @@ def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabi
         The table that rows are numbers of; the estimator then gets the raw DataFrame, with categories.
     probabilities : bool, default True
         Whether to take logarithms. Use False and the readout `Output` for an estimator that returns probability 0.
-
-    Returns
-    -------
-    NumpyModel
 
     Examples
     --------
@@ -61,13 +57,6 @@ class EncodedTable:
     Made by `of`. Players are the raw columns, so a category is one player whatever a pipeline makes of it. Columns of
     text, booleans and pandas' categories are encoded. A missing category is a category too.
 
-    Parameters
-    ----------
-    rows, columns : Tensor, tuple of str
-        The numbers, and the names of the columns.
-    categories, dtypes : dict
-        The categories of each encoded column, and the dtype that it has in a frame.
-
     Examples
     --------
     >>> import pandas as pd
@@ -85,8 +74,8 @@ class EncodedTable:
 
     rows: Float[Tensor, "rows columns"]
     columns: tuple[str, ...]
-    categories: dict[str, tuple[Any, ...]]
-    dtypes: dict[str, Any]
+    categories: dict[str, tuple[Any, ...]]  # of the encoded columns
+    dtypes: dict[str, Any]  # of the encoded columns in a frame
 
     def __repr__(self) -> str:
         coded = ", ".join(f"{column} ({len(values)})" for column, values in self.categories.items())
@@ -128,11 +117,9 @@ class EncodedTable:
         array = torch.as_tensor(rows).detach().cpu().double().numpy()
         columns = {}
         for column, numbers in zip(self.columns, array.T, strict=True):
-            if column in self.categories:
-                values = _decode(numbers, column, self.categories[column])
-                columns[column] = pandas.Series(values, dtype=self.dtypes[column])
-            else:
-                columns[column] = pandas.Series(numbers)
+            known = self.categories.get(column)
+            values = numbers if known is None else _decode(numbers, column, known)
+            columns[column] = pandas.Series(values, dtype=self.dtypes.get(column))
         return pandas.DataFrame(columns)
 
 
@@ -168,7 +155,7 @@ def _encode(frame: DataFrame, columns: tuple[str, ...], categories: dict[str, tu
     return torch.from_numpy(np.stack(encoded, axis=1, dtype=np.float64))
 
 
-def _decode(codes: np.ndarray, column: str, categories: tuple[Any, ...]) -> np.ndarray:
+def _decode(codes: np.ndarray, column: str, categories: tuple[Any, ...]) -> Index:
     """Return the categories of numbers."""
     bad = (codes != np.round(codes)) | (codes < 0) | (codes >= len(categories))
     if bad.any():
@@ -178,7 +165,4 @@ def _decode(codes: np.ndarray, column: str, categories: tuple[Any, ...]) -> np.n
         )
         must = f"hold the numbers 0 … {len(categories) - 1} of its categories"
         raise wrong(f"column {column!r}", must, f"{codes[bad][0]:g}", then)
-    values = np.empty(len(categories), dtype=object)
-    values[:] = categories
-    decoded: np.ndarray = values[codes.astype(np.int64)]
-    return decoded
+    return require("pandas", "sklearn").Index(categories, dtype=object).take(codes.astype(np.int64))
