@@ -210,7 +210,7 @@ def describe_from_noise(setting: Setting, learned: Colours) -> str:
         f"which are the players, λ = {schedule.orders:g} n, {VALUES[schedule.value]}; {schedule.steps} steps with "
         f"{schedule.batch} of {schedule.images:,} images: loss {learned.before:.4g} → {learned.after:.4g}, "
         f"{learned.evaluations:,} "
-        "evaluations. Beware: the audit measures against noise too, other noise in other images. Pixels rather than "
+        "evaluations. Warning: the audit measures against noise too, other noise in other images. Pixels rather than "
         "cells were chosen on 5 training images of CIFAR-10."
     )
 
