@@ -11,12 +11,11 @@ from absentia.learning.objective import (
     Chosen,
     Objective,
     balanced_order,
-    choose_samples,
     draw_samples,
     shares_of,
 )
 from absentia.learning.penalties import Penalty
-from absentia.learning.search import Run, judging_plan, settle
+from absentia.learning.search import Run, settle
 from absentia.learning.space import make_space
 from known_games import mlp
 from small_learning import learn
@@ -60,20 +59,18 @@ def test_weighted_samples_are_balanced_by_their_weights():
 
 @given(st.integers(1, 60), st.integers(1, 80), st.integers(0, 3))
 def test_no_sample_is_chosen_twice_and_as_many_as_asked(samples, count, seed):
-    x = torch.randn(samples, 2, generator=seeded(seed))
     shares = shares_of(torch.randn(samples, generator=seeded(seed)) ** 5)
-    chosen = choose_samples(x, shares, count, seeded(seed))
+    chosen = draw_samples(shares, count, seeded(seed))
     assert len(set(chosen.rows.tolist())) == len(chosen.rows) == min(count, samples)
 
 
 def test_chosen_samples_estimate_the_mean_without_bias_and_more_closely_where_few_matter():
     outputs = torch.zeros(2000).double()
     outputs[:10] = torch.arange(1, 11).double()
-    x = torch.randn(2000, 2, generator=seeded())
     shares = shares_of(outputs)
     estimates, even_ones = [], []
     for seed in range(300):
-        chosen = choose_samples(x, shares, 100, seeded(seed))
+        chosen = draw_samples(shares, 100, seeded(seed))
         estimates.append((chosen.weights * outputs[chosen.rows]).sum() / chosen.weights.sum())
         even_ones.append(outputs[torch.randperm(2000, generator=seeded(seed))[:100]].mean())
     estimates, even_ones = torch.stack(estimates), torch.stack(even_ones)
@@ -169,9 +166,7 @@ def test_true_ties_go_to_the_value_that_brings_about_no_pattern_of_its_own(playe
     low, call = torch.zeros(1, players).double(), torch.full((1, players), torch.nan).double()
     high = low.clone()
     high[0, -1] = call[0, -1] = 1.0
-    plan, all_coalitions = judging_plan(objective)
-    assert plan is not None
-    assert all_coalitions is exact
+    assert penalty.exact is exact
     assert torch.equal(settle(objective, low, call), high)
     call[0, -1] = 0.0
     assert torch.equal(settle(objective, high, call), high)

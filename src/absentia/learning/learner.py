@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Int
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Subset
 
@@ -21,7 +21,7 @@ from absentia.data import Array, Classes, Table, as_tensor, class_numbers, data_
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
-from absentia.learning.objective import Found, Objective
+from absentia.learning.objective import Objective
 from absentia.learning.penalties import Loss, Penalty, count_orders
 from absentia.learning.search import Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
@@ -139,10 +139,10 @@ def learn_baseline(
     """
     began, options = time.perf_counter(), options or LearningOptions()
     given = {"players": players, "readout": readout, "class_names": class_names}
-    problem = _make_problem(model, x, y, loss, share, seed, options, **given)
-    objective, data = problem.objective, problem.data.detach().cpu().double().flatten(1)
-    space = make_space(data, objective.evaluator.players, bounds, options.tie, options.held, categorical)
-    if not objective.evaluator.x.is_floating_point() and len(space.low):
+    objective, rows, numbers, classes = _make_problem(model, x, y, loss, share, seed, options, **given)
+    evaluator, data = objective.evaluator, rows.detach().cpu().double().flatten(1)
+    space = make_space(data, evaluator.players, bounds, options.tie, options.held, categorical)
+    if not evaluator.x.is_floating_point() and len(space.low):
         then = "Name every free entry, as in categorical=range(length), and hold the others."
         raise wrong("categorical", "name the entries of inputs that are token numbers", "fewer", then)
     starts, usual = _starts(start, data, space, objective.owners)
@@ -150,9 +150,17 @@ def learn_baseline(
     run = Run(objective, space, _count_steps(objective, first, space, options), options.rate, options.sweep)
     if options.checkpoint is not None:
         settings = (share, seed, options.steps, options.rate, options.sweep)
-        run.resume(options.checkpoint, *_identity(problem, space, starts, settings))
+        run.resume(options.checkpoint, *_identity(objective, numbers, space, starts, settings))
     found = run.search(starts, usual)
-    return _result(problem, run, found, first, share, bounds, time.perf_counter() - began)
+    idle = run.undetermined(found.losses)
+    # Reset players that do not affect the loss to their start values.
+    values = torch.where(evaluator.players.presence(~idle).flatten(), found.baseline, first)
+    values = values.unflatten(1, evaluator.players.shape)
+    return LearnedBaseline(
+        values[0] if share == "all" else values, share, classes, evaluator.players, float(found.penalties.mean()),
+        torch.tensor(run.history).double().reshape(-1, 2), _record(run, bounds, idle, time.perf_counter() - began),
+        data_quantiles(rows) if evaluator.x.is_floating_point() else None,
+    )  # fmt: skip
 
 
 def baseline_loss(
@@ -191,19 +199,17 @@ def baseline_loss(
     """
     options = options or LearningOptions()
     given = {"players": players, "readout": readout, "class_names": None}
-    problem = _make_problem(model, x, y, loss, "all", seed, options, **given)
-    objective, evaluator = problem.objective, problem.objective.evaluator
-    absence = named_absence(absence, problem.data, players=evaluator.players)
-    fill = for_classes(absence, problem.y if problem.y is not None else getattr(evaluator.readout, "y", None)).bind(
-        evaluator.x
-    )
+    objective, data, numbers, _ = _make_problem(model, x, y, loss, "all", seed, options, **given)
+    evaluator = objective.evaluator
+    absence = named_absence(absence, data, players=evaluator.players)
+    classes = getattr(evaluator.readout, "y", None) if y is None else numbers
+    fill = for_classes(absence, classes).bind(evaluator.x)
     if isinstance(absence, BringsModel) or not isinstance(fill, StandIns) or fill.draws != 1:
         raise wrong("absence", "have one fixed stand-in for each sample", absence)
     stand_ins = fill.values[:, 0].flatten(1).double().cpu().expand(evaluator.samples, -1)
-    objective.owner, (rows, weights) = torch.arange(evaluator.samples), objective.compared
-    return float(
-        (objective.losses(stand_ins, objective.compared, objective.plan)[rows] * weights).sum() / weights.sum()
-    )
+    objective.owner = torch.arange(evaluator.samples)  # of its own stand-ins
+    losses, (rows, weights) = objective.losses(stand_ins, objective.compared, objective.plan), objective.compared
+    return float((losses[rows] * weights).sum() / weights.sum())
 
 
 def choose_absence(
@@ -225,19 +231,13 @@ def choose_absence(
     return named_absence(absence, data, players=players, categorical=categorical, seed=seed)
 
 
-class _Problem(NamedTuple):
-    """What to learn from, and the objective on it."""
-
-    objective: Objective
-    data: Shaped[Tensor, "rows *entries"]  # all rows, which bounds and candidate values are taken from
-    y: Int[Tensor, " samples"] | None
-    classes: Int[Tensor, " owners"] | None  # the class of each baseline
-
-
 def _make_problem(
     model: Any, x: Any, y: Classes, loss: Any, share: str, seed: int, options: LearningOptions, **given: Any
-) -> _Problem:
-    """Draw the samples, and make the objective on them; ``given`` are players, readout and class names."""
+) -> tuple[Objective, Tensor, Tensor | None, Tensor | None]:
+    """Return the objective on drawn samples, all rows, the samples' classes, and the class of each baseline.
+
+    ``given`` are players, readout and class names.
+    """
     if share not in ("all", "class", "sample"):
         raise wrong("share", "be 'all', 'class' or 'sample'", repr(share))
     if given["players"] is None and hasattr(x, "columns"):  # those of a DataFrame name the players
@@ -261,7 +261,7 @@ def _make_problem(
     owners, owner = torch.unique(whose, return_inverse=True)
     penalty = _make_penalty(loss, len(evaluator.players), len(rows), options)
     objective = Objective(evaluator, penalty, owner, seed, options.rows_per_comparison)
-    return _Problem(objective, data, numbers, owners if share == "class" else None)
+    return objective, data, numbers, owners if share == "class" else None
 
 
 def _make_penalty(loss: Any, players: int, samples: int, options: LearningOptions) -> Penalty:
@@ -349,38 +349,29 @@ def _has_gradient(objective: Objective, baseline: Tensor) -> bool:
     return leaf.grad is not None and bool(torch.isfinite(leaf.grad).all())
 
 
-def _identity(problem: _Problem, space: Space, starts: dict[str, Tensor], settings: object) -> tuple[str, Tensor]:
+def _identity(
+    objective: Objective, y: Tensor | None, space: Space, starts: dict[str, Tensor], settings: object
+) -> tuple[str, Tensor]:
     """Return what a run depends on: a digest, and values of the model with all players present or absent."""
-    objective, evaluator = problem.objective, problem.objective.evaluator
+    evaluator, classes = objective.evaluator, () if y is None else (y,)
     digest = hashlib.blake2b(repr((objective.penalty, evaluator.readout_note, settings)).encode(), digest_size=16)
-    y = () if problem.y is None else (problem.y,)
-    for tensor in (evaluator.x, *y, *starts.values(), space.low, space.high, space.coordinate, *space.choices):
+    for tensor in (evaluator.x, *classes, *starts.values(), space.low, space.high, space.coordinate, *space.choices):
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     everyone, nobody = torch.arange(evaluator.samples), torch.zeros(1, len(evaluator.players), dtype=torch.bool)
     values = [objective.outputs(), *(objective.values(one, everyone, nobody)[:, 0] for one in starts.values())]
     return digest.hexdigest(), torch.cat([one.double().cpu().flatten() for one in values])
 
 
-def _result(
-    problem: _Problem, run: Run, found: Found, first: Tensor, share: Share, bounds: object, seconds: float
-) -> LearnedBaseline:
-    """Put the values and the record together; reset players that do not affect the loss to their start values."""
+def _record(run: Run, bounds: object, idle: Tensor, seconds: float) -> LearningRecord:
+    """Describe how a baseline was learned."""
     evaluator, penalty = run.objective.evaluator, run.objective.penalty
-    idle = run.undetermined(found.losses)
-    values = torch.where(evaluator.players.presence(~idle).flatten(), found.baseline, first)
-    values = values.unflatten(1, evaluator.players.shape)
     box = bounds if isinstance(bounds, str) else "given" if isinstance(bounds, tuple) else f"mean ± {bounds:g} sd"
     if isinstance(bounds, tuple) and all(isinstance(end, int | float) for end in bounds):
         box = f"{bounds[0]:g} to {bounds[1]:g}"
-    record = LearningRecord(
+    return LearningRecord(
         loss=penalty.loss, exact=penalty.exact, orders=penalty.orders, bounds=box, starts=tuple(run.finals),
         final_losses=tuple(run.finals.values()), seed=run.objective.seed, samples=evaluator.samples,
         converged=not run.unfinished, stopped=run.unfinished or _CONVERGED, evaluations=run.objective.evaluations,
         undetermined=tuple(name for name, one in zip(evaluator.names, idle.tolist(), strict=True) if one),
         seconds=seconds, readout=evaluator.readout_note, class_names=evaluator.class_names,
-    )  # fmt: skip
-    return LearnedBaseline(
-        values[0] if share == "all" else values, share, problem.classes, evaluator.players,
-        float(found.penalties.mean()), torch.tensor(run.history).double().reshape(-1, 2), record,
-        data_quantiles(problem.data) if evaluator.x.is_floating_point() else None,
     )  # fmt: skip

@@ -23,16 +23,13 @@ from absentia.learning.penalties import Loss, Penalty, Plan
 Baselines: TypeAlias = Float[Tensor, "owners entries"]
 Owners: TypeAlias = Float[Tensor, " owners"]
 
-# Rows of masked inputs whose graph is held at a time for a gradient.
-_ROWS_PER_BLOCK = 2**15
-# Parts of the rows of a comparison that a step, the walks and the detours take.
-_STEP, _WALKS, _DETOURS = 4, 8, 4
+_ROWS_PER_BLOCK = 2**15  # of masked inputs, whose graph is held for a gradient
+_STEP, _WALKS, _DETOURS = 4, 8, 4  # parts of the rows of a comparison that these take
 # Rows for each sample if coalitions are drawn: in a step; in a comparison, the least and the most. Many samples with
 # few draws each tell more than few samples with many, but noise makes |φ| too large.
 _DRAWN_PER_STEP, _MOST_DRAWN = 512, {"shapley": 2048, "marginal": 1024, "interactions": 1024}
 _LEAST_DRAWN: dict[Loss, int] = {"shapley": 1024, "marginal": 64, "interactions": 64}
-# The weight of walks and detours, at the penalty's scale: rare patterns of high order show only there.
-_TIE_WEIGHT = 0.01
+_TIE_WEIGHT = 0.01  # of walks and detours, at the penalty's scale: rare patterns of high order show only there
 # Shares of the samples that baselines are compared on in turn, if one baseline is learned for many samples.
 PARTS, _FEWEST_FOR_PARTS = (1 / 16, 1 / 4, 1.0), 32
 _MOST_COMPARED = 4096  # samples
@@ -107,13 +104,6 @@ def balanced_order(x: Shaped[Tensor, "samples *entries"], weights: Tensor, gener
     return order
 
 
-def choose_samples(x: Tensor, shares: Tensor, count: int, generator: torch.Generator) -> Chosen:
-    """Draw ``count`` samples by their shares, in a balanced order."""
-    rows, weights = draw_samples(shares, count, generator)
-    order = balanced_order(x[rows], weights, generator)
-    return Chosen(rows[order], weights[order])
-
-
 class Found(NamedTuple):
     """A baseline, its penalties, and its losses, which add the terms that decide ties."""
 
@@ -156,10 +146,12 @@ class Objective:
         self.parts = PARTS if self.owners == 1 and len(self.compared.rows) >= _FEWEST_FOR_PARTS else (1.0,)
 
     def _choose(self, count: int, generator: torch.Generator) -> Chosen:
-        """Choose samples to compare baselines on: some of those that matter, or all if there are several owners."""
+        """Choose samples to compare baselines on: all for several owners, else some in a balanced order."""
         if self.owners > 1:
             return Chosen(torch.arange(len(self.owner)), torch.ones(len(self.owner)).double())
-        return choose_samples(self.evaluator.x, self.shares, min(count, _MOST_COMPARED), generator)
+        rows, weights = draw_samples(self.shares, min(count, _MOST_COMPARED), generator)
+        order = balanced_order(self.evaluator.x[rows], weights, generator)
+        return Chosen(rows[order], weights[order])
 
     def _draw_walks(self, samples: int, generator: torch.Generator) -> Plan:
         return self.all_orders.walks(samples, max(1, self.many // samples), generator)

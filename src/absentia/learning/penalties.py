@@ -47,13 +47,9 @@ class Plan:
         """Compute the penalty of each sample from the values of its coalitions."""
         return self.measure(values.unsqueeze(-1) if values.ndim == 2 else values)
 
-    def of(self, rows: Tensor | slice) -> Plan:
-        """Return the plan for some of the samples."""
+    def of(self, rows: Tensor | slice | int) -> Plan:
+        """Return the plan for some of the samples; or with the coalitions of one sample for all."""
         return self if self.coalitions.ndim == 2 else Plan(self.coalitions[rows], self.measure)
-
-    def shared(self) -> Plan:
-        """Return the plan in which all samples have the coalitions of the first one."""
-        return self if self.coalitions.ndim == 2 else Plan(self.coalitions[0], self.measure)
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,8 @@ from absentia.learning.space import HELD, Space
 from absentia.models import progress
 from absentia.results import check_folder, read_tensors, write_tensors
 
-# Descent stops after this many checks without an improvement of this share.
-_PLATEAU_CHECKS, _PLATEAU_SHARE, _STEPS_PER_CHECK = 20, 0.005, 5
-# More coordinates than this are left to the gradient alone: a sweep tries about ten values of each.
-MAX_SWEPT, MAX_SWEEPS = 256, 14
+_PLATEAU_CHECKS, _PLATEAU_SHARE, _STEPS_PER_CHECK = 20, 0.005, 5  # descent stops without such a gain for long
+MAX_SWEPT, MAX_SWEEPS = 256, 14  # coordinates, of each of which a sweep tries about ten values; and sweeps
 # Shares of the range that a sweep tries to both sides: first and last ones without a gradient, and those after it.
 _FIRST_RADIUS, _LAST_RADIUS, _CLOSE_RADII = 0.15, 0.003, (0.016, 0.008, 0.004, 0.002)
 # A candidate is dropped if its loss on the first part, or the first two, of the samples is this many times the best.
@@ -34,13 +32,10 @@ _DROPPED, _DROPPED_IF_CLOSE = (1.25, 1.1, torch.inf), (1.01, 1.0, torch.inf)
 _CLOSE_CALL, _MOST_CALLS, _MOST_EXACT = 0.02, 64, 16
 # Close calls, and true ties, are judged on all samples if that takes at most this many times a comparison's rows.
 _TIMES, _TIMES_FOR_TIES = 8, 32
-# If not all coalitions can be evaluated, this many are drawn, the same for all samples, in sub-cubes of this size.
-_DRAWN, _DRAWN_CUBE = 32, 4
+_DRAWN, _DRAWN_CUBE = 32, 4  # coalitions, the same for all samples, if not all can be evaluated; their sub-cubes
 _FEW = 256  # samples that show whether the drawn coalitions tell anything
-# Losses that differ by less than this share, or this many roundings of the model's type, are equal.
-_ROUNDING, _ROUNDINGS = 1e-10, 8
-# Values of the same model may differ by this share, because threads and batches change the last digits.
-_SAME_MODEL = 1e-4
+_ROUNDING, _ROUNDINGS = 1e-10, 8  # share, or roundings of the model's type, by which equal losses may differ
+_SAME_MODEL = 1e-4  # share by which values of one model may differ, because threads and batches change last digits
 
 
 class Run:
@@ -152,7 +147,8 @@ class Run:
         point, mean, square = self.kept.get(underway[0], fresh).clone()
         best = self.kept.get(underway[1], baseline)
         step, stalled = self.kept.get(underway[2], torch.zeros(2)).int().tolist()
-        best_losses, stream = self.losses(best), 1 + _number_of(key)
+        best_losses = self.losses(best)
+        stream = 1 + int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")
         while step < steps and stalled < _PLATEAU_CHECKS:
             slope = self.objective.gradient(space.place(point, baseline), stream, step)
             slope = space.gather(slope) * (space.high - space.low)
@@ -242,12 +238,10 @@ class Run:
         players, space = self.objective.evaluator.players, self.space
         idle = (self.leverage >= 0) & (self.leverage <= 1e-9 * float(losses.abs().max()))
         idle[: len(space.low)] &= space.high > space.low  # constants are not free
-        moved = (space.coordinate != HELD).nonzero().flatten()
+        moved = space.coordinate != HELD
         labels, idle = players.labels.flatten()[moved], idle[space.coordinate[moved]]
-        unused, used = torch.zeros(2, len(players), dtype=torch.bool)
-        unused[labels[idle]] = True
-        used[labels[~idle]] = True
-        return unused & ~used
+        unused = set(labels[idle].tolist()) - set(labels[~idle].tolist())
+        return torch.tensor([player in unused for player in range(len(players))])
 
 
 def _candidates(space: Space, baseline: Tensor, number: int, radius: float, wide: bool) -> list[tuple[Tensor, bool]]:
@@ -278,11 +272,19 @@ def settle(objective: Objective, baseline: Baselines, calls: Float[Tensor, "call
     An ablation on the 100 synthetic functions defends this: without it, variable x9 of the function in line 56 is
     missed with all three losses, and 1,234 of 1,235 values are found instead of all.
     """
-    plan, exact = judging_plan(objective)
-    if plan is None:
+    penalty, samples, rows = objective.penalty, len(objective.owner), objective.rows
+    exact = penalty.exact and samples * objective.plan.coalitions.shape[-2] <= _TIMES * rows
+    plan, small = objective.plan, replace(penalty, per_sample=0, cube=_DRAWN_CUBE)
+    if not exact:  # a fit of order-wise Shapley values would mix players; within sub-cubes they are exact
+        draw = small.plan if small.exact or penalty.loss == "marginal" else small.subcubes
+        plan = draw(1, _DRAWN, seeded(objective.seed, 3, 0)).of(0)
+    seen = exact and len(objective.compared.rows) == samples
+    affordable = samples * plan.coalitions.shape[-2] <= _TIMES * rows
+    affordable &= samples * (3 * penalty.players + 4) <= _TIMES_FOR_TIES * rows
+    if objective.owners > 1 or seen or not affordable:
         return baseline
-    everyone = Chosen(torch.arange(len(objective.owner)), torch.ones(len(objective.owner)).double())
-    walks = objective.all_orders.walks(1, 2, seeded(objective.seed, 3, 0)).shared()
+    everyone = Chosen(torch.arange(samples), torch.ones(samples).double())
+    walks = objective.all_orders.walks(1, 2, seeded(objective.seed, 3, 0)).of(0)
     precision = max(_ROUNDING, _ROUNDINGS * torch.finfo(objective.evaluator.dtype).eps)
 
     def mean(one: Tensor, *plans: Plan) -> float:
@@ -293,7 +295,7 @@ def settle(objective: Objective, baseline: Baselines, calls: Float[Tensor, "call
         candidate = torch.where(call.isnan(), baseline, call)
         if torch.equal(candidate, baseline):
             continue
-        if not exact and len(everyone.rows) > _FEW:
+        if not exact and samples > _FEW:
             few = [objective.values(one, everyone.rows[:_FEW], plan.coalitions) for one in (baseline, candidate)]
             first, second = (plan.penalty(values) for values in few)
             if bool((first - second).abs().max() <= _ROUNDING * first.abs().max()):
@@ -307,25 +309,3 @@ def settle(objective: Objective, baseline: Baselines, calls: Float[Tensor, "call
         if better:
             baseline, here, ties = candidate, found, None
     return baseline
-
-
-def judging_plan(objective: Objective) -> tuple[Plan | None, bool]:
-    """Return the coalitions by which to judge close calls, if there is more to see, and whether they are all."""
-    penalty, samples, rows = objective.penalty, len(objective.owner), objective.rows
-    exact = penalty.exact and samples * objective.plan.coalitions.shape[-2] <= _TIMES * rows
-    small, generator = replace(penalty, per_sample=0, cube=_DRAWN_CUBE), seeded(objective.seed, 3, 0)
-    if exact:
-        plan = objective.plan
-    elif small.exact or penalty.loss == "marginal":
-        plan = small.plan(1, _DRAWN, generator).shared()
-    else:  # a fit of order-wise Shapley values mixes players; within sub-cubes they are exact
-        plan = small.subcubes(1, _DRAWN, generator).shared()
-    seen = exact and len(objective.compared.rows) == samples
-    affordable = samples * plan.coalitions.shape[-2] <= _TIMES * rows
-    affordable &= samples * (3 * penalty.players + 4) <= _TIMES_FOR_TIES * rows
-    return plan if objective.owners == 1 and affordable and not seen else None, exact
-
-
-def _number_of(text: str) -> int:
-    """Turn a text into a number, the same in every process."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest(), "big")
