@@ -104,11 +104,6 @@ class LearnedBaseline:
         return self.other_names if self.players is None else self.players.names
 
     @property
-    def labels(self) -> Int[Tensor, " *entries"] | None:
-        """The player of each entry."""
-        return None if self.players is None else self.players.labels
-
-    @property
     def class_labels(self) -> tuple[str | int, ...]:
         """The name, or else the number, of each class that has a baseline."""
         numbers, names = [] if self.classes is None else self.classes.tolist(), self.record.class_names
