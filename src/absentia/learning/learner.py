@@ -356,7 +356,7 @@ def _identity(
     evaluator, classes = objective.evaluator, () if y is None else (y,)
     digest = hashlib.blake2b(repr((objective.penalty, evaluator.readout_note, settings)).encode(), digest_size=16)
     for tensor in (evaluator.x, *classes, *starts.values(), space.low, space.high, space.coordinate, *space.choices):
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        digest.update(tensor.detach().cpu().double().numpy().tobytes())
     everyone, nobody = torch.arange(evaluator.samples), torch.zeros(1, len(evaluator.players), dtype=torch.bool)
     values = [objective.outputs(), *(objective.values(one, everyone, nobody)[:, 0] for one in starts.values())]
     return digest.hexdigest(), torch.cat([one.double().cpu().flatten() for one in values])

@@ -97,7 +97,7 @@ class Run:
 
         Ctrl-C ends the search with the best baseline so far.
         """
-        self.bar.reset((len(starts) + 1) * (self.steps + self.steps // 3 + 2))
+        self.bar.total = (len(starts) + 1) * (self.steps + self.steps // 3 + 2)
         with self.bar:
             try:
                 self.losses(next(iter(starts.values())))  # there is something to return from now on
