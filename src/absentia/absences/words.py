@@ -51,7 +51,7 @@ def named_absence(
     if name not in WORDS or (colon and not detail):
         if (value := _number(word)) is not None:
             return Baseline(value)
-        must = f"be an absence, a number, or one of {', '.join(WORDS)}"
+        must = f"be an absence, a number, or one of {', '.join(WORDS)}, learned"
         raise wrong("absence", must, repr(word), "Some take a number, as in blur:2 or marginal:50.")
     if name in _NO_CATEGORIES and categorical:
         then = "Use median (which takes the most frequent category), mode, marginal or neighbours."
