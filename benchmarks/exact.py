@@ -82,11 +82,11 @@ class Turns:
     results: dict[str, Any]
 
     def best(self, *names: str) -> float:
-        """Give the least time of these contenders."""
+        """Return the least time of these contenders."""
         return min(min(self.seconds[name]) for name in names)
 
     def typical(self, *names: str) -> float:
-        """Give the median time of the one among these contenders whose median is the least."""
+        """Return the median time of the one among these contenders whose median is the least."""
         return min(median(self.seconds[name]) for name in names)
 
 

@@ -79,7 +79,7 @@ def print_table(table: Table) -> None:
 
 
 def options(description: str | None, quick: str) -> argparse.ArgumentParser:
-    """Take what every benchmark takes: whether to be quick, and where to write to."""
+    """Read the options of every benchmark: whether to be quick, and where to write."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"{quick}; writes only to --output")
     parser.add_argument("--output", type=Path, help=f"the folder to write to (default: {HERE.name}/results)")

@@ -161,7 +161,7 @@ class Penalty:
 
 
 def _for_pairs(coalitions: Bool[Tensor, "pairs coalitions players"], samples: int) -> Tensor:
-    """Give a sample and the next the same coalitions: in a balanced order their extremes cancel."""
+    """Repeat coalitions for a sample and the next: in a balanced order their extremes cancel."""
     return coalitions.repeat_interleave(2, dim=0)[:samples]
 
 

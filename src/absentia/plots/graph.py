@@ -156,7 +156,7 @@ def _draw_players(axes: Axes, labels: Sequence[str], places: Sequence[float]) ->
 
 
 def _title(explanation: Explained, sample: int, nodes: Sequence[AndNode]) -> str:
-    """Say how much of the value the drawn interactions add up to."""
+    """Return how much of the value the drawn interactions add up to, in words."""
     total = interactions_of(explanation).effects.shape[1] - 1
     readout = label(explanation.record.readout, 70)
     if not nodes:
