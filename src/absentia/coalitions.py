@@ -44,15 +44,6 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
     return (numbers[:, None] >> torch.arange(players) & 1).bool()
 
 
-def coalition_of(players: int, number: int) -> Bool[Tensor, " players"]:
-    """Return one coalition by its number in counting order.
-
-    >>> coalition_of(3, 5)
-    tensor([ True, False,  True])
-    """
-    return enumerate_coalitions(players, number, number + 1)[0]
-
-
 @lru_cache(maxsize=32)
 def coalition_sizes(players: int) -> Int[Tensor, " coalitions"]:
     """Count the players present in each of the 2ⁿ coalitions, in counting order.
