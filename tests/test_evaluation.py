@@ -174,7 +174,7 @@ class ByPresence:
 
 
 def test_values_of_some_samples_are_read_with_their_own_classes(network):
-    evaluator, some = Evaluator(network, X, y=Y), torch.tensor([4, 1])
+    evaluator, some = Evaluator(network, X, y=Y), torch.tensor([2, 4])
     fill, coalitions = Baseline(0.5).bind(evaluator.x), enumerate_coalitions(4)
     every = evaluator.values(fill, coalitions)
     assert torch.equal(evaluator.values(fill.select(some), coalitions, samples=some), every[some])
