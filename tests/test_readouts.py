@@ -1,9 +1,11 @@
+import math
+
 import numpy as np
 import pytest
 import torch
 
 from absentia import AbsentiaError, Features, Logit, LogOdds, Output, Probability, Readout
-from absentia.readouts import default_readout
+from absentia.readouts import Score, default_readout
 
 LOGITS = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 WHOSE = torch.tensor([0, 0, 1, 1, 2])
@@ -93,3 +95,32 @@ def test_bad_input_gets_a_sentence(readout, output, sentence):
 def test_an_output_of_several_axes_needs_a_readout():
     with pytest.raises(AbsentiaError, match="readout must be given"):
         default_readout(torch.zeros(2, 3, 4), None)
+
+
+def test_the_score_of_log_odds_is_the_log_loss_of_the_class() -> None:
+    logits, y = torch.randn(5, 3).double(), torch.tensor([0, 1, 2, 1, 0])
+    values = LogOdds(y)(logits, torch.arange(5))
+    expected = torch.nn.functional.cross_entropy(logits, y, reduction="none")
+    torch.testing.assert_close(Score(LogOdds(y), values)(values[:, None])[:, 0], expected)
+
+
+def test_a_prediction_by_class_frequencies_scores_the_entropy() -> None:
+    y = torch.tensor([0, 0, 0, 1])
+    score = Score(LogOdds(y), torch.zeros(4).double())
+    log_odds = torch.tensor([3.0, 3.0, 3.0, 1 / 3]).double().log()
+    entropy = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
+    torch.testing.assert_close(score(log_odds[:, None])[:, 0], score.prior)
+    assert score.prior.mean().item() == pytest.approx(entropy)
+    assert score.unit == "nats"
+
+
+def test_other_values_are_scored_by_their_squared_difference_to_the_full_value() -> None:
+    full = torch.tensor([1.0, 2.0, 3.0, 6.0]).double()
+    for readout in (Output(0), LogOdds(1)):  # one class for all samples is no class to predict
+        score = Score(readout, full)
+        assert score(full.mean().expand(4, 1)).mean().item() == pytest.approx(1.0)
+        torch.testing.assert_close(score(full.mean().expand(4, 1))[:, 0], score.prior)
+        torch.testing.assert_close(
+            score(torch.zeros(1, 2).double(), torch.tensor([3])), torch.full((1, 2), 36 / 3.5).double()
+        )
+        assert score.unit == "of the variance"

@@ -322,7 +322,8 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any:
-    """Return a progress bar for work that takes longer than two seconds, shown on a terminal."""
+    """Return a progress bar for work that takes longer than two seconds, shown on a terminal or in a notebook."""
     from tqdm import tqdm  # imported here, because most work ends before a bar would be shown
 
-    return tqdm(total=total, desc=title, unit=unit, delay=2, disable=not (show and sys.stderr.isatty()), leave=False)
+    seen = show and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    return tqdm(total=total, desc=title, unit=unit, delay=2, miniters=1, disable=not seen, leave=False)

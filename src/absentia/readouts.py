@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from absentia.data import Classes, class_numbers, each_class, holds_text
 from absentia.errors import AbsentiaError, wrong
@@ -304,3 +305,58 @@ def _class_phrase(y: Tensor, names: Sequence[str]) -> str:
 def _class_list(y: Tensor, names: Sequence[str], most: int = 6) -> str:
     shown = [names[c] if names else str(c) for c in y[:most].tolist()]
     return ", ".join(shown) + (", …" if len(y) > most else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A proper score of values: how badly they predict each sample's class, or else its full value.
+
+    For log-odds of each sample's class it is the log-loss in nats. For other readouts it is the squared difference
+    to v(N), divided by the variance of v(N) over the samples.
+
+    Parameters
+    ----------
+    readout : Readout
+        The readout of the values.
+    full : Tensor
+        v(N) of each sample.
+
+    Examples
+    --------
+    >>> full = torch.tensor([2.0, 3.0, 1.0])
+    >>> Score(LogOdds([0, 1, 1]), full)(torch.zeros(3, 1)).flatten()
+    tensor([0.6931, 0.6931, 0.6931])
+    """
+
+    readout: Readout
+    full: Float[Tensor, " samples"]
+
+    @property
+    def classes(self) -> Int[Tensor, " samples"] | None:
+        """The class of each sample if the score is a log-loss, else None."""
+        classes = self.readout.y if isinstance(self.readout, LogOdds) else None
+        return classes if isinstance(classes, Tensor) and classes.ndim == 1 else None
+
+    @property
+    def unit(self) -> str:
+        """What the score is measured in."""
+        return "of the variance" if self.classes is None else "nats"
+
+    @property
+    def prior(self) -> Float[Tensor, " samples"]:
+        """The score of the best prediction that knows nothing of the sample: class frequencies, or the mean."""
+        if self.classes is None:
+            squares = (self.full - self.full.mean()).square()
+            return squares / squares.mean().clamp_min(torch.finfo(squares.dtype).tiny)
+        _, number, counts = torch.unique(self.classes, return_inverse=True, return_counts=True)
+        return -(counts[number] / len(number)).log().to(self.full)
+
+    def __call__(
+        self, values: Float[Tensor, "some *coalitions"], samples: Int[Tensor, " some"] | None = None
+    ) -> Float[Tensor, "some *coalitions"]:
+        """Score the values of coalitions; ``samples`` are the numbers of the rows' samples, all by default."""
+        if self.classes is not None:
+            return softplus(-values)
+        full = (self.full if samples is None else self.full[samples]).view(-1, *[1] * (values.ndim - 1))
+        spread = (self.full - self.full.mean()).square().mean()
+        return (values - full).square() / spread.clamp_min(torch.finfo(spread.dtype).tiny)

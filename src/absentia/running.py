@@ -1,0 +1,91 @@
+"""How long work takes: rows that are affordable, time limits, and the number of threads."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from absentia.errors import wrong
+from absentia.models import Model, NumpyModel, evaluation_mode
+
+# What a row costs beside the operations of its layers, in the same unit: fixed, and for each entry.
+_PER_ROW, _PER_ENTRY = 4_000.0, 50.0
+# The assumed operations of a row where they cannot be counted: about those of 100 trees.
+_UNKNOWN = 100_000.0
+_LONG_WORK = 0.25  # seconds, after which work is timed only once with each number of threads
+
+
+def operations_per_row(model: Model, rows: Shaped[Tensor, "rows *entries"]) -> float:
+    """Count the floating-point operations of one row: the same on every machine, unlike a time."""
+    from torch.utils.flop_counter import FlopCounterMode  # takes long to import
+
+    entries = rows[0].numel()
+    if isinstance(model, NumpyModel):
+        return _UNKNOWN + _PER_ENTRY * entries
+    counter = FlopCounterMode(display=False)
+    with evaluation_mode(model), counter:
+        model(rows.clone())
+    return counter.get_total_flops() / len(rows) + _PER_ROW + _PER_ENTRY * entries
+
+
+def affordable_rows(model: Model, x: Shaped[Tensor, "rows *entries"], operations: float) -> int:
+    """Return how many rows the model can evaluate with this many operations: a power of two, so that it is stable.
+
+    >>> affordable_rows(torch.nn.Linear(4, 1), torch.zeros(1, 4), 1e6)
+    128
+    """
+    return int(2 ** math.floor(math.log2(max(1.0, operations / operations_per_row(model, x[:1])))))
+
+
+class TimeLimit:
+    """A limit on the time that work takes from now on; None for no limit."""
+
+    def __init__(self, seconds: object = None) -> None:
+        if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
+            raise wrong("seconds", "be a positive number, or None for no limit", seconds)
+        self.seconds, self.began = math.inf if seconds is None else float(seconds), time.perf_counter()
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self.began
+
+    @property
+    def left(self) -> float:
+        """Seconds until the limit; at most 0 once it is reached."""
+        return self.seconds - self.spent
+
+
+@contextmanager
+def quickest_threads(work: Callable[[], object], device: torch.device) -> Iterator[int]:
+    """Use one thread if that is quicker for a piece of work than all of torch's threads; restore their number after.
+
+    Small models, and any model on a busy machine, are quicker with one.
+    """
+    usual = torch.get_num_threads()
+    try:
+        if usual > 1 and device.type == "cpu":
+            work()  # the first call is slower than others
+            torch.set_num_threads(1 if _time(work, 1) <= _time(work, usual) else usual)
+        yield torch.get_num_threads()
+    finally:
+        torch.set_num_threads(usual)
+
+
+def _time(work: Callable[[], object], threads: int) -> float:
+    """Time the work with this many threads: the least of up to three times."""
+    torch.set_num_threads(threads)
+    least = math.inf
+    for _ in range(3):
+        began = time.perf_counter()
+        work()
+        least = min(least, time.perf_counter() - began)
+        if least > _LONG_WORK:
+            break
+    return least

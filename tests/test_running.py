@@ -1,0 +1,58 @@
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from absentia import AbsentiaError, from_numpy
+from absentia.models import progress
+from absentia.running import TimeLimit, affordable_rows, operations_per_row, quickest_threads
+
+
+def test_operations_are_those_of_the_layers_and_a_little_more():
+    wide, narrow = (operations_per_row(nn.Linear(64, width), torch.zeros(3, 64)) for width in (512, 256))
+    assert wide - narrow == 2 * 64 * 256
+
+
+def test_fewer_rows_are_affordable_for_a_larger_model():
+    small, large = (affordable_rows(nn.Linear(64, width), torch.zeros(1, 64), 1e9) for width in (8, 8192))
+    assert small > 8 * large
+    assert small.bit_count() == large.bit_count() == 1
+    assert affordable_rows(from_numpy(lambda rows: rows.sum(1)), torch.zeros(1, 64), 1e9) > 1000
+    assert affordable_rows(nn.Linear(64, 64), torch.zeros(1, 64), 1.0) == 1
+
+
+@pytest.mark.parametrize("slow", [1, 2])
+def test_the_quicker_number_of_threads_is_used_and_restored(slow):
+    usual = torch.get_num_threads()
+    torch.set_num_threads(2)
+
+    def work():
+        time.sleep(0.02 if torch.get_num_threads() == slow else 0.001)
+
+    with quickest_threads(work, torch.device("cpu")) as threads:
+        assert threads == torch.get_num_threads() == 3 - slow
+    assert torch.get_num_threads() == 2
+    with pytest.raises(ZeroDivisionError), quickest_threads(work, torch.device("cpu")):
+        raise ZeroDivisionError
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(usual)
+
+
+def test_a_time_limit_counts_down():
+    limit = TimeLimit(10)
+    assert 9 < limit.left <= 10
+    assert TimeLimit().left == float("inf")
+    for wrong in (0, -1, "10"):
+        with pytest.raises(AbsentiaError, match="seconds must be a positive number"):
+            TimeLimit(wrong)
+
+
+def test_a_bar_is_shown_on_a_terminal_and_in_a_notebook_alone(monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert not progress(3, "working").disable
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
+    assert progress(3, "working").disable
+    monkeypatch.setitem(__import__("sys").modules, "ipykernel", torch)
+    assert not progress(3, "working").disable
+    assert progress(3, "working", show=False).disable
