@@ -10,7 +10,7 @@ import absentia.evaluation as evaluation_module
 from absentia import AbsentiaError, Baseline, Evaluator, LogOdds, Marginal, MaskedModel, Players, value_table
 from absentia.absences import StandIns
 from absentia.coalitions import enumerate_coalitions
-from absentia.evaluation import FirstLayerLattice, Lattice, Layout, reuse_memory, split_first_layer
+from absentia.evaluation import Layout, first_layer_outputs, masked_inputs, reuse_memory, split_first_layer
 from known_games import mlp
 
 GRID = Players.grid((2, 4, 6), cells=(2, 3), only=[(0, 0), (1, 2), (0, 1), (1, 0)])
@@ -44,11 +44,11 @@ def gather(lattice, samples, draws, coalitions):
 def test_the_lattice_makes_the_masked_inputs_of_all_coalitions(players, rows, dtype):
     x = (torch.randn(3, *players.shape) * 9).to(dtype)
     stand_ins = (torch.randn(3, 2, *players.shape) * 9).to(dtype)
-    lattice = Lattice(players, StandIns(x, stand_ins), rows)
-    blocks = [block.inputs.shape[:2].numel() for block in lattice]
+    layout = Layout.of(players, StandIns(x, stand_ins), rows)
+    blocks = [block.inputs.shape[:2].numel() for block in masked_inputs(layout)]
     assert max(blocks) <= max(rows, 1)
-    assert len(blocks) == len(lattice)
-    made = gather(lattice, samples=3, draws=2, coalitions=2 ** len(players))
+    assert len(blocks) == layout.blocks
+    made = gather(masked_inputs(layout), samples=3, draws=2, coalitions=2 ** len(players))
     assert made.dtype == dtype
     assert torch.equal(made.transpose(1, 2), all_masked_inputs(players, x, stand_ins))
 
@@ -59,19 +59,20 @@ def test_the_lattice_makes_the_masked_inputs_of_all_coalitions(players, rows, dt
 def test_the_first_layer_shortcut_gives_the_layers_outputs(players, rows, rectified):
     layer = nn.Linear(players.shape[0], 6).double()
     x, stand_ins = torch.randn(3, *players.shape).double(), torch.randn(1, 2, *players.shape).double()
-    lattice = FirstLayerLattice(layer, rectified, players, StandIns(x, stand_ins), rows)
+    layout = Layout.of(players, StandIns(x, stand_ins), rows)
     with torch.no_grad():
-        assert len(list(lattice)) == len(lattice)
-        made = gather(lattice, samples=3, draws=2, coalitions=2 ** len(players))
+        assert len(list(first_layer_outputs(layout, layer, rectified))) == layout.blocks
+        made = gather(first_layer_outputs(layout, layer, rectified), samples=3, draws=2, coalitions=2 ** len(players))
         expected = layer(all_masked_inputs(players, x, stand_ins.expand(3, -1, -1)))
     assert torch.allclose(made.transpose(1, 2), expected.relu() if rectified else expected)
 
 
 def test_many_blocks_are_prepared_in_parts(monkeypatch):
     players, x = GROUPS, torch.randn(2, 7)
-    whole = [block.inputs.clone() for block in Lattice(players, StandIns(x, torch.zeros(1, 1, 7)), rows=1)]
+    layout = Layout.of(players, StandIns(x, torch.zeros(1, 1, 7)), rows=1)
+    whole = [block.inputs.clone() for block in masked_inputs(layout)]
     monkeypatch.setattr(evaluation_module, "_BLOCKS_AT_A_TIME", 3)
-    parts = [block.inputs.clone() for block in Lattice(players, StandIns(x, torch.zeros(1, 1, 7)), rows=1)]
+    parts = [block.inputs.clone() for block in masked_inputs(layout)]
     assert len(parts) == 16
     assert all(torch.equal(a, b) for a, b in zip(whole, parts, strict=True))
 

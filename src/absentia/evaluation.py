@@ -123,7 +123,10 @@ class Evaluator:
         columns = getattr(x, "columns", None)  # those of a DataFrame name the players
         x = check_rows(x, name="x", kind="sample")
         self.players = _check_players(players, x, columns)
-        self.x = _place(x, self.model, self.players)
+        device, dtype = placement(self.model, x)
+        # Token numbers stay integers, all else gets the model's dtype.
+        self.x = x.to(device) if self.players.integer and not x.is_floating_point() else x.to(device, dtype)
+        self.samples, self.names = len(x), self.players.names
         labels = tuple(class_names) if class_names is not None else labels_of(self.model)
         self.class_names = tuple(str(label) for label in labels)
         self._numbers = torch.arange(len(self.x), device=self.x.device)
@@ -141,16 +144,6 @@ class Evaluator:
 
     def __repr__(self) -> str:
         return f"Evaluator({self.samples} × {self.players}; value: {self.readout_note})"
-
-    @property
-    def samples(self) -> int:
-        """The number of samples."""
-        return len(self.x)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The players' names."""
-        return self.players.names
 
     def values(
         self,
@@ -197,30 +190,39 @@ class Evaluator:
         return torch.cat(values)
 
     def table(
-        self, fill: Fill, *, samples: Int[Tensor, " some"] | None = None, players: Players | None = None
+        self,
+        fill: Fill,
+        *,
+        samples: Int[Tensor, " some"] | None = None,
+        players: Players | None = None,
+        gradient: bool = False,
     ) -> Tabulated:
         """Return the values of all 2ⁿ coalitions of each sample, in double precision; see `values`."""
         if isinstance(self.readout, Features):
             raise wrong("readout", "give one number for a table of values", str(self.readout))
         players = self.players if players is None else players
-        if isinstance(fill, StandIns):
-            numbers = self._numbers if samples is None else samples.to(self.x.device)
-            values = self._enumerate(fill, numbers, players)
+        if isinstance(fill, StandIns) and not gradient:
+            values = self._enumerate(fill, self._numbers if samples is None else samples.to(self.x.device), players)
         else:
-            values = self.values(fill, enumerate_coalitions(len(players)), samples=samples, players=players).double()
+            rows = enumerate_coalitions(len(players))
+            values = self.values(fill, rows, samples=samples, players=players, gradient=gradient).double()
         return Tabulated(values, rounding_noise(values, self.dtype), values.numel() * fill.draws)
 
     def _enumerate(self, fill: StandIns, numbers: Tensor, players: Players) -> Float[Tensor, "samples coalitions"]:
         """Evaluate all coalitions block by block, which is faster than by presence."""
         table = torch.zeros(len(numbers), 2 ** len(players), dtype=torch.float64, device=self.x.device)
-        lattice, runner = self._lattice(fill, players)
-        with evaluation_mode(self.model), progress(len(lattice), "evaluating coalitions", "batch") as bar:
+        layout, lattice, model = self._lattice(fill, players)
+        runner = BatchRunner(reuse_memory(model), self.batch_size)
+        with evaluation_mode(self.model), progress(layout.blocks, "evaluating coalitions", "batch") as bar:
             for step, (samples, first, inputs) in enumerate(lattice):
-                values = self._read(runner, numbers[samples], inputs)
-                columns = table[:, first : first + inputs.shape[1]]
+                whose, (pairs, coalitions) = numbers[samples], inputs.shape[:2]
+                # One sample's number is expanded, which is a view; several are repeated, which is a copy.
+                whose = whose.expand(coalitions) if pairs == 1 else whose.repeat_interleave(coalitions)
+                values = self.readout(runner(inputs.flatten(0, 1)), whose).view(pairs, coalitions)
+                columns = table[:, first : first + coalitions]
                 if fill.draws == 1:  # samples follow each other: the same as below, in one quicker step
                     start = int(samples[0])
-                    columns[start : start + len(samples)] = values
+                    columns[start : start + pairs] = values
                 else:
                     columns.index_add_(0, samples, values.double(), alpha=1 / fill.draws)
                 if step == 0:  # a model that always fails should fail at once
@@ -229,23 +231,15 @@ class Evaluator:
         check_finite(table, numbers, 0)
         return table
 
-    def _lattice(self, fill: StandIns, players: Players) -> tuple[Lattice | FirstLayerLattice, BatchRunner]:
+    def _lattice(self, fill: StandIns, players: Players) -> tuple[Layout, Iterator[Block], Model]:
         """Choose what to enumerate, masked inputs or the first layer's outputs, and what to run on it."""
         enough = 2 ** len(players) // self.batch_size >= _BATCHES_TO_GROW_FOR
         split = split_first_layer(self._forward, players)
         if split is not None and enough and keeps_precision(split[0], fill):
-            layer, rectified, rest = split
-            rows = _BATCHES_PER_GROWN_BLOCK * self.batch_size
-            grown = FirstLayerLattice(layer, rectified, players, fill, rows)
-            return grown, BatchRunner(reuse_memory(rest), self.batch_size)
-        lattice = Lattice(players, fill, _BATCHES_PER_BLOCK * self.batch_size)
-        return lattice, BatchRunner(reuse_memory(self._forward), self.batch_size)
-
-    def _read(self, runner: BatchRunner, whose: Tensor, inputs: Tensor) -> Float[Tensor, "pairs coalitions"]:
-        pairs, coalitions = inputs.shape[:2]
-        # One sample's number is expanded, which is a view; several are repeated, which is a copy.
-        whose = whose.expand(coalitions) if pairs == 1 else whose.repeat_interleave(coalitions)
-        return self.readout(runner(inputs.flatten(0, 1)), whose).view(pairs, coalitions)
+            layout = Layout.of(players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size)
+            return layout, first_layer_outputs(layout, *split[:2]), split[2]
+        layout = Layout.of(players, fill, _BATCHES_PER_BLOCK * self.batch_size)
+        return layout, masked_inputs(layout), self._forward
 
     def _resolve_readout(
         self, readout: Readout | None, y: Classes, labels: tuple[Any, ...], output: Tensor
@@ -272,12 +266,6 @@ def _check_players(players: object, x: Tensor, columns: Iterable[str] | None) ->
         then = "Pass x[None] for one sample." if players.shape == tuple(x.shape) else ""
         raise wrong("x", f"have samples of the players' shape {players.shape}", f"{tuple(x.shape[1:])}", then)
     return players
-
-
-def _place(x: Tensor, model: Model, players: Players) -> Tensor:
-    """Move samples to the model's device; token numbers stay integers, all else gets the model's dtype."""
-    device, dtype = placement(model, x)
-    return x.to(device) if players.integer and not x.is_floating_point() else x.to(device, dtype)
 
 
 def rounding_noise(values: Float[Tensor, "samples coalitions"], dtype: torch.dtype) -> Float[Tensor, " samples"]:
@@ -326,87 +314,80 @@ class Block(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How the coalitions of all pairs of a sample and a draw are split into blocks."""
+    """How the coalitions of all pairs of a sample and a draw are split into blocks of at most some rows."""
 
+    players: Players
+    fill: StandIns
     first_players: int  # those that vary within a block
     pairs_per_block: int
-    blocks: int
 
     @classmethod
     def of(cls, players: Players, fill: StandIns, rows: int) -> Layout:
         """Split into blocks of at most ``rows`` rows."""
-        first, pairs = min(len(players), max(0, rows.bit_length() - 1)), max(1, rows >> len(players))
-        return cls(first, pairs, -(-len(fill.x) * fill.draws // pairs) * 2 ** (len(players) - first))
+        return cls(players, fill, min(len(players), max(0, rows.bit_length() - 1)), max(1, rows >> len(players)))
 
+    @property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        pairs = len(self.fill.x) * self.fill.draws
+        return -(-pairs // self.pairs_per_block) * 2 ** (len(self.players) - self.first_players)
 
-@final
-class Lattice:
-    """All masked inputs of the samples, in blocks of at most ``rows`` rows.
-
-    >>> players, x = Players.features(2), torch.tensor([[1.0, 2.0]])
-    >>> [block.inputs.tolist() for block in Lattice(players, StandIns(x, torch.zeros(1, 1, 2)), rows=2)]
-    [[[[0.0, 0.0], [1.0, 0.0]]], [[[0.0, 2.0], [1.0, 2.0]]]]
-    """
-
-    def __init__(self, players: Players, fill: StandIns, rows: int) -> None:
-        self.players, self.fill, self.layout = players, fill, Layout.of(players, fill, rows)
-
-    def __len__(self) -> int:
-        return self.layout.blocks
-
-    def __iter__(self) -> Iterator[Block]:
-        x, stand_ins = self.fill.x, self.fill.values
-        mask = self._first_players_mask()
-        first_players, pairs_per_block, _ = self.layout
-        # Kept if they are few; made anew for each pair if they would fill the memory.
-        few_blocks = 2 ** (len(self.players) - first_players) <= _BLOCKS_AT_A_TIME
-        kept = list(self._other_players_presence()) if few_blocks else None
-        flips = mask.new_empty(pairs_per_block, *mask.shape)
-        # With one block for each pair the flips are not needed again, and the inputs can overwrite them.
-        bits = flips if first_players == len(self.players) else torch.empty_like(flips)
-        # Rows are short: treating several as one long row saves most of the overhead of a loop.
-        tiles = _tiles(mask)
+    def pairs(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield the samples, their entries and their stand-ins for the pairs of one block after another."""
+        x, stand_ins, size = self.fill.x, self.fill.values, self.pairs_per_block
         pairs = torch.arange(len(x) * self.fill.draws, device=x.device)
-        for some in pairs.split(max(pairs_per_block, _PAIRS_AT_A_TIME)):
+        for some in pairs.split(max(1, _PAIRS_AT_A_TIME // size) * size):
             samples = some // self.fill.draws
-            present = _as_bits(x[samples]).flatten(1)
-            absent = _as_bits(stand_ins[samples % len(stand_ins), some % self.fill.draws]).flatten(1)
-            for few in blocks(len(some), pairs_per_block):
-                count = few.stop - few.start
-                long_flips = flips[:count].view(count, -1, tiles * mask.shape[1])
-                long_bits = bits[:count].view_as(long_flips)
-                flip = _tile(present[few] ^ absent[few], tiles)
-                torch.bitwise_and(mask.view(long_flips.shape[1:]), flip.unsqueeze(1), out=long_flips)
-                inputs = bits[:count].view(x.dtype).view(count, len(mask), *self.players.shape)
-                for number, presence in enumerate(kept or self._other_players_presence()):
-                    # The first players are absent from this row, and the flips bring them in.
-                    row = _tile(torch.where(presence, present[few], absent[few]), tiles)
-                    torch.bitwise_xor(long_flips, row.unsqueeze(1), out=long_bits)
-                    yield Block(samples[few], number << first_players, inputs)
-
-    def _other_players_presence(self) -> Iterator[Bool[Tensor, " entries"]]:
-        """Yield, for each block, which entries are present in all of it."""
-        first_players = self.layout.first_players
-        others = len(self.players) - first_players
-        for part in blocks(2**others, _BLOCKS_AT_A_TIME):
-            coalitions = enumerate_coalitions(others, part.start, part.stop).to(self.fill.x.device)
-            yield from self.players.presence(pad(coalitions, (first_players, 0))).flatten(1)
-
-    def _first_players_mask(self) -> Shaped[Tensor, "coalitions entries"]:
-        """Set all bits of the entries whose player is present, for every coalition of the first players."""
-        labels = self.players.labels.flatten().to(self.fill.x.device)
-        first_players, bits = self.layout.first_players, _BITS[self.fill.x.element_size()]
-        mask = torch.zeros(2**first_players, len(labels), dtype=bits, device=labels.device)
-        # By doubling: the coalitions up to a player are those before it, and the same with the player.
-        for player in range(first_players):
-            half = 2**player
-            mask[half : 2 * half] = mask[:half]
-            mask[half : 2 * half].index_fill_(1, (labels == player).nonzero().flatten(), -1)
-        return mask
+            gathered = samples, x[samples], stand_ins[samples % len(stand_ins), some % self.fill.draws]
+            yield from zip(*(part.split(size) for part in gathered), strict=True)
 
 
-def _as_bits(values: Tensor) -> Tensor:
-    return values.contiguous().view(_BITS[values.element_size()])
+def masked_inputs(layout: Layout) -> Iterator[Block]:
+    """Yield the masked inputs of all coalitions of the samples."""
+    players, first_players = layout.players, layout.first_players
+    mask = _first_players_mask(layout)
+    # Kept if they are few; made anew for each pair if they would fill the memory.
+    few_blocks = 2 ** (len(players) - first_players) <= _BLOCKS_AT_A_TIME
+    kept = list(_other_players_presence(layout)) if few_blocks else None
+    flips = mask.new_empty(layout.pairs_per_block, *mask.shape)
+    # With one block for each pair the flips are not needed again, and the inputs can overwrite them.
+    bits = flips if first_players == len(players) else torch.empty_like(flips)
+    # Rows are short: treating several as one long row saves most of the overhead of a loop. Their number is a power
+    # of two, so that it divides the number of coalitions.
+    tiles = min(len(mask), 1 << max(1, _ENTRIES_OF_A_LONG_ROW // mask.shape[1]).bit_length() - 1)
+    for samples, *entries in layout.pairs():
+        present, absent = (part.contiguous().view(mask.dtype).flatten(1) for part in entries)
+        long_flips = flips[: len(samples)].view(len(samples), -1, tiles * mask.shape[1])
+        long_bits = bits[: len(samples)].view_as(long_flips)
+        flip = _tile(present ^ absent, tiles)
+        torch.bitwise_and(mask.view(long_flips.shape[1:]), flip.unsqueeze(1), out=long_flips)
+        inputs = bits[: len(samples)].view(entries[0].dtype).view(len(samples), len(mask), *players.shape)
+        for number, presence in enumerate(kept or _other_players_presence(layout)):
+            # The first players are absent from this row, and the flips bring them in.
+            row = _tile(torch.where(presence, present, absent), tiles)
+            torch.bitwise_xor(long_flips, row.unsqueeze(1), out=long_bits)
+            yield Block(samples, number << first_players, inputs)
+
+
+def _other_players_presence(layout: Layout) -> Iterator[Bool[Tensor, " entries"]]:
+    """Yield, for each block, which entries are present in all of it."""
+    others = len(layout.players) - layout.first_players
+    for part in blocks(2**others, _BLOCKS_AT_A_TIME):
+        coalitions = enumerate_coalitions(others, part.start, part.stop).to(layout.fill.x.device)
+        yield from layout.players.presence(pad(coalitions, (layout.first_players, 0))).flatten(1)
+
+
+def _first_players_mask(layout: Layout) -> Shaped[Tensor, "coalitions entries"]:
+    """Set all bits of the entries whose player is present, for every coalition of the first players."""
+    labels = layout.players.labels.flatten().to(layout.fill.x.device)
+    bits = _BITS[layout.fill.x.element_size()]
+    mask = torch.zeros(2**layout.first_players, len(labels), dtype=bits, device=labels.device)
+    # By doubling: the coalitions up to a player are those before it, and the same with the player.
+    for player in range(layout.first_players):
+        half = 2**player
+        mask[half : 2 * half] = mask[:half]
+        mask[half : 2 * half].index_fill_(1, (labels == player).nonzero().flatten(), -1)
+    return mask
 
 
 def _tile(rows: Tensor, times: int) -> Tensor:
@@ -414,21 +395,10 @@ def _tile(rows: Tensor, times: int) -> Tensor:
     return rows.unsqueeze(1).expand(-1, times, -1).flatten(1)
 
 
-def _tiles(mask: Tensor) -> int:
-    """Return the number of rows to treat as one: a power of two, so that it divides the number of coalitions."""
-    rows = max(1, _ENTRIES_OF_A_LONG_ROW // mask.shape[1])
-    return int(min(len(mask), 1 << rows.bit_length() - 1))
-
-
 def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, bool, nn.Sequential] | None:
     """Split a model into its first linear layer, whether a ReLU follows, and the rest; None if it can't be split.
 
     Only a plain nn.Sequential on flat rows can: subclasses and hooks may do more than their layers.
-
-    >>> split_first_layer(nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Tanh()), Players.features(3))
-    (Linear(in_features=3, out_features=5, bias=True), True, Sequential(
-      (0): Tanh()
-    ))
     """
     if type(model) is not nn.Sequential or len(model) < 2 or _is_altered(model):
         return None
@@ -447,11 +417,6 @@ def reuse_memory(model: Model) -> Model:
     """Return a plain nn.Sequential that runs each ReLU in place: the same result in less time.
 
     Only a ReLU right after a linear or convolutional layer is changed, whose output nothing else can hold.
-
-    >>> model = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 1))
-    >>> rows = torch.randn(4, 3)
-    >>> torch.equal(reuse_memory(model)(rows), model(rows))
-    True
     """
     if type(model) is not nn.Sequential or _is_altered(model):
         return model
@@ -480,56 +445,26 @@ def keeps_precision(layer: nn.Linear, fill: StandIns) -> bool:
     return bool(largest <= _LARGEST_PART * usual)
 
 
-@final
-class FirstLayerLattice:
-    """The first layer's outputs for all coalitions of the samples, in blocks of at most ``rows`` rows.
-
-    With ``rectified`` the ReLU that follows the layer is applied in place.
-    """
-
-    def __init__(self, layer: nn.Linear, rectified: bool, players: Players, fill: StandIns, rows: int) -> None:
-        self.layer, self.rectified = layer, rectified
-        self.players, self.fill, self.layout = players, fill, Layout.of(players, fill, rows)
-
-    def __len__(self) -> int:
-        return self.layout.blocks
-
-    def __iter__(self) -> Iterator[Block]:
-        x, stand_ins = self.fill.x, self.fill.values
-        k, pairs_per_block, _ = self.layout
-        pairs = torch.arange(len(x) * self.fill.draws, device=x.device)
-        grown, outputs = x.new_empty(2, pairs_per_block, 2**k, self.layer.out_features)
-        others = enumerate_coalitions(len(self.players) - k).to(x)
-        for few in blocks(len(pairs), pairs_per_block):
-            samples = pairs[few] // self.fill.draws
-            absent = stand_ins[samples % len(stand_ins), pairs[few] % self.fill.draws]
-            start, steps = self._start_and_steps(x[samples], absent)
-            mine = grown[: len(samples)]
-            _grow(mine, start, steps[:, :k])
-            block = outputs[: len(samples)]
-            parts = list(zip(mine.split(_ROWS_IN_CACHE, 1), block.split(_ROWS_IN_CACHE, 1), strict=True))
-            for number, offset in enumerate((others @ steps[:, k:]).unsqueeze(2).unbind(1)):
-                for source, target in parts:  # small enough to stay in cache
-                    torch.add(source, offset, out=target)
-                    if self.rectified:
-                        target.relu_()
-                yield Block(samples, number << k, block)
-
-    def _start_and_steps(
-        self, present: Float[Tensor, "pairs entries"], absent: Float[Tensor, "pairs entries"]
-    ) -> tuple[Float[Tensor, "pairs hidden"], Float[Tensor, "pairs players hidden"]]:
-        """Return the layer's output with all players absent, and what each player adds to it."""
-        labels = self.players.labels.to(present.device)
-        owned = (labels != ALWAYS_PRESENT).nonzero().flatten()
-        start = self.layer(torch.where(labels == ALWAYS_PRESENT, present, absent))
-        by_entry = (present - absent)[:, owned, None] * self.layer.weight.T[owned]
-        steps = by_entry.new_zeros(len(present), len(self.players), self.layer.out_features)
-        return start, steps.index_add(1, labels[owned], by_entry)
-
-
-def _grow(outputs: Tensor, start: Tensor, steps: Tensor) -> None:
-    """Fill (pairs, coalitions, hidden) by doubling: outputs with a player are those without it plus one vector."""
-    outputs[:, 0] = start
-    for player in range(steps.shape[1]):
-        half = 2**player
-        torch.add(outputs[:, :half], steps[:, player, None], out=outputs[:, half : 2 * half])
+def first_layer_outputs(layout: Layout, layer: nn.Linear, rectified: bool) -> Iterator[Block]:
+    """Yield the first layer's outputs for all coalitions of the samples, after a ReLU if ``rectified``."""
+    x, k = layout.fill.x, layout.first_players
+    labels = layout.players.labels.to(x.device)
+    owned = (labels != ALWAYS_PRESENT).nonzero().flatten()
+    grown, outputs = x.new_empty(2, layout.pairs_per_block, 2**k, layer.out_features)
+    others = enumerate_coalitions(len(layout.players) - k).to(x)
+    for samples, present, absent in layout.pairs():
+        mine, block = grown[: len(samples)], outputs[: len(samples)]
+        by_entry = (present - absent)[:, owned, None] * layer.weight.T[owned]
+        steps = by_entry.new_zeros(len(samples), len(layout.players), layer.out_features)
+        steps.index_add_(1, labels[owned], by_entry)  # what each player adds
+        mine[:, 0] = layer(torch.where(labels == ALWAYS_PRESENT, present, absent))
+        for player in range(k):  # by doubling: outputs with a player are those without it plus one vector
+            half = 2**player
+            torch.add(mine[:, :half], steps[:, player, None], out=mine[:, half : 2 * half])
+        parts = list(zip(mine.split(_ROWS_IN_CACHE, 1), block.split(_ROWS_IN_CACHE, 1), strict=True))
+        for number, offset in enumerate((others @ steps[:, k:]).unsqueeze(2).unbind(1)):
+            for source, target in parts:  # small enough to stay in cache
+                torch.add(source, offset, out=target)
+                if rectified:
+                    target.relu_()
+            yield Block(samples, number << k, block)

@@ -13,16 +13,11 @@ from torch import Tensor
 
 from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence, for_classes
 from absentia.absences.words import named_absence
-from absentia.coalitions import (
-    coalition_numbers,
-    enumerate_coalitions,
-    sums_by_size_and_player,
-    table_players,
-)
+from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
 from absentia.data import Array, Classes, Table, as_tensor, blocks, each_class
 from absentia.errors import AbsentiaError, wrong
-from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
-from absentia.models import Model, as_model
+from absentia.evaluation import Evaluator, check_coalitions, check_finite, rounding_noise
+from absentia.models import as_model
 from absentia.players import Players
 from absentia.readouts import Readout
 from absentia.results import count_of
@@ -58,14 +53,6 @@ class Game(Protocol):
 
     def __call__(self, coalitions: Bool[Tensor, "coalitions players"]) -> Float[Tensor, "samples coalitions"]:
         """Return the value of each coalition for each sample."""
-
-
-@runtime_checkable
-class TabulatedGame(Protocol):
-    """A game that has its own way to compute the values of all coalitions."""
-
-    def table(self) -> ValueTable:
-        """Evaluate all coalitions."""
 
 
 @final
@@ -122,18 +109,7 @@ class ValueTable:
         if len(named) != players:
             raise wrong("names", f"name each of the {players} players", f"{len(named)} names")
         noise = rounding_noise(table, given.dtype) if noise is None else noise
-        self._set(Tabulated(table, noise, evaluations), named, readout)
-
-    @classmethod
-    def of(cls, found: Tabulated, names: tuple[str, ...], readout: str) -> ValueTable:
-        """Make a table of values that an `Evaluator` has checked."""
-        table = object.__new__(cls)
-        table._set(found, names, readout)
-        return table
-
-    def _set(self, found: Tabulated, names: tuple[str, ...], readout: str) -> None:
-        for name, value in {**found._asdict(), "names": names, "readout": readout}.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(values=table, names=named, readout=readout, noise=noise, evaluations=evaluations)
 
     def __repr__(self) -> str:
         samples, coalitions = self.values.shape
@@ -156,8 +132,8 @@ class ValueTable:
 
     def cpu(self) -> ValueTable:
         """Return the table in the CPU's memory."""
-        found = Tabulated(self.values.cpu(), self.noise.cpu(), self.evaluations)
-        return ValueTable.of(found, self.names, self.readout)
+        values, noise = self.values.cpu(), self.noise.cpu()
+        return ValueTable(values, self.names, readout=self.readout, noise=noise, evaluations=self.evaluations)
 
     def __call__(self, coalitions: Bool[Tensor, "coalitions players"]) -> Float[Tensor, "samples coalitions"]:
         """Look the coalitions up."""
@@ -187,7 +163,7 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
     if not isinstance(game, Game):
         raise wrong("game", "be a game such as MaskedModel(…) or ValueTable(values)", type(game).__name__)
     _check_memory(len(game.names), game.samples, max_players)
-    if isinstance(game, TabulatedGame):
+    if hasattr(game, "table"):  # its own way to compute the values of all coalitions
         return game.table()
     coalitions = 2 ** len(game.names)
     steps = blocks(coalitions, _COALITIONS_PER_STEP)
@@ -258,10 +234,13 @@ class MaskedModel:
             self.absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
         if isinstance(self.absence, BringsModel):
             model = self.absence.instead_of(as_model(model))
-        self.evaluator = Evaluator(
+        self.evaluator = evaluator = Evaluator(
             model, x, players, readout, y=y, class_names=class_names, batch_size=batch_size, memory=memory
         )
         self.gradient = gradient
+        self.model, self.x, self.samples = evaluator.model, evaluator.x, evaluator.samples
+        self.players, self.names = evaluator.players, evaluator.names
+        self.readout, self.readout_note = evaluator.readout, evaluator.readout_note  # the note: what is explained
         # Classes that the model predicts do not choose among baselines for each class.
         classes = getattr(self.readout, "y", None) if y is not None or readout is not None else None
         classes = None if classes is None else each_class(classes, self.samples)
@@ -269,41 +248,6 @@ class MaskedModel:
 
     def __repr__(self) -> str:
         return f"MaskedModel({self.samples} × {self.players}, {self.absence}; value: {self.readout_note})"
-
-    @property
-    def model(self) -> Model:
-        """The model as a callable on torch rows."""
-        return self.evaluator.model
-
-    @property
-    def x(self) -> Tensor:
-        """The samples in the form that the model takes."""
-        return self.evaluator.x
-
-    @property
-    def players(self) -> Players:
-        """The players."""
-        return self.evaluator.players
-
-    @property
-    def readout(self) -> Readout:
-        """The readout."""
-        return self.evaluator.readout
-
-    @property
-    def readout_note(self) -> str:
-        """What is explained, in words."""
-        return self.evaluator.readout_note
-
-    @property
-    def samples(self) -> int:
-        """The number of samples."""
-        return self.evaluator.samples
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The players' names."""
-        return self.evaluator.names
 
     @property
     def draws(self) -> int:
@@ -318,8 +262,5 @@ class MaskedModel:
 
     def table(self) -> ValueTable:
         """Evaluate all 2ⁿ coalitions; `value_table` also checks that they fit into memory."""
-        if not self.gradient:
-            return ValueTable.of(self.evaluator.table(self.fill), self.names, self.readout_note)
-        values = self(enumerate_coalitions(len(self.players))).double()
-        found = Tabulated(values, rounding_noise(values, self.evaluator.dtype), values.numel() * self.draws)
-        return ValueTable.of(found, self.names, self.readout_note)
+        found, note = self.evaluator.table(self.fill, gradient=self.gradient), self.readout_note
+        return ValueTable(found.values, self.names, readout=note, noise=found.noise, evaluations=found.evaluations)

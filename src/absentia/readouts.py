@@ -45,20 +45,21 @@ def count_classes(output: Float[Tensor, "rows *output"]) -> int:
     return 2 if output.ndim == 1 else max(2, output.shape[1])
 
 
-def _check_classes(output: Tensor, y: Tensor, samples: int) -> None:
+def _check_classes(readout: Any, output: Float[Tensor, "rows *output"], samples: int) -> None:
     """Raise an error unless the targets are classes of the output."""
     if output.ndim > 2:
         expected = "return (rows,), (rows, 1) or (rows, classes) for a readout of a class"
         raise wrong("model", expected, f"shape {tuple(output.shape)}")
-    each_class(y, samples)
-    classes = count_classes(output)
-    if not 0 <= int(y.min()) <= int(y.max()) < classes:
-        outside = y[(y < 0) | (y >= classes)].flatten()[0].item()
-        raise wrong("y", f"lie between 0 and {classes - 1}, the model's classes", outside)
+    each_class(readout.y, samples)
+    classes, y = count_classes(output), readout.y.flatten()
+    outside = y[(y < 0) | (y >= classes)]
+    if len(outside):
+        raise wrong("y", f"lie between 0 and {classes - 1}, the model's classes", outside[0].item())
 
 
-def _check_logits(output: Tensor) -> None:
-    """Raise an error for probabilities where logits are needed: reading them as logits would be silently wrong."""
+def _check_logits(readout: Any, output: Float[Tensor, "rows *output"], samples: int) -> None:
+    """Check the classes; raise an error for probabilities: reading them as logits would be silently wrong."""
+    _check_classes(readout, output, samples)
     if are_probabilities(output):
         raise AbsentiaError(
             "model must return logits for this readout. Got rows of probabilities that add up to 1 instead. "
@@ -71,22 +72,23 @@ def _is_single_logit(output: Tensor) -> bool:
     return output.ndim == 1 or output.shape[1] == 1
 
 
-def _signed_logit(output: Tensor, y: Tensor, sample: Tensor) -> Tensor:
-    """Return the logit of a binary model with one output: it is that of class 1, its negative that of class 0."""
-    target = y.to(output.device)
-    target = target if target.ndim == 0 else target[sample]
-    return output.reshape(len(output)) * (2 * target - 1)
+def _of_class(output: Tensor, target: Tensor) -> Tensor:
+    """Pick the target's number of each row; a single logit is that of class 1, its negative that of class 0."""
+    if _is_single_logit(output):
+        return output.reshape(len(output)) * (2 * target - 1)
+    return output.gather(1, target[:, None])[:, 0]
 
 
-def _target_column(output: Tensor, y: Tensor, sample: Tensor) -> Tensor:
-    target = y.to(output.device)
-    return (target.expand(len(sample)) if target.ndim == 0 else target[sample])[:, None]
+def _targets(readout: Any, output: Tensor, sample: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
+    """Return the class of each row."""
+    y = readout.y.to(output.device)
+    return y[sample] if y.ndim else y.expand(len(sample))
 
 
 def _set_classes(readout: Any) -> None:
     """Convert the classes of a readout to numbers, and their names to text."""
-    object.__setattr__(readout, "y", class_numbers(readout.y, readout.names))
-    object.__setattr__(readout, "names", tuple(str(name) for name in readout.names))
+    numbers = class_numbers(readout.y, readout.names)
+    vars(readout).update(y=numbers, names=tuple(str(name) for name in readout.names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +112,7 @@ class LogOdds:
 
     y: Classes
     names: Sequence[Any] = ()
+    check = _check_logits
 
     def __post_init__(self) -> None:
         _set_classes(self)
@@ -117,18 +120,13 @@ class LogOdds:
     def __str__(self) -> str:
         return f"log-odds of {_class_phrase(self.y, self.names)}"
 
-    def check(self, output: Float[Tensor, "rows *output"], samples: int) -> None:
-        """Check the classes, and that the outputs are not probabilities."""
-        _check_classes(output, self.y, samples)
-        _check_logits(output)
-
     def __call__(self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the log-odds without forming a probability, which would round to 0 or 1."""
+        target = _targets(self, output, sample)
         if _is_single_logit(output):
-            return _signed_logit(output, self.y, sample)
-        column = _target_column(output, self.y, sample)
-        others = output.scatter(1, column, -torch.inf)
-        return output.gather(1, column)[:, 0] - others.logsumexp(1)
+            return _of_class(output, target)
+        others = output.scatter(1, target[:, None], -torch.inf)
+        return _of_class(output, target) - others.logsumexp(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +141,7 @@ class Logit:
 
     y: Classes
     names: Sequence[Any] = ()
+    check = _check_classes
 
     def __post_init__(self) -> None:
         _set_classes(self)
@@ -150,15 +149,9 @@ class Logit:
     def __str__(self) -> str:
         return f"logit of {_class_phrase(self.y, self.names)}"
 
-    def check(self, output: Float[Tensor, "rows *output"], samples: int) -> None:
-        """Check the classes."""
-        _check_classes(output, self.y, samples)
-
     def __call__(self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the logit."""
-        if _is_single_logit(output):
-            return _signed_logit(output, self.y, sample)
-        return output.gather(1, _target_column(output, self.y, sample))[:, 0]
+        return _of_class(output, _targets(self, output, sample))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +166,7 @@ class Probability:
 
     y: Classes
     names: Sequence[Any] = ()
+    check = _check_logits
 
     def __post_init__(self) -> None:
         _set_classes(self)
@@ -180,16 +174,11 @@ class Probability:
     def __str__(self) -> str:
         return f"probability of {_class_phrase(self.y, self.names)}"
 
-    def check(self, output: Float[Tensor, "rows *output"], samples: int) -> None:
-        """Check the classes, and that the outputs are not probabilities already."""
-        _check_classes(output, self.y, samples)
-        _check_logits(output)
-
     def __call__(self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the probability."""
-        if _is_single_logit(output):
-            return _signed_logit(output, self.y, sample).sigmoid()
-        return output.softmax(1).gather(1, _target_column(output, self.y, sample))[:, 0]
+        target = _targets(self, output, sample)
+        single = _is_single_logit(output)
+        return _of_class(output, target).sigmoid() if single else _of_class(output.softmax(1), target)
 
 
 @dataclass(frozen=True)
