@@ -8,8 +8,11 @@ from absentia.data import (
     as_tensor,
     check_rows,
     class_numbers,
+    data_quantiles,
     data_range,
     holds_text,
+    least_and_most,
+    mean_and_deviation,
     seeded,
     white_noise,
 )
@@ -89,6 +92,18 @@ def test_streams_of_random_numbers_differ_and_come_again():
     assert torch.equal(first, torch.rand(3, generator=seeded(0, "noise", 1)))
     assert not torch.equal(first, torch.rand(3, generator=seeded(0, "noise", 2)))
     assert not torch.equal(first, torch.rand(3, generator=seeded(1, "noise", 1)))
+
+
+def test_scales_are_those_of_entries_or_of_an_images_channels():
+    table = torch.tensor([[0.0, 5.0], [2.0, 5.0]])
+    assert [part.tolist() for part in mean_and_deviation(table)] == [[1.0, 5.0], [1.0, 0.0]]
+    assert [part.tolist() for part in least_and_most(table)] == [[0.0, 5.0], [2.0, 5.0]]
+    assert mean_and_deviation(torch.zeros(10, 3, 8, 8))[0].shape == (3, 1, 1)
+    assert data_range(torch.zeros(10, 3, 8, 8)).high.shape == (3, 8, 8)
+
+
+def test_quantiles_are_those_of_each_entry():
+    assert data_quantiles(torch.arange(21.0)[:, None]).flatten().tolist() == [0.0, 1.0, 5.0, 10.0, 15.0, 19.0, 20.0]
 
 
 def test_white_noise_fills_the_range_and_integers_include_both_ends():

@@ -61,8 +61,7 @@ class Attribution:
 
     def __repr__(self) -> str:
         samples, players = self.values.shape
-        count = count_of(samples, "sample")
-        head = f"Attribution: {self.kind} of {count}, {players} players; value: {self.readout}"
+        head = f"Attribution: {self.kind} of {count_of(samples, 'sample')}, {players} players; value: {self.readout}"
         if samples > 1:
             mean = self.values.abs().mean(0)
             lines = align([[self.names[i], f"{mean[i]:.4g}"] for i in mean.argsort(descending=True).tolist()], 2)
@@ -73,9 +72,8 @@ class Attribution:
         """Return the players of a sample with their values and errors in words, the largest |value| first."""
         values, errors = self.values[sample], self.errors[sample]
         order = values.abs().argsort(dim=0, descending=True, stable=True).tolist()
-        if not bool(self.errors.any()):
-            return [(i, f"{values[i]:+.4g}") for i in order]
-        return [(i, f"{values[i]:+.4g} ± {errors[i]:.2g}") for i in order]
+        sampled = bool(self.errors.any())
+        return [(i, f"{values[i]:+.4g}" + (f" ± {errors[i]:.2g}" if sampled else "")) for i in order]
 
 
 def shapley(game: Game, *, evaluations: int | None = None, seed: int = 0) -> Attribution:
@@ -110,7 +108,6 @@ def banzhaf(game: Game) -> Attribution:
     Parameters
     ----------
     game : Game
-        A `MaskedModel`, a `ValueTable`, or a game of your own.
 
     Examples
     --------
@@ -134,7 +131,6 @@ def order_shapley(game: Game, orders: Sequence[int] | None = None) -> Float[Tens
     Parameters
     ----------
     game : Game
-        A `MaskedModel`, a `ValueTable`, or a game of your own.
     orders : sequence of int, optional
         The orders to return, 0 … n − 1 by default.
 
@@ -160,10 +156,8 @@ def order_marginals(game: Game, orders: Sequence[int] | None = None) -> Float[Te
 
     Parameters
     ----------
-    game : Game
-        A `MaskedModel`, a `ValueTable`, or a game of your own.
-    orders : sequence of int, optional
-        The orders to return, 0 … n − 1 by default.
+    game, orders
+        See `order_shapley`.
 
     Returns
     -------
@@ -175,8 +169,7 @@ def order_marginals(game: Game, orders: Sequence[int] | None = None) -> Float[Te
     >>> ab.order_marginals(ab.ValueTable([0.0, 1.0, 2.0, -5.0]), orders=[1])
     tensor([[[7., 6.]]], dtype=torch.float64)
     """
-    table = value_table(game).values
-    return _pick_orders(order_marginals_of(table), orders)
+    return _pick_orders(order_marginals_of(value_table(game).values), orders)
 
 
 def marginal_benefits(game: Game, player: int) -> Float[Tensor, "samples coalitions"]:
@@ -185,7 +178,6 @@ def marginal_benefits(game: Game, player: int) -> Float[Tensor, "samples coaliti
     Parameters
     ----------
     game : Game
-        A `MaskedModel`, a `ValueTable`, or a game of your own.
     player : int
         The number of the player.
 
@@ -294,10 +286,10 @@ def sample_shapley(game: Game, evaluations: int, seed: int) -> Sampled:
     rows = coalitions.double() - sizes[:, None] / players
     share = (full - empty) / players
     groups = _jackknife_groups(strata, generator)
-    estimate = _solve(rows, targets, _weights(strata, groups, left_out=None)) + share
-    replicates = torch.stack(
-        [_solve(rows, targets, _weights(strata, groups, left_out=g)) + share for g in range(JACKKNIFE_GROUPS)]
-    )
+    # The last number is no group's: nothing is left out.
+    left_out = range(JACKKNIFE_GROUPS + 1)
+    *others, estimate = (_solve(rows, targets, _weights(strata, groups, group)) + share for group in left_out)
+    replicates = torch.stack(others)
     spread = ((replicates - replicates.mean(0)) ** 2).sum(0) * (JACKKNIFE_GROUPS - 1) / JACKKNIFE_GROUPS
     spent = game.samples * (2 + 2 * len(coalitions)) * draws
     readout = getattr(game, "readout_note", getattr(game, "readout", "given"))
@@ -307,19 +299,15 @@ def sample_shapley(game: Game, evaluations: int, seed: int) -> Sampled:
 
 def draw_strata(players: int, pairs: int, generator: torch.Generator) -> list[Stratum]:
     """Distribute the pairs over the sizes 1 … n/2, and draw them without replacement."""
-    totals = [_pairs_of_size(players, size) for size in range(1, players // 2 + 1)]
+    sizes = range(1, players // 2 + 1)
+    totals = [math.comb(players, size) // (2 if 2 * size == players else 1) for size in sizes]
     # Sizes s and n − s share a stratum, so the middle size of an even n has half the leverage of the others.
-    leverage = [1.0 if 2 * size < players else 0.5 for size in range(1, players // 2 + 1)]
-    drawn = _allocate(pairs, totals, leverage, generator)
+    drawn = _allocate(pairs, totals, [1.0 if 2 * size < players else 0.5 for size in sizes], generator)
     return [
         Stratum(_draw_pairs(players, size, count, total, generator), total)
         for size, (count, total) in enumerate(zip(drawn, totals, strict=True), start=1)
         if count
     ]
-
-
-def _pairs_of_size(players: int, size: int) -> int:
-    return math.comb(players, size) // (2 if 2 * size == players else 1)
 
 
 def _allocate(pairs: int, totals: list[int], leverage: list[float], generator: torch.Generator) -> list[int]:
@@ -364,42 +352,33 @@ def _distinct(coalitions: Tensor) -> Tensor:
         _, inverse = torch.unique(coalition_numbers(coalitions), return_inverse=True)
     else:
         _, inverse = torch.unique(coalitions, dim=0, return_inverse=True)
-    first = torch.full((int(inverse.max()) + 1,), len(inverse)).scatter_reduce(
-        0, inverse, torch.arange(len(inverse)), "amin"
-    )
-    return coalitions[first.sort().values]
+    first = torch.full((int(inverse.max()) + 1,), len(inverse))
+    return coalitions[first.scatter_reduce(0, inverse, torch.arange(len(inverse)), "amin").sort().values]
 
 
 def _jackknife_groups(strata: list[Stratum], generator: torch.Generator) -> list[Int[Tensor, " pairs"]]:
     """Assign each stratum's pairs to groups; an enumerated stratum has no error and is never left out."""
-    groups = []
+    groups = [torch.full((len(stratum.coalitions),), -1) for stratum in strata]
     dealt = 0
-    for stratum in strata:
-        count = len(stratum.coalitions)
-        if count == stratum.total:
-            groups.append(torch.full((count,), -1))
-        else:
-            groups.append((torch.randperm(count, generator=generator) + dealt) % JACKKNIFE_GROUPS)
-            dealt += count
+    for stratum, group in zip(strata, groups, strict=True):
+        if len(group) < stratum.total:
+            group[:] = (torch.randperm(len(group), generator=generator) + dealt) % JACKKNIFE_GROUPS
+            dealt += len(group)
     return groups
 
 
-def _weights(strata: list[Stratum], groups: list[Tensor], left_out: int | None) -> Float[Tensor, " pairs"]:
+def _weights(strata: list[Stratum], groups: list[Tensor], left_out: int) -> Float[Tensor, " pairs"]:
     """Weight each pair by the regression's kernel times the number of pairs that it represents."""
     weights = []
     for stratum, group in zip(strata, groups, strict=True):
         size, players = int(stratum.coalitions[0].sum()), stratum.coalitions.shape[1]
         kernel = 1 / (math.comb(players, size) * size * (players - size))
-        kept = (group != left_out) if left_out is not None else torch.ones_like(group, dtype=torch.bool)
+        kept = group != left_out
         weights.append(kept.double() * (kernel * stratum.total / max(1, int(kept.sum()))))
     return torch.cat(weights)
 
 
-def _solve(
-    rows: Float[Tensor, "pairs players"],
-    targets: Float[Tensor, "samples pairs"],
-    weights: Float[Tensor, " pairs"],
-) -> Float[Tensor, "samples players"]:
+def _solve(rows: Tensor, targets: Tensor, weights: Float[Tensor, " pairs"]) -> Float[Tensor, "samples players"]:
     """Solve the weighted least squares; the rows add up to 0, so the solution of least norm does too."""
     weighted = rows * weights[:, None]
     # The threshold separates the one zero eigenvalue, which carries rounding errors, from the others.

@@ -25,7 +25,6 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
     Parameters
     ----------
     players : int
-        The number of players n.
     start, stop : int, optional
         Return only the coalitions with numbers from ``start`` up to, not including, ``stop``.
 
@@ -46,11 +45,7 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
 
 @lru_cache(maxsize=32)
 def coalition_sizes(players: int) -> Int[Tensor, " coalitions"]:
-    """Count the players present in each of the 2ⁿ coalitions, in counting order.
-
-    >>> coalition_sizes(3).tolist()
-    [0, 1, 1, 2, 1, 2, 2, 3]
-    """
+    """Count the players present in each of the 2ⁿ coalitions, in counting order."""
     sizes = torch.zeros(1, dtype=torch.int64)
     for _ in range(players):
         sizes = torch.cat([sizes, sizes + 1])
@@ -58,12 +53,13 @@ def coalition_sizes(players: int) -> Int[Tensor, " coalitions"]:
 
 
 def coalition_numbers(coalitions: Bool[Tensor, "*rows players"]) -> Int[Tensor, " *rows"]:
-    """Return each coalition's number in counting order: the inverse of `enumerate_coalitions`.
-
-    >>> coalition_numbers(torch.tensor([[True, False, True]])).tolist()
-    [5]
-    """
+    """Return each coalition's number in counting order: the inverse of `enumerate_coalitions`."""
     return (coalitions.long() << torch.arange(coalitions.shape[-1], device=coalitions.device)).sum(-1)
+
+
+def coalition_members(number: int) -> tuple[int, ...]:
+    """Return the players of the coalition with this number in counting order."""
+    return tuple(player for player in range(number.bit_length()) if number >> player & 1)
 
 
 def table_players(length: int) -> int:
@@ -82,11 +78,9 @@ def draw_coalitions(
     Parameters
     ----------
     players : int
-        The number of players.
     sizes : Tensor
         The size of each coalition to draw.
     generator : torch.Generator
-        The source of randomness.
 
     Returns
     -------
@@ -110,17 +104,11 @@ def draw_walks(
 
     Step m + 1 of a walk adds player ``order[m]`` to a uniformly drawn coalition of size m without it. So the
     differences along a walk of λ + 1 coalitions are one marginal benefit at every order m < λ.
-
-    >>> orders, coalitions = draw_walks(4, 3, walks=1, generator=torch.Generator().manual_seed(0))
-    >>> orders.tolist(), coalitions.sum(-1).tolist()
-    ([[2, 3, 0]], [[0, 1, 2, 3]])
     """
     if not 0 <= length <= players:
         raise wrong("length", f"lie between 0 and {players} players", length)
     orders = torch.rand(walks, players, generator=generator).argsort(-1)
-    arrival = orders.argsort(-1)
-    steps = torch.arange(length + 1)
-    return orders[:, :length], arrival[:, None, :] < steps[None, :, None]
+    return orders[:, :length], orders.argsort(-1)[:, None, :] < torch.arange(length + 1)[None, :, None]
 
 
 def moebius(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
@@ -142,9 +130,7 @@ def moebius(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch
     >>> moebius(torch.tensor([2.0, -2.0, -1.0, 1.0])).tolist()
     [2.0, -4.0, -3.0, 6.0]
     """
-    table_players(values.shape[-1])
-    effects: Tensor = _Butterfly.apply(values, 1, -1)  # type: ignore[no-untyped-call]
-    return effects
+    return _Butterfly.apply(values, 1, -1)  # type: ignore[no-untyped-call]
 
 
 def zeta(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
@@ -164,9 +150,7 @@ def zeta(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch c
     >>> zeta(torch.tensor([2.0, -4.0, -3.0, 6.0])).tolist()
     [2.0, -2.0, -1.0, 1.0]
     """
-    table_players(effects.shape[-1])
-    values: Tensor = _Butterfly.apply(effects, 1, 1)  # type: ignore[no-untyped-call]
-    return values
+    return _Butterfly.apply(effects, 1, 1)  # type: ignore[no-untyped-call]
 
 
 def moebius_(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
@@ -210,11 +194,7 @@ class _Butterfly(torch.autograd.Function):
 
 
 def sums_by_size(table: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch sizes"]:
-    """Sum a table over the coalitions of each size 0 … n.
-
-    >>> sums_by_size(torch.ones(8)).tolist()
-    [1.0, 3.0, 3.0, 1.0]
-    """
+    """Sum a table over the coalitions of each size 0 … n."""
     players = table_players(table.shape[-1])
     sizes = coalition_sizes(players).to(table.device)
     return table.new_zeros(*table.shape[:-1], players + 1).index_add(-1, sizes, table)
@@ -227,18 +207,13 @@ def sums_by_size_and_player(
 
     Every linear attribution is a weighted sum of these (n + 1)·n numbers. They take two passes over the table: the
     players are split into two halves, and one half is summed out by its size through a matrix product.
-
-    >>> sums_by_size_and_player(torch.tensor([1.0, 2.0, 3.0, 4.0])).tolist()
-    [[0.0, 0.0], [2.0, 3.0], [4.0, 4.0]]
     """
     players = table_players(table.shape[-1])
     low = players // 2
     halves = table.unflatten(-1, (2 ** (players - low), 2**low))
     by_size_of_high = _size_indicators(players - low, table.dtype, table.device).T @ halves
     by_size_of_low = (halves @ _size_indicators(low, table.dtype, table.device)).transpose(-1, -2)
-    first = _sums_of_half(by_size_of_high, low)
-    last = _sums_of_half(by_size_of_low, players - low)
-    return torch.cat([first, last], dim=-1)
+    return torch.cat([_sums_of_half(by_size_of_high, low), _sums_of_half(by_size_of_low, players - low)], dim=-1)
 
 
 def _sums_of_half(summed: Tensor, players: int) -> Tensor:

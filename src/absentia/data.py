@@ -27,15 +27,7 @@ _ROWS_AT_A_TIME = 4096
 
 
 def as_tensor(name: str, value: Any) -> Tensor:
-    """Convert a tensor, an array, a DataFrame or nested lists of numbers to a tensor.
-
-    >>> as_tensor("x", [[1.0, 2.0]])
-    tensor([[1., 2.]], dtype=torch.float64)
-    >>> as_tensor("x", "abc")
-    Traceback (most recent call last):
-    ...
-    absentia.errors.AbsentiaError: x must be a tensor, an array or a table of numbers. Got str instead.
-    """
+    """Convert a tensor, an array, a DataFrame or nested lists of numbers to a tensor."""
     if isinstance(value, Tensor):
         return value
     try:
@@ -66,13 +58,6 @@ def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> In
 
     ``labels`` are the classes in the order of the model's outputs: names, or the numbers that an estimator was fitted
     with. Names, and numbers where the labels are numbers, are looked up in them; other numbers are class numbers.
-
-    >>> class_numbers(["no", "yes"], ["no", "yes"]), class_numbers([7, 5], [5, 7]), class_numbers(1, ["no", "yes"])
-    (tensor([0, 1]), tensor([1, 0]), tensor(1))
-    >>> class_numbers("maybe", ["no", "yes"])
-    Traceback (most recent call last):
-    ...
-    absentia.errors.AbsentiaError: y must hold classes of the model: no, yes. Got 'maybe' instead.
     """
     text = holds_text(y)
     if text and not labels:
@@ -121,9 +106,6 @@ def seeded(seed: int, *path: object) -> torch.Generator:
     """Return the generator of a seed, or of the stream of random numbers that a path below it names.
 
     Streams do not depend on each other, and are the same in every process.
-
-    >>> torch.rand(1, generator=seeded(0, "noise", 3)) == torch.rand(1, generator=seeded(0, "noise", 3))
-    tensor([True])
     """
     if not path:
         return torch.Generator().manual_seed(seed)
@@ -138,12 +120,6 @@ def mean_and_deviation(
     """Return means and standard deviations of each entry, or of each channel of images.
 
     They are in double precision, and their shape broadcasts over the entries of one row.
-
-    >>> mean, deviation = mean_and_deviation(torch.tensor([[0.0, 5.0], [2.0, 5.0]]))
-    >>> mean.tolist(), deviation.tolist()
-    ([1.0, 5.0], [1.0, 0.0])
-    >>> mean_and_deviation(torch.zeros(10, 3, 8, 8))[0].shape
-    torch.Size([3, 1, 1])
     """
     mean = rows.mean(_axes(rows), keepdim=True, dtype=torch.float64)
     parts = rows.split(_ROWS_AT_A_TIME)  # a copy of all rows in double precision might not fit into memory
@@ -157,12 +133,7 @@ def mean_and_deviation(
 def least_and_most(
     rows: Shaped[Tensor, "rows *entries"],
 ) -> tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]:
-    """Return the least and the greatest value of each entry, or of each channel of images.
-
-    >>> least, most = least_and_most(torch.tensor([[0.0, 5.0], [2.0, 5.0]]))
-    >>> least.tolist(), most.tolist()
-    ([0.0, 5.0], [2.0, 5.0])
-    """
+    """Return the least and the greatest value of each entry, or of each channel of images."""
     return rows.amin(_axes(rows), keepdim=True)[0].double(), rows.amax(_axes(rows), keepdim=True)[0].double()
 
 
@@ -185,11 +156,7 @@ class DataRange:
 
 
 def data_range(data: Shaped[Tensor, "rows *entries"]) -> DataRange:
-    """Return the range of each entry of a table, or of each channel of images.
-
-    >>> data_range(torch.tensor([[0.0, 5.0], [1.0, 7.0]])).high
-    tensor([1., 7.], dtype=torch.float64)
-    """
+    """Return the range of each entry of a table, or of each channel of images."""
     low, high = least_and_most(data)
     return DataRange(low.expand(data.shape[1:]), high.expand(data.shape[1:]))
 
@@ -197,12 +164,7 @@ def data_range(data: Shaped[Tensor, "rows *entries"]) -> DataRange:
 def white_noise(
     within: DataRange, like: Shaped[Tensor, "rows *entries"], generator: torch.Generator
 ) -> Shaped[Tensor, "rows *entries"]:
-    """Draw every entry uniformly within the range, in the shape and type of ``like``; integers include both ends.
-
-    >>> within = data_range(torch.tensor([[0.0, 5.0]]))
-    >>> white_noise(within, torch.zeros(1, 2), torch.Generator().manual_seed(0))
-    tensor([[0., 5.]])
-    """
+    """Draw every entry uniformly within the range, in the shape and type of ``like``; integers include both ends."""
     share = torch.rand(like.shape, generator=generator, dtype=torch.float64).to(like.device)
     low, width = within.low.to(like.device), (within.high - within.low).to(like.device)
     if like.is_floating_point():
@@ -214,9 +176,6 @@ def data_quantiles(data: Shaped[Tensor, "rows *shape"]) -> Float[Tensor, "quanti
     """Return the quantiles of each entry at the levels `QUANTILES`.
 
     The ends are those of all rows. The levels between come from at most 4,096 rows.
-
-    >>> data_quantiles(torch.arange(21.0)[:, None]).flatten().tolist()
-    [0.0, 1.0, 5.0, 10.0, 15.0, 19.0, 20.0]
     """
     some = data[:: 1 + (len(data) - 1) // _MOST_ROWS_FOR_QUANTILES].double()
     levels = torch.tensor(QUANTILES, dtype=torch.float64, device=data.device)

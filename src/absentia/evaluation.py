@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from absentia.absences.protocol import Fill, StandIns
-from absentia.coalitions import enumerate_coalitions
+from absentia.coalitions import coalition_members, enumerate_coalitions
 from absentia.data import Classes, Table, blocks, check_rows
 from absentia.errors import wrong
 from absentia.models import (
@@ -293,8 +293,7 @@ def check_finite(values: Tensor, samples: Tensor, coalitions: Tensor | int, argu
         return
     row, column = bad[0].tolist()[:2]
     if isinstance(coalitions, int):
-        number = coalitions + column
-        present = [player for player in range(number.bit_length()) if number >> player & 1]
+        present = list(coalition_members(coalitions + column))
     else:
         present = coalitions[row, column].nonzero().flatten().tolist()
     value = values[row, column].flatten()[0].item()

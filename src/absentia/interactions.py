@@ -11,6 +11,7 @@ from torch import Tensor
 
 from absentia.attributions import Attribution
 from absentia.coalitions import (
+    coalition_members,
     coalition_numbers,
     coalition_sizes,
     enumerate_coalitions,
@@ -86,10 +87,8 @@ class Interactions:
 
     def __repr__(self) -> str:
         samples, players = len(self.effects), len(self.names)
-        count = count_of(samples, "sample")
-        head = f"Interactions of {count}, {players} players; value: {self.readout}; strongest"
-        top = self.top(5)
-        lines = align([[" & ".join(found.players), f"{found.effect:+.4g}"] for found in top], 2)
+        head = f"Interactions of {count_of(samples, 'sample')}, {players} players; value: {self.readout}; strongest"
+        lines = align([[" & ".join(found.players), f"{found.effect:+.4g}"] for found in self.top(5)], 2)
         return "\n".join([head + (":" if samples == 1 else " of sample 0:"), *lines])
 
     @property
@@ -123,13 +122,8 @@ class Interactions:
         effects = self.effects[sample].detach()
         numbers = effects[1:].abs().topk(min(k, len(effects) - 1)).indices + 1
         measurable = self.measurable[sample]
-        return [
-            Interaction(self._names_of(number), float(effects[number]), bool(measurable[number]))
-            for number in numbers.tolist()
-        ]
-
-    def _names_of(self, number: int) -> tuple[str, ...]:
-        return tuple(name for i, name in enumerate(self.names) if number >> i & 1)
+        found = ((tuple(self.names[i] for i in coalition_members(number)), number) for number in numbers.tolist())
+        return [Interaction(names, float(effects[number]), bool(measurable[number])) for names, number in found]
 
     def by_order(self) -> OrderProfile:
         """Sum the strength |U| at each order.
@@ -225,9 +219,8 @@ class Interactions:
         sums = sums_by_size_and_player(self.effects)
         sizes = torch.arange(1, len(self.names) + 1, device=self.effects.device)
         values = (sums[:, 1:] / sizes[:, None]).sum(1)
-        return Attribution(
-            values, torch.zeros_like(values), self.evaluations, self.names, "Shapley values", self.readout
-        )
+        none = torch.zeros_like(values)
+        return Attribution(values, none, self.evaluations, self.names, "Shapley values", self.readout)
 
 
 def harsanyi(game: Game) -> Interactions:
@@ -236,7 +229,6 @@ def harsanyi(game: Game) -> Interactions:
     Parameters
     ----------
     game : Game
-        A `MaskedModel`, a `ValueTable`, or a game of your own.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from torch import Tensor
 from absentia.absences.protocol import Absence, StandIns
 from absentia.absences.words import named_absence
 from absentia.attributions import Attribution
-from absentia.coalitions import zeta
+from absentia.coalitions import coalition_members, zeta
 from absentia.data import Table, as_tensor
 from absentia.errors import AbsentiaError, require, wrong
 from absentia.games import Game, MaskedModel, ValueTable
@@ -52,7 +52,7 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
     if isinstance(result, Interactions):
         check_sample(sample, len(result.effects))
         index, order = "Moebius", len(result.names)
-        sets = {_members(number): effect for number, effect in enumerate(result.effects[sample].tolist())}
+        sets = {coalition_members(number): effect for number, effect in enumerate(result.effects[sample].tolist())}
     elif isinstance(result, Attribution):
         check_sample(sample, len(result.values))
         if base_values is None:
@@ -222,7 +222,3 @@ def _evaluate(game: Callable[[Tensor], Tensor], coalitions: np.ndarray) -> np.nd
     """Return the values of numpy coalitions."""
     values: np.ndarray = game(torch.from_numpy(np.asarray(coalitions, dtype=bool))).detach().cpu().double().numpy()
     return values
-
-
-def _members(number: int) -> tuple[int, ...]:
-    return tuple(player for player in range(number.bit_length()) if number >> player & 1)
