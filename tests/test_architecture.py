@@ -5,6 +5,7 @@ import inspect
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -100,8 +101,10 @@ def layout():
 
 
 def imports(path):
-    """Which modules of the package a file imports, each as a dotted path below it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Which modules of the package a file imports when it runs, each as a dotted path below it."""
+    tree = ast.parse(path.read_text())
+    types = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    for node in chain.from_iterable(ast.walk(part) for part in tree.body if part not in types):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "absentia":
             inside = node.module.split(".")[1:]
             if inside:
@@ -168,6 +171,8 @@ def test_the_order_of_imports_can_be_broken(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
     (tmp_path / "coalitions.py").write_text("from absentia.games import Game")
     assert misplaced(tmp_path / "coalitions.py", layout()) == {"games"}
+    (tmp_path / "coalitions.py").write_text("if TYPE_CHECKING:\n    from absentia.games import Game")
+    assert not misplaced(tmp_path / "coalitions.py", layout())
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.name)

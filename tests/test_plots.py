@@ -12,7 +12,7 @@ import torch
 import absentia as ab
 import test_report_results as results
 from absentia.plots.graph import AndNode, arrange, salient_nodes
-from absentia.plots.look import LOWERS, RAISES, label
+from absentia.plots.look import LOWERS, RAISES, label, name_of_set
 from known_games import cnn, mlp
 from typechecker import unchecked
 
@@ -145,7 +145,7 @@ def test_the_list_of_interactions_is_ranked(six):
     top = six.interactions.top(7, sample=1)
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([found.effect for found in top])
     assert [label.get_text() for label in axes.get_yticklabels()] == [
-        ab.plots.name_of_set([label(name, 20) for name in found.players]) for found in top
+        name_of_set([label(name, 20) for name in found.players]) for found in top
     ]
     assert axes.get_title() == "strongest 7 of 63 interactions"
 

@@ -29,7 +29,8 @@ from absentia.interop import to_shap, to_shapiq
 from absentia.learning import choose_absence
 from absentia.models import as_model, labels_of
 from absentia.players import Players
-from absentia.plots import name_of_set, overview
+from absentia.plots import overview
+from absentia.plots.look import name_of_set
 from absentia.readouts import Features, Readout
 from absentia.results import (
     align,

@@ -17,7 +17,7 @@ from absentia.data import seeded
 from absentia.demo.tasks import Task, accuracy, closest_call, digit_model, digits, tumour_model, tumours
 from absentia.explanation import Explanation, explain
 from absentia.learning import LearnedBaseline, LearningOptions, learn_baseline
-from absentia.plots import name_of_set
+from absentia.plots.look import name_of_set
 from absentia.report import write_report
 
 # The usual masking methods, and for some of them the number of draws or rows.

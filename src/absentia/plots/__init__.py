@@ -7,34 +7,21 @@
 
 from absentia.plots.absence_plots import baselines, draw_agreement, draw_removal, learning_history
 from absentia.plots.graph import and_or_graph
-from absentia.plots.images import draw_heat_map, image_heat_map
-from absentia.plots.interaction_plots import (
-    draw_order_profile,
-    draw_order_profiles,
-    draw_strongest,
-    interaction_list,
-    order_profile,
-    sparsity,
-)
-from absentia.plots.look import name_of_set, new_figure
-from absentia.plots.sample_plots import bars, draw_attribution, draw_waterfall, overview, plot_explanation, waterfall
+from absentia.plots.images import image_heat_map
+from absentia.plots.interaction_plots import draw_order_profiles, interaction_list, order_profile, sparsity
+from absentia.plots.look import new_figure
+from absentia.plots.sample_plots import bars, overview, plot_explanation, waterfall
 
 __all__ = [
     "and_or_graph",
     "bars",
     "baselines",
     "draw_agreement",
-    "draw_attribution",
-    "draw_heat_map",
-    "draw_order_profile",
     "draw_order_profiles",
     "draw_removal",
-    "draw_strongest",
-    "draw_waterfall",
     "image_heat_map",
     "interaction_list",
     "learning_history",
-    "name_of_set",
     "new_figure",
     "order_profile",
     "overview",

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.errors import wrong
-from absentia.plots.drawable import Learned, owner_names, players_of
+from absentia.plots.drawable import owner_names, players_of
 from absentia.plots.images import draw_images
 from absentia.plots.look import LOWERS, NEUTRAL, check_count, label, look_of, new_figure
 from absentia.results import written
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from absentia.learning import LearnedBaseline
+
 _LOW, _LOWER_QUARTER, _MEDIAN, _UPPER_QUARTER, _HIGH = range(1, 6)  # rows of the quantiles
 _MOST_OWNERS, _MOST_IMAGES = 6, 10
 _FAR_APART = 4.0  # |R| above which its scale is logarithmic beyond 1
 _STEEP = 30.0  # factor by which a loss falls above which its scale is logarithmic
 
 
-def baselines(learned: Learned, *, most: int = 40) -> Figure:
+def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     """Draw learned values beside the distribution of the data: range, 5 to 95 %, middle half and median.
 
     Every entry is scaled to the range of its data, and its value is written beside it. Baselines that are images
@@ -35,7 +37,6 @@ def baselines(learned: Learned, *, most: int = 40) -> Figure:
     Parameters
     ----------
     learned : LearnedBaseline
-        Baseline returned by `learn_baseline`.
     most : int
         How many entries to draw.
 
@@ -48,7 +49,7 @@ def baselines(learned: Learned, *, most: int = 40) -> Figure:
     >>> [label.get_text() for label in ab.plots.baselines(learned).axes[0].get_yticklabels()]
     ['x0', 'x1', 'x2']
     """
-    if not isinstance(learned, Learned):
+    if getattr(learned, "KIND", "") != "baseline":
         raise wrong("learned", "be a LearnedBaseline, which learn_baseline returns", type(learned).__name__)
     check_count("most", most)
     values = learned.values.detach().double()
@@ -93,7 +94,7 @@ def _draw_distribution(axes: Axes, places: Float[Tensor, "quantiles entries"]) -
     axes.plot(places[_MEDIAN], rows, label="median of the data", **style)
 
 
-def _draw_values(axes: Axes, learned: Learned, places: Float[Tensor, "owners entries"]) -> None:
+def _draw_values(axes: Axes, learned: LearnedBaseline, places: Float[Tensor, "owners entries"]) -> None:
     """Mark the values, in one look for each class or one for all samples."""
     rows = list(range(places.shape[1]))
     if learned.share == "sample" or len(places) > _MOST_OWNERS:
@@ -105,7 +106,7 @@ def _draw_values(axes: Axes, learned: Learned, places: Float[Tensor, "owners ent
         axes.plot(row, rows, linestyle="none", markersize=7, label=text, **look_of(number))
 
 
-def _draw_baseline_images(learned: Learned, owners: Tensor) -> Figure:
+def _draw_baseline_images(learned: LearnedBaseline, owners: Tensor) -> Figure:
     """Draw baselines as images, beside quantiles of the data."""
     titles = [label(owner) for owner in owner_names(learned)] or ["learned baseline"]
     panels = dict(zip(titles[:_MOST_IMAGES], owners[:_MOST_IMAGES], strict=True))
@@ -117,13 +118,12 @@ def _draw_baseline_images(learned: Learned, owners: Tensor) -> Figure:
     return figure
 
 
-def learning_history(learned: Learned) -> Figure:
+def learning_history(learned: LearnedBaseline) -> Figure:
     """Draw the lowest loss so far over the evaluations of the model.
 
     Parameters
     ----------
     learned : LearnedBaseline
-        Baseline returned by `learn_baseline`.
 
     Examples
     --------

@@ -1,102 +1,29 @@
-"""What plots read of an explanation and of a learned baseline, as protocols: both are defined below this package."""
+"""What plots read of explanations and learned baselines, which are defined below this package."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
-from jaxtyping import Float, Int, Shaped
-from torch import Tensor
-
-from absentia.attributions import Attribution
 from absentia.errors import wrong
 from absentia.interactions import Interactions
 from absentia.players import Players
 from absentia.plots.look import check_count, label
 from absentia.results import written
 
-
-@runtime_checkable
-class Explained(Protocol):
-    """An explanation: samples, their players, attributions and interactions."""
-
-    @property
-    def x(self) -> Shaped[Tensor, "samples *entries"]:
-        """Samples."""
-
-    @property
-    def y(self) -> Int[Tensor, " samples"] | None:
-        """Their classes."""
-
-    @property
-    def players(self) -> Players:
-        """Players."""
-
-    @property
-    def outputs(self) -> Float[Tensor, " samples"]:
-        """Values with all players present."""
-
-    @property
-    def base_values(self) -> Float[Tensor, " samples"]:
-        """Values with all players absent."""
-
-    @property
-    def shapley(self) -> Attribution:
-        """Shapley values."""
-
-    @property
-    def order_shapley(self) -> Float[Tensor, "samples orders players"] | None:
-        """Shapley values of each order."""
-
-    @property
-    def interactions(self) -> Interactions | None:
-        """All interactions; None where Shapley values are sampled."""
-
-    @property
-    def stand_ins(self) -> Shaped[Tensor, "samples *entries"] | None:
-        """Inputs with all players absent."""
-
-    @property
-    def record(self) -> Any:
-        """Settings: ``readout`` and ``absence`` in words, and ``class_names``."""
+if TYPE_CHECKING:
+    from absentia.explanation import Explanation
+    from absentia.learning import LearnedBaseline
 
 
-@runtime_checkable
-class Learned(Protocol):
-    """A learned baseline: values, quantiles of the data, and the history of the loss."""
-
-    @property
-    def values(self) -> Shaped[Tensor, " *shape"]:
-        """Baseline values, with a first axis where each class or sample has its own."""
-
-    @property
-    def share(self) -> str:
-        """Who shares a baseline: "all", each "class" or each "sample"."""
-
-    @property
-    def class_labels(self) -> tuple[str | int, ...]:
-        """Names or numbers of the classes that have a baseline."""
-
-    @property
-    def players(self) -> Players | None:
-        """Players; None for old files that do not have them."""
-
-    @property
-    def history(self) -> Float[Tensor, "checks 2"]:
-        """Evaluations and the lowest loss so far."""
-
-    @property
-    def quantiles(self) -> Float[Tensor, "quantiles *entries"] | None:
-        """Quantiles of the data: minimum, 5 %, quartiles, 95 %, maximum."""
-
-    @property
-    def record(self) -> Any:
-        """Settings: ``loss``, and the ``undetermined`` players."""
+def is_explanation(result: object) -> bool:
+    """Return whether an object is an Explanation, a class that is defined below this package."""
+    return getattr(result, "KIND", "") == "explanation"
 
 
-def check_explanation(explanation: Explained, sample: int, **counts: int) -> None:
+def check_explanation(explanation: Explanation, sample: int, **counts: int) -> None:
     """Raise an error for what is no explanation, has no such sample, or for a number to draw below 1."""
-    if not isinstance(explanation, Explained):
+    if not is_explanation(explanation):
         raise wrong("explanation", "be an Explanation, which explain returns", type(explanation).__name__)
     check_sample(sample, len(explanation.outputs))
     for name, count in counts.items():
@@ -109,7 +36,7 @@ def check_sample(sample: int, samples: int) -> None:
         raise wrong("sample", f"lie between 0 and {samples - 1}", sample)
 
 
-def interactions_of(explanation: Explained) -> Interactions:
+def interactions_of(explanation: Explanation) -> Interactions:
     """Return the interactions of an explanation; raise an error if it has none."""
     if explanation.interactions is None:
         then = "Group players until all coalitions can be evaluated, and do not pass evaluations."
@@ -117,7 +44,7 @@ def interactions_of(explanation: Explained) -> Interactions:
     return explanation.interactions
 
 
-def sample_name(explanation: Explained, sample: int) -> str:
+def sample_name(explanation: Explanation, sample: int) -> str:
     """Return the number of a sample, with the name or number of its class if it is known."""
     if explanation.y is None:
         return f"{sample}"
@@ -125,7 +52,7 @@ def sample_name(explanation: Explained, sample: int) -> str:
     return f"{sample}, class {names[number] if names else number}"
 
 
-def player_labels(explanation: Explained, sample: int) -> list[str]:
+def player_labels(explanation: Explanation, sample: int) -> list[str]:
     """Return the labels of the players, with the value of the entry of those that have only one (tokens aside)."""
     players = explanation.players
     names = [label(name) for name in players.names]
@@ -136,7 +63,7 @@ def player_labels(explanation: Explained, sample: int) -> list[str]:
     return [name if math.isnan(value) else f"{name} = {written(value, 4)}" for name, value in pairs]
 
 
-def players_of(learned: Learned) -> Players:
+def players_of(learned: LearnedBaseline) -> Players:
     """Return the players of a learned baseline; for old files that do not have them, one for each entry."""
     if learned.players is not None:
         return learned.players
@@ -145,7 +72,7 @@ def players_of(learned: Learned) -> Players:
     return Players(each.labels.reshape(shape), each.names)
 
 
-def owner_names(learned: Learned) -> list[str]:
+def owner_names(learned: LearnedBaseline) -> list[str]:
     """Return the class or the sample that each baseline belongs to; none if all samples share one."""
     owners = learned.class_labels if learned.share == "class" else range(len(learned.values))
     return [] if learned.share == "all" else [f"{learned.share} {owner}" for owner in owners]

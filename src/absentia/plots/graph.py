@@ -12,13 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from absentia.plots.drawable import Explained, check_explanation, interactions_of, player_labels
+from absentia.plots.drawable import check_explanation, interactions_of, player_labels
 from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
 from absentia.results import written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from absentia.explanation import Explanation
 
 _PLAYERS, _NODES, _VALUE = 0.0, 1.0, 2.0  # heights of the three layers
 _WIDEST_EDGE, _SMALLEST_NODE, _LARGEST_NODE = 4.0, 60.0, 420.0
@@ -33,7 +35,7 @@ class AndNode:
     effect: float
 
 
-def and_or_graph(explanation: Explained, sample: int = 0, *, strongest: int = 10) -> Figure:
+def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 10) -> Figure:
     """Draw the strongest salient interactions of a sample as AND nodes between the players and the value.
 
     The size of a node and the width of its edges show |effect|. Orange nodes and solid edges add to the value; blue
@@ -42,7 +44,6 @@ def and_or_graph(explanation: Explained, sample: int = 0, *, strongest: int = 10
     Parameters
     ----------
     explanation : Explanation
-        Exact explanation returned by `explain`.
     sample, strongest : int
         Number of the sample, and how many interactions to draw.
 
@@ -76,7 +77,7 @@ def and_or_graph(explanation: Explained, sample: int = 0, *, strongest: int = 10
     return figure
 
 
-def salient_nodes(explanation: Explained, sample: int, strongest: int) -> list[AndNode]:
+def salient_nodes(explanation: Explanation, sample: int, strongest: int) -> list[AndNode]:
     """Return the strongest of the salient interactions: measurable, and above 5 % of the largest."""
     interactions = interactions_of(explanation)
     count = min(strongest, int(interactions.salient()[sample, 1:].sum()))
@@ -155,7 +156,7 @@ def _draw_players(axes: Axes, labels: Sequence[str], places: Sequence[float]) ->
         _write(axes, text, (x, _PLAYERS), -9, va="top", fontsize=8, **turned)
 
 
-def _title(explanation: Explained, sample: int, nodes: Sequence[AndNode]) -> str:
+def _title(explanation: Explanation, sample: int, nodes: Sequence[AndNode]) -> str:
     """Return how much of the value the drawn interactions add up to, in words."""
     total = interactions_of(explanation).effects.shape[1] - 1
     readout = label(explanation.record.readout, 70)

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.errors import wrong
-from absentia.plots.drawable import Explained, check_explanation, sample_name
+from absentia.plots.drawable import check_explanation, sample_name
 from absentia.plots.look import LOWERS, RAISES, label, new_figure
 from absentia.results import written
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from absentia.explanation import Explanation
+
 # Up to this many players, their values are written on them; up to this many, their signs.
 _MOST_NUMBERS, _MOST_SIGNS = 25, 100
 
 
-def image_heat_map(explanation: Explained, sample: int = 0) -> Figure:
+def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
     """Draw an image, its attribution spread over the pixels, and its stand-in when all players are absent.
 
     Parameters
@@ -84,28 +86,7 @@ def _frame(axes: Axes, title: str) -> None:
 def draw_heat_map(
     axes: Axes, values: Float[Tensor, " players"], labels: Int[Tensor, " *entries"], title: str
 ) -> None:
-    """Colour every pixel by the value of its player: orange above 0, blue below, grey where always present.
-
-    Parameters
-    ----------
-    axes : Axes
-        Matplotlib axes.
-    values : Tensor
-        One value for each player.
-    labels : Tensor
-        Player of each pixel, as in ``Players.labels``; of several channels, the first one is drawn.
-    title : str
-        Title of the axes.
-
-    Examples
-    --------
-    >>> import torch
-    >>> import absentia as ab
-    >>> axes = ab.plots.new_figure(columns=1).axes[0]
-    >>> ab.plots.draw_heat_map(axes, torch.tensor([1.0, -2.0]), torch.tensor([[0, 1], [1, -1]]), "two players")
-    >>> axes.images[0].get_array().tolist()
-    [[1.0, -2.0], [-2.0, None]]
-    """
+    """Colour every pixel by the value of its player: orange above 0, blue below, grey where always present."""
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list("adds or takes", [LOWERS, "white", RAISES])

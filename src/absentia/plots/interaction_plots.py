@@ -12,23 +12,24 @@ from torch import Tensor
 
 from absentia.errors import wrong
 from absentia.interactions import Interactions
-from absentia.plots.drawable import Explained, check_explanation, check_sample, interactions_of
+from absentia.plots.drawable import check_explanation, check_sample, interactions_of, is_explanation
 from absentia.plots.look import NEUTRAL, draw_bars, draw_curve, label, largest, name_of_set, new_figure, use_log_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from absentia.explanation import Explanation
+
 _POINTS = 400  # ranks of a curve that are drawn, evenly spaced on a logarithmic scale
 
 
-def interaction_list(explanation: Explained, sample: int = 0, *, strongest: int = 16) -> Figure:
+def interaction_list(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> Figure:
     """Draw a bar for each of the strongest interactions; those within rounding error are hollow.
 
     Parameters
     ----------
     explanation : Explanation
-        Exact explanation returned by `explain`.
     sample, strongest : int
         Number of the sample, and how many interactions to draw.
 
@@ -48,25 +49,7 @@ def interaction_list(explanation: Explained, sample: int = 0, *, strongest: int 
 
 
 def draw_strongest(axes: Axes, interactions: Interactions, sample: int = 0, strongest: int = 12) -> None:
-    """Draw the bars of `interaction_list` on given axes.
-
-    Parameters
-    ----------
-    axes : Axes
-        Matplotlib axes.
-    interactions : Interactions
-        Interactions of the samples.
-    sample, strongest : int
-        See `interaction_list`.
-
-    Examples
-    --------
-    >>> import absentia as ab
-    >>> axes = ab.plots.new_figure(columns=1).axes[0]
-    >>> ab.plots.draw_strongest(axes, ab.harsanyi(ab.ValueTable([0.0, 1.0, 2.0, 5.0])))
-    >>> [float(bar.get_width()) for bar in axes.patches]
-    [2.0, 2.0, 1.0]
-    """
+    """Draw the bars of `interaction_list` on given axes."""
     top = interactions.top(strongest, sample)
     names = [name_of_set([label(name, 20) for name in found.players]) for found in top]
     draw_bars(axes, names, [found.effect for found in top], hollow=[not found.measurable for found in top])
@@ -74,13 +57,12 @@ def draw_strongest(axes: Axes, interactions: Interactions, sample: int = 0, stro
     axes.set_title(f"strongest {len(top)} of {total:,} interactions")
 
 
-def order_profile(explanation: Explained, sample: int = 0, *, most: int = 6) -> Figure:
+def order_profile(explanation: Explanation, sample: int = 0, *, most: int = 6) -> Figure:
     """Draw the strength of interactions by order, and the order-wise Shapley values of the largest players.
 
     Parameters
     ----------
     explanation : Explanation
-        Exact explanation returned by `explain`.
     sample, most : int
         Number of the sample, and how many players to draw.
 
@@ -103,25 +85,7 @@ def order_profile(explanation: Explained, sample: int = 0, *, most: int = 6) -> 
 
 
 def draw_order_profile(axes: Axes, interactions: Interactions, sample: int = 0) -> None:
-    """Draw the share of each order in the strength Σ|U| of a sample's interactions.
-
-    Parameters
-    ----------
-    axes : Axes
-        Matplotlib axes.
-    interactions : Interactions
-        Interactions of the samples.
-    sample : int
-        Number of the sample.
-
-    Examples
-    --------
-    >>> import absentia as ab
-    >>> axes = ab.plots.new_figure(columns=1).axes[0]
-    >>> ab.plots.draw_order_profile(axes, ab.harsanyi(ab.ValueTable([0.0, 1.0, 2.0, 6.0])))
-    >>> [float(bar.get_height()) for bar in axes.patches]
-    [0.5, 0.5]
-    """
+    """Draw the share of each order in the strength Σ|U| of a sample's interactions."""
     ratios = interactions.by_order().ratios[sample, 1:].tolist()
     axes.bar(range(1, len(ratios) + 1), ratios, color=NEUTRAL)
     axes.set(title="strength by order", xlabel="order: players in the interaction", ylabel="share of Σ|U|")
@@ -173,7 +137,7 @@ def draw_order_profiles(axes: Axes, names: Sequence[str], profiles: Float[Tensor
 
 
 def sparsity(
-    results: Explained | Interactions | Mapping[str, Explained | Interactions], sample: int | None = None
+    results: Explanation | Interactions | Mapping[str, Explanation | Interactions], sample: int | None = None
 ) -> Figure:
     """Draw the strengths |U| of all interactions in descending order, on logarithmic scales.
 
@@ -199,7 +163,7 @@ def sparsity(
     figure = new_figure(1, width=6.4, height=4.6)
     axes = figure.axes[0]
     for number, (name, result) in enumerate(named.items()):
-        if not isinstance(result, Explained | Interactions):
+        if not (isinstance(result, Interactions) or is_explanation(result)):
             raise wrong("results", "hold explanations or interactions", type(result).__name__)
         interactions = result if isinstance(result, Interactions) else interactions_of(result)
         if sample is not None:

@@ -46,21 +46,7 @@ def label(name: str, most: int = 32) -> str:
 
 
 def name_of_set(players: Sequence[str], most: int = 3) -> str:
-    """Return the name of an interaction: the names of its players.
-
-    Parameters
-    ----------
-    players : sequence of str
-        Names of the players.
-    most : int, default 3
-        How many players to name; the others are counted.
-
-    Examples
-    --------
-    >>> import absentia as ab
-    >>> ab.plots.name_of_set(["a", "b", "c", "d", "e"])
-    'a & b & c & 2 more'
-    """
+    """Return the name of an interaction: the names of its players."""
     shown = " & ".join(players[:most])
     return shown if len(players) <= most else f"{shown} & {len(players) - most} more"
 
@@ -166,3 +152,4 @@ def use_log_scale(axes: Axes) -> None:
     """Make the vertical axis logarithmic where any curve has a positive value."""
     if math.isfinite(axes.dataLim.minposy):
         axes.set_yscale("log", nonpositive="mask")
+

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from absentia.attributions import Attribution
 from absentia.interactions import Interactions
-from absentia.plots.drawable import Explained, check_explanation, player_labels, sample_name
+from absentia.plots.drawable import check_explanation, player_labels, sample_name
 from absentia.plots.images import image_heat_map
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
 from absentia.plots.look import NEUTRAL, draw_bar, draw_bars, label, largest, new_figure
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from absentia.explanation import Explanation
+
 _MOST_ROWS = 16
 
 
-def bars(explanation: Explained, sample: int = 0, *, most: int = 20) -> Figure:
+def bars(explanation: Explanation, sample: int = 0, *, most: int = 20) -> Figure:
     """Draw a bar for each of the players with the largest attributions, with two standard errors.
 
     Parameters
     ----------
     explanation : Explanation
-        Explanation returned by `explain`.
     sample, most : int
         Number of the sample, and how many players to draw.
 
@@ -45,25 +46,7 @@ def bars(explanation: Explained, sample: int = 0, *, most: int = 20) -> Figure:
 
 
 def draw_attribution(axes: Axes, attribution: Attribution, sample: int = 0, *, most: int = 20) -> None:
-    """Draw the bars of `bars` on given axes.
-
-    Parameters
-    ----------
-    axes : Axes
-        Matplotlib axes.
-    attribution : Attribution
-        Attribution of the samples.
-    sample, most : int
-        See `bars`.
-
-    Examples
-    --------
-    >>> import absentia as ab
-    >>> axes = ab.plots.new_figure(columns=1).axes[0]
-    >>> ab.plots.draw_attribution(axes, ab.shapley(ab.ValueTable([0.0, 1.0, 2.0, 5.0])))
-    >>> axes.get_title()
-    'Shapley values'
-    """
+    """Draw the bars of `bars` on given axes."""
     values, errors = attribution.values[sample], attribution.errors[sample]
     shown = largest(values, most)
     names = [label(attribution.names[player]) for player in shown]
@@ -72,13 +55,12 @@ def draw_attribution(axes: Axes, attribution: Attribution, sample: int = 0, *, m
     axes.set_title(attribution.kind + some)
 
 
-def waterfall(explanation: Explained, sample: int = 0, *, most: int = _MOST_ROWS) -> Figure:
+def waterfall(explanation: Explanation, sample: int = 0, *, most: int = _MOST_ROWS) -> Figure:
     """Draw the steps from the value with all players absent to the value with all present, one for each player.
 
     Parameters
     ----------
     explanation : Explanation
-        Explanation returned by `explain`.
     sample, most : int
         Number of the sample, and of steps, the largest first; the last step adds up all other players.
 
@@ -95,25 +77,8 @@ def waterfall(explanation: Explained, sample: int = 0, *, most: int = _MOST_ROWS
     return figure
 
 
-def draw_waterfall(axes: Axes, explanation: Explained, sample: int = 0, *, most: int = _MOST_ROWS) -> None:
-    """Draw the steps of `waterfall` on given axes.
-
-    Parameters
-    ----------
-    axes : Axes
-        Matplotlib axes.
-    explanation, sample, most
-        See `waterfall`.
-
-    Examples
-    --------
-    >>> import absentia as ab
-    >>> axes = ab.plots.new_figure(columns=1).axes[0]
-    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
-    >>> ab.plots.draw_waterfall(axes, explanation)
-    >>> [text.get_text() for text in axes.texts]
-    ['+3', '+2']
-    """
+def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, most: int = _MOST_ROWS) -> None:
+    """Draw the steps of `waterfall` on given axes."""
     names, values, errors = _steps(explanation, sample, most)
     base, output = float(explanation.base_values[sample]), float(explanation.outputs[sample])
     heights, last = list(accumulate(values, initial=base)), len(values) + 1
@@ -142,7 +107,7 @@ def _draw_step(axes: Axes, place: int, start: float, value: float, error: float)
     axes.annotate(written(value, plus=True), at, fontsize=8, **offset)
 
 
-def _steps(explanation: Explained, sample: int, most: int) -> tuple[list[str], list[float], list[float]]:
+def _steps(explanation: Explanation, sample: int, most: int) -> tuple[list[str], list[float], list[float]]:
     """Return labels, values and errors of the largest players, and of all others together as the last step."""
     labels = player_labels(explanation, sample)
     values, errors = explanation.shapley.values[sample], explanation.shapley.errors[sample]
@@ -157,13 +122,12 @@ def _steps(explanation: Explained, sample: int, most: int) -> tuple[list[str], l
     return steps
 
 
-def overview(explanation: Explained, sample: int = 0) -> Figure:
+def overview(explanation: Explanation, sample: int = 0) -> Figure:
     """Draw the most useful plots of a sample: a heat map of an image, else waterfall, interactions and orders.
 
     Parameters
     ----------
     explanation : Explanation
-        Explanation returned by `explain`.
     sample : int
         Number of the sample.
 
