@@ -128,6 +128,6 @@ def test_bad_input_gets_a_sentence(use, sentence):
 
 def test_the_printed_form_ranks_players():
     lines = repr(shapley(ValueTable([0.0, 1.0, -5.0, -4.0], names=["a", "bb"]))).splitlines()
-    assert lines[1].split() == ["bb", "-5"]
+    assert lines[1].split() == ["bb", "−5"]
     assert lines[2].split() == ["a", "+1"]
     assert "means of |value|" in repr(shapley(ValueTable(torch.randn(3, 4))))

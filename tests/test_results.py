@@ -1,3 +1,4 @@
+import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,9 +10,13 @@ from safetensors.torch import save_file
 
 import absentia as ab
 from absentia import AbsentiaError
+from absentia.errors import require, wrong
 from absentia.results import (
     align,
+    count_of,
     fold,
+    html_result,
+    html_table,
     load,
     read_header,
     read_result,
@@ -19,6 +24,7 @@ from absentia.results import (
     save_result,
     with_error,
     write_tensors,
+    written,
 )
 
 TENSORS = {"a": torch.arange(3.0), "b": torch.tensor([[1, 2]])}
@@ -164,10 +170,31 @@ def test_an_explanation_saved_by_an_earlier_version_holds_the_same_numbers():
     assert found.record.readout == again.record.readout
 
 
+def test_numbers_are_written_for_a_reader():
+    assert (count_of(1, "sample"), count_of(1200, "sample")) == ("1 sample", "1,200 samples")
+    assert [written(-0.12345), written(1234.5, plus=True), written(12345678.0)] == ["−0.123", "+1234", "1.23e+07"]
+    assert [written(6.8147), written(6.8147, 4), written(math.inf)] == ["6.81", "6.815", "–"]
+
+
 def test_figures_are_written_to_their_errors_digits():
     assert with_error(0.12345, 0.0234) == "0.123 ± 0.023"
-    assert with_error(-1234.5, 200.0) == "-1230 ± 200"
-    assert with_error(float("nan"), 0.1) == "–"
+    assert with_error(-0.12345, 0.0234) == "−0.123 ± 0.023"
+    assert with_error(-1234.5, 200.0) == "−1230 ± 200"
+    assert with_error(-6.8147, 0.0) == "−6.815 ± 0"
+    assert with_error(-6.8147, math.nan) == written(-6.8147) == "−6.81"
+    assert with_error(math.nan, 0.1) == "–"
+
+
+def test_cells_and_notes_are_escaped_in_html():
+    assert "<b>" not in html_table(["<b>"], [["<b>"]])
+    assert html_result("a", {}, notes=["a < b"]).endswith("a &lt; b</p></div>")
+
+
+def test_an_error_says_what_must_hold_and_what_to_do():
+    assert str(wrong("sigma", "be positive", -1.0)) == "sigma must be positive. Got -1.0 instead."
+    assert str(wrong("x", "be a batch", "one", "Pass x[None].")).endswith("Got one instead. Pass x[None].")
+    with pytest.raises(AbsentiaError, match=r"needs the package no_such_one. Run pip install 'absentia\[shap\]'."):
+        require("no_such_one.part", extra="shap")
 
 
 def test_columns_line_up_and_long_sentences_are_folded():

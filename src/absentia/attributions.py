@@ -33,7 +33,7 @@ from absentia.coalitions import (
 from absentia.data import seeded
 from absentia.errors import wrong
 from absentia.games import Game, ValueTable, value_table
-from absentia.results import align, count_of
+from absentia.results import align, count_of, written
 
 MIN_COALITIONS_PER_PLAYER = 4
 JACKKNIFE_GROUPS = 10
@@ -64,7 +64,8 @@ class Attribution:
         head = f"Attribution: {self.kind} of {count_of(samples, 'sample')}, {players} players; value: {self.readout}"
         if samples > 1:
             mean = self.values.abs().mean(0)
-            lines = align([[self.names[i], f"{mean[i]:.4g}"] for i in mean.argsort(descending=True).tolist()], 2)
+            order = mean.argsort(descending=True).tolist()
+            lines = align([[self.names[i], written(float(mean[i]), 4)] for i in order], 2)
             return "\n".join([f"{head}; means of |value|:", *lines])
         return "\n".join([head, *align([[self.names[i], text] for i, text in self.ranked()], 2)])
 
@@ -72,8 +73,8 @@ class Attribution:
         """Return the players of a sample with their values and errors in words, the largest |value| first."""
         values, errors = self.values[sample], self.errors[sample]
         order = values.abs().argsort(dim=0, descending=True, stable=True).tolist()
-        sampled = bool(self.errors.any())
-        return [(i, f"{values[i]:+.4g}" + (f" ± {errors[i]:.2g}" if sampled else "")) for i in order]
+        shown = [(i, written(float(values[i]), 4, plus=True)) for i in order]
+        return [(i, f"{text} ± {written(float(errors[i]), 2)}") for i, text in shown] if self.errors.any() else shown
 
 
 def shapley(game: Game, *, evaluations: int | None = None, seed: int = 0) -> Attribution:

@@ -20,24 +20,12 @@ class AbsentiaError(ValueError):
 
 
 def wrong(argument: str, must: str, got: object, then: str = "") -> AbsentiaError:
-    """Return the error for a bad value: what must hold, what was passed, what to do.
-
-    >>> str(wrong("sigma", "be positive", -1.0))
-    'sigma must be positive. Got -1.0 instead.'
-    >>> str(wrong("x", "be a batch", "one sample", "Pass x[None]."))
-    'x must be a batch. Got one sample instead. Pass x[None].'
-    """
+    """Return the error for a bad value: what must hold, what was passed, what to do."""
     return AbsentiaError(f"{argument} must {must}. Got {got} instead." + (f" {then}" if then else ""))
 
 
 def require(package: str, extra: str | None = None) -> Any:
-    """Import an optional package, or raise an error that names the command to install it.
-
-    >>> require("no_such_package", extra="shap")
-    Traceback (most recent call last):
-    ...
-    absentia.errors.AbsentiaError: This needs the package no_such_package. Run pip install 'absentia[shap]'.
-    """
+    """Import an optional package, or raise an error that names the command to install it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings on import concern the package's own dependencies

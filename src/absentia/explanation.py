@@ -12,14 +12,8 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from absentia.absences.protocol import (
-    Absence,
-    BringsModel,
-    check_absence,
-    describe_absence,
-    empty_inputs,
-    for_classes,
-)
+from absentia.absences import Absence
+from absentia.absences.protocol import BringsModel, check_absence, describe_absence, empty_inputs, for_classes
 from absentia.attributions import Attribution, draws_of, order_shapley, sample_shapley, shapley
 from absentia.data import Classes, Table, as_tensor, class_numbers, each_class
 from absentia.errors import require, wrong
@@ -41,6 +35,7 @@ from absentia.results import (
     keep_figure,
     read_result,
     save_result,
+    written,
 )
 from absentia.version import __version__
 
@@ -50,7 +45,6 @@ if TYPE_CHECKING:
 
 # The coalitions that are drawn of each sample if players are too many for all: a number, or a number for each player.
 _COALITIONS, _COALITIONS_PER_PLAYER = 2**12, 16
-_MOST_PLAYERS_IN_TEXT, _MOST_PLAYERS_IN_HTML = 8, 20
 
 
 @dataclass(frozen=True)
@@ -110,24 +104,21 @@ class Explanation:
         return self.players.names
 
     def __repr__(self) -> str:
-        lines = [self._title(), *align(list(self._facts().items()), 2), f"  {self.shapley.kind}:"]
-        ranked = self.shapley.ranked()[:_MOST_PLAYERS_IN_TEXT]
-        lines += align([(self.names[i], text) for i, text in ranked], 4)
-        if len(self.names) > _MOST_PLAYERS_IN_TEXT:
-            lines.append(f"    … and {len(self.names) - _MOST_PLAYERS_IN_TEXT} more players")
-        if self.interactions is not None:
-            lines += ["  strongest interactions:", *align(self._strongest(5), 4)]
+        players, more, interactions = self._tables(8, 5)
+        lines = [self._title, *align(list(self._facts().items()), 2), f"  {self.shapley.kind}:"]
+        lines += [*align(players, 4), *(f"    {line}" for line in more)]
+        if interactions:
+            lines += ["  strongest interactions:", *align(interactions, 4)]
         return "\n".join([*lines, *(fold(f"  Note: {note}") for note in self.record.notes)])
 
     def _repr_html_(self) -> str:
-        rows = [[self.names[i], text] for i, text in self.shapley.ranked()[:_MOST_PLAYERS_IN_HTML]]
-        parts = [html_table(["player", self.shapley.kind], rows)]
-        if self.interactions is not None:
-            parts.append(html_table(["strongest interactions", "effect"], self._strongest(10)))
-        more = len(self.names) - _MOST_PLAYERS_IN_HTML
-        notes = [f"… and {more} more players"] if more > 0 else []
-        return html_result(self._title(), self._facts(), *parts, notes=[*notes, *self.record.notes])
+        players, more, interactions = self._tables(20, 10)
+        parts = [html_table(["player", self.shapley.kind], players)]
+        if interactions:
+            parts.append(html_table(["strongest interactions", "effect"], interactions))
+        return html_result(self._title, self._facts(), *parts, notes=[*more, *self.record.notes])
 
+    @property
     def _title(self) -> str:
         count = count_of(self.samples, "sample")
         return f"Explanation of {count}, {len(self.names)} players; value: {self.record.readout}"
@@ -135,17 +126,20 @@ class Explanation:
     def _facts(self) -> dict[str, str]:
         record = self.record
         how = "exact" if record.exact else f"sampled, seed {record.seed}"
-        base, output = float(self.base_values[0]), float(self.outputs[0])
+        base, output = (written(float(values[0]), 4) for values in (self.base_values, self.outputs))
         where = "" if self.samples == 1 else "of sample 0, "
         return {
             "absence": record.absence,
             "cost": f"{record.evaluations:,} evaluations, {record.seconds:.1f} s; {how}",
-            "value": f"{where}{base:.4g} with all players absent, {output:.4g} with all present",
+            "value": f"{where}{base} with all players absent, {output} with all present",
         }
 
-    def _strongest(self, count: int) -> list[tuple[str, str]]:
-        found = [] if self.interactions is None else self.interactions.top(count)
-        return [(name_of_set(one.players), f"{one.effect:+.4g}") for one in found]
+    def _tables(self, players: int, sets: int) -> tuple[list[tuple[str, str]], list[str], list[tuple[str, str]]]:
+        """Return the first players with their values, the number of others in words, and the strongest sets."""
+        shown = [(self.names[i], text) for i, text in self.shapley.ranked()[:players]]
+        more = [f"… and {len(self.names) - players} more players"] if len(self.names) > players else []
+        top = [] if self.interactions is None else self.interactions.top(sets)
+        return shown, more, [(name_of_set(one.players), written(one.effect, 4, plus=True)) for one in top]
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame: a row for each sample and player, with its value, error, rank and input.
@@ -198,23 +192,15 @@ class Explanation:
         """Read the layout of formats before 3."""
         record = ExplanationRecord(**(header["record"] | {"notes": tuple(header["record"]["notes"])}))
         names, made = tuple(header["names"]), header["shapley"]
-        values, errors = tensors["shapley.values"], tensors["shapley.errors"]
-        interactions = None
+        kept = ("x", "y", "outputs", "base_values", "order_shapley", "stand_ins")
+        found: dict[str, Any] = {name: tensors.get(name) for name in kept} | {"interactions": None}
+        found["players"] = Players(tensors["labels"], names, header["integer"])
+        given = made["evaluations"], names, made["kind"], record.readout
+        found["shapley"] = Attribution(tensors["shapley.values"], tensors["shapley.errors"], *given)
         if "effects" in tensors:
-            found = tensors["effects"], names, record.readout, tensors["noise"], made["evaluations"]
-            interactions = Interactions(*found)
-        return cls(
-            x=tensors["x"],
-            y=tensors.get("y"),
-            players=Players(tensors["labels"], names, header["integer"]),
-            outputs=tensors["outputs"],
-            base_values=tensors["base_values"],
-            shapley=Attribution(values, errors, made["evaluations"], names, made["kind"], record.readout),
-            order_shapley=tensors.get("order_shapley"),
-            interactions=interactions,
-            stand_ins=tensors.get("stand_ins"),
-            record=record,
-        )
+            rest = record.readout, tensors["noise"], made["evaluations"]
+            found["interactions"] = Interactions(tensors["effects"], names, *rest)
+        return cls(**found, record=record)
 
 
 def explain(

@@ -22,7 +22,7 @@ from absentia.coalitions import (
 )
 from absentia.errors import wrong
 from absentia.games import Game, value_table
-from absentia.results import align, count_of
+from absentia.results import align, count_of, written
 
 
 class Interaction(NamedTuple):
@@ -75,8 +75,8 @@ class Interactions:
     >>> ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0], names=["p", "q"]))
     Interactions of 1 sample, 2 players; value: given; strongest:
       p & q  +6
-      p      -4
-      q      -3
+      p      −4
+      q      −3
     """
 
     effects: Float[Tensor, "samples coalitions"]
@@ -88,7 +88,8 @@ class Interactions:
     def __repr__(self) -> str:
         samples, players = len(self.effects), len(self.names)
         head = f"Interactions of {count_of(samples, 'sample')}, {players} players; value: {self.readout}; strongest"
-        lines = align([[" & ".join(found.players), f"{found.effect:+.4g}"] for found in self.top(5)], 2)
+        effects = [[" & ".join(found.players), written(found.effect, 4, plus=True)] for found in self.top(5)]
+        lines = align(effects, 2)
         return "\n".join([head + (":" if samples == 1 else " of sample 0:"), *lines])
 
     @property

@@ -47,20 +47,12 @@ _CELL = "text-align:left;padding:0.15em 0.8em 0.15em 0;vertical-align:top"
 
 
 def count_of(number: int, what: str) -> str:
-    """Return a number with its noun, in the plural where needed.
-
-    >>> count_of(1, "sample"), count_of(1200, "sample")
-    ('1 sample', '1,200 samples')
-    """
+    """Return a number with its noun, in the plural where needed: 1,200 samples."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def written(value: float, digits: int = 3, *, plus: bool = False) -> str:
-    """Write a number for a reader: rounded to digits, in full up to a million, with a true minus sign.
-
-    >>> written(-0.12345), written(1234.5, plus=True), written(12345678.0), written(math.nan)
-    ('−0.123', '+1234', '1.23e+07', '–')
-    """
+    """Write a number for a reader: rounded to digits, in full up to a million, with a true minus sign."""
     if not math.isfinite(value):
         return "–"
     form = ".0f" if 10**digits <= abs(value) < 1e6 else f".{digits}g"
@@ -68,31 +60,18 @@ def written(value: float, digits: int = 3, *, plus: bool = False) -> str:
 
 
 def with_error(value: float, error: float) -> str:
-    """Write a figure and its error to the error's second digit; write a figure without error to three digits.
-
-    An error below a millionth of the figure is written as 0.
-
-    >>> with_error(0.12345, 0.0234), with_error(1234.5, 200.0), with_error(2.0, math.nan), with_error(math.nan, 1.0)
-    ('0.123 ± 0.023', '1230 ± 200', '2', '–')
-    """
-    if math.isnan(value):
-        return "–"
-    if math.isnan(error):
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    """Write a figure and its error to the error's second digit; an error below a millionth is written as 0."""
+    if math.isnan(value) or math.isnan(error):
+        return written(value)
     if error <= 1e-6 * abs(value):
-        return f"{value:.4g} ± 0"
+        return f"{written(value, 4)} ± 0"
     decimals = 1 - math.floor(math.log10(error))
-    if decimals <= 0:
-        return f"{round(value, decimals):.0f} ± {round(error, decimals):.0f}"
-    return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+    shown = (f"{round(part, decimals):.{max(decimals, 0)}f}" for part in (value, error))
+    return " ± ".join(shown).replace("-", "−")
 
 
 def align(rows: Sequence[Sequence[str]], indent: int = 0) -> list[str]:
-    """Pad cells so that columns line up.
-
-    >>> align([["", "R"], ["zero", "1"]])
-    ['      R', 'zero  1']
-    """
+    """Pad cells so that columns line up."""
     if not rows:
         return []
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -101,22 +80,13 @@ def align(rows: Sequence[Sequence[str]], indent: int = 0) -> list[str]:
 
 
 def fold(line: str, width: int = 118) -> str:
-    """Wrap a long sentence and indent what follows; leave lines of a table as they are.
-
-    >>> print(fold("  one two three", width=9))
-      one two
-        three
-    """
+    """Wrap a long sentence and indent what follows; leave lines of a table as they are."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     return line if "  " in line.strip() else textwrap.fill(line, width, subsequent_indent=indent)
 
 
 def html_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return an HTML table of cells, which are escaped.
-
-    >>> "<b>" in html_table(["name"], [["<b>"]])
-    False
-    """
+    """Return an HTML table of cells, which are escaped."""
     head = "".join(f'<th style="{_HEAD}">{escape(str(cell))}</th>' for cell in heads)
     lines = ["".join(f'<td style="{_CELL}">{escape(str(cell))}</td>' for cell in row) for row in rows]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
@@ -124,11 +94,7 @@ def html_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def html_result(title: str, facts: Mapping[str, object], *parts: str, notes: Sequence[str] = ()) -> str:
-    """Join a title, named facts, tables of `html_table` and notes.
-
-    >>> html_result("Audit", {}, notes=["a < b"])
-    '<div><strong>Audit</strong><p style="margin:0.2em 0">a &lt; b</p></div>'
-    """
+    """Join a title, named facts, tables of `html_table` and notes."""
     shown = html_table([], list(facts.items())) if facts else ""
     said = "".join(f'<p style="margin:0.2em 0">{escape(note)}</p>' for note in notes)
     return f"<div><strong>{escape(title)}</strong>{shown}{''.join(parts)}{said}</div>"

@@ -93,8 +93,8 @@ def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Interactions
     >>> from_shapiq(to_shapiq(interactions), names=["p", "q"])
     Interactions of 1 sample, 2 players; value: given; strongest:
       p & q     +6
-      p         -4
-      q         -3
+      p         −4
+      q         −3
     """
     if not hasattr(values, "dict_values"):
         raise wrong("values", "be shapiq's InteractionValues", type(values).__name__)

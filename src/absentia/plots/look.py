@@ -152,4 +152,3 @@ def use_log_scale(axes: Axes) -> None:
     """Make the vertical axis logarithmic where any curve has a positive value."""
     if math.isfinite(axes.dataLim.minposy):
         axes.set_yscale("log", nonpositive="mask")
-

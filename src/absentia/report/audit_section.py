@@ -41,7 +41,7 @@ def audit_section(audit: Audit) -> Section:
             "warnings": audit.warnings,
             "notes": record.notes,
             "methods": [audit.methods[number] for number in order],
-            "unmasked": _cell(*(float(part) for part in audit.removal.unmasked)),
+            "unmasked": with_error(*(float(part) for part in audit.removal.unmasked)),
             "heads": [(head, meaning) for _, head, _, meaning in FIGURES],
             "rows": _rows(audit),
             "threshold": record.threshold,
@@ -87,14 +87,9 @@ def _rows(audit: Audit) -> list[tuple[str, list[str]]]:
             value = factor * float(columns[key][number])
             error = factor * float(columns.get(f"{key}_error", nothing)[number])
             whole = key in ("evaluations", "players_outside")
-            cells.append(f"{value:,.0f}" if whole else _cell(value, error))
+            cells.append(f"{value:,.0f}" if whole else with_error(value, error))
         rows.append((audit.methods[number], cells))
     return rows
-
-
-def _cell(value: float, error: float) -> str:
-    """Return a figure and its error with true minus signs."""
-    return with_error(value, error).replace("-", "−")
 
 
 def cross_section(cross: CrossAudit) -> Section:
@@ -102,7 +97,7 @@ def cross_section(cross: CrossAudit) -> Section:
     record, rows = cross.record, []
     for row, reference in enumerate(cross.references):
         figures = zip(cross.R[row].tolist(), cross.errors[row].tolist(), strict=True)
-        cells = [_cell(value, error) for value, error in figures]
+        cells = [with_error(*figure) for figure in figures]
         if row > 0:  # white noise comes first, then the absences themselves
             cells[row - 1] = f"({cells[row - 1]})"
         rows.append((reference if row else "white noise", cells))
