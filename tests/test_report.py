@@ -19,11 +19,13 @@ import test_report_results as results
 from absentia.plots.look import COLOURS, LOWERS, NEUTRAL, RAISES
 from absentia.report import writing
 from absentia.report.baseline_section import baseline_section
-from absentia.report.explanation_section import MOST_SAMPLES, entries_of_players, explanation_section
-from absentia.report.kept_effects import (
+from absentia.report.explanation_section import (
     KEPT,
     KEPT_UP_TO_EACH_ORDER,
+    MOST_SAMPLES,
     curve_counts,
+    entries_of_players,
+    explanation_section,
     sparsity_curve,
     strongest,
     summarise,
@@ -214,7 +216,7 @@ def test_a_sparsity_curve_is_the_error_of_values_rebuilt_by_hand():
 def test_what_is_kept_does_not_depend_on_how_many_samples_are_looked_at_together(monkeypatch):
     interactions = ab.harsanyi(ab.ValueTable(results.draw(5, 32)))
     together = list(summarise(interactions, 5))
-    monkeypatch.setattr("absentia.report.kept_effects._AT_A_TIME", 32)
+    monkeypatch.setattr("absentia.report.explanation_section._AT_A_TIME", 32)
     assert list(summarise(interactions, 5)) == together
 
 
@@ -299,7 +301,8 @@ def test_a_long_history_is_thinned_and_keeps_its_last_row():
 
 def test_numbers_are_short_and_json_knows_them():
     values = torch.tensor([float("nan"), float("inf"), 1e-30, 123456.0, 0.1 + 0.2], dtype=torch.float64)
-    assert numbers(values) == [None, None, 1e-30, 123500, 0.3]
+    assert numbers(values) == [None, None, 1e-30, 123456, 0.3]
+    assert numbers(values[3:], digits=3) == [123000, 0.3]
     assert numbers(torch.tensor([1, 2])) == [1, 2]
 
 
@@ -326,6 +329,14 @@ def test_large_results_are_trimmed_and_the_page_says_so(tmp_path):
     assert "The page holds the first" not in few.words()
     overall = many.shapley.values.abs().mean(0).tolist()
     assert page.data()[0]["overall"] == pytest.approx(overall, rel=1e-3)  # of all samples, shown or not
+
+
+def test_the_menu_and_the_heading_write_a_value_alike():
+    explained = results.explanation()
+    outputs = torch.full_like(explained.outputs, -6.8147)  # to four digits −6.815, to three digits −6.81
+    section = explanation_section(replace(explained, outputs=outputs))
+    assert section.facts["choices"][0].endswith(": −6.81")
+    assert section.data["samples"][0]["reading"].startswith("v(N) = −6.81 with all players present, v(∅) = ")
 
 
 def test_samples_are_listed_with_the_names_of_their_classes():
@@ -421,3 +432,10 @@ def test_ids_are_unique_and_every_control_has_a_label(page):
     assert set(selects) <= labelled
     buttons = [attrs for tag, attrs in page.elements if tag == "button"]
     assert all(attrs.get("aria-label") for attrs in buttons)
+
+
+def test_what_is_kept_of_a_small_game():
+    assert [kept.tolist() for kept in strongest(torch.tensor([[9.0, 1.0, -2.0, 0.5]]))] == [[2, 1, 3]]
+    assert curve_counts(3) == [1, 2, 4, 7]
+    assert sparsity_curve(ab.harsanyi(ab.ValueTable([0.0, 0.0, 0.0, 1.0]))).tolist() == [[0, 0, 0]]
+    assert writing.json_block({"name": "</script>"}) == r'{"name":"\u003c/script\u003e"}'

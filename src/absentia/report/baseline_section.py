@@ -36,7 +36,8 @@ def baseline_section(learned: LearnedBaseline) -> Section:
             "image": players.is_image,
             "heads": _LEVELS if compared else (),
             "compared": compared,
-            "trimmed": _trimmed(owners, players.is_image),
+            "baselines": f"{_MOST_OWNERS} of {len(owners):,}" if len(owners) > _MOST_OWNERS else "",
+            "entries": f"{_MOST_ENTRIES} of {owners[0].numel():,}" if owners[0].numel() > _MOST_ENTRIES else "",
             "settings": [
                 ("Loss", f"{record.loss}, {how}, orders up to {record.orders}"),
                 ("Value", record.readout),
@@ -94,14 +95,4 @@ def _history(history: Float[Tensor, "checks 2"]) -> list[list[float]]:
     step = -(-max(len(history), 1) // _MOST_CHECKS)
     kept = history[::step] if (len(history) - 1) % step == 0 else torch.cat([history[::step], history[-1:]])
     found: list[list[float]] = numbers(kept, digits=5)
-    return found
-
-
-def _trimmed(owners: Shaped[Tensor, "owners *entries"], image: bool) -> list[str]:
-    """Return sentences about what the page leaves out."""
-    found = []
-    if len(owners) > _MOST_OWNERS:
-        found.append(f"The page holds the first {_MOST_OWNERS} of {len(owners):,} baselines.")
-    if not image and owners[0].numel() > _MOST_ENTRIES:
-        found.append(f"It shows the first {_MOST_ENTRIES} of {owners[0].numel():,} entries.")
     return found

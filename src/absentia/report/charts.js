@@ -20,9 +20,12 @@ const charts = (() => {
   const look = (number) => ({colour: COLOURS[number % COLOURS.length], symbol: SYMBOLS[number % SYMBOLS.length]});
   const FONT = 12, LETTER = 7, BESIDE = 58, MOST_TICKS = 9;
 
-  const short = d3.format(".3~g"), signed = d3.format("+.3~g");
-  const number = (value) => (value == null ? "–" : short(value));
-  const plus = (value) => (value == null ? "–" : signed(value));
+  // Three digits, in full up to a million, as `written` of the library does.
+  function writer(sign) {
+    const short = d3.format(`${sign}.3~g`), full = d3.format(`${sign}.0f`);
+    return (value) => (value == null ? "–" : (Math.abs(value) >= 1000 && Math.abs(value) < 1e6 ? full : short)(value));
+  }
+  const number = writer(""), plus = writer("+");
   const withError = (text, error) => (error ? `${text} ± ${number(error)}` : text);
   const shorten = (text, letters) => (text.length > letters ? `${text.slice(0, Math.max(1, letters - 1))}…` : text);
   // Shorten the name of a set such that a part of each player remains.
@@ -93,7 +96,7 @@ const charts = (() => {
     const y = (_, index) => index;
     plot(element, title, {
       width, height: 22 * rows.length + 74, marginLeft: names.margin, marginRight: 8, marginTop: 24, marginBottom: 42,
-      x: {domain: padded(d3.extent([...ends, ...levels]), sides, width - names.margin - 8), grid: true, label, labelAnchor: "center", ticks: Math.max(3, Math.min(7, width / 90)), tickFormat: short},
+      x: {domain: padded(d3.extent([...ends, ...levels]), sides, width - names.margin - 8), grid: true, label, labelAnchor: "center", ticks: Math.max(3, Math.min(7, width / 90)), tickFormat: number},
       y: {type: "band", domain: d3.range(rows.length), label: null, tickFormat: (index) => shortenSet(rows[index].players ?? [rows[index].name], names.letters), tickSize: 0, padding: 0.22},
       marks: [
         Plot.ruleX(levels, {stroke: NEUTRAL, strokeDasharray: lines.length ? "3 3" : null}),
@@ -142,7 +145,7 @@ const charts = (() => {
     plot(element, title, {
       width, height: 250, marginLeft: 62, marginTop: 24, marginRight: 24, marginBottom: 42,
       x: {type: logX ? "log" : "linear", label: xLabel, labelAnchor: "center", ticks: logX ? decades(shown.map((row) => row.x)) : Math.max(2, Math.min(6, width / 110)), tickFormat: "~s"},
-      y: {type: log ? "log" : "linear", label: yLabel, grid: true, ticks: log ? decades(shown.map((row) => row.y)) : 5, tickFormat: percent ? (share) => `${short(100 * share)}%` : short},
+      y: {type: log ? "log" : "linear", label: yLabel, grid: true, ticks: log ? decades(shown.map((row) => row.y)) : 5, tickFormat: percent ? (share) => `${number(100 * share)}%` : number},
       marks: [
         level ? Plot.ruleY([level], {stroke: NEUTRAL, strokeDasharray: "3 3"}) : null,
         Plot.line(shown, {x: "x", y: "y", stroke: LOWERS, curve: step ? "step-after" : "linear"}),

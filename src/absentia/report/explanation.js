@@ -109,7 +109,7 @@ const explanation = (() => {
   function draw(section, data, chosen) {
     const sample = data.samples[chosen.sample], at = (name) => section.querySelector(`[data-chart="${name}"]`);
     section.querySelector(".reading").textContent =
-      `Sample ${chosen.sample}: v(N) = ${number(sample.output)} with all players present, v(∅) = ${number(sample.base)} with all absent.`;
+      `Sample ${chosen.sample}: ${sample.reading}`;
     drawShapley(at("shapley"), data, sample, chosen.context);
     if (sample.effects) {
       drawInteractions(at("interactions"), data, sample, chosen.order);

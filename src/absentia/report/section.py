@@ -40,22 +40,19 @@ def run_settings(record: Any) -> list[tuple[str, str]]:
     ]
 
 
-def numbers(values: Shaped[Tensor, " *shape"], digits: int = 4) -> Any:
-    """Convert a tensor to nested lists of rounded numbers for JSON; NaN and infinity become None.
-
-    >>> numbers(torch.tensor([[1 / 3, 2.0], [float("nan"), 12345.6]], dtype=torch.float64))
-    [[0.3333, 2], [None, 12350]]
-    """
+def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:
+    """Convert a tensor to nested lists of rounded numbers for JSON; NaN and infinity become None."""
     if not values.is_floating_point():
         return values.detach().cpu().tolist()
-    # A flat list is faster: a page can hold a million numbers.
-    short = [float(f"{value:.{digits}g}") for value in values.detach().cpu().flatten().tolist()]
-    found = np.empty(len(short), dtype=object)
-    found[:] = [
-        (int(value) if value.is_integer() and abs(value) < 1e15 else value) if math.isfinite(value) else None
-        for value in short
-    ]
-    return found.reshape(tuple(values.shape)).tolist()
+
+    def short(value: float) -> float | None:
+        value = float(f"{value:.{digits}g}")
+        if not math.isfinite(value):
+            return None
+        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+    flat = np.array([short(value) for value in values.detach().cpu().flatten().tolist()], dtype=object)
+    return flat.reshape(tuple(values.shape)).tolist()
 
 
 @dataclass(frozen=True)
@@ -95,21 +92,11 @@ class ImageScale:
 
 
 def png(pixels: UInt8[Tensor, "height width channels"]) -> str:
-    """Encode pixels of one channel (grey) or three (red, green, blue) as a PNG in a data address.
-
-    >>> png(torch.zeros(1, 1, 1, dtype=torch.uint8))[:30]
-    'data:image/png;base64,iVBORw0K'
-    """
+    """Encode pixels of one channel (grey) or three (red, green, blue) as a PNG in a data address."""
     height, width, channels = pixels.shape
-    colour = {1: 0, 3: 2}[channels]
-    rows = pixels.contiguous().numpy().reshape(height, -1)
-    lines = b"".join(b"\x00" + row.tobytes() for row in rows)  # each line begins with its filter: none
-    parts = (
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)),
-        (b"IDAT", zlib.compress(lines, 9)),
-        (b"IEND", b""),
-    )
+    head = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
+    lines = b"".join(b"\x00" + row.numpy().tobytes() for row in pixels)  # each line begins with its filter: none
     file = b"\x89PNG\r\n\x1a\n"
-    for kind, content in parts:
+    for kind, content in ((b"IHDR", head), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")):
         file += struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
     return "data:image/png;base64," + base64.b64encode(file).decode()

@@ -127,11 +127,7 @@ def render_page(title: str, sections: Sequence[Section]) -> str:
 
 
 def json_block(data: Any) -> str:
-    r"""Return JSON that can stand inside a script element: no text in it can end that element.
-
-    >>> print(json_block({"name": "</script>"}))
-    {"name":"\u003c/script\u003e"}
-    """
+    """Return JSON that can stand inside a script element: no text in it can end that element."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
