@@ -90,8 +90,6 @@ def test_without_matplotlib_drawing_says_what_to_install(monkeypatch):
 
 
 def test_a_wrong_option_gives_exit_code_2():
-    result = subprocess.run(
-        [sys.executable, "-m", "absentia.cli", "demo", "--sed", "1"], capture_output=True, text=True
-    )
+    result = subprocess.run([sys.executable, "-m", "absentia", "demo", "--sed", "1"], capture_output=True, text=True)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr

@@ -43,13 +43,7 @@ def options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 on success, 2 with one sentence on wrong use, 130 on Ctrl-C.
-
-    >>> main(["--version"])
-    Traceback (most recent call last):
-    ...
-    SystemExit: 0
-    """
+    """Run the command line and exit: 0 on success, 2 with one sentence on wrong use, 130 on Ctrl-C."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(args=words or ["--help"], prog_name="absentia", standalone_mode=False)

@@ -24,10 +24,7 @@ OF_A_CLASS: dict[str, Any] = {"log-odds": ab.LogOdds, "logit": ab.Logit, "probab
 
 
 def load_players(word: str | None, samples: Samples, tokens: bool = False) -> Players:
-    """Make players from ``features`` (the default), ``grid:7x7``, ``tokens``, a label map or a JSON file of groups.
-
-    ``tokens`` says that the model takes integers only. The label −1 (in a PNG 255) marks entries always present.
-    """
+    """Make players from a word, a label map or a JSON file; with ``tokens`` the model takes integers only."""
     shape = tuple(samples.x.shape[1:])
     if tokens and word not in (None, "tokens"):
         raise wrong("players", "be tokens for a model that takes whole numbers only", word)
@@ -83,11 +80,7 @@ def _segments(path: Path, shape: tuple[int, ...]) -> Players:
 
 
 def load_readout(word: str | None, y: int | Int[Tensor, " samples"] | None) -> ab.Readout | None:
-    """Make a readout from ``log-odds``, ``logit``, ``probability``, ``output``, ``output:2`` or ``features:layer``.
-
-    ``y`` is one class, or one for each sample. Without a word, one class is read by its log-odds, and classes of
-    samples are left to the library.
-    """
+    """Make a readout from a word, and the class or the classes of samples, which without a word the library reads."""
     if word is None:
         return ab.LogOdds(y) if isinstance(y, int) else None
     name, _, detail = word.partition(":")

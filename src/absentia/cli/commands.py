@@ -70,8 +70,8 @@ def learn(
     if orders is not None:
         search["orders"] = _number("orders", "be a number, or a share of the players as in 0.5", orders)
     options = ab.LearningOptions(**search)
-    settings = problem.settings(torch.arange(len(data.x))) | {"loss": loss, "share": share, "options": options}
-    settings |= {"start": [_start(word) for word in start or ["mean"]], "bounds": _bounds(bounds)}
+    settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds))
+    settings["start"] = [_start(word) for word in start or ["mean"]]
     settings["categorical"] = [*data.categorical, *(_columns(word, data) for word in categorical or ())]
     with working(f"Learning a baseline for {len(problem.players)} players", problem.notes):
         learned = ab.learn_baseline(problem.model, data.x, data.y, **settings)
@@ -131,15 +131,13 @@ def explain(
     """
     if sample and samples is not None:
         raise wrong("samples", "be left out if samples are named with --sample", samples)
-    problem = prepare(inputs, [absence])
-    data = problem.samples
-    chosen = data.choose(sample or ([0] if samples is None else ()), samples or 1, inputs.seed)
-    settings = problem.settings(chosen) | {"evaluations": evaluations, "batch_size": batch_size}
-    (method,) = problem.absences([absence], chosen).values()
-    work = f"Explaining {len(chosen)} of {len(data.x):,} samples, {len(problem.players)} players"
+    problem = prepare(inputs, [absence], sample or ([0] if samples is None else ()), samples)
+    rows, x = problem.chosen.tolist(), problem.samples.x
+    (method,) = problem.absences([absence]).values()
+    settings = problem.settings(absence=method, evaluations=evaluations, batch_size=batch_size)
+    work = f"Explaining {len(rows)} of {len(x):,} samples, {len(problem.players)} players"
     with working(work, problem.notes):
-        found = ab.explain(problem.model, data.x[chosen], problem.classes(chosen), absence=method, **settings)
-    rows = chosen.tolist()
+        found = ab.explain(problem.model, x[problem.chosen], problem.y, **settings)
     shown = ", ".join(map(str, rows[:12])) + (", …" if len(rows) > 12 else "")
     note(f"The samples are these rows in {inputs.data}: {shown}.")
     listed = [_describe_sample(found, place) | {"sample": row} for place, row in enumerate(rows)]
@@ -148,14 +146,13 @@ def explain(
 
 
 def _describe_sample(found: ab.Explanation, place: int) -> dict[str, Any]:
-    errors = torch.broadcast_to(found.shapley.errors, found.shapley.values.shape)
     top = [] if found.interactions is None else found.interactions.top(10, sample=place)
     return {
         "class": None if found.y is None else int(found.y[place]),
         "output": found.outputs[place],
         "base_value": found.base_values[place],
         "shapley": dict(zip(found.names, found.shapley.values[place].tolist(), strict=True)),
-        "errors": dict(zip(found.names, errors[place].tolist(), strict=True)),
+        "errors": dict(zip(found.names, found.shapley.errors[place].tolist(), strict=True)),
         "strongest_interactions": [{"players": one.players, "effect": one.effect} for one in top],
     }
 
@@ -180,14 +177,11 @@ def audit(
     """
     if cross and tau is not None:
         raise wrong("tau", "be left out with --cross", tau)
-    problem = prepare(inputs, absence, noise=True)
-    data = problem.samples
-    chosen = data.choose(sample or (), samples, inputs.seed)
-    methods = problem.absences(absence, chosen)
-    settings = problem.settings(chosen) | {"region": region, "draws": draws, "max_players": max_players}
-    y = problem.classes(chosen) if settings["readout"] is None else None
+    problem = prepare(inputs, absence, sample or (), samples, noise=True)
+    data, chosen, methods = problem.samples, problem.chosen, problem.absences(absence)
+    settings = problem.settings(region=region, draws=draws, max_players=max_players, data=data.background)
+    y = problem.y if settings["readout"] is None else None
     arguments: tuple[Any, ...] = (problem.model, data.x[chosen], y, methods)
-    settings["data"] = data.background
     work = f"Auditing {len(methods)} absences on {len(chosen)} samples, {len(problem.players)} players"
     with working(work, problem.notes):
         result = ab.cross_audit(*arguments, **settings) if cross else ab.audit(*arguments, tau=tau, **settings)

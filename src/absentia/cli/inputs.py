@@ -84,32 +84,41 @@ class Problem:
     inputs: Inputs
     model: models.Model
     samples: Samples
+    chosen: Int[Tensor, " chosen"]  # the numbers of the samples to use
     players: Players
     notes: list[str]
 
-    def classes(self, chosen: Int[Tensor, " samples"]) -> Int[Tensor, " samples"] | None:
-        """Return the classes of some of the samples, if there are any."""
-        return None if self.samples.y is None else self.samples.y[chosen]
+    @property
+    def y(self) -> Int[Tensor, " chosen"] | None:
+        """The classes of the chosen samples, if there are any."""
+        return None if self.samples.y is None else self.samples.y[self.chosen]
 
-    def settings(self, chosen: Int[Tensor, " samples"]) -> dict[str, Any]:
-        """Return the arguments that learning, explaining and auditing share, for some of the samples."""
+    def settings(self, **more: Any) -> dict[str, Any]:
+        """Return more arguments with those that learning, explaining and auditing share."""
         one, names = self.inputs.one_class, [str(name) for name in self.samples.classes]
         if one is not None and one not in names and not one.isdecimal():
             raise wrong("class", "be " + " or ".join([*names, "a class number"]), repr(one))
-        y = self.classes(chosen) if one is None else names.index(one) if one in names else int(one)
-        readout = load_readout(self.inputs.readout, y)
-        return {"players": self.players, "readout": readout, "class_names": names or None, "seed": self.inputs.seed}
+        y = self.y if one is None else names.index(one) if one in names else int(one)
+        shared = {"players": self.players, "class_names": names or None, "seed": self.inputs.seed}
+        return shared | {"readout": load_readout(self.inputs.readout, y)} | more
 
-    def absences(self, words: Sequence[str], chosen: Int[Tensor, " samples"]) -> dict[str, Absence]:
-        """Make absences for some of the samples; of their classes, if there is a readout that may not know them."""
-        found, y = load_absences(words, self.samples, self.players, chosen, self.inputs.seed), self.classes(chosen)
+    def absences(self, words: Sequence[str]) -> dict[str, Absence]:
+        """Make absences for the chosen samples; of their classes, if there is a readout that may not know them."""
+        y, found = self.y, load_absences(words, self.samples, self.players, self.chosen, self.inputs.seed)
         if y is None or (self.inputs.readout is None and self.inputs.one_class is None):
             return found
         return {name: for_classes(absence, y) for name, absence in found.items()}
 
 
-def prepare(inputs: Inputs, absences: Sequence[str] = (), *, noise: bool = False) -> Problem:
-    """Load what the options name. With ``noise`` the model will see white noise, also in columns of categories."""
+def prepare(
+    inputs: Inputs,
+    absences: Sequence[str] = (),
+    numbers: Sequence[int] = (),
+    count: int | None = None,
+    *,
+    noise: bool = False,
+) -> Problem:
+    """Load what the options name, and choose samples. With ``noise`` the model sees noise in all columns."""
     loaded = load_model(inputs.model, inputs.weights, trust=inputs.trust, device=inputs.device)
     size = None if inputs.size is None else parse_size("size", inputs.size)
     options: dict[str, Any] = {"drop": tuple(inputs.drop or ()), "size": size, "channels": inputs.channels}
@@ -123,16 +132,14 @@ def prepare(inputs: Inputs, absences: Sequence[str] = (), *, noise: bool = False
     notes = [*([loaded.note] if isinstance(loaded, OnnxModel) else []), *samples.notes]
     if noise and table is not None:
         notes.append("White noise in a column of categories is replaced by the nearest category.")
-    return Problem(inputs, model, samples, load_players(inputs.players, samples, tokens), notes)
+    chosen = samples.choose(numbers, count, inputs.seed)
+    return Problem(inputs, model, samples, chosen, load_players(inputs.players, samples, tokens), notes)
 
 
 def fit_model(
     loaded: Any, x: Tensor, table: EncodedTable | None = None, probabilities: bool = False, nearest: bool = False
 ) -> tuple[models.Model, bool]:
-    """Convert a loaded model to one that runs on the samples. Also return whether it takes tokens.
-
-    ``table`` decodes the rows for an estimator, with ``nearest`` after rounding them to the nearest codes.
-    """
+    """Convert a loaded model to one that runs on the rows, which a table decodes; return also if it takes tokens."""
     model, wrapped = models.as_model(loaded), is_estimator(loaded)
     if wrapped and table is not None:
         model = models.wrap_estimator(loaded, partial(_decode, table, nearest))

@@ -44,11 +44,7 @@ def read_data(
     size: tuple[int, int] | None = None,
     channels: int | None = None,
 ) -> RawData:
-    """Read CSV, Parquet, npz (``file.npz:key`` for an array other than x), npy, or a folder of images.
-
-    ``target`` names a column or an array, which a background may lack; by default it is y of an npz file, and the
-    subfolders of a folder. ``size`` (height, width) and ``channels`` (1 or 3) convert images.
-    """
+    """Read a table, arrays or a folder of images, and the targets, which a background may lack."""
     head, _, key = str(source).rpartition(":")
     has_key = head.lower().endswith(".npz")
     path = Path(head if has_key else source)
@@ -198,12 +194,12 @@ class Samples:
         """The columns of a table."""
         return () if self.table is None else self.table.columns
 
-    def choose(self, numbers: Sequence[int], count: int, seed: int) -> Int[Tensor, " chosen"]:
-        """Return the named rows of samples, or else ``count`` that are drawn as `learn_baseline` does, or all."""
+    def choose(self, numbers: Sequence[int], count: int | None, seed: int) -> Int[Tensor, " chosen"]:
+        """Return the named rows of samples, or else ``count`` that are drawn, or all."""
         bad = [one for one in numbers if not 0 <= one < len(self.x) or numbers.count(one) > 1]
         if bad:
             raise wrong("sample", f"be a row from 0 to {len(self.x) - 1}, each named once", bad[0])
-        if numbers or count >= len(self.x):
+        if numbers or count is None or count >= len(self.x):
             return torch.tensor(numbers or range(len(self.x)))
         return torch.randperm(len(self.x), generator=seeded(seed))[:count]
 
@@ -211,10 +207,7 @@ class Samples:
 def make_samples(
     data: RawData, model: Any, background: RawData | None = None, classes: Sequence[str] = (), coding: Any = None
 ) -> Samples:
-    """Convert data, and a background if given, to the form that the model takes.
-
-    ``classes`` are in the order of the model's outputs, columns in that of an estimator or a saved ``coding``.
-    """
+    """Convert data and background to what the model takes, with columns as an estimator or a saved ``coding`` has."""
     labels = labels_of(as_model(model))
     notes: list[str] = []
     names = tuple(classes) or labels or data.folders

@@ -1,6 +1,0 @@
-"""`python -m absentia.cli`: the same as `absentia`."""
-
-from absentia.cli import main
-
-if __name__ == "__main__":
-    main()
