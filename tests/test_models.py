@@ -4,7 +4,16 @@ import torch
 from torch import nn
 
 from absentia import AbsentiaError, from_numpy
-from absentia.models import BatchRunner, evaluation_mode, layer_output, placement, rows_per_batch, try_rows
+from absentia.models import (
+    BatchRunner,
+    are_probabilities,
+    as_model,
+    evaluation_mode,
+    layer_output,
+    placement,
+    rows_per_batch,
+    try_rows,
+)
 from known_games import mlp
 from typechecker import unchecked
 
@@ -21,6 +30,16 @@ def test_probabilities_become_logits():
     assert torch.allclose(many.softmax(1), torch.from_numpy(p))
     one = from_numpy(lambda rows: p[:, 1], probabilities=True)(torch.zeros(2, 1))
     assert torch.allclose(one.sigmoid(), torch.from_numpy(p[:, 1]))
+
+
+def test_what_predicts_is_wrapped_and_rows_of_probabilities_are_known():
+    class Estimator:
+        def predict(self, rows):
+            return rows.sum(1)
+
+    assert as_model(Estimator())(torch.ones(2, 3)).tolist() == [3.0, 3.0]
+    assert are_probabilities(torch.tensor([[0.3, 0.7]]))
+    assert not are_probabilities(torch.tensor([[0.3, 0.9]]))
 
 
 def test_a_numpy_callable_of_the_wrong_length_is_refused():

@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -99,7 +98,7 @@ def shapley(game: Game, *, evaluations: int | None = None, seed: int = 0) -> Att
     tensor([[2., 3.]], dtype=torch.float64)
     """
     if evaluations is not None and evaluations < 2 ** len(game.names) * draws_of(game):
-        return sample_shapley(game, evaluations, seed).attribution
+        return sample_shapley(game, evaluations, seed)[0]
     return _exact(game, "Shapley values", lambda table: order_shapley_of(table.values, table.sums).mean(1))
 
 
@@ -255,21 +254,13 @@ class Stratum:
     total: int  # how many pairs of this size there are
 
 
-class Sampled(NamedTuple):
-    """Sampled Shapley values, and the values with no player and with all players present."""
-
-    attribution: Attribution
-    empty: Float[Tensor, " samples"]
-    full: Float[Tensor, " samples"]
-
-
 def draws_of(game: Game) -> int:
     """Return the rows that the model evaluates for one value of a game."""
     return int(getattr(game, "draws", 1))
 
 
-def sample_shapley(game: Game, evaluations: int, seed: int) -> Sampled:
-    """Estimate Shapley values and their standard errors from this many rows for each sample."""
+def sample_shapley(game: Game, evaluations: int, seed: int) -> tuple[Attribution, Tensor, Tensor]:
+    """Estimate Shapley values from this many rows for each sample; also return v(∅) and v(N) of the samples."""
     players, draws = len(game.names), draws_of(game)
     least = (MIN_COALITIONS_PER_PLAYER * players + 2) * draws
     if evaluations < least:
@@ -295,7 +286,7 @@ def sample_shapley(game: Game, evaluations: int, seed: int) -> Sampled:
     spent = game.samples * (2 + 2 * len(coalitions)) * draws
     readout = getattr(game, "readout_note", getattr(game, "readout", "given"))
     found = Attribution(estimate, spread.sqrt(), spent, game.names, "sampled Shapley values", readout)
-    return Sampled(found, empty[:, 0], full[:, 0])
+    return found, empty[:, 0], full[:, 0]
 
 
 def draw_strata(players: int, pairs: int, generator: torch.Generator) -> list[Stratum]:

@@ -262,9 +262,7 @@ def _check_players(players: object, x: Tensor, columns: Iterable[str] | None) ->
         return Players.features(x.shape[1] if columns is None else list(columns))
     if not isinstance(players, Players):
         raise wrong("players", "be Players, such as Players.features(names)", type(players).__name__)
-    if players.shape != tuple(x.shape[1:]):
-        then = "Pass x[None] for one sample." if players.shape == tuple(x.shape) else ""
-        raise wrong("x", f"have samples of the players' shape {players.shape}", f"{tuple(x.shape[1:])}", then)
+    players.check_samples(x)
     return players
 
 

@@ -349,9 +349,9 @@ def _exact(game: MaskedModel) -> dict[str, Any]:
 
 def _sampled(game: MaskedModel, evaluations: int, seed: int) -> dict[str, Any]:
     """Estimate Shapley values from drawn coalitions."""
-    found = sample_shapley(game, evaluations, seed)
-    ends = {"outputs": found.full, "base_values": found.empty}
-    return {**ends, "shapley": found.attribution, "order_shapley": None, "interactions": None}
+    found, empty, full = sample_shapley(game, evaluations, seed)
+    ends = {"outputs": full, "base_values": empty}
+    return {**ends, "shapley": found, "order_shapley": None, "interactions": None}
 
 
 def _notes(game: MaskedModel, budget: int | None, chosen_here: bool) -> Sequence[str]:

@@ -75,22 +75,14 @@ def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bo
 
 
 def as_model(model: Any) -> Model:
-    """Return a model as a callable on torch rows; wrap estimators and boosters.
-
-    >>> class Estimator:
-    ...     def predict(self, rows):
-    ...         return rows.sum(1)
-    >>> as_model(Estimator())(torch.ones(2, 3))
-    tensor([3., 3.], dtype=torch.float64)
-    """
+    """Return a model as a callable on torch rows; wrap estimators and boosters."""
     if isinstance(model, nn.Module | NumpyModel):
         return model
     owner = getattr(model, "__self__", None)
     if getattr(model, "__name__", "") == "predict_proba" and not isinstance(owner, nn.Module) and owner is not None:
         model = owner
-    if hasattr(model, "predict_proba") or hasattr(model, "decision_function"):
-        return wrap_estimator(model)
-    if hasattr(model, "predict") and not callable(model):
+    predicts = hasattr(model, "predict") and not callable(model)
+    if predicts or hasattr(model, "predict_proba") or hasattr(model, "decision_function"):
         return wrap_estimator(model)
     if not callable(model):
         then = "Wrap a numpy model with from_numpy(predict)."
@@ -115,17 +107,16 @@ def wrap_estimator(
         if decode is None and features is not None and rows.shape[1:] != (features,):
             raise wrong("x", f"have the {features} columns of the fit", f"shape {rows.shape[1:]}")
         given: Any = rows if decode is None else decode(rows)
-        if decode is None and columns is not None:
-            given = require("pandas", "sklearn").DataFrame(rows, columns=columns)
-        elif decode is not None and columns is not None:
-            given = given[columns]
+        if columns is not None:
+            frame = require("pandas", "sklearn").DataFrame
+            given = frame(rows, columns=columns) if decode is None else given[columns]
         answer = predict(given)
         if isinstance(answer, list):
             raise wrong("estimator", "have one output", f"{len(answer)} outputs", "Explain one estimator for each.")
         return np.asarray(answer)
 
-    labels = getattr(estimator, "classes_", ()) if gives_probabilities or hasattr(estimator, "classes_") else ()
-    return NumpyModel(run, gives_probabilities and probabilities, tuple(np.asarray(labels).tolist()))
+    labels = np.asarray(getattr(estimator, "classes_", ())).tolist()
+    return NumpyModel(run, gives_probabilities and probabilities, tuple(labels))
 
 
 def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], bool]:
@@ -155,11 +146,7 @@ def labels_of(model: Model) -> tuple[Any, ...]:
 
 
 def are_probabilities(output: Float[Tensor, "rows *output"]) -> bool:
-    """Return whether outputs are rows of probabilities that add up to 1.
-
-    >>> are_probabilities(torch.tensor([[0.3, 0.7]])), are_probabilities(torch.tensor([[0.3, 0.9]]))
-    (True, False)
-    """
+    """Return whether outputs are rows of probabilities that add up to 1."""
     if output.ndim != 2 or output.shape[1] < 2 or not bool((output >= 0).all()):
         return False
     sums = output.sum(1)
@@ -256,14 +243,11 @@ def try_rows(model: Model, rows: Shaped[Tensor, "rows *entries"]) -> tuple[Float
 
 def rows_per_batch(model: Model, bytes_per_row: int, device: torch.device, memory: int | None) -> int:
     """Choose a batch size: a power of two that keeps the largest layer's input and output within ``memory`` bytes."""
-    fitting = max(1, (_default_memory(model, device) if memory is None else memory) // bytes_per_row)
-    return int(1 << fitting.bit_length() - 1)
-
-
-def _default_memory(model: Model, device: torch.device) -> int:
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0]) // 8
-    return NUMPY_MEMORY if isinstance(model, NumpyModel) else CPU_MEMORY
+    if memory is None and device.type == "cuda":
+        memory = int(torch.cuda.mem_get_info(device)[0]) // 8
+    elif memory is None:
+        memory = NUMPY_MEMORY if isinstance(model, NumpyModel) else CPU_MEMORY
+    return int(1 << max(1, memory // bytes_per_row).bit_length() - 1)
 
 
 @dataclass

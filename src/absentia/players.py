@@ -83,6 +83,12 @@ class Players:
             return self.labels.shape[0] in (1, 3)
         return self.labels.ndim == 2 and not bool((self.labels == self.labels[:, :1]).all())
 
+    def check_samples(self, x: Tensor) -> None:
+        """Raise an error for samples of another shape."""
+        if tuple(x.shape[1:]) != self.shape:
+            then = "Pass x[None] for one sample." if self.shape == tuple(x.shape) else ""
+            raise wrong("x", f"have samples of the players' shape {self.shape}", f"{tuple(x.shape[1:])}", then)
+
     def presence(self, coalitions: Bool[Tensor, "*rows players"]) -> Bool[Tensor, "*rows *entries"]:
         """Spread coalitions over the input's entries.
 
@@ -161,8 +167,8 @@ class Players:
         >>> Players.groups({"a": [0, 2], "b": [1]}, features=3).texts(torch.tensor([[1.0, 5.0, 3.5]]))
         [['1, 3.5', '5']]
         """
-        labels, rows = self.labels.flatten(), inputs.detach().cpu().flatten(1)
-        entries = [rows[:, labels == player] for player in range(len(self))]
+        rows = inputs.detach().cpu()
+        entries = [rows[:, self.labels == player] for player in range(len(self))]
         return [[_text(values[sample]) for values in entries] for sample in range(len(rows))]
 
     @classmethod
@@ -210,17 +216,15 @@ class Players:
         rows, columns = cells
         if not (1 <= rows <= height and 1 <= columns <= width):
             raise wrong("cells", f"lie between (1, 1) and the image's {(height, width)}", cells)
-        row_of = torch.arange(height) * rows // height
-        column_of = torch.arange(width) * columns // width
-        cell_of = row_of[:, None] * columns + column_of
         players = [(row, column) for row in range(rows) for column in range(columns)] if only is None else list(only)
         outside = [cell for cell in players if not (0 <= cell[0] < rows and 0 <= cell[1] < columns)]
         if outside or len(set(players)) != len(players):
             raise wrong("only", f"list each cell of the {rows} × {columns} grid at most once", outside or players)
-        player_of = torch.full((rows * columns,), ALWAYS_PRESENT)
+        player_of = torch.full(cells, ALWAYS_PRESENT)
         for player, (row, column) in enumerate(players):
-            player_of[row * columns + column] = player
-        labels = player_of[cell_of].expand(channels, height, width).contiguous()
+            player_of[row, column] = player
+        row_of, column_of = torch.arange(height) * rows // height, torch.arange(width) * columns // width
+        labels = player_of[row_of[:, None], column_of].expand(channels, height, width).contiguous()
         return cls(labels, tuple(f"r{row}c{column}" for row, column in players))
 
     @classmethod

@@ -52,10 +52,10 @@ class Baseline:
         vars(self).update(values=tensor)  # a frozen class does not let attributes be set
 
     def __repr__(self) -> str:
-        if self.values.ndim == 0:
-            return f"Baseline({self.values.item():g})"
-        ends = f"from {self.values.min():g} to {self.values.max():g}"
-        return f"Baseline(of shape {tuple(self.values.shape)}, {ends})"
+        values = self.values
+        if values.ndim == 0:
+            return f"Baseline({values.item():g})"
+        return f"Baseline(of shape {tuple(values.shape)}, from {values.min():g} to {values.max():g})"
 
     @classmethod
     def zeros(cls) -> Baseline:
@@ -125,8 +125,8 @@ class OwnBaselines:
     def bind(self, x: Samples) -> Fill:
         """Pair the rows with the samples."""
         if self.values.shape != x.shape:
-            expected = f"hold one row for each sample, of shape {tuple(x.shape)}"
-            raise wrong("baselines", expected, f"shape {tuple(self.values.shape)}")
+            must = f"hold one row for each sample, of shape {tuple(x.shape)}"
+            raise wrong("baselines", must, f"shape {tuple(self.values.shape)}")
         check_whole("baselines", self.values, x)
         return StandIns(x, self.values.to(x)[:, None])
 

@@ -122,9 +122,7 @@ class ImputerNetwork(nn.Module):
         guessed, known = _latent(self.guess(context)), _latent(self.know(self.read.code(wanted, presence)))
         centre, spread = self._decoded(known[0] + known[1] * latent_noise, context)
         likelihood = -0.5 * ((wanted - centre) / spread).square() - spread.log() - 0.5 * math.log(2 * math.pi)
-        if (
-            self.training
-        ):  # it is flat for uncertain entries, which are otherwise hardly learned [seitzer2022pitfalls]
+        if self.training:  # it is flat for uncertain entries, hardly learned otherwise [seitzer2022pitfalls]
             likelihood = likelihood * spread.detach()
         absent = torch.where(presence, 0.0, likelihood).flatten(1).sum(1)
         restraint = _RESTRAINT * (guessed[0].square() / 2 + guessed[1] - guessed[1].log()).sum(1)

@@ -23,7 +23,6 @@ def captum_baselines(
     absence : Absence, str or float
         One with a fixed stand-in for each sample: `Baseline`, `OwnBaselines`, a learned one or `Blur`.
     x : array-like of shape (samples, …)
-        The samples.
     players : Players, optional
         Entries that they leave out are always present: their baselines are the sample's own values.
 
@@ -35,13 +34,12 @@ def captum_baselines(
     tensor([[0.5000, 2.0000, 0.5000]])
     """
     x = as_tensor("x", x)
-    if players is not None and players.shape != tuple(x.shape[1:]):
-        raise wrong("x", f"have samples of the players' shape {players.shape}", f"{tuple(x.shape[1:])}")
+    if players is not None:
+        players.check_samples(x)
     absence = named_absence(absence, players=players)
     fill = None if isinstance(absence, BringsModel) else absence.bind(x)
     if not isinstance(fill, StandIns) or fill.draws != 1:
-        then = "Use MaskedModel and shapley for it."
-        must = "have one fixed stand-in for each sample for captum"
+        must, then = "have one fixed stand-in for each sample for captum", "Use MaskedModel and shapley for it."
         raise wrong("absence", must, describe_absence(absence), then)
     stand_ins = fill.values[:, 0]
     if players is None or not bool((players.labels == ALWAYS_PRESENT).any()):
@@ -77,7 +75,6 @@ def from_captum(
     attributions : array of shape (samples, …)
         What captum returned.
     players : Players
-        The players of the samples.
     by_entry : bool, default False
         Whether captum attributed to each entry, as by IntegratedGradients; a player's entries are then summed.
 

@@ -31,7 +31,6 @@ class ShapMasker:
     Parameters
     ----------
     absence : Absence, str or float
-        What replaces absent players.
     players : Players
         Features, groups, cells of an image or segments: shap returns one value for each.
     x : array-like of shape (samples, …), optional
@@ -57,8 +56,8 @@ class ShapMasker:
             then = "Explain it with MaskedModel, and convert the result with to_shap."
             raise AbsentiaError(f"shap cannot use an absence that replaces the model. {then}")
         self.absence, self.players = absence, players
-        self._known = None if x is None else self._as_rows(as_tensor("x", x))
-        self._fill = None if self._known is None else absence.bind(self._known)
+        rows = None if x is None else self._as_rows(as_tensor("x", x))
+        self._known = None if rows is None else (rows, absence.bind(rows))
         self._last: tuple[Tensor, Fill] | None = None
         if players.labels.ndim != 1 or len(players.labels) != len(players):
             # shap needs the names and data of players that are not single entries. For single entries it uses its
@@ -95,25 +94,25 @@ class ShapMasker:
         )
 
     def _as_rows(self, x: Tensor) -> Tensor:
-        if tuple(x.shape[1:]) != self.players.shape:
-            raise wrong("x", f"have samples of the players' shape {self.players.shape}", f"{tuple(x.shape[1:])}")
+        self.players.check_samples(x)
         return x if x.is_floating_point() or self.players.integer else x.double()
 
     def _bound(self, x: Array) -> Fill:
         """Return the fill of a sample; the last one is kept, because shap asks for all coalitions of a sample."""
         row = self._as_rows(as_tensor("x", x)[None])
-        if self._last is None or not torch.equal(self._last[0], row):
-            self._last = (row.clone(), self._bind(row))
-        return self._last[1]
-
-    def _bind(self, row: Tensor) -> Fill:
-        if self._known is None or self._fill is None:
-            return self.absence.bind(row)
-        found = (self._known == row).flatten(1).all(1).nonzero().flatten()
-        if len(found) == 0:
-            then = "Pass all of them to shap_masker(absence, players, x), or leave x out."
-            raise wrong("x", "be among the samples that the masker was made for", "another sample", then)
-        return self._fill.select(found[:1])
+        if self._last is not None and torch.equal(self._last[0], row):
+            return self._last[1]
+        if self._known is None:
+            fill = self.absence.bind(row)
+        else:
+            rows, known = self._known
+            found = (rows == row).flatten(1).all(1).nonzero().flatten()
+            if len(found) == 0:
+                then = "Pass all of them to shap_masker(absence, players, x), or leave x out."
+                raise wrong("x", "be among the samples that the masker was made for", "another sample", then)
+            fill = known.select(found[:1])
+        self._last = (row.clone(), fill)
+        return fill
 
 
 shap_masker = ShapMasker

@@ -36,7 +36,6 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
     result : Interactions or Attribution
         Interactions become Möbius values of all sets, attributions Shapley ("SV") or Banzhaf ("BV") values.
     sample : int, default 0
-        The number of the sample.
     base_values : Game or numbers, optional
         v(∅), or the game that computes it; needed for an attribution.
 
@@ -118,9 +117,7 @@ def shapiq_game(game: Game, sample: int = 0, *, normalize: bool = False) -> Any:
     Parameters
     ----------
     game : Game
-        A `MaskedModel`, a `ValueTable` or any other game.
     sample : int, default 0
-        The number of the sample.
     normalize : bool, default False
         Whether shapiq subtracts v(∅) from all values. If not, v(∅) is the ``baseline_value`` of shapiq's results.
 
@@ -155,10 +152,8 @@ def shapiq_imputer(model: Any, absence: Absence | str | float, x: Table, *, read
 
     Parameters
     ----------
-    model : nn.Module, estimator or callable
-        As in `MaskedModel`.
-    absence : Absence, str or float
-        What replaces absent features.
+    model, absence
+        See `MaskedModel`.
     x : array-like of shape (samples, features)
         Rows of the data, in the dtype that the model takes.
     readout : Readout, optional
