@@ -113,17 +113,17 @@ def test_the_same_seed_gives_the_same_and_another_another():
 def test_strata_hold_distinct_pairs_of_every_size(players, pairs):
     strata = draw_strata(players, pairs, torch.Generator().manual_seed(0))
     possible = 2 ** (players - 1) - 1
-    assert sum(len(stratum.coalitions) for stratum in strata) == min(pairs, possible)
-    for stratum in strata:
-        size = int(stratum.coalitions[0].sum())
-        assert (stratum.coalitions.sum(1) == size).all()
-        assert len(torch.unique(stratum.coalitions, dim=0)) == len(stratum.coalitions)
-        assert stratum.total == math.comb(players, size) // (2 if 2 * size == players else 1)
+    assert sum(len(drawn) for drawn, _ in strata) == min(pairs, possible)
+    for drawn, total in strata:
+        size = int(drawn[0].sum())
+        assert (drawn.sum(1) == size).all()
+        assert len(torch.unique(drawn, dim=0)) == len(drawn)
+        assert total == math.comb(players, size) // (2 if 2 * size == players else 1)
         if 2 * size == players:
-            both = torch.cat([stratum.coalitions, ~stratum.coalitions])
+            both = torch.cat([drawn, ~drawn])
             assert len(torch.unique(both, dim=0)) == len(both)
     if players < 60 and pairs >= possible:
-        assert len(torch.unique(coalition_numbers(torch.cat([s.coalitions for s in strata])))) == possible
+        assert len(torch.unique(coalition_numbers(torch.cat([drawn for drawn, _ in strata])))) == possible
 
 
 def test_too_few_evaluations_are_refused():

@@ -15,14 +15,7 @@ from absentia.absences import (
     train_imputer,
     train_surrogate,
 )
-from absentia.attributions import (
-    Attribution,
-    banzhaf,
-    marginal_benefits,
-    order_marginals,
-    order_shapley,
-    shapley,
-)
+from absentia.attributions import Attribution, banzhaf, marginal_benefits, order_marginals, order_shapley, shapley
 from absentia.audit import Audit, CrossAudit, audit, cross_audit
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius, zeta
 from absentia.errors import AbsentiaError

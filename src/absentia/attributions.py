@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -33,6 +34,9 @@ from absentia.data import seeded
 from absentia.errors import wrong
 from absentia.games import Game, ValueTable, value_table
 from absentia.results import align, count_of, written
+
+# Drawn coalitions of one size, and the number of all pairs of that size with a complement, which they represent.
+Stratum: TypeAlias = tuple[Tensor, int]
 
 MIN_COALITIONS_PER_PLAYER = 4
 JACKKNIFE_GROUPS = 10
@@ -246,14 +250,6 @@ def _pick_orders(by_order: Tensor, orders: Sequence[int] | None) -> Tensor:
     return by_order[..., list(orders), :]
 
 
-@dataclass(frozen=True)
-class Stratum:
-    """Drawn coalitions of one size, which represent all pairs of that size with a complement."""
-
-    coalitions: Bool[Tensor, "pairs players"]
-    total: int  # how many pairs of this size there are
-
-
 def draws_of(game: Game) -> int:
     """Return the rows that the model evaluates for one value of a game."""
     return int(getattr(game, "draws", 1))
@@ -267,7 +263,7 @@ def sample_shapley(game: Game, evaluations: int, seed: int) -> tuple[Attribution
         raise wrong("evaluations", f"be at least {least} for {players} players", evaluations)
     generator = seeded(seed)
     strata = draw_strata(players, (evaluations // draws - 2) // 2, generator)
-    coalitions = torch.cat([stratum.coalitions for stratum in strata])
+    coalitions = torch.cat([drawn for drawn, _ in strata])
     ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
     values = game(torch.cat([ends, coalitions, ~coalitions])).double().cpu()
     empty, full = values[:, :1], values[:, 1:2]
@@ -296,7 +292,7 @@ def draw_strata(players: int, pairs: int, generator: torch.Generator) -> list[St
     # Sizes s and n − s share a stratum, so the middle size of an even n has half the leverage of the others.
     drawn = _allocate(pairs, totals, [1.0 if 2 * size < players else 0.5 for size in sizes], generator)
     return [
-        Stratum(_draw_pairs(players, size, count, total, generator), total)
+        (_draw_pairs(players, size, count, total, generator), total)
         for size, (count, total) in enumerate(zip(drawn, totals, strict=True), start=1)
         if count
     ]
@@ -350,10 +346,10 @@ def _distinct(coalitions: Tensor) -> Tensor:
 
 def _jackknife_groups(strata: list[Stratum], generator: torch.Generator) -> list[Int[Tensor, " pairs"]]:
     """Assign each stratum's pairs to groups; an enumerated stratum has no error and is never left out."""
-    groups = [torch.full((len(stratum.coalitions),), -1) for stratum in strata]
+    groups = [torch.full((len(drawn),), -1) for drawn, _ in strata]
     dealt = 0
-    for stratum, group in zip(strata, groups, strict=True):
-        if len(group) < stratum.total:
+    for (_, total), group in zip(strata, groups, strict=True):
+        if len(group) < total:
             group[:] = (torch.randperm(len(group), generator=generator) + dealt) % JACKKNIFE_GROUPS
             dealt += len(group)
     return groups
@@ -362,11 +358,11 @@ def _jackknife_groups(strata: list[Stratum], generator: torch.Generator) -> list
 def _weights(strata: list[Stratum], groups: list[Tensor], left_out: int) -> Float[Tensor, " pairs"]:
     """Weight each pair by the regression's kernel times the number of pairs that it represents."""
     weights = []
-    for stratum, group in zip(strata, groups, strict=True):
-        size, players = int(stratum.coalitions[0].sum()), stratum.coalitions.shape[1]
+    for (drawn, total), group in zip(strata, groups, strict=True):
+        size, players = int(drawn[0].sum()), drawn.shape[1]
         kernel = 1 / (math.comb(players, size) * size * (players - size))
         kept = group != left_out
-        weights.append(kept.double() * (kernel * stratum.total / max(1, int(kept.sum()))))
+        weights.append(kept.double() * (kernel * total / max(1, int(kept.sum()))))
     return torch.cat(weights)
 
 

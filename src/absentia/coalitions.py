@@ -100,11 +100,7 @@ def draw_coalitions(
 def draw_walks(
     players: int, length: int, walks: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "walks length"], Bool[Tensor, "walks steps players"]]:
-    """Draw random orders of ``length`` players, and the coalitions that grow along them from the empty one.
-
-    Step m + 1 of a walk adds player ``order[m]`` to a uniformly drawn coalition of size m without it. So the
-    differences along a walk of λ + 1 coalitions are one marginal benefit at every order m < λ.
-    """
+    """Draw random orders of ``length`` players, and the coalitions that grow along them from the empty one."""
     if not 0 <= length <= players:
         raise wrong("length", f"lie between 0 and {players} players", length)
     orders = torch.rand(walks, players, generator=generator).argsort(-1)
@@ -200,16 +196,11 @@ def sums_by_size(table: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*b
     return table.new_zeros(*table.shape[:-1], players + 1).index_add(-1, sizes, table)
 
 
-def sums_by_size_and_player(
-    table: Float[Tensor, "*batch coalitions"],
-) -> Float[Tensor, "*batch sizes players"]:
-    """Sum a table over the coalitions of each size that contain each player: Σ_{|S|=s, i∈S} v(S).
-
-    Every linear attribution is a weighted sum of these (n + 1)·n numbers. They take two passes over the table: the
-    players are split into two halves, and one half is summed out by its size through a matrix product.
-    """
+def sums_by_size_and_player(table: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch sizes players"]:
+    """Sum a table over the coalitions of each size that contain each player: Σ_{|S|=s, i∈S} v(S)."""
     players = table_players(table.shape[-1])
     low = players // 2
+    # Each half of the players is summed out by its size through a matrix product: two passes over the table.
     halves = table.unflatten(-1, (2 ** (players - low), 2**low))
     by_size_of_high = _size_indicators(players - low, table.dtype, table.device).T @ halves
     by_size_of_low = (halves @ _size_indicators(low, table.dtype, table.device)).transpose(-1, -2)

@@ -54,11 +54,7 @@ def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row
 
 
 def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> Int[Tensor, " *samples"]:
-    """Convert classes to class numbers.
-
-    ``labels`` are the classes in the order of the model's outputs: names, or the numbers that an estimator was fitted
-    with. Names, and numbers where the labels are numbers, are looked up in them; other numbers are class numbers.
-    """
+    """Convert classes to numbers: names, or an estimator's own numbers, by their place in ``labels``."""
     text = holds_text(y)
     if text and not labels:
         raise AbsentiaError(
@@ -103,10 +99,7 @@ def blocks(total: int, size: int) -> Iterator[slice]:
 
 
 def seeded(seed: int, *path: object) -> torch.Generator:
-    """Return the generator of a seed, or of the stream of random numbers that a path below it names.
-
-    Streams do not depend on each other, and are the same in every process.
-    """
+    """Return the generator of a seed, or of the independent stream that a path below it names, in every process."""
     if not path:
         return torch.Generator().manual_seed(seed)
     text = " ".join(str(part) for part in (seed, *path))
@@ -117,10 +110,7 @@ def seeded(seed: int, *path: object) -> torch.Generator:
 def mean_and_deviation(
     rows: Shaped[Tensor, "rows *entries"],
 ) -> tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]:
-    """Return means and standard deviations of each entry, or of each channel of images.
-
-    They are in double precision, and their shape broadcasts over the entries of one row.
-    """
+    """Return means and standard deviations of each entry, or of each channel of images, in double precision."""
     mean = rows.mean(_axes(rows), keepdim=True, dtype=torch.float64)
     parts = rows.split(_ROWS_AT_A_TIME)  # a copy of all rows in double precision might not fit into memory
     total = sum((part.double() - mean).square_().sum(_axes(rows), keepdim=True) for part in parts)
@@ -173,10 +163,7 @@ def white_noise(
 
 
 def data_quantiles(data: Shaped[Tensor, "rows *shape"]) -> Float[Tensor, "quantiles *shape"]:
-    """Return the quantiles of each entry at the levels `QUANTILES`.
-
-    The ends are those of all rows. The levels between come from at most 4,096 rows.
-    """
+    """Return the quantiles of each entry: the ends of all rows, the others of `QUANTILES` of at most 4,096 rows."""
     some = data[:: 1 + (len(data) - 1) // _MOST_ROWS_FOR_QUANTILES].double()
     levels = torch.tensor(QUANTILES, dtype=torch.float64, device=data.device)
     # torch.quantile takes a limited number of values at once.

@@ -139,7 +139,13 @@ class Evaluator:
             if isinstance(readout, Features):
                 output = self._forward(self.x[[0, -1]])
             self.dtype = output.dtype
-            self.readout, self.readout_note = self._resolve_readout(readout, y, labels, output)
+            note = str(readout)
+            if readout is None:
+                if y is None and output.ndim == 2 and output.shape[1] > 1:
+                    output = BatchRunner(self._forward, self.batch_size)(self.x.clone())
+                readout, note = default_readout(output, y, labels)
+            readout.check(output, self.samples)
+        self.readout, self.readout_note = readout, note
         self.class_names = getattr(self.readout, "names", ()) or self.class_names
 
     def __repr__(self) -> str:
@@ -240,18 +246,6 @@ class Evaluator:
             return layout, first_layer_outputs(layout, *split[:2]), split[2]
         layout = Layout.of(players, fill, _BATCHES_PER_BLOCK * self.batch_size)
         return layout, masked_inputs(layout), self._forward
-
-    def _resolve_readout(
-        self, readout: Readout | None, y: Classes, labels: tuple[Any, ...], output: Tensor
-    ) -> tuple[Readout, str]:
-        """Choose the readout by the model's output on full samples, and check that they fit."""
-        note = str(readout)
-        if readout is None:
-            if y is None and output.ndim == 2 and output.shape[1] > 1:
-                output = BatchRunner(self._forward, self.batch_size)(self.x.clone())
-            readout, note = default_readout(output, y, labels)
-        readout.check(output, self.samples)
-        return readout, note
 
 
 def _check_players(players: object, x: Tensor, columns: Iterable[str] | None) -> Players:
@@ -393,10 +387,8 @@ def _tile(rows: Tensor, times: int) -> Tensor:
 
 
 def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, bool, nn.Sequential] | None:
-    """Split a model into its first linear layer, whether a ReLU follows, and the rest; None if it can't be split.
-
-    Only a plain nn.Sequential on flat rows can: subclasses and hooks may do more than their layers.
-    """
+    """Split a model into its first linear layer, whether a ReLU follows, and the rest; None if it can't be split."""
+    # Subclasses and hooks may do more than their layers.
     if type(model) is not nn.Sequential or len(model) < 2 or _is_altered(model):
         return None
     first = model[0]
@@ -411,10 +403,7 @@ def _is_altered(module: nn.Module) -> bool:
 
 
 def reuse_memory(model: Model) -> Model:
-    """Return a plain nn.Sequential that runs each ReLU in place: the same result in less time.
-
-    Only a ReLU right after a linear or convolutional layer is changed, whose output nothing else can hold.
-    """
+    """Return a plain nn.Sequential that runs each ReLU in place whose input nothing else can hold: in less time."""
     if type(model) is not nn.Sequential or _is_altered(model):
         return model
     layers = list(model)
@@ -432,10 +421,7 @@ def reuse_memory(model: Model) -> Model:
 
 
 def keeps_precision(layer: nn.Linear, fill: StandIns) -> bool:
-    """Return whether the sums can be reordered safely: no stand-in's part is far larger than the sample's usual one.
-
-    Otherwise a large part would be added with the stand-in and subtracted again with the player, which loses digits.
-    """
+    """Return whether sums can be reordered safely: no stand-in's part is far larger than the sample's usual one."""
     weight = layer.weight.detach().abs().amax(0)
     largest = (fill.values.abs() * weight).amax()
     usual = (fill.x.abs() * weight).median(1).values.amin()

@@ -93,11 +93,7 @@ def as_model(model: Any) -> Model:
 def wrap_estimator(
     estimator: Any, decode: Callable[[np.ndarray], Any] | None = None, *, probabilities: bool = True
 ) -> NumpyModel:
-    """Make a model of a fitted estimator or booster: its log-probabilities, its scores or its prediction.
-
-    ``decode`` converts rows of numbers to what the estimator takes. Without it, the estimator gets an array, or a
-    DataFrame if it was fitted with column names.
-    """
+    """Make a model of a fitted estimator or booster; ``decode`` converts rows of numbers to what it takes."""
     predict, gives_probabilities = _prediction(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     columns = None if names is None else [str(name) for name in names]
@@ -176,10 +172,7 @@ def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
 
 @contextmanager
 def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
-    """Run in evaluation mode, then restore each module's mode and each parameter's gradient flag.
-
-    With ``gradient`` the graph is kept for the gradient of the inputs; the parameters are left out of it.
-    """
+    """Run in evaluation mode, with a graph of the inputs alone if ``gradient``; then restore modes and flags."""
     module = module_of(model)
     training = [part for part in module.modules() if part.training] if module is not None else []
     flags = [(p, p.requires_grad) for p in module.parameters()] if module is not None and gradient else []

@@ -200,10 +200,7 @@ class Players:
 
     @classmethod
     def grid(
-        cls,
-        shape: tuple[int, int, int],
-        cells: tuple[int, int],
-        only: Sequence[tuple[int, int]] | None = None,
+        cls, shape: tuple[int, int, int], cells: tuple[int, int], only: Sequence[tuple[int, int]] | None = None
     ) -> Players:
         """Cut images of ``shape`` (channels, height, width) into a grid of ``cells`` (rows, columns).
 

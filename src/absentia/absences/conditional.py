@@ -37,7 +37,6 @@ class GaussianConditional:
     Parameters
     ----------
     data : array of shape (rows, …)
-        The rows that the mean and the covariance are taken from.
     draws : int, optional
         The number of draws, 10 by default; a game averages over them.
     sample : bool, default True
@@ -124,12 +123,7 @@ class GaussianConditional:
 def _correlations(
     rows: Shaped[Tensor, "rows entries"],
 ) -> tuple[Float[Tensor, " entries"], Float[Tensor, " entries"], Float[Tensor, "entries entries"], float]:
-    """Return means, standard deviations, correlations, and the intensity by which to shrink the correlations.
-
-    With S the covariance of n standardised rows x of d entries and m = tr S/d, it is [ledoit2004covariance]
-
-        min(1, (Σ‖x‖⁴/n − ‖S‖²) / n / (‖S‖² − d·m²)).
-    """
+    """Return means, standard deviations, correlations, and by how much to shrink these [ledoit2004covariance]."""
     count, entries = rows.shape
     mean, scale = mean_and_deviation(rows)
     total = torch.zeros(entries, entries, dtype=torch.float64, device=rows.device)
@@ -146,13 +140,10 @@ def _correlations(
 
 
 def _complete(matrices: Sequence[Tensor], rows: Tensor, residuals: _Vectors) -> _Vectors:
-    """Predict the absent part of each coalition's residuals from the present part, by the smaller of two systems.
-
-    It is Σ_AP Σ_PP⁻¹ r_P, which with the precision Λ = Σ⁻¹ is −Λ_AA⁻¹ Λ_AP r_P.
-    """
+    """Predict Σ_AP Σ_PP⁻¹ r_P of each coalition, or with Λ = Σ⁻¹ −Λ_AA⁻¹ Λ_AP r_P, which is the same."""
     covariance, precision = matrices
     found = torch.empty(residuals.shape, dtype=residuals.dtype, device=residuals.device)
-    few_present = 2 * rows.sum(1) <= rows.shape[1]
+    few_present = 2 * rows.sum(1) <= rows.shape[1]  # the smaller of the two systems is solved
     for some in _alike(rows, few_present, residuals.shape[1]):
         found[some] = _solve(covariance, rows[some], residuals[some] * rows[some, None]) @ covariance
     for some in _alike(~rows, ~few_present, residuals.shape[1]):
@@ -199,7 +190,6 @@ class NearestNeighbours:
     Parameters
     ----------
     data : array of shape (rows, …)
-        The rows to choose from.
     neighbours : int, default 10
         The number of nearest rows; a game averages over them.
     standardise : bool, default True

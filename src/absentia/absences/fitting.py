@@ -39,10 +39,7 @@ _RATES = (3e-3, 6e-4, 1e-4)
 
 
 class Standardise(nn.Module):
-    """Read masked inputs: standardised values, 0 where absent, and beside them what is present.
-
-    A row of a table becomes twice as long; an image gets one more plane, the share of channels present in a pixel.
-    """
+    """Read masked inputs: standardised values, 0 where absent, and presence beside them (of images, as a plane)."""
 
     mean: Tensor
     scale: Tensor

@@ -238,7 +238,6 @@ class Noise:
     low, high : float, optional
         The ends of uniform noise. Those of the data by default, or 0 and 1 without data.
     draws : int, default 10
-        The number of noise inputs.
     seed : int, default 0
 
     Examples

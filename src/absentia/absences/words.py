@@ -31,15 +31,7 @@ def named_absence(
     categorical: Sequence[int] = (),
     seed: int = 0,
 ) -> Absence:
-    """Return the absence that a word or a number names; an absence is returned as it is.
-
-    A number may follow some words: the pixels of a blur as in "blur:2", the draws or rows as in "marginal:50". All
-    words but zero and blur need ``data``, rows such as those that the model was trained on. Words that compute new
-    values are refused if columns are ``categorical``.
-
-    >>> named_absence(0.5), named_absence("zero"), named_absence("marginal:3", [[0.0], [1.0], [2.0], [3.0]])
-    (Baseline(0.5), Baseline(0), Marginal(3 of 4 rows))
-    """
+    """Return the absence that a number or a word such as "blur:2" names; an absence is returned as it is."""
     if isinstance(word, int | float) and not isinstance(word, bool):
         return Baseline(word)
     if not isinstance(word, str):
@@ -74,14 +66,7 @@ def named_absence(
 
 
 def usual_absences(data: Table, players: Players, *, categorical: Sequence[int] = ()) -> dict[str, Absence]:
-    """Return the usual absences for a kind of data, by name.
-
-    Tables have zero, mean, median, marginal and gaussian, or median, mode, marginal and neighbours if some columns
-    are ``categorical``; images have zero, mean, blur, noise and marginal; tokens have mode and marginal.
-
-    >>> list(usual_absences([[0.0, 1.0], [2.0, 3.0]], Players.features(2)))
-    ['zero', 'mean', 'median', 'marginal', 'gaussian']
-    """
+    """Return the usual absences for a kind of data, by name."""
     rows = check_rows(data)
     if players.integer:
         words = ["mode", "marginal"]

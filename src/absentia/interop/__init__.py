@@ -1,11 +1,6 @@
 """Absences, games and results in the forms that shap, captum, shapiq and scikit-learn use, and back.
 
 Each package is imported when it is first used. No function needs more than the one package that it is about.
-
->>> import absentia as ab
->>> players = ab.Players.groups({"size": [0, 1], "mass": [2]}, features=3)
->>> ab.interop.captum_feature_mask(players)
-tensor([[0, 0, 1]])
 """
 
 from absentia.interop.captum import captum_baselines, captum_feature_mask, from_captum

@@ -73,7 +73,6 @@ def from_captum(
     Parameters
     ----------
     attributions : array of shape (samples, …)
-        What captum returned.
     players : Players
     by_entry : bool, default False
         Whether captum attributed to each entry, as by IntegratedGradients; a player's entries are then summed.
