@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -32,7 +32,7 @@ from absentia.coalitions import (
 )
 from absentia.data import seeded
 from absentia.errors import wrong
-from absentia.games import Game, ValueTable, value_table
+from absentia.games import Game, value_table
 from absentia.results import align, count_of, written
 
 # Drawn coalitions of one size, and the number of all pairs of that size with a complement, which they represent.
@@ -48,7 +48,6 @@ class Attribution:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> ab.shapley(ab.ValueTable([0.0, 1.0, 2.0, 5.0], names=["age", "income"]))
     Attribution: Shapley values of 1 sample, 2 players; value: given
       income  +3
@@ -97,13 +96,13 @@ def shapley(game: Game, *, evaluations: int | None = None, seed: int = 0) -> Att
 
     Examples
     --------
-    >>> import absentia as ab
     >>> ab.shapley(ab.ValueTable([0.0, 1.0, 2.0, 5.0])).values
     tensor([[2., 3.]], dtype=torch.float64)
     """
     if evaluations is not None and evaluations < 2 ** len(game.names) * draws_of(game):
         return sample_shapley(game, evaluations, seed)[0]
-    return _exact(game, "Shapley values", lambda table: order_shapley_of(table.values, table.sums).mean(1))
+    table = value_table(game)
+    return exact_attribution(table, order_shapley_of(table.values, table.sums).mean(1), "Shapley values")
 
 
 def banzhaf(game: Game) -> Attribution:
@@ -115,16 +114,12 @@ def banzhaf(game: Game) -> Attribution:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> ab.banzhaf(ab.ValueTable([0.0, 1.0, 2.0, 5.0])).values
     tensor([[2., 3.]], dtype=torch.float64)
     """
-
-    def means(table: ValueTable) -> Tensor:
-        with_player, coalitions = table.sums.sum(1), table.values.shape[1]
-        return (2 * with_player - table.values.sum(1, keepdim=True)) / (coalitions // 2)
-
-    return _exact(game, "Banzhaf values", means)
+    table = value_table(game)
+    values = (2 * table.sums.sum(1) - table.values.sum(1, keepdim=True)) / (table.values.shape[1] // 2)
+    return exact_attribution(table, values, "Banzhaf values")
 
 
 def order_shapley(game: Game, orders: Sequence[int] | None = None) -> Float[Tensor, "samples orders players"]:
@@ -144,7 +139,6 @@ def order_shapley(game: Game, orders: Sequence[int] | None = None) -> Float[Tens
 
     Examples
     --------
-    >>> import absentia as ab
     >>> ab.order_shapley(ab.ValueTable([0.0, 1.0, 2.0, 5.0]))
     tensor([[[1., 2.],
              [3., 4.]]], dtype=torch.float64)
@@ -169,7 +163,6 @@ def order_marginals(game: Game, orders: Sequence[int] | None = None) -> Float[Te
 
     Examples
     --------
-    >>> import absentia as ab
     >>> ab.order_marginals(ab.ValueTable([0.0, 1.0, 2.0, -5.0]), orders=[1])
     tensor([[[7., 6.]]], dtype=torch.float64)
     """
@@ -191,7 +184,6 @@ def marginal_benefits(game: Game, player: int) -> Float[Tensor, "samples coaliti
 
     Examples
     --------
-    >>> import absentia as ab
     >>> ab.marginal_benefits(ab.ValueTable([0.0, 1.0, 2.0, 5.0]), player=0)
     tensor([[1., 3.]], dtype=torch.float64)
     """
@@ -235,10 +227,9 @@ def marginal_benefits_of(table: Float[Tensor, "*batch coalitions"], player: int)
     return (halves[..., 1, :] - halves[..., 0, :]).flatten(-2)
 
 
-def _exact(game: Game, kind: str, of_table: Callable[[ValueTable], Tensor]) -> Attribution:
-    table = value_table(game)
-    values = of_table(table)
-    return Attribution(values, torch.zeros_like(values), table.evaluations, table.names, kind, table.readout)
+def exact_attribution(source: Any, values: Float[Tensor, "samples players"], kind: str) -> Attribution:
+    """Return values without errors as an attribution; the rest is that of the table or the interactions."""
+    return Attribution(values, torch.zeros_like(values), source.evaluations, source.names, kind, source.readout)
 
 
 def _pick_orders(by_order: Tensor, orders: Sequence[int] | None) -> Tensor:

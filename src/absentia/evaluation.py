@@ -96,7 +96,6 @@ class Evaluator:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> x = torch.tensor([[2.0, 3.0]])
     >>> evaluator = ab.Evaluator(lambda rows: rows.prod(1), x)
     >>> evaluator.values(ab.Baseline(1.0).bind(x), torch.tensor([[False, False], [True, True]]))

@@ -34,7 +34,6 @@ class Game(Protocol):
 
     Examples
     --------
-    >>> import absentia as ab
     >>> class Majority:
     ...     samples, names = 1, ("a", "b", "c")
     ...     def __call__(self, coalitions):
@@ -153,7 +152,6 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=1.0)
     >>> ab.value_table(game).values
     tensor([[1., 2., 3., 6.]], dtype=torch.float64)
@@ -162,18 +160,9 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
         return game
     if not isinstance(game, Game):
         raise wrong("game", "be a game such as MaskedModel(…) or ValueTable(values)", type(game).__name__)
-    _check_memory(len(game.names), game.samples, max_players)
-    if hasattr(game, "table"):  # its own way to compute the values of all coalitions
-        return game.table()
-    coalitions = 2 ** len(game.names)
-    steps = blocks(coalitions, _COALITIONS_PER_STEP)
-    parts = [game(enumerate_coalitions(len(game.names), step.start, step.stop)) for step in steps]
-    return ValueTable(torch.cat(parts, dim=1), game.names, evaluations=game.samples * coalitions)
-
-
-def _check_memory(players: int, samples: int, max_players: int) -> None:
-    size = 8 * samples * 2**players
-    need = f"{samples} × 2^{players} = {samples * 2**players:.2g} values, {size / 2**30:.2g} GiB"
+    players, samples, coalitions = len(game.names), game.samples, 2 ** len(game.names)
+    size = 8 * samples * coalitions
+    need = f"{samples} × 2^{players} = {samples * coalitions:.2g} values, {size / 2**30:.2g} GiB"
     if players > max_players:
         raise AbsentiaError(
             f"players must be at most {max_players} for exact results. Got {players} instead, which would take "
@@ -185,6 +174,11 @@ def _check_memory(players: int, samples: int, max_players: int) -> None:
             f"x must hold fewer samples for exact results with {players} players. Got {samples} instead, which "
             f"would take {need}. Explain {max(1, samples * MAX_TABLE_BYTES // size)} at a time."
         )
+    if hasattr(game, "table"):  # its own way to compute the values of all coalitions
+        return game.table()
+    steps = blocks(coalitions, _COALITIONS_PER_STEP)
+    parts = [game(enumerate_coalitions(players, step.start, step.stop)) for step in steps]
+    return ValueTable(torch.cat(parts, dim=1), game.names, evaluations=samples * coalitions)
 
 
 @final
@@ -207,7 +201,6 @@ class MaskedModel:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=ab.Baseline(1.0))
     >>> game(torch.tensor([[False, False], [True, False], [True, True]]))
     tensor([[1., 2., 6.]])

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from absentia.attributions import Attribution
+from absentia.attributions import Attribution, exact_attribution
 from absentia.coalitions import (
     coalition_members,
     coalition_numbers,
@@ -53,7 +53,6 @@ class OrderProfile:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> ab.harsanyi(ab.ValueTable([5.0, 6.0, 6.0, 9.0])).by_order().strength
     tensor([[5., 2., 2.]], dtype=torch.float64)
     """
@@ -71,7 +70,6 @@ class Interactions:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0], names=["p", "q"]))
     Interactions of 1 sample, 2 players; value: given; strongest:
       p & q  +6
@@ -112,7 +110,6 @@ class Interactions:
     def top(self, k: int, sample: int = 0) -> list[Interaction]:
         """Return the k interactions of a sample with the largest |U|, strongest first, without v(∅).
 
-        >>> import absentia as ab
         >>> ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0])).top(1)
         [Interaction(players=('x0', 'x1'), effect=6.0, measurable=True)]
         """
@@ -129,7 +126,6 @@ class Interactions:
     def by_order(self) -> OrderProfile:
         """Sum the strength |U| at each order.
 
-        >>> import absentia as ab
         >>> ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 4.0])).by_order().ratios
         tensor([[0.0000, 0.5000, 0.5000]], dtype=torch.float64)
         """
@@ -143,7 +139,6 @@ class Interactions:
 
         Without ``tau``, the threshold is 5 % of the sample's largest effect without v(∅).
 
-        >>> import absentia as ab
         >>> ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 2.0])).salient(0.1).sum(1)
         tensor([2])
         """
@@ -162,7 +157,6 @@ class Interactions:
 
         ``keep`` marks the effects to use, such as the salient ones; the others count as 0.
 
-        >>> import absentia as ab
         >>> effects = ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0]))
         >>> effects.reconstruct()
         tensor([[ 2., -2., -1.,  1.]], dtype=torch.float64)
@@ -183,7 +177,6 @@ class Interactions:
         ones: the root mean square of the differences, as a share of the values' standard deviation. The error need
         not fall with every k. The search doubles k, then bisects: k suffices, and k − 1 does not.
 
-        >>> import absentia as ab
         >>> ab.harsanyi(ab.ValueTable([0.0, 0.0, 0.0, 1.0])).sparsity()
         tensor([1])
         """
@@ -219,9 +212,7 @@ class Interactions:
         """Divide every effect equally among its players: φᵢ = Σ_{S∋i} U(S)/|S| [harsanyi1963simplified]."""
         sums = sums_by_size_and_player(self.effects)
         sizes = torch.arange(1, len(self.names) + 1, device=self.effects.device)
-        values = (sums[:, 1:] / sizes[:, None]).sum(1)
-        none = torch.zeros_like(values)
-        return Attribution(values, none, self.evaluations, self.names, "Shapley values", self.readout)
+        return exact_attribution(self, (sums[:, 1:] / sizes[:, None]).sum(1), "Shapley values")
 
 
 def harsanyi(game: Game) -> Interactions:
@@ -233,7 +224,6 @@ def harsanyi(game: Game) -> Interactions:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=1.0)
     >>> ab.harsanyi(game).effects
     tensor([[1., 1., 2., 2.]], dtype=torch.float64)

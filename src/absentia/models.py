@@ -258,7 +258,10 @@ class BatchRunner:
             try:
                 outputs.append(self.model(rows[done : done + self.batch]))
             except (MemoryError, RuntimeError) as error:
-                if not _is_out_of_memory(error):
+                # The CPU allocator has no exception type of its own.
+                phrases = ("DefaultCPUAllocator", "can't allocate memory")
+                known = isinstance(error, MemoryError | torch.OutOfMemoryError)
+                if not known and not any(phrase in str(error) for phrase in phrases):
                     raise
                 if self.batch == 1:
                     raise AbsentiaError(
@@ -289,13 +292,6 @@ def check_output(output: object, rows: int) -> None:
     if not output.is_floating_point():
         then = "Return scores or logits rather than the predicted class."
         raise wrong("model", "return floating-point numbers", f"{output.dtype}", then)
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    # The CPU allocator has no exception type of its own.
-    return "DefaultCPUAllocator" in str(error) or "can't allocate memory" in str(error)
 
 
 def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any:

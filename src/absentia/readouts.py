@@ -230,7 +230,6 @@ class Features:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> model = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
     >>> game = ab.MaskedModel(model, torch.zeros(2, 3), absence=ab.Baseline(0.0), readout=Features("1"))
     >>> game(torch.ones(1, 3, dtype=torch.bool)).shape

@@ -38,12 +38,6 @@ class SurrogateNetwork(nn.Module):
         self.register_buffer("offset", torch.zeros(outputs))
         self.register_buffer("scale", torch.ones(outputs))
 
-    def set_scale(self, outputs: Float[Tensor, "rows *outputs"]) -> None:
-        """Let the body return standardised outputs, which it learns more easily than those in the model's units."""
-        deviation = outputs.std(0, correction=0)
-        self.offset.copy_(outputs.mean(0))
-        self.scale.copy_(torch.where(deviation > 0, deviation, 1.0))
-
     def forward(self, rows: Rows) -> Float[Tensor, "rows *outputs"]:
         """Run on masked inputs, absent entries of which are NaN."""
         return self.body(self.read(rows)).reshape(len(rows), *self.outputs) * self.scale + self.offset
@@ -93,7 +87,6 @@ class Surrogate:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> x = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
     >>> surrogate = ab.train_surrogate(lambda rows: rows.sum(1), x, epochs=3)
     >>> game = ab.MaskedModel(lambda rows: rows.sum(1), x[:4], absence=surrogate)
@@ -197,8 +190,10 @@ def train_surrogate(
     _check_outputs(outputs, classes)
     x, outputs = x.to(device, torch.float32), outputs.float()
     surrogate = _untrained(x, outputs, network, seed).to(device)
-    if not classes:
-        surrogate.set_scale(outputs[rows.kept])
+    if not classes:  # the body learns standardised outputs more easily than those in the model's units
+        mean, deviation = outputs[rows.kept].mean(0), outputs[rows.kept].std(0, correction=0)
+        surrogate.offset.copy_(mean)
+        surrogate.scale.copy_(torch.where(deviation > 0, deviation, 1.0))
 
     def loss(some: Tensor, presence: Tensor, _generator: torch.Generator) -> Tensor:
         return surrogate.loss(torch.where(presence.to(device), x[some], torch.nan), outputs[some], classes)

@@ -28,7 +28,6 @@ def captum_baselines(
 
     Examples
     --------
-    >>> import absentia as ab
     >>> players = ab.Players.groups({"first": [0], "last": [2]}, features=3)
     >>> captum_baselines(ab.Baseline(0.5), torch.tensor([[1.0, 2.0, 3.0]]), players)
     tensor([[0.5000, 2.0000, 0.5000]])
@@ -58,7 +57,6 @@ def captum_feature_mask(players: Players) -> Int[Tensor, "1 *entries"]:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> captum_feature_mask(ab.Players.groups({"first": [0], "last": [2]}, features=3))
     tensor([[0, 2, 1]])
     """
@@ -79,7 +77,6 @@ def from_captum(
 
     Examples
     --------
-    >>> import absentia as ab
     >>> players = ab.Players.groups({"size": [0, 2], "mass": [1]}, features=3)
     >>> from_captum(torch.tensor([[5.0, 2.0, 5.0]]), players)
     tensor([[5., 2.]])

@@ -38,7 +38,6 @@ class ShapMasker:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> import shap
     >>> masker = ab.interop.shap_masker(ab.Baseline(1.0), ab.Players.features(2))
     >>> masker(np.array([True, False]), np.array([2.0, 3.0]))[0].tolist()
@@ -146,7 +145,6 @@ def to_shap(
 
     Examples
     --------
-    >>> import absentia as ab
     >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=ab.Baseline(1.0))
     >>> explanation = to_shap(ab.shapley(game), base_values=game)
     >>> explanation.values.tolist(), explanation.base_values.tolist(), explanation.data.tolist()

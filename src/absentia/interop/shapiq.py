@@ -41,7 +41,6 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
 
     Examples
     --------
-    >>> import absentia as ab
     >>> values = to_shapiq(ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0])))
     >>> values.index, values[(0, 1)], values.baseline_value
     ('Moebius', 6.0, 2.0)
@@ -87,7 +86,6 @@ def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Interactions
 
     Examples
     --------
-    >>> import absentia as ab
     >>> interactions = ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0], names=["p", "q"]))
     >>> from_shapiq(to_shapiq(interactions), names=["p", "q"])
     Interactions of 1 sample, 2 players; value: given; strongest:
@@ -123,7 +121,6 @@ def shapiq_game(game: Game, sample: int = 0, *, normalize: bool = False) -> Any:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> import shapiq
     >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=ab.Baseline(1.0))
     >>> values = shapiq.ExactComputer(shapiq_game(game))("SV")
@@ -161,7 +158,6 @@ def shapiq_imputer(model: Any, absence: Absence | str | float, x: Table, *, read
 
     Examples
     --------
-    >>> import absentia as ab
     >>> import shapiq
     >>> x = torch.tensor([[2.0, 3.0], [4.0, 5.0]])
     >>> imputer = shapiq_imputer(lambda rows: rows.prod(1), ab.Baseline(1.0), x)
