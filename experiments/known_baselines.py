@@ -111,7 +111,12 @@ def cube_of(loss: Loss) -> int | None:
 def make_options(loss: Loss, rows_per_comparison: int, steps: int) -> ab.LearningOptions:
     """Measure a loss on all samples."""
     return ab.LearningOptions(
-        orders=ORDERS, cube=cube_of(loss), samples=None, rows_per_comparison=rows_per_comparison, steps=steps
+        orders=ORDERS,
+        cube=cube_of(loss),
+        samples="all",
+        rows_per_comparison=rows_per_comparison,
+        steps=steps,
+        polish=True,
     )
 
 

@@ -343,8 +343,10 @@ def with_learned(case: ShapleyCase, inputs: Float[Tensor, "rows players"], seed:
     Learning starts from 0.5 and not from the mean. If 1 is the frequent value, two factors of a product both at 1 are
     a local minimum, and changing one value at a time does not leave it.
     """
-    options = ab.LearningOptions(samples=None)
-    learned = ab.learn_baseline(case.function.model, inputs, start=0.5, seed=seed, options=options)
+    options = ab.LearningOptions(samples="all", polish=True)
+    learned = ab.learn_baseline(
+        case.function.model, inputs, loss="interactions", start=0.5, seed=seed, options=options
+    )
     return with_baseline(case, learned.values)
 
 

@@ -129,6 +129,11 @@ def raw_zero(data: TabularData) -> Float[Tensor, " players"]:
     return -data.mean / data.std
 
 
+def make_options(samples: int, steps: int) -> ab.LearningOptions:
+    """Return the options of a polished search."""
+    return ab.LearningOptions(samples=samples, steps=steps, rows_per_comparison=ROWS_PER_COMPARISON, polish=True)
+
+
 def learn(
     model: Model, data: TabularData, seed: int, options: ab.LearningOptions, **settings: Any
 ) -> ab.LearnedBaseline:
@@ -182,10 +187,12 @@ def compare(
     published = published_schedule(
         model, data.x_train, data.y_train, epochs, rate, seed, samples=samples, draws=draws
     )
-    options = ab.LearningOptions(samples=learned_from, steps=steps, rows_per_comparison=ROWS_PER_COMPARISON)
+    options = ab.LearningOptions(
+        samples=learned_from, steps=steps, rows_per_comparison=ROWS_PER_COMPARISON, polish=True
+    )
     learned = {loss: timed(model, data, seed, options, loss=loss, bounds=BOX) for loss in LOSSES}
     wide, wide_cpu = timed(model, data, seed, options, loss="interactions", bounds="range")
-    short = replace(options, sweep=False, rows_per_comparison=FRUGAL_ROWS)
+    short = replace(options, polish=False, rows_per_comparison=FRUGAL_ROWS)
     frugal, frugal_cpu = timed(model, data, seed, short, loss="shapley", bounds=BOX)
     within = f"mean ± {BOX:g} sd"
     entries = [
@@ -276,8 +283,13 @@ def compare_starts(
     starts["median, within the box"] = values.median(0).values.clamp(low, high)
     sobol = torch.quasirandom.SobolEngine(values.shape[1], scramble=True, seed=seed).draw(SOBOL_STARTS).double()
     starts |= {f"Sobol {number + 1}": low + point * (high - low) for number, point in enumerate(sobol)}
-    options = ab.LearningOptions(samples=learned_from, steps=steps, rows_per_comparison=ROWS_PER_COMPARISON)
-    ends = {label: learn(model, data, seed, options, start=start, bounds=box) for label, start in starts.items()}
+    options = ab.LearningOptions(
+        samples=learned_from, steps=steps, rows_per_comparison=ROWS_PER_COMPARISON, polish=True
+    )
+    ends = {
+        label: learn(model, data, seed, options, loss="interactions", start=start, bounds=box)
+        for label, start in starts.items()
+    }
     best = min(ends.values(), key=lambda one: one.loss)
     losses = [one.loss for one in ends.values()]
     spread = (max(losses) - min(losses)) / min(losses)

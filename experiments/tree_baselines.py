@@ -35,7 +35,7 @@ def compare_trees(
     predict, score = _train_trees(data, seed, iterations)
     model = ab.from_numpy(predict, probabilities=True)
     options = ab.LearningOptions(gradient=False, samples=learned_from, rows_per_comparison=ROWS_PER_COMPARISON)
-    learned = learn(model, data, seed, options, categorical=data.categorical)
+    learned = learn(model, data, seed, options, loss="interactions", categorical=data.categorical)
     entries = [
         Entry("zero (raw)", "–", raw_zero(data)),
         Entry("mean", "–", data.x_train.mean(0)),

@@ -400,7 +400,7 @@ def test_a_value_that_is_not_finite_names_the_sample():
 
 
 def test_thirty_players_are_learned_without_a_table_of_all_coalitions():
-    settings = {"steps": 1, "rows_per_comparison": 2**8, "orders": 2, "sweep": False}
+    settings = {"steps": 1, "rows_per_comparison": 2**8, "orders": 2, "polish": False}
     learned = learn(lambda rows: (rows[:, :2] - 0.2).prod(1), uniform(32, 30), **settings)
     assert learned.values.shape == (30,)
     assert not learned.record.exact

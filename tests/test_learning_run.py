@@ -175,7 +175,15 @@ def test_true_ties_go_to_the_value_that_brings_about_no_pattern_of_its_own(playe
 def test_close_calls_of_categories_are_whole_rows():
     x = torch.eye(3).double().repeat(20, 1)
     space = make_space(x, Players.features(["a", "b", "c"]), "range", None, None, [[0, 1, 2]])
-    run = Run(make_run(players=3).objective, space, steps=0, rate=0.1, sweep=True)
+    run = Run(
+        make_run(players=3).objective,
+        space,
+        steps=0,
+        rate=0.1,
+        swept=torch.arange(len(space)),
+        thorough=True,
+        limit=TimeLimit(),
+    )
     run.looks = lambda _: [torch.ones(1).double()]
     run.sweep_once(x[:1], 0.1, torch.arange(1), wide=True)
     assert {tuple(call.tolist()) for call in run.kept["calls"]} == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
@@ -186,19 +194,21 @@ def test_a_search_over_categories_alone_is_kept_in_a_checkpoint(tmp_path):
     options = {"categorical": [[0, 1, 2]], "rows_per_comparison": 2**9, "steps": 2, "checkpoint": tmp_path / "kept"}
     first, again = (learn(mlp(3, 2), x, **options) for _ in range(2))
     assert torch.equal(first.values, again.values)
-    with pytest.raises(AbsentiaError, match="sweep must be True for categorical entries"):
-        learn(mlp(3, 2), x, categorical=[[0, 1, 2]], sweep=False)
+    swept = learn(mlp(3, 2), x, categorical=[[0, 1, 2]], polish=False, rows_per_comparison=2**9, steps=2)
+    assert torch.equal(swept.values, first.values)  # categories are swept over in any case
 
 
-def test_without_a_sweep_learning_costs_less_and_says_so():
+def test_without_polish_learning_costs_less_and_says_so():
     x = torch.randn(64, 4, generator=seeded()).double()
-    whole, short = (learn(mlp(4, 2), x, steps=10, rows_per_comparison=2**9, sweep=sweep) for sweep in (True, False))
+    whole, short = (
+        learn(mlp(4, 2), x, steps=10, rows_per_comparison=2**9, polish=polish) for polish in (True, False)
+    )
     assert 2 * short.evaluations < whole.evaluations
     assert short.loss >= whole.loss
     assert not short.record.converged
-    assert short.record.stopped == "the steps are done; no sweep was wanted"
-    with pytest.raises(AbsentiaError, match="sweep must be True if there are no steps along a gradient"):
-        learn(mlp(4, 2), x, gradient=False, sweep=False)
+    assert short.record.stopped == "the steps are done; they were not polished"
+    boxed = learn(mlp(4, 2), x, gradient=False, polish=False, rows_per_comparison=2**9)
+    assert boxed.record.converged  # without a gradient all coordinates are swept over
 
 
 def even(samples):
@@ -209,13 +219,18 @@ def alike(rows):
     return Chosen(rows, even(len(rows)))
 
 
+def sweeping(objective, space):
+    """Make a run that sweeps over all coordinates."""
+    return Run(objective, space, 0, 0.1, torch.arange(len(space)), thorough=True, limit=TimeLimit())
+
+
 def make_run(samples=64, players=4, rows=2**12):
     x = torch.randn(samples, players, generator=seeded()).double()
     evaluator = Evaluator(mlp(players, 2), x)
     penalty = Penalty("interactions", players, players)
     objective = Objective(evaluator, penalty, torch.zeros(samples, dtype=torch.int64), seed=0, rows=rows)
     space = make_space(x, evaluator.players, "range", None, None, ())
-    return Run(objective, space, steps=0, rate=0.1, sweep=True)
+    return sweeping(objective, space)
 
 
 def test_the_last_look_is_the_loss_on_all_samples():

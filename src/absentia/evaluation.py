@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn.functional import pad
+from torch.utils.checkpoint import checkpoint
 
 from absentia.absences.protocol import Fill, StandIns
 from absentia.coalitions import coalition_members, enumerate_coalitions
@@ -158,12 +159,14 @@ class Evaluator:
         samples: Int[Tensor, " some"] | None = None,
         players: Players | None = None,
         gradient: bool = False,
+        recompute: bool = False,
     ) -> Float[Tensor, "some coalitions *features"]:
         """Return the value of each coalition for each sample.
 
         ``fill`` is an absence bound to the samples, or to inputs that take their place. ``coalitions`` are shared by
         the samples or each sample's own. ``samples`` are the numbers of the samples that the rows of the fill belong
-        to (all by default), ``players`` other players over the same entries. With ``gradient`` the graph is kept.
+        to (all by default), ``players`` other players over the same entries. ``gradient`` keeps the graph;
+        ``recompute`` does not hold activations for it, but computes them again, batch by batch.
         """
         players = self.players if players is None else players
         numbers = self._numbers if samples is None else samples.to(self.x.device)
@@ -185,9 +188,14 @@ class Evaluator:
                 parts = []
                 for columns in coalition_blocks:
                     mine = rows[:, columns] if shared else rows[some, columns]
-                    inputs = fill(some, players.presence(mine))
-                    whose = numbers[some].repeat_interleave(inputs.shape[1] * inputs.shape[2])
-                    found = self.readout(runner(inputs.flatten(0, 2)), whose).unflatten(0, inputs.shape[:3]).mean(2)
+
+                    def run(some: slice = some, mine: Tensor = mine) -> Tensor:
+                        inputs = fill(some, players.presence(mine))
+                        whose = numbers[some].repeat_interleave(inputs.shape[1] * inputs.shape[2])
+                        outputs = runner(inputs.flatten(0, 2))
+                        return self.readout(outputs, whose).unflatten(0, inputs.shape[:3]).mean(2)
+
+                    found = checkpoint(run, use_reentrant=False) if recompute else run()
                     check_finite(found, numbers[some], mine.expand(len(found), -1, -1))
                     parts.append(found)
                     bar.update()

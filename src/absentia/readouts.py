@@ -317,7 +317,7 @@ class Score:
     """
 
     readout: Readout
-    full: Float[Tensor, " samples"]
+    full: Float[Tensor, "samples *features"]
 
     @property
     def classes(self) -> Int[Tensor, " samples"] | None:
@@ -334,17 +334,21 @@ class Score:
     def prior(self) -> Float[Tensor, " samples"]:
         """The score of the best prediction that knows nothing of the sample: class frequencies, or the mean."""
         if self.classes is None:
-            squares = (self.full - self.full.mean()).square()
-            return squares / squares.mean().clamp_min(torch.finfo(squares.dtype).tiny)
+            return self._squares / self._squares.mean().clamp_min(torch.finfo(self.full.dtype).tiny)
         _, number, counts = torch.unique(self.classes, return_inverse=True, return_counts=True)
         return -(counts[number] / len(number)).log().to(self.full)
 
+    @property
+    def _squares(self) -> Float[Tensor, " samples"]:
+        return (self.full - self.full.mean(0)).square().reshape(len(self.full), -1).sum(1)
+
     def __call__(
-        self, values: Float[Tensor, "some *coalitions"], samples: Int[Tensor, " some"] | None = None
-    ) -> Float[Tensor, "some *coalitions"]:
+        self, values: Float[Tensor, "some coalitions *features"], samples: Int[Tensor, " some"] | None = None
+    ) -> Float[Tensor, "some coalitions"]:
         """Score the values of coalitions; ``samples`` are the numbers of the rows' samples, all by default."""
         if self.classes is not None:
             return softplus(-values)
-        full = (self.full if samples is None else self.full[samples]).view(-1, *[1] * (values.ndim - 1))
-        spread = (self.full - self.full.mean()).square().mean()
-        return (values - full).square() / spread.clamp_min(torch.finfo(spread.dtype).tiny)
+        full = (self.full if samples is None else self.full[samples])[:, None]
+        squares = (values - full).square()
+        squares = squares.flatten(2).sum(2) if values.ndim > 2 else squares
+        return squares / self._squares.mean().clamp_min(torch.finfo(squares.dtype).tiny)

@@ -18,7 +18,7 @@ from absentia.cli.output import AsJson, Output, check_file, finish, note, print_
 from absentia.cli.user_data import Samples
 from absentia.errors import wrong
 from absentia.learning.learned import Share
-from absentia.learning.penalties import Loss
+from absentia.learning.learner import AnyLoss
 from absentia.results import read_tensors
 
 INTERRUPTED = 130
@@ -41,7 +41,7 @@ _output = Output(help="File to save the result to.")
 def learn(
     inputs: Inputs,
     output: Annotated[Path | None, _output] = None,
-    loss: Annotated[Loss, Option(help="What to penalise.")] = "interactions",
+    loss: Annotated[AnyLoss, Option(help="What to minimise; the last three are the paper's.")] = "faithful",
     orders: Annotated[str | None, Option(help="Highest order to penalise: a number, or a share as in 0.5.")] = None,
     cube: Annotated[int | None, Option(help="Measure interactions in drawn groups of this many players.")] = None,
     start: Annotated[list[str] | None, Option(help="zero, mean, median, a number or a file. Repeatable.")] = None,
@@ -50,10 +50,14 @@ def learn(
     categorical: Annotated[
         list[str] | None, Option(help="Column of categories, or several that code one: a,b,c. Repeatable.")
     ] = None,
-    samples: Annotated[int, Option(help="Number of samples to learn from.", min=1)] = 256,
-    rows_per_comparison: Annotated[int, Option(help="Rows to evaluate to compare two baselines.")] = 2**18,
-    steps: Annotated[int, Option(help="Steps of gradient descent; 0 without a gradient.", min=0)] = 60,
-    sweep: Annotated[bool, Option(help="Then try other values of one entry at a time.")] = True,
+    evidence: Annotated[float, Option(help="Weight of honest predictions in the loss faithful.", min=0)] = 1.0,
+    noise: Annotated[float, Option(help="Weight of white noise in the loss faithful.", min=0)] = 0.3,
+    samples: Annotated[int | None, Option(help="Number of samples to learn from.", min=1)] = None,
+    rows_per_step: Annotated[int | None, Option(help="Rows to evaluate in a step of the loss faithful.")] = None,
+    rows_per_comparison: Annotated[int, Option(help="Rows to compare two baselines by the paper's losses.")] = 2**18,
+    steps: Annotated[int | None, Option(help="Steps of gradient descent; 0 without a gradient.", min=0)] = None,
+    polish: Annotated[bool, Option(help="Then try other values of one entry at a time.")] = False,
+    seconds: Annotated[float | None, Option(help="Stop after this time with the best values so far.")] = None,
     checkpoint: Annotated[Path | None, Option(help="File to keep the search in, and to resume it from.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -65,12 +69,13 @@ def learn(
     data = problem.samples
     if problem.players.integer and not data.x.is_floating_point():  # all tokens are categories
         categorical = categorical or [str(place) for place in range(len(problem.players))]
-    search: dict[str, Any] = {"samples": samples, "steps": steps, "sweep": sweep, "checkpoint": checkpoint}
-    search |= {"rows_per_comparison": rows_per_comparison, "cube": cube}
+    search: dict[str, Any] = {"samples": samples, "steps": steps, "polish": polish, "checkpoint": checkpoint}
+    search |= {"rows_per_comparison": rows_per_comparison, "cube": cube, "rows_per_step": rows_per_step}
+    search |= {"evidence": evidence, "noise": noise}
     if orders is not None:
         search["orders"] = _number("orders", "be a number, or a share of the players as in 0.5", orders)
     options = ab.LearningOptions(**search)
-    settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds))
+    settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds), seconds=seconds)
     settings["start"] = [_start(word) for word in start or ["mean"]]
     settings["categorical"] = [*data.categorical, *(_columns(word, data) for word in categorical or ())]
     with working(f"Learning a baseline for {len(problem.players)} players", problem.notes):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -18,7 +18,7 @@ from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import require, wrong
 from absentia.players import Players
 from absentia.plots import baselines, learning_history
-from absentia.results import html_result, html_table, keep_figure, read_result, save_result
+from absentia.results import count_of, html_result, html_table, keep_figure, read_result, save_result
 from absentia.version import __version__
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ class LearningRecord:
     seconds: float
     undetermined: tuple[str, ...]  # players that do not affect the loss: they keep the values of the first start
     readout: str = "not recorded"
+    chosen: str = ""  # the best on the samples kept aside: "learned", or a usual baseline
+    compared: dict[str, float] = field(default_factory=dict)  # the loss of each candidate on these samples
+    kept_aside: int = 0  # the number of these samples
+    weights: tuple[float, ...] = ()  # of evidence and noise in the default loss
     class_names: tuple[str, ...] = ()  # in the order of the model's outputs
     version: str = __version__
     torch_version: str = str(torch.__version__)
@@ -195,8 +199,12 @@ class LearnedBaseline:
         record, starts = self.record, ", ".join(self.record.starts) or "none"
         how = "exact" if record.exact else "sampled"
         apart = f": ended within {record.spread:.2%} of each other" if len(record.starts) > 1 else ""
+        loss = f"{self.loss:.5g} ({record.loss}, {how}, orders up to {record.orders})"
+        if record.compared:
+            others = ", ".join(f"{name} {one:.3g}" for name, one in record.compared.items() if name != record.chosen)
+            loss = f"{record.chosen} {self.loss:.3g} on {count_of(record.kept_aside, 'sample')} kept aside; {others}"
         facts = {
-            "loss": f"{self.loss:.5g} ({record.loss}, {how}, orders up to {record.orders})",
+            "loss": loss,
             "value": record.readout,
             "converged": f"{'yes' if record.converged else 'no'}: {record.stopped}",
             "starts": starts + apart,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Subset
 
@@ -20,20 +20,31 @@ from absentia.absences.words import named_absence
 from absentia.data import Array, Classes, Table, as_tensor, class_numbers, data_quantiles, holds_text, seeded
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
+from absentia.learning.faithful import Faithful
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
 from absentia.learning.objective import Objective
-from absentia.learning.penalties import Loss, Penalty, count_orders
-from absentia.learning.search import Run
+from absentia.learning.penalties import Penalty, count_orders
+from absentia.learning.search import LearningStep, Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
 from absentia.models import NumpyModel, as_model, labels_of
 from absentia.players import Players
 from absentia.readouts import Logit, LogOdds, Probability, Readout
+from absentia.running import TimeLimit, affordable_rows, quickest_threads
+
+AnyLoss: TypeAlias = Literal["faithful", "interactions", "shapley", "marginal"]
 
 _LEAST_ROWS = 2**8
 # A penalty is exact if all coalitions of all samples, or of this many, fit into one comparison. If not, coalitions
 # are drawn, because an exact result on fewer samples may not hold for others.
 _MANY_SAMPLES = 32
 _CONVERGED = "no other value of a single coordinate lowers the loss by 0.1 %"
+# The default loss: samples to learn from, steps, the first rate; and operations of the model in a step, by which rows
+# are chosen between these numbers.
+_SAMPLES, _STEPS, _RATE, _OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 1024, 120, 0.05, 8e9, 2**9, 2**14
+_PENALTY_SAMPLES, _PENALTY_STEPS, _PENALTY_RATE = 256, 60, 0.1  # the same of the paper's losses
+_MOST_BYTES = 2**27  # of the samples that are learned from
+_MOST_NUMBERS = 2**25  # of the data that bounds and starts come from
+_TRIED_COALITIONS = 2**8  # to choose the number of threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,49 +53,62 @@ class LearningOptions:
 
     Parameters
     ----------
-    orders : float or int, optional
-        The highest order λ of the penalty: a share of the players or a number of them. The default is half of them
-        for "shapley" and "marginal", as in the paper, and all of them for "interactions".
-    cube : int, optional
-        Measure interactions within drawn groups of this many players, which suits outputs that bend a little
-        everywhere. By default they are those of the whole sample, or within groups of 6 if players are many.
+    evidence, noise : float, default 1.0 and 0.3
+        The weights of honest predictions, and of white noise, beside concision in the loss "faithful".
+    polish : bool, default False
+        Whether to try other values of one coordinate at a time after the steps along the gradient, which takes far
+        more evaluations. Categories, and models without a gradient, are always searched like this.
+    steps, rate : int and float, optional
+        The number of steps along the gradient, and the first step size as a share of the bounds. The default is 120
+        and 0.05; 60 and 0.1 for the paper's losses.
+    rows_per_step : int, optional
+        Rows that the model evaluates in a step of the loss "faithful", from 512 to 16,384 by the model's size.
+    samples : int or "all", optional
+        The number of samples to learn from, drawn by the seed. The default is 1,024; 256 for the paper's losses.
+    callback : callable, optional
+        Called with a `LearningStep` after each step. It may return True to end learning with the values so far.
+    checkpoint : str or Path, optional
+        A file that is written on the way. If it exists, learning goes on from it.
     tie, held : array, optional
         Labels of the shape of one sample: entries of one ``tie`` share a value; ``held`` ones keep that of the start.
     gradient : bool, optional
         Whether the model has a gradient; by default this is found out.
-    samples : int or None, default 256
-        The number of samples to learn from, drawn by the seed; None for all.
+    orders : float or int, optional
+        The highest order λ of the paper's losses: a share of the players or a number of them. The default is half of
+        them for "shapley" and "marginal", as in the paper, and all of them for "interactions".
+    cube : int, optional
+        Measure "interactions" within drawn groups of this many players, which suits outputs that bend a little
+        everywhere. By default they are those of the whole sample, or within groups of 6 if players are many.
     rows_per_comparison : int, default 262,144
-        Rows that the model evaluates to compare two baselines. A step along the gradient takes a quarter of them.
-    steps, rate : int, default 60; float, default 0.1
-        The number of steps along the gradient, and the first step size as a share of the bounds.
-    sweep : bool, default True
-        Whether to try other values of one coordinate at a time after the steps. Without it learning takes far fewer
-        evaluations and ends nearly as low, but maybe in a local minimum.
-    checkpoint : str or Path, optional
-        A file that is written at every check. If it exists, learning goes on from it.
+        Rows that the model evaluates to compare two baselines by one of the paper's losses. A step along the gradient
+        takes a quarter of them.
 
     Examples
     --------
-    >>> LearningOptions(steps=10, samples=None).rows_per_comparison
-    262144
+    >>> LearningOptions(steps=10, noise=0.0).evidence
+    1.0
     """
 
-    orders: float | None = None
-    cube: int | None = None
+    evidence: float = 1.0
+    noise: float = 0.3
+    polish: bool = False
+    steps: int | None = None
+    rate: float | None = None
+    rows_per_step: int | None = None
+    samples: int | Literal["all"] | None = None
+    callback: Callable[[LearningStep], Any] | None = None
+    checkpoint: str | Path | None = None
     tie: Array | None = None
     held: Array | None = None
     gradient: bool | None = None
-    samples: int | None = 256
+    orders: float | None = None
+    cube: int | None = None
     rows_per_comparison: int = 2**18
-    steps: int = 60
-    rate: float = 0.1
-    sweep: bool = True
-    checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("samples", 1), ("rows_per_comparison", _LEAST_ROWS), ("steps", 0)):
-            if getattr(self, name) is not None and getattr(self, name) < least:
+        leasts = {"samples": 1, "rows_per_comparison": _LEAST_ROWS, "rows_per_step": 16, "steps": 0}
+        for name, least in (leasts | {"evidence": 0, "noise": 0}).items():
+            if getattr(self, name) not in (None, "all") and not getattr(self, name) >= least:
                 raise wrong(name, f"be at least {least}", getattr(self, name))
 
 
@@ -95,19 +119,22 @@ def learn_baseline(
     *,
     players: Players | None = None,
     readout: Readout | None = None,
-    loss: Loss = "interactions",
+    loss: AnyLoss = "faithful",
     start: Start | Sequence[Start] = "mean",
     bounds: Bounds = "range",
     share: Share = "all",
     categorical: Sequence[int | Sequence[int]] = (),
     class_names: Sequence[str] | None = None,
     seed: int = 0,
+    seconds: float | None = None,
     options: LearningOptions | None = None,
 ) -> LearnedBaseline:
-    """Find the baseline values that leave the least signal: the minimum of a penalty on interactions.
+    """Find the baseline values that represent absence best.
 
-    The search stops when no other value of a single coordinate lowers the loss by 0.1 %. Ctrl-C stops it with the
-    best values so far.
+    The default loss asks for a short account by honest predictions: few and weak interactions, masked predictions
+    that are as good as the present players allow and assert nothing of their own, and no more signal than white
+    noise. A fifth of the samples is kept aside. The result is the best there of the learned values, the start, the
+    mean, the median and zero; its record says which. Ctrl-C ends learning with the best values so far.
 
     Parameters
     ----------
@@ -115,52 +142,79 @@ def learn_baseline(
         See `Evaluator`.
     x, y
         Samples, and their classes as numbers or names; or a Dataset or DataLoader, whose items may be pairs (x, y).
-    loss : {"interactions", "shapley", "marginal"}
-        The penalty: Σ|U(S)|, or the paper's L_Shapley or L_marginal.
+    loss : {"faithful", "interactions", "shapley", "marginal"}
+        What to minimise: see above; or a penalty alone, Σ|U(S)|, the paper's L_Shapley or L_marginal.
     start : {"mean", "median", "zero"}, float, array, or a list of these
-        The values to start from. Of several starts, the best end is kept. The mean, the median or the middle of the
-        bounds is another start if it is lower than where the others ended.
+        The values to start from. Of several starts, the best end is kept.
     bounds : "range", float or tuple
         The data's range, a number k for mean ± k standard deviations, or a pair (low, high).
     share : {"all", "class", "sample"}
         Learn one baseline for all samples, for each class or for each sample.
     categorical : sequence
         Columns, or groups of columns such as a one-hot code, that only take values that occur together in the data.
-    seed, options
-        The seed of all draws, and `LearningOptions`.
+    seed : int
+        The seed of all draws.
+    seconds : float, optional
+        A limit on the time, after which the best values so far are returned.
+    options : LearningOptions, optional
+        Weights of the loss, steps, rows, a callback, a checkpoint and more.
 
     Examples
     --------
     >>> import absentia as ab
     >>> x = torch.rand(64, 3, generator=torch.Generator().manual_seed(0)).double()
-    >>> learned = ab.learn_baseline(lambda rows: (rows - 0.25).prod(1), x)
-    >>> learned.values.round(decimals=2)
-    tensor([0.2500, 0.2500, 0.2500], dtype=torch.float64)
+    >>> learned = ab.learn_baseline(lambda rows: (rows - 0.25).prod(1), x, loss="interactions")
+    >>> learned.values.round(decimals=1)
+    tensor([0.2000, 0.2000, 0.2000], dtype=torch.float64)
     """
-    began, options = time.perf_counter(), options or LearningOptions()
-    given = {"players": players, "readout": readout, "class_names": class_names}
-    objective, rows, numbers, classes = _make_problem(model, x, y, loss, share, seed, options, **given)
-    evaluator, data = objective.evaluator, rows.detach().cpu().double().flatten(1)
+    limit, options = TimeLimit(seconds), options or LearningOptions()
+    problem = _make_problem(model, x, y, loss, share, seed, options, players, readout, class_names)
+    evaluator, data = problem.evaluator, problem.data
     space = make_space(data, evaluator.players, bounds, options.tie, options.held, categorical)
     if not evaluator.x.is_floating_point() and len(space.low):
         then = "Name every free entry, as in categorical=range(length), and hold the others."
         raise wrong("categorical", "name the entries of inputs that are token numbers", "fewer", then)
-    starts, usual = _starts(start, data, space, objective.owners)
+    starts, usual = _starts(start, data, space, problem.owners)
     first = next(iter(starts.values()))
-    run = Run(objective, space, _count_steps(objective, first, space, options), options.rate, options.sweep)
-    if options.checkpoint is not None:
-        settings = (share, seed, options.steps, options.rate, options.sweep)
-        run.resume(options.checkpoint, *_identity(objective, numbers, space, starts, settings))
-    found = run.search(starts, usual)
-    idle = run.undetermined(found.losses)
+    gradient = _has_gradient(evaluator, first, options)
+    with quickest_threads(partial(_try_step, evaluator, first, gradient), evaluator.x.device):
+        objective = _make_objective(problem, loss, seed, options, usual["mean"][0])
+        run = _make_run(objective, space, options, gradient, limit)
+        if options.checkpoint is not None:
+            settings = (share, seed, run.steps, run.rate, options.polish)
+            run.resume(options.checkpoint, *_identity(objective, problem, space, starts, settings))
+        if isinstance(objective, Faithful):
+            values, losses, compared = _choose(run, starts, usual, data, space)
+        else:
+            found = run.search(starts, usual)
+            values, losses, compared = found.baseline, found.penalties, {}
+    idle = run.undetermined(losses)
     # Reset players that do not affect the loss to their start values.
-    values = torch.where(evaluator.players.presence(~idle).flatten(), found.baseline, first)
+    values = torch.where(evaluator.players.presence(~idle).flatten(), values, first)
     values = values.unflatten(1, evaluator.players.shape)
     return LearnedBaseline(
-        values[0] if share == "all" else values, share, classes, evaluator.players, float(found.penalties.mean()),
-        torch.tensor(run.history).double().reshape(-1, 2), _record(run, bounds, idle, time.perf_counter() - began),
-        data_quantiles(rows) if evaluator.x.is_floating_point() else None,
+        values[0] if share == "all" else values, share, problem.classes, evaluator.players, float(losses.mean()),
+        torch.tensor(run.history).double().reshape(-1, 2), _record(run, loss, bounds, idle, limit.spent, compared),
+        data_quantiles(data.unflatten(1, evaluator.players.shape)) if evaluator.x.is_floating_point() else None,
     )  # fmt: skip
+
+
+def _choose(
+    run: Run, starts: dict[str, Tensor], usual: dict[str, Tensor], data: Tensor, space: Space
+) -> tuple[Tensor, Tensor, dict[str, float]]:
+    """Learn by the default loss; return for each owner the best values on the samples kept aside, and all losses."""
+    objective = run.objective
+    assert isinstance(objective, Faithful)
+    others = {name: one for name, one in usual.items() if name in ("mean", "median")}
+    if bool(((space.low <= 0) & (space.high >= 0)).all()):
+        others["zero"] = start_baseline("zero", data, space).expand(objective.owners, -1)
+    ends = run.search_faithful(starts, others)
+    learned = {"learned" if len(starts) == 1 else f"learned from {name}": end for name, end in ends.items()}
+    candidates = learned | starts | others
+    losses = torch.stack([objective.judge(one) for one in candidates.values()])
+    run.finals = {name: float(one.mean()) for name, one in zip(starts, losses, strict=False)}
+    values = torch.stack(list(candidates.values()))[losses.argmin(0), torch.arange(objective.owners)]
+    return values, losses.amin(0), dict(zip(candidates, losses.mean(1).tolist(), strict=True))
 
 
 def baseline_loss(
@@ -169,16 +223,16 @@ def baseline_loss(
     y: Classes = None,
     *,
     absence: Absence | str | float,
-    loss: Loss = "interactions",
+    loss: AnyLoss = "faithful",
     players: Players | None = None,
     readout: Readout | None = None,
     options: LearningOptions | None = None,
     seed: int = 0,
 ) -> float:
-    """Compute the mean penalty per sample of given baseline values.
+    """Compute the loss of given baseline values.
 
-    Samples and coalitions are those on which `learn_baseline`, with the same arguments, compares baselines for all
-    samples. So the losses of several absences can be compared, also with the ``loss`` of a learned baseline.
+    Samples and coalitions are those on which `learn_baseline`, with the same arguments, chooses between baselines for
+    all samples. So the losses of several absences can be compared, also with the ``loss`` of a learned baseline.
 
     Parameters
     ----------
@@ -187,7 +241,7 @@ def baseline_loss(
     absence : Absence, str or float
         Fixed values: an absence with one stand-in for each sample, whichever players are present.
     options : LearningOptions, optional
-        Its orders, cube, samples and rows_per_comparison are used.
+        Its weights, rows, samples, orders and cube are used.
 
     Examples
     --------
@@ -198,15 +252,18 @@ def baseline_loss(
     True
     """
     options = options or LearningOptions()
-    given = {"players": players, "readout": readout, "class_names": None}
-    objective, data, numbers, _ = _make_problem(model, x, y, loss, "all", seed, options, **given)
-    evaluator = objective.evaluator
-    absence = named_absence(absence, data, players=evaluator.players)
-    classes = getattr(evaluator.readout, "y", None) if y is None else numbers
+    problem = _make_problem(model, x, y, loss, "all", seed, options, players, readout, None)
+    evaluator = problem.evaluator
+    rows = problem.data.unflatten(1, evaluator.players.shape).to(evaluator.x)
+    absence = named_absence(absence, rows, players=evaluator.players)
+    classes = getattr(evaluator.readout, "y", None) if y is None else problem.numbers
     fill = for_classes(absence, classes).bind(evaluator.x)
     if isinstance(absence, BringsModel) or not isinstance(fill, StandIns) or fill.draws != 1:
         raise wrong("absence", "have one fixed stand-in for each sample", absence)
     stand_ins = fill.values[:, 0].flatten(1).double().cpu().expand(evaluator.samples, -1)
+    objective = _make_objective(problem, loss, seed, options, problem.data.mean(0, dtype=torch.float64))
+    if isinstance(objective, Faithful):
+        return float(objective.judge(stand_ins[:1] if len(fill.values) == 1 else stand_ins))
     objective.owner = torch.arange(evaluator.samples)  # of its own stand-ins
     losses, (rows, weights) = objective.losses(stand_ins, objective.compared, objective.plan), objective.compared
     return float((losses[rows] * weights).sum() / weights.sum())
@@ -231,49 +288,100 @@ def choose_absence(
     return named_absence(absence, data, players=players, categorical=categorical, seed=seed)
 
 
-def _make_problem(
-    model: Any, x: Any, y: Classes, loss: Any, share: str, seed: int, options: LearningOptions, **given: Any
-) -> tuple[Objective, Tensor, Tensor | None, Tensor | None]:
-    """Return the objective on drawn samples, all rows, the samples' classes, and the class of each baseline.
+class Problem(NamedTuple):
+    """What to learn from: the drawn samples, and the data that bounds and starts come from."""
 
-    ``given`` are players, readout and class names.
-    """
+    evaluator: Evaluator
+    data: Float[Tensor, "rows entries"]
+    owner: Int[Tensor, " samples"]  # the number of each sample's baseline
+    numbers: Int[Tensor, " samples"] | None  # the samples' classes
+    classes: Int[Tensor, " owners"] | None  # the class of each baseline, if each class has one
+
+    @property
+    def owners(self) -> int:
+        """The number of baselines to learn."""
+        return int(self.owner.max()) + 1
+
+
+def _make_problem(
+    model: Any,
+    x: Any,
+    y: Classes,
+    loss: str,
+    share: str,
+    seed: int,
+    options: LearningOptions,
+    players: Players | None,
+    readout: Readout | None,
+    class_names: Sequence[str] | None,
+) -> Problem:
+    """Draw the samples to learn from, and find out whose baselines are learned."""
     if share not in ("all", "class", "sample"):
         raise wrong("share", "be 'all', 'class' or 'sample'", repr(share))
-    if given["players"] is None and hasattr(x, "columns"):  # those of a DataFrame name the players
-        given["players"] = Players.features(list(x.columns))
-    data, y, rows = _collect(x, y, options.samples, seed)
+    if loss not in ("faithful", "interactions", "shapley", "marginal"):
+        raise wrong("loss", "be 'faithful', 'interactions', 'shapley' or 'marginal'", repr(loss))
+    if players is None and hasattr(x, "columns"):  # those of a DataFrame name the players
+        players = Players.features(list(x.columns))
+    usual = _SAMPLES if loss == "faithful" else _PENALTY_SAMPLES
+    wanted = usual if options.samples is None else None if options.samples == "all" else options.samples
+    data, y, rows = _collect(x, y, wanted, seed)
+    if options.samples is None:
+        rows = rows[: max(64, _MOST_BYTES // data[0].nbytes)]
     model, note = as_model(model), ""
-    labels = labels_of(model) if given["class_names"] is None else tuple(given["class_names"])
+    labels = labels_of(model) if class_names is None else tuple(class_names)
     if y is not None and not labels and holds_text(y):
         labels = tuple(sorted({str(label) for label in y}))
         note = f"; classes in alphabetical order: {', '.join(labels)}"
     numbers = None if y is None else class_numbers(y, labels).cpu()[rows]
-    readout = given["readout"]
     if isinstance(readout, LogOdds | Logit | Probability) and readout.y.shape == (len(data),):
-        given["readout"] = type(readout)(readout.y[rows], readout.names)
-    given["class_names"] = [str(label) for label in labels] or None
-    evaluator = Evaluator(model, data[rows], y=numbers if given["readout"] is None else None, **given)
+        readout = type(readout)(readout.y[rows], readout.names)
+    names = [str(label) for label in labels] or None
+    evaluator = Evaluator(
+        model, data[rows], players, readout, y=numbers if readout is None else None, class_names=names
+    )
     evaluator.readout_note += note
     if share == "class" and numbers is None:
         raise wrong("y", "be given for a baseline of each class", "none")
     whose = numbers if share == "class" else torch.arange(len(rows)) * (share == "sample")
     owners, owner = torch.unique(whose, return_inverse=True)
-    penalty = _make_penalty(loss, len(evaluator.players), len(rows), options)
-    objective = Objective(evaluator, penalty, owner, seed, options.rows_per_comparison)
-    return objective, data, numbers, owners if share == "class" else None
+    few = data[:: 1 + data.numel() // _MOST_NUMBERS].detach().cpu().flatten(1)
+    few = few.double() if few.numel() * 2 <= _MOST_NUMBERS or not few.is_floating_point() else few
+    return Problem(evaluator, few, owner, numbers, owners if share == "class" else None)
 
 
-def _make_penalty(loss: Any, players: int, samples: int, options: LearningOptions) -> Penalty:
-    if loss not in ("shapley", "marginal", "interactions"):
-        raise wrong("loss", "be 'shapley', 'marginal' or 'interactions'", repr(loss))
+def _make_objective(
+    problem: Problem, loss: Any, seed: int, options: LearningOptions, mean: Tensor
+) -> Objective | Faithful:
+    """Make the loss that the options describe; scales of the default loss are measured at the mean."""
+    evaluator = problem.evaluator
     if options.cube is not None and loss != "interactions":
         raise wrong("cube", "be left out for other losses than interactions", f"{options.cube} for {loss!r}")
+    if loss == "faithful":
+        rows = options.rows_per_step
+        if rows is None:
+            rows = min(_MOST_ROWS, max(_FEWEST_ROWS, affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)))
+        return Faithful(evaluator, problem.owner, seed, rows, (options.evidence, options.noise), mean)
+    players, samples = len(evaluator.players), evaluator.samples
     if options.cube is not None and not 1 <= options.cube <= players:
         raise wrong("cube", f"be a number of players from 1 to {players}", options.cube)
     usual = 1.0 if loss == "interactions" else 0.5
     orders = count_orders(usual if options.orders is None else options.orders, players)
-    return Penalty(loss, players, orders, options.rows_per_comparison // min(samples, _MANY_SAMPLES), options.cube)
+    per_sample = options.rows_per_comparison // min(samples, _MANY_SAMPLES)
+    penalty = Penalty(loss, players, orders, per_sample, options.cube)
+    return Objective(evaluator, penalty, problem.owner, seed, options.rows_per_comparison)
+
+
+def _make_run(
+    objective: Objective | Faithful, space: Space, options: LearningOptions, gradient: bool, limit: TimeLimit
+) -> Run:
+    """Choose the steps, and the coordinates to sweep over: categories, or all to polish or without a gradient."""
+    faithful = isinstance(objective, Faithful)
+    steps = (_STEPS if faithful else _PENALTY_STEPS) if options.steps is None else options.steps
+    rate = (_RATE if faithful else _PENALTY_RATE) if options.rate is None else options.rate
+    steps = steps if gradient else 0
+    thorough = options.polish or not steps
+    swept = torch.arange(0 if thorough else len(space.low), len(space))
+    return Run(objective, space, steps, rate, swept, thorough, limit, options.callback)
 
 
 def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor, Classes, Int[Tensor, " samples"]]:
@@ -324,24 +432,15 @@ def _starts(start: object, data: Tensor, space: Space, owners: int) -> tuple[dic
     return starts, {name: space.place(point.expand(owners, -1), first) for name, point in points.items()}
 
 
-def _count_steps(objective: Objective, first: Tensor, space: Space, options: LearningOptions) -> int:
-    """Return the number of steps along the gradient: none if the model has no gradient."""
-    gradient = options.gradient
-    if gradient is None:
-        gradient = not isinstance(objective.evaluator.model, NumpyModel) and _has_gradient(objective, first)
-    if not options.sweep and not (gradient and options.steps):
-        raise wrong("sweep", "be True if there are no steps along a gradient", options.sweep)
-    if not options.sweep and space.choices:
-        raise wrong("sweep", "be True for categorical entries, which have no gradient", options.sweep)
-    return options.steps if gradient else 0
-
-
-def _has_gradient(objective: Objective, baseline: Tensor) -> bool:
-    """Return whether the gradient of a value with all players absent is finite."""
-    leaf = baseline.detach().clone().requires_grad_()
-    nobody = torch.zeros(1, objective.penalty.players, dtype=torch.bool)
+def _has_gradient(evaluator: Evaluator, baseline: Tensor, options: LearningOptions) -> bool:
+    """Return whether the gradient of a value with all players absent is finite, unless the options tell."""
+    if options.gradient is not None:
+        return options.gradient
+    if isinstance(evaluator.model, NumpyModel) or not evaluator.x.is_floating_point():
+        return False
+    leaf = baseline[:1].detach().clone().requires_grad_()
     try:
-        objective.values(leaf, torch.zeros(1, dtype=torch.int64), nobody).double().sum().backward()
+        _evaluate_few(evaluator, leaf, 1).sum().backward()
     except RuntimeError as error:
         if "does not require grad" in str(error):
             return False
@@ -349,29 +448,57 @@ def _has_gradient(objective: Objective, baseline: Tensor) -> bool:
     return leaf.grad is not None and bool(torch.isfinite(leaf.grad).all())
 
 
+def _evaluate_few(evaluator: Evaluator, baseline: Tensor, coalitions: int) -> Tensor:
+    """Evaluate a sample with all players absent, this many times."""
+    x, nobody = evaluator.x[:1], torch.zeros(coalitions, len(evaluator.players), dtype=torch.bool)
+    fill = StandIns(x, baseline[:1].unflatten(1, evaluator.players.shape).to(x)[None])
+    few = torch.zeros(1, dtype=torch.int64)
+    return evaluator.values(fill, nobody, samples=few, gradient=baseline.requires_grad)
+
+
+def _try_step(evaluator: Evaluator, baseline: Tensor, gradient: bool) -> None:
+    """Do a little of what learning does most, to time it."""
+    rows = min(_TRIED_COALITIONS, evaluator.batch_size)
+    values = _evaluate_few(evaluator, baseline[:1].detach().clone().requires_grad_(gradient), rows)
+    if gradient:
+        values.sum().backward()
+
+
 def _identity(
-    objective: Objective, y: Tensor | None, space: Space, starts: dict[str, Tensor], settings: object
+    objective: Objective | Faithful, problem: Problem, space: Space, starts: dict[str, Tensor], settings: object
 ) -> tuple[str, Tensor]:
     """Return what a run depends on: a digest, and values of the model with all players present or absent."""
-    evaluator, classes = objective.evaluator, () if y is None else (y,)
-    digest = hashlib.blake2b(repr((objective.penalty, evaluator.readout_note, settings)).encode(), digest_size=16)
+    evaluator, classes = objective.evaluator, () if problem.numbers is None else (problem.numbers,)
+    described = repr((objective.settings, evaluator.readout_note, settings))
+    digest = hashlib.blake2b(described.encode(), digest_size=16)
     for tensor in (evaluator.x, *classes, *starts.values(), space.low, space.high, space.coordinate, *space.choices):
         digest.update(tensor.detach().cpu().double().numpy().tobytes())
-    everyone, nobody = torch.arange(evaluator.samples), torch.zeros(1, len(evaluator.players), dtype=torch.bool)
-    values = [objective.outputs(), *(objective.values(one, everyone, nobody)[:, 0] for one in starts.values())]
+    coalitions = torch.tensor([[True], [False]]).expand(2, len(evaluator.players))
+    values = []
+    for one in starts.values():
+        stand_ins = one[problem.owner].unflatten(1, evaluator.players.shape).to(evaluator.x)
+        values.append(evaluator.values(StandIns(evaluator.x, stand_ins[:, None]), coalitions))
     return digest.hexdigest(), torch.cat([one.double().cpu().flatten() for one in values])
 
 
-def _record(run: Run, bounds: object, idle: Tensor, seconds: float) -> LearningRecord:
+def _record(
+    run: Run, loss: str, bounds: object, idle: Tensor, seconds: float, compared: dict[str, float]
+) -> LearningRecord:
     """Describe how a baseline was learned."""
-    evaluator, penalty = run.objective.evaluator, run.objective.penalty
+    objective, evaluator = run.objective, run.objective.evaluator
     box = bounds if isinstance(bounds, str) else "given" if isinstance(bounds, tuple) else f"mean ± {bounds:g} sd"
     if isinstance(bounds, tuple) and all(isinstance(end, int | float) for end in bounds):
         box = f"{bounds[0]:g} to {bounds[1]:g}"
+    more: dict[str, Any] = {}
+    if isinstance(objective, Faithful):
+        more = {"kept_aside": len(objective.aside), "weights": (objective.evidence, objective.noise)}
+        more |= {"compared": compared, "chosen": min(compared, key=compared.__getitem__)}
+        more["stopped"] = run.unfinished or f"{run.done} steps of {objective.rows_per_step:,} rows are done"
     return LearningRecord(
-        loss=penalty.loss, exact=penalty.exact, orders=penalty.orders, bounds=box, starts=tuple(run.finals),
-        final_losses=tuple(run.finals.values()), seed=run.objective.seed, samples=evaluator.samples,
-        converged=not run.unfinished, stopped=run.unfinished or _CONVERGED, evaluations=run.objective.evaluations,
+        loss=loss, exact=objective.exact, orders=objective.orders, bounds=box, starts=tuple(run.finals),
+        final_losses=tuple(run.finals.values()), seed=objective.seed, samples=evaluator.samples,
+        converged=not run.unfinished, evaluations=objective.evaluations,
         undetermined=tuple(name for name, one in zip(evaluator.names, idle.tolist(), strict=True) if one),
         seconds=seconds, readout=evaluator.readout_note, class_names=evaluator.class_names,
+        **{"stopped": run.unfinished or _CONVERGED} | more,
     )  # fmt: skip

@@ -145,6 +145,21 @@ class Objective:
         self.detours = self.all_orders.detours()
         self.parts = PARTS if self.owners == 1 and len(self.compared.rows) >= _FEWEST_FOR_PARTS else (1.0,)
 
+    @property
+    def settings(self) -> object:
+        """What the loss depends on, beside the model and the samples."""
+        return self.penalty
+
+    @property
+    def exact(self) -> bool:
+        """Whether all coalitions up to order λ are evaluated."""
+        return self.penalty.exact
+
+    @property
+    def orders(self) -> int:
+        """The highest order λ."""
+        return self.penalty.orders
+
     def _choose(self, count: int, generator: torch.Generator) -> Chosen:
         """Choose samples to compare baselines on: all for several owners, else some in a balanced order."""
         if self.owners > 1:
@@ -204,17 +219,17 @@ class Objective:
                 mean = mean + (found - mean) * added / weight
             yield mean
 
-    def gradient(self, baseline: Baselines, stream: int, step: int) -> Baselines:
-        """Compute the gradient of the loss on a fresh batch; the same stream and step draw the same batch."""
+    def gradient(self, baseline: Baselines, stream: int, step: int) -> tuple[Baselines, float]:
+        """Compute the gradient of the loss on a fresh batch, and the loss; the same stream and step draw the same."""
         samples, generator = len(self.owner), seeded(self.seed, stream, step)
         per_sample = self.plan.coalitions.shape[-2] if self.penalty.exact else _DRAWN_PER_STEP
         batch = samples if self.owners > 1 else min(samples, max(4, self.rows // _STEP // per_sample))
         chosen = draw_samples(self.shares, batch, generator)
         plan = self.plan if self.penalty.exact else self.penalty.plan(batch, per_sample, generator)
-        walks, slope = self._draw_walks(batch, generator), torch.zeros_like(baseline)
+        walks, slope, loss = self._draw_walks(batch, generator), torch.zeros_like(baseline), 0.0
         for weight, one in ((1.0, plan), (self.tie_weight, walks), (self.tie_weight, self.detours)):
             leaf = baseline.detach().clone().requires_grad_()
-            self.losses(leaf, chosen, one)
+            loss += weight * float(self.losses(leaf, chosen, one).mean())
             if leaf.grad is not None:
                 slope += weight * leaf.grad
-        return slope
+        return slope, loss

@@ -1,13 +1,21 @@
-"""The search for a baseline: steps along the gradient, and sweeps over candidate values, from several starts."""
+"""The search for a baseline: steps along the gradient, and sweeps over candidate values, from several starts.
+
+The default loss is followed by steps on fresh batches alone, and the last quarter of them is averaged. The paper's
+losses are compared on fixed samples on the way. Sweeps try other values of one coordinate at a time: of categories,
+of models without a gradient, and to polish what the gradient found.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,13 +24,18 @@ from torch.optim.adam import adam
 
 from absentia.data import seeded
 from absentia.errors import wrong
+from absentia.learning.faithful import Faithful
 from absentia.learning.objective import Baselines, Chosen, Found, Objective, Owners
 from absentia.learning.penalties import Plan
 from absentia.learning.space import HELD, Space
 from absentia.models import progress
 from absentia.results import check_folder, read_tensors, write_tensors
+from absentia.running import TimeLimit
 
 _PLATEAU_CHECKS, _PLATEAU_SHARE, _STEPS_PER_CHECK = 20, 0.005, 5  # descent stops without such a gain for long
+_JUDGING = 12  # what it takes to choose in the end, as a multiple of a step's time
+_STATE = ("adam", "recent", "step")  # what is saved of a descent under way
+MOST_CROSSED = 32  # players whose values are taken over from another baseline one by one
 MAX_SWEPT, MAX_SWEEPS = 256, 14  # coordinates, of each of which a sweep tries about ten values; and sweeps
 # Shares of the range that a sweep tries to both sides: first and last ones without a gradient, and those after it.
 _FIRST_RADIUS, _LAST_RADIUS, _CLOSE_RADII = 0.15, 0.003, (0.016, 0.008, 0.004, 0.002)
@@ -38,12 +51,39 @@ _ROUNDING, _ROUNDINGS = 1e-10, 8  # share, or roundings of the model's type, by 
 _SAME_MODEL = 1e-4  # share by which values of one model may differ, because threads and batches change last digits
 
 
-class Run:
-    """A search under way: the best baseline so far, what each stage ended with, and the history."""
+class LearningStep(NamedTuple):
+    """What a callback is told after each step of learning."""
 
-    def __init__(self, objective: Objective, space: Space, steps: int, rate: float, sweep: bool) -> None:
-        self.objective, self.space = objective, space
-        self.steps, self.rate, self.sweep = steps, rate, sweep
+    step: int
+    steps: int  # planned in all
+    loss: float
+    seconds: float  # since the beginning
+    seconds_left: float  # until the planned steps are done
+
+
+class StopLearning(Exception):  # noqa: N818 - no error
+    """The time is up, or the callback ends the search: its best values so far are the result."""
+
+
+class Run:
+    """A search under way: the best baseline so far, what each stage ended with, and the history.
+
+    ``swept`` are the coordinates to sweep over. A ``thorough`` search also closes in, and settles close calls.
+    """
+
+    def __init__(
+        self,
+        objective: Objective | Faithful,
+        space: Space,
+        steps: int,
+        rate: float,
+        swept: Tensor,
+        thorough: bool,
+        limit: TimeLimit,
+        callback: Callable[[LearningStep], Any] | None = None,
+    ) -> None:
+        self.objective, self.space, self.limit, self.callback = objective, space, limit, callback
+        self.steps, self.rate, self.swept, self.thorough = steps, rate, swept, thorough
         self.best: Found | None = None  # of all that was compared: the result of an interrupted run
         self.end: Found | None = None  # the best of where the starts ended: the result
         self.finals: dict[str, float] = {}  # the penalty at the end of each start
@@ -52,6 +92,8 @@ class Run:
         self.unfinished = ""  # why the search did not converge
         self.kept: dict[str, Tensor] = {}  # what stages ended with, close calls, and a descent under way
         self.checkpoint: tuple[Path, str, Tensor] | None = None
+        self.planned, self.done = 0, 0  # steps
+        self.reserve = 0.0  # seconds for what comes after the search
         self.bar = progress(0, "learning the baseline", "step")
 
     def resume(self, path: str | Path, fingerprint: str, signature: Float[Tensor, " values"]) -> None:
@@ -81,6 +123,7 @@ class Run:
 
     def looks(self, baseline: Baselines) -> Iterator[Owners]:
         """Compute the loss on ever more samples; remember the best baseline that was seen on all of them."""
+        self._check_time()
         for found in self.objective.looks(baseline):
             yield found.losses
         self.best = found.or_better(self.best)
@@ -92,12 +135,98 @@ class Run:
         """Compute the loss on all compared samples."""
         return list(self.looks(baseline))[-1]
 
+    def _check_time(self) -> None:
+        usable = self.best is not None or isinstance(self.objective, Faithful)  # there is something to return
+        if self.limit.left <= self.reserve and usable:
+            raise StopLearning(f"the limit of {self.limit.seconds:g} s is reached")
+
+    def _count_step(self, loss: float) -> None:
+        """Show that a step is done, call the callback, and check the time."""
+        self.done += 1
+        self.bar.update()
+        spent = self.limit.spent
+        left = max(0.0, spent / self.done * (self.planned - self.done))
+        if self.done == 2 and isinstance(self.objective, Faithful):
+            self.reserve = spent / self.done * _JUDGING
+            title = f"about {spent + left:.0f} s: {self.planned} steps of {self.objective.rows_per_step:,} rows"
+            logging.getLogger("absentia").info("learning the baseline, %s", title)
+            self.bar.set_description(f"learning the baseline, {title}")
+        known = LearningStep(self.done, self.planned, loss, spent, left)
+        if self.callback is not None and self.callback(known) is True:
+            raise StopLearning("the callback returned True")
+        self._check_time()
+
+    def search_faithful(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> dict[str, Baselines]:
+        """Follow the gradient of the default loss from every start, and sweep if asked; return where they ended.
+
+        Values of the best of the usual baselines are taken over where they are better.
+
+        Ctrl-C, the time limit and the callback end the search with what was found so far.
+        """
+        again = self.steps // 3 if len(self.swept) else 0
+        self.planned = self.bar.total = len(starts) * (self.steps + again)
+        ends: dict[str, Baselines] = {}
+        with self.bar:
+            try:
+                for number, (name, baseline) in enumerate(starts.items()):
+                    ends[name] = baseline
+                    ends[name] = self._stage(f"{number}: steps", self._follow, ends, name, self.steps, self.rate)
+                    if len(self.swept):
+                        sweep = self._sweep_while_it_helps
+                        ends[name] = self._stage(f"{number}: sweep", sweep, ends[name])
+                        ends[name] = self._stage(f"{number}: again", self._follow, ends, name, again, self.rate / 5)
+                    losses = {known: float(self.losses(one).mean()) for known, one in usual.items()}
+                    best = usual[min(losses, key=losses.__getitem__)]
+                    ends[name] = self._stage(f"{number}: cross", self._cross, ends[name], best)
+            except (KeyboardInterrupt, StopLearning) as stop:
+                why = str(stop) or "interrupted"
+                self.unfinished = f"{why} after {self.done} of {self.planned} steps; these are the best values so far"
+                if self.steps == 0 and self.best is not None:
+                    ends[name] = self.best.baseline
+        return ends
+
+    def _follow(self, key: str, ends: dict[str, Baselines], name: str, steps: int, rate: float) -> Baselines:
+        """Take steps of Adam on fresh batches; return the mean of the last quarter of them."""
+        space, baseline = self.space, ends[name]
+        point = space.point(baseline)
+        if steps == 0 or len(space.low) == 0:
+            return baseline
+        fresh = torch.stack([point, torch.zeros_like(point), torch.zeros_like(point)])
+        point, mean, square = self.kept.get(f"{key}: adam", fresh).clone()
+        recent = deque(self.kept.get(f"{key}: recent", point[:0][None]), maxlen=-(-steps // 4))
+        step, stream = int(self.kept.get(f"{key}: step", torch.zeros(1))), _stream(key)
+        while step < steps:
+            slope, loss = self.objective.gradient(space.place(point, baseline), stream, step)
+            slope = space.gather(slope) * (space.high - space.low)
+            _adam_step(point, slope, mean, square, step, rate * _cosine(step, steps))
+            step += 1
+            recent.append(point.clone())
+            # Those of the last quarter of what was done, in case that it ends here.
+            ends[name] = space.place(torch.stack(list(recent)[-max(1, step // 4) :]).mean(0), baseline)
+            smooth = loss if not self.history else 0.9 * self.history[-1][1] + 0.1 * loss
+            self.history.append((float(self.objective.evaluations), smooth))
+            self.bar.set_postfix(loss=f"{smooth:.4g}", refresh=False)
+            if self.checkpoint is not None and step % _STEPS_PER_CHECK == 0:
+                state = (torch.stack([point, mean, square]), torch.stack(list(recent)), torch.tensor([step]))
+                self.kept |= {f"{key}: {part}": one for part, one in zip(_STATE, state, strict=True)}
+                self._save()
+            self._count_step(smooth)
+        for part in _STATE:
+            self.kept.pop(f"{key}: {part}", None)
+        self._count_leverage(square)
+        return ends[name]
+
+    def _count_leverage(self, square: Tensor) -> None:
+        """Remember how large the gradient of each parameter was."""
+        parameters = len(self.space.low)
+        self.leverage[:parameters] = torch.maximum(self.leverage[:parameters], square.amax(0).sqrt())
+
     def search(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> Found:
         """Search from every start, and from the best of the usual baselines if it is lower than where they ended.
 
         Ctrl-C ends the search with the best baseline so far.
         """
-        self.bar.total = (len(starts) + 1) * (self.steps + self.steps // 3 + 2)
+        self.planned = self.bar.total = (len(starts) + 1) * (self.steps + self.steps // 3 + 2)
         with self.bar:
             try:
                 self.losses(next(iter(starts.values())))  # there is something to return from now on
@@ -109,8 +238,9 @@ class Run:
                     self._search_from(number, name, baseline)
                 if self.end is None or bool((before < self.end.losses).any()):
                     self._search_from(len(starts), f"{best} (tried)", usual[best])
-            except KeyboardInterrupt:
-                self.end, self.unfinished = self.best, "interrupted; these are the best values so far"
+            except (KeyboardInterrupt, StopLearning) as stop:
+                self.end, why = self.best, str(stop) or "interrupted"
+                self.unfinished = f"{why}; these are the best values so far"
         if self.end is None:
             raise KeyboardInterrupt  # before anything was evaluated
         return self.end
@@ -148,17 +278,13 @@ class Run:
         best = self.kept.get(underway[1], baseline)
         step, stalled = self.kept.get(underway[2], torch.zeros(2)).int().tolist()
         best_losses = self.losses(best)
-        stream = 1 + int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")
+        stream = _stream(key)
         while step < steps and stalled < _PLATEAU_CHECKS:
-            slope = self.objective.gradient(space.place(point, baseline), stream, step)
+            slope, _ = self.objective.gradient(space.place(point, baseline), stream, step)
             slope = space.gather(slope) * (space.high - space.low)
-            lr = rate * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)))
-            # The function behind torch.optim.Adam: the class imports torch's compiler, which takes two seconds.
-            adam([point], [slope], [mean], [square], [], [torch.tensor(float(step))], foreach=False, amsgrad=False,
-                 beta1=0.9, beta2=0.99, lr=lr, weight_decay=0.0, eps=1e-12, maximize=False)  # fmt: skip
-            point.clamp_(0, 1)
+            _adam_step(point, slope, mean, square, step, rate * _cosine(step, steps))
             step += 1
-            self.bar.update()
+            self._count_step(float(best_losses.mean()))
             if step % _STEPS_PER_CHECK == 0 or step == steps:
                 here = space.place(point, baseline)
                 found = self.losses(here)
@@ -170,18 +296,18 @@ class Run:
                 self._save()
         for part in underway:
             self.kept.pop(part, None)
-        self.leverage[: len(space.low)] = torch.maximum(self.leverage[: len(space.low)], square.amax(0).sqrt())
+        self._count_leverage(square)
         return best
 
     def _sweep_while_it_helps(self, _key: str, baseline: Baselines) -> Baselines:
         """Sweep until no candidate helps, if sweeps are wanted and affordable."""
-        if not self.sweep or len(self.space) > MAX_SWEPT:
-            why = f"{len(self.space)} values are too many to sweep" if self.sweep else "no sweep was wanted"
-            self.unfinished = f"the steps are done; {why}"
+        if not len(self.swept) or len(self.swept) > MAX_SWEPT:
+            many = f"{len(self.swept):,} values are too many to sweep"
+            self.unfinished = f"the steps are done; {many if len(self.swept) else 'they were not polished'}"
             return baseline
         wide, radius = True, _FIRST_RADIUS
         for turn in range(MAX_SWEEPS):
-            order = torch.randperm(len(self.space), generator=seeded(self.objective.seed, 2, turn))
+            order = self.swept[torch.randperm(len(self.swept), generator=seeded(self.objective.seed, 2, turn))]
             baseline, improved = self.sweep_once(baseline, radius, order, wide=wide)
             self.bar.update()
             if wide and not improved and (turn or self.steps):
@@ -194,7 +320,7 @@ class Run:
 
     def _close_in(self, _key: str, baseline: Baselines) -> Baselines:
         """Try ever closer values around those of the gradient, which may stop beside a kink; settle close calls."""
-        if "calls" not in self.kept:  # no sweep was made
+        if "calls" not in self.kept or not self.thorough or isinstance(self.objective, Faithful):
             return baseline
         for radius in _CLOSE_RADII if self.steps and len(self.space.low) else ():
             baseline, _ = self.sweep_once(baseline, radius, torch.arange(len(self.space.low)), wide=False)
@@ -212,13 +338,8 @@ class Run:
         for number in order.tolist():
             most = torch.zeros(()).double()
             for candidate, near in _candidates(self.space, baseline, number, radius, wide):
-                found = []
-                limits = _DROPPED if wide else _DROPPED_IF_CLOSE
-                for seen, known, limit in zip(self.looks(candidate), current, limits, strict=False):
-                    found.append(seen)
-                    most = torch.maximum(most, (seen - known).abs().max())
-                    if bool((seen > limit * known).all()):
-                        break
+                found, change = self._compare(candidate, current, _DROPPED if wide else _DROPPED_IF_CLOSE)
+                most = torch.maximum(most, change)
                 if len(found) < len(current):
                     continue
                 if not near and len(baseline) == 1 and bool(found[-1] <= current[-1] * (1 + _CLOSE_CALL)):
@@ -233,6 +354,33 @@ class Run:
             self.kept["calls"] = torch.stack(closest) if closest else baseline[:0]
         return baseline, bool((current[-1] < before * (1 - 1e-3)).any())
 
+    def _compare(
+        self, candidate: Baselines, current: list[Owners], limits: Sequence[float]
+    ) -> tuple[list[Owners], Tensor]:
+        """Return a candidate's losses on ever more samples, fewer if it is dropped early, and the largest change."""
+        found, most = [], torch.zeros(()).double()
+        for seen, known, limit in zip(self.looks(candidate), current, limits, strict=False):
+            found.append(seen)
+            most = torch.maximum(most, (seen - known).abs().max())
+            if bool((seen > limit * known).all()):
+                break
+        return found, most
+
+    def _cross(self, _key: str, baseline: Baselines, other: Baselines) -> Baselines:
+        """Take over from another baseline the values of each player with which the loss is lower.
+
+        Gradients do not find values that many samples share, such as a count of 0, which leave no effect at all.
+        """
+        current, players = list(self.looks(baseline)), self.objective.evaluator.players
+        for player in range(len(players)) if len(players) <= MOST_CROSSED else ():
+            candidate = torch.where(players.labels.flatten() == player, other, baseline)
+            found, _ = self._compare(candidate, current, _DROPPED_IF_CLOSE)
+            if len(found) == len(current):
+                better = found[-1] < current[-1]
+                baseline = torch.where(better[:, None], candidate, baseline)
+                current = [torch.where(better, new, old) for new, old in zip(found, current, strict=True)]
+        return baseline
+
     def undetermined(self, losses: Owners) -> Bool[Tensor, " players"]:
         """Return which players have free values none of which ever changed the loss."""
         players, space = self.objective.evaluator.players, self.space
@@ -244,6 +392,24 @@ class Run:
         return torch.tensor([player in unused for player in range(len(players))])
 
 
+def _stream(key: str) -> int:
+    """Return the number of a stage's stream of random numbers."""
+    return 1 + int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")
+
+
+def _cosine(step: int, steps: int) -> float:
+    """Return the share of the rate at a step."""
+    return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
+def _adam_step(point: Tensor, slope: Tensor, mean: Tensor, square: Tensor, step: int, rate: float) -> None:
+    """Take a step of Adam within [0, 1], in place."""
+    # The function behind torch.optim.Adam: the class imports torch's compiler, which takes two seconds.
+    adam([point], [slope], [mean], [square], [], [torch.tensor(float(step))], foreach=False, amsgrad=False,
+         beta1=0.9, beta2=0.99, lr=rate, weight_decay=0.0, eps=1e-12, maximize=False)  # fmt: skip
+    point.clamp_(0, 1)
+
+
 def _candidates(space: Space, baseline: Tensor, number: int, radius: float, wide: bool) -> list[tuple[Tensor, bool]]:
     """Return the baselines with one coordinate changed, and whether to a value near the present one."""
     entries, parameters = space.entries(number), len(space.low)
@@ -253,7 +419,7 @@ def _candidates(space: Space, baseline: Tensor, number: int, radius: float, wide
     low, high, here = space.low[number], space.high[number], baseline[:, entries[0]]
     values = [((here + shift * radius * (high - low)).clamp(low, high), True) for shift in (-1.0, 1.0)]
     if wide:
-        fixed = torch.cat([torch.stack([low, high]), space.quantiles[:, number]]).unique()
+        fixed = torch.cat([torch.stack([low, high]), space.quantiles(number)]).unique()
         values += [(value.expand_as(here), False) for value in fixed]
     return [
         (baseline.index_copy(1, entries, value[:, None].expand(-1, len(entries))), near)

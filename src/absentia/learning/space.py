@@ -33,7 +33,7 @@ class Space:
     high: Float[Tensor, " parameters"]
     coordinate: Int[Tensor, " entries"]  # the coordinate that sets each entry, or −1 for entries that are held
     choices: tuple[Tensor, ...]  # the rows of each choice, of shape (rows, entries of the choice)
-    quantiles: Float[Tensor, "levels parameters"]  # of the data, within the bounds: values worth a try
+    data: Rows
 
     def __len__(self) -> int:
         return len(self.low) + len(self.choices)
@@ -46,6 +46,12 @@ class Space:
     def entries(self, coordinate: int) -> Int[Tensor, " entries"]:
         """Return the entries that a coordinate sets."""
         return (self.coordinate == coordinate).nonzero().flatten()
+
+    def quantiles(self, parameter: int) -> Float[Tensor, " levels"]:
+        """Return quantiles of the data of all entries that share a parameter, within the bounds."""
+        values = self.data[:, self.coordinate == parameter].flatten().double()
+        found = torch.quantile(values[:: 1 + len(values) // _MOST_FOR_QUANTILES], torch.tensor(QUANTILES).double())
+        return found.clamp(self.low[parameter], self.high[parameter])
 
     def gather(self, baseline: Rows) -> Points:
         """Sum up the entries of each parameter, such as those of a gradient."""
@@ -92,25 +98,20 @@ def make_space(
     coordinate[~fixed] = numbers
     lower = torch.full((count,), -torch.inf).double().scatter_reduce(0, numbers, low[~fixed], "amax")
     upper = torch.full((count,), torch.inf).double().scatter_reduce(0, numbers, high[~fixed], "amin")
-    quantiles = torch.empty(len(QUANTILES), count).double()
-    for number in range(count):  # over all entries that share the parameter
-        values = data[:, coordinate == number].flatten()
-        levels = torch.tensor(QUANTILES).double()
-        quantiles[:, number] = torch.quantile(values[:: 1 + len(values) // _MOST_FOR_QUANTILES], levels)
     for number, entries in enumerate(chosen):
         coordinate[entries] = count + number
-    choices = tuple(torch.unique(data[:, entries], dim=0) for entries in chosen)
-    return Space(lower, torch.maximum(lower, upper), coordinate, choices, quantiles.clamp(lower, upper))
+    choices = tuple(torch.unique(data[:, entries], dim=0).double() for entries in chosen)
+    return Space(lower, torch.maximum(lower, upper), coordinate, choices, data)
 
 
 def entry_bounds(data: Rows, bounds: object) -> tuple[Tensor, Tensor]:
     """Return the bounds of each entry: the data's range, mean ± k standard deviations, or a given pair."""
     if isinstance(bounds, str) and bounds == "range":
-        return data.amin(0), data.amax(0)
+        return data.amin(0).double(), data.amax(0).double()
     if isinstance(bounds, int | float) and not isinstance(bounds, bool):
         if bounds <= 0:
             raise wrong("bounds", "be a positive number of standard deviations", bounds)
-        mean, spread = data.mean(0), bounds * data.std(0, correction=0)
+        mean, spread = data.mean(0, dtype=torch.float64), bounds * data.double().std(0, correction=0)
         return mean - spread, mean + spread
     if not isinstance(bounds, tuple) or len(bounds) != 2:
         raise wrong("bounds", "be 'range', a number of standard deviations, or a pair (low, high)", repr(bounds))
@@ -128,13 +129,17 @@ def entry_bounds(data: Rows, bounds: object) -> tuple[Tensor, Tensor]:
 
 def start_baseline(start: object, data: Rows, space: Space) -> Float[Tensor, " entries"]:
     """Return the baseline of a start, within the bounds; categories start at the most frequent one."""
-    named = {"zero": torch.zeros_like(data[0]), "mean": data.mean(0), "median": data.median(0).values}
-    if isinstance(start, str) and start not in named:
+    if isinstance(start, str) and start == "mean":
+        values = data.mean(0, dtype=torch.float64)
+    elif isinstance(start, str) and start == "median":
+        values = data.median(0).values.double()
+    elif isinstance(start, str) and start != "zero":
         raise wrong("start", "be 'zero', 'mean', 'median', a number, a tensor, or a list of these", repr(start))
-    values = named[start] if isinstance(start, str) else _spread("start", start, data.shape[1]).clone()
+    else:
+        values = _spread("start", 0.0 if isinstance(start, str) else start, data.shape[1]).clone()
     for number in range(len(space.low), len(space)):
         rows, counts = torch.unique(data[:, space.entries(number)], dim=0, return_counts=True)
-        values[space.entries(number)] = rows[counts.argmax()]
+        values[space.entries(number)] = rows[counts.argmax()].double()
     free = space.free.nonzero().flatten()
     low, high = space.low[space.coordinate[free]], space.high[space.coordinate[free]]
     slack = 1e-6 * (high - low) + 1e-9 * values[free].abs()

@@ -1,0 +1,302 @@
+"""The default loss of a baseline: a short account of the model by masked predictions that are honest.
+
+With the players' absence represented by a baseline b, the loss adds up, each as a multiple of a scale:
+
+- *concision*: Σ|U(S)| of samples, over Σ|U(S)| at the mean;
+- *evidence*: the proper score of masked predictions over all coalition sizes, over the score at the mean; and what
+  the score with all players absent is above that of the best constant prediction, beyond a small allowance;
+- *noise*: Σ|U(S)| of b itself against white noise, as far as it exceeds that of white noise against white noise.
+
+All of it comes from the values of small fresh batches: whole tables of a few samples, or sub-cubes over drawn
+contexts if there are many players.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+
+from absentia.absences.protocol import StandIns
+from absentia.coalitions import coalition_sizes, draw_coalitions, enumerate_coalitions, moebius
+from absentia.data import blocks, data_range, seeded, white_noise
+from absentia.evaluation import Evaluator
+from absentia.learning.objective import Baselines, Found, Owners
+from absentia.learning.penalties import Penalty
+from absentia.models import evaluation_mode
+from absentia.readouts import Score
+
+LARGEST_CUBE = 16  # players whose coalitions are all evaluated
+_FEWEST_TABLES, _FEWEST_CUBES = 2, 4  # samples of a step
+_SCORED = 32  # coalitions of each sample that score masked predictions, if not all coalitions are evaluated
+_EMPTY = 512  # samples that score predictions with all players absent
+_ALLOWED, _EMPTY_WEIGHT = 0.2, 3.0  # how far that score may exceed the best constant's, and the weight beyond it
+_SCALE_BATCHES = 8  # that the scales are measured on
+_KEPT_ASIDE = 5  # one of this many samples
+_JUDGED = 8  # rows of the comparison of candidates, as a multiple of those of a step
+_PARTS = (1 / 8, 1 / 2, 1.0)  # of a comparison's samples: poor candidates are dropped early
+# Bytes of activations that a step may hold for its gradient; beyond these they are computed twice.
+_HELD_BYTES = 2**28
+
+Figures: TypeAlias = Float[Tensor, "4 owners"]
+
+
+class Batch(NamedTuple):
+    """Samples and coalitions to evaluate, and the noise that they are compared with."""
+
+    rows: Int[Tensor, " samples"]
+    coalitions: Bool[Tensor, "*samples coalitions players"]
+    scored: Bool[Tensor, "samples scored players"] | None  # None if ``coalitions`` are all of them
+    empty: Int[Tensor, "2 empty"]  # samples whose baselines are used, and samples that they are scored on
+    references: Shaped[Tensor, "drawn *entries"]  # white noise, beside the baselines of the first samples
+
+
+def keep_aside(owner: Int[Tensor, " samples"], seed: int) -> tuple[Tensor, Tensor]:
+    """Return the samples to learn from and those to choose on: a fifth of each owner's, or all if they are few.
+
+    >>> [len(part) for part in keep_aside(torch.zeros(20, dtype=torch.int64), seed=0)]
+    [16, 4]
+    >>> [len(part) for part in keep_aside(torch.arange(3), seed=0)]
+    [3, 3]
+    """
+    learned, aside, generator = [], [], seeded(seed, "aside")
+    for number in range(int(owner.max()) + 1):
+        mine = (owner == number).nonzero().flatten()
+        mine = mine[torch.randperm(len(mine), generator=generator)]
+        count = len(mine) // _KEPT_ASIDE
+        learned.append(mine[count:])
+        aside.append(mine[:count] if count else mine)
+    return torch.cat(learned), torch.cat(aside)
+
+
+class Faithful:
+    """Concision, evidence and noise of baselines, for all samples, those of a class, or one sample.
+
+    ``owner`` is the number of each sample's owner, ``mean`` the baseline that scales are measured at. A step takes
+    about ``rows`` evaluations.
+    """
+
+    def __init__(
+        self, evaluator: Evaluator, owner: Tensor, seed: int, rows: int, weights: tuple[float, float], mean: Tensor
+    ) -> None:
+        self.evaluator, self.owner, self.seed, self.rows = evaluator, owner, seed, rows
+        self.evidence, self.noise = weights
+        self.owners, self.players, self.evaluations = int(owner.max()) + 1, len(evaluator.players), 0
+        self.learned, self.aside = keep_aside(owner, seed)
+        self.cube, self.batch = _cube_and_batch(self.players, rows, self.owners)
+        self.whole = self.cube == self.players
+        self.within = data_range(evaluator.x)
+        sizes = coalition_sizes(self.cube)
+        self.by_size = (1 / sizes.bincount().double() / (self.cube + 1))[sizes]
+        self.recompute = False
+        everyone, x = torch.ones(1, self.players, dtype=torch.bool), evaluator.x
+        full = evaluator.values(StandIns(x, x[:, None]), everyone)[:, 0].double()
+        self.evaluations += len(x)
+        self.score = Score(evaluator.readout, full)
+        self.prior = float(self.score.prior.mean())
+        self.scales = torch.ones(3).double()
+        self.scales = self._measure_scales(mean.expand(self.owners, -1))
+        self.recompute = evaluator.x.is_floating_point() and self._holds_too_much(mean.expand(self.owners, -1))
+        self._judged: list[Batch] = []
+        self._compared: list[Batch] = []
+
+    @property
+    def settings(self) -> object:
+        """What the loss depends on, beside the model and the samples."""
+        return ("faithful", self.evidence, self.noise, self.cube, self.batch, self.seed)
+
+    @property
+    def exact(self) -> bool:
+        """Whether all coalitions of a sample are evaluated."""
+        return self.whole
+
+    @property
+    def orders(self) -> int:
+        """The highest order of interactions that are evaluated."""
+        return self.cube
+
+    @property
+    def rows_per_step(self) -> int:
+        """The number of rows that a step evaluates."""
+        scored = 0 if self.whole else _SCORED
+        noisy = self._drawn if self.noise else 0
+        return self.batch * (2**self.cube + scored) + noisy * 2**self.cube + min(_EMPTY, len(self.learned))
+
+    @property
+    def _drawn(self) -> int:
+        return max(1, self.batch // 2)
+
+    def draw(self, pool: Tensor, generator: torch.Generator, count: int | None = None) -> Batch:
+        """Draw samples from a pool, the same number of each owner's, and what they are evaluated on."""
+        rows = self._draw_rows(pool, self.batch if count is None else count, generator)
+        if self.whole:
+            coalitions, scored = enumerate_coalitions(self.players), None
+        else:
+            cubes = Penalty("interactions", self.players, self.players, cube=self.cube)
+            coalitions = cubes.subcubes(len(rows), 2**self.cube, generator).coalitions
+            # Sizes from 0 to n, evenly spread.
+            steps = (torch.arange(_SCORED) + torch.rand(len(rows), _SCORED, generator=generator)) / _SCORED
+            sizes = (steps * (self.players + 1)).long().clamp_max(self.players).flatten()
+            scored = draw_coalitions(self.players, sizes, generator).unflatten(0, (len(rows), _SCORED))
+        empty = torch.stack([self._draw_rows(pool, min(_EMPTY, len(pool)), generator) for _ in range(2)])
+        if self.owners == 1:
+            empty[0] = empty[1]  # the same baseline for all
+        like = self.evaluator.x[:1].expand(min(len(rows), self._drawn), *self.evaluator.x.shape[1:])
+        return Batch(rows, coalitions, scored, empty, white_noise(self.within, like, generator))
+
+    def _draw_rows(self, pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        """Draw samples without repetition as far as possible, the owners in turn."""
+        shuffled = pool[torch.randperm(len(pool), generator=generator)]
+        if self.owners > 1:  # the first of every owner, then the second of every owner, …
+            order = torch.argsort(self.owner[shuffled], stable=True)
+            counts = self.owner[shuffled].bincount(minlength=self.owners)
+            turn = torch.cat([torch.arange(int(number)) for number in counts])
+            shuffled = shuffled[order][torch.argsort(turn, stable=True)]
+        return shuffled.repeat(-(-count // len(shuffled)))[:count]
+
+    def _values(self, present: Tensor, absent: Tensor, coalitions: Tensor, whose: Tensor) -> Tensor:
+        """Evaluate coalitions of inputs whose absent players are replaced by other inputs."""
+        evaluator, gradient = self.evaluator, present.requires_grad or absent.requires_grad
+        self.evaluations += len(present) * coalitions.shape[-2]
+        fill = StandIns(present, absent[:, None])
+        recompute = gradient and self.recompute
+        values = evaluator.values(fill, coalitions, samples=whose, gradient=gradient, recompute=recompute)
+        return values.double().cpu()
+
+    def figures(self, baseline: Baselines, batch: Batch) -> Figures:
+        """Compute concision, the score over sizes, the score at ∅ above the prior, and the noise of each owner."""
+        x, shape = self.evaluator.x, self.evaluator.players.shape
+
+        def of(rows: Tensor) -> Tensor:
+            return baseline[self.owner[rows]].unflatten(1, shape).to(x)
+
+        rows = batch.rows
+        values = self._values(x[rows], of(rows), batch.coalitions, rows)
+        concision = _strength(values)
+        if batch.scored is None:
+            score = self.score(values, rows) @ self.by_size
+        else:
+            score = self.score(self._values(x[rows], of(rows), batch.scored, rows), rows).mean(1)
+        nobody, (mine, others) = torch.zeros(1, self.players, dtype=torch.bool), batch.empty
+        empty = self.score(self._values(x[others], of(mine), nobody, others), others)[:, 0] - self.prior
+        found = [self._mean(concision, rows), self._mean(score, rows), self._mean(empty, mine)]
+        few = rows[: len(batch.references)]
+        noise = torch.zeros(len(few)).double()
+        if self.noise:
+            coalitions = batch.coalitions if batch.scored is None else batch.coalitions[: len(few)]
+            noise = _strength(self._values(of(few), batch.references, coalitions, few))
+        return torch.stack([*found, self._mean(noise, few)])
+
+    def _mean(self, values: Float[Tensor, " samples"], rows: Tensor) -> Owners:
+        """Average over the samples of each owner; 0 for owners without one."""
+        owner = self.owner[rows]
+        counts = owner.bincount(minlength=self.owners).clamp_min(1)
+        return torch.zeros(self.owners).double().index_add(0, owner, values) / counts
+
+    def losses(self, figures: Figures) -> Owners:
+        """Add up the terms of each owner."""
+        concision, score, empty, noise = figures
+        floors = self.scales[:, None]
+        total = concision / floors[0] + self.evidence * score / floors[1]
+        total = total + self.evidence * _EMPTY_WEIGHT * (empty - _ALLOWED).clamp_min(0)
+        return total + self.noise * (noise / floors[2] - 1).clamp_min(0) if self.noise else total
+
+    def _measure_scales(self, mean: Baselines) -> Float[Tensor, " 3"]:
+        """Measure concision and score at the mean, and the strength of white noise against white noise."""
+        figures, floors = [], []
+        for number in range(_SCALE_BATCHES):
+            batch = self.draw(self.learned, seeded(self.seed, "scales", number))
+            figures.append(self.figures(mean, batch)[:2].mean(1))
+            if self.noise:
+                states = white_noise(self.within, batch.references, seeded(self.seed, "states", number))
+                few = batch.rows[: len(states)]
+                coalitions = batch.coalitions if batch.scored is None else batch.coalitions[: len(few)]
+                floors.append(_strength(self._values(states, batch.references, coalitions, few)).mean())
+        floor = torch.stack(floors).mean() if floors else torch.ones(()).double()
+        return torch.cat([torch.stack(figures).mean(0), floor[None]]).clamp_min(1e-12)
+
+    def _holds_too_much(self, baseline: Baselines) -> bool:
+        """Return whether the activations of a step would take too much memory."""
+        held = 0
+
+        def count(tensor: Tensor) -> Tensor:
+            nonlocal held
+            held += tensor.nbytes
+            return tensor
+
+        row = self.evaluator.x[:1].detach().clone().requires_grad_()
+        try:
+            hooks = torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor)
+            with evaluation_mode(self.evaluator.model, gradient=True), hooks:
+                self.evaluator.model(row)
+        except RuntimeError:  # no gradient: nothing is held
+            return False
+        return held * self.rows_per_step > _HELD_BYTES
+
+    def gradient(self, baseline: Baselines, stream: int, step: int) -> tuple[Baselines, float]:
+        """Compute the gradient of the loss on a fresh batch, and the loss."""
+        leaf = baseline.detach().clone().requires_grad_()
+        batch = self.draw(self.learned, seeded(self.seed, stream, step))
+        with evaluation_mode(self.evaluator.model, gradient=True):
+            loss = self.losses(self.figures(leaf, batch)).sum()
+            loss.backward()
+        slope = torch.zeros_like(baseline) if leaf.grad is None else leaf.grad
+        return slope, float(loss.detach()) / self.owners
+
+    def judge(self, baseline: Baselines) -> Owners:
+        """Compute the loss on the samples that were kept aside; the same coalitions and noise for all baselines."""
+        if not self._judged:
+            self._judged = self._fixed(self.aside, _JUDGED * self.rows, "judged")
+        return list(self._running(baseline, self._judged, (1.0,)))[-1]
+
+    def looks(self, baseline: Baselines) -> Iterator[Found]:
+        """Compute losses on ever more of the samples to learn from; the last are on all that are compared."""
+        if not self._compared:
+            self._compared = self._fixed(self.learned, 4 * self.rows, "compared")
+        parts = _PARTS if self.owners == 1 else (1.0,)
+        for losses in self._running(baseline, self._compared, parts):
+            yield Found(baseline, losses, losses)
+
+    def _fixed(self, pool: Tensor, rows: int, name: str) -> list[Batch]:
+        """Draw batches that are used again and again, of about this many rows in all."""
+        count = max(self.owners, min(len(pool), rows // 2**self.cube))
+        generator = seeded(self.seed, name)
+        order = self._draw_rows(pool, count, generator)
+        size = count if self.owners > 1 else min(count, self.batch)
+        drawn = [self.draw(order[part], generator, part.stop - part.start) for part in blocks(count, size)]
+        # Predictions with all players absent cost one row each: score them on all samples of the pool.
+        return [batch._replace(empty=torch.stack([pool, pool])) if self.owners == 1 else batch for batch in drawn]
+
+    def _running(self, baseline: Baselines, batches: list[Batch], parts: tuple[float, ...]) -> Iterator[Owners]:
+        """Compute the losses of the mean figures over the first part of the batches, then over ever more."""
+        total, weight, done = torch.zeros(4, self.owners).double(), 0, 0
+        for part in parts:
+            stop = max(1, math.ceil(part * len(batches)))
+            for batch in batches[done:stop]:
+                total += len(batch.rows) * self.figures(baseline, batch)
+                weight += len(batch.rows)
+            done = max(done, stop)
+            yield self.losses(total / weight)
+
+
+def _cube_and_batch(players: int, rows: int, owners: int) -> tuple[int, int]:
+    """Return how many players vary in a table, and how many samples a step has.
+
+    >>> _cube_and_batch(10, 2**14, owners=1), _cube_and_batch(64, 2**14, owners=1), _cube_and_batch(64, 2**14, 100)
+    ((10, 16), (12, 4), (7, 128))
+    """
+    most = int(math.log2(rows))
+    if players <= min(LARGEST_CUBE, most) and rows >> players >= max(_FEWEST_TABLES, owners):
+        return players, rows >> players
+    cube = int(math.log2(max(1.0, rows / max(_FEWEST_CUBES, owners))))
+    cube = min(players, LARGEST_CUBE, max(cube, 1))
+    return cube, max(_FEWEST_CUBES, owners, rows >> cube)
+
+
+def _strength(values: Float[Tensor, "samples coalitions"]) -> Float[Tensor, " samples"]:
+    """Sum up |U(S)| over all S ≠ ∅."""
+    return moebius(values)[:, 1:].abs().sum(1)
