@@ -20,6 +20,7 @@ check: $(VENV)/.check test
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/exact.py
+	$(BIN)/python benchmarks/learning.py
 
 # The paper's experiments: `make reproduce NAME=tsang` runs one, `make reproduce` all of them, which takes hours.
 NAME ?= all

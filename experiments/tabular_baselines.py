@@ -187,9 +187,7 @@ def compare(
     published = published_schedule(
         model, data.x_train, data.y_train, epochs, rate, seed, samples=samples, draws=draws
     )
-    options = ab.LearningOptions(
-        samples=learned_from, steps=steps, rows_per_comparison=ROWS_PER_COMPARISON, polish=True
-    )
+    options = make_options(learned_from, steps)
     learned = {loss: timed(model, data, seed, options, loss=loss, bounds=BOX) for loss in LOSSES}
     wide, wide_cpu = timed(model, data, seed, options, loss="interactions", bounds="range")
     short = replace(options, polish=False, rows_per_comparison=FRUGAL_ROWS)
@@ -283,9 +281,7 @@ def compare_starts(
     starts["median, within the box"] = values.median(0).values.clamp(low, high)
     sobol = torch.quasirandom.SobolEngine(values.shape[1], scramble=True, seed=seed).draw(SOBOL_STARTS).double()
     starts |= {f"Sobol {number + 1}": low + point * (high - low) for number, point in enumerate(sobol)}
-    options = ab.LearningOptions(
-        samples=learned_from, steps=steps, rows_per_comparison=ROWS_PER_COMPARISON, polish=True
-    )
+    options = make_options(learned_from, steps)
     ends = {
         label: learn(model, data, seed, options, loss="interactions", start=start, bounds=box)
         for label, start in starts.items()

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 EXACT = Path(__file__).parents[1] / "benchmarks" / "exact.py"
-AUDIT = EXACT.with_name("audit.py")
+AUDIT, LEARNING = EXACT.with_name("audit.py"), EXACT.with_name("learning.py")
 
 
 def test_exact_writes_finite_ratios(tmp_path: Path) -> None:
@@ -36,3 +36,12 @@ def test_audit_writes_the_share_of_forward_passes(tmp_path: Path) -> None:
     assert 0 < row["share"] < 1
     assert row["forward passes, s"] < row["audit, s"]
     assert f"## {table['title']}" in (tmp_path / "audit.md").read_text()
+
+
+def test_learning_writes_times_and_losses(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, LEARNING, "--quick", "--output", tmp_path], check=True, timeout=300)
+    (table,) = json.loads((tmp_path / "learning.json").read_text())["tables"]
+    (row,) = table["rows"]
+    assert row["default, CPU s"] > 0
+    assert row["default, held-out loss"] > 0
+    assert row["times faster"] > 0

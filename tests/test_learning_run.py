@@ -175,15 +175,7 @@ def test_true_ties_go_to_the_value_that_brings_about_no_pattern_of_its_own(playe
 def test_close_calls_of_categories_are_whole_rows():
     x = torch.eye(3).double().repeat(20, 1)
     space = make_space(x, Players.features(["a", "b", "c"]), "range", None, None, [[0, 1, 2]])
-    run = Run(
-        make_run(players=3).objective,
-        space,
-        steps=0,
-        rate=0.1,
-        swept=torch.arange(len(space)),
-        thorough=True,
-        limit=TimeLimit(),
-    )
+    run = sweeping(make_run(players=3).objective, space)
     run.looks = lambda _: [torch.ones(1).double()]
     run.sweep_once(x[:1], 0.1, torch.arange(1), wide=True)
     assert {tuple(call.tolist()) for call in run.kept["calls"]} == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}

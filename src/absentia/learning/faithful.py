@@ -4,7 +4,7 @@ With the players' absence represented by a baseline b, the loss adds up, each as
 
 - *concision*: Σ|U(S)| of samples, over Σ|U(S)| at the mean;
 - *evidence*: the proper score of masked predictions over all coalition sizes, over the score at the mean; and what
-  the score with all players absent is above that of the best constant prediction, beyond a small allowance;
+  the score with all players absent has above that of the best constant prediction, beyond a small allowance;
 - *noise*: Σ|U(S)| of b itself against white noise, as far as it exceeds that of white noise against white noise.
 
 All of it comes from the values of small fresh batches: whole tables of a few samples, or sub-cubes over drawn
@@ -94,10 +94,10 @@ class Faithful:
         self.by_size = (1 / sizes.bincount().double() / (self.cube + 1))[sizes]
         self.recompute = False
         everyone, x = torch.ones(1, self.players, dtype=torch.bool), evaluator.x
-        full = evaluator.values(StandIns(x, x[:, None]), everyone)[:, 0].double()
+        full = evaluator.values(StandIns(x, x[:, None]), everyone)[:, 0].double().cpu()
         self.evaluations += len(x)
         self.score = Score(evaluator.readout, full)
-        self.prior = float(self.score.prior.mean())
+        self.prior = self.score.prior
         self.scales = torch.ones(3).double()
         self.scales = self._measure_scales(mean.expand(self.owners, -1))
         self.recompute = evaluator.x.is_floating_point() and self._holds_too_much(mean.expand(self.owners, -1))
@@ -142,9 +142,10 @@ class Faithful:
             steps = (torch.arange(_SCORED) + torch.rand(len(rows), _SCORED, generator=generator)) / _SCORED
             sizes = (steps * (self.players + 1)).long().clamp_max(self.players).flatten()
             scored = draw_coalitions(self.players, sizes, generator).unflatten(0, (len(rows), _SCORED))
-        empty = torch.stack([self._draw_rows(pool, min(_EMPTY, len(pool)), generator) for _ in range(2)])
-        if self.owners == 1:
-            empty[0] = empty[1]  # the same baseline for all
+        mine = self._draw_rows(pool, min(_EMPTY, len(pool)), generator)
+        # With several baselines, each is scored on samples of all owners: it must not tell whose it is.
+        others = mine if self.owners == 1 else pool[torch.randperm(len(pool), generator=generator)[: len(mine)]]
+        empty = torch.stack([mine, others])
         like = self.evaluator.x[:1].expand(min(len(rows), self._drawn), *self.evaluator.x.shape[1:])
         return Batch(rows, coalitions, scored, empty, white_noise(self.within, like, generator))
 
@@ -182,7 +183,7 @@ class Faithful:
         else:
             score = self.score(self._values(x[rows], of(rows), batch.scored, rows), rows).mean(1)
         nobody, (mine, others) = torch.zeros(1, self.players, dtype=torch.bool), batch.empty
-        empty = self.score(self._values(x[others], of(mine), nobody, others), others)[:, 0] - self.prior
+        empty = self.score(self._values(x[others], of(mine), nobody, others), others)[:, 0] - self.prior[others]
         found = [self._mean(concision, rows), self._mean(score, rows), self._mean(empty, mine)]
         few = rows[: len(batch.references)]
         noise = torch.zeros(len(few)).double()
@@ -201,7 +202,9 @@ class Faithful:
         """Add up the terms of each owner."""
         concision, score, empty, noise = figures
         floors = self.scales[:, None]
-        total = concision / floors[0] + self.evidence * score / floors[1]
+        total = concision / floors[0]
+        if self.owners == 1:  # the baseline of a class could make predictions better by telling the class
+            total = total + self.evidence * score / floors[1]
         total = total + self.evidence * _EMPTY_WEIGHT * (empty - _ALLOWED).clamp_min(0)
         return total + self.noise * (noise / floors[2] - 1).clamp_min(0) if self.noise else total
 
@@ -297,6 +300,7 @@ def _cube_and_batch(players: int, rows: int, owners: int) -> tuple[int, int]:
     return cube, max(_FEWEST_CUBES, owners, rows >> cube)
 
 
-def _strength(values: Float[Tensor, "samples coalitions"]) -> Float[Tensor, " samples"]:
-    """Sum up |U(S)| over all S ≠ ∅."""
-    return moebius(values)[:, 1:].abs().sum(1)
+def _strength(values: Float[Tensor, "samples coalitions *features"]) -> Float[Tensor, " samples"]:
+    """Sum up |U(S)| over all S ≠ ∅, and over the features if values have several."""
+    tables = values.reshape(*values.shape[:2], -1).transpose(1, 2).contiguous()
+    return moebius(tables)[..., 1:].abs().sum((1, 2))

@@ -1,0 +1,308 @@
+"""The default loss of learning: its terms by brute force, its gradient, and what learning by it returns."""
+
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import absentia as ab
+from absentia import AbsentiaError, LearningOptions, Players, learn_baseline
+from absentia.coalitions import coalition_sizes, enumerate_coalitions
+from absentia.evaluation import Evaluator
+from absentia.learning.faithful import Faithful, keep_aside
+from absentia.readouts import Score
+from known_games import mlp
+
+QUICK = LearningOptions(steps=12, rows_per_step=2**8)
+
+
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).double()
+
+
+def classifier(entries=4, classes=3):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(entries, 16), nn.Tanh(), nn.Linear(16, classes)).double()
+
+
+def make(samples=40, players=4, rows=2**8, weights=(1.0, 0.3), owner=None, readout=None, y=None):
+    x, y = randn(samples, players), torch.arange(samples) % 3 if y is None and readout is None else y
+    evaluator = Evaluator(classifier(players), x, readout=readout, y=y)
+    owner = torch.zeros(samples, dtype=torch.int64) if owner is None else owner
+    return Faithful(evaluator, owner, seed=0, rows=rows, weights=weights, mean=x.mean(0))
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_concision_and_scores_are_those_of_the_whole_tables():
+    objective = make()
+    baseline, batch = 0.3 * randn(1, 4, seed=1), objective.draw(objective.learned, generator())
+    concision, score, empty, noise = objective.figures(baseline, batch)[:, 0].tolist()
+    evaluator, rows = objective.evaluator, batch.rows
+    tables = evaluator.table(ab.Baseline(baseline[0]).bind(evaluator.x)).values
+    effects = ab.moebius(tables[rows])[:, 1:].abs().sum(1)
+    assert concision == pytest.approx(effects.mean().item())
+    losses, sizes = torch.nn.functional.softplus(-tables[rows]), coalition_sizes(4)
+    by_size = torch.stack([losses[:, sizes == size].mean(1) for size in range(5)])
+    assert score == pytest.approx(by_size.mean().item())
+    assert objective.score.classes is not None
+    prior = Score(evaluator.readout, tables[:, -1]).prior[batch.empty[1]].mean()
+    assert empty == pytest.approx((losses_at_nothing(tables, batch.empty[1]) - prior).item())
+    against = evaluator.table(
+        ab.OwnBaselines(batch.references).bind(baseline.expand(len(batch.references), -1)),
+        samples=rows[: len(batch.references)],
+    )
+    assert noise == pytest.approx(ab.moebius(against.values)[:, 1:].abs().sum(1).mean().item())
+
+
+def losses_at_nothing(tables, rows):
+    return torch.nn.functional.softplus(-tables[rows, 0]).mean()
+
+
+def test_cubes_and_drawn_sizes_estimate_the_whole_tables():
+    """A game without interactions above order 1 has the same effects in every cube."""
+    x = randn(64, 10)
+    weights = torch.arange(1.0, 11.0).double()
+    evaluator = Evaluator(lambda rows: rows @ weights, x)
+    objective = Faithful(evaluator, torch.zeros(64, dtype=torch.int64), 0, 2**6, (1.0, 0.0), x.mean(0))
+    assert objective.cube < 10
+    found, baseline = [], torch.zeros(1, 10).double()
+    for seed in range(200):
+        batch = objective.draw(objective.learned, generator(seed))
+        found.append(objective.figures(baseline, batch)[:2, 0])
+    mean, error = torch.stack(found).mean(0), torch.stack(found).std(0) / 200**0.5
+    exact = (x[objective.learned] * weights).abs().sum(1).mean() * objective.cube / 10
+    assert abs(mean[0] - exact) < 4 * error[0]
+    tables = evaluator.table(ab.Baseline(0.0).bind(x)).values[objective.learned]
+    scores, sizes = objective.score(tables, objective.learned), coalition_sizes(10)
+    exact = torch.stack([scores[:, sizes == size].mean() for size in range(11)]).mean()
+    assert abs(mean[1] - exact) < 4 * error[1]
+
+
+@pytest.mark.parametrize("players", [4, 9])
+@pytest.mark.parametrize("share", ["all", "class"])
+def test_the_gradient_is_that_of_finite_differences(players, share):
+    owner = torch.arange(40) % 3 if share == "class" else None
+    objective = make(players=players, rows=2**7, owner=owner)
+    baseline = 0.5 * randn(objective.owners, players, seed=2)
+    slope, loss = objective.gradient(baseline, 1, 0)
+    batch = objective.draw(objective.learned, ab.data.seeded(0, 1, 0))
+    direction, step = randn(*baseline.shape, seed=3), 1e-6
+
+    def total(at):
+        return objective.losses(objective.figures(at, batch)).sum().item()
+
+    assert loss == pytest.approx(total(baseline) / objective.owners)
+    difference = (total(baseline + step * direction) - total(baseline - step * direction)) / (2 * step)
+    assert (slope * direction).sum().item() == pytest.approx(difference, rel=1e-4)
+
+
+def test_activations_that_are_computed_again_give_the_same_gradient():
+    objective = make()
+    baseline = 0.5 * randn(1, 4, seed=2)
+    held, _ = objective.gradient(baseline, 1, 0)
+    objective.recompute = True
+    again, _ = objective.gradient(baseline, 1, 0)
+    assert torch.allclose(held, again, rtol=1e-12)
+
+
+def test_a_fifth_of_each_owner_is_kept_aside():
+    owner = torch.cat([torch.zeros(50), torch.ones(10), torch.full((3,), 2.0)]).long()
+    learned, aside = keep_aside(owner, seed=0)
+    assert owner[aside].bincount().tolist() == [10, 2, 3]  # of the few, all are used twice
+    assert not set(learned[owner[learned] < 2].tolist()) & set(aside.tolist())
+
+
+def test_the_result_is_the_best_of_all_candidates_on_the_samples_kept_aside():
+    x = randn(60, 4)
+    y = classifier()(x).argmax(1)
+    learned = learn_baseline(classifier(), x, y, options=QUICK)
+    record = learned.record
+    assert set(record.compared) == {"learned", "mean", "median", "zero"}
+    assert learned.loss == min(record.compared.values()) == record.compared[record.chosen]
+    assert (record.kept_aside, record.loss, record.exact) == (12, "faithful", True)
+    for name in ("mean", "median", "zero"):
+        loss = ab.baseline_loss(classifier(), x, y, absence=name, options=QUICK)
+        assert loss == pytest.approx(record.compared[name], rel=1e-6)
+    assert "kept aside" in repr(learned)
+
+
+def test_learning_beats_the_usual_baselines_on_samples_it_did_not_see():
+    """A network that is trained on wines, judged on others than those it learned its baseline from."""
+    wine = pytest.importorskip("sklearn.datasets").load_wine()
+    x, y = torch.tensor(wine.data).double(), torch.tensor(wine.target)
+    x = (x - x.mean(0)) / x.std(0)
+    order = torch.randperm(len(x), generator=generator())
+    train, test = order[:120], order[120:]
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(13, 20), nn.ReLU(), nn.Linear(20, 20), nn.ReLU(), nn.Linear(20, 3)).double()
+    optimiser = torch.optim.Adam(model.parameters(), 5e-3)
+    for _ in range(150):
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[train]), y[train]).backward()
+        optimiser.step()
+    learned = learn_baseline(model, x[train], y[train])
+    assert learned.record.chosen == "learned"
+    known = {"learned": learned.values, "mean": x[train].mean(0), "median": x[train].median(0).values}
+    losses = {
+        name: ab.baseline_loss(model, x[test], y[test], absence=ab.Baseline(values)) for name, values in known.items()
+    }
+    assert losses["learned"] < 0.9 * min(losses["mean"], losses["median"]), losses
+
+
+def test_concision_alone_finds_the_baseline_of_a_product():
+    x = torch.rand(200, 3, generator=generator()).double()
+    options = LearningOptions(evidence=0.0, noise=0.0, steps=200)
+    learned = learn_baseline(lambda rows: (rows - 0.25).prod(1), x, options=options)
+    assert (learned.values - 0.25).abs().max() < 0.02
+
+
+def test_the_same_seed_gives_the_same_values():
+    x = randn(40, 4)
+    first, again, other = (learn_baseline(mlp(4), x, options=QUICK, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(first.values, again.values)
+    assert not torch.equal(first.values, other.values)
+
+
+@pytest.mark.parametrize("share", ["class", "sample"])
+def test_baselines_of_classes_and_samples_are_learned(share):
+    x = randn(30, 4)
+    y = torch.arange(30) % 3
+    learned = learn_baseline(classifier(), x, y, share=share, options=QUICK)
+    assert learned.values.shape == ((3, 4) if share == "class" else (30, 4))
+    assert len(torch.unique(learned.values, dim=0)) > 1
+
+
+def test_black_boxes_and_categories_are_searched_without_a_gradient():
+    x = torch.cat([randn(80, 2), torch.randint(0, 3, (80, 1), generator=generator()).double()], 1)
+
+    def predict(rows):
+        return np.tanh(rows[:, 0] - 0.7) * np.where(rows[:, 2] == 2, 3.0, 1.0) + 0.1 * rows[:, 1]
+
+    learned = learn_baseline(ab.from_numpy(predict), x, categorical=[2], options=QUICK)
+    assert learned.values[2].item() in (0.0, 1.0, 2.0)
+    assert learned.loss <= min(learned.record.compared["mean"], learned.record.compared["median"])
+    assert learned.record.chosen == "learned"
+
+
+def test_images_have_one_value_for_each_pixel():
+    x = torch.rand(30, 1, 4, 4, generator=generator())
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 2))
+    learned = learn_baseline(model, x, players=Players.grid((1, 4, 4), cells=(2, 2)), options=QUICK)
+    if learned.record.chosen == "learned":
+        assert len(torch.unique(learned.values)) > 4
+
+
+def test_a_time_limit_ends_learning_with_the_values_so_far():
+    x, options = randn(60, 4), LearningOptions(steps=10_000, rows_per_step=2**8)
+    learned = learn_baseline(classifier(), x, torch.arange(60) % 3, seconds=1.5, options=options)
+    assert learned.seconds < 15
+    assert not learned.converged
+    assert "limit of 1.5 s is reached after" in learned.record.stopped
+
+
+def test_a_callback_sees_every_step_and_may_end_learning():
+    seen = []
+
+    def stop(step):
+        seen.append(step)
+        return step.step == 5
+
+    options = LearningOptions(steps=12, rows_per_step=2**8, callback=stop)
+    learned = learn_baseline(classifier(), randn(40, 4), torch.arange(40) % 3, options=options)
+    assert [one.step for one in seen] == [1, 2, 3, 4, 5]
+    assert all(one.steps == 12 and one.loss > 0 and one.seconds_left >= 0 for one in seen)
+    assert learned.record.stopped.startswith("the callback returned True after 5 of 12 steps")
+
+
+def test_an_interrupt_keeps_the_values_so_far():
+    def interrupt(step):
+        if step.step == 7:
+            raise KeyboardInterrupt
+
+    options = LearningOptions(steps=12, rows_per_step=2**8, callback=interrupt)
+    learned = learn_baseline(classifier(), randn(40, 4), torch.arange(40) % 3, options=options)
+    assert learned.record.stopped.startswith("interrupted after 7 of 12 steps")
+    assert not learned.converged
+
+
+def test_a_checkpoint_is_resumed_to_the_same_values(tmp_path):
+    x, y = randn(40, 4), torch.arange(40) % 3
+    whole = learn_baseline(classifier(), x, y, options=QUICK)
+
+    def fail(step):
+        if step.step == 8:
+            raise ZeroDivisionError
+
+    kept = LearningOptions(steps=12, rows_per_step=2**8, checkpoint=tmp_path / "kept", callback=fail)
+    with pytest.raises(ZeroDivisionError):
+        learn_baseline(classifier(), x, y, options=kept)
+    resumed = learn_baseline(
+        classifier(), x, y, options=LearningOptions(steps=12, rows_per_step=2**8, checkpoint=tmp_path / "kept")
+    )
+    assert torch.allclose(resumed.values, whole.values, rtol=1e-12)
+
+
+def test_threads_modes_and_gradients_of_the_model_are_restored():
+    model, threads = classifier().train(), torch.get_num_threads()
+    learn_baseline(model, randn(40, 4), torch.arange(40) % 3, options=QUICK)
+    assert model.training
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("name", ["evidence", "noise", "rows_per_step"])
+def test_weights_below_zero_get_a_sentence(name):
+    with pytest.raises(AbsentiaError, match=f"{name} must be at least"):
+        LearningOptions(**{name: -1})
+
+
+LIMITED = """
+import resource, sys, torch
+from torch import nn
+import absentia as ab
+torch.set_num_threads(1)
+shape, players = {shape}, {players}
+x = torch.rand(24, *shape, generator=torch.Generator().manual_seed(0))
+model = nn.Sequential({layers})
+model(x[:2])
+now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + 2**30, now + 2**30))
+learned = ab.learn_baseline(model, x, torch.arange(24) % 2, players=players, options=ab.LearningOptions(steps=2))
+print(learned.evaluations)
+"""
+CONVOLUTIONS = (
+    "nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 8, 3, 8), nn.Flatten(), nn.Linear(8 * 28 * 28, 2)"
+)
+    "nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 8, 3, 8), nn.Flatten(), nn.Linear(8 * 28 * 28, 2)"
+)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
+@pytest.mark.parametrize(
+    ("shape", "players", "layers"),
+    [
+        ((30,), "None", "nn.Linear(30, 32), nn.ReLU(), nn.Linear(32, 2)"),
+        ((1000,), "None", "nn.Linear(1000, 32), nn.ReLU(), nn.Linear(32, 2)"),
+        ((1, 28, 28), "ab.Players.grid((1, 28, 28), cells=(28, 28))", "nn.Flatten(), nn.Linear(784, 2)"),
+        ((3, 224, 224), "ab.Players.grid((3, 224, 224), cells=(14, 14))", CONVOLUTIONS),
+    ],
+)
+def test_memory_is_bounded_for_many_players_and_large_images(shape, players, layers):
+    script = LIMITED.format(shape=shape, players=players, layers=layers)
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert int(ran.stdout) > 100
+    assert resource.RLIMIT_AS
+
+
+def test_all_coalitions_are_enumerated_if_they_are_few():
+    batch = make().draw(torch.arange(40), generator())
+    assert torch.equal(batch.coalitions, enumerate_coalitions(4))
