@@ -49,9 +49,9 @@ def test_concision_and_scores_are_those_of_the_whole_tables():
     tables = evaluator.table(ab.Baseline(baseline[0]).bind(evaluator.x)).values
     effects = ab.moebius(tables[rows])[:, 1:].abs().sum(1)
     assert concision == pytest.approx(effects.mean().item())
-    losses, sizes = torch.nn.functional.softplus(-tables[rows]), coalition_sizes(4)
-    by_size = torch.stack([losses[:, sizes == size].mean(1) for size in range(5)])
-    assert score == pytest.approx(by_size.mean().item())
+    numbers = (batch.scored.long() * 2 ** torch.arange(4)).sum(-1)
+    expected = torch.nn.functional.softplus(-tables[batch.scored_rows[:, None], numbers])
+    assert score == pytest.approx(expected.mean().item())
     assert objective.score.classes is not None
     prior = Score(evaluator.readout, tables[:, -1]).prior[batch.empty[1]].mean()
     assert empty == pytest.approx((losses_at_nothing(tables, batch.empty[1]) - prior).item())
@@ -279,8 +279,6 @@ learned = ab.learn_baseline(model, x, torch.arange(24) % 2, players=players, opt
 print(learned.evaluations)
 """
 CONVOLUTIONS = (
-    "nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 8, 3, 8), nn.Flatten(), nn.Linear(8 * 28 * 28, 2)"
-)
     "nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 8, 3, 8), nn.Flatten(), nn.Linear(8 * 28 * 28, 2)"
 )
 

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from absentia.absences.protocol import StandIns
-from absentia.coalitions import coalition_sizes, draw_coalitions, enumerate_coalitions, moebius
+from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius
 from absentia.data import blocks, data_range, seeded, white_noise
 from absentia.evaluation import Evaluator
 from absentia.learning.objective import Baselines, Found, Owners
@@ -31,8 +31,9 @@ from absentia.models import evaluation_mode
 from absentia.readouts import Score
 
 LARGEST_CUBE = 16  # players whose coalitions are all evaluated
-_FEWEST_TABLES, _FEWEST_CUBES = 2, 4  # samples of a step
-_SCORED = 32  # coalitions of each sample that score masked predictions, if not all coalitions are evaluated
+_FEWEST = 4  # samples of a step
+# Masked predictions are scored on this many coalitions of each of some samples, which take this share of the rows.
+_SCORED, _SCORED_SHARE = 16, 1 / 16
 _EMPTY = 512  # samples that score predictions with all players absent
 _ALLOWED, _EMPTY_WEIGHT = 0.2, 3.0  # how far that score may exceed the best constant's, and the weight beyond it
 _SCALE_BATCHES = 8  # that the scales are measured on
@@ -50,7 +51,8 @@ class Batch(NamedTuple):
 
     rows: Int[Tensor, " samples"]
     coalitions: Bool[Tensor, "*samples coalitions players"]
-    scored: Bool[Tensor, "samples scored players"] | None  # None if ``coalitions`` are all of them
+    scored_rows: Int[Tensor, " others"]  # samples whose masked predictions are scored
+    scored: Bool[Tensor, "others scored players"]
     empty: Int[Tensor, "2 empty"]  # samples whose baselines are used, and samples that they are scored on
     references: Shaped[Tensor, "drawn *entries"]  # white noise, beside the baselines of the first samples
 
@@ -90,8 +92,7 @@ class Faithful:
         self.cube, self.batch = _cube_and_batch(self.players, rows, self.owners)
         self.whole = self.cube == self.players
         self.within = data_range(evaluator.x)
-        sizes = coalition_sizes(self.cube)
-        self.by_size = (1 / sizes.bincount().double() / (self.cube + 1))[sizes]
+        self.scored = max(_FEWEST, self.owners, int(_SCORED_SHARE * rows / _SCORED))
         self.recompute = False
         everyone, x = torch.ones(1, self.players, dtype=torch.bool), evaluator.x
         full = evaluator.values(StandIns(x, x[:, None]), everyone)[:, 0].double().cpu()
@@ -122,9 +123,8 @@ class Faithful:
     @property
     def rows_per_step(self) -> int:
         """The number of rows that a step evaluates."""
-        scored = 0 if self.whole else _SCORED
-        noisy = self._drawn if self.noise else 0
-        return self.batch * (2**self.cube + scored) + noisy * 2**self.cube + min(_EMPTY, len(self.learned))
+        tables = self.batch + (self._drawn if self.noise else 0)
+        return tables * 2**self.cube + self.scored * _SCORED + min(_EMPTY, len(self.learned))
 
     @property
     def _drawn(self) -> int:
@@ -134,20 +134,21 @@ class Faithful:
         """Draw samples from a pool, the same number of each owner's, and what they are evaluated on."""
         rows = self._draw_rows(pool, self.batch if count is None else count, generator)
         if self.whole:
-            coalitions, scored = enumerate_coalitions(self.players), None
+            coalitions = enumerate_coalitions(self.players)
         else:
             cubes = Penalty("interactions", self.players, self.players, cube=self.cube)
             coalitions = cubes.subcubes(len(rows), 2**self.cube, generator).coalitions
-            # Sizes from 0 to n, evenly spread.
-            steps = (torch.arange(_SCORED) + torch.rand(len(rows), _SCORED, generator=generator)) / _SCORED
-            sizes = (steps * (self.players + 1)).long().clamp_max(self.players).flatten()
-            scored = draw_coalitions(self.players, sizes, generator).unflatten(0, (len(rows), _SCORED))
+        scored_rows = self._draw_rows(pool, self.scored, generator)
+        # Sizes from 0 to n, evenly spread.
+        steps = (torch.arange(_SCORED) + torch.rand(len(scored_rows), _SCORED, generator=generator)) / _SCORED
+        sizes = (steps * (self.players + 1)).long().clamp_max(self.players).flatten()
+        scored = draw_coalitions(self.players, sizes, generator).unflatten(0, (len(scored_rows), _SCORED))
         mine = self._draw_rows(pool, min(_EMPTY, len(pool)), generator)
         # With several baselines, each is scored on samples of all owners: it must not tell whose it is.
         others = mine if self.owners == 1 else pool[torch.randperm(len(pool), generator=generator)[: len(mine)]]
         empty = torch.stack([mine, others])
         like = self.evaluator.x[:1].expand(min(len(rows), self._drawn), *self.evaluator.x.shape[1:])
-        return Batch(rows, coalitions, scored, empty, white_noise(self.within, like, generator))
+        return Batch(rows, coalitions, scored_rows, scored, empty, white_noise(self.within, like, generator))
 
     def _draw_rows(self, pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Draw samples without repetition as far as possible, the owners in turn."""
@@ -177,18 +178,16 @@ class Faithful:
 
         rows = batch.rows
         values = self._values(x[rows], of(rows), batch.coalitions, rows)
-        concision = _strength(values)
-        if batch.scored is None:
-            score = self.score(values, rows) @ self.by_size
-        else:
-            score = self.score(self._values(x[rows], of(rows), batch.scored, rows), rows).mean(1)
+        concision, others = _strength(values), batch.scored_rows
+        score = self.score(self._values(x[others], of(others), batch.scored, others), others).mean(1)
+        found = [self._mean(concision, rows), self._mean(score, others)]
         nobody, (mine, others) = torch.zeros(1, self.players, dtype=torch.bool), batch.empty
         empty = self.score(self._values(x[others], of(mine), nobody, others), others)[:, 0] - self.prior[others]
-        found = [self._mean(concision, rows), self._mean(score, rows), self._mean(empty, mine)]
+        found.append(self._mean(empty, mine))
         few = rows[: len(batch.references)]
         noise = torch.zeros(len(few)).double()
         if self.noise:
-            coalitions = batch.coalitions if batch.scored is None else batch.coalitions[: len(few)]
+            coalitions = batch.coalitions if self.whole else batch.coalitions[: len(few)]
             noise = _strength(self._values(of(few), batch.references, coalitions, few))
         return torch.stack([*found, self._mean(noise, few)])
 
@@ -217,7 +216,7 @@ class Faithful:
             if self.noise:
                 states = white_noise(self.within, batch.references, seeded(self.seed, "states", number))
                 few = batch.rows[: len(states)]
-                coalitions = batch.coalitions if batch.scored is None else batch.coalitions[: len(few)]
+                coalitions = batch.coalitions if self.whole else batch.coalitions[: len(few)]
                 floors.append(_strength(self._values(states, batch.references, coalitions, few)).mean())
         floor = torch.stack(floors).mean() if floors else torch.ones(()).double()
         return torch.cat([torch.stack(figures).mean(0), floor[None]]).clamp_min(1e-12)
@@ -292,12 +291,8 @@ def _cube_and_batch(players: int, rows: int, owners: int) -> tuple[int, int]:
     >>> _cube_and_batch(10, 2**14, owners=1), _cube_and_batch(64, 2**14, owners=1), _cube_and_batch(64, 2**14, 100)
     ((10, 16), (12, 4), (7, 128))
     """
-    most = int(math.log2(rows))
-    if players <= min(LARGEST_CUBE, most) and rows >> players >= max(_FEWEST_TABLES, owners):
-        return players, rows >> players
-    cube = int(math.log2(max(1.0, rows / max(_FEWEST_CUBES, owners))))
-    cube = min(players, LARGEST_CUBE, max(cube, 1))
-    return cube, max(_FEWEST_CUBES, owners, rows >> cube)
+    cube = min(players, LARGEST_CUBE, max(1, int(math.log2(max(1.0, rows / max(_FEWEST, owners))))))
+    return cube, max(_FEWEST, owners, rows >> cube)
 
 
 def _strength(values: Float[Tensor, "samples coalitions *features"]) -> Float[Tensor, " samples"]:
