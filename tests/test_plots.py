@@ -191,6 +191,7 @@ def test_the_graph_keeps_players_of_one_interaction_side_by_side():
     assert abs(players.index(1) - players.index(2)) == 1
     assert set(ordered) == set(nodes)
     assert arrange([], players=3) == ([0, 1, 2], [])
+    assert arrange([AndNode((0, 2), 1.0), AndNode((1,), 1.0)], players=4)[0] == [0, 2, 1]
 
 
 def test_the_heat_map_gives_every_pixel_its_players_value(pictured):

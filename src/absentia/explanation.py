@@ -149,16 +149,17 @@ class Explanation:
         values = self.shapley.values
         samples, players = values.shape
         order = values.abs().argsort(dim=1, descending=True, stable=True)
-        ranks = torch.empty_like(order).scatter_(1, order, torch.arange(1, players + 1).expand_as(order))
-        absent = torch.full_like(values, torch.nan)
-        if self.stand_ins is not None:
-            absent = self.players.entry_values(self.stand_ins)
+        absent = (
+            torch.full_like(values, torch.nan)
+            if self.stand_ins is None
+            else self.players.entry_values(self.stand_ins)
+        )
         columns = {
             "sample": torch.arange(samples).repeat_interleave(players).tolist(),
             "player": list(self.names) * samples,
             "value": values.flatten().tolist(),
             "error": self.shapley.errors.flatten().tolist(),
-            "rank": ranks.flatten().tolist(),
+            "rank": (order.argsort(dim=1) + 1).flatten().tolist(),
             "input": self.players.entry_values(self.x).flatten().tolist(),
             "stand_in": absent.flatten().tolist(),
         }
@@ -239,17 +240,13 @@ def explain(
         Rows that an absence named by a word is made from, such as the training data.
     players : Players, optional
         The default is one player for each column of a table.
-    readout : Readout, optional
-        What number to take from the model's output.
-    class_names : sequence of str, optional
-        The names of the classes, in the order of the model's outputs.
     evaluations : int, optional
         The rows that the model may evaluate for each sample.
     max_players : int, default 24
         The most players for exact results.
     seed : int, default 0
         Fixes the coalitions that are drawn.
-    batch_size, memory : int, optional
+    readout, class_names, batch_size, memory
         See `Evaluator`.
 
     Examples

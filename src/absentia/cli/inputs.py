@@ -146,7 +146,7 @@ def fit_model(
     elif not (wrapped or isinstance(loaded, nn.Module) or _takes_tensors(loaded, x)):
         model = models.from_numpy(loaded, probabilities=probabilities)
     elif probabilities and not wrapped:
-        model = LogProbabilities(loaded)
+        model = _in_logarithms(loaded)
     output, tokens = _try(model, x)
     if not (wrapped or probabilities) and isinstance(output, Tensor) and models.are_probabilities(output):
         then = "Use --probabilities if they are meant."
@@ -154,16 +154,12 @@ def fit_model(
     return model, tokens
 
 
-class LogProbabilities(nn.Module):
-    """A network that returns probabilities, converted to one that returns logits."""
-
-    def __init__(self, network: models.Model) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """Run the network, and take logarithms."""
-        return models.log_probabilities(self.network(rows))
+def _in_logarithms(model: models.Model) -> models.Model:
+    """Convert a model that returns probabilities to one that returns logits."""
+    if not isinstance(model, nn.Module):
+        return lambda rows: models.log_probabilities(model(rows))
+    model.register_forward_hook(lambda _module, _inputs, output: models.log_probabilities(output))
+    return model
 
 
 def _decode(table: EncodedTable, nearest: bool, rows: np.ndarray) -> Any:

@@ -87,13 +87,7 @@ def salient_nodes(explanation: Explanation, sample: int, strongest: int) -> list
 
 
 def arrange(nodes: list[AndNode], players: int) -> tuple[list[int], list[AndNode]]:
-    """Order players and nodes from left to right such that few edges cross.
-
-    Players of no node are left out. Without nodes, all players are kept.
-
-    >>> arrange([AndNode((0, 2), 1.0), AndNode((1,), 1.0)], players=4)[0]
-    [0, 2, 1]
-    """
+    """Order the players of nodes, or all if there are none, and the nodes such that few edges cross."""
     if not nodes:
         return list(range(players)), []
     order = sorted({player for node in nodes for player in node.players})

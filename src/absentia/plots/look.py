@@ -35,11 +35,7 @@ def colour_of(value: float) -> str:
 
 
 def label(name: str, most: int = 32) -> str:
-    r"""Shorten a name in its middle, and escape the dollar sign, with which matplotlib begins a formula.
-
-    >>> print(label("the number of days since the last $", most=20))
-    the number…he last \$
-    """
+    """Shorten a name in its middle, and escape the dollar sign, with which matplotlib begins a formula."""
     if len(name) > most:
         name = f"{name[: most // 2]}…{name[len(name) - (most - most // 2 - 1) :]}"
     return name.replace("$", r"\$")

@@ -35,7 +35,6 @@ def baseline_section(learned: LearnedBaseline) -> Section:
             "owners": owner_names(learned)[:_MOST_OWNERS],
             "image": players.is_image,
             "heads": _LEVELS if compared else (),
-            "compared": compared,
             "baselines": f"{_MOST_OWNERS} of {len(owners):,}" if len(owners) > _MOST_OWNERS else "",
             "entries": f"{_MOST_ENTRIES} of {owners[0].numel():,}" if owners[0].numel() > _MOST_ENTRIES else "",
             "settings": [
@@ -79,15 +78,13 @@ def _entries(learned: LearnedBaseline, values: Shaped[Tensor, "owners *entries"]
 
 def _pictures(learned: LearnedBaseline, values: Shaped[Tensor, "owners *entries"]) -> dict[str, Any]:
     """Return images of the baselines, and of the median of the data."""
-    size = (-1, *values.shape[-2:])
-    images = values.double().reshape(len(values), *size)
-    if learned.quantiles is None:
-        scale = ImageScale.of(images)
-        return {"images": [scale.address(image) for image in images]}
-    quantiles = learned.quantiles.double().reshape(len(_LEVELS), *size)
-    scale = ImageScale.of(torch.cat([images, quantiles]), count=len(images) + 1)
-    median = scale.address(quantiles[_LEVELS.index("median")])
-    return {"images": [scale.address(image) for image in images], "median": median}
+    data = [] if learned.quantiles is None else [learned.quantiles.double()]
+    images = torch.cat([values.double(), *data])[:, None].flatten(1, -3)
+    scale = ImageScale.of(images, count=len(values) + len(data))
+    addresses = [scale.address(image) for image in images[: len(values)]]
+    if not data:
+        return {"images": addresses}
+    return {"images": addresses, "median": scale.address(images[len(values) + _LEVELS.index("median")])}
 
 
 def _history(history: Float[Tensor, "checks 2"]) -> list[list[float]]:
