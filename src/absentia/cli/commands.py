@@ -14,7 +14,7 @@ import absentia as ab
 from absentia import demo as demonstration
 from absentia.absences.words import WORDS
 from absentia.cli.inputs import Inputs, prepare, takes_inputs
-from absentia.cli.output import AsJson, Output, check_file, finish, note, print_json, working
+from absentia.cli.output import AsJson, Output, check_file, finish, note, show, working
 from absentia.cli.user_data import Samples
 from absentia.errors import wrong
 from absentia.learning.learned import Share
@@ -226,10 +226,8 @@ def report(
     with working(f"Writing {output}"):
         ab.write_report(results, output, title=title)
     kinds = {name: type(result).__name__ for name, result in results.items()}
-    if as_json:
-        print_json({"command": "report", "file": output, "results": kinds})
-    else:
-        typer.echo(f"Written to {output}: {', '.join(f'{name} ({kind})' for name, kind in kinds.items())}.")
+    text = f"Written to {output}: {', '.join(f'{name} ({kind})' for name, kind in kinds.items())}."
+    show({"command": "report", "file": output, "results": kinds}, text, as_json)
 
 
 def demo(
@@ -256,28 +254,15 @@ def info(
 
     Example: absentia info base.absentia
     """
-    if file is None:
-        facts = installation()
-        if as_json:
-            print_json({"command": "info"} | facts)
-            return
-        missing = facts.pop("missing")
-        for name, value in [*facts.items(), *(("missing", f"{extra}: {missing[extra]}") for extra in missing)]:
-            typer.echo(f"{name:<10}{', '.join(value) if isinstance(value, list) else value}")
-        return
-    header, tensors, text = _describe(check_file("file", file))
-    if as_json:
-        print_json({"command": "info", "file": file, "header": header, "tensors": tensors})
-        return
-    typer.echo(text)
-    typer.echo("Tensors: " + ", ".join(f"{name} {tuple(shape)}" for name, shape in tensors.items()))
+    payload, text = _installation() if file is None else _contents(check_file("file", file))
+    show({"command": "info"} | payload, text, as_json)
 
 
-def installation() -> dict[str, Any]:
-    """Return what is installed here."""
+def _installation() -> tuple[dict[str, Any], str]:
+    """Return what is installed here, for JSON and as text."""
     found = {extra: all(importlib.util.find_spec(name) for name in names) for extra, names in EXTRAS.items()}
     cuda = [f"cuda:{number} ({torch.cuda.get_device_name(number)})" for number in range(torch.cuda.device_count())]
-    return {
+    facts = {
         "absentia": ab.__version__,
         "python": platform.python_version(),
         "torch": str(torch.__version__),
@@ -285,12 +270,15 @@ def installation() -> dict[str, Any]:
         "devices": ["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])],
         "threads": torch.get_num_threads(),
         "extras": [extra for extra, there in found.items() if there],
-        "missing": {extra: f"pip install 'absentia[{extra}]'" for extra, there in found.items() if not there},
     }
+    missing = {extra: f"pip install 'absentia[{extra}]'" for extra, there in found.items() if not there}
+    rows = [*facts.items(), *(("missing", f"{extra}: {how}") for extra, how in missing.items())]
+    lines = [f"{name:<10}{', '.join(value) if isinstance(value, list) else value}" for name, value in rows]
+    return facts | {"missing": missing}, "\n".join(lines)
 
 
-def _describe(path: Path) -> tuple[dict[str, Any], dict[str, list[int]], str]:
-    """Return the header of a saved file, the shapes of its tensors, and a description of the result."""
+def _contents(path: Path) -> tuple[dict[str, Any], str]:
+    """Return the header of a saved file and the shapes of its tensors for JSON, and the result as text."""
     try:
         tensors, header = read_tensors(path)
     except ab.AbsentiaError as error:
@@ -301,4 +289,6 @@ def _describe(path: Path) -> tuple[dict[str, Any], dict[str, list[int]], str]:
         text = "A surrogate with a network of the user" if header.get("own_network") else repr(ab.load(path))
     if "coding" in header:
         text += f"\nColumns: {', '.join(header['coding']['columns'])}"
-    return header, {name: list(tensor.shape) for name, tensor in tensors.items()}, text
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    text += "\nTensors: " + ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    return {"file": path, "header": header, "tensors": shapes}, text

@@ -60,18 +60,18 @@ def finish(result: Any, payload: dict[str, Any], as_json: bool, path: Path | Non
     """Save a result if a path is given, and print it as text or as one JSON object."""
     if path is not None:
         save_result(result, path, extra)
+    show(payload | {"file": path}, repr(result), as_json)
+    if not as_json:
+        written = f"Written to {path}" if path is not None else "Not saved. Use --output FILE to save the result."
+        typer.echo(written, err=path is None)
+
+
+def show(payload: dict[str, Any], text: str, as_json: bool) -> None:
+    """Print a text, or one JSON object with lists for tensors, objects for records, null for non-finite numbers."""
     if as_json:
-        print_json(payload | {"file": path})
-        return
-    typer.echo(repr(result))
-    written = f"Written to {path}" if path is not None else "Not saved. Use --output FILE to save the result."
-    typer.echo(written, err=path is None)
-
-
-def print_json(payload: dict[str, Any]) -> None:
-    """Print one JSON object. Tensors become lists, records become objects, and non-finite numbers null."""
-    text = json.dumps(payload, default=_plain)
-    typer.echo(json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False))
+        plain = json.loads(json.dumps(payload, default=_plain), parse_constant=lambda _: None)
+        text = json.dumps(plain, ensure_ascii=False)
+    typer.echo(text)
 
 
 def _plain(value: Any) -> Any:
