@@ -9,8 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absentia.plots.drawable import check_explanation, interactions_of, player_labels
 from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
@@ -27,8 +26,7 @@ _WIDEST_EDGE, _SMALLEST_NODE, _LARGEST_NODE = 4.0, 60.0, 420.0
 _SWEEPS, _STARTS = 6, 30  # of the search for an order with few crossings
 
 
-@dataclass(frozen=True)
-class AndNode:
+class AndNode(NamedTuple):
     """One interaction of the graph: the numbers of its players, and its effect."""
 
     players: tuple[int, ...]
@@ -128,11 +126,9 @@ def _draw_node(axes: Axes, effect: float, x: float, ends: Sequence[tuple[float, 
     """Draw one node with its edges and its effect."""
     colour, adds = colour_of(effect), effect >= 0
     width = 0.5 + (_WIDEST_EDGE - 0.5) * share
-    for end in ends:
-        across, up = zip((x, _NODES), end, strict=True)
-        axes.plot(
-            across, up, color=colour, linestyle="-" if adds else (0, (4, 2)), linewidth=width, alpha=0.75, zorder=1
-        )
+    dashes: Any = "-" if adds else (0, (4, 2))
+    for across, up in ends:
+        axes.plot((x, across), (_NODES, up), color=colour, linestyle=dashes, linewidth=width, alpha=0.75, zorder=1)
     size = _SMALLEST_NODE + (_LARGEST_NODE - _SMALLEST_NODE) * share
     hatch = "" if adds else "////"
     axes.scatter([x], [_NODES], s=size, color=colour, edgecolor="white", hatch=hatch, linewidth=0.8, zorder=2)

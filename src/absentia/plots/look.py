@@ -74,14 +74,11 @@ def new_figure(
     ----------
     columns : int
         Number of panels.
-    width, height : float
-        Size of a panel in inches.
-    rows : int, optional
-        Number of labelled rows in a panel, which then determines the height.
+    width, height, rows : float
+        Size of a panel in inches; a number of labelled rows determines the height instead.
     ratios : sequence of float, optional
         Relative widths of the panels.
     title : str, optional
-        Title of the figure.
 
     Examples
     --------
