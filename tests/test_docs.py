@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 # Outputs may differ by this much: trained networks differ between machines.
 RELATIVE, ABSOLUTE = 0.1, 0.05
-NUMBER = r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
+NUMBER = r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+−]?\d+)?"
 
 
 def load(name):

@@ -69,7 +69,6 @@ class Explanation:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> x = torch.tensor([[2.0, 3.0], [1.0, 5.0]])
     >>> explanation = ab.explain(lambda rows: rows.prod(1), x, absence=1.0)
     >>> explanation.base_values, explanation.outputs
@@ -251,7 +250,6 @@ def explain(
 
     Examples
     --------
-    >>> import absentia as ab
     >>> ab.explain(lambda rows: rows.prod(1), torch.tensor([3.0, 4.0]), absence=1.0)
     Explanation of 1 sample, 2 players; value: the output as it is
       absence  Baseline(1)

@@ -198,9 +198,8 @@ def load(path: str | Path) -> Any:
 
     Examples
     --------
-    >>> import tempfile, torch
-    >>> import absentia as ab
-    >>> explanation = ab.explain(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=1.0)
+    >>> import tempfile
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     explanation.save(f"{folder}/two.safetensors")
     ...     ab.load(f"{folder}/two.safetensors").shapley.values

@@ -1,6 +1,5 @@
 """Plots of results with matplotlib; every plot is a Figure, and its ``savefig`` writes it.
 
->>> import absentia as ab
 >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
 >>> figure = ab.plots.waterfall(explanation, sample=0)
 """

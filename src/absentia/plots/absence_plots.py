@@ -42,8 +42,6 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
 
     Examples
     --------
-    >>> import torch
-    >>> import absentia as ab
     >>> x = torch.rand(8, 3, generator=torch.Generator().manual_seed(0)).double()
     >>> learned = ab.learn_baseline(lambda rows: (rows - 0.25).prod(1), x)
     >>> [label.get_text() for label in ab.plots.baselines(learned).axes[0].get_yticklabels()]
@@ -127,12 +125,10 @@ def learning_history(learned: LearnedBaseline) -> Figure:
 
     Examples
     --------
-    >>> import torch
-    >>> import absentia as ab
     >>> x = torch.rand(8, 3, generator=torch.Generator().manual_seed(0)).double()
     >>> learned = ab.learn_baseline(lambda rows: (rows - 0.25).prod(1), x)
     >>> ab.plots.learning_history(learned).axes[0].get_ylabel()
-    'lowest loss so far (interactions)'
+    'lowest loss so far (faithful)'
     """
     figure = new_figure(columns=1, height=4.2)
     axes = figure.axes[0]

@@ -47,7 +47,6 @@ def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 
 
     Examples
     --------
-    >>> import absentia as ab
     >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=1.0)
     >>> [text.get_text() for text in ab.plots.and_or_graph(explanation).axes[0].texts][:3]
     ['+2', '+6', '+3']

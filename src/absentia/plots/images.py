@@ -36,8 +36,6 @@ def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
 
     Examples
     --------
-    >>> import torch
-    >>> import absentia as ab
     >>> players = ab.Players.grid((1, 4, 4), cells=(2, 2))
     >>> images = torch.rand(1, 1, 4, 4)
     >>> explanation = ab.explain(lambda rows: rows.sum((1, 2, 3)), images, players=players, absence=0.0)

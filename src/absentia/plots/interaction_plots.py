@@ -35,7 +35,6 @@ def interaction_list(explanation: Explanation, sample: int = 0, *, strongest: in
 
     Examples
     --------
-    >>> import absentia as ab
     >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=1.0)
     >>> [label.get_text() for label in ab.plots.interaction_list(explanation).axes[0].get_yticklabels()]
     ['x0 & x1', 'x1', 'x0']
@@ -68,7 +67,6 @@ def order_profile(explanation: Explanation, sample: int = 0, *, most: int = 6) -
 
     Examples
     --------
-    >>> import absentia as ab
     >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=1.0)
     >>> [round(float(bar.get_height()), 3) for bar in ab.plots.order_profile(explanation).axes[0].patches]
     [0.455, 0.545]
@@ -152,7 +150,6 @@ def sparsity(
 
     Examples
     --------
-    >>> import absentia as ab
     >>> game = ab.ValueTable([0.0, 1.0, 2.0, 8.0])
     >>> ab.plots.sparsity({"given": ab.harsanyi(game)}).axes[0].lines[0].get_ydata().tolist()
     [5.0, 2.0, 1.0]

@@ -82,7 +82,6 @@ def new_figure(
 
     Examples
     --------
-    >>> import absentia as ab
     >>> figure = ab.plots.new_figure(columns=2, height=3.0)
     >>> len(figure.axes), figure.get_size_inches().tolist()
     (2, [10.4, 3.0])

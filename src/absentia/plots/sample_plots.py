@@ -33,7 +33,6 @@ def bars(explanation: Explanation, sample: int = 0, *, most: int = 20) -> Figure
 
     Examples
     --------
-    >>> import absentia as ab
     >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
     >>> [float(bar.get_width()) for bar in ab.plots.bars(explanation).axes[0].patches]
     [3.0, 2.0]
@@ -66,7 +65,6 @@ def waterfall(explanation: Explanation, sample: int = 0, *, most: int = _MOST_RO
 
     Examples
     --------
-    >>> import absentia as ab
     >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
     >>> [(float(bar.get_x()), float(bar.get_width())) for bar in ab.plots.waterfall(explanation).axes[0].patches]
     [(1.0, 3.0), (4.0, 2.0)]
@@ -133,7 +131,6 @@ def overview(explanation: Explanation, sample: int = 0) -> Figure:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
     >>> [axes.get_title() for axes in ab.plots.overview(explanation).axes]
     ['Shapley values', 'strongest 3 of 3 interactions', 'strength by order']
@@ -171,7 +168,6 @@ def plot_explanation(
 
     Examples
     --------
-    >>> import absentia as ab
     >>> table = ab.ValueTable([0.0, 1.0, 2.0, 5.0])
     >>> figure = ab.plot_explanation(ab.harsanyi(table), ab.shapley(table))
     >>> [axes.get_title() for axes in figure.axes]

@@ -60,7 +60,6 @@ def write_report(results: Any, path: str | Path, *, title: str | None = None) ->
     Examples
     --------
     >>> import tempfile
-    >>> import absentia as ab
     >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = ab.write_report(explanation, f"{folder}/report.html", title="A product")
