@@ -396,7 +396,7 @@ def test_a_value_that_is_not_finite_names_the_sample():
     x = uniform()
     x[7, 0], x[8:, 0] = 0.995, 0.1
     with pytest.raises(AbsentiaError, match=r"Got nan for sample \d+ with players"):
-        learn(model, x, samples=None)
+        learn(model, x, samples="all")
 
 
 def test_thirty_players_are_learned_without_a_table_of_all_coalitions():

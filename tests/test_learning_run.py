@@ -17,6 +17,7 @@ from absentia.learning.objective import (
 from absentia.learning.penalties import Penalty
 from absentia.learning.search import Run, settle
 from absentia.learning.space import make_space
+from absentia.running import TimeLimit
 from known_games import mlp
 from small_learning import learn
 
@@ -109,7 +110,7 @@ def test_rare_samples_that_matter_are_learned_from():
         x,
         start=0.5,
         steps=6,
-        samples=None,
+        samples="all",
         bounds=(0.0, 1.0),
         rows_per_comparison=2**14,
     )
@@ -199,7 +200,7 @@ def test_without_polish_learning_costs_less_and_says_so():
     assert short.loss >= whole.loss
     assert not short.record.converged
     assert short.record.stopped == "the steps are done; they were not polished"
-    boxed = learn(mlp(4, 2), x, gradient=False, polish=False, rows_per_comparison=2**9)
+    boxed = learn(mlp(4, 2), x[:8], gradient=False, polish=False, rows_per_comparison=2**8)
     assert boxed.record.converged  # without a gradient all coordinates are swept over
 
 
@@ -251,7 +252,7 @@ def test_a_look_that_is_given_up_costs_a_part_and_is_not_remembered():
 def test_kinks_are_found_closely():
     delta = torch.tensor([0.74, 0.68]).double()
     x = (torch.rand(256, 2, generator=seeded()) < 0.7).double()
-    learned = learn(lambda rows: 5 * (rows - delta).prod(1), x, start=0.5, steps=12, samples=None)
+    learned = learn(lambda rows: 5 * (rows - delta).prod(1), x, start=0.5, steps=12, samples="all")
     assert torch.allclose(learned.values, delta, atol=0.003)
 
 
