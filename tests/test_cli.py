@@ -350,7 +350,7 @@ def test_a_traceback_is_shown_when_asked_for(run):
 
 def test_an_interrupt_in_the_middle_keeps_the_best_so_far_as_a_whole(run):
     data = ["--data", "data.csv", "--target", "kind", "--readout", "output"]
-    code, _, err = run("learn", "--model", "mymodule:interrupt", *data, *QUICK, "-o", "base.absentia")
+    code, _, err = run("learn", "--model", "mymodule:interrupt", *data, *QUICK, "--polish", "-o", "base.absentia")
     assert code == 130
     assert "interrupted" in err
     if Path("base.absentia").exists():

@@ -386,8 +386,9 @@ def test_a_word_that_needs_data_asks_for_them():
 
 def test_learned_values_may_be_named_by_a_word():
     x, data = randn(2, 3), torch.rand(16, 3, generator=torch.Generator().manual_seed(0)).double()
-    found = ab.explain(lambda rows: (rows - 0.25).prod(1), x, absence="learned", data=data)
-    assert torch.allclose(found.stand_ins, torch.tensor(0.25).to(found.stand_ins), atol=0.02)
+    found = ab.explain(mlp(3), x, absence="learned", data=data)
+    learned = ab.learn_baseline(mlp(3), data)
+    assert torch.equal(found.stand_ins, learned.values.expand(2, 3))
     assert found.record.absence.startswith("LearnedBaseline")
 
 

@@ -29,6 +29,7 @@ from absentia.learning.space import Bounds, Space, Start, make_space, start_base
 from absentia.models import NumpyModel, as_model, labels_of
 from absentia.players import Players
 from absentia.readouts import Logit, LogOdds, Probability, Readout
+from absentia.results import check_folder
 from absentia.running import TimeLimit, affordable_rows, quickest_threads
 
 AnyLoss: TypeAlias = Literal["faithful", "interactions", "shapley", "marginal"]
@@ -110,6 +111,8 @@ class LearningOptions:
         for name, least in (leasts | {"evidence": 0, "noise": 0}).items():
             if getattr(self, name) not in (None, "all") and not getattr(self, name) >= least:
                 raise wrong(name, f"be at least {least}", getattr(self, name))
+        if self.checkpoint is not None:
+            check_folder("checkpoint", self.checkpoint)
 
 
 def learn_baseline(
@@ -184,7 +187,7 @@ def learn_baseline(
             settings = (share, seed, run.steps, run.rate, options.polish)
             run.resume(options.checkpoint, *_identity(objective, problem, space, starts, settings))
         if isinstance(objective, Faithful):
-            values, losses, compared = _choose(run, starts, usual, data, space)
+            values, losses, compared = _choose(run, objective, starts, usual, data, space)
         else:
             found = run.search(starts, usual)
             values, losses, compared = found.baseline, found.penalties, {}
@@ -200,11 +203,9 @@ def learn_baseline(
 
 
 def _choose(
-    run: Run, starts: dict[str, Tensor], usual: dict[str, Tensor], data: Tensor, space: Space
+    run: Run, objective: Faithful, starts: dict[str, Tensor], usual: dict[str, Tensor], data: Tensor, space: Space
 ) -> tuple[Tensor, Tensor, dict[str, float]]:
     """Learn by the default loss; return for each owner the best values on the samples kept aside, and all losses."""
-    objective = run.objective
-    assert isinstance(objective, Faithful)
     others = {name: one for name, one in usual.items() if name in ("mean", "median")}
     if bool(((space.low <= 0) & (space.high >= 0)).all()):
         others["zero"] = start_baseline("zero", data, space).expand(objective.owners, -1)
@@ -356,6 +357,8 @@ def _make_objective(
     evaluator = problem.evaluator
     if options.cube is not None and loss != "interactions":
         raise wrong("cube", "be left out for other losses than interactions", f"{options.cube} for {loss!r}")
+    if options.orders is not None and loss == "faithful":
+        raise wrong("orders", "be left out for the loss 'faithful', which takes all", options.orders)
     if loss == "faithful":
         rows = options.rows_per_step
         if rows is None:

@@ -29,7 +29,7 @@ from absentia.learning.objective import Baselines, Chosen, Found, Objective, Own
 from absentia.learning.penalties import Plan
 from absentia.learning.space import HELD, Space
 from absentia.models import progress
-from absentia.results import check_folder, read_tensors, write_tensors
+from absentia.results import read_tensors, write_tensors
 from absentia.running import TimeLimit
 
 _PLATEAU_CHECKS, _PLATEAU_SHARE, _STEPS_PER_CHECK = 20, 0.005, 5  # descent stops without such a gain for long
@@ -101,7 +101,6 @@ class Run:
 
         It must have the same fingerprint, and nearly the same signature, which are values of the model.
         """
-        check_folder("checkpoint", path)
         self.checkpoint = (Path(path), fingerprint, signature)
         if not Path(path).exists():
             return
