@@ -128,7 +128,7 @@ class Faithful:
 
     @property
     def _drawn(self) -> int:
-        return max(1, self.batch // 2)
+        return max(1, self.batch // 4)
 
     def draw(self, pool: Tensor, generator: torch.Generator, count: int | None = None) -> Batch:
         """Draw samples from a pool, the same number of each owner's, and what they are evaluated on."""

@@ -41,7 +41,7 @@ _MANY_SAMPLES = 32
 _CONVERGED = "no other value of a single coordinate lowers the loss by 0.1 %"
 # The default loss: samples to learn from, steps, the first rate; and operations of the model in a step, by which rows
 # are chosen between these numbers.
-_SAMPLES, _STEPS, _RATE, _OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 1024, 120, 0.05, 8e9, 2**9, 2**14
+_SAMPLES, _STEPS, _RATE, _OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 1024, 120, 0.05, 4e9, 2**9, 2**14
 _PENALTY_SAMPLES, _PENALTY_STEPS, _PENALTY_RATE = 256, 60, 0.1  # the same of the paper's losses
 _MOST_BYTES = 2**27  # of the samples that are learned from
 _MOST_NUMBERS = 2**25  # of the data that bounds and starts come from
