@@ -6,13 +6,14 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from jaxtyping import Shaped
-from torch import Tensor
+from torch import Tensor, nn
 
 from absentia.errors import wrong
-from absentia.models import Model, NumpyModel, evaluation_mode
+from absentia.models import Model, NumpyModel, evaluation_mode, module_of
 
 # What a row costs beside the operations of its layers, in the same unit: fixed, and for each entry.
 _PER_ROW, _PER_ENTRY = 4_000.0, 50.0
@@ -23,15 +24,42 @@ _LONG_WORK = 0.25  # seconds, after which work is timed only once with each numb
 
 def operations_per_row(model: Model, rows: Shaped[Tensor, "rows *entries"]) -> float:
     """Count the floating-point operations of one row: the same on every machine, unlike a time."""
-    from torch.utils.flop_counter import FlopCounterMode  # takes long to import
-
-    entries = rows[0].numel()
+    entries, module = rows[0].numel(), module_of(model)
     if isinstance(model, NumpyModel):
         return _UNKNOWN + _PER_ENTRY * entries
+    with evaluation_mode(model):
+        found = _count_all(model, rows.clone()) if module is None else _count_layers(module, model, rows.clone())
+    return found / len(rows) + _PER_ROW + _PER_ENTRY * entries
+
+
+def _count_layers(module: nn.Module, model: Model, rows: Tensor) -> float:
+    """Count the products of each layer's weights: two operations for each weight and place of the output."""
+    total = 0.0
+
+    def count(part: nn.Module, _inputs: object, output: Any) -> None:
+        nonlocal total
+        out = output[0] if isinstance(output, tuple) else output
+        for weight in part.parameters(recurse=False):
+            if weight.ndim > 1 and not isinstance(part, nn.Embedding) and isinstance(out, Tensor):
+                total += 2 * weight.numel() * out.numel() / out.shape[1 if weight.ndim > 2 else -1]
+
+    hooks = [part.register_forward_hook(count) for part in module.modules()]
+    try:
+        model(rows)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return total
+
+
+def _count_all(model: Model, rows: Tensor) -> float:
+    """Count what a function does, by torch's counter, whose first use takes some seconds."""
+    from torch.utils.flop_counter import FlopCounterMode
+
     counter = FlopCounterMode(display=False)
-    with evaluation_mode(model), counter:
-        model(rows.clone())
-    return counter.get_total_flops() / len(rows) + _PER_ROW + _PER_ENTRY * entries
+    with counter:
+        model(rows)
+    return float(counter.get_total_flops())
 
 
 def affordable_rows(model: Model, x: Shaped[Tensor, "rows *entries"], operations: float) -> int:
