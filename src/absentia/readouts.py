@@ -336,7 +336,7 @@ class Score:
         if self.classes is None:
             return self._squares / self._squares.mean().clamp_min(torch.finfo(self.full.dtype).tiny)
         _, number, counts = torch.unique(self.classes, return_inverse=True, return_counts=True)
-        return -(counts[number] / len(number)).log().to(self.full)
+        return -(counts[number].to(self.full) / len(number)).log()
 
     @property
     def _squares(self) -> Float[Tensor, " samples"]:
