@@ -1,6 +1,7 @@
 """The audit against oracles: the metric by plain loops, closed forms, identities, and what it does with nonsense."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from hypothesis import strategies as st
 
 import absentia as ab
 from absentia.absences import StandIns
-from absentia.audit.auditor import draw_games
 from absentia.audit.estimates import estimate
 from absentia.data import data_range, seeded, white_noise
 from known_games import cnn, harsanyi_by_definition, mlp, product, subsets
@@ -159,12 +159,14 @@ def test_a_fully_masked_sample_has_no_effects_against_its_own_method(absence):
 
 
 def test_an_absence_that_keeps_everything_has_the_unmasked_samples_r():
-    found = ab.audit(mlp(4), samples(6, 4), None, {"keeps": Keeps()})
+    found = ab.audit(mlp(4), samples(30, 4), None, {"keeps": Keeps()})
     assert torch.equal(found.removal.masked[0], found.removal.original)
     noise = found.removal.noise.mean(1) / found.removal.original.mean(1)
     assert float(found.R.value) == pytest.approx(1 - float(noise.mean()))
     assert float(found.R.value) == float(found.removal.unmasked.value)
-    assert "removes nothing measurable" in found.verdict[0]
+    assert found.curve.scores[0].abs().max() < 1e-12  # all that the samples hold is left, at every size
+    assert found.recommended is None
+    assert found.verdict[0].startswith("Use none of these: keeps leaks 1 of the variance.")
 
 
 @given(st.integers(2, 5), st.data())
@@ -239,8 +241,8 @@ def test_large_regions_are_audited_in_drawn_games():
     assert not drawn.record.exact
     assert drawn.record.game_players == 4
     assert "drawn games of 4" in repr(drawn)
-    assert any("too many" in note for note in drawn.record.notes)
-    assert drawn.companions.shapley.shape == (2, 30, 24, 4)
+    assert any("R is measured in games of 4 of the 10 players" in note for note in drawn.record.notes)
+    assert drawn.companions.shapley.shape == (2, 30, 1, 4)
     # Without interactions between the players of different games, R is that of all coalitions.
     gap = (drawn.R.value - exact.R.value).abs()
     assert bool((gap < 3 * (drawn.R.error.square() + exact.R.error.square()).sqrt()).all())
@@ -248,16 +250,20 @@ def test_large_regions_are_audited_in_drawn_games():
     assert found.R.value[1] < found.R.value[0]
 
 
+def game_of(players, size, draw, sample, seed):
+    return sorted(torch.randperm(players, generator=seeded(seed, "game", draw, sample))[:size].tolist())
+
+
 def test_every_draw_has_a_game_of_its_own_whose_other_players_keep_their_state():
     model, x, baseline = mlp(6), samples(2, 6), torch.full((6,), 0.3).double()
     methods = {"zero": ab.Baseline(0.0)}
     found = ab.audit(model, x, None, methods, reference=ab.Baseline(baseline), draws=3, max_players=3, seed=5)
-    games = draw_games(6, 3, games=3, seed=5)
-    assert games[0] != games[1]
-    for d, game in enumerate(games):
-        for k in range(2):
-            original = strength_by_definition(model, x[k], baseline, list(game))
-            masked = strength_by_definition(model, torch.zeros(6).double(), baseline, list(game))
+    games = [[game_of(6, 3, d, k, seed=5) for k in range(2)] for d in range(3)]
+    assert len({tuple(game) for games_of_draw in games for game in games_of_draw}) > 2
+    for d in range(3):
+        for k, game in enumerate(games[d]):
+            original = strength_by_definition(model, x[k], baseline, game)
+            masked = strength_by_definition(model, torch.zeros(6).double(), baseline, game)
             assert float(found.removal.original[k, d]) == pytest.approx(original)
             assert float(found.removal.masked[0, k, d]) == pytest.approx(masked)
 
@@ -293,14 +299,18 @@ def test_an_absence_that_brings_its_model_has_companions_but_no_r():
     methods = {"own model": OwnModel(), "half": ab.Baseline(0.5)}
     found = ab.audit(mlp(4), samples(5, 4), None, methods)
     assert torch.isnan(found.R.value).tolist() == [True, False]
-    assert "own model has no R: it brings its own model and masks no input." in found.verdict
+    assert found.recommended == "half"
+    assert re.fullmatch(
+        r"own model explains another model: its score, [\d.]+, is a floor for the others\.", found.verdict[-1]
+    )
+    assert torch.allclose(found.curve.scores[0], found.curve.scores[1])
     assert torch.allclose(found.companions.shapley[0], found.companions.shapley[1])
     assert float(found.companions.agreement()[0, 1]) == pytest.approx(1)
     assert "own model" in repr(found)
-    assert len(found.plot().axes) == 3
+    assert len(found.plot().axes) == 4
 
 
-def test_the_cost_is_what_the_model_saw():
+def test_the_cost_is_what_the_model_saw(monkeypatch):
     seen = 0
 
     def model(rows):
@@ -309,14 +319,16 @@ def test_the_cost_is_what_the_model_saw():
         return rows.prod(1)
 
     methods = {"zero": ab.Baseline(0.0), "rows": ab.Marginal(samples(40, 3, seed=1))}
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # else several numbers of threads are tried
     found = ab.audit(model, samples(5, 3), None, methods, draws=4)
     costs = {name: cost.evaluations for name, cost in found.record.costs.items()}
-    assert costs == {"zero": 5 * 8 * (4 + 1), "rows": 5 * 8 * (4 + 32)}
-    assert found.record.shared_cost.evaluations == 5 * 8 * 4 * 2
-    trials = 2  # the evaluator tries two rows
+    # Each draw of R, the own game, and a coalition of each size but the last.
+    assert costs == {"zero": 5 * (8 * (4 + 1) + 3), "rows": 5 * (8 * (4 + 32) + 3 * 32)}
+    assert found.record.shared_cost.evaluations == 5 * (8 * 4 * 2 + 1)
+    trials = 2 + 9  # of the evaluator, and of the estimated time
     assert seen == sum(costs.values()) + found.record.shared_cost.evaluations + trials
     assert found.record.evaluations == seen - trials
-    assert "rows's own game uses 32 of its 40 draws." in found.record.notes
+    assert "rows is audited with 32 of its 40 draws." in found.record.notes
 
 
 def test_images_tokens_frames_and_numpy_models_are_audited():
@@ -353,7 +365,7 @@ def test_samples_that_the_model_does_not_respond_to_are_left_out():
     found = ab.audit(model, x, None, ZERO_AND_MEAN, region=[0], data=data)
     assert found.removal.kept.tolist() == [False] + [True] * 5
     assert found.removal.per_sample.shape == (2, 5)
-    assert any(warning.startswith("1 of 6 samples are left out") for warning in found.warnings)
+    assert "1 of 6 samples are left out of R: the model ignores their region." in found.warnings
 
 
 NONSENSE = {

@@ -1,7 +1,6 @@
 """What an audit says and keeps: estimates, verdict, warnings, table, picture, file."""
 
 import math
-import re
 import sys
 from pathlib import Path
 
@@ -14,9 +13,10 @@ from scipy.stats import spearmanr
 
 import absentia as ab
 from absentia.audit.estimates import estimate, ranks, ratio_of_means, spearman
-from absentia.audit.plausibility import Plausibility, compare_with_data, measure_distances
-from absentia.audit.removal import Cost, Removal
-from absentia.audit.verdict import judge, ranking, warn
+from absentia.audit.evidence import MaskingCurve
+from absentia.audit.own_games import join_games
+from absentia.audit.removal import Cost, Plausibility, Removal, compare_with_data, measure_distances
+from absentia.audit.verdict import Verdict
 from absentia.data import data_range
 from absentia.results import read_tensors, write_tensors
 from known_games import mlp
@@ -33,7 +33,10 @@ def make_removal(*shares, samples=20, draws=3, noise=0.1, spread=0.01):
     return Removal(masked, torch.ones(samples, draws).double(), noise + jitter[0], torch.zeros(samples).double())
 
 
-PLAUSIBLE = Plausibility(torch.ones(2).double(), torch.zeros(2, 3, dtype=torch.bool))
+def warn(removal):
+    """The warnings of an audit in which R alone was measured."""
+    plausible = Plausibility(torch.ones(2).double(), torch.zeros(2, 3, dtype=torch.bool))
+    return Verdict("ab", "xyz", (), MaskingCurve.unknown(2), join_games([], 2, 3), removal, plausible).warnings()
 
 
 @given(st.integers(0, 2**31), st.booleans(), st.booleans())
@@ -78,78 +81,29 @@ def test_the_metric_divides_what_is_left_beyond_noise_by_the_samples_own():
     assert float(removal.R.value) == pytest.approx(0.2)
     assert float(removal.unmasked.value) == pytest.approx(0.9)
     assert float(removal.removed.value) == pytest.approx(1 - 0.2 / 0.9)
-    assert float(removal.left.value) == pytest.approx(0.3)
-
-
-def test_the_verdict_tells_removing_from_adding():
-    names = ["good", "noisy", "half", "idle", "bad", "none"]
-    removal = make_removal(0.1, 0.02, 0.5, 1.0, 1.8, math.nan)
-    sentences = judge(names, removal)
-    assert ranking(removal) == [1, 0, 2, 3, 4]
-    patterns = [
-        r"noisy removes the signal \(109\.\d+ ± 0\.\d+ %\) and leaves less than white noise does\.",
-        r"good removes (99|100)\.\d+ ± 0\.\d+ % of the signal and adds nothing measurable\.",
-        r"half removes 55\.\d+ ± 0\.\d+ % of the signal; the rest \(R = 0\.\d+ ± 0\.\d+\) is left over or added\.",
-        r"idle removes nothing measurable: its effects are (99|100)\.\d+ ± 0\.\d+ % of those of unmasked samples\.",
-        r"bad adds more than it removes: its effects are 1(79|80)\.\d+ ± 0\.\d+ % of those of unmasked samples\.",
-    ]
-    for sentence, pattern in zip(sentences, patterns, strict=False):
-        assert re.fullmatch(pattern, sentence), sentence
-    assert sentences[5].startswith("none has no R")
-    assert sentences[6].endswith("noisy < good < half < idle < bad.")
-
-
-def test_it_is_said_when_the_best_by_r_has_not_the_simplest_game():
-    x = torch.rand(30, 3, generator=torch.Generator().manual_seed(0)).double()
-    methods = {"middle": ab.Baseline(0.5), "true": ab.Baseline(0.1)}
-
-    def model(rows):  # one interaction of three players, under their true absence of 0.1
-        return (rows - 0.1).prod(1)
-
-    found = ab.audit(model, x, None, methods)
-    assert ranking(found.removal)[0] == 0
-    assert re.fullmatch(
-        r"true needs the fewest interactions: Σ\|U\| of its own game is .* that of middle, the best by R, is .*\.",
-        found.verdict[-1],
-    )
-    alone = ab.audit(model, x, None, {"true": methods["true"]})
-    assert "fewest interactions" not in alone.verdict[-1]
-
-
-def test_methods_that_can_not_be_told_apart_are_said_to_be():
-    removal = make_removal(0.50, 0.503, spread=0.2)
-    assert " ≈ " in judge(["a", "b"], removal)[-1]
-    (warning,) = warn(["a", "b"], ["x", "y", "z"], removal, PLAUSIBLE)
-    assert warning.startswith("Too few samples to distinguish ")
-    sure = make_removal(0.50, 0.6)
-    assert " < " in judge(["a", "b"], sure)[-1]
-    assert warn(["a", "b"], ["x", "y", "z"], sure, PLAUSIBLE) == []
-
-
-def test_the_number_of_samples_that_would_do_is_told():
-    removal = make_removal(0.5, 0.55, samples=10, draws=1, spread=0.15)
-    difference = removal.difference(1, 0)
-    needed = 10 * (2 * float(difference.error) / float(difference.value)) ** 2
-    (warning,) = [text for text in warn(["a", "b"], ["x", "y", "z"], removal, PLAUSIBLE) if "Too few" in text]
-    told = int(warning.split("about ")[1].split()[0].replace(",", ""))
-    assert needed <= told <= max(12, 2 * needed)
 
 
 def test_noise_as_strong_as_the_samples_is_warned_of():
     removal = make_removal(0.5, 1.2, noise=1.1)
-    assert any("White noise has 110 %" in warning for warning in warn(["a", "b"], "xyz", removal, PLAUSIBLE))
-    assert judge(["a", "b"], removal)[0].startswith("a leaves effects of ")
+    assert warn(removal) == ["White noise has 110 % of the effects of the samples themselves: R says little."]
     assert torch.isnan(removal.removed.value).all()
 
 
 def test_rounding_single_samples_and_single_draws_are_warned_of():
-    removal = make_removal(0.5, 0.9, samples=1, draws=1)
-    assert any("One sample" in warning for warning in warn(["a", "b"], "xyz", removal, PLAUSIBLE))
-    assert "±" not in " ".join(judge(["a", "b"], removal))
+    found = ab.audit(mlp(3, 2), randn(1, 3), 0, {"a": 0.0, "b": 1.0}, data=randn(9, 3), draws=1)
+    assert "One sample has no standard error: pass more samples to get errors." in found.warnings
     one_draw = make_removal(0.5, 0.9, draws=1)
-    assert any("One draw" in warning for warning in warn(["a", "b"], "xyz", one_draw, PLAUSIBLE))
+    assert any("One draw" in warning for warning in warn(one_draw))
     rough = Removal(one_draw.masked, one_draw.original, one_draw.noise, one_draw.rounding + 0.1)
-    assert any("Rounding errors can make up 10%" in warning for warning in warn(["a", "b"], "xyz", rough, PLAUSIBLE))
+    assert warn(rough)[0].startswith("Rounding errors can make up 10%")
+    assert warn(make_removal(0.5, 0.9)) == []
+
+
+def test_a_model_that_does_not_predict_is_warned_of_and_three_warnings_are_enough():
+    x, y = randn(40, 3), torch.randint(0, 2, (40,), generator=torch.Generator().manual_seed(0))
+    found = ab.audit(mlp(3, 2), x, y, {"far": 99.0, "away": -99.0}, draws=1)
+    assert found.warnings[0].startswith("The model predicts no better than the class frequencies")
+    assert len(found.warnings) == 3
 
 
 def test_masked_samples_far_from_the_data_or_outside_its_range_are_warned_of():
@@ -214,7 +168,16 @@ def test_audits_of_older_versions_are_read():
     assert audit.record.costs["zero"] == Cost(120, 0.009204657000054794)
     assert audit.record.evaluations == 400
     assert audit.record.absences["zero"] == "Baseline(0)"
-    assert "learned leaves effects of 43 ± 11 %" in repr(audit)
+    assert audit.recommended is None
+    assert audit.verdict == ("Use none by this audit: it did not measure whether methods leak or invent.",)
+    assert audit.order == (1, 0)
+    assert audit.columns()["evidence"].isnan().all()
+    assert "0.94" in repr(audit)
+    assert len(audit.plot().axes) == 4
+    third = ab.load(OLD / "audit_format3.safetensors")
+    assert third.R.value.tolist() == pytest.approx([2.2843, -0.8196], abs=1e-4)
+    assert third.recommended is None
+    assert third.columns()["score_error"].isnan().all()
     cross = ab.CrossAudit.load(OLD / "cross_audit.safetensors")
     assert cross.references == ("white noise", "zero", "learned")
     assert torch.allclose(cross.R[0], audit.R.value)
@@ -279,12 +242,15 @@ def test_pandas_that_is_not_there_gets_a_sentence(found, monkeypatch):
 def test_the_picture_shows_all_methods_in_one_order(found, tmp_path):
     figure = found.plot(tmp_path / "audit.png")
     assert (tmp_path / "audit.png").stat().st_size > 10_000
-    left, middle, right = figure.axes
-    ranked = [found.methods[number] for number in ranking(found.removal)]
-    assert [label.get_text() for label in left.get_yticklabels()] == ranked
-    assert [text.get_text() for text in middle.get_legend().get_texts()] == ranked
-    assert [label.get_text() for label in right.get_yticklabels()] == ranked
-    assert len(right.texts) == 9
+    evidence, strength, removal, curve = figure.axes
+    ordered = [found.methods[number] for number in found.order]
+    assert ordered[0] == found.recommended
+    assert [label.get_text() for label in evidence.get_yticklabels()] == ordered
+    assert [label.get_fontweight() for label in evidence.get_yticklabels()] == ["bold", "normal", "normal"]
+    assert [text.get_text() for text in curve.get_legend().get_texts()] == [*ordered, "prior: knows nothing"]
+    for axes, name in ((evidence, "evidence"), (strength, "strength"), (removal, "R")):
+        widths = [bar.get_width() for bar in axes.patches if bar.get_height() < 1]
+        assert widths == pytest.approx(found.columns()[name][list(found.order)].tolist())
     with pytest.raises(ab.AbsentiaError, match="lie in a folder that exists"):
         found.plot(tmp_path / "nowhere" / "audit.png")
 
@@ -292,9 +258,10 @@ def test_the_picture_shows_all_methods_in_one_order(found, tmp_path):
 def test_it_reads_well_in_a_terminal(found):
     text = repr(found)
     lines = text.splitlines()
-    assert lines[0].startswith("Audit of 3 absences on 6 samples: 3 of 4 players masked; value: the output as it is;")
+    assert lines[0].startswith(f"Use {found.recommended}: it ")
+    assert "Audit of 3 absences on 6 samples: 3 of 4 players masked; value: the output as it is;" in text
     assert max(len(line) for line in lines) <= 130
-    assert text.index(found.verdict[0].split()[0] + " ") < text.index("removed %")
+    assert text.index("salient") < text.index("Audit of 3")
     assert "The data's range was taken from the audited samples" in " ".join(text.split())
     for name in found.methods:
         assert sum(line.startswith(f"{name} ") for line in lines) == 1

@@ -11,6 +11,7 @@ import torch
 
 import absentia as ab
 import test_report_results as results
+from absentia.plots.absence_plots import draw_masking_curve, draw_methods
 from absentia.plots.graph import AndNode, arrange, salient_nodes
 from absentia.plots.look import LOWERS, RAISES, label, name_of_set
 from known_games import cnn, mlp
@@ -305,20 +306,32 @@ def test_the_history_of_a_loss_is_drawn_as_steps_on_a_scale_that_fits():
     assert ab.plots.learning_history(steep).axes[0].get_yscale() == "log"
 
 
-def test_an_audit_is_drawn_with_its_errors_orders_and_agreement():
-    left, middle, right = ab.plots.new_figure(columns=3).axes
-    values, errors = torch.tensor([-0.5, 12.0]), torch.tensor([0.1, torch.nan])
-    ab.plots.draw_removal(left, ["zero", "$"], values, errors, unmasked=0.9)
+def test_an_audit_is_drawn_with_its_errors_and_the_masking_curve():
+    left, right = ab.plots.new_figure(columns=2, height=3.5).axes
+    values, errors = torch.tensor([-0.5, 12.0, 0.2]), torch.tensor([0.1, torch.nan, 0.0])
+    draw_methods(left, ["zero", "$", "c"], values, errors, {"white noise": 0.0, "unmasked": 0.9}, best=1)
     whiskers = [bar.get_segments()[0][:, 0].tolist() for bar in left.collections]
-    assert whiskers == [pytest.approx([-0.7, -0.3]), pytest.approx([12, 12])]
-    assert left.get_xscale() == "symlog"  # one of them is far from the other
-    assert [text.get_text() for text in left.get_yticklabels()] == ["zero", r"\$"]
-    ab.plots.draw_order_profiles(middle, ["zero", "mean"], torch.tensor([[0.5, 0.1], [0.25, 0.0]]))
-    assert [line.get_ydata().tolist() for line in middle.lines] == [pytest.approx([0.5, 0.1]), [0.25, 0.0]]
-    assert middle.get_yscale() == "log"
-    ab.plots.draw_agreement(right, ["zero", "mean"], torch.tensor([[1.0, torch.nan], [-0.5, 1.0]]))
-    assert [text.get_text() for text in right.texts] == ["1.00", "–", "−0.50", "1.00"]
+    assert whiskers == [pytest.approx([-0.7, -0.3]), pytest.approx([12, 12]), pytest.approx([0.2, 0.2])]
+    assert left.get_xscale() == "symlog"  # one of them is far from the others
+    assert [text.get_text() for text in left.get_yticklabels()] == ["zero", r"\$", "c"]
+    assert [text.get_fontweight() for text in left.get_yticklabels()] == ["normal", "bold", "normal"]
+    scores = torch.tensor([[0.5, 0.1], [9.0, 0.1]])
+    draw_masking_curve(right, ["zero", "mean"], torch.tensor([0, 4]), scores, prior=0.7, best=0)
+    assert [line.get_ydata().tolist() for line in right.lines[:2]] == [
+        pytest.approx([0.5, 0.1]),
+        pytest.approx([9, 0.1]),
+    ]
+    assert right.get_yscale() == "symlog"
+    assert right.lines[0].get_linewidth() > right.lines[1].get_linewidth()
     assert not overlaps(left.figure)
+
+
+def test_eight_methods_with_long_names_do_not_lie_on_each_other():
+    x, y = torch.rand(30, 4), torch.arange(30) % 3
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    methods = {f"a constant with quite a long name, number {number}": float(number) for number in range(8)}
+    figure = ab.audit(model, x, y, methods, draws=1).plot()
+    assert not overlaps(figure)
 
 
 @pytest.mark.parametrize("players", [1, 2, 10])

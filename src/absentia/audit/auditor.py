@@ -1,4 +1,4 @@
-"""The audit: what absences leave of the players that they mask, and what they add."""
+"""The audit: whether absences leak, invent, need many interactions, and leave effects of the players they mask."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any, TypeAlias, final
 
 import torch
@@ -16,14 +17,14 @@ from torch import Tensor
 from absentia.absences import Absence, BringsModel, Fill, StandIns
 from absentia.absences.protocol import check_shape, describe_absence, for_classes
 from absentia.absences.words import usual_absences
+from absentia.audit.evidence import MaskingCurve, curve_coalitions, curve_sizes
 from absentia.audit.findings import Audit, AuditRecord, CrossAudit
-from absentia.audit.own_games import MOST_DRAWS, join_games, measure_game
-from absentia.audit.plausibility import compare_with_data
-from absentia.audit.removal import Cost, Removal, few_draws, tables
+from absentia.audit.own_games import game_figures, join_games
+from absentia.audit.plan import Plan, make_plan, reduce_plan
+from absentia.audit.removal import Cost, Removal, compare_with_data, few_draws
 from absentia.coalitions import moebius_
 from absentia.data import (
     Classes,
-    DataRange,
     Table,
     blocks,
     check_rows,
@@ -34,20 +35,23 @@ from absentia.data import (
     white_noise,
 )
 from absentia.errors import AbsentiaError, wrong
-from absentia.evaluation import Evaluator
+from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
 from absentia.learning import choose_absence
-from absentia.models import labels_of, progress
-from absentia.players import Players
+from absentia.models import evaluation_mode, labels_of, progress
+from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import Features, Readout
+from absentia.running import TimeLimit, affordable_rows, quickest_threads
 
 Region: TypeAlias = Sequence[str | int]
 Absences: TypeAlias = Mapping[str, Absence | str | float] | Sequence[Absence | str | float]
 # What absent players of a game are replaced by: the number of a draw, the inputs of present players → a fill.
 Reference: TypeAlias = Callable[[int, Tensor], Fill]
 
-# The number of players of a drawn game, if the region has too many for all its coalitions.
-_GAME_PLAYERS = 12
+# The operations that an audit may take by default: up to a minute on two cores. So few rows are always affordable.
+_OPERATIONS, _FEW_ROWS = 3e11, 2**15
+# Work is split into about this many steps, between which it can end. Tables hold at most this many values at a time.
+_STEPS, _VALUES_AT_A_TIME = 64, 2**21
 # Masked samples are made for at most this many entries at a time.
 _ENTRIES_AT_A_TIME = 2**24
 # An effect of order m adds up rounding errors to 2^(m/2) times those of the values; the sum over all effects grows
@@ -70,39 +74,54 @@ def audit(
     tau: float | None = None,
     max_players: int = 16,
     class_names: Iterable[str] | None = None,
+    evaluations: int | None = None,
+    seconds: float | None = None,
     seed: int = 0,
 ) -> Audit:
-    """Measure whether absences remove the signal of the players that they mask, and add none.
+    """Measure whether absences leak or invent, are concise and plausible; and recommend one.
 
-    The metric is R = E_x[(Σ|U′| − Σ|U_noise|) / Σ|U|], with the effects of samples whose ``region`` is masked by an
-    absence, replaced by noise, and left as it is [ren2023faithful]. R is 0 if an absence leaves as little as white
-    noise does, and 1 less the noise's share if it removes nothing. Effects are measured against a ``reference`` that
-    stands in for absent players. White noise favours no absence, but it favours values in the middle of its range:
-    `cross_audit` shows how R depends on the reference.
+    Three questions are asked of every absence, on the same samples and coalitions:
 
-    Every absence's own game on the same samples shows more: the strength and number of its effects, their orders, how
-    few of them rebuild all values, v(∅), and how far Shapley values agree between absences. R takes
-    (absences + 2) · draws · 2ⁿ evaluations of each sample, and an own game takes 2ⁿ for each draw of its absence.
+    1. Does it leak, or invent? Evidence at ∅ is the score of fully masked samples less that of the prior. The score
+       is the log-loss of each sample's class, and the prior has the class frequencies; for other readouts it is the
+       squared difference to v(N) as a share of its variance. Below 0 masked samples still tell their class: the
+       absence leaks. Above 0 it argues for a class: it invents. The masking curve is the score by coalition size.
+    2. Is it concise? Σ|U| is the strength of the interactions that explain a sample.
+    3. Is it plausible? R = E_x[(Σ|U′| − Σ|U_noise|) / Σ|U|] compares the effects of samples whose ``region`` is
+       masked, replaced by noise, or left as it is [ren2023faithful], against a ``reference`` in the place of absent
+       players. It is 0 at the level of white noise. The distance to the data is that of masked samples.
+
+    The recommendation is *honest first, then short*. Out are absences that leak, or invent more than there is to
+    know: log(classes), or the variance. Of the others those remain whose score over all sizes is not worse than the
+    best; of these, those with the least Σ|U|; then those with the lowest R; then the closest to the data. A difference
+    counts beyond two standard errors, paired over samples, or more by Student's factor if samples or draws are few.
+    Nothing is recommended if all are out. A surrogate explains another model: it is a floor, and never recommended.
+    Where some entries are always present, evidence below 0 is no leak.
 
     Parameters
     ----------
     model, x, y, players, readout, class_names
-        The model on a batch of samples: see `MaskedModel`.
+        The model on a batch of samples: see `MaskedModel`. At most 500 samples, drawn at random, are audited.
     absences : mapping, or sequence of words, numbers or absences, optional
         What to audit, with or without names. The default is the usual absences for this kind of data.
     region : sequence of str or int, optional
-        Names or numbers of the players to mask; by default all.
+        Names or numbers of the players to mask for R; by default all.
     reference : Absence, str or float, default "noise"
         "noise" is white noise in the range of ``data``, drawn anew for each sample and draw.
     draws : int, default 5
-        The number of draws of the noise, and at most of each absence.
+        The number of draws of the noise, and at most of each absence that R is measured with.
     data : Tensor, array or DataFrame, optional
         Rows such as those that the model was trained on, for the range of white noise and for absences given by
         words; by default ``x``.
     tau : float, optional
         The size above which an effect is salient; by default 5 % of a sample's largest.
     max_players : int, default 16
-        A region of more players is audited in games of 12 of them, drawn anew for each draw.
+        More players than this are audited in games of at most 12 of them, drawn anew for each sample and draw.
+    evaluations : int, optional
+        How many rows the model may evaluate in all; by default what a model of its size does in up to a minute on
+        two cores. Where all coalitions take more, fewer samples are audited, and then drawn games of fewer players.
+    seconds : float, optional
+        A limit on the time. What is measured by then, or when Ctrl-C is pressed, is returned.
     seed : int, default 0
         The seed of every random draw.
 
@@ -111,35 +130,29 @@ def audit(
     >>> import absentia as ab
     >>> x = torch.rand(20, 3, generator=torch.Generator().manual_seed(0)).double()
     >>> found = ab.audit(lambda rows: (rows - 0.5).prod(1), x, absences={"zero": 0.0, "half": 0.5})
-    >>> found.verdict[0].split()[0]
+    >>> found.recommended
     'half'
     """
+    limit = TimeLimit(seconds)
     if tau is not None and not tau >= 0:
         raise wrong("tau", "be at least 0", tau)
     evaluator, classes = _read_samples(model, x, y, players, readout, class_names)
-    run = Auditor(evaluator, classes, absences, region, data, draws, max_players, seed)
-    against, found = run.reference(reference), []
-    with progress(draws * (2 + len(run.masked)) + len(run.methods), "auditing", "table") as bar:
-        removal, costs, shared = run.measure(against, bar)
-        for name, (own, fill) in run.bound.items():
-            figures, cost = measure_game(own, fill, run.own_games, tau, seed)
-            found.append(figures)
-            costs[name] += cost
-            bar.update()
-            if fill.draws > MOST_DRAWS:
-                run.notes.append(f"{name}'s own game uses {MOST_DRAWS} of its {fill.draws:,} draws.")
+    run = Auditor(evaluator, classes, absences, region, data, draws, max_players, seed, evaluations)
+    against = run.reference(reference)
+    stopped = run.work(chain(run.measure_curve(), run.measure_games(tau), run.measure_removal(against)), limit)
     masked = [run.masked.get(name) for name in run.methods]
     plausibility, note = compare_with_data(masked, run.data, run.within, run.region, seed)
     run.notes += [note] if note else []
     described = str(reference) if isinstance(reference, str | int | float) else describe_absence(reference)
     record = run.record(
-        costs,
-        shared,
         reference="white noise" if described == "noise" else described,
-        companion_players=run.own_games[0].names if run.exact else (),
+        companion_players=evaluator.names if run.plan.own.players == len(evaluator.players) else (),
         threshold="above 5 % of a sample's largest" if tau is None else f"above {tau:g}",
+        stopped=stopped,
     )
-    return Audit(tuple(run.methods), evaluator.names, removal, join_games(found), plausibility, record)
+    curve, removal = run.curve(), run.removal()
+    games = join_games(run.games, len(run.methods), run.plan.own.players)
+    return Audit(tuple(run.methods), evaluator.names, removal, games, plausibility, record, curve, run.numbers)
 
 
 def cross_audit(
@@ -174,18 +187,17 @@ def cross_audit(
     """
     evaluator, classes = _read_samples(model, x, y, players, readout, class_names)
     run = Auditor(evaluator, classes, absences, region, data, draws, max_players, seed)
-    names = tuple(run.methods)
-    if len(run.masked) < len(names):
-        own = next(name for name in names if name not in run.masked)
-        raise wrong("absences", "mask the model's input", f"{own!r}, which brings its own model")
-    found, costs, shared = [], dict.fromkeys(names, Cost()), Cost()
-    with progress((1 + len(names)) * draws * (2 + len(names)), "auditing", "table") as bar:
+    names, found = tuple(run.methods), []
+    if run.surrogates:
+        raise wrong("absences", "mask the model's input", f"{run.surrogates[0]!r}, which brings its own model")
+    rows = run.plan.removal.coalitions * run.plan.states
+    with progress((1 + len(names)) * rows, "auditing", "row") as bar:
         for reference in ("noise", *run.methods.values()):
-            removal, spent, both = run.measure(run.reference(reference), bar)
-            found.append(removal.R)
-            costs, shared = {name: costs[name] + spent[name] for name in names}, shared + both
+            for spent in run.measure_removal(run.reference(reference)):
+                bar.update(spent)
+            found.append(run.removal().R)
     values, errors = (torch.stack(parts) for parts in zip(*found, strict=True))
-    return CrossAudit(names, ("white noise", *names), values, errors, run.record(costs, shared))
+    return CrossAudit(names, ("white noise", *names), values, errors, run.record())
 
 
 def _read_samples(
@@ -208,7 +220,7 @@ def _read_samples(
 
 @final
 class Auditor:
-    """One run: the absences bound to the samples, and the games in which they are compared."""
+    """One run: the absences bound to the samples, the plan, and what has been measured so far."""
 
     def __init__(
         self,
@@ -220,6 +232,7 @@ class Auditor:
         draws: int,
         max_players: int,
         seed: int,
+        evaluations: int | None = None,
     ) -> None:
         if draws < 1:
             raise wrong("draws", "be at least 1", draws)
@@ -227,24 +240,22 @@ class Auditor:
             raise wrong("max_players", f"lie between 1 and {MAX_PLAYERS}", max_players)
         if isinstance(evaluator.readout, Features):
             raise wrong("readout", "give one number for an audit", str(evaluator.readout))
-        self.evaluator, self.classes, self.draws, self.seed = evaluator, classes, draws, seed
-        players = evaluator.players
-        self.region = players if region is None else players.only(region, "region")
-        self.exact = len(self.region) <= max_players
-        self.games = [self.region]
-        if not self.exact:
-            drawn = draw_games(len(self.region), min(_GAME_PLAYERS, max_players), draws, seed)
-            self.games = [self.region.only(some) for some in drawn]
-        self.own_games = [players] if len(players) <= max_players else self.games
-        self.data, self.within = _check_data(data, evaluator.x, self.region)
-        nobody = torch.zeros(len(self.region), dtype=torch.bool)
-        self.presence = self.region.presence(nobody).to(evaluator.x.device)  # with the region masked
+        self.evaluator, self.classes, self.seed = evaluator, classes, seed
+        self.region = evaluator.players if region is None else evaluator.players.only(region, "region")
+        self.data = _check_data(data, evaluator.x, self.region)
+        self.within = data_range(self.data)
         self.methods: dict[str, Absence] = {}
         self.bound: dict[str, tuple[Evaluator, Fill]] = {}
-        self.masked: dict[str, Tensor] = {}  # the samples, by each method that masks the model's input
         for name, given in self._name(absences).items():
-            self._bind(name, given)
+            with _naming(f"{name} cannot be audited"):
+                self._bind(name, given)
+        self.surrogates = tuple(name for name, one in self.methods.items() if isinstance(one, BringsModel))
+        self.plan = self._afford(draws, max_players, evaluations)
+        self.costs = dict.fromkeys((*self.methods, ""), Cost())
+        self.values: list[Tensor] = []  # of the masking curve: v(N), then each method's, for blocks of samples
+        self.games: list[dict[str, Tensor]] = []  # figures of each method's own games, for blocks of samples
         self.notes = self._first_notes(data is None)
+        self._choose_samples()
 
     def _name(self, absences: Any) -> dict[str, Any]:
         """Return what was given by name: that of a mapping, the word, or the description."""
@@ -262,6 +273,8 @@ class Auditor:
 
     def _make(self, given: object) -> Absence:
         """Return an absence as it is, or make the one that a word or a number names from the data."""
+        if isinstance(given, Absence) and not isinstance(given, type):
+            return given
         own, readout = self.data is self.evaluator.x, self.evaluator.readout
         if own and str(given).startswith("neighbours"):
             then = "Pass data=… without the audited samples."
@@ -272,35 +285,67 @@ class Auditor:
         return choose_absence(given, model, self.data, players=players, readout=of_data, seed=self.seed)
 
     def _bind(self, name: str, given: object) -> None:
-        """Bind an absence to the samples, and mask their region with as many of its draws as the audit has."""
-        evaluator = self.evaluator
-        with _naming(f"{name} cannot be audited"):
-            absence = self.methods[name] = self._make(given)
-            if isinstance(absence, BringsModel):
-                model = absence.instead_of(evaluator.model)
-                evaluator = Evaluator(model, evaluator.x, evaluator.players, evaluator.readout)
-            fill = for_classes(absence, self.classes).bind(evaluator.x)
-            self.bound[name] = evaluator, fill
-            if isinstance(absence, BringsModel):
-                return
-            fill = few_draws(fill, self.draws, self.seed)
-            few = blocks(self.evaluator.samples, max(1, _ENTRIES_AT_A_TIME // (self.presence.numel() * fill.draws)))
-            masked = torch.cat([fill(some, self.presence[None, None])[:, 0] for some in few])
-            if not bool(torch.isfinite(masked).all()):
-                raise AbsentiaError("It fills absent entries with NaN or infinity.")
-            self.masked[name] = masked
+        """Bind an absence to the samples, and to its own model if it brings one."""
+        evaluator, absence = self.evaluator, self._make(given)
+        if isinstance(absence, BringsModel):
+            model = absence.instead_of(evaluator.model)
+            evaluator = Evaluator(model, evaluator.x, evaluator.players, evaluator.readout)
+        self.methods[name] = absence
+        self.bound[name] = evaluator, for_classes(absence, self.classes).bind(evaluator.x)
+
+    def _afford(self, draws: int, max_players: int, evaluations: int | None) -> Plan:
+        """Plan the work within the rows that were given, or that the model's size allows."""
+        draws_of = [fill.draws for _, fill in self.bound.values()]
+        states = 2 + len(self.methods) - len(self.surrogates)
+        sizes = self.evaluator.samples, len(self.evaluator.players), len(self.region)
+        plan = make_plan(*sizes, draws_of, states, draws, max_players)
+        rows = plan.rows if evaluations is None else evaluations
+        if evaluations is None and rows > _FEW_ROWS:
+            rows = max(_FEW_ROWS, affordable_rows(self.evaluator.model, self.evaluator.x, _OPERATIONS))
+        plan = reduce_plan(plan, draws_of, rows)
+        if evaluations is not None and plan.rows > evaluations:
+            raise wrong("evaluations", f"be at least {plan.rows:,} for these absences", evaluations)
+        return plan
+
+    def _choose_samples(self) -> None:
+        """Keep the samples of the plan, the first of a random order if not all, and mask the region of those of R."""
+        plan, total = self.plan, self.evaluator.samples
+        self.numbers = torch.arange(total)
+        if min(plan.samples, plan.own.samples, plan.removal.samples) < total:
+            self.numbers = torch.randperm(total, generator=seeded(self.seed, "samples"))[: plan.samples]
+            few = self.numbers.to(self.evaluator.x.device)
+            self.bound = {name: (own, fill.select(few)) for name, (own, fill) in self.bound.items()}
+        self.x = self.evaluator.x[self.numbers]
+        self.strengths = torch.full((plan.states, plan.removal.samples, plan.removal.draws), math.nan).double()
+        self.rounding = torch.zeros(plan.removal.samples).double()
+        nobody = torch.zeros(len(self.region), dtype=torch.bool)
+        self.presence = self.region.presence(nobody).to(self.x.device)  # with the region masked
+        self.masked: dict[str, Tensor] = {}  # the samples, by each method that masks the model's input
+        for name, (own, fill) in self.bound.items():
+            self.bound[name] = own, few_draws(fill, plan.most_draws, self.seed)
+            if fill.draws > plan.most_draws:
+                self.notes.append(f"{name} is audited with {plan.most_draws} of its {fill.draws:,} draws.")
+            if name not in self.surrogates:
+                with _naming(f"{name} cannot be audited"):
+                    self.masked[name] = self._mask(few_draws(fill, plan.removal.draws, self.seed))
+
+    def _mask(self, fill: Fill) -> Shaped[Tensor, "samples draws *entries"]:
+        """Mask the region of the samples that R is measured on."""
+        few = blocks(self.plan.removal.samples, max(1, _ENTRIES_AT_A_TIME // (self.presence.numel() * fill.draws)))
+        masked = torch.cat([fill(some, self.presence[None, None])[:, 0] for some in few])
+        if not bool(torch.isfinite(masked).all()):
+            raise AbsentiaError("It fills absent entries with NaN or infinity.")
+        return masked
 
     def _first_notes(self, own_data: bool) -> list[str]:
-        """Describe in which games figures are measured, if not among all players, and where the range is from."""
-        notes = []
-        if not self.exact:
-            notes.append(
-                f"The region's {len(self.region)} players are too many for all coalitions: every draw is a game of "
-                f"{len(self.games[0])} of them, drawn at random; the others keep their state."
-            )
-        if self.own_games is self.games:
-            among = "the region's players" if self.exact else "the players of the drawn games"
-            notes.append(f"Each absence's own game is among {among}: all players would be too many.")
+        """Describe on how many samples and in which games figures are measured, if not in all, and the data."""
+        plan, players, notes = self.plan, len(self.evaluator.players), []
+        for what, games, all_players in (("Σ|U|", plan.own, players), ("R", plan.removal, len(self.region))):
+            parts = [f"on {games.samples} of the samples"] * (games.samples < plan.samples)
+            if games.players < all_players:
+                parts.append(f"in games of {games.players} of the {all_players} players, drawn anew for each sample")
+            if parts:
+                notes.append(f"{what} is measured {' and '.join(parts)}; evaluations=… sets how many rows it takes.")
         if own_data:
             notes.append("The data's range was taken from the audited samples: pass data=… to use all your data.")
         return notes
@@ -314,67 +359,160 @@ class Auditor:
         """
         if isinstance(reference, str) and reference == "noise":
             return lambda draw, present: StandIns(present, self._noise("reference", draw)[:, None])
+        draws = self.plan.removal.draws
         with _naming("The reference cannot be used"):
             absence = for_classes(self._make(reference), self.classes)
             if isinstance(absence, BringsModel):
                 raise AbsentiaError("It brings its own model and masks no input.")
-            fill = few_draws(absence.bind(self.evaluator.x), self.draws, self.seed)
+            some = self.numbers[: self.plan.removal.samples].to(self.x.device)
+            fill = few_draws(absence.bind(self.evaluator.x).select(some), draws, self.seed)
         if isinstance(fill, StandIns):
             return lambda draw, present: StandIns(present, fill.values[:, draw % fill.draws, None])
-        few = partial(few_draws, most=self.draws, seed=self.seed)
+        few = partial(few_draws, most=draws, seed=self.seed)
         return lambda draw, present: few(absence.bind(present)).select(draws=[draw % fill.draws])
 
     def _noise(self, stream: str, draw: int) -> Shaped[Tensor, "samples *entries"]:
-        """Draw white noise for every sample."""
-        return white_noise(self.within, self.evaluator.x, seeded(self.seed, stream, draw))
+        """Draw white noise for every sample that R is measured on."""
+        return white_noise(self.within, self.x[: self.plan.removal.samples], seeded(self.seed, stream, draw))
 
-    def _states(self, draw: int) -> list[Tensor]:
-        """Return the samples, then with noise in the region, then masked by each method, which repeats few draws."""
-        x = self.evaluator.x
-        replaced = torch.where(self.presence, x, self._noise("replacement", draw))
-        return [x, replaced, *(inputs[:, draw % inputs.shape[1]] for inputs in self.masked.values())]
+    def work(self, steps: Iterator[int], limit: TimeLimit) -> str:
+        """Take the steps, which yield their rows; return why they ended early, if they did."""
+        rows = max(1, min(self.evaluator.batch_size, self.plan.rows // (4 * _STEPS)))
+        batch = self.x[torch.arange(rows) % len(self.x)]
 
-    def measure(self, reference: Reference, bar: Any) -> tuple[Removal, dict[str, Cost], Cost]:
-        """Measure R of every method; also return the cost of each, and that of samples and noise, which serve all."""
-        strengths = torch.zeros(2 + len(self.masked), self.evaluator.samples, self.draws, dtype=torch.float64)
-        rounding = torch.zeros(self.evaluator.samples, dtype=torch.float64)
-        costs = [Cost()] * len(strengths)
-        for draw in range(self.draws):
-            players = self.games[draw % len(self.games)]
-            for number, inputs in enumerate(self._states(draw)):
-                began, evaluations = time.perf_counter(), 0
-                for some, table in tables(self.evaluator, players, reference(draw, inputs)):
-                    strengths[number, some, draw] = moebius_(table.values)[:, 1:].abs().sum(1).cpu()
+        def run_once() -> None:
+            with evaluation_mode(self.evaluator.model):
+                self.evaluator.model(batch.clone())
+
+        with quickest_threads(run_once, batch.device):
+            began = time.perf_counter()
+            run_once()
+            about = (time.perf_counter() - began) * self.plan.rows / rows
+            with progress(self.plan.rows, f"auditing, about {about:.0f} s", "row") as bar:
+                try:
+                    for spent in steps:
+                        bar.update(spent)
+                        if limit.left <= 0:
+                            return f"time limit of {limit.seconds:g} s"
+                except KeyboardInterrupt:
+                    if not self.values:
+                        raise
+                    return "interrupted"
+        return ""
+
+    def _at_once(self, rows: int, players: int = 0) -> int:
+        """Return how many samples of so many rows, and of tables of so many players, make a step."""
+        step = max(self.plan.rows // _STEPS, 4 * self.evaluator.batch_size)
+        return max(1, min(step // rows, _VALUES_AT_A_TIME >> players))
+
+    def _spend(self, name: str, rows: int, began: float) -> int:
+        """Book the cost of a method, or one that serves all, of no name; return the rows."""
+        self.costs[name] += Cost(rows, time.perf_counter() - began)
+        return rows
+
+    def measure_curve(self) -> Iterator[int]:
+        """Evaluate a coalition of each size, for a few samples at a time; yield the rows that each step takes."""
+        players = len(self.evaluator.players)
+        everybody = torch.ones(1, players, dtype=torch.bool)
+        self.sizes = curve_sizes(players, self.plan.sizes)
+        for some in blocks(self.plan.samples, self._at_once(1 + self.plan.sizes * self.plan.own_draws)):
+            began, numbers = time.perf_counter(), self.numbers[some]
+            coalitions = curve_coalitions(players, self.sizes[:-1], numbers.tolist(), self.seed)
+            full = self.evaluator.values(StandIns(self.x[some], self.x[some, None]), everybody, samples=numbers)
+            found, rows = [full.expand(-1, len(self.sizes))], self._spend("", len(numbers), began)
+            for name, (own, fill) in self.bound.items():
+                began, mine = time.perf_counter(), fill.select(some)
+                values, last = own.values(mine, coalitions, samples=numbers), full
+                if name in self.surrogates:
+                    last = own.values(mine.select(draws=[0]), everybody, samples=numbers)
+                found.append(torch.cat([values, last], dim=1))
+                rows += self._spend(name, values.numel() * mine.draws, began)
+            self.values.append(torch.stack(found).double().cpu())
+            yield rows
+
+    def curve(self) -> MaskingCurve:
+        """Score what was measured of the masking curve."""
+        full, *values = torch.cat(self.values, dim=1)
+        all_absent = not bool((self.evaluator.players.labels == ALWAYS_PRESENT).any())
+        readout, numbers = self.evaluator.readout, self.numbers[: len(full)]
+        return MaskingCurve.of(torch.stack(values), full[:, 0], self.sizes, readout, numbers, all_absent)
+
+    def _tabulate(
+        self, evaluator: Evaluator, fill: Fill, players: Players, size: int, some: slice, draw: int = 0
+    ) -> Tabulated:
+        """Evaluate all coalitions of a few samples, or of games of some players, drawn anew for each sample."""
+        numbers = self.numbers[some]
+        if size == len(players):
+            return evaluator.table(fill.select(some), samples=numbers, players=players)
+        tables = []
+        for place, number in enumerate(numbers.tolist(), some.start):
+            drawn = torch.randperm(len(players), generator=seeded(self.seed, "game", draw, number))[:size]
+            game, one = players.only(drawn.sort().values.tolist()), slice(place, place + 1)
+            tables.append(evaluator.table(fill.select(one), samples=self.numbers[one], players=game))
+        values, noise, evaluations = zip(*tables, strict=True)
+        return Tabulated(torch.cat(values), torch.cat(noise), sum(evaluations))
+
+    def measure_games(self, tau: float | None) -> Iterator[int]:
+        """Evaluate each method's own games, for a few samples at a time; yield the rows that each step takes."""
+        games, players, draws = self.plan.own, self.evaluator.players, self.plan.own_draws
+        for some in blocks(games.samples, self._at_once(draws << games.players, games.players)):
+            found, rows = [], 0
+            for name, (own, fill) in self.bound.items():
+                began = time.perf_counter()
+                table = self._tabulate(own, fill, players, games.players, some)
+                found.append(game_figures(table, games.players, tau))
+                rows += self._spend(name, table.evaluations, began)
+            self.games.append({name: torch.stack([one[name] for one in found]) for name in found[0]})
+            yield rows
+
+    def measure_removal(self, reference: Reference) -> Iterator[int]:
+        """Measure the strengths that R is made of, draw by draw, for a few samples at a time; yield the rows."""
+        games = self.plan.removal
+        at_once = self._at_once(self.plan.states << games.players, games.players)
+        self.strengths, self.rounding = self.strengths * math.nan, self.rounding * 0
+        x = self.x[: games.samples]
+        for draw in range(games.draws):
+            noise = torch.where(self.presence, x, self._noise("replacement", draw))
+            masked = [inputs[:, draw % inputs.shape[1]] for inputs in self.masked.values()]
+            fills = [reference(draw, inputs) for inputs in (x, noise, *masked)]
+            for some in blocks(games.samples, at_once):
+                rows = 0
+                for number, (name, fill) in enumerate(zip(("", "", *self.masked), fills, strict=True)):
+                    began = time.perf_counter()
+                    table = self._tabulate(self.evaluator, fill, self.region, games.players, some, draw)
+                    self.strengths[number, some, draw] = moebius_(table.values)[:, 1:].abs().sum(1).cpu()
                     if number == 0:
-                        rounding[some] += table.noise.cpu() * _GROWTH ** len(players) / self.draws
-                    evaluations += table.evaluations
-                costs[number] += Cost(evaluations, time.perf_counter() - began)
-                bar.update()
-        found = dict(zip(self.masked, zip(strengths[2:], costs[2:], strict=True), strict=True))
-        none = (torch.full_like(strengths[0], math.nan), Cost())  # of methods that mask no input
-        own = {name: found.get(name, none) for name in self.methods}
-        masked = torch.stack([strength for strength, _ in own.values()])
-        removal = Removal(masked, strengths[0], strengths[1], rounding)
-        if not bool(removal.kept.any()):
+                        self.rounding[some] += table.noise.cpu() * _GROWTH**games.players / games.draws
+                    rows += self._spend(name, table.evaluations, began)
+                yield rows
+
+    def removal(self) -> Removal:
+        """Return the strengths of the finished draws, or of the samples that are finished in the first draw."""
+        done = ~self.strengths.isnan().any(0)
+        draws = max(1, int(done.all(0).sum()))
+        samples = int(done[:, 0].sum())
+        strengths = self.strengths[:, :samples, :draws]
+        none = torch.full_like(strengths[0], math.nan)  # of methods that mask no input
+        found = dict(zip(self.masked, strengths[2:], strict=True))
+        masked = torch.stack([found.get(name, none) for name in self.methods])
+        removal = Removal(masked, strengths[0], strengths[1], self.rounding[:samples])
+        if samples and not bool(removal.kept.any()):
             raise AbsentiaError(
                 "The model does not respond to the region's players: effects are no larger than rounding errors in "
                 "all samples. Audit other players, or run the model in double precision."
             )
-        return removal, {name: cost for name, (_, cost) in own.items()}, costs[0] + costs[1]
+        return removal
 
-    def record(self, costs: dict[str, Cost], shared: Cost, **more: Any) -> AuditRecord:
-        """Return the record of the finished run."""
+    def record(self, **more: Any) -> AuditRecord:
+        """Return the record of the run."""
         described = {name: describe_absence(absence) for name, absence in self.methods.items()}
+        games, exact = self.plan.removal, self.plan.removal.players == len(self.region)
+        costs, shared = {name: self.costs[name] for name in self.methods}, self.costs[""]
         return AuditRecord(
-            self.evaluator.readout_note, self.evaluator.samples, self.draws, self.exact, self.region.names, self.seed,
-            costs, shared, tuple(self.notes), game_players=len(self.games[0]), absences=described, **more,
+            self.evaluator.readout_note, len(self.numbers), games.draws, exact, self.region.names, self.seed,
+            costs, shared, tuple(self.notes), game_players=games.players, absences=described,
+            given=self.evaluator.samples, surrogates=self.surrogates, **more,
         )  # fmt: skip
-
-
-def draw_games(players: int, size: int, games: int, seed: int) -> list[list[int]]:
-    """Draw the players of several games, uniformly among the subsets of a size."""
-    generator = seeded(seed, "games")
-    return [torch.randperm(players, generator=generator)[:size].sort().values.tolist() for _ in range(games)]
 
 
 @contextmanager
@@ -386,12 +524,11 @@ def _naming(what: str) -> Iterator[None]:
         raise AbsentiaError(f"{what}: {error}") from error
 
 
-def _check_data(data: Table | None, x: Tensor, region: Players) -> tuple[Shaped[Tensor, "rows *entries"], DataRange]:
-    """Return the data as the model takes them, or the samples, and their range, which must not be a point."""
+def _check_data(data: Table | None, x: Tensor, region: Players) -> Shaped[Tensor, "rows *entries"]:
+    """Return the data as the model takes them, or the samples; they must vary in the region."""
     rows = x if data is None else check_rows(data).to(x)
     check_shape("data", rows.shape[1:], x)
-    within = data_range(rows)
-    if not bool(((within.high > within.low) & (region.labels.to(rows.device) >= 0)).any()):
+    if not bool(((rows != rows[0]).any(0) & (region.labels.to(rows.device) >= 0)).any()):
         then = "Pass data=… with rows that show the range of white noise."
         raise wrong("data", "vary in the region's entries", "constants", then)
-    return rows, within
+    return rows

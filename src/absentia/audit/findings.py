@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.audit.estimates import Estimate, estimate, spearman
+from absentia.audit.evidence import MaskingCurve
 from absentia.audit.own_games import Companions
-from absentia.audit.plausibility import Plausibility
-from absentia.audit.removal import Cost, Removal
-from absentia.audit.verdict import compare_own_games, judge, ranking, warn
+from absentia.audit.removal import Cost, Plausibility, Removal
+from absentia.audit.verdict import Verdict
 from absentia.data import Array, as_tensor
 from absentia.errors import AbsentiaError, require, wrong
-from absentia.plots import draw_agreement, draw_order_profiles, draw_removal, new_figure
+from absentia.plots.absence_plots import draw_masking_curve, draw_methods
+from absentia.plots.look import new_figure
 from absentia.results import (
     align,
     count_of,
@@ -29,6 +31,7 @@ from absentia.results import (
     read_result,
     save_result,
     with_error,
+    written,
 )
 from absentia.version import __version__
 
@@ -38,8 +41,8 @@ if TYPE_CHECKING:
 
 # The heads of the columns that are shown.
 _HEADS = {
-    "R": "R", "removed": "removed %", "strength": "Σ|U|", "salient": "salient", "terms": "terms",
-    "low_orders": "low orders %", "empty_value": "v(∅)", "agreement": "agreement",
+    "evidence": "evidence", "score": "score", "strength": "Σ|U|", "salient": "salient", "terms": "terms", "R": "R",
+    "distance": "distance",
 }  # fmt: skip
 
 
@@ -61,6 +64,9 @@ class AuditRecord:
     companion_players: tuple[str, ...] = ()  # the players of each method's own game; none if games were drawn
     threshold: str = ""  # above which size an effect is salient, in words
     absences: dict[str, str] = field(default_factory=dict)  # a description of each method
+    given: int = 0  # the number of samples that were given, of which `samples` were audited
+    surrogates: tuple[str, ...] = ()  # the methods that explain another model
+    stopped: str = ""  # why the audit ended early, if it did
     torch_version: str = str(torch.__version__)
     version: str = __version__
 
@@ -87,19 +93,21 @@ class AuditRecord:
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Whether absences remove the signal and add none: R, figures of their games, and a verdict; made by `audit`.
+    """Which absence to use: whether absences leak, invent, are concise and plausible; made by `audit`.
+
+    `recommended` follows the rule of `audit`, honest first, then short. Figures that an audit did not reach are NaN.
 
     Examples
     --------
     >>> import absentia as ab
     >>> x = torch.rand(20, 3, generator=torch.Generator().manual_seed(0)).double()
     >>> audit = ab.audit(lambda rows: (rows - 0.5).prod(1), x, absences={"zero": 0.0, "half": 0.5})
-    >>> audit.R.value[1] < audit.R.value[0]
-    tensor(True)
+    >>> audit.recommended
+    'half'
     """
 
     KIND: ClassVar[str] = "audit"
-    FORMAT: ClassVar[int] = 3
+    FORMAT: ClassVar[int] = 4
 
     methods: tuple[str, ...]
     players: tuple[str, ...]
@@ -107,6 +115,13 @@ class Audit:
     companions: Companions  # figures of each absence's own game
     plausibility: Plausibility  # how masked samples compare with the data
     record: AuditRecord
+    measured_curve: MaskingCurve | None = None  # what masked samples tell; files of older versions have none
+    samples: Int[Tensor, " audited"] | None = None  # numbers of the audited samples; the first were used throughout
+
+    @property
+    def curve(self) -> MaskingCurve:
+        """The masking curve, with the evidence at ∅ and the score over all sizes."""
+        return self.measured_curve or MaskingCurve.unknown(len(self.methods))
 
     @property
     def region(self) -> tuple[str, ...]:
@@ -118,22 +133,31 @@ class Audit:
         """R of each method, with its standard error: 0 at the level of white noise; lower is better."""
         return self.removal.R
 
+    @cached_property
+    def _verdict(self) -> Verdict:
+        parts = self.curve, self.companions, self.removal, self.plausibility
+        return Verdict(self.methods, self.region, self.record.surrogates, *parts)
+
+    @property
+    def recommended(self) -> str | None:
+        """The name of the method to use, or None."""
+        stages = self._verdict.stages
+        return self.methods[stages.index("best")] if "best" in stages else None
+
     @property
     def verdict(self) -> tuple[str, ...]:
-        """What each method removes and adds, the best first."""
-        own_games = compare_own_games(self.methods, self.removal, self.companions)
-        return tuple(judge(self.methods, self.removal) + own_games)
+        """The recommendation, and then a line for each method, the best first."""
+        return tuple(self._verdict.sentences())
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Reasons to doubt the figures or the methods."""
-        return tuple(warn(self.methods, self.region, self.removal, self.plausibility))
+        """At most three reasons to doubt the figures or the methods, the most important first."""
+        return tuple(self._verdict.warnings())
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The numbers of the methods, the best by R first; those without an R come last."""
-        ranked = ranking(self.removal)
-        return (*ranked, *(number for number in range(len(self.methods)) if number not in ranked))
+        """The numbers of the methods, the recommended one first, surrogates last."""
+        return self._verdict.order
 
     def columns(self) -> dict[str, Shaped[Tensor, " methods"]]:
         """Return the figures of each method by name; the error of a figure is named ``…_error``."""
@@ -141,6 +165,8 @@ class Audit:
         others = self.companions.agreement().clone().fill_diagonal_(torch.nan)
         estimates = {
             "R": removal.R,
+            "evidence": self.curve.evidence,
+            "score": self.curve.score,
             "removed": removal.removed,
             "strength": estimate(companions.strengths),
             "salient": estimate(companions.salient),
@@ -165,13 +191,15 @@ class Audit:
         The absence that attributions from elsewhere, such as captum's, agree with best is the one that they imply.
         """
         values = as_tensor("attributions", attributions).detach().cpu()
-        if not self.record.exact:
+        if not self.record.companion_players:
             raise AbsentiaError("This audit is of drawn games, whose players vary. Audit all coalitions to compare.")
-        wanted = (self.record.samples, len(self.record.companion_players))
+        wanted = (self.record.given or self.record.samples, len(self.record.companion_players))
         if tuple(values.shape) != wanted:
             must = f"have a row for each of the {wanted[0]} samples and a column for each of {wanted[1]} players"
             raise wrong("attributions", must, f"shape {tuple(values.shape)}")
         own = self.companions.shapley
+        if self.samples is not None:
+            values = values[self.samples[: own.shape[1]]]
         both = torch.cat([own, values.to(own)[None, :, None].expand_as(own[:1])])
         return estimate(spearman(both)[..., :-1, -1].mean(1).T[..., None])
 
@@ -182,20 +210,32 @@ class Audit:
         return pandas.DataFrame(columns, index=pandas.Index(self.methods, name="method"))
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw R with its errors, the strength by order, and the agreement of attributions; write it to a path."""
+        """Draw evidence, Σ|U| and R of each method with their errors, and the masking curve; write it to a path."""
         return keep_figure(self._draw, path)
 
     def _draw(self) -> Figure:
-        figure = new_figure(columns=3)
-        left, middle, right = figure.axes
-        # All three have the same order, so that a method has the same colour.
-        order, measured, found = list(self.order), len(ranking(self.removal)), self.removal.R
-        names, few = [self.methods[number] for number in order], order[:measured]
-        draw_removal(left, names[:measured], found.value[few], found.error[few], float(self.removal.unmasked.value))
-        draw_order_profiles(middle, names, self.companions.order_profile().value[order])
-        draw_agreement(right, names, self.companions.agreement()[order][:, order])
-        title = f"{len(order)} absences on {self.record.samples} samples; value: {self.record.readout}"
-        figure.suptitle(title, fontsize=11)
+        order, columns, unmasked = list(self.order), self.columns(), float(self.removal.unmasked.value)
+        names, best = [self.methods[number] for number in order], None if self.recommended is None else 0
+        figure = new_figure(4, width=4.2, rows=len(names) + 6, ratios=(1, 0.9, 0.9, 1.4), title=self.verdict[0])
+        panels: dict[str, tuple[str, str, dict[str, float]]] = {
+            "evidence": (
+                "does it leak, or invent?",
+                f"leaks ◂ evidence at ∅, {self.curve.unit} ▸ invents",
+                {"": 0.0},
+            ),
+            "strength": ("is it concise?", "Σ|U|: strength of its interactions", {}),
+            "R": ("does it remove?", "R: effects left or added", {"white noise": 0.0, "unmasked samples": unmasked}),
+        }
+        *left, right = figure.axes
+        for axes, (name, (title, text, marks)) in zip(left, panels.items(), strict=True):
+            draw_methods(axes, names, columns[name][order], columns[f"{name}_error"][order], marks, best)
+            axes.set(title=title, xlabel=text)
+            if name != "evidence":  # the names stand beside the first panel
+                axes.set_yticklabels([])
+        prior = float(self.curve.prior.mean())
+        draw_masking_curve(right, names, self.curve.sizes, self.curve.scores.mean(1)[order], prior, best)
+        right.set(title="what do masked samples tell?", xlabel="present players")
+        right.set_ylabel(f"score, {self.curve.unit}; lower is better")
         return figure
 
     def save(self, path: str | Path) -> None:
@@ -219,18 +259,22 @@ class Audit:
         return cls(tuple(header["methods"]), tuple(header["players"]), **parts, record=record)
 
     def __repr__(self) -> str:
-        lines = [self._title(), *(f"  {sentence}" for sentence in self._sentences())]
-        lines += ["", *align(self._cells()), "", self._legend()]
+        first, *others = self._sentences()
+        lines = [first, *(f"  {sentence}" for sentence in others)]
+        lines += ["", *align(self._cells()), "", self._title(), self._legend()]
         return "\n".join(fold(line) for line in lines)
 
     def _repr_html_(self) -> str:
         heads, *rows = self._cells()
-        notes = [*self._sentences(), self._legend()]
-        return html_result(self._title(), {}, html_table(heads, rows), notes=notes)
+        first, *notes = self._sentences()
+        return html_result(first, {}, html_table(heads, rows), notes=[*notes, self._title(), self._legend()])
 
     def _sentences(self) -> list[str]:
         warnings = [f"Warning: {sentence}" for sentence in self.warnings]
-        return [*self.verdict, *warnings, *(f"Note: {note}" for note in self.record.notes)]
+        notes = [f"Note: {note}" for note in self.record.notes]
+        if self.record.stopped:
+            notes.insert(0, f"Note: the audit ended early ({self.record.stopped}); this is what it measured.")
+        return [*self.verdict, *warnings, *notes]
 
     def _cells(self) -> list[list[str]]:
         """Return the cells of the table, heads first."""
@@ -238,29 +282,31 @@ class Audit:
         rows = [["", *_HEADS.values()]]
         for number in self.order:
             rows.append([self.methods[number]])
-            for name, head in _HEADS.items():
+            for name in _HEADS:
                 pair = columns[name], columns.get(f"{name}_error", unknown)
-                rows[-1].append(with_error(*((100 if "%" in head else 1) * float(part[number]) for part in pair)))
+                rows[-1].append(with_error(*(float(part[number]) for part in pair)).replace("-", "−"))
         return rows
 
     def _title(self) -> str:
         record, region = self.record, len(self.region)
         whose = f"{region} players" if region == len(self.players) else f"{region} of {len(self.players)} players"
-        count = count_of(record.samples, "sample")
-        games = "" if record.exact else f", in {record.draws} drawn games of {record.game_players}"
+        of = f"{record.samples:,} of " if record.samples < record.given else ""
+        count = of + count_of(record.given or record.samples, "sample")
+        games = "" if record.exact else f", in drawn games of {record.game_players}"
         return (
             f"Audit of {count_of(len(self.methods), 'absence')} on {count}: {whose} masked{games}; "
-            f"value: {record.readout}; reference: {record.reference}, {count_of(record.draws, 'draw')}"
+            f"value: {record.readout}; reference: {record.reference}, {count_of(record.draws, 'draw')}. "
+            f"Cost: {record.evaluations:,} evaluations, {record.seconds:.1f} s."
         )
 
     def _legend(self) -> str:
-        unmasked, record = float(self.removal.unmasked.value), self.record
+        unit, prior = self.curve.unit, written(float(self.curve.prior.mean()))
         return (
-            f"R: 0 at the level of white noise, {unmasked:.3g} for unmasked samples. Σ|U| to v(∅): of each absence's "
-            f"own game. Salient: {record.threshold}. Terms: effects that rebuild all values to 5 %. Low orders: up "
-            f"to half the players. Agreement: mean rank correlation with the others' Shapley values. "
-            f"Cost: {record.evaluations:,} evaluations, {record.seconds:.1f} s; "
-            f"{record.shared_cost.evaluations:,} evaluations serve all methods."
+            f"Evidence at ∅ in {unit}: below 0 leaks, above 0 invents; the prior scores {prior}. Score: over all "
+            "sizes of coalitions; lower is better. Σ|U|, salient and terms: strength of the interactions of each "
+            f"absence's own game, number of those {self.record.threshold}, and of those that rebuild all values to "
+            f"5 %, which it needs. R: 0 at the level of white noise, {float(self.removal.unmasked.value):.3g} for "
+            "unmasked samples. Distance of masked samples to the data: 1 for its own rows."
         )
 
 
@@ -281,7 +327,7 @@ class CrossAudit:
     """
 
     KIND: ClassVar[str] = "cross audit"
-    FORMAT: ClassVar[int] = 3
+    FORMAT: ClassVar[int] = 4
 
     methods: tuple[str, ...]
     references: tuple[str, ...]

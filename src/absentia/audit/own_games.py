@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from absentia.absences.protocol import Fill
 from absentia.attributions import order_shapley_of
 from absentia.audit.estimates import Estimate, ratio_of_means, spearman
-from absentia.audit.removal import Cost, few_draws, tables
 from absentia.coalitions import coalition_sizes, moebius, sums_by_size
-from absentia.evaluation import Evaluator, Tabulated
+from absentia.evaluation import Tabulated
 from absentia.interactions import Interactions
-from absentia.players import Players
 
-# The game of an absence with more draws uses this many of them, chosen at random.
-MOST_DRAWS = 32
 # The largest error of a reconstruction, as a share of the values' standard deviation.
 RECONSTRUCTION_ERROR = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Companions:
-    """Figures of the game that each absence makes of each sample, or of drawn games if there are many players.
+    """Figures of the game that each absence makes of each sample, or of a drawn game of some of its players.
 
     ``by_order`` are sums of |U(S)| over the sets of each order 0 … n. ``terms`` is the number of effects that rebuild
     all 2ⁿ values to 5 % of their standard deviation (`Interactions.sparsity`). ``empty`` is v(∅), ``full`` is v(N).
@@ -67,27 +61,11 @@ class Companions:
         return spearman(self.shapley).flatten(0, 1).nanmean(0)
 
 
-def measure_game(
-    evaluator: Evaluator, fill: Fill, games: Sequence[Players], tau: float | None, seed: int
-) -> tuple[dict[str, Tensor], Cost]:
-    """Evaluate the games of one absence: the fields of `Companions` without the axis of methods, and the cost."""
-    began, evaluations = time.perf_counter(), 0
-    fill = few_draws(fill, MOST_DRAWS, seed)
-    found = []
-    for players in games:
-        parts = []
-        for _, table in tables(evaluator, players, fill):
-            parts.append(_figures(table, players, tau))
-            evaluations += table.evaluations
-        found.append({name: torch.cat([part[name] for part in parts]).cpu() for name in parts[0]})
-    figures = {name: torch.stack([one[name] for one in found], dim=1) for name in found[0]}
-    return figures, Cost(evaluations, time.perf_counter() - began)
-
-
-def _figures(table: Tabulated, players: Players, tau: float | None) -> dict[str, Tensor]:
-    """Return the figures of one game of a few samples."""
-    effects = Interactions(moebius(table.values), players.names, "", table.noise, table.evaluations)
-    return {
+def game_figures(table: Tabulated, players: int, tau: float | None) -> dict[str, Tensor]:
+    """Return the fields of `Companions`, without the axes of methods and games, for the games of a few samples."""
+    names = tuple(map(str, range(players)))
+    effects = Interactions(moebius(table.values), names, "", table.noise, table.evaluations)
+    found = {
         "salient": effects.salient(tau)[:, 1:].sum(1).double(),
         "terms": effects.sparsity(RECONSTRUCTION_ERROR).double(),
         "by_order": sums_by_size(effects.effects.abs()),
@@ -95,8 +73,12 @@ def _figures(table: Tabulated, players: Players, tau: float | None) -> dict[str,
         "full": table.values[:, -1].clone(),
         "shapley": order_shapley_of(table.values).mean(1),
     }
+    return {name: figures.cpu() for name, figures in found.items()}
 
 
-def join_games(found: Sequence[dict[str, Tensor]]) -> Companions:
-    """Join the figures of all methods."""
-    return Companions(**{name: torch.stack([one[name] for one in found]) for name in found[0]})
+def join_games(found: Sequence[dict[str, Tensor]], methods: int, players: int) -> Companions:
+    """Join the figures of blocks of samples; without any, return figures of no sample."""
+    if not found:
+        sizes = {"by_order": (players + 1,), "shapley": (players,)}
+        found = [{one.name: torch.zeros(methods, 0, *sizes.get(one.name, ())).double() for one in fields(Companions)}]
+    return Companions(**{name: torch.cat([block[name] for block in found], 1)[:, :, None] for name in found[0]})

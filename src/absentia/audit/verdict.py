@@ -1,142 +1,169 @@
-"""The verdict of an audit in sentences: what each method removes and adds, which is best, and warnings."""
+"""The verdict of an audit: which method to use by the rule "honest first, then short", why not others, warnings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from absentia.audit.estimates import SURE, Estimate, estimate
+from torch import Tensor
+
+from absentia.audit.estimates import is_above
+from absentia.audit.evidence import MaskingCurve
 from absentia.audit.own_games import Companions
-from absentia.audit.plausibility import FAR, Plausibility
-from absentia.audit.removal import Removal
-from absentia.results import with_error
+from absentia.audit.removal import FAR, Plausibility, Removal
+from absentia.results import with_error, written
 
 # Rounding errors are reported beyond this share of a strength.
 _MUCH_ROUNDING = 0.05
+_MOST_WARNINGS = 3
+_NEGLIGIBLE = 1e-3  # evidence, which rounding errors may have
+# At which stage a method is dropped, from first to last; "best" is the one to use, "" one that could not be compared.
+_STAGES = ("surrogate", "leaks", "invents", "", "score", "strength", "R", "distance", "best")
 
 
-def judge(names: Sequence[str], removal: Removal) -> list[str]:
-    """Describe what each method removes and adds, the best first, and then which methods differ significantly."""
-    ranked = ranking(removal)
-    sentences = [_judge_one(names[number], number, removal) for number in ranked]
-    unmeasured = [name for number, name in enumerate(names) if number not in ranked]
-    sentences += [f"{name} has no R: it brings its own model and masks no input." for name in unmeasured]
-    if len(ranked) > 1:
-        chain = _chain(names, ranked, removal)
-        sentences.append(f"From best to worst (≈ where the difference is not significant): {chain}.")
-    return sentences
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The figures of an audit, and what follows from them."""
 
+    names: Sequence[str]
+    region: Sequence[str]
+    surrogates: Sequence[str]
+    curve: MaskingCurve
+    companions: Companions
+    removal: Removal
+    plausibility: Plausibility
 
-def ranking(removal: Removal) -> list[int]:
-    """Return the numbers of the methods that have an R, the lowest R first."""
-    values = removal.R.value.tolist()
-    return sorted((number for number in range(len(values)) if not math.isnan(values[number])), key=values.__getitem__)
+    @cached_property
+    def stages(self) -> tuple[str, ...]:
+        """At which stage each method is dropped: see `audit`. A figure that was not measured decides nothing."""
+        curve, stages = self.curve, [""] * len(self.names)
 
+        def drop(stage: str, out: Callable[[int], bool]) -> None:
+            for number in left():
+                stages[number] = stage if out(number) else ""
 
-def _judge_one(name: str, number: int, removal: Removal) -> str:
-    value, error = removal.R.at(number)
-    left, left_error = removal.left.at(number)
-    shown = f"{_percent(left, left_error)} of those of unmasked samples"
-    if left - 1 > SURE * _known(left_error):
-        return f"{name} adds more than it removes: its effects are {shown}."
-    if abs(left - 1) <= SURE * _known(left_error):
-        return f"{name} removes nothing measurable: its effects are {shown}."
-    if not removal.noise_is_weaker:
-        return f"{name} leaves effects of {shown}."
-    share = _percent(*removal.removed.at(number))
-    if value < -SURE * _known(error):
-        return f"{name} removes the signal ({share}) and leaves less than white noise does."
-    if value <= SURE * _known(error):
-        return f"{name} removes {share} of the signal and adds nothing measurable."
-    return f"{name} removes {share} of the signal; the rest (R = {with_error(value, error)}) is left over or added."
+        def left() -> list[int]:
+            return [number for number, stage in enumerate(stages) if not stage]
 
+        def keep_lowest(stage: str, values: Tensor) -> None:
+            known = [number for number in left() if not math.isnan(float(values[number].mean()))]
+            if known:
+                best = min(known, key=lambda number: float(values[number].mean()))
+                drop(stage, lambda number: is_above(values[number] - values[best]))
 
-def _known(error: float) -> float:
-    """Replace an unknown error, that of a single sample, by 0: the verdict then holds for that sample alone."""
-    return 0.0 if math.isnan(error) else error
+        drop("surrogate", lambda number: self.names[number] in self.surrogates)
+        drop("leaks", lambda number: curve.all_absent and is_above(-curve.beyond_prior[number] - _NEGLIGIBLE))
+        drop("invents", lambda number: is_above(curve.beyond_prior[number] - curve.limit))
+        if left() and not curve.score.value.isnan().any():
+            keep_lowest("score", curve.means)
+            keep_lowest("strength", self.companions.strengths)
+            keep_lowest("R", self.removal.ratios)
+            distance, score = self.plausibility.distance.nan_to_num(math.inf).tolist(), curve.score.value.tolist()
+            stages[min(left(), key=lambda number: (distance[number], score[number]))] = "best"
+            drop("distance", lambda number: True)
+        return tuple(stages)
 
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The numbers of the methods: the one to use, then those that were dropped last, the best score first."""
+        figures = self.curve.score.value if len(self.curve.prior) else self.removal.R.value
+        places = [-_STAGES.index(stage) for stage in self.stages]
+        ranked = sorted(zip(places, figures.nan_to_num(math.inf).tolist(), range(len(places)), strict=True))
+        return tuple(number for _, _, number in ranked)
 
-def _percent(value: float, error: float) -> str:
-    return f"{with_error(100 * value, 100 * error)} %"
+    def sentences(self) -> list[str]:
+        """Return the recommendation, and then a line for each method, the best first."""
+        if not len(self.curve.prior):
+            return ["Use none by this audit: it did not measure whether methods leak or invent."]
+        return [self._recommend(), *(self._describe(number) for number in self.order)]
 
+    def _recommend(self) -> str:
+        first, stages = self.order[0], self.stages
+        if "best" not in stages:
+            if "" in stages:
+                return "Use none by this audit: v(N) does not vary, so that there is nothing to predict."
+            listed = ", ".join(f"{self.names[number]} {self._reason(number)}" for number in self.order[:4])
+            return f"Use none of these: {listed}. Try a baseline that learn_baseline(model, x, y) finds."
+        terms = float(self.companions.terms[first].mean())
+        invents = "leaks nothing, " * self._invents(first) + self._evidence(first)
+        needs = "" if math.isnan(terms) else f" and needs {terms:,.0f} interactions"
+        # One method for each stage says most.
+        others = {stages[number]: number for number in reversed(self.order[1:])}
+        shown = [others[stage] for stage in ("strength", "score", "invents", "leaks") if stage in others][:3]
+        text = ", ".join(f"{self.names[number]} {self._reason(number)}" for number in shown)
+        return f"Use {self.names[first]}: it {invents}{needs}{'; ' * bool(text)}{text}."
 
-def _chain(names: Sequence[str], ranked: Sequence[int], removal: Removal) -> str:
-    text = names[ranked[0]]
-    for better, worse in pairwise(ranked):
-        text += (" < " if is_sure(removal.difference(worse, better)) else " ≈ ") + names[worse]
-    return text
+    def _evidence(self, number: int, errors: bool = False) -> str:
+        value, error = self.curve.evidence.at(number)
+        amount = f"{with_error(abs(value), error) if errors else written(abs(value), 2)} {self.curve.unit}"
+        if self.stages[number] == "leaks":
+            return f"leaks {amount}"
+        return f"invents {amount}" if self._invents(number) else "neither leaks nor invents"
 
+    def _invents(self, number: int) -> bool:
+        return is_above(self.curve.beyond_prior[number] - _NEGLIGIBLE)
 
-def is_sure(difference: Estimate) -> bool:
-    """Return whether a difference exceeds two of its standard errors; never for a single sample."""
-    return bool(difference.value.abs() > SURE * difference.error)
+    def _reason(self, number: int) -> str:
+        """Say in a few words why a method is not the one to use."""
+        stage, score = self.stages[number], written(float(self.curve.score.value[number]))
+        if stage in ("leaks", "invents"):
+            return self._evidence(number)
+        return {
+            "surrogate": f"explains another model: its score, {score}, is a floor for the others",
+            "": "could not be compared",
+            "score": f"predicts worse (score {score})",
+            "strength": f"needs {float(self.companions.terms[number].mean()):,.0f}",
+            "R": "has a higher R",
+            "distance": "lies further from the data",
+            "best": "is the one to use",
+        }[stage]
 
+    def _describe(self, number: int) -> str:
+        """Describe one method in a line."""
+        stage, told = self.stages[number], "class" if self.curve.unit == "nats" else "value"
+        reason = {
+            "leaks": f": fully masked samples still tell their {told}",
+            "invents": f", more than there is to know ({written(self.curve.limit, 2)})",
+            "strength": "; it predicts as well, with more interactions",
+        }
+        if stage == "surrogate":
+            return f"{self.names[number]} {self._reason(number)}."
+        why = reason.get(stage, f"; it {self._reason(number)}")
+        return f"{self.names[number]} {self._evidence(number, errors=True)}{why}."
 
-def compare_own_games(names: Sequence[str], removal: Removal, companions: Companions) -> list[str]:
-    """Name the method with the simplest game of its own, if it is not the best by R."""
-    ranked = ranking(removal)
-    if not ranked:
-        return []
-    strength = estimate(companions.strengths)
-    best, least = ranked[0], int(strength.value.argmin())
-    if not is_sure(estimate(companions.strengths[best] - companions.strengths[least])):
-        return []
-    most, fewest = (with_error(*strength.at(number)) for number in (best, least))
-    return [
-        f"{names[least]} needs the fewest interactions: Σ|U| of its own game is {fewest}, and that of "
-        f"{names[best]}, the best by R, is {most}."
-    ]
+    def warnings(self) -> list[str]:
+        """Return at most three reasons to doubt the figures or the methods, the most important first."""
+        return [*self._warn_of_the_measurement(), *self._warn_of_stand_ins()][:_MOST_WARNINGS]
 
+    def _warn_of_the_measurement(self) -> Iterator[str]:
+        curve, removal = self.curve, self.removal
+        if len(curve.prior) == 1:
+            yield "One sample has no standard error: pass more samples to get errors."
+        own = [name not in self.surrogates for name in self.names]
+        if len(curve.prior) > 1 and not is_above((curve.prior - curve.scores[own][:1, :, -1].flatten())[:, None]):
+            yield "The model predicts no better than the class frequencies, so evidence says little."
+        samples, kept = len(removal.original), int(removal.kept.sum())
+        share = float((removal.rounding / removal.original.mean(1))[removal.kept].quantile(0.5)) if kept else 0.0
+        if share > _MUCH_ROUNDING:
+            yield f"Rounding errors can make up {share:.0%} of the effects: run the model in double precision."
+        if kept < samples:
+            yield f"{samples - kept} of {samples} samples are left out of R: the model ignores their region."
+        if kept and not removal.noise_is_weaker:
+            share = 100 * (1 - float(removal.unmasked.value))
+            yield f"White noise has {share:.0f} % of the effects of the samples themselves: R says little."
+        if kept > 1 and removal.original.shape[1] == 1:
+            yield "One draw shows no spread over references: errors of R are those over samples alone."
 
-def warn(names: Sequence[str], region: Sequence[str], removal: Removal, plausibility: Plausibility) -> list[str]:
-    """List the warnings."""
-    found = _warn_of_the_measurement(removal)
-    ranked = ranking(removal)
-    if len(ranked) > 1 and removal.ratios.shape[1] > 1:
-        difference = removal.difference(ranked[1], ranked[0])
-        if not is_sure(difference):
-            best, second = names[ranked[0]], names[ranked[1]]
-            found.append(f"Too few samples to distinguish {best} from {second}: {_needed(difference, removal)}.")
-    for number, name in enumerate(names):
-        ratio = float(plausibility.distance[number])
-        if ratio > FAR:
-            found.append(f"{name} makes samples that lie {ratio:.2g} times as far from the data as its own rows do.")
-        outside = [player for player, out in zip(region, plausibility.outside[number].tolist(), strict=True) if out]
-        if outside:
-            shown = ", ".join(outside[:4]) + (f" and {len(outside) - 4} more" if len(outside) > 4 else "")
-            found.append(f"{name} uses values outside the data's range for {shown}.")
-    return found
-
-
-def _warn_of_the_measurement(removal: Removal) -> list[str]:
-    found = []
-    samples, draws = removal.original.shape
-    dropped = samples - int(removal.kept.sum())
-    if dropped:
-        found.append(f"{dropped} of {samples} samples are left out: the model does not respond to their region.")
-    if samples - dropped == 1:
-        found.append("One sample has no standard error: pass more samples to get errors.")
-    elif draws == 1:
-        found.append("One draw shows no spread over references: errors are those over samples alone.")
-    if not removal.noise_is_weaker:
-        share = 100 * (1 - float(removal.unmasked.value))
-        found.append(
-            f"White noise has {share:.0f} % of the effects of the samples themselves: R ranks the methods, but the "
-            "share that they remove is unknown."
-        )
-    share = float((removal.rounding / removal.original.mean(1))[removal.kept].median())
-    if share > _MUCH_ROUNDING:
-        found.append(f"Rounding errors can make up {share:.0%} of the effects: run the model in double precision.")
-    return found
-
-
-def _needed(difference: Estimate, removal: Removal) -> str:
-    """Estimate how many samples would show the difference."""
-    samples = removal.ratios.shape[1]
-    gap = abs(float(difference.value))
-    needed = math.inf if gap == 0 else samples * (SURE * float(difference.error) / gap) ** 2
-    if needed > 10_000:
-        return f"R differs by {with_error(gap, float(difference.error))}"
-    digits = 1 - len(str(math.ceil(needed)))
-    return f"about {max(samples + 1, int(-(-needed // 10**-digits) * 10**-digits)):,} would suffice"
+    def _warn_of_stand_ins(self) -> Iterator[str]:
+        """Warn of stand-ins unlike the data, those of the recommended method first."""
+        for number in self.order:
+            name, ratio = self.names[number], float(self.plausibility.distance[number])
+            if ratio > FAR:
+                yield f"{name} makes samples that lie {ratio:.2g} times as far from the data as its own rows do."
+            beyond = self.plausibility.outside[number].tolist()
+            outside = [player for player, out in zip(self.region, beyond, strict=True) if out]
+            if outside:
+                shown = ", ".join(outside[:4]) + (f" and {len(outside) - 4} more" if len(outside) > 4 else "")
+                yield f"{name} uses values outside the data's range for {shown}."

@@ -167,21 +167,27 @@ def audit(
     inputs: Inputs,
     absence: Annotated[list[str], _absence],
     sample: Annotated[list[int] | None, _sample] = None,
-    samples: Annotated[int, Option(help="Draw this many samples, unless some are named.", min=1)] = 20,
+    samples: Annotated[int, Option(help="Draw this many samples, unless some are named.", min=1)] = 200,
     region: Annotated[list[str] | None, Option(help="Player to mask. Repeatable. Default: all.")] = None,
     draws: Annotated[int, Option(help="Draws of the white noise.", min=1)] = 5,
     tau: Annotated[float | None, Option(help="Effects beyond this are salient.", min=0)] = None,
     max_players: Annotated[int, Option(help="Most players for all coalitions.", min=1)] = 16,
+    evaluations: Annotated[
+        int | None, Option(help="Rows to evaluate in all. Default: about a minute's.", min=1)
+    ] = None,
+    seconds: Annotated[float | None, Option(help="Stop after this time, and keep what is measured.")] = None,
     cross: Annotated[bool, Option("--cross", help="Measure R of every absence against every absence.")] = False,
     output: Annotated[Path | None, _output] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure whether absences remove the signal of the players they mask, and add none.
+    """Recommend an absence: measure whether absences leak or invent, are concise and plausible.
 
     Example: absentia audit -m mymodule:build -d train.csv -t class -a zero -a mean -a base.absentia -o audit.absentia
     """
-    if cross and tau is not None:
-        raise wrong("tau", "be left out with --cross", tau)
+    more: dict[str, Any] = {"tau": tau, "evaluations": evaluations, "seconds": seconds}
+    for option, value in more.items() if cross else ():
+        if value is not None:
+            raise wrong(option, "be left out with --cross", value)
     problem = prepare(inputs, absence, sample or (), samples, noise=True)
     data, chosen, methods = problem.samples, problem.chosen, problem.absences(absence)
     settings = problem.settings(region=region, draws=draws, max_players=max_players, data=data.background)
@@ -189,15 +195,17 @@ def audit(
     arguments: tuple[Any, ...] = (problem.model, data.x[chosen], y, methods)
     work = f"Auditing {len(methods)} absences on {len(chosen)} samples, {len(problem.players)} players"
     with working(work, problem.notes):
-        result = ab.cross_audit(*arguments, **settings) if cross else ab.audit(*arguments, tau=tau, **settings)
+        result = ab.cross_audit(*arguments, **settings) if cross else ab.audit(*arguments, **settings, **more)
     if isinstance(result, ab.CrossAudit):
         payload = _payload("audit", result, "methods references R errors record")
     else:
-        payload = _payload("audit", result, "verdict warnings players region record")
+        payload = _payload("audit", result, "recommended verdict warnings players region record")
         columns = {name: values.tolist() for name, values in result.columns().items()}
         lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
         payload["methods"] = dict(zip(result.methods, lines, strict=True))
     finish(result, payload | {"samples": chosen}, as_json, output)
+    if result.record.stopped == "interrupted":
+        raise typer.Exit(INTERRUPTED)
 
 
 def _payload(command: str, result: object, fields: str) -> dict[str, Any]:

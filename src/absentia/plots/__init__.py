@@ -4,10 +4,10 @@
 >>> figure = ab.plots.waterfall(explanation, sample=0)
 """
 
-from absentia.plots.absence_plots import baselines, draw_agreement, draw_removal, learning_history
+from absentia.plots.absence_plots import baselines, learning_history
 from absentia.plots.graph import and_or_graph
 from absentia.plots.images import image_heat_map
-from absentia.plots.interaction_plots import draw_order_profiles, interaction_list, order_profile, sparsity
+from absentia.plots.interaction_plots import interaction_list, order_profile, sparsity
 from absentia.plots.look import new_figure
 from absentia.plots.sample_plots import bars, overview, plot_explanation, waterfall
 
@@ -15,9 +15,6 @@ __all__ = [
     "and_or_graph",
     "bars",
     "baselines",
-    "draw_agreement",
-    "draw_order_profiles",
-    "draw_removal",
     "image_heat_map",
     "interaction_list",
     "learning_history",

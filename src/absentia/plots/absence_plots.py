@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from absentia.errors import wrong
 from absentia.plots.drawable import owner_names, players_of
 from absentia.plots.images import draw_images
-from absentia.plots.look import LOWERS, NEUTRAL, check_count, label, look_of, new_figure
+from absentia.plots.look import LOWERS, NEUTRAL, check_count, draw_curve, label, look_of, new_figure
 from absentia.results import written
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _LOW, _LOWER_QUARTER, _MEDIAN, _UPPER_QUARTER, _HIGH = range(1, 6)  # rows of the quantiles
 _MOST_OWNERS, _MOST_IMAGES = 6, 10
-_FAR_APART = 4.0  # |R| above which its scale is logarithmic beyond 1
+_FAR_APART = 6.0  # times the median, above which the scale of a figure is logarithmic
+_STEEP_CURVE = 4.0  # times the prior, above which the scale of scores is logarithmic
 _STEEP = 30.0  # factor by which a loss falls above which its scale is logarithmic
 
 
@@ -143,77 +144,50 @@ def learning_history(learned: LearnedBaseline) -> Figure:
     return figure
 
 
-def draw_removal(
+def draw_methods(
     axes: Axes,
     names: Sequence[str],
     values: Float[Tensor, " methods"],
     errors: Float[Tensor, " methods"],
-    unmasked: float,
+    marks: Mapping[str, float],
+    best: int | None = None,
 ) -> None:
-    """Draw R of each absence with two standard errors, between the levels of white noise and of unmasked samples.
-
-    Parameters
-    ----------
-    axes : Axes
-        Matplotlib axes.
-    names : sequence of str
-        Names of the absences, drawn from top to bottom.
-    values, errors : Tensor
-        R of each absence, and its standard error.
-    unmasked : float
-        R of unmasked samples.
-
-    Examples
-    --------
-    >>> import torch
-    >>> import absentia as ab
-    >>> axes = ab.plots.new_figure(columns=1).axes[0]
-    >>> ab.plots.draw_removal(axes, ["zero"], torch.tensor([0.5]), torch.tensor([0.1]), unmasked=0.9)
-    >>> [text.get_text() for text in axes.get_legend().get_texts()]
-    ['white noise', 'unmasked samples']
-    """
-    axes.axvline(0, color=NEUTRAL, linewidth=1, label="white noise")
-    axes.axvline(unmasked, color=NEUTRAL, linewidth=1, linestyle="--", label="unmasked samples")
+    """Draw a figure of each absence as a bar with two standard errors, lines at the ``marks``, and the best set off."""
+    for (text, mark), style in zip(marks.items(), ("-", "--"), strict=False):
+        axes.axvline(mark, color=NEUTRAL, linewidth=1, linestyle=style, label=text)
     for place, (value, error) in enumerate(zip(values.tolist(), errors.nan_to_num().tolist(), strict=True)):
-        axes.errorbar(value, place, xerr=2 * error, ecolor=NEUTRAL, capsize=3, **look_of(place))
-    axes.set_yticks(range(len(names)), [label(name) for name in names])
+        look = look_of(place)
+        axes.barh(place, value, height=0.62, color=look["color"], alpha=0.25)
+        axes.errorbar(value, place, xerr=2 * error, ecolor=NEUTRAL, capsize=3, **look)
+    axes.set_yticks(range(len(names)), [label(name, 22) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
-    if float(values.abs().max()) > _FAR_APART:
-        axes.set_xscale("symlog", linthresh=1)
-        axes.xaxis.set_major_formatter(lambda value, _position: written(value))
-    axes.set(title="does it remove, and add nothing?", xlabel="R ± 2 standard errors: effects left or added")
-    axes.legend(fontsize=8, loc="upper right")  # away from the absences that remove most
+    if best is not None:
+        axes.axhspan(best - 0.5, best + 0.5, color="#F0E442", alpha=0.35, zorder=0, linewidth=0)
+        axes.get_yticklabels()[best].set_fontweight("bold")
+    usual = float(values.abs().nanmedian())
+    if float(values.nan_to_num().abs().max()) > _FAR_APART * usual > 0:
+        axes.set_xscale("symlog", linthresh=usual)
+        axes.xaxis.set_major_formatter(lambda value, _position: written(value, 2))
+    if any(marks):
+        axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.13))
 
 
-def draw_agreement(axes: Axes, names: Sequence[str], agreement: Float[Tensor, "methods methods"]) -> None:
-    """Draw the rank correlation of attributions between each two absences; darker cells agree more.
-
-    Parameters
-    ----------
-    axes : Axes
-        Matplotlib axes.
-    names : sequence of str
-        Names of the absences.
-    agreement : Tensor
-        Rank correlations.
-
-    Examples
-    --------
-    >>> import torch
-    >>> import absentia as ab
-    >>> axes = ab.plots.new_figure(columns=1).axes[0]
-    >>> ab.plots.draw_agreement(axes, ["zero", "mean"], torch.tensor([[1.0, -0.5], [-0.5, 1.0]]))
-    >>> [text.get_text() for text in axes.texts]
-    ['1.00', '−0.50', '−0.50', '1.00']
-    """
-    axes.imshow(agreement.numpy(), cmap="Greys", vmin=-1, vmax=1)
-    labels = [label(name) for name in names]
-    axes.set_xticks(range(len(names)), labels, rotation=45, ha="right")
-    axes.set_yticks(range(len(names)), labels)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    for row, line in enumerate(agreement.tolist()):
-        for column, value in enumerate(line):
-            text = "–" if math.isnan(value) else f"{value:.2f}".replace("-", "−")
-            axes.text(column, row, text, ha="center", va="center", color="white" if value > 0.2 else "black")
-    axes.set_title("agreement of Shapley values\n(rank correlation)")
+def draw_masking_curve(
+    axes: Axes,
+    names: Sequence[str],
+    sizes: Int[Tensor, " sizes"],
+    scores: Float[Tensor, "methods sizes"],
+    prior: float,
+    best: int | None = None,
+) -> None:
+    """Draw the score over the number of present players, a line for each absence, the best one thicker."""
+    for place, (name, line) in enumerate(zip(names, scores, strict=True)):
+        draw_curve(axes, place, label(name, 22), sizes, line, zorder=3 if place == best else 2)
+        if place == best:
+            axes.lines[-1].set_linewidth(3)
+    axes.axhline(prior, color=NEUTRAL, linewidth=1, linestyle="--", label="prior: knows nothing")
+    axes.locator_params(axis="x", integer=True)
+    if prior > 0 and scores.numel() and float(scores.max()) > _STEEP_CURVE * prior:
+        axes.set_yscale("symlog", linthresh=2 * prior)
+        axes.yaxis.set_major_formatter(lambda value, _position: written(value, 2))
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))

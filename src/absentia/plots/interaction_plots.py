@@ -104,36 +104,6 @@ def _draw_order_shapley(axes: Axes, names: Sequence[str], values: Float[Tensor, 
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def draw_order_profiles(axes: Axes, names: Sequence[str], profiles: Float[Tensor, "methods orders"]) -> None:
-    """Draw the mean strength of an interaction of each order under several absences, on a logarithmic scale.
-
-    Parameters
-    ----------
-    axes : Axes
-        Matplotlib axes.
-    names : sequence of str
-        Names of the absences.
-    profiles : Tensor
-        Strengths at the orders 1 … n, as a share of |v(N) − v(∅)|.
-
-    Examples
-    --------
-    >>> import torch
-    >>> import absentia as ab
-    >>> axes = ab.plots.new_figure(columns=1).axes[0]
-    >>> ab.plots.draw_order_profiles(axes, ["zero", "mean"], torch.tensor([[0.5, 0.1], [0.4, 0.0]]))
-    >>> [text.get_text() for text in axes.get_legend().get_texts()]
-    ['zero', 'mean']
-    """
-    for number, (name, profile) in enumerate(zip(names, profiles, strict=True)):
-        draw_curve(axes, number, label(name), range(1, len(profile) + 1), profile.numpy())
-    use_log_scale(axes)
-    axes.set(title="strength by order", xlabel="order: players in the interaction")
-    axes.set_ylabel("mean |U| / |v(N) − v(∅)|")
-    axes.locator_params(axis="x", integer=True)
-    axes.legend(fontsize=8, frameon=False)
-
-
 def sparsity(
     results: Explanation | Interactions | Mapping[str, Explanation | Interactions], sample: int | None = None
 ) -> Figure:

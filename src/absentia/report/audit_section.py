@@ -14,6 +14,13 @@ _MOST_DOTS = 400  # samples whose R is drawn, evenly picked
 
 # The figures of an absence: the name in `Audit.columns`, the head, a factor, and the meaning.
 FIGURES = (
+    (
+        "evidence",
+        "evidence",
+        1,
+        "score of fully masked samples less the prior's; below 0 it leaks, above 0 it invents",
+    ),
+    ("score", "score", 1, "score of masked samples over all sizes of coalitions; lower is better"),
     ("R", "R", 1, "effects that masking leaves or adds, compared with white noise; lower is better"),
     ("removed", "removed %", 100, "share of the signal that is removed: 1 − R / (R of unmasked samples)"),
     ("strength", "Σ|U|", 1, "strength of all interactions in the game of this absence"),
@@ -61,11 +68,12 @@ def audit_section(audit: Audit) -> Section:
 
 def _data(audit: Audit) -> dict[str, Any]:
     """Return what is drawn; absences are in their order, those without an R last."""
-    index = torch.tensor(audit.order)
+    order = sorted(audit.order, key=lambda number: bool(audit.R.value[number].isnan()))
+    index = torch.tensor(order)
     per_sample = audit.removal.per_sample[index]
     step = -(-max(per_sample.shape[1], 1) // _MOST_DOTS)
     return {
-        "methods": [audit.methods[number] for number in audit.order],
+        "methods": [audit.methods[number] for number in order],
         "measured": int((~audit.R.value.isnan()).sum()),
         "R": numbers(audit.R.value[index]),
         "errors": numbers(audit.R.error[index], digits=3),

@@ -1,0 +1,90 @@
+"""The masking curve: how well masked samples predict, by how many players are present; leaks and inventions at ∅."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from absentia.audit.estimates import Estimate, estimate
+from absentia.coalitions import draw_coalitions
+from absentia.data import seeded
+from absentia.readouts import LogOdds, Readout, Score
+
+
+@dataclass(frozen=True, eq=False)
+class MaskingCurve:
+    """The proper score (`Score`) of each method's values, with one drawn coalition of each size for each sample.
+
+    The coalitions are the same for all methods. ``prior`` is the score of what can be said without the sample: the
+    class frequencies, or the mean. At ∅ a method that leaves nothing of the sample and argues for nothing has it.
+    """
+
+    scores: Float[Tensor, "methods samples sizes"]
+    prior: Float[Tensor, " samples"]
+    sizes: Int[Tensor, " sizes"]  # of the coalitions, from 0 to the number of players
+    unit: str  # "nats", or "of the variance"
+    limit: float = math.inf  # all that there is to know: log(classes) in nats, or the variance itself
+    all_absent: bool = True  # whether ∅ leaves no entry of the sample, so that it can only tell by a leak
+
+    @classmethod
+    def unknown(cls, methods: int) -> MaskingCurve:
+        """Return the curve of an audit that measured none."""
+        sizes = torch.zeros(1, dtype=torch.int64)
+        return cls(torch.zeros(methods, 0, 1).double(), torch.zeros(0).double(), sizes, "nats")
+
+    @classmethod
+    def of(
+        cls,
+        values: Float[Tensor, "methods samples sizes"],
+        full: Float[Tensor, " samples"],
+        sizes: Int[Tensor, " sizes"],
+        readout: Readout,
+        numbers: Int[Tensor, " samples"],
+        all_absent: bool,
+    ) -> MaskingCurve:
+        """Score values; ``full`` is v(N) of each sample, ``numbers`` are those of the samples in the readout."""
+        if isinstance(readout, LogOdds) and readout.y.ndim == 1:
+            readout = replace(readout, y=readout.y[numbers])
+        score = Score(readout, full)
+        scores = torch.stack([score(one) for one in values])
+        if score.classes is None and not bool((full != full[0]).any()):
+            scores = torch.full_like(scores, math.nan)  # there is no variance to compare with
+        limit = 1.0 if score.classes is None else math.log(max(2, len(score.classes.unique())))
+        return cls(scores, score.prior, sizes, score.unit, limit, all_absent)
+
+    @property
+    def beyond_prior(self) -> Float[Tensor, "methods samples 1"]:
+        """The score at ∅ less the prior, of each sample."""
+        return (self.scores[..., 0] - self.prior)[..., None]
+
+    @property
+    def means(self) -> Float[Tensor, "methods samples 1"]:
+        """The score over all sizes, each of the same weight, of each sample."""
+        return self.scores.mean(-1, keepdim=True)
+
+    @property
+    def evidence(self) -> Estimate:
+        """The score at ∅ less the prior: below 0 the method leaks, above 0 it invents."""
+        return estimate(self.beyond_prior)
+
+    @property
+    def score(self) -> Estimate:
+        """The score over all sizes; lower is better."""
+        return estimate(self.means)
+
+
+def curve_sizes(players: int, sizes: int) -> Int[Tensor, " sizes"]:
+    """Return sizes of coalitions from 0 to all players, spread evenly."""
+    return torch.linspace(0, players, min(players, sizes) + 1).round().long().unique()
+
+
+def curve_coalitions(
+    players: int, sizes: Int[Tensor, " sizes"], samples: Iterator[int] | list[int], seed: int
+) -> Bool[Tensor, "samples sizes players"]:
+    """Draw a coalition of each size for each sample, whatever other samples there are."""
+    return torch.stack([draw_coalitions(players, sizes, seeded(seed, "curve", number)) for number in samples])
