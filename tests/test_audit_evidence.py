@@ -1,5 +1,6 @@
 """What an audit recommends: evidence and score by hand, the rule on constructed figures, budgets, early ends."""
 
+import itertools
 import math
 import sys
 import time
@@ -11,11 +12,11 @@ from torch.nn.functional import cross_entropy
 import absentia as ab
 from absentia.absences import StandIns
 from absentia.audit.estimates import is_above
-from absentia.audit.evidence import MaskingCurve, curve_sizes
+from absentia.audit.evidence import MaskingCurve
+from absentia.audit.findings import AuditRecord
 from absentia.audit.own_games import Companions
-from absentia.audit.plan import Games, make_plan, reduce_plan
-from absentia.audit.removal import Plausibility, Removal
-from absentia.audit.verdict import Verdict
+from absentia.audit.plan import Games, Plan
+from absentia.audit.removal import Cost, Plausibility, Removal
 from known_games import mlp
 
 AUDITOR = sys.modules["absentia.audit.auditor"]
@@ -109,12 +110,13 @@ def test_methods_are_compared_on_the_same_coalitions():
     assert torch.equal(found.curve.scores[0], found.curve.scores[1])
 
 
-def test_sizes_are_spread_from_nobody_to_all():
-    assert curve_sizes(4, 32).tolist() == [0, 1, 2, 3, 4]
-    many = curve_sizes(196, 32).tolist()
-    assert many[0] == 0
-    assert many[-1] == 196
-    assert len(many) == 33
+def test_sizes_of_many_players_are_spread_from_nobody_to_all():
+    found = ab.audit(lambda rows: rows.mean(1), randn(20, 196), None, {"b": 0.1}, draws=1, max_players=4)
+    sizes = found.curve.sizes.tolist()
+    assert sizes[0] == 0
+    assert sizes[-1] == 196
+    assert len(sizes) == len(set(sizes)) == 33
+    assert {after - before for before, after in itertools.pairwise(sizes)} <= {6, 7}
 
 
 def test_a_surrogate_is_a_floor_and_entries_that_stay_are_no_leak():
@@ -149,7 +151,8 @@ def constructed(evidence, score, strength, r=None, distance=None, spread=0.05, s
         torch.tensor(distance or [1.0] * methods).double(), torch.zeros(methods, 1, dtype=torch.bool)
     )
     names = [chr(ord("a") + number) for number in range(methods)]
-    return Verdict(names, ["x"], ["z"], curve, companions, removal, plausibility)
+    record = AuditRecord("", samples, 3, True, ("x",), 0, dict.fromkeys(names, Cost()), Cost(), ())
+    return ab.Audit(tuple(names), ("x",), removal, companions, plausibility, record, curve)
 
 
 RULE = {
@@ -179,7 +182,13 @@ RULE = {
     "none if all leak": ({"evidence": [-1, -2], "score": [1, 1], "strength": [1, 1]}, ["leaks", "leaks"]),
     "none if all leak or invent": ({"evidence": [-1, 5], "score": [1, 3], "strength": [1, 1]}, ["leaks", "invents"]),
     "what is unknown decides nothing": (
-        {"evidence": [0, 0], "score": [1, 1], "strength": [math.nan] * 2, "r": [math.nan] * 2},
+        {
+            "evidence": [0, 0],
+            "score": [1, 1],
+            "strength": [math.nan] * 2,
+            "r": [math.nan] * 2,
+            "distance": [1.0, 2.0],
+        },
         ["best", "distance"],
     ),
     "no errors, no sure difference": (
@@ -191,26 +200,23 @@ RULE = {
 
 @pytest.mark.parametrize(("figures", "stages"), RULE.values(), ids=RULE.keys())
 def test_the_rule_is_honest_first_then_short(figures, stages):
-    verdict = constructed(**figures)
-    if figures["strength"][0] is math.nan:
-        verdict = constructed(**figures, distance=[1.0, 2.0])
-    assert list(verdict.stages) == stages
-    first, *lines = verdict.sentences()
-    assert first.startswith(
-        "Use none of these: b " if "best" not in stages else f"Use {'ab'[stages.index('best')]}: "
-    )
+    found = constructed(**figures)
+    assert list(found._verdict.stages) == stages
+    assert found.recommended == ("ab"[stages.index("best")] if "best" in stages else None)
+    first, *lines = found.verdict
+    assert first.startswith(f"Use {found.recommended}: it " if found.recommended else "Use none of these: b ")
     assert len(lines) == 2
-    assert verdict.order[0] == (stages.index("best") if "best" in stages else verdict.order[0])
+    assert found.recommended in (None, "ab"[found.order[0]])
 
 
 def test_the_sentence_names_a_method_for_each_reason():
-    verdict = constructed([0.3, 0, -1.6, 3, 0.3], [1, 1.4, 0.4, 2.5, 1], [1, 1, 1, 1, 3], spread=0.02)
-    assert verdict.sentences()[0] == (
+    found = constructed([0.3, 0, -1.6, 3, 0.3], [1, 1.4, 0.4, 2.5, 1], [1, 1, 1, 1, 3], spread=0.02)
+    assert found.verdict[0] == (
         "Use a: it leaks nothing, invents 0.3 nats and needs 7 interactions; e needs 7, b predicts worse (score "
         "1.4), d invents 3 nats."
     )
-    assert verdict.order[0] == 0
-    assert verdict.order[-1] == 2
+    assert found.order[0] == 0
+    assert found.order[-1] == 2
 
 
 def test_few_samples_or_draws_need_more_errors():
@@ -227,25 +233,23 @@ def test_few_samples_or_draws_need_more_errors():
 
 
 def test_plans_keep_to_their_rows_or_to_the_least():
-    draws_of = [1, 1, 1, 10, 32]
-    whole = make_plan(200, 16, 16, draws_of, states=7, draws=5, max_players=16)
+    whole = Plan.of(200, 16, 16, 5, 16, [1, 1, 1, 10, 32], states=7)
     assert whole.own == Games(200, 1, 16)
     assert whole.removal == Games(200, 5, 16)
-    assert reduce_plan(whole, draws_of, whole.rows) == whole
+    assert whole.within(whole.rows) == whole
     before = None
     for power in range(16, 33):
-        plan = reduce_plan(whole, draws_of, 2**power)
+        plan = whole.within(2**power)
         assert plan.rows <= 2**power
         assert plan.rows > 2**power / 3 or plan == whole
         assert plan.samples >= max(plan.own.samples, plan.removal.samples) >= 16
-        if before is not None:
-            assert plan.own.players >= before.own.players
+        assert before is None or plan.own.players >= before.own.players
         before = plan
-    least = reduce_plan(whole, draws_of, 1)
+    least = whole.within(1)
     assert least.own == Games(16, 1, 4)
     assert least.removal == Games(16, 2, 4)
     assert least.samples == 16
-    assert make_plan(10_000, 784, 784, [1], 3, 5, 16).own == Games(500, 1, 12)
+    assert Plan.of(10_000, 784, 784, 5, 16, [1], 3).own == Games(500, 1, 12)
 
 
 def test_a_budget_is_kept_and_noted():

@@ -13,10 +13,9 @@ from scipy.stats import spearmanr
 
 import absentia as ab
 from absentia.audit.estimates import estimate, ranks, ratio_of_means, spearman
-from absentia.audit.evidence import MaskingCurve
+from absentia.audit.findings import AuditRecord
 from absentia.audit.own_games import join_games
 from absentia.audit.removal import Cost, Plausibility, Removal, compare_with_data, measure_distances
-from absentia.audit.verdict import Verdict
 from absentia.data import data_range
 from absentia.results import read_tensors, write_tensors
 from known_games import mlp
@@ -36,7 +35,8 @@ def make_removal(*shares, samples=20, draws=3, noise=0.1, spread=0.01):
 def warn(removal):
     """The warnings of an audit in which R alone was measured."""
     plausible = Plausibility(torch.ones(2).double(), torch.zeros(2, 3, dtype=torch.bool))
-    return Verdict("ab", "xyz", (), MaskingCurve.unknown(2), join_games([], 2, 3), removal, plausible).warnings()
+    record = AuditRecord("", 20, 3, True, ("x", "y", "z"), 0, {}, Cost(), ())
+    return ab.Audit(("a", "b"), ("x", "y", "z"), removal, join_games([], 2, 3), plausible, record).warnings
 
 
 @given(st.integers(0, 2**31), st.booleans(), st.booleans())
@@ -85,7 +85,7 @@ def test_the_metric_divides_what_is_left_beyond_noise_by_the_samples_own():
 
 def test_noise_as_strong_as_the_samples_is_warned_of():
     removal = make_removal(0.5, 1.2, noise=1.1)
-    assert warn(removal) == ["White noise has 110 % of the effects of the samples themselves: R says little."]
+    assert warn(removal) == ("White noise has 110 % of the effects of the samples themselves: R says little.",)
     assert torch.isnan(removal.removed.value).all()
 
 
@@ -96,7 +96,7 @@ def test_rounding_single_samples_and_single_draws_are_warned_of():
     assert any("One draw" in warning for warning in warn(one_draw))
     rough = Removal(one_draw.masked, one_draw.original, one_draw.noise, one_draw.rounding + 0.1)
     assert warn(rough)[0].startswith("Rounding errors can make up 10%")
-    assert warn(make_removal(0.5, 0.9)) == []
+    assert warn(make_removal(0.5, 0.9)) == ()
 
 
 def test_a_model_that_does_not_predict_is_warned_of_and_three_warnings_are_enough():

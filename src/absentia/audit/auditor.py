@@ -17,12 +17,12 @@ from torch import Tensor
 from absentia.absences import Absence, BringsModel, Fill, StandIns
 from absentia.absences.protocol import check_shape, describe_absence, for_classes
 from absentia.absences.words import usual_absences
-from absentia.audit.evidence import MaskingCurve, curve_coalitions, curve_sizes
+from absentia.audit.evidence import MaskingCurve
 from absentia.audit.findings import Audit, AuditRecord, CrossAudit
 from absentia.audit.own_games import game_figures, join_games
-from absentia.audit.plan import Plan, make_plan, reduce_plan
+from absentia.audit.plan import Games, Plan
 from absentia.audit.removal import Cost, Removal, compare_with_data, few_draws
-from absentia.coalitions import moebius_
+from absentia.coalitions import draw_coalitions, moebius_
 from absentia.data import (
     Classes,
     Table,
@@ -93,7 +93,7 @@ def audit(
 
     The recommendation is *honest first, then short*. Out are absences that leak, or invent more than there is to
     know: log(classes), or the variance. Of the others those remain whose score over all sizes is not worse than the
-    best; of these, those with the least Σ|U|; then those with the lowest R; then the closest to the data. A difference
+    best; of these, those with the least Σ|U|; then with the lowest R; then the closest to the data. A difference
     counts beyond two standard errors, paired over samples, or more by Student's factor if samples or draws are few.
     Nothing is recommended if all are out. A surrogate explains another model: it is a floor, and never recommended.
     Where some entries are always present, evidence below 0 is no leak.
@@ -206,8 +206,7 @@ def _read_samples(
     """Return the evaluator, and the classes by which samples choose among baselines for each class."""
     first = y[0] if isinstance(y, list | tuple) and y else y
     if isinstance(first, Mapping | Absence):
-        then = "Write audit(model, x, absences=…)."
-        raise AbsentiaError(f"Absences were passed in the place of y, the samples' classes. {then}")
+        raise AbsentiaError("Absences were passed in the place of y, the classes. Write audit(model, x, absences=…).")
     labels = None if class_names is None else tuple(class_names)
     evaluator = Evaluator(model, x, players, readout, y=y if readout is None else None, class_names=labels)
     found = getattr(evaluator.readout, "y", None)
@@ -277,8 +276,7 @@ class Auditor:
             return given
         own, readout = self.data is self.evaluator.x, self.evaluator.readout
         if own and str(given).startswith("neighbours"):
-            then = "Pass data=… without the audited samples."
-            raise AbsentiaError(f"Each sample would be its own nearest row. {then}")
+            raise AbsentiaError("Each sample would be its own nearest row. Pass data=… without the audited samples.")
         # A readout of each sample's own class does not fit other rows.
         fits = own or getattr(getattr(readout, "y", None), "ndim", 0) == 0
         model, players, of_data = self.evaluator.model, self.evaluator.players, readout if fits else None
@@ -296,14 +294,14 @@ class Auditor:
     def _afford(self, draws: int, max_players: int, evaluations: int | None) -> Plan:
         """Plan the work within the rows that were given, or that the model's size allows."""
         draws_of = [fill.draws for _, fill in self.bound.values()]
-        states = 2 + len(self.methods) - len(self.surrogates)
-        sizes = self.evaluator.samples, len(self.evaluator.players), len(self.region)
-        plan = make_plan(*sizes, draws_of, states, draws, max_players)
-        rows = plan.rows if evaluations is None else evaluations
-        if evaluations is None and rows > _FEW_ROWS:
-            rows = max(_FEW_ROWS, affordable_rows(self.evaluator.model, self.evaluator.x, _OPERATIONS))
-        plan = reduce_plan(plan, draws_of, rows)
-        if evaluations is not None and plan.rows > evaluations:
+        sizes, states = (len(self.evaluator.players), len(self.region)), 2 + len(self.methods) - len(self.surrogates)
+        whole = Plan.of(self.evaluator.samples, *sizes, draws, max_players, draws_of, states)
+        if evaluations is None:
+            few = whole.rows <= _FEW_ROWS  # which are not worth counting the operations
+            rows = 0 if few else affordable_rows(self.evaluator.model, self.evaluator.x, _OPERATIONS)
+            return whole.within(max(rows, _FEW_ROWS))
+        plan = whole.within(evaluations)
+        if plan.rows > evaluations:
             raise wrong("evaluations", f"be at least {plan.rows:,} for these absences", evaluations)
         return plan
 
@@ -316,8 +314,7 @@ class Auditor:
             few = self.numbers.to(self.evaluator.x.device)
             self.bound = {name: (own, fill.select(few)) for name, (own, fill) in self.bound.items()}
         self.x = self.evaluator.x[self.numbers]
-        self.strengths = torch.full((plan.states, plan.removal.samples, plan.removal.draws), math.nan).double()
-        self.rounding = torch.zeros(plan.removal.samples).double()
+        self.strengths, self.rounding = torch.zeros(plan.states, 0, 1).double(), torch.zeros(0).double()
         nobody = torch.zeros(len(self.region), dtype=torch.bool)
         self.presence = self.region.presence(nobody).to(self.x.device)  # with the region masked
         self.masked: dict[str, Tensor] = {}  # the samples, by each method that masks the model's input
@@ -339,13 +336,13 @@ class Auditor:
 
     def _first_notes(self, own_data: bool) -> list[str]:
         """Describe on how many samples and in which games figures are measured, if not in all, and the data."""
-        plan, players, notes = self.plan, len(self.evaluator.players), []
-        for what, games, all_players in (("Σ|U|", plan.own, players), ("R", plan.removal, len(self.region))):
+        plan, notes = self.plan, []
+        for what, games, players in (("Σ|U|", plan.own, self.evaluator.players), ("R", plan.removal, self.region)):
             parts = [f"on {games.samples} of the samples"] * (games.samples < plan.samples)
-            if games.players < all_players:
-                parts.append(f"in games of {games.players} of the {all_players} players, drawn anew for each sample")
+            if games.players < len(players):
+                parts.append(f"in games of {games.players} of the {len(players)} players, drawn for each sample")
             if parts:
-                notes.append(f"{what} is measured {' and '.join(parts)}; evaluations=… sets how many rows it takes.")
+                notes.append(f"{what} is measured {' and '.join(parts)}. Pass evaluations=… for more.")
         if own_data:
             notes.append("The data's range was taken from the audited samples: pass data=… to use all your data.")
         return notes
@@ -353,9 +350,8 @@ class Auditor:
     def reference(self, reference: Any) -> Reference:
         """Return what absent players are replaced by: white noise, or an absence, one of its draws after another.
 
-        Stand-ins that do not depend on the coalition are those of the original sample, whichever inputs are compared:
-        the sample, its masked states and its noise are measured against the same point. Other absences depend on what
-        is present, and are bound to the inputs that are compared.
+        Stand-ins that do not depend on the coalition are those of the original sample, so that it, its masked states
+        and its noise are measured against one point. Other absences are bound to the inputs that are compared.
         """
         if isinstance(reference, str) and reference == "noise":
             return lambda draw, present: StandIns(present, self._noise("reference", draw)[:, None])
@@ -392,7 +388,7 @@ class Auditor:
                 try:
                     for spent in steps:
                         bar.update(spent)
-                        if limit.left <= 0:
+                        if limit.left <= 0 and sum(self.costs.values(), Cost()).evaluations < self.plan.rows:
                             return f"time limit of {limit.seconds:g} s"
                 except KeyboardInterrupt:
                     if not self.values:
@@ -400,10 +396,10 @@ class Auditor:
                     return "interrupted"
         return ""
 
-    def _at_once(self, rows: int, players: int = 0) -> int:
-        """Return how many samples of so many rows, and of tables of so many players, make a step."""
+    def _steps(self, samples: int, rows: int, players: int = 0) -> Iterator[slice]:
+        """Split samples of so many rows, and of tables of so many players, into steps."""
         step = max(self.plan.rows // _STEPS, 4 * self.evaluator.batch_size)
-        return max(1, min(step // rows, _VALUES_AT_A_TIME >> players))
+        return blocks(samples, max(1, min(step // rows, _VALUES_AT_A_TIME >> players)))
 
     def _spend(self, name: str, rows: int, began: float) -> int:
         """Book the cost of a method, or one that serves all, of no name; return the rows."""
@@ -414,10 +410,11 @@ class Auditor:
         """Evaluate a coalition of each size, for a few samples at a time; yield the rows that each step takes."""
         players = len(self.evaluator.players)
         everybody = torch.ones(1, players, dtype=torch.bool)
-        self.sizes = curve_sizes(players, self.plan.sizes)
-        for some in blocks(self.plan.samples, self._at_once(1 + self.plan.sizes * self.plan.own_draws)):
+        self.sizes = torch.linspace(0, players, self.plan.sizes + 1).round().long()
+        for some in self._steps(self.plan.samples, self.plan.curve_rows):
             began, numbers = time.perf_counter(), self.numbers[some]
-            coalitions = curve_coalitions(players, self.sizes[:-1], numbers.tolist(), self.seed)
+            streams = [seeded(self.seed, "curve", number) for number in numbers.tolist()]
+            coalitions = torch.stack([draw_coalitions(players, self.sizes[:-1], stream) for stream in streams])
             full = self.evaluator.values(StandIns(self.x[some], self.x[some, None]), everybody, samples=numbers)
             found, rows = [full.expand(-1, len(self.sizes))], self._spend("", len(numbers), began)
             for name, (own, fill) in self.bound.items():
@@ -438,28 +435,27 @@ class Auditor:
         return MaskingCurve.of(torch.stack(values), full[:, 0], self.sizes, readout, numbers, all_absent)
 
     def _tabulate(
-        self, evaluator: Evaluator, fill: Fill, players: Players, size: int, some: slice, draw: int = 0
+        self, evaluator: Evaluator, fill: Fill, players: Players, games: Games, some: slice, draw: int = 0
     ) -> Tabulated:
-        """Evaluate all coalitions of a few samples, or of games of some players, drawn anew for each sample."""
-        numbers = self.numbers[some]
-        if size == len(players):
-            return evaluator.table(fill.select(some), samples=numbers, players=players)
+        """Evaluate all coalitions of a few samples, or of games of some players, drawn for each sample."""
+        if games.players == len(players):
+            return evaluator.table(fill.select(some), samples=self.numbers[some], players=players)
         tables = []
-        for place, number in enumerate(numbers.tolist(), some.start):
-            drawn = torch.randperm(len(players), generator=seeded(self.seed, "game", draw, number))[:size]
-            game, one = players.only(drawn.sort().values.tolist()), slice(place, place + 1)
-            tables.append(evaluator.table(fill.select(one), samples=self.numbers[one], players=game))
+        for place in range(some.start, some.stop):
+            one, stream = slice(place, place + 1), seeded(self.seed, "game", draw, int(self.numbers[place]))
+            drawn = torch.randperm(len(players), generator=stream)[: games.players].sort().values.tolist()
+            tables.append(evaluator.table(fill.select(one), samples=self.numbers[one], players=players.only(drawn)))
         values, noise, evaluations = zip(*tables, strict=True)
         return Tabulated(torch.cat(values), torch.cat(noise), sum(evaluations))
 
     def measure_games(self, tau: float | None) -> Iterator[int]:
         """Evaluate each method's own games, for a few samples at a time; yield the rows that each step takes."""
-        games, players, draws = self.plan.own, self.evaluator.players, self.plan.own_draws
-        for some in blocks(games.samples, self._at_once(draws << games.players, games.players)):
+        games = self.plan.own
+        for some in self._steps(games.samples, self.plan.draws << games.players, games.players):
             found, rows = [], 0
             for name, (own, fill) in self.bound.items():
                 began = time.perf_counter()
-                table = self._tabulate(own, fill, players, games.players, some)
+                table = self._tabulate(own, fill, self.evaluator.players, games, some)
                 found.append(game_figures(table, games.players, tau))
                 rows += self._spend(name, table.evaluations, began)
             self.games.append({name: torch.stack([one[name] for one in found]) for name in found[0]})
@@ -467,19 +463,18 @@ class Auditor:
 
     def measure_removal(self, reference: Reference) -> Iterator[int]:
         """Measure the strengths that R is made of, draw by draw, for a few samples at a time; yield the rows."""
-        games = self.plan.removal
-        at_once = self._at_once(self.plan.states << games.players, games.players)
-        self.strengths, self.rounding = self.strengths * math.nan, self.rounding * 0
-        x = self.x[: games.samples]
+        games, x = self.plan.removal, self.x[: self.plan.removal.samples]
+        self.strengths = torch.full((self.plan.states, games.samples, games.draws), math.nan).double()
+        self.rounding = torch.zeros(games.samples).double()
         for draw in range(games.draws):
             noise = torch.where(self.presence, x, self._noise("replacement", draw))
             masked = [inputs[:, draw % inputs.shape[1]] for inputs in self.masked.values()]
             fills = [reference(draw, inputs) for inputs in (x, noise, *masked)]
-            for some in blocks(games.samples, at_once):
+            for some in self._steps(games.samples, self.plan.states << games.players, games.players):
                 rows = 0
                 for number, (name, fill) in enumerate(zip(("", "", *self.masked), fills, strict=True)):
                     began = time.perf_counter()
-                    table = self._tabulate(self.evaluator, fill, self.region, games.players, some, draw)
+                    table = self._tabulate(self.evaluator, fill, self.region, games, some, draw)
                     self.strengths[number, some, draw] = moebius_(table.values)[:, 1:].abs().sum(1).cpu()
                     if number == 0:
                         self.rounding[some] += table.noise.cpu() * _GROWTH**games.players / games.draws
@@ -489,8 +484,7 @@ class Auditor:
     def removal(self) -> Removal:
         """Return the strengths of the finished draws, or of the samples that are finished in the first draw."""
         done = ~self.strengths.isnan().any(0)
-        draws = max(1, int(done.all(0).sum()))
-        samples = int(done[:, 0].sum())
+        samples, draws = int(done[:, 0].sum()), max(1, int(done.all(0).sum()))
         strengths = self.strengths[:, :samples, :draws]
         none = torch.full_like(strengths[0], math.nan)  # of methods that mask no input
         found = dict(zip(self.masked, strengths[2:], strict=True))

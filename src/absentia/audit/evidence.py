@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from absentia.audit.estimates import Estimate, estimate
-from absentia.coalitions import draw_coalitions
-from absentia.data import seeded
 from absentia.readouts import LogOdds, Readout, Score
 
 
@@ -27,15 +24,14 @@ class MaskingCurve:
     scores: Float[Tensor, "methods samples sizes"]
     prior: Float[Tensor, " samples"]
     sizes: Int[Tensor, " sizes"]  # of the coalitions, from 0 to the number of players
-    unit: str  # "nats", or "of the variance"
+    unit: str = "nats"  # or "of the variance"
     limit: float = math.inf  # all that there is to know: log(classes) in nats, or the variance itself
     all_absent: bool = True  # whether ∅ leaves no entry of the sample, so that it can only tell by a leak
 
     @classmethod
     def unknown(cls, methods: int) -> MaskingCurve:
         """Return the curve of an audit that measured none."""
-        sizes = torch.zeros(1, dtype=torch.int64)
-        return cls(torch.zeros(methods, 0, 1).double(), torch.zeros(0).double(), sizes, "nats")
+        return cls(torch.zeros(methods, 0, 1).double(), torch.zeros(0).double(), torch.zeros(1, dtype=torch.int64))
 
     @classmethod
     def of(
@@ -52,10 +48,11 @@ class MaskingCurve:
             readout = replace(readout, y=readout.y[numbers])
         score = Score(readout, full)
         scores = torch.stack([score(one) for one in values])
-        if score.classes is None and not bool((full != full[0]).any()):
-            scores = torch.full_like(scores, math.nan)  # there is no variance to compare with
-        limit = 1.0 if score.classes is None else math.log(max(2, len(score.classes.unique())))
-        return cls(scores, score.prior, sizes, score.unit, limit, all_absent)
+        if score.classes is not None:
+            limit = math.log(max(2, len(score.classes.unique())))
+            return cls(scores, score.prior, sizes, score.unit, limit, all_absent)
+        varies = bool((full != full[0]).any())  # otherwise there is no variance to compare with
+        return cls(scores if varies else scores * math.nan, score.prior, sizes, score.unit, 1.0, all_absent)
 
     @property
     def beyond_prior(self) -> Float[Tensor, "methods samples 1"]:
@@ -76,15 +73,3 @@ class MaskingCurve:
     def score(self) -> Estimate:
         """The score over all sizes; lower is better."""
         return estimate(self.means)
-
-
-def curve_sizes(players: int, sizes: int) -> Int[Tensor, " sizes"]:
-    """Return sizes of coalitions from 0 to all players, spread evenly."""
-    return torch.linspace(0, players, min(players, sizes) + 1).round().long().unique()
-
-
-def curve_coalitions(
-    players: int, sizes: Int[Tensor, " sizes"], samples: Iterator[int] | list[int], seed: int
-) -> Bool[Tensor, "samples sizes players"]:
-    """Draw a coalition of each size for each sample, whatever other samples there are."""
-    return torch.stack([draw_coalitions(players, sizes, seeded(seed, "curve", number)) for number in samples])

@@ -84,7 +84,7 @@ class AuditRecord:
     def from_old(cls, old: dict[str, Any]) -> AuditRecord:
         """Make the record of a file of format 1; that of a cross audit had only the cost of all methods."""
         known: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in old.items()
+            key: tuple(value) if isinstance(value, list) else value for key, value in old.items()
         }
         costs = {name: Cost(**cost) for name, cost in known.get("costs", {}).items()}
         shared = known.get("shared_cost") or {name: known.pop(name) for name in ("evaluations", "seconds")}
@@ -135,8 +135,7 @@ class Audit:
 
     @cached_property
     def _verdict(self) -> Verdict:
-        parts = self.curve, self.companions, self.removal, self.plausibility
-        return Verdict(self.methods, self.region, self.record.surrogates, *parts)
+        return Verdict(self)
 
     @property
     def recommended(self) -> str | None:
@@ -218,11 +217,7 @@ class Audit:
         names, best = [self.methods[number] for number in order], None if self.recommended is None else 0
         figure = new_figure(4, width=4.2, rows=len(names) + 6, ratios=(1, 0.9, 0.9, 1.4), title=self.verdict[0])
         panels: dict[str, tuple[str, str, dict[str, float]]] = {
-            "evidence": (
-                "does it leak, or invent?",
-                f"leaks ◂ evidence at ∅, {self.curve.unit} ▸ invents",
-                {"": 0.0},
-            ),
+            "evidence": ("does it leak, or invent?", f"leaks ◂ {self.curve.unit} at ∅ ▸ invents", {"": 0.0}),
             "strength": ("is it concise?", "Σ|U|: strength of its interactions", {}),
             "R": ("does it remove?", "R: effects left or added", {"white noise": 0.0, "unmasked samples": unmasked}),
         }

@@ -195,7 +195,7 @@ def audit(
     arguments: tuple[Any, ...] = (problem.model, data.x[chosen], y, methods)
     work = f"Auditing {len(methods)} absences on {len(chosen)} samples, {len(problem.players)} players"
     with working(work, problem.notes):
-        result = ab.cross_audit(*arguments, **settings) if cross else ab.audit(*arguments, **settings, **more)
+        result = ab.cross_audit(*arguments, **settings) if cross else ab.audit(*arguments, **settings | more)
     if isinstance(result, ab.CrossAudit):
         payload = _payload("audit", result, "methods references R errors record")
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -152,7 +151,7 @@ def draw_methods(
     marks: Mapping[str, float],
     best: int | None = None,
 ) -> None:
-    """Draw a figure of each absence as a bar with two standard errors, lines at the ``marks``, and the best set off."""
+    """Draw a figure of each absence as a bar with two standard errors, and lines at ``marks``; set the best off."""
     for (text, mark), style in zip(marks.items(), ("-", "--"), strict=False):
         axes.axvline(mark, color=NEUTRAL, linewidth=1, linestyle=style, label=text)
     for place, (value, error) in enumerate(zip(values.tolist(), errors.nan_to_num().tolist(), strict=True)):
