@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -18,6 +19,7 @@ from absentia import AbsentiaError
 from experiments import (
     known_baselines,
     known_shapley,
+    learned_against_usual,
     masking_methods,
     tabular_audits,
     tabular_baselines,
@@ -39,6 +41,9 @@ class Options:
     count: int | None = None
     generated: bool = False
     epochs: int | None = None
+    problems: tuple[str, ...] | None = None
+    seeds: tuple[int, ...] | None = None
+    quick: bool = False
 
     def words(self) -> str:
         """Write the options that change the results as on the command line.
@@ -49,7 +54,10 @@ class Options:
         words = ["--generated"] * self.generated
         words += [] if self.count is None else [f"--count {self.count}"]
         words += [] if self.epochs is None else [f"--epochs {self.epochs}"]
-        return " ".join([*words, f"--seed {self.seed}"])
+        words += ["--quick"] * self.quick
+        words += [] if self.problems is None else [f"--problems {','.join(self.problems)}"]
+        seeds = f"--seed {self.seed}" if self.seeds is None else f"--seeds {','.join(map(str, self.seeds))}"
+        return " ".join([*words, seeds])
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,7 @@ class Experiment:
     about: str
     run: Callable[[Options], list[ResultTable]]
     options: tuple[str, ...] = ()
+    file: str = ""  # the name of its results, if not its own
 
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -109,6 +118,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         "the signal that masking methods remove and add on photographs",
         lambda o: masking_methods.masking_tables("cifar10", o.seed),
     ),
+    "usual": Experiment(
+        "learned baselines against the usual ones on ten problems, and by the judgement of others",
+        lambda o: learned_against_usual.usual_tables(o.problems, o.seeds or range(o.seed, o.seed + 3), o.quick),
+        ("problems", "seeds", "quick"),
+        file="learned_against_usual",
+    ),
 }
 
 
@@ -119,7 +134,7 @@ def run(name: str, folder: Path, options: Options, console: Console) -> Path:
     tables = EXPERIMENTS[name].run(options)
     for table in tables:
         table.show(console)
-    stem = name + ("-generated" if options.generated else "")
+    stem = (EXPERIMENTS[name].file or name) + "-generated" * options.generated + "-quick" * options.quick
     path = write_results(folder, stem, f"python -m experiments {name} {options.words()}", tables)
     console.print(f"Written to [bold]{path}[/bold]")
     return path
@@ -157,12 +172,10 @@ def make_parser() -> argparse.ArgumentParser:
         command.set_defaults(experiment=name)
         command.add_argument("-o", "--output", type=Path, default=RESULTS, help="the folder for the tables")
         for option in experiment.options:
-            if option == "generated":
-                command.add_argument(
-                    "--generated", action="store_true", help="generate functions like the released ones"
-                )
+            if option in ("generated", "quick"):
+                command.add_argument(f"--{option}", action="store_true", help=_HELP[option])
             else:
-                command.add_argument(f"--{option}", type=_positive, help=_HELP[option])
+                command.add_argument(f"--{option}", type=_READ.get(option, _positive), help=_HELP[option])
     command = _add(commands, "all", "run all experiments, which takes hours", _run_all)
     command.add_argument("-o", "--output", type=Path, default=RESULTS, help="the folder for the tables")
     command = _add(commands, "train", "train a network and measure its accuracy on the test samples", _train)
@@ -180,6 +193,10 @@ _HELP = {
     "workers": "processes to use; by default one for each core",
     "count": "use only this many functions",
     "epochs": "epochs of the published schedule (the paper's 1,000; here census 10, credit 4)",
+    "generated": "generate functions like the released ones",
+    "problems": "measure only these problems, as in wine,census; others are shown if they were measured before",
+    "seeds": "the seeds, as in 0,1,2; by default three from --seed on",
+    "quick": "measure everything on a few samples only, to try the command",
 }
 
 
@@ -231,6 +248,14 @@ def _list(_chosen: argparse.Namespace) -> None:
         print(f"{name:<11}{experiment.about}")
 
 
+def _numbers(word: str) -> tuple[int, ...]:
+    return tuple(_not_negative(part) for part in word.split(","))
+
+
+def _names(word: str) -> tuple[str, ...]:
+    return tuple(word.split(","))
+
+
 def _not_negative(word: str) -> int:
     return _whole(word, 0)
 
@@ -249,6 +274,8 @@ def _whole(word: str, least: int) -> int:
         raise argparse.ArgumentTypeError(f"{word!r} is not a whole number of at least {least}")
     return number
 
+
+_READ: dict[str, Callable[[str], Any]] = {"problems": _names, "seeds": _numbers}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -85,7 +85,7 @@ def fit(network: nn.Module, data: AnyData, recipe: Recipe, seed: int) -> nn.Modu
         with drawn_by(seed):
             return _follow(network, data, recipe, seed, torch.arange(len(data.x_train)), None, device)
     kept, held_out = stratified_split(data.y_train, recipe.held_out, seed)
-    with drawn_by(seed), _one_thread():
+    with drawn_by(seed), one_thread():
         best = _Best(held_out, recipe.patience, copy.deepcopy(network.state_dict()))
         return _follow(network, data, recipe, seed, kept, best, torch.device("cpu"))
 
@@ -215,7 +215,7 @@ def _is_fast_in_bfloat16(device: torch.device) -> bool:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Compute in one thread, because sums that several threads split may round differently."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

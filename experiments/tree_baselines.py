@@ -32,7 +32,7 @@ def compare_trees(
     data: TabularData, seed: int, rows: int, *, learned_from: int = 128, iterations: int = 100
 ) -> list[ResultTable]:
     """Train the trees, learn their baseline, and compare what it and common baselines leave."""
-    predict, score = _train_trees(data, seed, iterations)
+    predict, score = train_trees(data, seed, iterations)
     model = ab.from_numpy(predict, probabilities=True)
     options = ab.LearningOptions(gradient=False, samples=learned_from, rows_per_comparison=ROWS_PER_COMPARISON)
     learned = learn(model, data, seed, options, loss="interactions", categorical=data.categorical)
@@ -59,7 +59,7 @@ def compare_trees(
     return [table]
 
 
-def _train_trees(data: TabularData, seed: int, iterations: int) -> tuple[Callable[..., Any], float]:
+def train_trees(data: TabularData, seed: int, iterations: int) -> tuple[Callable[..., Any], float]:
     """Train boosted trees; return their probabilities as a function, and their accuracy on the test rows."""
     try:
         from sklearn import ensemble

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ def seen(monkeypatch):
             table.add(len(seen))
             return [table]
 
-        return commands.Experiment("a test", run, commands.EXPERIMENTS[name].options)
+        return replace(commands.EXPERIMENTS[name], about="a test", run=run)
 
     for name in commands.EXPERIMENTS:
         monkeypatch.setitem(commands.EXPERIMENTS, name, replaced(name))
@@ -63,15 +64,18 @@ def test_options_reach_the_experiment_and_the_recorded_command(seen, tmp_path):
     words = ["functions", "--generated", "--count", "3", "--workers", "2", "-o", str(tmp_path)]
     assert commands.main(words) == 0
     assert commands.main(["census", "--epochs", "7", "-o", str(tmp_path)]) == 0
+    assert commands.main(["usual", "--problems", "wine,trees", "--seeds", "0,2", "-o", str(tmp_path)]) == 0
     assert seen == [
         ("functions", commands.Options(0, workers=2, count=3, generated=True)),
         ("census", commands.Options(0, epochs=7)),
+        ("usual", commands.Options(0, problems=("wine", "trees"), seeds=(0, 2))),
     ]
     recorded = [json.loads((tmp_path / f"{stem}.json").read_text())["command"]
-                for stem in ("functions-generated", "census")]  # fmt: skip
+                for stem in ("functions-generated", "census", "learned_against_usual")]  # fmt: skip
     assert recorded == [
         "python -m experiments functions --generated --count 3 --seed 0",
         "python -m experiments census --epochs 7 --seed 0",
+        "python -m experiments usual --problems wine,trees --seeds 0,2",
     ]
 
 
@@ -93,8 +97,8 @@ def test_list_names_every_experiment(capsys):
 
 
 def test_every_experiment_has_a_result_that_its_command_wrote():
-    for name in commands.EXPERIMENTS:
-        written = json.loads((commands.RESULTS / f"{name}.json").read_text())
+    for name, experiment in commands.EXPERIMENTS.items():
+        written = json.loads((commands.RESULTS / f"{experiment.file or name}.json").read_text())
         assert written["command"].split(" --")[0] in (f"python -m experiments {name}", f"absentia reproduce {name}")
 
 
@@ -117,6 +121,7 @@ def test_the_package_runs_as_a_module():
         ("census --epochs 0", "argument --epochs"),
         ("tsang --seed x", "argument --seed: 'x' is not a whole number of at least 0"),
         ("tsang --seed -1", "argument --seed"),
+        ("usual --seeds 0,x", "argument --seeds: 'x' is not a whole number of at least 0"),
         ("tsang --count 3", "unrecognized arguments: --count 3"),
         ("train", "arguments are required: name"),
         ("train mnist --epochs few", "argument --epochs"),

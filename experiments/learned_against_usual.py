@@ -1,0 +1,254 @@
+"""Experiment on ten problems: learned baselines against the usual ones, on samples that no method has seen.
+
+An audit measures how concise, how honest and how noisy each method is. A third party measures how faithful its
+attributions are: the players are removed in their order by another method than those that are compared.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import softplus
+
+import absentia as ab
+from experiments.downloads import cache_folder, written_whole
+from experiments.tables import ResultTable
+from experiments.ten_problems import PROBLEMS, Problem
+from experiments.training import one_thread
+from experiments.usual_goals import Figure, Measured, tabulate
+
+SEEDS = (0, 1, 2)
+AUDITED = ("strength", "salient", "terms", "score", "R")
+
+
+@dataclass(frozen=True)
+class Work:
+    """The size of each measurement of a problem."""
+
+    rows: int = 48  # held-out samples that are audited
+    draws: int = 3
+    max_players: int = 16  # games of more players are drawn
+    scored: int = 500  # held-out samples of which the evidence is measured
+    judged: int = 100  # held-out samples whose players are removed in turn
+    coalitions: int = 2048  # evaluations of each sample for Shapley values
+    imitated: int = 4000  # training rows that the removers are made from
+    epochs: int = 100  # of training the surrogate
+    gaussian: bool = True  # whether to remove players by a Gaussian too
+    learning: Mapping[str, Any] = field(default_factory=dict)  # options of learning, if not the default ones
+
+
+# An audit of 16 cells takes 65,536 evaluations of each sample and state: too many for networks on images.
+WORK = {
+    "mnist": Work(rows=24, draws=2, max_players=12, judged=48, coalitions=1024, epochs=30),
+    "cifar10": Work(rows=12, draws=1, max_players=10, judged=16, coalitions=512, epochs=15, gaussian=False),
+    "trees": Work(rows=32, draws=2, coalitions=1024),
+}
+QUICK: dict[str, Any] = {
+    "rows": 4, "draws": 1, "max_players": 8, "scored": 40, "judged": 4, "coalitions": 64, "imitated": 64, "epochs": 2,
+    "learning": {"samples": 8, "steps": 2},
+}  # fmt: skip
+
+
+def usual_tables(
+    problems: Sequence[str] | None = None, seeds: Sequence[int] = SEEDS, quick: bool = False
+) -> list[ResultTable]:
+    """Measure what is not yet in the cache, and tabulate what is there of all problems with these seeds.
+
+    Every problem is saved with each seed as soon as it is measured: a run that was stopped goes on from there.
+    """
+    chosen = list(PROBLEMS) if problems is None else list(problems)
+    unknown = [name for name in chosen if name not in PROBLEMS]
+    if unknown:
+        raise ab.AbsentiaError(f"problems must be among {', '.join(PROBLEMS)}. Got {unknown[0]!r} instead.")
+    for name in chosen:
+        for seed in seeds:
+            if read(name, seed, quick) is None:
+                began = time.perf_counter()
+                save(measure(PROBLEMS[name](seed), size_of(name, quick), seed), quick)
+                print(f"{name}, seed {seed}: measured in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    there = {name: [one for seed in seeds if (one := read(name, seed, quick)) is not None] for name in PROBLEMS}
+    return tabulate({name: found for name, found in there.items() if found})
+
+
+def size_of(name: str, quick: bool = False) -> Work:
+    """Return the size of a problem's measurements."""
+    work = WORK.get(name, Work())
+    return replace(work, **QUICK) if quick else work
+
+
+def _file(name: str, seed: int, quick: bool) -> Path:
+    return cache_folder() / ("learned_against_usual" + "-quick" * quick) / f"{name}-seed{seed}.json"
+
+
+def _settings(work: Work) -> str:
+    """Describe what decides the figures, so that others are not taken for them."""
+    return f"{work}; {ab.LearningOptions(**work.learning)}; absentia {ab.__version__}"
+
+
+def save(found: Measured, quick: bool) -> None:
+    """Write what was measured to the cache."""
+    with written_whole(_file(found.problem, found.seed, quick)) as unfinished:
+        unfinished.write_text(json.dumps(asdict(found), indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def read(name: str, seed: int, quick: bool) -> Measured | None:
+    """Read what was measured with the same settings; None if nothing was."""
+    path = _file(name, seed, quick)
+    if not path.is_file():
+        return None
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return Measured(**content) if content["settings"] == _settings(size_of(name, quick)) else None
+
+
+def measure(problem: Problem, work: Work, seed: int) -> Measured:
+    """Learn a baseline, audit it beside the usual ones, and let third parties judge their attributions."""
+    with one_thread():
+        began, began_cpu = time.perf_counter(), time.process_time()
+        learned = ab.learn_baseline(
+            problem.model, problem.x, problem.y, players=problem.players, categorical=problem.categorical, seed=seed,
+            options=ab.LearningOptions(**work.learning),
+        )  # fmt: skip
+        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
+        methods = {**usual_methods(problem), "learned": learned}
+        found = ab.audit(
+            problem.model, problem.x_test[: work.rows], _first(problem.y_test, work.rows), methods,
+            players=problem.players, data=problem.x, draws=work.draws, max_players=work.max_players, seed=seed,
+        )  # fmt: skip
+        evidence = {name: evidence_of(problem, method, work.scored) for name, method in methods.items()}
+        gaps = judge(problem, methods, work, seed)
+    figures = audited_figures(found)
+    for name in methods:
+        figures[name] |= {"evidence": _mean(evidence[name])} | {key: _mean(gap[name]) for key, gap in gaps.items()}
+    record = found.record
+    games = "all coalitions" if record.exact else f"games of {record.game_players} players"
+    counts = [len(next(iter(some.values()))) for some in (evidence, next(iter(gaps.values())))]
+    rows = f"{record.samples} samples audited ({games}), {counts[0]} for the evidence, {counts[1]} for the gaps"
+    unit = "of the variance" if problem.y is None else "nats"
+    return Measured(
+        problem.name, seed, _settings(work), problem.about, rows, unit, figures,
+        {name: compare(found, evidence, name) for name in methods if name != "learned"}, seconds, cpu_seconds,
+        getattr(learned.record, "chosen", "learned"), getattr(found, "recommended", None),
+    )  # fmt: skip
+
+
+def usual_methods(problem: Problem) -> dict[str, ab.Absence]:
+    """Make the methods that learning is compared with."""
+    methods: dict[str, ab.Absence] = {
+        "zero": problem.zero, "mean": ab.Baseline.mean(problem.x), "median": ab.Baseline.median(problem.x)
+    }  # fmt: skip
+    if problem.players.is_image:
+        methods["blur"] = ab.Blur(max(1.0, problem.x.shape[-1] / 20))
+    return methods
+
+
+def audited_figures(found: ab.Audit) -> dict[str, dict[str, Figure]]:
+    """Return the figures of each method; NaN for what an audit does not measure."""
+    columns = {name: values.tolist() for name, values in found.columns().items()}
+    none = [math.nan] * len(found.methods)
+    return {
+        method: {name: [columns.get(name, none)[row], columns.get(f"{name}_error", none)[row]] for name in AUDITED}
+        for row, method in enumerate(found.methods)
+    }
+
+
+def evidence_of(problem: Problem, method: ab.Absence, rows: int) -> Float[Tensor, " samples"]:
+    """Score the model's output with all players absent, less the score of knowing nothing of the sample.
+
+    The score is the log-loss; for a regression, the squared difference to the output on the full sample, divided by
+    the variance of these. Knowing nothing is to know the frequencies of the classes, or the mean.
+    """
+    x, y, players = problem.x_test[:rows], _first(problem.y_test, rows), problem.players
+    ends = torch.tensor([[False] * len(players), [True] * len(players)])
+    nothing, full = ab.MaskedModel(problem.model, x, y, absence=method, players=players)(ends).double().unbind(1)
+    if y is not None:
+        return softplus(-nothing) + (y.bincount()[y] / len(y)).log()
+    squares = (full - full.mean()).square()
+    return ((nothing - full).square() - squares) / squares.mean()
+
+
+def judge(
+    problem: Problem, methods: Mapping[str, ab.Absence], work: Work, seed: int
+) -> dict[str, dict[str, Float[Tensor, " samples"]]]:
+    """Measure the deletion gap of each method's Shapley values by each remover."""
+    x, y, players = problem.x_test[: work.judged], _first(problem.y_test, work.judged), problem.players
+    order = torch.randperm(len(problem.x), generator=torch.Generator().manual_seed(seed))[: work.imitated]
+    removers: dict[str, ab.Absence] = {}
+    if work.gaussian:
+        removers["gaussian"] = ab.GaussianConditional(problem.x[order], seed=seed)
+    removers["surrogate"] = ab.train_surrogate(
+        problem.model, problem.x[order], players=players, epochs=work.epochs, seed=seed, progress=False
+    )
+    readout = None if y is None else ab.Probability(y)
+    attributions = {
+        name: ab.shapley(
+            ab.MaskedModel(problem.model, x, y, absence=method, players=players),
+            evaluations=work.coalitions,
+            seed=seed,
+        ).values
+        for name, method in methods.items()
+    }
+    gaps = {}
+    for key, remover in removers.items():
+        game = ab.MaskedModel(problem.model, x, absence=remover, players=players, readout=readout)
+        gaps[key] = {name: deletion_gap(game, values) for name, values in attributions.items()}
+    return gaps
+
+
+def deletion_gap(
+    game: Callable[[Tensor], Tensor], attributions: Float[Tensor, "samples players"]
+) -> Float[Tensor, " samples"]:
+    """Return how much higher values stay if the least important players are removed first, not the most important.
+
+    It is the mean over 1 … n − 1 removed players.
+
+    >>> game = ab.MaskedModel(lambda rows: rows.sum(1), torch.tensor([[1.0, 2.0, 4.0]]), absence=0.0)
+    >>> deletion_gap(game, torch.tensor([[1.0, 2.0, 4.0]]))
+    tensor([3.])
+    """
+    least, most = game(removed_in_turn(attributions)).chunk(2, dim=1)
+    return (least - most).mean(1)
+
+
+def removed_in_turn(attributions: Float[Tensor, "samples players"]) -> Bool[Tensor, "samples coalitions players"]:
+    """Return who is present after 1 … n − 1 removals: the least important first, then the most important first.
+
+    >>> removed_in_turn(torch.tensor([[0.5, 0.1]]))
+    tensor([[[ True, False],
+             [False,  True]]])
+    """
+    count = attributions.shape[1]
+    rank = attributions.argsort(dim=1, descending=True, stable=True).argsort(dim=1)[:, None]  # 0: most important
+    removed = torch.arange(1, count)[:, None]
+    return torch.cat([rank < count - removed, rank >= removed], dim=1)
+
+
+def compare(found: ab.Audit, evidence: Mapping[str, Tensor], method: str) -> dict[str, Figure]:
+    """Return the learned figures less those of a method, sample by sample; below 0 learned is better."""
+    learned, other = found.methods.index("learned"), found.methods.index(method)
+    strengths = found.companions.strengths.mean(-1)  # over drawn games
+    mine, its = (evidence[name] * evidence[name].mean().sign() for name in ("learned", method))
+    gap = found.removal.difference(learned, other)
+    return {
+        "strength": _mean(strengths[learned] - strengths[other]),
+        "evidence": _mean(mine - its),  # of the means' absolute values
+        "R": [float(gap.value), float(gap.error)],
+    }
+
+
+def _mean(values: Float[Tensor, " samples"]) -> Figure:
+    """Return the mean over samples and its standard error."""
+    return [float(values.mean()), float(values.std() / len(values) ** 0.5)]
+
+
+def _first(y: Tensor | None, rows: int) -> Tensor | None:
+    return None if y is None else y[:rows]

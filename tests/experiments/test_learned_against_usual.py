@@ -1,0 +1,155 @@
+import json
+import math
+
+import pytest
+import torch
+
+import absentia as ab
+from experiments import __main__ as commands
+from experiments import learned_against_usual as experiment
+from experiments.ten_problems import PROBLEMS, Problem
+from experiments.usual_goals import Measured, Row, goals_of, tabulate
+
+FIGURES = ("strength", "salient", "terms", "evidence", "score", "R", "gaussian", "surrogate")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ABSENTIA_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def measured(problem="wine", seed=0, excess=-3.0, strengths=(50.0, 100.0, 80.0), evidence=0.1, seconds=5.0, gap=0.0):
+    """Figures of a learned baseline beside mean and median, all figures ``excess`` errors above those of the mean."""
+    methods = {name: {figure: [0.5, 0.1] for figure in FIGURES} for name in ("mean", "median", "learned")}
+    learned, mean, median = strengths
+    for name, strength in (("learned", learned), ("mean", mean), ("median", median)):
+        methods[name]["strength"] = [strength, 1.0]
+    methods["learned"] |= {"evidence": [evidence, 0.01], "gaussian": [0.5 + gap, 0.1], "surrogate": [0.5 + gap, 0.1]}
+    differences = {name: {figure: [excess, 1.0] for figure in ("strength", "evidence", "R")} for name in methods}
+    del differences["learned"]
+    unit = "of the variance" if problem == "diabetes" else "nats"
+    return Measured(
+        problem, seed, "", "a model", "some rows", unit, methods, differences, seconds, seconds, "learned", "mean"
+    )
+
+
+def verdicts(**changes):
+    """The verdicts of the goals, if one problem's figures are changed."""
+    rows = [Row(name, [measured(name)]) for name in PROBLEMS if name != "wine"]
+    return [goal.verdict for goal in goals_of([Row("wine", [measured(**changes)]), *rows])]
+
+
+def test_all_goals_can_be_met():
+    assert verdicts() == ["met"] * 9
+
+
+@pytest.mark.parametrize(
+    ("changes", "missed"),
+    [
+        ({"excess": 2.1}, [0]),
+        ({"strengths": (105.0, 100.0, 80.0)}, [3]),
+        ({"strengths": (104.0, 100.0, 80.0)}, []),
+        ({"evidence": -0.31}, [5]),
+        ({"gap": -0.021}, [6, 7]),
+        ({"seconds": 20.0}, [8]),
+    ],
+)
+def test_a_goal_that_should_hold_everywhere_is_missed_by_one_problem(changes, missed):
+    assert [number for number, verdict in enumerate(verdicts(**changes)) if verdict != "met"] == missed
+
+
+@pytest.mark.parametrize(("worse", "excess", "missed"), [(2, 3.0, [0]), (3, 3.0, [0, 1, 2]), (3, -1.9, [2])])
+def test_a_goal_of_eight_problems_is_missed_by_three(worse, excess, missed):
+    rows = [Row(name, [measured(name, excess=excess if number < worse else -3.0)])
+            for number, name in enumerate(PROBLEMS)]  # fmt: skip
+    assert [number for number, goal in enumerate(goals_of(rows)) if goal.verdict == "missed"] == missed
+
+
+def test_a_goal_is_open_until_the_problems_that_decide_it_are_measured():
+    rows = [Row(name, [measured(name)]) for name in list(PROBLEMS)[:5]]
+    assert [goal.verdict for goal in goals_of(rows)] == ["open"] * 4 + ["met"] + ["open"] * 4
+    assert goals_of([Row("wine", [measured(evidence=0.4)])])[5].verdict == "missed"
+
+
+def test_evidence_of_opposite_signs_does_not_cancel_over_seeds():
+    rows = [Row("wine", [measured(seed=0, evidence=0.4), measured(seed=1, evidence=-0.4)])]
+    assert goals_of(rows)[5].fails == {"wine": "0.40"}
+    table = tabulate({"wine": rows[0].found})[2]
+    cells = dict(zip(table.columns, table.rows[2], strict=True))
+    assert cells["evidence"] == "+0.000 ± 0.007"
+
+
+def test_a_remover_that_was_not_used_is_left_out():
+    found = measured("cifar10")
+    for figures in found.methods.values():
+        del figures["gaussian"]
+    goal = goals_of([Row("cifar10", [found])])[6]
+    assert (goal.holds, goal.fails, goal.problems) == ({}, {}, 9)
+    assert tabulate({"cifar10": [found]})[2].rows[0][7] == "–"
+
+
+@pytest.fixture
+def problem():
+    """Two classes by the sign of the first column, of which three quarters are positive."""
+    x = torch.tensor([1.0, 2.0, 3.0, -1.0]).repeat(10)[:, None] * torch.tensor([1.0, 0.0])
+    y = (x[:, 0] > 0).long()
+
+    def model(rows):
+        return torch.stack([-rows.sum(1), rows.sum(1)], 1) / 2
+
+    return Problem("toy", "a sum", model, x, y, x, y, ab.Players.features(2), ab.Baseline(0.0))
+
+
+def test_evidence_is_the_log_loss_of_nothing_less_the_entropy_of_the_classes(problem):
+    entropy = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
+    found = experiment.evidence_of(problem, ab.Baseline(0.0), 40)
+    assert float(found.mean()) == pytest.approx(math.log(2) - entropy, rel=1e-5)
+    prior = ab.Baseline([math.log(3), 0.0])
+    assert float(experiment.evidence_of(problem, prior, 40).mean()) == pytest.approx(0, abs=1e-6)
+    assert len(experiment.evidence_of(problem, prior, 8)) == 8
+
+
+def test_evidence_of_a_regression_is_zero_at_the_mean(problem):
+    sums = Problem("toy", "a sum", lambda rows: rows.sum(1), problem.x, None, problem.x, None, problem.players,
+                   problem.zero)  # fmt: skip
+    mean = ab.Baseline.mean(problem.x)
+    assert float(experiment.evidence_of(sums, mean, 40).mean()) == pytest.approx(0, abs=1e-6)
+    variance = float(problem.x[:, 0].var(correction=0))
+    assert float(experiment.evidence_of(sums, ab.Baseline(0.0), 40).mean()) == pytest.approx(1.25**2 / variance)
+
+
+def test_the_gap_is_largest_for_the_true_order_and_the_opposite_for_the_reversed_one():
+    game = ab.MaskedModel(lambda rows: rows.sum(1), torch.tensor([[1.0, 2.0, 4.0]]), absence=0.0)
+    gaps = [float(experiment.deletion_gap(game, torch.tensor([values])))
+            for values in ([1.0, 2.0, 4.0], [2.0, 1.0, 4.0], [-1.0, -2.0, -4.0])]  # fmt: skip
+    assert gaps == [3.0, 2.0, -3.0]
+
+
+def test_what_was_measured_is_saved_and_not_measured_again(cache, tmp_path, monkeypatch, capsys):
+    words = ["usual", "--quick", "--problems", "wine,digits12", "--seeds", "0", "-o", str(tmp_path / "out")]
+    assert commands.main(words) == 0
+    assert "wine, seed 0: measured in" in capsys.readouterr().err
+    text = (tmp_path / "out" / "learned_against_usual-quick.md").read_text()
+    assert "Written by `python -m experiments usual --quick --problems wine,digits12 --seeds 0`" in text
+    written = json.loads((tmp_path / "out" / "learned_against_usual-quick.json").read_text())
+    assert [table["title"] for table in written["tables"]][2:] == ["wine", "digits12"]
+    rows = [[row[0] for row in table["rows"]] for table in written["tables"][2:]]
+    assert rows == [["zero", "mean", "median", "learned"], ["zero", "mean", "median", "blur", "learned"]]
+    assert not [cell for table in written["tables"] for row in table["rows"] for cell in row if "nan" in cell]
+
+    def refuse(*_arguments):
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(experiment, "measure", refuse)
+    titles = [table.title for table in experiment.usual_tables(["wine"], [0], quick=True)]
+    assert titles[2:] == ["wine", "digits12"]  # all that is there, whatever was asked for
+    monkeypatch.setitem(experiment.QUICK, "rows", 5)
+    with pytest.raises(AssertionError, match="measured again"):
+        experiment.usual_tables(["wine"], [0], quick=True)
+
+
+def test_an_unknown_problem_is_refused_before_any_is_measured(cache):
+    with pytest.raises(ab.AbsentiaError, match=r"problems must be among wine, .*, trees\. Got 'iris'"):
+        experiment.usual_tables(["wine", "iris"])
+    assert not list(cache.iterdir())
