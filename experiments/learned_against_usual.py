@@ -49,9 +49,9 @@ class Work:
 
 # An audit of 16 cells takes 65,536 evaluations of each sample and state: too many for networks on images.
 WORK = {
-    "mnist": Work(rows=24, draws=2, max_players=12, judged=48, coalitions=1024, epochs=30),
+    "credit": Work(draws=8),
+    "mnist": Work(rows=16, draws=2, max_players=12, judged=48, coalitions=1024, epochs=30),
     "cifar10": Work(rows=12, draws=1, max_players=10, judged=16, coalitions=512, epochs=15, gaussian=False),
-    "trees": Work(rows=32, draws=2, coalitions=1024),
 }
 QUICK: dict[str, Any] = {
     "rows": 4, "draws": 1, "max_players": 8, "scored": 40, "judged": 4, "coalitions": 64, "imitated": 64, "epochs": 2,

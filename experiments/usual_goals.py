@@ -15,7 +15,9 @@ from experiments.ten_problems import PROBLEMS
 # A figure and its standard error over held-out samples.
 Figure: TypeAlias = list[float]
 
-SURE = 2.0  # errors, beyond which a difference counts
+# A difference counts beyond this many errors, unless it is below a share of Σ|U|, or a number of nats or of R:
+# between methods that are nearly the same, rounding errors can be alike in all samples.
+SURE, NEGLIGIBLE = 2.0, 0.01
 # The figures by which methods are compared, the evidence by its absolute value; less is better.
 COMPARED = {"strength": "Σ|U|", "evidence": "|evidence|", "R": "R"}
 REMOVERS = {"gaussian": "Gaussian", "surrogate": "surrogate"}
@@ -27,7 +29,7 @@ MOST_SECONDS = {
     "mnist": 180.0,
 }
 FORMATS = {
-    "strength": "{:.4g} ± {:.2g}", "salient": "{:.1f} ± {:.1f}", "terms": "{:.1f} ± {:.1f}",
+    "strength": "{:,.1f} ± {:,.1f}", "salient": "{:.1f} ± {:.1f}", "terms": "{:.1f} ± {:.1f}",
     "evidence": "{:+.3f} ± {:.3f}", "score": "{:.3f} ± {:.3f}", "R": "{:.3f} ± {:.3f}",
     "gaussian": "{:.3f} ± {:.3f}", "surrogate": "{:.3f} ± {:.3f}",
 }  # fmt: skip
@@ -70,9 +72,10 @@ class Row:
         return fmean(abs(value) for value in values) if name == "evidence" else fmean(values)
 
     def excess(self, method: str, name: str) -> float:
-        """Return by how many errors the learned figure is above that of a usual method."""
+        """Return by how many errors the learned figure is above that of a usual method; 0 for negligible ones."""
         value, error = over_seeds([one.differences[method][name] for one in self.found])
-        return value / error if error > 0 else value * math.inf if value else 0.0
+        unit = self.size(method, name) if name == "strength" else 1.0
+        return value / error if abs(value) > NEGLIGIBLE * unit else 0.0
 
     def ratio(self, method: str) -> float:
         """Return Σ|U| of the learned baseline as a share of that of a usual method."""
@@ -195,7 +198,8 @@ def tabulate(there: Mapping[str, list[Measured]]) -> list[ResultTable]:
 def _goals_table(rows: Sequence[Row]) -> ResultTable:
     note = (
         "Figures are those of held-out samples, means over seeds. A difference to another method counts if it is "
-        f"beyond {SURE:g} standard errors over samples; differences are taken sample by sample. "
+        f"beyond {SURE:g} standard errors over samples, taken sample by sample, and beyond {NEGLIGIBLE:.0%} of Σ|U| "
+        f"or {NEGLIGIBLE:g} of the other figures. "
         "Seconds are the longest of all seeds, in one thread. A goal is open as long as problems that decide it are "
         "not measured."
     )

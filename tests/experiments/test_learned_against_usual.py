@@ -72,6 +72,13 @@ def test_a_goal_is_open_until_the_problems_that_decide_it_are_measured():
     assert goals_of([Row("wine", [measured(evidence=0.4)])])[5].verdict == "missed"
 
 
+def test_a_negligible_difference_does_not_count():
+    found = measured()
+    found.differences["mean"] = {"strength": [0.9, 0.001], "evidence": [-0.009, 0.001], "R": [0.011, 0.001]}
+    excess = [Row("wine", [found]).excess("mean", name) for name in ("strength", "evidence", "R")]
+    assert excess == [0, 0, pytest.approx(11)]
+
+
 def test_evidence_of_opposite_signs_does_not_cancel_over_seeds():
     rows = [Row("wine", [measured(seed=0, evidence=0.4), measured(seed=1, evidence=-0.4)])]
     assert goals_of(rows)[5].fails == {"wine": "0.40"}
