@@ -7,7 +7,6 @@ attributions are: the players are removed in their order by another method than 
 from __future__ import annotations
 
 import json
-import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,6 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
 import absentia as ab
 from experiments.downloads import cache_folder, written_whole
@@ -28,17 +26,15 @@ from experiments.training import one_thread
 from experiments.usual_goals import Figure, Measured, tabulate
 
 SEEDS = (0, 1, 2)
-AUDITED = ("strength", "salient", "terms", "score", "R")
+AUDITED = ("strength", "salient", "terms", "evidence", "score", "R")
 
 
 @dataclass(frozen=True)
 class Work:
     """The size of each measurement of a problem."""
 
-    rows: int = 48  # held-out samples that are audited
-    draws: int = 3
-    max_players: int = 16  # games of more players are drawn
-    scored: int = 500  # held-out samples of which the evidence is measured
+    audited: int = 500  # held-out samples at most
+    evaluations: int | None = None  # of an audit, if not as many as it takes by default
     judged: int = 100  # held-out samples whose players are removed in turn
     coalitions: int = 2048  # evaluations of each sample for Shapley values
     imitated: int = 4000  # training rows that the removers are made from
@@ -47,15 +43,14 @@ class Work:
     learning: Mapping[str, Any] = field(default_factory=dict)  # options of learning, if not the default ones
 
 
-# An audit of 16 cells takes 65,536 evaluations of each sample and state: too many for networks on images.
+# Networks on images take more time for a row than others. A Gaussian of 3,072 entries takes long to condition.
 WORK = {
-    "credit": Work(draws=8),
-    "mnist": Work(rows=16, draws=2, max_players=12, judged=48, coalitions=1024, epochs=30),
-    "cifar10": Work(rows=12, draws=1, max_players=10, judged=16, coalitions=512, epochs=15, gaussian=False),
+    "mnist": Work(evaluations=2**20, judged=48, coalitions=1024, imitated=2000, epochs=30),
+    "cifar10": Work(evaluations=2**17, judged=16, coalitions=256, imitated=2000, epochs=20, gaussian=False),
 }
 QUICK: dict[str, Any] = {
-    "rows": 4, "draws": 1, "max_players": 8, "scored": 40, "judged": 4, "coalitions": 64, "imitated": 64, "epochs": 2,
-    "learning": {"samples": 8, "steps": 2},
+    "audited": 20, "evaluations": 2**13, "judged": 4, "coalitions": 64, "imitated": 64, "epochs": 2,
+    "learning": {"samples": 20, "steps": 2, "rows_per_step": 256},
 }  # fmt: skip
 
 
@@ -121,24 +116,27 @@ def measure(problem: Problem, work: Work, seed: int) -> Measured:
         seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
         methods = {**usual_methods(problem), "learned": learned}
         found = ab.audit(
-            problem.model, problem.x_test[: work.rows], _first(problem.y_test, work.rows), methods,
-            players=problem.players, data=problem.x, draws=work.draws, max_players=work.max_players, seed=seed,
+            problem.model, problem.x_test[: work.audited], _first(problem.y_test, work.audited), methods,
+            players=problem.players, data=problem.x, evaluations=work.evaluations, seed=seed,
         )  # fmt: skip
-        evidence = {name: evidence_of(problem, method, work.scored) for name, method in methods.items()}
         gaps = judge(problem, methods, work, seed)
     figures = audited_figures(found)
     for name in methods:
-        figures[name] |= {"evidence": _mean(evidence[name])} | {key: _mean(gap[name]) for key, gap in gaps.items()}
-    record = found.record
-    games = "all coalitions" if record.exact else f"games of {record.game_players} players"
-    counts = [len(next(iter(some.values()))) for some in (evidence, next(iter(gaps.values())))]
-    rows = f"{record.samples} samples audited ({games}), {counts[0]} for the evidence, {counts[1]} for the gaps"
-    unit = "of the variance" if problem.y is None else "nats"
+        figures[name] |= {key: _mean(gap[name]) for key, gap in gaps.items()}
     return Measured(
-        problem.name, seed, _settings(work), problem.about, rows, unit, figures,
-        {name: compare(found, evidence, name) for name in methods if name != "learned"}, seconds, cpu_seconds,
-        getattr(learned.record, "chosen", "learned"), getattr(found, "recommended", None),
+        problem.name, seed, _settings(work), problem.about, describe(found, work), found.curve.unit, figures,
+        {name: compare(found, name) for name in methods if name != "learned"}, seconds, cpu_seconds,
+        learned.record.chosen, found.recommended,
     )  # fmt: skip
+
+
+def describe(found: ab.Audit, work: Work) -> str:
+    """Describe how many samples each figure is from, and how many players a game has."""
+    parts = {"evidence and score": found.curve.prior, "Σ|U|": found.companions.empty[0], "R": found.removal.original}
+    samples = ", ".join(f"{len(samples)} for {name}" for name, samples in parts.items())
+    players = found.companions.by_order.shape[-1] - 1
+    games = "" if players == len(found.players) else f"; Σ|U| in drawn games of {players} players"
+    return f"{samples}, {work.judged} at most for the gaps{games}"
 
 
 def usual_methods(problem: Problem) -> dict[str, ab.Absence]:
@@ -152,28 +150,12 @@ def usual_methods(problem: Problem) -> dict[str, ab.Absence]:
 
 
 def audited_figures(found: ab.Audit) -> dict[str, dict[str, Figure]]:
-    """Return the figures of each method; NaN for what an audit does not measure."""
+    """Return the figures of each method, with their errors."""
     columns = {name: values.tolist() for name, values in found.columns().items()}
-    none = [math.nan] * len(found.methods)
     return {
-        method: {name: [columns.get(name, none)[row], columns.get(f"{name}_error", none)[row]] for name in AUDITED}
-        for row, method in enumerate(found.methods)
+        method: {name: [columns[name][number], columns[f"{name}_error"][number]] for name in AUDITED}
+        for number, method in enumerate(found.methods)
     }
-
-
-def evidence_of(problem: Problem, method: ab.Absence, rows: int) -> Float[Tensor, " samples"]:
-    """Score the model's output with all players absent, less the score of knowing nothing of the sample.
-
-    The score is the log-loss; for a regression, the squared difference to the output on the full sample, divided by
-    the variance of these. Knowing nothing is to know the frequencies of the classes, or the mean.
-    """
-    x, y, players = problem.x_test[:rows], _first(problem.y_test, rows), problem.players
-    ends = torch.tensor([[False] * len(players), [True] * len(players)])
-    nothing, full = ab.MaskedModel(problem.model, x, y, absence=method, players=players)(ends).double().unbind(1)
-    if y is not None:
-        return softplus(-nothing) + (y.bincount()[y] / len(y)).log()
-    squares = (full - full.mean()).square()
-    return ((nothing - full).square() - squares) / squares.mean()
 
 
 def judge(
@@ -232,16 +214,17 @@ def removed_in_turn(attributions: Float[Tensor, "samples players"]) -> Bool[Tens
     return torch.cat([rank < count - removed, rank >= removed], dim=1)
 
 
-def compare(found: ab.Audit, evidence: Mapping[str, Tensor], method: str) -> dict[str, Figure]:
+def compare(found: ab.Audit, method: str) -> dict[str, Figure]:
     """Return the learned figures less those of a method, sample by sample; below 0 learned is better."""
-    learned, other = found.methods.index("learned"), found.methods.index(method)
-    strengths = found.companions.strengths.mean(-1)  # over drawn games
-    mine, its = (evidence[name] * evidence[name].mean().sign() for name in ("learned", method))
-    gap = found.removal.difference(learned, other)
+    pair = [found.methods.index(name) for name in ("learned", method)]
+    strength, other = found.companions.strengths[pair].mean(-1)  # over drawn games
+    evidence = found.curve.beyond_prior[pair, :, 0]
+    mine, its = evidence * evidence.mean(1, keepdim=True).sign()  # so that the means are absolute values
+    removal = found.removal.difference(*pair)
     return {
-        "strength": _mean(strengths[learned] - strengths[other]),
-        "evidence": _mean(mine - its),  # of the means' absolute values
-        "R": [float(gap.value), float(gap.error)],
+        "strength": _mean(strength - other),
+        "evidence": _mean(mine - its),
+        "R": [float(removal.value), float(removal.error)],
     }
 
 

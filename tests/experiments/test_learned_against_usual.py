@@ -99,7 +99,7 @@ def test_a_remover_that_was_not_used_is_left_out():
 @pytest.fixture
 def problem():
     """Two classes by the sign of the first column, of which three quarters are positive."""
-    x = torch.tensor([1.0, 2.0, 3.0, -1.0]).repeat(10)[:, None] * torch.tensor([1.0, 0.0])
+    x = torch.tensor([1.0, 2.0, 3.0, -1.0]).repeat(10)[:, None] * torch.tensor([1.0, 0.5])
     y = (x[:, 0] > 0).long()
 
     def model(rows):
@@ -108,22 +108,18 @@ def problem():
     return Problem("toy", "a sum", model, x, y, x, y, ab.Players.features(2), ab.Baseline(0.0))
 
 
-def test_evidence_is_the_log_loss_of_nothing_less_the_entropy_of_the_classes(problem):
-    entropy = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
-    found = experiment.evidence_of(problem, ab.Baseline(0.0), 40)
-    assert float(found.mean()) == pytest.approx(math.log(2) - entropy, rel=1e-5)
-    prior = ab.Baseline([math.log(3), 0.0])
-    assert float(experiment.evidence_of(problem, prior, 40).mean()) == pytest.approx(0, abs=1e-6)
-    assert len(experiment.evidence_of(problem, prior, 8)) == 8
-
-
-def test_evidence_of_a_regression_is_zero_at_the_mean(problem):
-    sums = Problem("toy", "a sum", lambda rows: rows.sum(1), problem.x, None, problem.x, None, problem.players,
-                   problem.zero)  # fmt: skip
-    mean = ab.Baseline.mean(problem.x)
-    assert float(experiment.evidence_of(sums, mean, 40).mean()) == pytest.approx(0, abs=1e-6)
-    variance = float(problem.x[:, 0].var(correction=0))
-    assert float(experiment.evidence_of(sums, ab.Baseline(0.0), 40).mean()) == pytest.approx(1.25**2 / variance)
+def test_differences_are_those_of_the_figures(problem):
+    found = experiment.measure(problem, experiment.size_of("toy", quick=True), seed=0)
+    assert list(found.differences) == ["zero", "mean", "median"]
+    for name, differences in found.differences.items():
+        for figure, (value, error) in differences.items():
+            mine, its = (found.methods[method][figure][0] for method in ("learned", name))
+            mine, its = (abs(mine), abs(its)) if figure == "evidence" else (mine, its)
+            assert value == pytest.approx(mine - its, abs=1e-6)
+            assert error >= 0
+    classes = problem.y_test[:20].double()
+    entropy = -sum(share * math.log(share) for share in (float(classes.mean()), 1 - float(classes.mean())))
+    assert found.methods["zero"]["evidence"][0] == pytest.approx(math.log(2) - entropy, rel=1e-5)
 
 
 def test_the_gap_is_largest_for_the_true_order_and_the_opposite_for_the_reversed_one():
