@@ -130,13 +130,13 @@ def test_the_gap_is_largest_for_the_true_order_and_the_opposite_for_the_reversed
 
 
 def test_what_was_measured_is_saved_and_not_measured_again(cache, tmp_path, monkeypatch, capsys):
-    words = ["usual", "--quick", "--problems", "wine,digits12", "--seeds", "0", "-o", str(tmp_path / "out")]
+    words = ["usual", "--quick", "--problems", "diabetes,digits12", "--seeds", "0", "-o", str(tmp_path / "out")]
     assert commands.main(words) == 0
-    assert "wine, seed 0: measured in" in capsys.readouterr().err
+    assert "diabetes, seed 0: measured in" in capsys.readouterr().err
     text = (tmp_path / "out" / "learned_against_usual-quick.md").read_text()
-    assert "Written by `python -m experiments usual --quick --problems wine,digits12 --seeds 0`" in text
+    assert "Written by `python -m experiments usual --quick --problems diabetes,digits12 --seeds 0`" in text
     written = json.loads((tmp_path / "out" / "learned_against_usual-quick.json").read_text())
-    assert [table["title"] for table in written["tables"]][2:] == ["wine", "digits12"]
+    assert [table["title"] for table in written["tables"]][2:] == ["diabetes", "digits12"]
     rows = [[row[0] for row in table["rows"]] for table in written["tables"][2:]]
     assert rows == [["zero", "mean", "median", "learned"], ["zero", "mean", "median", "blur", "learned"]]
     assert not [cell for table in written["tables"] for row in table["rows"] for cell in row if "nan" in cell]
@@ -145,11 +145,11 @@ def test_what_was_measured_is_saved_and_not_measured_again(cache, tmp_path, monk
         raise AssertionError("measured again")
 
     monkeypatch.setattr(experiment, "measure", refuse)
-    titles = [table.title for table in experiment.usual_tables(["wine"], [0], quick=True)]
-    assert titles[2:] == ["wine", "digits12"]  # all that is there, whatever was asked for
-    monkeypatch.setitem(experiment.QUICK, "rows", 5)
+    titles = [table.title for table in experiment.usual_tables(["diabetes"], [0], quick=True)]
+    assert titles[2:] == ["diabetes", "digits12"]  # all that is there, whatever was asked for
+    monkeypatch.setitem(experiment.QUICK, "judged", 5)
     with pytest.raises(AssertionError, match="measured again"):
-        experiment.usual_tables(["wine"], [0], quick=True)
+        experiment.usual_tables(["diabetes"], [0], quick=True)
 
 
 def test_an_unknown_problem_is_refused_before_any_is_measured(cache):
