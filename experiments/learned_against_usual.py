@@ -45,6 +45,7 @@ class Work:
 
 # Networks on images take more time for a row than others. A Gaussian of 3,072 entries takes long to condition.
 WORK = {
+    "tumours": Work(evaluations=2**25),
     "mnist": Work(evaluations=2**20, judged=48, coalitions=1024, imitated=2000, epochs=30),
     "cifar10": Work(evaluations=2**17, judged=16, coalitions=256, imitated=2000, epochs=20, gaussian=False),
 }
