@@ -68,7 +68,6 @@ class LearnedBaseline:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> x = torch.rand(64, 3, generator=torch.Generator().manual_seed(0)).double()
     >>> learned = ab.learn_baseline(lambda rows: (rows - 0.25).prod(1), x)
     >>> learned.converged, learned.share, learned.values.shape
