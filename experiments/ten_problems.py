@@ -19,7 +19,7 @@ import absentia as ab
 from experiments.datasets import LOADERS, ImageData, TabularData
 from experiments.networks import drawn_by
 from experiments.tabular_baselines import raw_zero
-from experiments.trained_models import load, model_file, trained
+from experiments.trained_models import Header, load, model_file, trained
 from experiments.training import accuracy
 from experiments.tree_baselines import train_trees
 
@@ -27,6 +27,8 @@ Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 # Images to learn from; the statistics of more would hardly differ.
 IMAGES = 10_000
+# The recipe of ResNet-20 takes hours without a GPU. `python -m experiments train cifar10 --epochs 4` will do.
+BRIEF_EPOCHS = 4
 # Measurements of a tumour's cells, by the quality that they describe.
 QUALITIES = {
     "size": ("radius", "perimeter", "area"),
@@ -202,16 +204,25 @@ def _of_table(
 def photographs(seed: int, name: str) -> Problem:
     """Return the network of the MNIST or the CIFAR-10 images in 16 cells; the seed draws the images only."""
     data: ImageData = LOADERS[name]()
-    model = trained(name).requires_grad_(False)
+    model, header = _network_of_images(name)
     if name == "cifar10":
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # the same values sooner
     x, y = _shuffled(data.x_train, data.y_train, seed, IMAGES)
     x_test, y_test = _shuffled(data.x_test, data.y_test, seed)
-    kind = {"mnist": "LeNet", "cifar10": "ResNet-20"}[name]
-    score = load(model_file(name))[1].test_accuracy
-    about = f"{kind} of seed 0 for all seeds, accuracy {score:.1%}"
+    epochs = header.recipe.partition("epochs=")[2].partition(",")[0]
+    about = f"{header.architecture} of {epochs} epochs, seed 0 for all seeds, accuracy {header.test_accuracy:.1%}"
     shape = (int(x.shape[1]), int(x.shape[2]), int(x.shape[3]))
     return Problem(name, about, model, x, y, x_test, y_test, ab.Players.grid(shape, (4, 4)), ab.Baseline(0.0))
+
+
+def _network_of_images(name: str) -> tuple[nn.Module, Header]:
+    """Load the network of the recipe, or one of fewer epochs if it was trained instead; else train the first."""
+    path = model_file(name, epochs=BRIEF_EPOCHS)
+    if model_file(name).is_file() or not path.is_file():
+        trained(name)
+        path = model_file(name)
+    model, header = load(path)
+    return model.requires_grad_(False), header
 
 
 def _shuffled(x: Tensor, y: Tensor, seed: int, most: int | None = None) -> tuple[Tensor, Tensor]:

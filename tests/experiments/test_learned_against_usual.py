@@ -7,6 +7,8 @@ import torch
 import absentia as ab
 from experiments import __main__ as commands
 from experiments import learned_against_usual as experiment
+from experiments import ten_problems, trained_models
+from experiments.networks import build
 from experiments.ten_problems import PROBLEMS, Problem
 from experiments.usual_goals import Measured, Row, goals_of, tabulate
 
@@ -127,6 +129,14 @@ def test_the_gap_is_largest_for_the_true_order_and_the_opposite_for_the_reversed
     gaps = [float(experiment.deletion_gap(game, torch.tensor([values])))
             for values in ([1.0, 2.0, 4.0], [2.0, 1.0, 4.0], [-1.0, -2.0, -4.0])]  # fmt: skip
     assert gaps == [3.0, 2.0, -3.0]
+
+
+def test_a_network_of_fewer_epochs_stands_in_for_one_that_is_not_there(cache):
+    for epochs, name in ((4, "brief"), (None, "full")):
+        recipe = trained_models.RECIPES["mnist"]["lenet"]
+        header = trained_models.Header("lenet", name, 0, 0.9, str(recipe), ab.__version__)
+        trained_models.save(build("lenet", seed=0), trained_models.model_file("mnist", epochs=epochs), header)
+        assert ten_problems._network_of_images("mnist")[1].data_set == name
 
 
 def test_what_was_measured_is_saved_and_not_measured_again(cache, tmp_path, monkeypatch, capsys):
