@@ -1,4 +1,5 @@
 import io
+import re
 import subprocess
 import sys
 
@@ -9,49 +10,51 @@ from typer.testing import CliRunner
 
 from absentia import AbsentiaError, __version__, demo
 from absentia.cli import app, main
-from absentia.demo.tasks import accuracy, digit_model, digits, tumour_model, tumours
+from absentia.demo.story import _clearest
+from absentia.demo.tasks import digit_model, digits
 from absentia.learning import LearningOptions
 
 
 def test_the_demo_tells_the_story_and_ends_in_a_report(tmp_path):
     console = Console(record=True, width=120, file=io.StringIO())
-    options = LearningOptions(samples=8, steps=2, rows_per_comparison=2**10)
-    effort = demo.Effort(options, audited=3, draws=1, explained=2)
+    effort = demo.Effort(LearningOptions(samples=40, steps=8, rows_per_step=2**10), evaluations=2**15, explained=20)
     folder = demo.run(tmp_path / "new" / "folder", console=console, effort=effort)
     text = console.export_text()
-    for part in ("Strongest interactions", "Shapley values", "Strength by order", "32,768", "size (worst)"):
-        assert part in text
-    for method in ("zero", "mean", "marginal", "gaussian", "neighbours", "blur", "learned"):
-        assert f"\n  {method} " in text
-    for name in ("explanation.png", "audit-tumours.png", "audit-digits.png"):
+    # Which absences leak or invent, which one to use, and how the answer changes.
+    marks = dict(re.findall(r"^  (\w+) .* nats +(.*?) *$", text, re.MULTILINE))
+    assert sorted(marks) == ["blur", "learned", "marginal", "mean", "median", "zero"]
+    assert (marks["blur"], marks["marginal"]) == ("leaks the digit", "invents digits")
+    assert re.fullmatch("invents an? [0-9]", marks["mean"])
+    used = re.search(r"^Use (\w+): ", text, re.MULTILINE)[1]
+    assert marks[used] == "recommended"
+    answers = re.findall(r"^By (\w+) the ([a-z ]+) says most: why it is a \d rather than", text, re.MULTILINE)
+    assert [name for name, _ in answers] == ["zero", "mean", "learned"]
+    assert len({part for _, part in answers}) > 1
+    for name in ("explanation.png", "audit.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
         assert (folder / name).stat().st_size > 20_000
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert (folder / "report.html").resolve().as_uri() in text.replace("\n", "")
-    for heading in (
-        "Tumours: Audit of 7",
-        "Tumours, learned: Baseline",
-        "Digits, explained: Explanation of 2 samples",
-    ):
+    for heading in ("Absences: Audit of 6", "Learned values: Baseline", f"by {used}: Explanation of 1 sample"):
         assert heading in page
-    assert page.count("data:image/png") == 6  # two digits, their stand-ins, the baseline and the data's median
     assert len(page) < 1_000_000
 
 
+def test_the_clearest_case_is_the_one_in_which_each_absence_has_its_own_part_first():
+    values = torch.tensor(
+        [[[2.0, 1.9], [3.0, 1.0], [5.0, 1.0]], [[1.0, 0.9], [2.0, 1.0], [0.1, 1.0]]]
+    ).double()  # two absences, three images, two parts: they differ on the last image alone
+    assert _clearest(values, values.argmax(2)) == 2
+
+
 def test_the_model_is_a_real_one_and_reproducible():
-    task = tumours(seed=0)
-    assert len(task.players) == 15
-    assert not (task.players.labels == -1).any()
-    model, again = (tumour_model(task, seed=0, epochs=60) for _ in range(2))
-    assert accuracy(model, task) > 0.9
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
-
-
-def test_the_digits_are_read_by_a_network():
     task = digits(seed=0)
-    assert len(task.players) == 12
+    assert len(task.players) == 9
+    assert not (task.players.labels == -1).any()
     assert float(task.x.max()) == 1
-    assert accuracy(digit_model(task, seed=0, epochs=5), task) > 0.8
+    model, again = (digit_model(task, seed=0, epochs=5) for _ in range(2))
+    assert float((model(task.x_test).argmax(1) == task.y_test).double().mean()) > 0.8
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
 
 
 def test_version_and_help():
@@ -77,7 +80,7 @@ def test_without_scikit_learn_the_demo_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(AbsentiaError, match=r"pip install 'absentia\[demo\]'"):
-        tumours(seed=0)
+        digits(seed=0)
 
 
 def test_without_matplotlib_drawing_says_what_to_install(monkeypatch):

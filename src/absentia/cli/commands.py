@@ -242,7 +242,7 @@ def demo(
     output: Annotated[Path, Option("--output", "-o", help="Folder to write to.", file_okay=False)] = Path("demo"),
     seed: Annotated[int, Option(help="Seed of all random draws.", min=0)] = 0,
 ) -> None:
-    """Train two small models on data of scikit-learn, audit masking methods, and explain a prediction.
+    """Train a small network on the digits of scikit-learn, audit absences, and explain a digit by the best one.
 
     Example: absentia demo --output demo
     """

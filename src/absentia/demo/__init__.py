@@ -1,4 +1,4 @@
-"""The demonstration: two real models, trained here, audited and explained."""
+"""The demonstration: a network that reads digits, trained here, audited and explained."""
 
 from absentia.demo.story import Effort, run
 

@@ -1,32 +1,31 @@
-"""The demonstration from beginning to end: train, learn a baseline, audit masking methods, explain, report."""
+"""The demonstration from beginning to end: train, learn a baseline, audit absences, explain a digit, report."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import torch
 from rich.console import Console
 from rich.table import Table
-from torch import nn
+from torch import Tensor, nn
 
+from absentia.absences import Absence
 from absentia.audit import Audit, audit
-from absentia.data import seeded
-from absentia.demo.tasks import Task, accuracy, closest_call, digit_model, digits, tumour_model, tumours
-from absentia.explanation import Explanation, explain
-from absentia.learning import LearnedBaseline, LearningOptions, learn_baseline
-from absentia.plots.look import name_of_set
+from absentia.demo.tasks import Task, digit_model, digits
+from absentia.explanation import explain
+from absentia.learning import LearningOptions, choose_absence, learn_baseline
 from absentia.report import write_report
 
-# The usual masking methods, and for some of them the number of draws or rows.
-_WORDS: tuple[str, ...] = ("zero", "mean", "median", "marginal:8", "gaussian:4", "neighbours:4")
-_MODELS = (
-    ("Tumours", "A small MLP", tumours, tumour_model),
-    ("Digits", "A small convolutional network", digits, digit_model),
-)
-_LEARNING = LearningOptions(samples=64, steps=40, rows_per_comparison=2**14)
+# The usual absences, and for some of them the number of draws or the width.
+_WORDS = ("zero", "mean", "median", "marginal:8", "blur:1")
+_COMPARED = ("zero", "mean")  # with the recommended one
+_LEARNING = LearningOptions(steps=60, rows_per_step=2**12)
+_SHADES = " ░▒▓█"
+
+Removed: TypeAlias = Mapping[str, tuple[float, float, str]]  # see `_remove_all`
 
 
 @dataclass(frozen=True)
@@ -34,91 +33,112 @@ class Effort:
     """How much work the demonstration does; tests do less."""
 
     learning: LearningOptions = _LEARNING
-    audited: int = 20
-    draws: int = 3
-    explained: int = 6
+    evaluations: int = 400_000  # of the audit
+    explained: int = 100
 
 
 def run(folder: Path, seed: int = 0, console: Console | None = None, effort: Effort | None = None) -> Path:
     """Run the whole demonstration; return the folder of its report and pictures."""
     console, effort = console or Console(), effort or Effort()
     folder.mkdir(parents=True, exist_ok=True)
-    results: dict[str, Audit | Explanation | LearnedBaseline] = {}
-    for title, kind, load, train in _MODELS:
-        task = load(seed)
-        model = train(task, seed)
-        of_test = f"{accuracy(model, task):.1%} of {len(task.y_test)} others"
-        console.print(f"\n[bold]{title}.[/bold] {kind}, trained on {len(task.x):,} samples, is right on {of_test}.")
-        first = closest_call(model, task)
-        found, explanation, learned = _study(console, model, task, effort, seed, first)
-        found.plot(folder / f"audit-{title.lower()}.png")
-        results |= {title: found, f"{title}, explained": explanation, f"{title}, learned": learned}
-        if title == "Tumours":
-            console.print(f"\nSample {first} is malignant, and the model's closest call.")
-            _show_explanation(console, explanation)
-            explanation.plot(folder / "explanation.png")
-    page = write_report(results, folder / "report.html", title="Two models, and what absence means to them")
-    console.print(f"\nPictures are in [bold]{folder}[/bold]: explanation.png, audit-tumours.png, audit-digits.png.")
-    console.print("Everything is on one page, which needs no network. Open it in a browser:", end=" ")
+    task = digits(seed)
+    model, players = digit_model(task, seed), task.players
+    learned = learn_baseline(model, task.x, task.y, players=players, seed=seed, options=effort.learning)
+    absences = {word.partition(":")[0]: choose_absence(word, model, task.x, players=players) for word in _WORDS}
+    absences["learned"] = learned
+    found = audit(
+        model, task.x_test, task.y_test, absences, players=players, data=task.x, draws=3,
+        evaluations=effort.evaluations, seed=seed,
+    )  # fmt: skip
+    best = found.recommended or "learned"
+    x, y = task.x_test[: effort.explained], task.y_test[: effort.explained]
+    explained = {
+        name: explain(model, x, y, absence=absences[name], players=players)
+        for name in dict.fromkeys((*_COMPARED, best))
+    }
+    values = torch.stack([one.shapley.values for one in explained.values()])
+    shown = _clearest(values, values.argmax(2))
+    removed = {name: _remove_all(model, absence, task) for name, absence in absences.items()}
+    _show_absences(console, model, task, found, removed)
+    _show_answers(console, task, [*explained], values, shown, removed)
+    one = explain(model, x[[shown]], y[[shown]], absence=absences[best], players=players)
+    one.plot(folder / "explanation.png")
+    found.plot(folder / "audit.png")
+    results = {"Absences": found, f"A {int(y[shown])} by {best}": one, "Learned values": learned}
+    page = write_report(results, folder / "report.html", title="Why does the network read this digit?")
+    console.print(
+        f"\nPictures are in [bold]{folder}[/bold]: audit.png and explanation.png. All results are on one page:"
+    )
     console.print(f"[bold]{page.resolve().as_uri()}[/bold]", soft_wrap=True)
     return folder
 
 
-def _study(
-    console: Console, model: nn.Module, task: Task, effort: Effort, seed: int, first: int
-) -> tuple[Audit, Explanation, LearnedBaseline]:
-    """Learn a baseline, audit masking methods, and explain a few samples, number ``first`` before the others."""
-    options, words, players = effort.learning, _WORDS, task.players
-    if players.is_image:  # a slower network; one grey for each cell takes a tenth of the time
-        options = replace(options, rows_per_comparison=options.rows_per_comparison // 4, tie=players.labels)
-        words = (*words, "blur:1")
-    learned = learn_baseline(model, task.x, task.y, players=players, seed=seed, options=options)
-    _show(console, "The learned baseline, which leaves the least signal behind:", learned)
-    rows = torch.randperm(len(task.x_test), generator=seeded(seed))[: effort.audited]
-    absences = {word.partition(":")[0]: word for word in words} | {"learned": learned}
-    x, y = task.x_test[rows], task.y_test[rows]
-    found = audit(model, x, y, absences, players=players, data=task.x, draws=effort.draws, seed=seed)
-    _show(console, "Do masking methods remove the signal, and add none?", found)
-    chosen = [first, *(row for row in range(effort.explained) if row != first)][: effort.explained]
-    x, y = task.x_test[chosen], task.y_test[chosen]
-    return found, explain(model, x, y, absence=learned, players=players), learned
+def _clearest(values: Tensor, tops: Tensor) -> int:
+    """Return the number of the image on which the last absence and the others differ most about the first part."""
+    shares = values / values.abs().amax(2, keepdim=True)
+    of_last = shares.gather(2, tops[-1, :, None].expand(len(shares), -1, -1))[..., 0]  # what others give its part
+    of_others = shares[-1].gather(1, tops.T).T  # what it gives their parts
+    return int((shares.amax(2) - torch.maximum(of_last, of_others))[:-1].amin(0).argmax())
 
 
-def _show(console: Console, title: str, result: object) -> None:
-    console.print(f"\n[bold]{title}[/bold]")
-    console.print(repr(result), markup=False, highlight=False, soft_wrap=True)
+def _remove_all(model: nn.Module, absence: Absence, task: Task) -> tuple[float, float, str]:
+    """Return how often the network is right on images without parts, how sure it is, and which digit it reads."""
+    nobody = torch.zeros(1, 1, *task.x.shape[1:], dtype=torch.bool)
+    with torch.no_grad():
+        masked = absence.bind(task.x_test)(slice(None), nobody)[:, 0]  # images and draws
+        sure, read = model(masked.flatten(0, 1)).softmax(1).unflatten(0, masked.shape[:2]).max(2)
+    found = read.unique().tolist()
+    digit = "digits" if len(found) > 1 else f"an {found[0]}" if found == [8] else f"a {found[0]}"
+    return float((read == task.y_test[:, None]).double().mean()), float(sure.mean()), digit
 
 
-def _show_explanation(console: Console, explanation: Explanation) -> None:
-    """Print the values, the strongest interactions and the Shapley values of the first sample."""
-    players, interactions = len(explanation.names), explanation.interactions
-    console.print(
-        f"\nIts {players} players form {2**players:,} coalitions; absent players have the learned values. All were "
-        f"evaluated, with those of {explanation.samples - 1} other samples, in {explanation.record.seconds:.2f} s.\n"
-        f"The value, the log-odds of its class, is [bold]{float(explanation.outputs[0]):+.3f}[/bold] with all "
-        f"players present and [bold]{float(explanation.base_values[0]):+.3f}[/bold] with all absent."
-    )
-    if interactions is not None:
-        top = [(name_of_set(found.players), str(found.order), found.effect) for found in interactions.top(10)]
-        _show_bars(console, "Strongest interactions", ["players together", "order", "effect"], top)
-        salient, needed = int(interactions.salient()[0].sum()), int(interactions.sparsity(0.05)[0])
-        console.print(
-            f"{salient:,} of {2**players:,} are salient (above 5 % of the largest). The {needed:,} strongest "
-            f"reproduce all {2**players:,} values to within 5 %."
-        )
-        shares = [(str(order), share) for order, share in enumerate(interactions.by_order().ratios[0].tolist())]
-        _show_bars(console, "Strength by order", ["order", "share of Σ|U|"], shares[1:], ".1%")
-    values = zip(explanation.names, explanation.shapley.values[0].tolist(), strict=True)
-    _show_bars(console, "Shapley values", ["player", "value"], sorted(values, key=lambda row: -abs(row[1])))
+def _show_absences(console: Console, model: nn.Module, task: Task, found: Audit, removed: Removed) -> None:
+    """Print what the network says of images without parts, by each absence, and the recommendation."""
+    with torch.no_grad():
+        right = float((model(task.x_test).argmax(1) == task.y_test).double().mean())
+    console.print(f"\nA small network reads digits. It is right on {right:.0%} of {len(task.y_test)} new images.")
+    console.print("Which part of an image tells it the digit? Remove parts, and see what it says.")
+    console.print("[bold]But what stands in for a removed part?[/bold] With all removed, it should know nothing:\n")
+    table, evidence = _table("absence", "it is right on", "is sure to", "evidence", ""), found.columns()["evidence"]
+    for number in found.order:
+        name, amount = found.methods[number], float(evidence[number])
+        right, sure, digit = removed[name]
+        mark = "leaks the digit" if amount < 0 else f"invents {digit}"
+        mark = "[green]recommended[/green]" if name == found.recommended else mark
+        table.add_row(name, f"{right:.0%}", f"{sure:.0%}", f"{_signed(amount)} nats", mark)
+    console.print(table)
+    console.print(f"\n{found.verdict[0]}", highlight=False)
 
 
-def _show_bars(
-    console: Console, title: str, heads: Sequence[str], rows: Sequence[tuple[Any, ...]], form: str = "+.3f"
+def _show_answers(
+    console: Console, task: Task, names: Sequence[str], values: Tensor, shown: int, removed: Removed
 ) -> None:
-    """Print a table with a bar for the number at the end of each row."""
-    table = Table(*heads, "", title=title, title_justify="left")
-    largest = max(abs(row[-1]) for row in rows) or 1.0
-    for *cells, value in rows:
-        colour = "yellow" if value >= 0 else "blue"
-        table.add_row(*cells, f"{value:{form}}", f"[{colour}]{'█' * round(24 * abs(value) / largest)}[/{colour}]")
-    console.print("", table)
+    """Print an image, the Shapley values of its parts by each absence, and how often answers differ."""
+    tops, parts, digit = values.argmax(2), task.players.names, int(task.y_test[shown])
+    table = _table("part", *(f"by {name}" for name in names))
+    for part, title in enumerate(parts):
+        cells = zip(map(_signed, values[:, shown, part].tolist()), (tops[:, shown] == part).tolist(), strict=True)
+        table.add_row(title, *(f"[bold]{value} ◂[/bold]" if first else f"{value}  " for value, first in cells))
+    levels = (task.x_test[shown, 0] * len(_SHADES)).long().clamp(max=len(_SHADES) - 1).tolist()
+    both = Table.grid(padding=(0, 4))
+    both.add_row("\n" + "\n".join("".join(2 * _SHADES[level] for level in row) for row in levels), table)
+    console.print(f"\n[bold]The answer depends on it.[/bold] How much does each part say for this {digit}?\n")
+    console.print(both, "")
+    for name, top in zip(names, tops[:, shown].tolist(), strict=True):
+        than = removed[name][2] if name in _COMPARED else "nothing"
+        console.print(f"By {name} the {parts[top]} says most: why it is a {digit} rather than {than}.")
+    shares = (tops[:-1] != tops[-1]).double().mean(1).tolist()
+    often = [f"by {name} on {share:.0%}" for name, share in zip(names, shares, strict=False)]
+    console.print(f"Another part than by {names[-1]} comes first {', '.join(often)} of {tops.shape[1]} images.")
+
+
+def _table(*heads: str) -> Table:
+    """Make a table without lines, whose columns with a head are aligned to the right."""
+    table = Table(*heads[:1], box=None, padding=(0, 2))
+    for head in heads[1:]:
+        table.add_column(head, justify="right" if head else "left")
+    return table
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")
