@@ -50,7 +50,7 @@ def learn(
     categorical: Annotated[
         list[str] | None, Option(help="Column of categories, or several that code one: a,b,c. Repeatable.")
     ] = None,
-    evidence: Annotated[float, Option(help="Weight of honest predictions in the loss faithful.", min=0)] = 1.0,
+    evidence: Annotated[float, Option(help="Weight of honest predictions in the loss faithful.", min=0)] = 2.0,
     noise: Annotated[float, Option(help="Weight of white noise in the loss faithful.", min=0)] = 0.3,
     samples: Annotated[int | None, Option(help="Number of samples to learn from.", min=1)] = None,
     rows_per_step: Annotated[int | None, Option(help="Rows to evaluate in a step of the loss faithful.")] = None,
@@ -76,7 +76,7 @@ def learn(
         search["orders"] = _number("orders", "be a number, or a share of the players as in 0.5", orders)
     options = ab.LearningOptions(**search)
     settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds), seconds=seconds)
-    settings["start"] = [_start(word) for word in start or ["mean"]]
+    settings["start"] = [_start(word) for word in start or ()] or "best"
     settings["categorical"] = [*data.categorical, *(_columns(word, data) for word in categorical or ())]
     with working(f"Learning a baseline for {len(problem.players)} players", problem.notes):
         learned = ab.learn_baseline(problem.model, data.x, data.y, **settings)

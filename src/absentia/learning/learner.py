@@ -41,7 +41,7 @@ _MANY_SAMPLES = 32
 _CONVERGED = "no other value of a single coordinate lowers the loss by 0.1 %"
 # The default loss: samples to learn from, steps, the first rate; and operations of the model in a step, by which rows
 # are chosen between these numbers.
-_SAMPLES, _STEPS, _RATE, _OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 1024, 120, 0.05, 4e9, 2**9, 2**14
+_SAMPLES, _STEPS, _RATE, _OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 1024, 120, 0.03, 4e9, 2**9, 2**14
 _PENALTY_SAMPLES, _PENALTY_STEPS, _PENALTY_RATE = 256, 60, 0.1  # the same of the paper's losses
 _MOST_BYTES = 2**27  # of the samples that are learned from
 _MOST_NUMBERS = 2**25  # of the data that bounds and starts come from
@@ -54,14 +54,14 @@ class LearningOptions:
 
     Parameters
     ----------
-    evidence, noise : float, default 1.0 and 0.3
+    evidence, noise : float, default 2.0 and 0.3
         The weights of honest predictions, and of white noise, beside concision in the loss "faithful".
     polish : bool, default False
         Whether to try other values of one coordinate at a time after the steps along the gradient, which takes far
         more evaluations. Categories, and models without a gradient, are always searched like this.
     steps, rate : int and float, optional
         The number of steps along the gradient, and the first step size as a share of the bounds. The default is 120
-        and 0.05; 60 and 0.1 for the paper's losses.
+        and 0.03; 60 and 0.1 for the paper's losses.
     rows_per_step : int, optional
         Rows that the model evaluates in a step of the loss "faithful", from 512 to 16,384 by the model's size.
     samples : int or "all", optional
@@ -87,10 +87,10 @@ class LearningOptions:
     Examples
     --------
     >>> LearningOptions(steps=10, noise=0.0).evidence
-    1.0
+    2.0
     """
 
-    evidence: float = 1.0
+    evidence: float = 2.0
     noise: float = 0.3
     polish: bool = False
     steps: int | None = None
@@ -123,7 +123,7 @@ def learn_baseline(
     players: Players | None = None,
     readout: Readout | None = None,
     loss: AnyLoss = "faithful",
-    start: Start | Sequence[Start] = "mean",
+    start: Start | Sequence[Start] = "best",
     bounds: Bounds = "range",
     share: Share = "all",
     categorical: Sequence[int | Sequence[int]] = (),
@@ -147,8 +147,9 @@ def learn_baseline(
         Samples, and their classes as numbers or names; or a Dataset or DataLoader, whose items may be pairs (x, y).
     loss : {"faithful", "interactions", "shapley", "marginal"}
         What to minimise: see above; or a penalty alone, Σ|U(S)|, the paper's L_Shapley or L_marginal.
-    start : {"mean", "median", "zero"}, float, array, or a list of these
-        The values to start from. Of several starts, the best end is kept.
+    start : {"best", "mean", "median", "zero"}, float, array, or a list of these
+        The values to start from. Of several starts, the best end is kept. "best" is that of the mean, the median and
+        zero with the lowest loss; for the paper's losses it is the mean.
     bounds : "range", float or tuple
         The data's range, a number k for mean ± k standard deviations, or a pair (low, high).
     share : {"all", "class", "sample"}
@@ -176,7 +177,8 @@ def learn_baseline(
     if not evaluator.x.is_floating_point() and len(space.low):
         then = "Name every free entry, as in categorical=range(length), and hold the others."
         raise wrong("categorical", "name the entries of inputs that are token numbers", "fewer", then)
-    starts, usual = _starts(start, data, space, problem.owners)
+    choose = isinstance(start, str) and start == "best"
+    starts, usual = _starts("mean" if choose else start, data, space, problem.owners)
     first = next(iter(starts.values()))
     gradient = _has_gradient(evaluator, first, options)
     with quickest_threads(partial(_try_step, evaluator, first, gradient), evaluator.x.device):
@@ -186,9 +188,9 @@ def learn_baseline(
             settings = (share, seed, run.steps, run.rate, options.polish)
             run.resume(options.checkpoint, *_identity(objective, problem, space, starts, settings))
         if isinstance(objective, Faithful):
-            values, losses, compared = _choose(run, objective, starts, usual, data, space)
+            values, losses, compared = _choose(run, objective, starts, usual, choose)
         else:
-            found = run.search(starts, usual)
+            found = run.search(starts, {name: one for name, one in usual.items() if name != "zero"})
             values, losses, compared = found.baseline, found.penalties, {}
     idle = run.undetermined(losses)
     # Reset players that do not affect the loss to their start values.
@@ -202,12 +204,12 @@ def learn_baseline(
 
 
 def _choose(
-    run: Run, objective: Faithful, starts: dict[str, Tensor], usual: dict[str, Tensor], data: Tensor, space: Space
+    run: Run, objective: Faithful, starts: dict[str, Tensor], usual: dict[str, Tensor], choose_start: bool
 ) -> tuple[Tensor, Tensor, dict[str, float]]:
     """Learn by the default loss; return for each owner the best values on the samples kept aside, and all losses."""
-    others = {name: one for name, one in usual.items() if name in ("mean", "median")}
-    if bool(((space.low <= 0) & (space.high >= 0)).all()):
-        others["zero"] = start_baseline("zero", data, space).expand(objective.owners, -1)
+    others = {name: one for name, one in usual.items() if name in ("mean", "median", "zero")}
+    if choose_start:
+        starts = run.best_of(others)
     ends = run.search_faithful(starts, others)
     learned = {"learned" if len(starts) == 1 else f"learned from {name}": end for name, end in ends.items()}
     candidates = learned | starts | others
@@ -430,6 +432,8 @@ def _starts(start: object, data: Tensor, space: Space, owners: int) -> tuple[dic
     first = next(iter(starts.values()))
     points = {name: space.point(start_baseline(name, data, space)[None]) for name in ("mean", "median")}
     points["the middle"] = torch.full((1, len(space.low)), 0.5).double()
+    if bool(((space.low <= 0) & (space.high >= 0)).all()):
+        points["zero"] = space.point(start_baseline("zero", data, space)[None])
     return starts, {name: space.place(point.expand(owners, -1), first) for name, point in points.items()}
 
 

@@ -174,8 +174,7 @@ class Run:
                         sweep = self._sweep_while_it_helps
                         ends[name] = self._stage(f"{number}: sweep", sweep, ends[name])
                         ends[name] = self._stage(f"{number}: again", self._follow, ends, name, again, self.rate / 5)
-                    losses = {known: float(self.losses(one).mean()) for known, one in usual.items()}
-                    best = usual[min(losses, key=losses.__getitem__)]
+                    (best,) = self.best_of(usual).values()
                     ends[name] = self._stage(f"{number}: cross", self._cross, ends[name], best)
             except (KeyboardInterrupt, StopLearning) as stop:
                 why = str(stop) or "interrupted"
@@ -183,6 +182,12 @@ class Run:
                 if self.steps == 0 and self.best is not None:
                     ends[name] = self.best.baseline
         return ends
+
+    def best_of(self, usual: dict[str, Baselines]) -> dict[str, Baselines]:
+        """Return the one with the lowest loss, by its name."""
+        losses = {name: float(self.losses(one).mean()) for name, one in usual.items()}
+        best = min(losses, key=losses.__getitem__)
+        return {best: usual[best]}
 
     def _follow(self, key: str, ends: dict[str, Baselines], name: str, steps: int, rate: float) -> Baselines:
         """Take steps of Adam on fresh batches; return the mean of the last quarter of them."""

@@ -14,7 +14,7 @@ from absentia.data import QUANTILES, Array, as_tensor
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 
-Start: TypeAlias = Literal["zero", "mean", "median"] | float | Array
+Start: TypeAlias = Literal["best", "zero", "mean", "median"] | float | Array
 Bounds: TypeAlias = Literal["range"] | float | tuple[float | Tensor, float | Tensor]
 Rows: TypeAlias = Float[Tensor, "rows entries"]
 Points: TypeAlias = Float[Tensor, "rows parameters"]
