@@ -50,7 +50,7 @@ WORK = {
     "cifar10": Work(evaluations=2**17, judged=16, coalitions=256, imitated=2000, epochs=20, gaussian=False),
 }
 QUICK: dict[str, Any] = {
-    "audited": 20, "evaluations": 2**13, "judged": 4, "coalitions": 64, "imitated": 64, "epochs": 2,
+    "audited": 20, "evaluations": 2**13, "judged": 4, "coalitions": 512, "imitated": 64, "epochs": 2,
     "learning": {"samples": 20, "steps": 2, "rows_per_step": 256},
 }  # fmt: skip
 
