@@ -85,7 +85,7 @@ def test_what_leaves_something_leaks_and_what_argues_for_a_class_invents():
     assert found.verdict[0].startswith("Use zero: it neither leaks nor invents and needs 4 interactions; ")
     assert "halves leaks 0.67 nats" in found.verdict[0]
     assert "halves leaks 0.67" in text
-    assert "fully masked samples still tell their class" in text
+    assert "masked samples still tell what they were" in text
     assert "insists invents 3.3" in text
     assert "more than there is to know (0.69)" in text
 

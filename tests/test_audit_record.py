@@ -89,14 +89,13 @@ def test_noise_as_strong_as_the_samples_is_warned_of():
     assert torch.isnan(removal.removed.value).all()
 
 
-def test_rounding_single_samples_and_single_draws_are_warned_of():
+def test_rounding_and_single_samples_are_warned_of():
     found = ab.audit(mlp(3, 2), randn(1, 3), 0, {"a": 0.0, "b": 1.0}, data=randn(9, 3), draws=1)
     assert "One sample has no standard error: pass more samples to get errors." in found.warnings
-    one_draw = make_removal(0.5, 0.9, draws=1)
-    assert any("One draw" in warning for warning in warn(one_draw))
-    rough = Removal(one_draw.masked, one_draw.original, one_draw.noise, one_draw.rounding + 0.1)
+    fine = make_removal(0.5, 0.9)
+    rough = Removal(fine.masked, fine.original, fine.noise, fine.rounding + 0.1)
     assert warn(rough)[0].startswith("Rounding errors can make up 10%")
-    assert warn(make_removal(0.5, 0.9)) == ()
+    assert warn(fine) == ()
 
 
 def test_a_model_that_does_not_predict_is_warned_of_and_three_warnings_are_enough():

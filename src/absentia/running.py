@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -43,12 +43,10 @@ def _count_layers(module: nn.Module, model: Model, rows: Tensor) -> float:
             if weight.ndim > 1 and not isinstance(part, nn.Embedding) and isinstance(out, Tensor):
                 total += 2 * weight.numel() * out.numel() / out.shape[1 if weight.ndim > 2 else -1]
 
-    hooks = [part.register_forward_hook(count) for part in module.modules()]
-    try:
+    with ExitStack() as hooks:
+        for part in module.modules():
+            hooks.enter_context(part.register_forward_hook(count))
         model(rows)
-    finally:
-        for hook in hooks:
-            hook.remove()
     return total
 
 

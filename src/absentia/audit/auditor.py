@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias, final
@@ -40,7 +41,7 @@ from absentia.games import MAX_PLAYERS
 from absentia.learning import choose_absence
 from absentia.models import evaluation_mode, labels_of, progress
 from absentia.players import ALWAYS_PRESENT, Players
-from absentia.readouts import Features, Readout
+from absentia.readouts import Features, LogOdds, Readout, Score
 from absentia.running import TimeLimit, affordable_rows, quickest_threads
 
 Region: TypeAlias = Sequence[str | int]
@@ -127,7 +128,6 @@ def audit(
 
     Examples
     --------
-    >>> import absentia as ab
     >>> x = torch.rand(20, 3, generator=torch.Generator().manual_seed(0)).double()
     >>> found = ab.audit(lambda rows: (rows - 0.5).prod(1), x, absences={"zero": 0.0, "half": 0.5})
     >>> found.recommended
@@ -179,7 +179,6 @@ def cross_audit(
 
     Examples
     --------
-    >>> import absentia as ab
     >>> x = torch.rand(20, 2, generator=torch.Generator().manual_seed(0)).double()
     >>> found = ab.cross_audit(lambda rows: rows.prod(1), x, absences={"zero": 0.0, "one": 1.0})
     >>> bool(found.R[1, 0] <= 0)
@@ -241,8 +240,12 @@ class Auditor:
             raise wrong("readout", "give one number for an audit", str(evaluator.readout))
         self.evaluator, self.classes, self.seed = evaluator, classes, seed
         self.region = evaluator.players if region is None else evaluator.players.only(region, "region")
-        self.data = _check_data(data, evaluator.x, self.region)
-        self.within = data_range(self.data)
+        self.data = evaluator.x if data is None else check_rows(data).to(evaluator.x)
+        check_shape("data", self.data.shape[1:], evaluator.x)
+        self.within, owned = data_range(self.data), self.region.labels.to(evaluator.x.device) >= 0
+        if not bool(((self.within.high > self.within.low) & owned).any()):
+            then = "Pass data=… with rows that show the range of white noise."
+            raise wrong("data", "vary in the region's entries", "constants", then)
         self.methods: dict[str, Absence] = {}
         self.bound: dict[str, tuple[Evaluator, Fill]] = {}
         for name, given in self._name(absences).items():
@@ -315,8 +318,7 @@ class Auditor:
             self.bound = {name: (own, fill.select(few)) for name, (own, fill) in self.bound.items()}
         self.x = self.evaluator.x[self.numbers]
         self.strengths, self.rounding = torch.zeros(plan.states, 0, 1).double(), torch.zeros(0).double()
-        nobody = torch.zeros(len(self.region), dtype=torch.bool)
-        self.presence = self.region.presence(nobody).to(self.x.device)  # with the region masked
+        self.presence = self.region.labels.to(self.x.device) == ALWAYS_PRESENT  # with the region masked
         self.masked: dict[str, Tensor] = {}  # the samples, by each method that masks the model's input
         for name, (own, fill) in self.bound.items():
             self.bound[name] = own, few_draws(fill, plan.most_draws, self.seed)
@@ -431,8 +433,10 @@ class Auditor:
         """Score what was measured of the masking curve."""
         full, *values = torch.cat(self.values, dim=1)
         all_absent = not bool((self.evaluator.players.labels == ALWAYS_PRESENT).any())
-        readout, numbers = self.evaluator.readout, self.numbers[: len(full)]
-        return MaskingCurve.of(torch.stack(values), full[:, 0], self.sizes, readout, numbers, all_absent)
+        readout = self.evaluator.readout
+        if isinstance(readout, LogOdds) and readout.y.ndim:  # of each sample's class
+            readout = replace(readout, y=readout.y[self.numbers[: len(full)]])
+        return MaskingCurve.of(Score(readout, full[:, 0]), torch.stack(values), self.sizes, all_absent)
 
     def _tabulate(
         self, evaluator: Evaluator, fill: Fill, players: Players, games: Games, some: slice, draw: int = 0
@@ -499,9 +503,9 @@ class Auditor:
 
     def record(self, **more: Any) -> AuditRecord:
         """Return the record of the run."""
-        described = {name: describe_absence(absence) for name, absence in self.methods.items()}
-        games, exact = self.plan.removal, self.plan.removal.players == len(self.region)
+        games, described = self.plan.removal, {name: describe_absence(one) for name, one in self.methods.items()}
         costs, shared = {name: self.costs[name] for name in self.methods}, self.costs[""]
+        exact = games.players == len(self.region)
         return AuditRecord(
             self.evaluator.readout_note, len(self.numbers), games.draws, exact, self.region.names, self.seed,
             costs, shared, tuple(self.notes), game_players=games.players, absences=described,
@@ -516,13 +520,3 @@ def _naming(what: str) -> Iterator[None]:
         yield
     except AbsentiaError as error:
         raise AbsentiaError(f"{what}: {error}") from error
-
-
-def _check_data(data: Table | None, x: Tensor, region: Players) -> Shaped[Tensor, "rows *entries"]:
-    """Return the data as the model takes them, or the samples; they must vary in the region."""
-    rows = x if data is None else check_rows(data).to(x)
-    check_shape("data", rows.shape[1:], x)
-    if not bool(((rows != rows[0]).any(0) & (region.labels.to(rows.device) >= 0)).any()):
-        then = "Pass data=… with rows that show the range of white noise."
-        raise wrong("data", "vary in the region's entries", "constants", then)
-    return rows

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from absentia.audit.estimates import Estimate, estimate
-from absentia.readouts import LogOdds, Readout, Score
+from absentia.readouts import Score
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,24 +34,13 @@ class MaskingCurve:
         return cls(torch.zeros(methods, 0, 1).double(), torch.zeros(0).double(), torch.zeros(1, dtype=torch.int64))
 
     @classmethod
-    def of(
-        cls,
-        values: Float[Tensor, "methods samples sizes"],
-        full: Float[Tensor, " samples"],
-        sizes: Int[Tensor, " sizes"],
-        readout: Readout,
-        numbers: Int[Tensor, " samples"],
-        all_absent: bool,
-    ) -> MaskingCurve:
-        """Score values; ``full`` is v(N) of each sample, ``numbers`` are those of the samples in the readout."""
-        if isinstance(readout, LogOdds) and readout.y.ndim == 1:
-            readout = replace(readout, y=readout.y[numbers])
-        score = Score(readout, full)
+    def of(cls, score: Score, values: Tensor, sizes: Tensor, all_absent: bool) -> MaskingCurve:
+        """Score values of shape (methods, samples, sizes)."""
         scores = torch.stack([score(one) for one in values])
         if score.classes is not None:
             limit = math.log(max(2, len(score.classes.unique())))
             return cls(scores, score.prior, sizes, score.unit, limit, all_absent)
-        varies = bool((full != full[0]).any())  # otherwise there is no variance to compare with
+        varies = bool((score.full != score.full[0]).any())  # otherwise there is no variance to compare with
         return cls(scores if varies else scores * math.nan, score.prior, sizes, score.unit, 1.0, all_absent)
 
     @property

@@ -39,11 +39,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-# The heads of the columns that are shown.
-_HEADS = {
-    "evidence": "evidence", "score": "score", "strength": "Σ|U|", "salient": "salient", "terms": "terms", "R": "R",
-    "distance": "distance",
-}  # fmt: skip
+# The columns that are shown.
+_SHOWN = ("evidence", "score", "strength", "salient", "terms", "R", "distance")
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,6 @@ class Audit:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> x = torch.rand(20, 3, generator=torch.Generator().manual_seed(0)).double()
     >>> audit = ab.audit(lambda rows: (rows - 0.5).prod(1), x, absences={"zero": 0.0, "half": 0.5})
     >>> audit.recommended
@@ -266,18 +262,16 @@ class Audit:
 
     def _sentences(self) -> list[str]:
         warnings = [f"Warning: {sentence}" for sentence in self.warnings]
-        notes = [f"Note: {note}" for note in self.record.notes]
-        if self.record.stopped:
-            notes.insert(0, f"Note: the audit ended early ({self.record.stopped}); this is what it measured.")
-        return [*self.verdict, *warnings, *notes]
+        early = [f"Note: the audit ended early ({self.record.stopped})."] * bool(self.record.stopped)
+        return [*self.verdict, *warnings, *early, *(f"Note: {note}" for note in self.record.notes)]
 
     def _cells(self) -> list[list[str]]:
         """Return the cells of the table, heads first."""
         columns, unknown = self.columns(), torch.full((len(self.methods),), torch.nan)
-        rows = [["", *_HEADS.values()]]
+        rows = [["", *("Σ|U|" if name == "strength" else name for name in _SHOWN)]]
         for number in self.order:
             rows.append([self.methods[number]])
-            for name in _HEADS:
+            for name in _SHOWN:
                 pair = columns[name], columns.get(f"{name}_error", unknown)
                 rows[-1].append(with_error(*(float(part[number]) for part in pair)).replace("-", "−"))
         return rows
@@ -314,7 +308,6 @@ class CrossAudit:
 
     Examples
     --------
-    >>> import absentia as ab
     >>> x = torch.rand(20, 2, generator=torch.Generator().manual_seed(0)).double()
     >>> found = ab.cross_audit(lambda rows: rows.prod(1), x, absences={"zero": 0.0, "one": 1.0})
     >>> found.references, found.R.shape
@@ -358,8 +351,8 @@ class CrossAudit:
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame of R: a row for each reference, a column for each method."""
         pandas = require("pandas", "tables")
-        index = pandas.Index(self.references, name="reference")
-        return pandas.DataFrame(self.R.numpy(), index=index, columns=pandas.Index(self.methods, name="method"))
+        rows, columns = pandas.Index(self.references, name="reference"), pandas.Index(self.methods, name="method")
+        return pandas.DataFrame(self.R.numpy(), index=rows, columns=columns)
 
     def save(self, path: str | Path) -> None:
         """Save everything to one file."""

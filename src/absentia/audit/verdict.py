@@ -147,8 +147,6 @@ class Verdict:
         if kept and not removal.noise_is_weaker:
             share = 100 * (1 - float(removal.unmasked.value))
             yield f"White noise has {share:.0f} % of the effects of the samples themselves: R says little."
-        if kept > 1 and removal.original.shape[1] == 1:
-            yield "One draw shows no spread over references: errors of R are those over samples alone."
 
     def _warn_of_stand_ins(self) -> Iterator[str]:
         """Warn of stand-ins unlike the data, those of the recommended method first."""

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 _LOW, _LOWER_QUARTER, _MEDIAN, _UPPER_QUARTER, _HIGH = range(1, 6)  # rows of the quantiles
 _MOST_OWNERS, _MOST_IMAGES = 6, 10
-_FAR_APART = 6.0  # times the median, above which the scale of a figure is logarithmic
-_STEEP_CURVE = 4.0  # times the prior, above which the scale of scores is logarithmic
+_FAR_APART = 6.0  # times the usual, above which the scale of a figure is logarithmic
 _STEEP = 30.0  # factor by which a loss falls above which its scale is logarithmic
 
 
@@ -186,7 +185,7 @@ def draw_masking_curve(
             axes.lines[-1].set_linewidth(3)
     axes.axhline(prior, color=NEUTRAL, linewidth=1, linestyle="--", label="prior: knows nothing")
     axes.locator_params(axis="x", integer=True)
-    if prior > 0 and scores.numel() and float(scores.max()) > _STEEP_CURVE * prior:
+    if prior > 0 and scores.numel() and float(scores.max()) > _FAR_APART * prior / 2:
         axes.set_yscale("symlog", linthresh=2 * prior)
         axes.yaxis.set_major_formatter(lambda value, _position: written(value, 2))
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
