@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -56,3 +59,30 @@ def test_a_bar_is_shown_on_a_terminal_and_in_a_notebook_alone(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ipykernel", torch)
     assert not progress(3, "working").disable
     assert progress(3, "working", show=False).disable
+
+
+def test_a_bar_is_seen_on_a_terminal_without_a_size():
+    """A pseudo-terminal has no rows and columns unless they are set."""
+    pty = pytest.importorskip("pty")
+    script = (
+        "import time\n"
+        "from absentia.models import progress\n"
+        "with progress(0, 'working', 'step') as bar:\n"
+        "    bar.total = 25\n"
+        "    for _ in range(25):\n"
+        "        time.sleep(0.1)\n"
+        "        bar.update()\n"
+    )
+    terminal, side = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", script], stdin=side, stdout=side, stderr=side) as process:
+        os.close(side)
+        seen = b""
+        try:
+            while part := os.read(terminal, 4096):
+                seen += part
+        except OSError:  # the end of the output
+            pass
+    os.close(terminal)
+    assert process.returncode == 0
+    assert b"working" in seen
+    assert b"/25 [" in seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -299,4 +300,16 @@ def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any
     from tqdm import tqdm  # imported here, because most work ends before a bar would be shown
 
     seen = show and (sys.stderr.isatty() or "ipykernel" in sys.modules)
-    return tqdm(total=total, desc=title, unit=unit, delay=2, miniters=1, disable=not seen, leave=False)
+    # Terminals without a size, such as those that some tools make, would hide the bar.
+    width, height = shutil.get_terminal_size((100, 24))
+    return tqdm(
+        total=total,
+        desc=title,
+        unit=unit,
+        delay=2,
+        miniters=1,
+        disable=not seen,
+        leave=False,
+        ncols=width,
+        nrows=height,
+    )
