@@ -47,7 +47,15 @@ class Work:
 WORK = {
     "tumours": Work(evaluations=2**25),
     "mnist": Work(evaluations=2**20, judged=48, coalitions=1024, imitated=2000, epochs=30),
-    "cifar10": Work(evaluations=2**17, judged=16, coalitions=256, imitated=2000, epochs=20, gaussian=False),
+    "cifar10": Work(
+        evaluations=2**17,
+        judged=16,
+        coalitions=256,
+        imitated=2000,
+        epochs=20,
+        gaussian=False,
+        learning={"steps": 40, "rows_per_step": 256},
+    ),
 }
 QUICK: dict[str, Any] = {
     "audited": 20, "evaluations": 2**13, "judged": 4, "coalitions": 512, "imitated": 64, "epochs": 2,

@@ -34,7 +34,8 @@ LARGEST_CUBE = 16  # players whose coalitions are all evaluated
 _FEWEST = 4  # samples of a step
 # Masked predictions are scored on this many coalitions of each of some samples, which take this share of the rows.
 _SCORED, _SCORED_SHARE = 16, 1 / 16
-_EMPTY = 512  # samples that score predictions with all players absent
+# Predictions with all players absent are scored on this many samples at most, and this share of the rows.
+_EMPTY, _EMPTY_SHARE = 512, 1 / 8
 _ALLOWED, _EMPTY_WEIGHT = 0.2, 3.0  # how far that score may exceed the best constant's, and the weight beyond it
 _SCALE_BATCHES = 8  # that the scales are measured on
 _KEPT_ASIDE = 5  # one of this many samples
@@ -92,6 +93,7 @@ class Faithful:
         self.cube, self.batch = _cube_and_batch(self.players, rows, self.owners)
         self.whole = self.cube == self.players
         self.within = data_range(evaluator.x)
+        self.emptied = min(_EMPTY, max(_FEWEST, self.owners, int(_EMPTY_SHARE * rows)))
         self.scored = max(_FEWEST, self.owners, int(_SCORED_SHARE * rows / _SCORED))
         self.recompute = False
         everyone, x = torch.ones(1, self.players, dtype=torch.bool), evaluator.x
@@ -124,7 +126,7 @@ class Faithful:
     def rows_per_step(self) -> int:
         """The number of rows that a step evaluates."""
         tables = self.batch + (self._drawn if self.noise else 0)
-        return tables * 2**self.cube + self.scored * _SCORED + min(_EMPTY, len(self.learned))
+        return tables * 2**self.cube + self.scored * _SCORED + min(self.emptied, len(self.learned))
 
     @property
     def _drawn(self) -> int:
@@ -143,7 +145,7 @@ class Faithful:
         steps = (torch.arange(_SCORED) + torch.rand(len(scored_rows), _SCORED, generator=generator)) / _SCORED
         sizes = (steps * (self.players + 1)).long().clamp_max(self.players).flatten()
         scored = draw_coalitions(self.players, sizes, generator).unflatten(0, (len(scored_rows), _SCORED))
-        mine = self._draw_rows(pool, min(_EMPTY, len(pool)), generator)
+        mine = self._draw_rows(pool, min(self.emptied, len(pool)), generator)
         # With several baselines, each is scored on samples of all owners: it must not tell whose it is.
         others = mine if self.owners == 1 else pool[torch.randperm(len(pool), generator=generator)[: len(mine)]]
         empty = torch.stack([mine, others])
