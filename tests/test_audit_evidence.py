@@ -212,8 +212,8 @@ def test_the_rule_is_honest_first_then_short(figures, stages):
 def test_the_sentence_names_a_method_for_each_reason():
     found = constructed([0.3, 0, -1.6, 3, 0.3], [1, 1.4, 0.4, 2.5, 1], [1, 1, 1, 1, 3], spread=0.02)
     assert found.verdict[0] == (
-        "Use a: it leaks nothing, invents 0.3 nats and needs 7 interactions; e needs 7, b predicts worse (score "
-        "1.4), d invents 3 nats."
+        "Use a: it leaks nothing, invents 0.3 nats and needs 7 interactions; e has 3 times the Σ|U|, b predicts "
+        "worse (score 1.4), d invents 3 nats."
     )
     assert found.order[0] == 0
     assert found.order[-1] == 2

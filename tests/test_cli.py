@@ -1,6 +1,7 @@
 """The commands on files of a user: what they write and print is what the library returns."""
 
 import importlib.util
+import itertools
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import torch
 
 import absentia as ab
 from absentia import demo as demonstration
+from absentia.audit.auditor import Auditor
 from absentia.cli import main
 from absentia.cli.commands import EXTRAS
 from own_files import make_network, make_rows, write_files
@@ -209,10 +211,32 @@ def test_audit_is_audit_and_cross_audit(run):
     assert printed["methods"]["half"]["R"] == pytest.approx(float(expected.R.value[1]))
     assert printed["verdict"] == list(expected.verdict)
     assert printed["samples"] == [1, 2, 5]
+    assert printed["recommended"] == expected.recommended
+    assert printed["methods"]["zero"]["evidence"] == pytest.approx(float(expected.curve.evidence.value[0]))
     printed = json.loads(succeed(run("audit", *MODEL, *DATA, *words, "--cross", "--json")))
     expected = ab.cross_audit(*arguments, **options)
     torch.testing.assert_close(ab.load("found").R, expected.R)
     np.testing.assert_allclose(printed["R"], expected.R.numpy())
+
+
+def test_an_audit_ends_in_time_and_on_ctrl_c(run, monkeypatch):
+    command = ["audit", *MODEL, *DATA, "--absence", "zero", "-o", "found"]
+    with monkeypatch.context() as clock:
+        clock.setattr("absentia.running.TimeLimit.left", -1.0)
+        out = succeed(run(*command, "--seconds", 9, "--evaluations", 9000))
+    assert "the audit ended early (time limit of 9 s)" in out
+    assert ab.load("found").record.stopped == "time limit of 9 s"
+
+    def stop(*_):
+        yield 1
+        raise KeyboardInterrupt
+
+    measure = Auditor.measure_curve
+    monkeypatch.setattr(Auditor, "measure_curve", lambda self: itertools.chain(measure(self), stop()))
+    code, out, _ = run(*command)
+    assert code == 130
+    assert "the audit ended early (interrupted)" in out
+    assert ab.load("found").recommended == "zero"
 
 
 def test_images_are_audited_by_cells(run, tmp_path):
