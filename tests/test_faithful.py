@@ -183,6 +183,7 @@ def test_black_boxes_and_categories_are_searched_without_a_gradient():
     x = torch.cat([randn(80, 2), torch.randint(0, 3, (80, 1), generator=generator()).double()], 1)
 
     def predict(rows):
+        assert np.isin(rows[:, 2], [0, 1, 2]).all(), "white noise makes no category"
         return np.tanh(rows[:, 0] - 0.7) * np.where(rows[:, 2] == 2, 3.0, 1.0) + 0.1 * rows[:, 1]
 
     learned = learn_baseline(ab.from_numpy(predict), x, categorical=[2], options=QUICK)

@@ -80,11 +80,18 @@ class Faithful:
     """Concision, evidence and noise of baselines, for all samples, those of a class, or one sample.
 
     ``owner`` is the number of each sample's owner, ``mean`` the baseline that scales are measured at. A step takes
-    about ``rows`` evaluations.
+    about ``rows`` evaluations. Entries that are not ``free``, such as categories, hold values of samples as noise.
     """
 
     def __init__(
-        self, evaluator: Evaluator, owner: Tensor, seed: int, rows: int, weights: tuple[float, float], mean: Tensor
+        self,
+        evaluator: Evaluator,
+        owner: Tensor,
+        seed: int,
+        rows: int,
+        weights: tuple[float, float],
+        mean: Tensor,
+        free: Bool[Tensor, " entries"] | None = None,
     ) -> None:
         self.evaluator, self.owner, self.seed, self.rows = evaluator, owner, seed, rows
         self.evidence, self.noise = weights
@@ -92,7 +99,7 @@ class Faithful:
         self.learned, self.aside = keep_aside(owner, seed)
         self.cube, self.batch = _cube_and_batch(self.players, rows, self.owners)
         self.whole = self.cube == self.players
-        self.within = data_range(evaluator.x)
+        self.within, self.free = data_range(evaluator.x), free
         self.emptied = min(_EMPTY, max(_FEWEST, self.owners, int(_EMPTY_SHARE * rows)))
         self.scored = max(_FEWEST, self.owners, int(_SCORED_SHARE * rows / _SCORED))
         self.recompute = False
@@ -149,8 +156,17 @@ class Faithful:
         # With several baselines, each is scored on samples of all owners: it must not tell whose it is.
         others = mine if self.owners == 1 else pool[torch.randperm(len(pool), generator=generator)[: len(mine)]]
         empty = torch.stack([mine, others])
-        like = self.evaluator.x[:1].expand(min(len(rows), self._drawn), *self.evaluator.x.shape[1:])
-        return Batch(rows, coalitions, scored_rows, scored, empty, white_noise(self.within, like, generator))
+        noise = self._white_noise(min(len(rows), self._drawn), generator)
+        return Batch(rows, coalitions, scored_rows, scored, empty, noise)
+
+    def _white_noise(self, count: int, generator: torch.Generator) -> Tensor:
+        """Draw white noise; entries that are not free have the values of a drawn sample."""
+        x = self.evaluator.x
+        noise = white_noise(self.within, x[:1].expand(count, *x.shape[1:]), generator)
+        if self.free is None or bool(self.free.all()):
+            return noise
+        drawn = x[torch.randint(len(x), (count,), generator=generator).to(x.device)]
+        return torch.where(self.free.to(x.device).reshape(x.shape[1:]), noise, drawn)
 
     def _draw_rows(self, pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Draw samples without repetition as far as possible, the owners in turn."""
@@ -216,7 +232,7 @@ class Faithful:
             batch = self.draw(self.learned, seeded(self.seed, "scales", number))
             figures.append(self.figures(mean, batch)[:2].mean(1))
             if self.noise:
-                states = white_noise(self.within, batch.references, seeded(self.seed, "states", number))
+                states = self._white_noise(len(batch.references), seeded(self.seed, "states", number))
                 few = batch.rows[: len(states)]
                 coalitions = batch.coalitions if self.whole else batch.coalitions[: len(few)]
                 floors.append(_strength(self._values(states, batch.references, coalitions, few)).mean())

@@ -182,7 +182,7 @@ def learn_baseline(
     first = next(iter(starts.values()))
     gradient = _has_gradient(evaluator, first, options)
     with quickest_threads(partial(_try_step, evaluator, first, gradient), evaluator.x.device):
-        objective = _make_objective(problem, loss, seed, options, usual["mean"][0])
+        objective = _make_objective(problem, loss, seed, options, usual["mean"][0], space.free)
         run = _make_run(objective, space, options, gradient, limit)
         if options.checkpoint is not None:
             settings = (share, seed, run.steps, run.rate, options.polish)
@@ -351,7 +351,7 @@ def _make_problem(
 
 
 def _make_objective(
-    problem: Problem, loss: Any, seed: int, options: LearningOptions, mean: Tensor
+    problem: Problem, loss: Any, seed: int, options: LearningOptions, mean: Tensor, free: Tensor | None = None
 ) -> Objective | Faithful:
     """Make the loss that the options describe; scales of the default loss are measured at the mean."""
     evaluator = problem.evaluator
@@ -363,7 +363,7 @@ def _make_objective(
         rows = options.rows_per_step
         if rows is None:
             rows = min(_MOST_ROWS, max(_FEWEST_ROWS, affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)))
-        return Faithful(evaluator, problem.owner, seed, rows, (options.evidence, options.noise), mean)
+        return Faithful(evaluator, problem.owner, seed, rows, (options.evidence, options.noise), mean, free)
     players, samples = len(evaluator.players), evaluator.samples
     if options.cube is not None and not 1 <= options.cube <= players:
         raise wrong("cube", f"be a number of players from 1 to {players}", options.cube)
