@@ -29,6 +29,9 @@ FROM_NOISE = "learned from noise"
 # The mean |U(S)| that the paper prints for an image, and for white noise.
 PRINTED_NOISE = (5.5285, 0.2321)
 
+# An audit evaluates all coalitions of all images, however long it takes.
+ALL = 10**12
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -158,7 +161,7 @@ def compare(name: str, model: nn.Module, scene: Scene, setting: Setting, seed: i
     learned, from_noise = learn(model, scene, setting, seed), learn_from_noise(model, scene, setting, seed)
     found = ab.audit(
         model, scene.x, scene.y, methods(scene, learned, from_noise, setting, seed),
-        players=scene.players, data=scene.data, draws=setting.draws, seed=seed,
+        players=scene.players, data=scene.data, draws=setting.draws, evaluations=ALL, seed=seed,
     )  # fmt: skip
     noise = compare_with_noise(name, model, scene, setting, seed)
     return [tabulate(name, found, setting, learned, from_noise), noise]
@@ -237,7 +240,7 @@ def compare_with_noise(name: str, model: nn.Module, scene: Scene, setting: Setti
     # An audit measures both. It needs a method to audit: the cheapest one, whose own figures are not used.
     found = ab.audit(
         model, scene.x, scene.y, {"zero": ab.Baseline(0.0)},
-        players=players, data=scene.data, draws=setting.draws, seed=seed,
+        players=players, data=scene.data, draws=setting.draws, evaluations=ALL, seed=seed,
     ).removal  # fmt: skip
     sets = 2 ** len(players) - 1
     image, noise = (float(strengths.mean()) / sets for strengths in (found.original, found.noise))
