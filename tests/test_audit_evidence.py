@@ -232,6 +232,13 @@ def test_few_samples_or_draws_need_more_errors():
     assert is_above(torch.ones(3, 1).double())
 
 
+def test_few_shared_draws_do_not_make_differences_of_nothing():
+    parts = randn(3, 500, 40, 3)
+    values = parts[0][..., :1] + parts[1][:, :1] + parts[2]  # of samples, of draws, and of both
+    assert sum(is_above(one) for one in values) / 500 < 0.05
+    assert sum(is_above(one + 3) for one in values) / 500 > 0.5
+
+
 def test_plans_keep_to_their_rows_or_to_the_least():
     whole = Plan.of(200, 16, 16, 5, 16, [1, 1, 1, 10, 32], states=7)
     assert whole.own == Games(200, 1, 16)
