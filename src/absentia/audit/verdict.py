@@ -105,13 +105,14 @@ class Verdict:
         """Say in a few words why a method is not the one to use."""
         stage, score = self.stages[number], written(float(self.found.curve.score.value[number]))
         strengths = self.found.companions.strengths.mean((1, 2))
+        more = float(strengths[number] / strengths[self.order[0]])
         if stage in ("leaks", "invents"):
             return self._evidence(number)
         return {
             "surrogate": f"explains another model: its score, {score}, is a floor for the others",
             "": "could not be compared",
             "score": f"predicts worse (score {score})",
-            "strength": f"has {written(float(strengths[number] / strengths[self.order[0]]), 2)} times the Σ|U|",
+            "strength": f"has {written(more, 3 if more < 1.5 else 2)} times the Σ|U|",
             "R": f"has a higher R ({written(float(self.found.R.value[number]), 2)})",
             "distance": "is as good, but not closer to the data",
             "best": "is the one to use",
