@@ -80,9 +80,9 @@ def digits() -> Problem:
 def compare(problem: Problem, quick: bool) -> Row:
     """Learn by the default call and by sweeps, and compare times and losses."""
     few = ab.LearningOptions(steps=4, rows_per_step=2**9) if quick else None
-    swept = ab.LearningOptions(
-        polish=True, **({"steps": 2, "samples": 4, "rows_per_comparison": 2**8} if quick else {})
-    )
+    swept = ab.LearningOptions(polish=True)
+    if quick:
+        swept = ab.LearningOptions(polish=True, steps=2, samples=4, rows_per_comparison=2**8)
     x, y = problem.x[: problem.train], problem.y[: problem.train]
     row: Row = {"problem": problem.name}
     ways: dict[str, dict[str, Any]] = {"default": {"options": few}}
