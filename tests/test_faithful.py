@@ -147,7 +147,7 @@ def test_learning_beats_the_usual_baselines_on_samples_it_did_not_see():
         optimiser.zero_grad()
         torch.nn.functional.cross_entropy(model(x[train]), y[train]).backward()
         optimiser.step()
-    learned = learn_baseline(model, x[train], y[train], options=LearningOptions(steps=60))
+    learned = learn_baseline(model, x[train], y[train])
     assert learned.record.chosen == "learned"
     known = {"learned": learned.values, "mean": x[train].mean(0), "median": x[train].median(0).values}
     losses = {
