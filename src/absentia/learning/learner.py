@@ -264,7 +264,9 @@ def baseline_loss(
     stand_ins = fill.values[:, 0].flatten(1).double().cpu().expand(evaluator.samples, -1)
     objective = _make_objective(problem, loss, seed, options, problem.data.mean(0, dtype=torch.float64))
     if isinstance(objective, Faithful):
-        return float(objective.judge(stand_ins[:1] if len(fill.values) == 1 else stand_ins))
+        if len(fill.values) > 1:
+            raise wrong("loss", "be one of the paper's for stand-ins of each sample", repr(loss))
+        return float(objective.judge(stand_ins[:1]))
     objective.owner = torch.arange(evaluator.samples)  # of its own stand-ins
     losses, (rows, weights) = objective.losses(stand_ins, objective.compared, objective.plan), objective.compared
     return float((losses[rows] * weights).sum() / weights.sum())
