@@ -12,6 +12,7 @@ from torch import nn
 import absentia as ab
 from absentia import AbsentiaError, LearningOptions, Players, learn_baseline
 from absentia.coalitions import coalition_sizes, enumerate_coalitions
+from absentia.data import data_range
 from absentia.evaluation import Evaluator
 from absentia.learning.faithful import Faithful, keep_aside
 from absentia.readouts import Score
@@ -33,7 +34,7 @@ def make(samples=40, players=4, rows=2**8, weights=(1.0, 0.3), owner=None, reado
     x, y = randn(samples, players), torch.arange(samples) % 3 if y is None and readout is None else y
     evaluator = Evaluator(classifier(players), x, readout=readout, y=y)
     owner = torch.zeros(samples, dtype=torch.int64) if owner is None else owner
-    return Faithful(evaluator, owner, seed=0, rows=rows, weights=weights, mean=x.mean(0))
+    return Faithful(evaluator, owner, seed=0, rows=rows, weights=weights, mean=x.mean(0), within=data_range(x))
 
 
 def generator(seed=0):
@@ -70,7 +71,7 @@ def test_cubes_and_drawn_sizes_estimate_the_whole_tables():
     x = randn(64, 10)
     weights = torch.arange(1.0, 11.0).double()
     evaluator = Evaluator(lambda rows: rows @ weights, x)
-    objective = Faithful(evaluator, torch.zeros(64, dtype=torch.int64), 0, 2**6, (1.0, 0.0), x.mean(0))
+    objective = Faithful(evaluator, torch.zeros(64, dtype=torch.int64), 0, 2**6, (1.0, 0.0), x.mean(0), data_range(x))
     assert objective.cube < 10
     found, baseline = [], torch.zeros(1, 10).double()
     for seed in range(200):
@@ -101,6 +102,16 @@ def test_the_gradient_is_that_of_finite_differences(players, share):
     assert loss == pytest.approx(total(baseline) / objective.owners)
     difference = (total(baseline + step * direction) - total(baseline - step * direction)) / (2 * step)
     assert (slope * direction).sum().item() == pytest.approx(difference, rel=1e-4)
+
+
+@pytest.mark.parametrize(("width", "inner", "expected"), [(2_000, 2_000, False), (400_000, 2, True)])
+def test_activations_are_computed_again_where_rows_hold_much(width, inner, expected):
+    """Weights are held once, however many rows there are: 16 MB of the first network, whose rows hold little."""
+    x = torch.rand(8, 4, generator=generator())
+    model = nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Linear(width, inner), nn.Tanh(), nn.Linear(inner, 2))
+    evaluator = Evaluator(model, x, y=torch.arange(8) % 2)
+    objective = Faithful(evaluator, torch.zeros(8, dtype=torch.int64), 0, 2**7, (1.0, 0.0), x.mean(0), data_range(x))
+    assert objective.recompute is expected
 
 
 def test_activations_that_are_computed_again_give_the_same_gradient():
@@ -194,10 +205,13 @@ def test_black_boxes_and_categories_are_searched_without_a_gradient():
 
 def test_images_have_one_value_for_each_pixel():
     x = torch.rand(30, 1, 4, 4, generator=generator())
-    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 2))
-    learned = learn_baseline(model, x, players=Players.grid((1, 4, 4), cells=(2, 2)), options=QUICK)
-    if learned.record.chosen == "learned":
-        assert len(torch.unique(learned.values)) > 4
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(1, 16, 3), nn.Tanh(), nn.Flatten(), nn.Linear(64, 2))
+    model[0].weight.data.mul_(8)
+    options = LearningOptions(evidence=0.0, noise=0.0, steps=60, rows_per_step=2**8)
+    learned = learn_baseline(model, x, players=Players.grid((1, 4, 4), cells=(2, 2)), options=options)
+    assert learned.record.chosen == "learned"
+    assert len(torch.unique(learned.values)) > 4
 
 
 def test_a_time_limit_ends_learning_with_the_values_so_far():
@@ -206,6 +220,13 @@ def test_a_time_limit_ends_learning_with_the_values_so_far():
     assert learned.seconds < 15
     assert not learned.converged
     assert "limit of 1.5 s is reached after" in learned.record.stopped
+
+
+@pytest.mark.parametrize("start", ["best", "median"])
+def test_a_limit_that_is_reached_at_once_returns_a_usual_baseline(start):
+    learned = learn_baseline(classifier(), randn(60, 4), torch.arange(60) % 3, start=start, seconds=1e-6)
+    assert learned.record.stopped.startswith("the limit of 1e-06 s is reached after 0 of 120 steps")
+    assert learned.record.chosen in ("mean", "median", "zero")
 
 
 def test_a_callback_sees_every_step_and_may_end_learning():

@@ -134,10 +134,12 @@ def _axes(rows: Tensor) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class DataRange:
-    """The least and the greatest value of each entry."""
+    """The least and the greatest value of each entry; and rows, for entries whose values are not all possible."""
 
     low: Float[Tensor, " *entries"]
     high: Float[Tensor, " *entries"]
+    rows: Shaped[Tensor, "rows *entries"] | None = None
+    from_rows: Bool[Tensor, " *entries"] | None = None  # which entries have values of rows, such as categories
 
     def holds(self, values: Shaped[Tensor, "*rows"]) -> Bool[Tensor, "*rows"]:
         """Return which values lie within the range, with a tolerance of 1 % of its width."""
@@ -145,21 +147,31 @@ class DataRange:
         return (values >= self.low - slack) & (values <= self.high + slack)
 
 
-def data_range(data: Shaped[Tensor, "rows *entries"]) -> DataRange:
+def data_range(
+    data: Shaped[Tensor, "rows *entries"], from_rows: Bool[Tensor, " *entries"] | None = None
+) -> DataRange:
     """Return the range of each entry of a table, or of each channel of images."""
     low, high = least_and_most(data)
-    return DataRange(low.expand(data.shape[1:]), high.expand(data.shape[1:]))
+    return DataRange(low.expand(data.shape[1:]), high.expand(data.shape[1:]), data, from_rows)
 
 
 def white_noise(
     within: DataRange, like: Shaped[Tensor, "rows *entries"], generator: torch.Generator
 ) -> Shaped[Tensor, "rows *entries"]:
-    """Draw every entry uniformly within the range, in the shape and type of ``like``; integers include both ends."""
+    """Draw every entry uniformly within the range, in the shape and type of ``like``; integers include both ends.
+
+    Entries such as categories have the values of a drawn row instead.
+    """
     share = torch.rand(like.shape, generator=generator, dtype=torch.float64).to(like.device)
     low, width = within.low.to(like.device), (within.high - within.low).to(like.device)
     if like.is_floating_point():
-        return (low + width * share).to(like.dtype)
-    return (low + ((width + 1) * share).floor()).to(like.dtype)
+        noise = (low + width * share).to(like.dtype)
+    else:
+        noise = (low + ((width + 1) * share).floor()).to(like.dtype)
+    if within.rows is None or within.from_rows is None or not bool(within.from_rows.any()):
+        return noise
+    drawn = within.rows[torch.randint(len(within.rows), (len(like),), generator=generator).to(within.rows.device)]
+    return torch.where(within.from_rows.to(like.device), drawn.to(like), noise)
 
 
 def data_quantiles(data: Shaped[Tensor, "rows *shape"]) -> Float[Tensor, "quantiles *shape"]:

@@ -141,6 +141,34 @@ def test_tables_refuse_what_is_no_category() -> None:
         interop.EncodedTable.of(pd.DataFrame([[1.0, 2.0]]))
 
 
+def test_audits_of_categories_take_noise_from_rows() -> None:
+    frame, y = made_up()
+    table = interop.EncodedTable.of(frame)
+    model = interop.from_estimator(pipeline(frame, y), table)
+    settings = {"data": table.rows, "players": table.players, "draws": 2}
+    audit = ab.audit(model, table.rows[:20], y[:20], categorical=table.categorical, **settings)
+    assert audit.methods == ("median", "mode", "marginal", "neighbours")
+    assert audit.columns()["R"].isfinite().all()
+    with pytest.raises(ab.AbsentiaError, match=r"column 'city' must hold the numbers 0 … 2"):
+        ab.audit(model, table.rows[:20], y[:20], ["median"], **settings)
+    with pytest.raises(ab.AbsentiaError, match=r"categorical must name columns from 0 to 4. Got \[5\] instead."):
+        ab.audit(model, table.rows[:20], y[:20], categorical=[5], **settings)
+
+
+def test_the_loss_of_a_baseline_with_categories_is_measured() -> None:
+    frame, y = made_up()
+    table = interop.EncodedTable.of(frame)
+    model = interop.from_estimator(pipeline(frame, y), table)
+    options = ab.LearningOptions(rows_per_step=256)
+    losses = {
+        word: ab.baseline_loss(
+            model, table.rows, y, absence=word, players=table.players, categorical=table.categorical, options=options
+        )
+        for word in ("median", "mode")
+    }
+    assert 0 < losses["median"] < losses["mode"]
+
+
 def test_a_missing_pandas_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pd.DataFrame({"a": [1.0]})
     assert_asks_for("pandas", "sklearn", monkeypatch, lambda: interop.EncodedTable.of(frame))

@@ -49,7 +49,8 @@ Absences: TypeAlias = Mapping[str, Absence | str | float] | Sequence[Absence | s
 # What absent players of a game are replaced by: the number of a draw, the inputs of present players → a fill.
 Reference: TypeAlias = Callable[[int, Tensor], Fill]
 
-# The operations that an audit may take by default: up to a minute on two cores. So few rows are always affordable.
+# The operations that an audit may take by default: up to a minute on two cores; and the rows that it may
+# always take.
 _OPERATIONS, _FEW_ROWS = 3e11, 2**15
 # Work is split into about this many steps, between which it can end. Tables hold at most this many values at a time.
 _STEPS, _VALUES_AT_A_TIME = 64, 2**21
@@ -74,6 +75,7 @@ def audit(
     data: Table | None = None,
     tau: float | None = None,
     max_players: int = 16,
+    categorical: Sequence[int] = (),
     class_names: Iterable[str] | None = None,
     evaluations: int | None = None,
     seconds: float | None = None,
@@ -118,6 +120,8 @@ def audit(
         The size above which an effect is salient; by default 5 % of a sample's largest.
     max_players : int, default 16
         More players than this are audited in games of at most 12 of them, drawn anew for each sample and draw.
+    categorical : sequence of int, optional
+        Columns of categories: white noise has their values of random rows of ``data``.
     evaluations : int, optional
         How many rows the model may evaluate in all; by default what a model of its size does in up to a minute on
         two cores. Where all coalitions take more, fewer samples are audited, and then drawn games of fewer players.
@@ -137,7 +141,7 @@ def audit(
     if tau is not None and not tau >= 0:
         raise wrong("tau", "be at least 0", tau)
     evaluator, classes = _read_samples(model, x, y, players, readout, class_names)
-    run = Auditor(evaluator, classes, absences, region, data, draws, max_players, seed, evaluations)
+    run = Auditor(evaluator, classes, absences, region, data, draws, max_players, categorical, seed, evaluations)
     against = run.reference(reference)
     stopped = run.work(chain(run.measure_curve(), run.measure_games(tau), run.measure_removal(against)), limit)
     masked = [run.masked.get(name) for name in run.methods]
@@ -167,6 +171,7 @@ def cross_audit(
     draws: int = 5,
     data: Table | None = None,
     max_players: int = 16,
+    categorical: Sequence[int] = (),
     class_names: Iterable[str] | None = None,
     seed: int = 0,
 ) -> CrossAudit:
@@ -174,7 +179,7 @@ def cross_audit(
 
     Parameters
     ----------
-    model, x, y, absences, players, readout, region, draws, data, max_players, class_names, seed
+    model, x, y, absences, players, readout, region, draws, data, max_players, categorical, class_names, seed
         See `audit`. Absences that bring their own model are refused.
 
     Examples
@@ -185,7 +190,7 @@ def cross_audit(
     True
     """
     evaluator, classes = _read_samples(model, x, y, players, readout, class_names)
-    run = Auditor(evaluator, classes, absences, region, data, draws, max_players, seed)
+    run = Auditor(evaluator, classes, absences, region, data, draws, max_players, categorical, seed)
     names, found = tuple(run.methods), []
     if run.surrogates:
         raise wrong("absences", "mask the model's input", f"{run.surrogates[0]!r}, which brings its own model")
@@ -229,6 +234,7 @@ class Auditor:
         data: Table | None,
         draws: int,
         max_players: int,
+        categorical: Sequence[int],
         seed: int,
         evaluations: int | None = None,
     ) -> None:
@@ -238,11 +244,16 @@ class Auditor:
             raise wrong("max_players", f"lie between 1 and {MAX_PLAYERS}", max_players)
         if isinstance(evaluator.readout, Features):
             raise wrong("readout", "give one number for an audit", str(evaluator.readout))
-        self.evaluator, self.classes, self.seed = evaluator, classes, seed
+        self.evaluator, self.classes, self.categorical, self.seed = evaluator, classes, categorical, seed
         self.region = evaluator.players if region is None else evaluator.players.only(region, "region")
         self.data = evaluator.x if data is None else check_rows(data).to(evaluator.x)
         check_shape("data", self.data.shape[1:], evaluator.x)
-        self.within, owned = data_range(self.data), self.region.labels.to(evaluator.x.device) >= 0
+        from_rows = torch.zeros(evaluator.x[0].numel(), dtype=torch.bool)
+        if not all(0 <= column < len(from_rows) for column in categorical):
+            raise wrong("categorical", f"name columns from 0 to {len(from_rows) - 1}", list(categorical))
+        from_rows[list(categorical)] = True
+        self.within = data_range(self.data, from_rows.reshape(evaluator.players.shape))
+        owned = self.region.labels.to(evaluator.x.device) >= 0
         if not bool(((self.within.high > self.within.low) & owned).any()):
             then = "Pass data=… with rows that show the range of white noise."
             raise wrong("data", "vary in the region's entries", "constants", then)
@@ -262,7 +273,7 @@ class Auditor:
     def _name(self, absences: Any) -> dict[str, Any]:
         """Return what was given by name: that of a mapping, the word, or the description."""
         if absences is None:
-            return dict(usual_absences(self.data, self.evaluator.players))
+            return dict(usual_absences(self.data, self.evaluator.players, categorical=self.categorical))
         if isinstance(absences, str) or not isinstance(absences, Mapping | Sequence) or not absences:
             must = "be a mapping such as {'zero': 0.0}, or a list such as ['mean', 'blur']"
             raise wrong("absences", must, repr(absences))
@@ -283,7 +294,8 @@ class Auditor:
         # A readout of each sample's own class does not fit other rows.
         fits = own or getattr(getattr(readout, "y", None), "ndim", 0) == 0
         model, players, of_data = self.evaluator.model, self.evaluator.players, readout if fits else None
-        return choose_absence(given, model, self.data, players=players, readout=of_data, seed=self.seed)
+        settings: dict[str, Any] = {"players": players, "readout": of_data, "categorical": self.categorical}
+        return choose_absence(given, model, self.data, seed=self.seed, **settings)
 
     def _bind(self, name: str, given: object) -> None:
         """Bind an absence to the samples, and to its own model if it brings one."""
@@ -399,7 +411,7 @@ class Auditor:
         return ""
 
     def _steps(self, samples: int, rows: int, players: int = 0) -> Iterator[slice]:
-        """Split samples of so many rows, and of tables of so many players, into steps."""
+        """Split samples of this many rows, or with tables of this many players, into steps."""
         step = max(self.plan.rows // _STEPS, 4 * self.evaluator.batch_size)
         return blocks(samples, max(1, min(step // rows, _VALUES_AT_A_TIME >> players)))
 

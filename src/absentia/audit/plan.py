@@ -55,11 +55,8 @@ class Plan:
         cls, samples: int, players: int, region: int, draws: int, most: int, draws_of: Sequence[int], states: int
     ) -> Plan:
         """Plan an audit without a limit, but that of ``most`` players for all coalitions."""
-        samples, (own, masked) = (
-            min(samples, _MOST_SAMPLES),
-            (size if size <= most else min(_GAME_PLAYERS, most) for size in (players, region)),
-        )
-        sizes = min(players, _MOST_SIZES)
+        samples, sizes = min(samples, _MOST_SAMPLES), min(players, _MOST_SIZES)
+        own, masked = (size if size <= most else min(_GAME_PLAYERS, most) for size in (players, region))
         return cls(samples, sizes, Games(samples, 1, own), Games(samples, draws, masked), draws_of, states)
 
     @property
@@ -79,7 +76,7 @@ class Plan:
         return self.samples * self.curve_rows + games
 
     def within(self, rows: int) -> Plan:
-        """Return a plan of so many rows, a quarter for the curve and the rest in halves, or the least plan."""
+        """Return a plan of at most this many rows: a quarter for the curve, the rest in halves; or the least plan."""
         if self.rows <= rows:
             return self
         plan = replace(self, most_draws=_FEW_DRAWS)

@@ -191,6 +191,7 @@ def audit(
     problem = prepare(inputs, absence, sample or (), samples, noise=True)
     data, chosen, methods = problem.samples, problem.chosen, problem.absences(absence)
     settings = problem.settings(region=region, draws=draws, max_players=max_players, data=data.background)
+    settings["categorical"] = data.categorical
     y = problem.y if settings["readout"] is None else None
     arguments: tuple[Any, ...] = (problem.model, data.x[chosen], y, methods)
     work = f"Auditing {len(methods)} absences on {len(chosen)} samples, {len(problem.players)} players"

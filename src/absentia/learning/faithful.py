@@ -23,7 +23,7 @@ from torch import Tensor
 
 from absentia.absences.protocol import StandIns
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius
-from absentia.data import blocks, data_range, seeded, white_noise
+from absentia.data import DataRange, blocks, seeded, white_noise
 from absentia.evaluation import Evaluator
 from absentia.learning.objective import Baselines, Found, Owners
 from absentia.learning.penalties import Penalty
@@ -80,7 +80,7 @@ class Faithful:
     """Concision, evidence and noise of baselines, for all samples, those of a class, or one sample.
 
     ``owner`` is the number of each sample's owner, ``mean`` the baseline that scales are measured at. A step takes
-    about ``rows`` evaluations. Entries that are not ``free``, such as categories, hold values of samples as noise.
+    about ``rows`` evaluations. White noise lies ``within`` a range.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Faithful:
         rows: int,
         weights: tuple[float, float],
         mean: Tensor,
-        free: Bool[Tensor, " entries"] | None = None,
+        within: DataRange,
     ) -> None:
         self.evaluator, self.owner, self.seed, self.rows = evaluator, owner, seed, rows
         self.evidence, self.noise = weights
@@ -99,7 +99,7 @@ class Faithful:
         self.learned, self.aside = keep_aside(owner, seed)
         self.cube, self.batch = _cube_and_batch(self.players, rows, self.owners)
         self.whole = self.cube == self.players
-        self.within, self.free = data_range(evaluator.x), free
+        self.within = within
         self.emptied = min(_EMPTY, max(_FEWEST, self.owners, int(_EMPTY_SHARE * rows)))
         self.scored = max(_FEWEST, self.owners, int(_SCORED_SHARE * rows / _SCORED))
         self.recompute = False
@@ -108,9 +108,8 @@ class Faithful:
         self.evaluations += len(x)
         self.score = Score(evaluator.readout, full)
         self.prior = self.score.prior
-        self.scales = torch.ones(3).double()
         self.scales = self._measure_scales(mean.expand(self.owners, -1))
-        self.recompute = evaluator.x.is_floating_point() and self._holds_too_much(mean.expand(self.owners, -1))
+        self.recompute = evaluator.x.is_floating_point() and self._holds_too_much()
         self._judged: list[Batch] = []
         self._compared: list[Batch] = []
 
@@ -118,16 +117,6 @@ class Faithful:
     def settings(self) -> object:
         """What the loss depends on, beside the model and the samples."""
         return ("faithful", self.evidence, self.noise, self.cube, self.batch, self.seed)
-
-    @property
-    def exact(self) -> bool:
-        """Whether all coalitions of a sample are evaluated."""
-        return self.whole
-
-    @property
-    def orders(self) -> int:
-        """The highest order of interactions that are evaluated."""
-        return self.cube
 
     @property
     def rows_per_step(self) -> int:
@@ -156,17 +145,8 @@ class Faithful:
         # With several baselines, each is scored on samples of all owners: it must not tell whose it is.
         others = mine if self.owners == 1 else pool[torch.randperm(len(pool), generator=generator)[: len(mine)]]
         empty = torch.stack([mine, others])
-        noise = self._white_noise(min(len(rows), self._drawn), generator)
-        return Batch(rows, coalitions, scored_rows, scored, empty, noise)
-
-    def _white_noise(self, count: int, generator: torch.Generator) -> Tensor:
-        """Draw white noise; entries that are not free have the values of a drawn sample."""
-        x = self.evaluator.x
-        noise = white_noise(self.within, x[:1].expand(count, *x.shape[1:]), generator)
-        if self.free is None or bool(self.free.all()):
-            return noise
-        drawn = x[torch.randint(len(x), (count,), generator=generator).to(x.device)]
-        return torch.where(self.free.to(x.device).reshape(x.shape[1:]), noise, drawn)
+        like = self.evaluator.x[:1].expand(min(len(rows), self._drawn), *self.evaluator.x.shape[1:])
+        return Batch(rows, coalitions, scored_rows, scored, empty, white_noise(self.within, like, generator))
 
     def _draw_rows(self, pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Draw samples without repetition as far as possible, the owners in turn."""
@@ -232,30 +212,30 @@ class Faithful:
             batch = self.draw(self.learned, seeded(self.seed, "scales", number))
             figures.append(self.figures(mean, batch)[:2].mean(1))
             if self.noise:
-                states = self._white_noise(len(batch.references), seeded(self.seed, "states", number))
+                states = white_noise(self.within, batch.references, seeded(self.seed, "states", number))
                 few = batch.rows[: len(states)]
                 coalitions = batch.coalitions if self.whole else batch.coalitions[: len(few)]
                 floors.append(_strength(self._values(states, batch.references, coalitions, few)).mean())
         floor = torch.stack(floors).mean() if floors else torch.ones(()).double()
         return torch.cat([torch.stack(figures).mean(0), floor[None]]).clamp_min(1e-12)
 
-    def _holds_too_much(self, baseline: Baselines) -> bool:
+    def _holds_too_much(self) -> bool:
         """Return whether the activations of a step would take too much memory."""
-        held = 0
+        held = [0, 0]  # bytes for one row and for two: the weights, which do not grow with the rows, cancel
 
         def count(tensor: Tensor) -> Tensor:
-            nonlocal held
-            held += tensor.nbytes
+            held[number] += tensor.nbytes
             return tensor
 
-        row = self.evaluator.x[:1].detach().clone().requires_grad_()
+        x, hooks = self.evaluator.x, torch.autograd.graph.saved_tensors_hooks
         try:
-            hooks = torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor)
-            with evaluation_mode(self.evaluator.model, gradient=True), hooks:
-                self.evaluator.model(row)
+            for number in range(2):
+                rows = x[:1].repeat(number + 1, *[1] * (x.ndim - 1)).requires_grad_()
+                with evaluation_mode(self.evaluator.model, gradient=True), hooks(count, lambda tensor: tensor):
+                    self.evaluator.model(rows)
         except RuntimeError:  # no gradient: nothing is held
             return False
-        return held * self.rows_per_step > _HELD_BYTES
+        return (held[1] - held[0]) * self.rows_per_step > _HELD_BYTES
 
     def gradient(self, baseline: Baselines, stream: int, step: int) -> tuple[Baselines, float]:
         """Compute the gradient of the loss on a fresh batch, and the loss."""

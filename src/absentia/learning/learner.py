@@ -17,7 +17,17 @@ from torch.utils.data import DataLoader, Dataset, Subset
 
 from absentia.absences.protocol import Absence, BringsModel, StandIns, for_classes
 from absentia.absences.words import named_absence
-from absentia.data import Array, Classes, Table, as_tensor, class_numbers, data_quantiles, holds_text, seeded
+from absentia.data import (
+    Array,
+    Classes,
+    Table,
+    as_tensor,
+    class_numbers,
+    data_quantiles,
+    data_range,
+    holds_text,
+    seeded,
+)
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
 from absentia.learning.faithful import Faithful
@@ -182,13 +192,13 @@ def learn_baseline(
     first = next(iter(starts.values()))
     gradient = _has_gradient(evaluator, first, options)
     with quickest_threads(partial(_try_step, evaluator, first, gradient), evaluator.x.device):
-        objective = _make_objective(problem, loss, seed, options, usual["mean"][0], space.free)
+        objective = _make_objective(problem, loss, seed, options, usual["mean"][0], space)
         run = _make_run(objective, space, options, gradient, limit)
         if options.checkpoint is not None:
             settings = (share, seed, run.steps, run.rate, options.polish)
             run.resume(options.checkpoint, *_identity(objective, problem, space, starts, settings))
         if isinstance(objective, Faithful):
-            values, losses, compared = _choose(run, objective, starts, usual, choose)
+            values, losses, compared = _choose(run, objective, {} if choose else starts, usual)
         else:
             found = run.search(starts, {name: one for name, one in usual.items() if name != "zero"})
             values, losses, compared = found.baseline, found.penalties, {}
@@ -204,17 +214,15 @@ def learn_baseline(
 
 
 def _choose(
-    run: Run, objective: Faithful, starts: dict[str, Tensor], usual: dict[str, Tensor], choose_start: bool
+    run: Run, objective: Faithful, starts: dict[str, Tensor], usual: dict[str, Tensor]
 ) -> tuple[Tensor, Tensor, dict[str, float]]:
     """Learn by the default loss; return for each owner the best values on the samples kept aside, and all losses."""
     others = {name: one for name, one in usual.items() if name in ("mean", "median", "zero")}
-    if choose_start:
-        starts = run.best_of(others)
     ends = run.search_faithful(starts, others)
-    learned = {"learned" if len(starts) == 1 else f"learned from {name}": end for name, end in ends.items()}
-    candidates = learned | starts | others
+    names = ["learned"] if len(ends) == 1 else [f"learned from {name}" for name in ends]
+    candidates = dict(zip(names, ends.values(), strict=True)) | starts | others
     losses = torch.stack([objective.judge(one) for one in candidates.values()])
-    run.finals = {name: float(one.mean()) for name, one in zip(starts, losses, strict=False)}
+    run.finals = {name: float(loss.mean()) for name, loss in zip(ends, losses, strict=False)}
     values = torch.stack(list(candidates.values()))[losses.argmin(0), torch.arange(objective.owners)]
     return values, losses.amin(0), dict(zip(candidates, losses.mean(1).tolist(), strict=True))
 
@@ -228,6 +236,7 @@ def baseline_loss(
     loss: AnyLoss = "faithful",
     players: Players | None = None,
     readout: Readout | None = None,
+    categorical: Sequence[int] = (),
     options: LearningOptions | None = None,
     seed: int = 0,
 ) -> float:
@@ -238,7 +247,7 @@ def baseline_loss(
 
     Parameters
     ----------
-    model, x, y, loss, players, readout, seed
+    model, x, y, loss, players, readout, categorical, seed
         See `learn_baseline`.
     absence : Absence, str or float
         Fixed values: an absence with one stand-in for each sample, whichever players are present.
@@ -256,13 +265,15 @@ def baseline_loss(
     problem = _make_problem(model, x, y, loss, "all", seed, options, players, readout, None)
     evaluator = problem.evaluator
     rows = problem.data.unflatten(1, evaluator.players.shape).to(evaluator.x)
-    absence = named_absence(absence, rows, players=evaluator.players)
+    absence = named_absence(absence, rows, players=evaluator.players, categorical=categorical)
     classes = getattr(evaluator.readout, "y", None) if y is None else problem.numbers
     fill = for_classes(absence, classes).bind(evaluator.x)
     if isinstance(absence, BringsModel) or not isinstance(fill, StandIns) or fill.draws != 1:
         raise wrong("absence", "have one fixed stand-in for each sample", absence)
     stand_ins = fill.values[:, 0].flatten(1).double().cpu().expand(evaluator.samples, -1)
-    objective = _make_objective(problem, loss, seed, options, problem.data.mean(0, dtype=torch.float64))
+    space = make_space(problem.data, evaluator.players, "range", None, None, categorical)
+    mean = start_baseline("mean", problem.data, space)
+    objective = _make_objective(problem, loss, seed, options, mean, space)
     if isinstance(objective, Faithful):
         if len(fill.values) > 1:
             raise wrong("loss", "be one of the paper's for stand-ins of each sample", repr(loss))
@@ -353,7 +364,7 @@ def _make_problem(
 
 
 def _make_objective(
-    problem: Problem, loss: Any, seed: int, options: LearningOptions, mean: Tensor, free: Tensor | None = None
+    problem: Problem, loss: Any, seed: int, options: LearningOptions, mean: Tensor, space: Space
 ) -> Objective | Faithful:
     """Make the loss that the options describe; scales of the default loss are measured at the mean."""
     evaluator = problem.evaluator
@@ -365,7 +376,8 @@ def _make_objective(
         rows = options.rows_per_step
         if rows is None:
             rows = min(_MOST_ROWS, max(_FEWEST_ROWS, affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)))
-        return Faithful(evaluator, problem.owner, seed, rows, (options.evidence, options.noise), mean, free)
+        within = data_range(evaluator.x, ~space.free.reshape(evaluator.players.shape))
+        return Faithful(evaluator, problem.owner, seed, rows, (options.evidence, options.noise), mean, within)
     players, samples = len(evaluator.players), evaluator.samples
     if options.cube is not None and not 1 <= options.cube <= players:
         raise wrong("cube", f"be a number of players from 1 to {players}", options.cube)
@@ -476,7 +488,8 @@ def _identity(
 ) -> tuple[str, Tensor]:
     """Return what a run depends on: a digest, and values of the model with all players present or absent."""
     evaluator, classes = objective.evaluator, () if problem.numbers is None else (problem.numbers,)
-    described = repr((objective.settings, evaluator.readout_note, settings))
+    kind = objective.settings if isinstance(objective, Faithful) else objective.penalty
+    described = repr((kind, evaluator.readout_note, settings))
     digest = hashlib.blake2b(described.encode(), digest_size=16)
     for tensor in (evaluator.x, *classes, *starts.values(), space.low, space.high, space.coordinate, *space.choices):
         digest.update(tensor.detach().cpu().double().numpy().tobytes())
@@ -496,16 +509,21 @@ def _record(
     box = bounds if isinstance(bounds, str) else "given" if isinstance(bounds, tuple) else f"mean ± {bounds:g} sd"
     if isinstance(bounds, tuple) and all(isinstance(end, int | float) for end in bounds):
         box = f"{bounds[0]:g} to {bounds[1]:g}"
-    more: dict[str, Any] = {}
     if isinstance(objective, Faithful):
-        more = {"kept_aside": len(objective.aside), "weights": (objective.evidence, objective.noise)}
+        done = f"{run.done} steps of {objective.rows_per_step:,} rows are done" if run.steps else _CONVERGED
+        more: dict[str, Any] = {
+            "exact": objective.whole,
+            "orders": objective.cube,
+            "kept_aside": len(objective.aside),
+        }
         more |= {"compared": compared, "chosen": min(compared, key=compared.__getitem__)}
-        more["stopped"] = run.unfinished or f"{run.done} steps of {objective.rows_per_step:,} rows are done"
+        more["weights"] = (objective.evidence, objective.noise)
+    else:
+        done, more = _CONVERGED, {"exact": objective.penalty.exact, "orders": objective.penalty.orders}
     return LearningRecord(
-        loss=loss, exact=objective.exact, orders=objective.orders, bounds=box, starts=tuple(run.finals),
-        final_losses=tuple(run.finals.values()), seed=objective.seed, samples=evaluator.samples,
-        converged=not run.unfinished, evaluations=objective.evaluations,
+        loss=loss, bounds=box, starts=tuple(run.finals), final_losses=tuple(run.finals.values()),
+        seed=objective.seed, samples=evaluator.samples, converged=not run.unfinished, stopped=run.unfinished or done,
         undetermined=tuple(name for name, one in zip(evaluator.names, idle.tolist(), strict=True) if one),
         seconds=seconds, readout=evaluator.readout_note, class_names=evaluator.class_names,
-        **{"stopped": run.unfinished or _CONVERGED} | more,
+        evaluations=objective.evaluations, **more,
     )  # fmt: skip

@@ -145,21 +145,6 @@ class Objective:
         self.detours = self.all_orders.detours()
         self.parts = PARTS if self.owners == 1 and len(self.compared.rows) >= _FEWEST_FOR_PARTS else (1.0,)
 
-    @property
-    def settings(self) -> object:
-        """What the loss depends on, beside the model and the samples."""
-        return self.penalty
-
-    @property
-    def exact(self) -> bool:
-        """Whether all coalitions up to order λ are evaluated."""
-        return self.penalty.exact
-
-    @property
-    def orders(self) -> int:
-        """The highest order λ."""
-        return self.penalty.orders
-
     def _choose(self, count: int, generator: torch.Generator) -> Chosen:
         """Choose samples to compare baselines on: all for several owners, else some in a balanced order."""
         if self.owners > 1:

@@ -158,36 +158,31 @@ class Run:
     def search_faithful(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> dict[str, Baselines]:
         """Follow the gradient of the default loss from every start, and sweep if asked; return where they ended.
 
-        Values of the best of the usual baselines are taken over where they are better.
-
+        Without a start it is the best of the usual baselines, whose values are taken over where they are better.
         Ctrl-C, the time limit and the callback end the search with what was found so far.
         """
         again = self.steps // 3 if len(self.swept) else 0
-        self.planned = self.bar.total = len(starts) * (self.steps + again)
+        self.planned = self.bar.total = max(1, len(starts)) * (self.steps + again)
         ends: dict[str, Baselines] = {}
         with self.bar:
             try:
-                for number, (name, baseline) in enumerate(starts.items()):
+                losses = {name: float(self.losses(one).mean()) for name, one in usual.items()}
+                best = min(losses, key=losses.__getitem__)
+                for number, (name, baseline) in enumerate((starts or {best: usual[best]}).items()):
                     ends[name] = baseline
                     ends[name] = self._stage(f"{number}: steps", self._follow, ends, name, self.steps, self.rate)
                     if len(self.swept):
                         sweep = self._sweep_while_it_helps
                         ends[name] = self._stage(f"{number}: sweep", sweep, ends[name])
                         ends[name] = self._stage(f"{number}: again", self._follow, ends, name, again, self.rate / 5)
-                    (best,) = self.best_of(usual).values()
-                    ends[name] = self._stage(f"{number}: cross", self._cross, ends[name], best)
+                    if len(self.objective.evaluator.players) <= MOST_CROSSED:
+                        ends[name] = self._stage(f"{number}: cross", self._cross, ends[name], usual[best])
             except (KeyboardInterrupt, StopLearning) as stop:
                 why = str(stop) or "interrupted"
                 self.unfinished = f"{why} after {self.done} of {self.planned} steps; these are the best values so far"
-                if self.steps == 0 and self.best is not None:
+                if ends and self.steps == 0 and self.best is not None:
                     ends[name] = self.best.baseline
         return ends
-
-    def best_of(self, usual: dict[str, Baselines]) -> dict[str, Baselines]:
-        """Return the one with the lowest loss, by its name."""
-        losses = {name: float(self.losses(one).mean()) for name, one in usual.items()}
-        best = min(losses, key=losses.__getitem__)
-        return {best: usual[best]}
 
     def _follow(self, key: str, ends: dict[str, Baselines], name: str, steps: int, rate: float) -> Baselines:
         """Take steps of Adam on fresh batches; return the mean of the last quarter of them."""
@@ -376,8 +371,10 @@ class Run:
         Gradients do not find values that many samples share, such as a count of 0, which leave no effect at all.
         """
         current, players = list(self.looks(baseline)), self.objective.evaluator.players
-        for player in range(len(players)) if len(players) <= MOST_CROSSED else ():
+        for player in range(len(players)):
             candidate = torch.where(players.labels.flatten() == player, other, baseline)
+            if torch.equal(candidate, baseline):
+                continue
             found, _ = self._compare(candidate, current, _DROPPED_IF_CLOSE)
             if len(found) == len(current):
                 better = found[-1] < current[-1]
