@@ -54,9 +54,9 @@ def test_pictures_that_can_be_learnt_are(bfloat16):
     assert {weight.dtype for weight in network.parameters()} == {torch.float32}
 
 
-@pytest.mark.parametrize("network", [TextCNN(12, 8, 8), TextLSTM(12, 8, 8)], ids=["cnn", "lstm"])
-def test_sentences_that_can_be_learnt_are(network):
-    data = sentences()
+@pytest.mark.parametrize("make", [TextCNN, TextLSTM])
+def test_sentences_that_can_be_learnt_are(make):
+    data, network = sentences(), make(12, 8, 8)
     fit(network, data, Recipe("adamw", 3e-2, weight_decay=0.0, batch=16, epochs=8), seed=0)
     assert accuracy(network, data.x_test, data.y_test) > 0.9
     assert (network.embedding.weight[0] == 0).all()

@@ -77,7 +77,8 @@ class LearningOptions:
     samples : int or "all", optional
         The number of samples to learn from, drawn by the seed. The default is 1,024; 256 for the paper's losses.
     callback : callable, optional
-        Called with a `LearningStep` after each step. It may return True to end learning with the values so far.
+        Called after each step with its ``step``, ``steps``, ``loss``, ``seconds`` and ``seconds_left``. It may return
+        True to end learning with the values so far.
     checkpoint : str or Path, optional
         A file that is written on the way. If it exists, learning goes on from it.
     tie, held : array, optional
