@@ -115,14 +115,14 @@ def test_placement_is_the_models():
 def test_batches_fit_the_memory_given():
     model = nn.Sequential(nn.Linear(10, 1000), nn.ReLU(), nn.Linear(1000, 10))
     cpu = torch.device("cpu")
-    output, size = try_rows(model, torch.zeros(2, 10))
+    output, size, _ = try_rows(model, torch.zeros(2, 10))
     assert output.shape == (2, 10)
     assert size == 8000  # the largest layer takes 1000 numbers in and 1000 out
     assert not any(part._forward_hooks for part in model)
     batch = rows_per_batch(model, size, cpu, memory=2**20)
     assert batch * size <= 2**20 < 2 * batch * size
     assert rows_per_batch(model, size, cpu, memory=1) == 1
-    _, assumed = try_rows(lambda rows: rows, torch.zeros(2, 10))
+    _, assumed, _ = try_rows(lambda rows: rows, torch.zeros(2, 10))
     assert rows_per_batch(lambda rows: rows, assumed, cpu, memory=2**20) > 1
 
 
@@ -173,7 +173,8 @@ def test_a_model_that_cannot_take_one_row_is_told_so():
     [
         (lambda rows: rows.sum(), r"model must return one row for each of the 4 input rows. Got shape \(\)"),
         (lambda rows: rows[:3], "model must return one row for each of the 4 input rows"),
-        (lambda rows: (rows, rows), "model must return a tensor. Got tuple"),
+        (lambda rows: [], "model must return a tensor. Got list"),
+        (lambda rows: {"a": rows, "b": rows}, r"a dict with one or with 'logits'. Got \['a', 'b'\]"),
         (lambda rows: rows.argmax(1), "model must return floating-point numbers. Got torch.int64"),
     ],
 )

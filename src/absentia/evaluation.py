@@ -31,6 +31,7 @@ from absentia.errors import wrong
 from absentia.models import (
     BatchRunner,
     Model,
+    NumpyModel,
     as_model,
     evaluation_mode,
     labels_of,
@@ -41,7 +42,7 @@ from absentia.models import (
     try_rows,
 )
 from absentia.players import ALWAYS_PRESENT, Players
-from absentia.readouts import Features, Readout, default_readout
+from absentia.readouts import Features, Readout, check_single_logit, default_readout
 
 # Masked inputs are made for several batches at once, which costs less for each.
 _BATCHES_PER_BLOCK = 4
@@ -134,7 +135,7 @@ class Evaluator:
         with evaluation_mode(self.model):
             # Two rows, so that an output without a row for each input row is noticed; copies, because a model may
             # work in place.
-            output, size = try_rows(self.model, self.x[[0, -1]])
+            output, size, key = try_rows(self.model, self.x[[0, -1]])
             self.batch_size = batch_size or rows_per_batch(self.model, size, self.x.device, memory)
             if isinstance(readout, Features):
                 output = self._forward(self.x[[0, -1]])
@@ -143,9 +144,10 @@ class Evaluator:
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:
                     output = BatchRunner(self._forward, self.batch_size)(self.x.clone())
-                readout, note = default_readout(output, y, labels)
+                readout, note = default_readout(output, y, labels, getattr(self.model, "regression", False))
             readout.check(output, self.samples)
-        self.readout, self.readout_note = readout, note
+        check_single_logit(readout, output, self.model, self.x)
+        self.readout, self.readout_note = readout, note + _note_on_output(self.model, key)
         self.class_names = getattr(self.readout, "names", ()) or self.class_names
 
     def __repr__(self) -> str:
@@ -253,6 +255,14 @@ class Evaluator:
             return layout, first_layer_outputs(layout, *split[:2]), split[2]
         layout = Layout.of(players, fill, _BATCHES_PER_BLOCK * self.batch_size)
         return layout, masked_inputs(layout), self._forward
+
+
+def _note_on_output(model: Model, key: str | int | None) -> str:
+    """Describe which part of the model's output is read, and how its probabilities are bounded."""
+    note = "" if key is None else f"; from {key!r} of the model's output"
+    if isinstance(model, NumpyModel) and model.probabilities and model.least:
+        note += f"; probabilities of 0 and 1 are read as {model.least:.2g} and {1 - model.least:.6g}"
+    return note
 
 
 def _check_players(players: object, x: Tensor, columns: Iterable[str] | None) -> Players:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
@@ -26,6 +26,10 @@ CPU_MEMORY = 4 * 2**20
 NUMPY_MEMORY = 64 * 2**20
 # The assumed size of the activations, as a multiple of the input, where the layers of a model cannot be seen.
 _ASSUMED_EXPANSION = 16
+# The last operations of models that return probabilities, by the names of their gradients; and operations after them
+# that hardly change values.
+_PROBABILITY_ENDS = ("Sigmoid", "Softmax", "SafeSoftmax")
+_SHAPE_ENDS = ("View", "Reshape", "Squeeze", "Unsqueeze", "Select", "Slice", "Clamp", "Alias", "Clone", "ToCopy", "T")
 # Boosters name the loss that they were trained with; these make their predictions probabilities.
 _PROBABILITY_OBJECTIVES = ("binary", "binary:logistic", "multiclass", "multiclassova", "multi:softprob", "softmax")
 
@@ -37,6 +41,8 @@ class NumpyModel:
     predict: Callable[[np.ndarray], np.ndarray]
     probabilities: bool | None = None
     labels: tuple[Any, ...] = ()  # the classes in the order of the outputs, where the model knows them
+    regression: bool = False  # whether outputs are numbers that are no logits
+    least: float = 0.0  # below the least positive probability that the model can return, where it is known
 
     def __call__(self, rows: Shaped[Tensor, "rows *entries"]) -> Float[Tensor, "rows *output"]:
         """Predict, and convert probabilities to log-probabilities, which are logits."""
@@ -44,7 +50,10 @@ class NumpyModel:
         if answer.ndim == 0 or len(answer) != len(rows):
             raise wrong("model", f"return one row for each of the {len(rows)} input rows", f"shape {answer.shape}")
         output = torch.from_numpy(np.ascontiguousarray(answer, dtype=np.float64)).to(rows.device)
-        return log_probabilities(output) if self.probabilities else output
+        if not self.probabilities:
+            return output
+        least = self.least or float(np.finfo(answer.dtype if answer.dtype.kind == "f" else np.float64).eps)
+        return log_probabilities(output.clamp(least, 1 - least))
 
 
 def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bool | None = None) -> NumpyModel:
@@ -56,8 +65,9 @@ def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bo
         Takes an array of shape (rows, …) and returns one of shape (rows,) or (rows, outputs).
     probabilities : bool, optional
         Whether ``predict`` returns probabilities, of shape (rows, classes), or (rows,) for class 1. Their logarithms
-        are then the logits that the readouts expect. A probability of exactly 0 has no logarithm: use
-        ``probabilities=False`` and the readout `Output` to explain such a model's probabilities themselves.
+        are then the logits that the readouts expect. A probability of exactly 0 has no logarithm: it is replaced by
+        the precision of its type, 2e-16 for double. Use ``probabilities=False`` and the readout `Output` to explain
+        the probabilities themselves.
 
     Returns
     -------
@@ -95,7 +105,7 @@ def wrap_estimator(
     estimator: Any, decode: Callable[[np.ndarray], Any] | None = None, *, probabilities: bool = True
 ) -> NumpyModel:
     """Make a model of a fitted estimator or booster; ``decode`` converts rows of numbers to what it takes."""
-    predict, gives_probabilities = _prediction(estimator)
+    predict, gives = _prediction(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     columns = None if names is None else [str(name) for name in names]
     features = getattr(estimator, "n_features_in_", None)
@@ -113,20 +123,43 @@ def wrap_estimator(
         return np.asarray(answer)
 
     labels = np.asarray(getattr(estimator, "classes_", ())).tolist()
-    return NumpyModel(run, gives_probabilities and probabilities, tuple(labels))
+    least = _least_probability(estimator)
+    # The least share after one more vote for each side, so that no positive probability is changed.
+    least = 0.0 if least is None else least / (1 + 2 * least)
+    return NumpyModel(run, gives == "probabilities" and probabilities, tuple(labels), gives == "numbers", least)
 
 
-def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], bool]:
-    """Return the method of an estimator that says most, and whether it returns probabilities."""
+def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], str]:
+    """Return the method of an estimator that says most, and what it returns: probabilities, scores or numbers."""
     if hasattr(estimator, "predict_proba"):
-        return estimator.predict_proba, True
+        return estimator.predict_proba, "probabilities"
     if hasattr(estimator, "decision_function"):
-        return estimator.decision_function, False
+        return estimator.decision_function, "scores"
     predict = getattr(estimator, "inplace_predict", getattr(estimator, "predict", None))
     if predict is not None and not hasattr(estimator, "classes_"):
-        return predict, _objective(estimator) in _PROBABILITY_OBJECTIVES
+        objective = _objective(estimator)
+        if objective in _PROBABILITY_OBJECTIVES:
+            return predict, "probabilities"
+        return predict, "scores" if objective.startswith(("binary", "multi")) else "numbers"
     got = "one that only predicts classes" if predict is not None else type(estimator).__name__
     raise wrong("estimator", "have predict_proba, decision_function, or be a regressor with predict", got)
+
+
+def _least_probability(estimator: Any) -> float | None:
+    """Return the least positive probability of neighbours, trees and forests, which are shares; else None."""
+    estimator = getattr(estimator, "steps", [("", estimator)])[-1][1]  # the last step of a pipeline
+    if getattr(estimator, "weights", None) == "uniform" and hasattr(estimator, "n_neighbors"):
+        return 1 / estimator.n_neighbors
+    trees = np.ravel(getattr(estimator, "estimators_", [estimator])).tolist()
+    voting = all(hasattr(tree, "tree_") and hasattr(tree, "classes_") for tree in trees)
+    if not trees or not voting or hasattr(estimator, "estimator_weights_"):
+        return None
+    found = []
+    for tree in trees:
+        leaves = tree.tree_.value[tree.tree_.children_left < 0, 0]
+        shares = leaves / leaves.sum(1, keepdims=True)
+        found.append(shares[shares > 0].min())
+    return float(min(found)) / len(trees)
 
 
 def _objective(booster: Any) -> str:
@@ -148,6 +181,28 @@ def are_probabilities(output: Float[Tensor, "rows *output"]) -> bool:
         return False
     sums = output.sum(1)
     return torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
+
+
+def returns_one_probability(model: Model, x: Shaped[Tensor, "rows *entries"]) -> bool:
+    """Return whether a model with a single output returns probabilities: by its last operation, or else by values."""
+    if isinstance(model, NumpyModel):
+        return model.probabilities is None and not model.regression and _within_0_and_1(run_rows(model, x))
+    rows = x[[0, -1]].clone()
+    try:
+        with evaluation_mode(model, gradient=True), torch.enable_grad():
+            output, _ = read_output(model(rows.requires_grad_() if rows.is_floating_point() else rows))
+    except RuntimeError:  # a model that refuses a gradient
+        return _within_0_and_1(run_rows(model, x))
+    step = output.grad_fn
+    while step is not None and step.name().startswith(_SHAPE_ENDS):
+        step = step.next_functions[0][0]
+    if step is None or step.name().startswith("Compiled"):
+        return _within_0_and_1(run_rows(model, x))
+    return step.name().startswith(_PROBABILITY_ENDS)
+
+
+def _within_0_and_1(output: Tensor) -> bool:
+    return bool(((output >= 0) & (output <= 1)).all())
 
 
 def log_probabilities(output: Float[Tensor, "rows *output"]) -> Float[Tensor, "rows *output"]:
@@ -214,8 +269,10 @@ def layer_output(model: Model, layer: str) -> Model:
     return run
 
 
-def try_rows(model: Model, rows: Shaped[Tensor, "rows *entries"]) -> tuple[Float[Tensor, "rows *output"], int]:
-    """Run a few rows; also return the most bytes that one layer takes in and returns for a row."""
+def try_rows(
+    model: Model, rows: Shaped[Tensor, "rows *entries"]
+) -> tuple[Float[Tensor, "rows *output"], int, str | int | None]:
+    """Run a few rows; return the output, the most bytes that a layer takes for a row, and where the output was found."""
     module = module_of(model)
     largest = rows.nbytes * (_ASSUMED_EXPANSION if module is None else 1)
 
@@ -231,8 +288,9 @@ def try_rows(model: Model, rows: Shaped[Tensor, "rows *entries"]) -> tuple[Float
     finally:
         for hook in hooks:
             hook.remove()
+    output, key = read_output(output)
     check_output(output, len(rows))
-    return output, -(-largest // len(rows))
+    return output, -(-largest // len(rows)), key
 
 
 def rows_per_batch(model: Model, bytes_per_row: int, device: torch.device, memory: int | None) -> int:
@@ -257,7 +315,7 @@ class BatchRunner:
         done = 0
         while done < len(rows):
             try:
-                outputs.append(self.model(rows[done : done + self.batch]))
+                outputs.append(read_output(self.model(rows[done : done + self.batch]))[0])
             except (MemoryError, RuntimeError) as error:
                 # The CPU allocator has no exception type of its own.
                 phrases = ("DefaultCPUAllocator", "can't allocate memory")
@@ -278,15 +336,39 @@ class BatchRunner:
 def run_rows(model: Model, x: Shaped[Tensor, "rows *entries"]) -> Float[Tensor, "rows *output"]:
     """Run a model on all rows, in evaluation mode and in batches; on copies, because it may work in place."""
     with evaluation_mode(model):
-        _, size = try_rows(model, x[[0, -1]])
+        _, size, _ = try_rows(model, x[[0, -1]])
         batch = rows_per_batch(model, size, x.device, memory=None)
         return BatchRunner(lambda rows: model(rows.clone()), batch)(x)
+
+
+def read_output(output: Any) -> tuple[Any, str | int | None]:
+    """Find the tensor in what a model returns: itself, logits of an object or a dict, or the first of a tuple.
+
+    Also return where it was found; None for a tensor, and for what holds none.
+
+    >>> read_output({"logits": torch.zeros(1, 2), "hidden": torch.ones(1, 8)})
+    (tensor([[0., 0.]]), 'logits')
+    """
+    if isinstance(output, Tensor):
+        return output, None
+    if isinstance(output, Mapping):
+        tensors = {key: value for key, value in output.items() if isinstance(value, Tensor)}
+        if "logits" not in tensors and len(tensors) != 1:
+            then = "Pass lambda rows: model(rows)[key] for the one to explain."
+            raise wrong("model", "return one tensor, or a dict with one or with 'logits'", f"{list(output)}", then)
+        key = "logits" if "logits" in tensors else next(iter(tensors))
+        return tensors[key], key
+    if isinstance(getattr(output, "logits", None), Tensor):
+        return output.logits, "logits"
+    if isinstance(output, tuple | list) and len(output) and isinstance(output[0], Tensor):
+        return output[0], 0
+    return output, None
 
 
 def check_output(output: object, rows: int) -> None:
     """Raise an error for an output that is no tensor, lacks a row for each input row, or is not floating point."""
     if not isinstance(output, Tensor):
-        then = "Wrap a numpy model with from_numpy(…), and pick one tensor of a tuple."
+        then = "Wrap a numpy model with from_numpy(…), or return a tensor."
         raise wrong("model", "return a tensor", type(output).__name__, then)
     if output.ndim == 0 or len(output) != rows:
         raise wrong("model", f"return one row for each of the {rows} input rows", f"shape {tuple(output.shape)}")

@@ -8,13 +8,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import softplus
 
 from absentia.data import Classes, class_numbers, each_class, holds_text
 from absentia.errors import AbsentiaError, wrong
-from absentia.models import are_probabilities
+from absentia.models import Model, NumpyModel, are_probabilities, returns_one_probability
 
 
 @runtime_checkable
@@ -65,6 +65,23 @@ def _check_logits(readout: Any, output: Float[Tensor, "rows *output"], samples: 
             "model must return logits for this readout. Got rows of probabilities that add up to 1 instead. "
             "Return their logarithm, wrap a numpy model with from_numpy(…, probabilities=True), "
             "or use the readout Output(class) to explain the probability itself."
+        )
+
+
+def check_single_logit(
+    readout: Readout, output: Float[Tensor, "rows *output"], model: Model, x: Shaped[Tensor, "samples *entries"]
+) -> None:
+    """Raise an error for a readout of logits if the single output of a model is a number or a probability."""
+    if not isinstance(readout, LogOdds | Probability) or output.ndim > 2 or not _is_single_logit(output):
+        return
+    if isinstance(model, NumpyModel) and model.regression:
+        raise wrong("y", "be left out for a regression", "classes", "The output is then explained as it is.")
+    if returns_one_probability(model, x):
+        raise AbsentiaError(
+            "model must return a logit for this readout. Got probabilities from 0 to 1 in one column instead. Return "
+            "the logit: leave out the last sigmoid, pass lambda rows: torch.logit(model(rows)), or wrap a numpy "
+            "model with from_numpy(…, probabilities=True). Use readout=Output(0) to explain the probability itself, "
+            "and readout=Logit(y) if these numbers are logits."
         )
 
 
@@ -252,7 +269,7 @@ class Features:
 
 
 def default_readout(
-    output: Float[Tensor, "samples *output"], y: Classes, names: Sequence[Any] = ()
+    output: Float[Tensor, "samples *output"], y: Classes, names: Sequence[Any] = (), regression: bool = False
 ) -> tuple[Readout, str]:
     """Choose a readout by the model's output on the full samples, and describe it.
 
@@ -265,6 +282,9 @@ def default_readout(
     """
     if output.ndim > 2:
         raise wrong("readout", "be given for a model with outputs of more than one axis", f"{tuple(output.shape)}")
+    if regression and not _is_single_logit(output):
+        must = f"be Output(i) for a regression with {output.shape[1]} outputs, i from 0 to {output.shape[1] - 1}"
+        raise wrong("readout", must, "none" if y is None else "y")
     note = ""
     if y is not None and not names and holds_text(y):
         names = sorted({str(label) for label in np.asarray(y, dtype=object).reshape(-1).tolist()})

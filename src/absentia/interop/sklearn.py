@@ -31,7 +31,7 @@ def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabi
     table : EncodedTable, optional
         The table that rows are numbers of; the estimator then gets the raw DataFrame, with categories.
     probabilities : bool, default True
-        Whether to take logarithms. Use False and the readout `Output` for an estimator that returns probability 0.
+        Whether to take logarithms. Shares of votes are bounded first: 0 of N votes is read as 1 of N + 2.
 
     Examples
     --------
