@@ -37,6 +37,7 @@ PUBLIC = {
     "Imputer",
     "Interaction",
     "Interactions",
+    "JoinedInputs",
     "LearnedBaseline",
     "LearningOptions",
     "LogOdds",

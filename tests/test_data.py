@@ -49,7 +49,12 @@ def test_the_columns_of_a_frame_name_the_players():
     [
         ("abc", "x must be a tensor, an array or a table of numbers. Got str"),
         ([[1.0], [1.0, 2.0]], "x must be a tensor, an array or a table of numbers. Got list"),
-        (pd.DataFrame({"a": ["red"]}), r"Got DataFrame instead. Encode text and categories as numbers first"),
+        (
+            pd.DataFrame({"b": [1], "a": ["red"]}),
+            r"x must hold numbers. Got 'red' in column 'a' instead. Encode text",
+        ),
+        (pd.DataFrame({"a": [1.0, None]}, index=["u", "v"]), r"x must be finite. Got nan in column 'a', row 'v'"),
+        (pd.DataFrame({"a": pd.array([1, None], "Int64")}), r"x must be finite. Got nan in column 'a', row 1"),
     ],
 )
 def test_what_is_no_table_of_numbers_gets_a_sentence(value, sentence):
@@ -120,3 +125,9 @@ def test_rows_that_are_missing_or_not_finite_get_a_sentence():
         check_rows([[1.0]], least=2)
     with pytest.raises(AbsentiaError, match=r"data must be finite\. Got nan in row 1, entry 0"):
         check_rows([[1.0], [float("nan")]])
+
+
+def test_frames_of_several_types_become_numbers():
+    frame = pd.DataFrame({"a": pd.array([1, 2], "Int64"), "b": [True, False], "c": [0.5, 1.5]})
+    assert as_tensor("x", frame).tolist() == [[1.0, 1.0, 0.5], [2.0, 0.0, 1.5]]
+    assert as_tensor("x", frame[["a"]].astype("int64")).dtype == torch.int64

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
+from torch import nn
 
 import absentia as ab
 from absentia.absences.protocol import StandIns, empty_inputs
@@ -400,3 +401,37 @@ def test_an_estimator_and_names_of_classes_need_no_wrapping():
     assert found.record.class_names == ("no", "yes")
     assert labels[0] in found.record.readout
     assert int(found.shapley.values[0].abs().argmax()) == 0
+
+
+def test_rows_classes_and_categories_keep_their_names(tmp_path):
+    frame = pd.DataFrame(
+        {"city": ["Rome", "Oslo", "Rome", "Bern"], "age": [30.0, 41.0, 52.0, 25.0]}, index=["r7", "r9", "r17", "r4"]
+    )
+    table = ab.interop.EncodedTable.of(frame)
+    model, weights = nn.Linear(2, 2), torch.tensor([[0.0, 0.1], [1.0, 0.0]])
+    model.weight.data = weights
+    x = pd.DataFrame(table.rows.numpy(), columns=table.columns, index=frame.index)
+    found = ab.explain(
+        model, x[2:], ["barbera", "nebbiolo"], players=table.players, absence="median", data=table.rows,
+        class_names=["barbera", "nebbiolo"],
+    )  # fmt: skip
+    assert [found.sample_name(0), found.sample_name(1)] == ["row r17, barbera", "row r4, nebbiolo"]
+    assert "of row r17, barbera: " in str(found)
+    rows = found.to_frame()
+    assert rows["row"].tolist() == ["r17", "r17", "r4", "r4"]
+    assert rows["class"].tolist() == ["barbera", "barbera", "nebbiolo", "nebbiolo"]
+    assert rows["input"].tolist() == ["Rome", 52.0, "Bern", 25.0]
+    found.save(tmp_path / "named.safetensors")
+    again = ab.load(tmp_path / "named.safetensors")
+    assert again.sample_name(1) == "row r4, nebbiolo"
+    assert again.players.categories == (("Bern", "Oslo", "Rome"), ())
+    assert found.to_shap().display_data[0].tolist() == ["Rome", "52"]
+
+
+def test_a_baseline_learned_for_another_value_is_noted():
+    model, x, y = nn.Linear(3, 2), torch.randn(20, 3), torch.arange(20) % 2
+    learned = ab.learn_baseline(model, x, y, options=ab.LearningOptions(steps=2, rows_per_step=64))
+    assert ab.explain(model, x[:2], absence=learned).record.notes == ()
+    assert ab.explain(model, x[:2], y[:2], absence=learned).record.notes == ()
+    (note,) = ab.explain(model, x[:2], absence=learned, readout=ab.Probability(1)).record.notes
+    assert note.startswith("The baseline was learned for another value: log-odds of each sample's class")

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+import absentia as ab
 from absentia import AbsentiaError, Players
 from absentia.coalitions import enumerate_coalitions
 
@@ -74,7 +75,7 @@ def test_presence_takes_any_leading_axes():
         (lambda: Players.segments(torch.tensor([-2, 0, 1])), r"labels must hold .* without a gap"),
         (lambda: Players.segments(torch.tensor([0.0, 1.0])), r"labels must be integers\. Got torch.float32"),
         (lambda: Players.segments(torch.tensor([-1, -1])), "players must own at least one entry"),
-        (lambda: Players.grid((1, 4, 4), cells=(5, 2)), r"cells must lie between \(1, 1\) and the image's \(4, 4\)"),
+        (lambda: Players.grid((1, 4, 4), cells=(5, 2)), r"cells must lie between \(1, 1\) and \(4, 4\)"),
         (lambda: Players.grid((1, 4, 4), (2, 2), only=[(0, 0), (2, 0)]), r"only must list each cell .* \[\(2, 0\)\]"),
         (lambda: Players.grid((1, 4, 4), (2, 2), only=[(0, 0), (0, 0)]), "only must list each cell"),
         (lambda: Players.groups({"a": [7]}, features=3), "groups must hold columns of the 3 features. Got 7"),
@@ -113,3 +114,27 @@ def test_some_players_are_kept_by_name_or_number_in_their_order():
 def test_players_that_are_not_there_cannot_be_kept(chosen, sentence):
     with pytest.raises(AbsentiaError, match=sentence):
         Players.features(4).only(chosen)
+
+
+def test_series_are_cut_into_parts():
+    players = Players.grid((2, 10), cells=(3,))
+    assert players.names == ("t0–3", "t4–6", "t7–9")
+    assert players.labels.tolist() == [[0, 0, 0, 0, 1, 1, 1, 2, 2, 2]] * 2
+    assert not players.is_image
+    assert Players.grid((1, 4), cells=(4,), only=[(2,)]).names == ("t2",)
+    x = torch.randn(3, 2, 10, generator=torch.Generator().manual_seed(0))
+    found = ab.explain(lambda rows: rows.sum((1, 2)), x, players=players, absence=0.0)
+    assert torch.allclose(found.shapley.values, players.sums(x.double()), atol=1e-5)
+    for shape, cells in (((2, 10), (11,)), ((2, 10), (2, 2)), ((1, 4, 4), (2,))):
+        with pytest.raises(AbsentiaError, match="cells must lie between"):
+            Players.grid(shape, cells)
+    with pytest.raises(AbsentiaError, match=r"shape must be \(channels, height, width\) or \(channels, length\)"):
+        Players.grid((8,), (2,))
+
+
+def test_categories_are_shown_by_their_names():
+    players = Players.features(["city", "age"], {"city": ["Bern", "Oslo"]})
+    rows = torch.tensor([[1.0, 30.0], [0.5, 41.5]])
+    assert players.texts(rows) == [["Oslo", "30"], ["0.5", "41.5"]]
+    assert players.only(["city"]).categories == (("Bern", "Oslo"),)
+    assert Players.features(2).categories == ()

@@ -30,6 +30,7 @@ from absentia.plots import plot_explanation
 from absentia.readouts import Features, Logit, LogOdds, Output, Probability, Readout
 from absentia.report import write_report
 from absentia.results import load
+from absentia.several_inputs import JoinedInputs
 from absentia.version import __version__
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "Imputer",
     "Interaction",
     "Interactions",
+    "JoinedInputs",
     "LearnedBaseline",
     "LearningOptions",
     "LogOdds",

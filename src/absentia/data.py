@@ -33,10 +33,32 @@ def as_tensor(name: str, value: Any) -> Tensor:
     try:
         # torch cannot read a DataFrame, which converts itself.
         array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__) from error
+    if hasattr(value, "columns") and (array.dtype.kind not in "biuf" or not np.isfinite(array).all()):
+        array = _read_columns(name, value)
+    try:
         return torch.as_tensor(np.require(array, requirements="W"))  # copies read-only arrays
     except (TypeError, ValueError) as error:
-        then = "Encode text and categories as numbers first." if hasattr(value, "to_numpy") else ""
-        raise wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__, then) from error
+        raise wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__) from error
+
+
+def _read_columns(name: str, frame: Any) -> np.ndarray:
+    """Convert the columns of a DataFrame one by one; raise an error that names one with text or missing values."""
+    columns = []
+    for number, label in enumerate(frame.columns):
+        column = frame.iloc[:, number]
+        try:
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            then = "Encode text and categories as numbers first: absentia.interop.EncodedTable.of(frame) does."
+            raise wrong(name, "hold numbers", f"{column.iloc[0]!r} in column {label!r}", then) from error
+        if not np.isfinite(values).all():
+            row = int((~np.isfinite(values)).argmax())
+            got = f"{values[row]} in column {label!r}, row {frame.index[row]!r}"
+            raise wrong(name, "be finite", got, "Fill missing values in, or leave out such rows.")
+        columns.append(values)
+    return np.stack(columns, axis=1)
 
 
 def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row") -> Tensor:

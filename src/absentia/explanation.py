@@ -20,12 +20,12 @@ from absentia.errors import require, wrong
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
 from absentia.interactions import Interactions, harsanyi
 from absentia.interop import to_shap, to_shapiq
-from absentia.learning import choose_absence
+from absentia.learning import LearnedBaseline, choose_absence
 from absentia.models import as_model, labels_of
 from absentia.players import Players
 from absentia.plots import overview
 from absentia.plots.look import name_of_set
-from absentia.readouts import Features, Readout
+from absentia.readouts import Features, Readout, same_kind
 from absentia.results import (
     align,
     count_of,
@@ -59,6 +59,7 @@ class ExplanationRecord:
     seed: int
     notes: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()  # the labels of the samples in the index of a DataFrame
     torch_version: str = str(torch.__version__)
     version: str = __version__
 
@@ -102,6 +103,18 @@ class Explanation:
         """The players' names."""
         return self.players.names
 
+    def sample_name(self, sample: int) -> str:
+        """Return the name of a sample: its row in a DataFrame, or its number; and its class if it is known.
+
+        >>> ab.explain(lambda rows: 2 * rows, [[2.0, 3.0]], 1, absence=0.0).sample_name(0)
+        'sample 0, class 1'
+        """
+        name = f"row {self.record.rows[sample]}" if self.record.rows else f"sample {sample}"
+        if self.y is None:
+            return name
+        number, names = int(self.y[sample]), self.record.class_names
+        return f"{name}, {names[number] if names else f'class {number}'}"
+
     def __repr__(self) -> str:
         players, more, interactions = self._tables(8, 5)
         lines = [self._title, *align(list(self._facts().items()), 2), f"  {self.shapley.kind}:"]
@@ -126,7 +139,7 @@ class Explanation:
         record = self.record
         how = "exact" if record.exact else f"sampled, seed {record.seed}"
         base, output = (written(float(values[0]), 4) for values in (self.base_values, self.outputs))
-        where = "" if self.samples == 1 else "of sample 0, "
+        where = "" if self.samples == 1 and not self.record.rows else f"of {self.sample_name(0)}: "
         return {
             "absence": record.absence,
             "cost": f"{record.evaluations:,} evaluations, {record.seconds:.1f} s; {how}",
@@ -143,7 +156,8 @@ class Explanation:
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame: a row for each sample and player, with its value, error, rank and input.
 
-        Rank 1 is the sample's largest |value|. ``input`` and ``stand_in`` are NaN for players of several entries.
+        Rank 1 is the sample's largest |value|. ``input`` and ``stand_in`` are NaN for players of several entries, and
+        categories by name. Labels of a DataFrame's rows and names of classes have their own columns.
         """
         values = self.shapley.values
         samples, players = values.shape
@@ -162,6 +176,16 @@ class Explanation:
             "input": self.players.entry_values(self.x).flatten().tolist(),
             "stand_in": absent.flatten().tolist(),
         }
+        for name, inputs in (("input", self.x), ("stand_in", self.stand_ins)):
+            if self.players.categories and inputs is not None:  # by name
+                texts = [text for row in self.players.texts(inputs) for text in row]
+                known = [bool(names) for names in self.players.categories] * samples
+                mixed = zip(columns[name], texts, known, strict=True)
+                columns[name] = [text if category else number for number, text, category in mixed]
+        if self.record.rows:
+            columns["row"] = [row for row in self.record.rows for _ in range(players)]
+        if self.y is not None and self.record.class_names:
+            columns["class"] = [self.record.class_names[one] for one in self.y.tolist() for _ in range(players)]
         return require("pandas", "tables").DataFrame(columns)
 
     def to_shap(self) -> Any:
@@ -295,6 +319,7 @@ def explain(
         seed=seed,
         notes=tuple(_notes(game, budget, evaluations is None)),
         class_names=game.evaluator.class_names,
+        rows=tuple(str(label) for label in x.index) if hasattr(x, "columns") else (),
     )
     stand_ins = None
     if not isinstance(game.absence, BringsModel):
@@ -359,4 +384,7 @@ def _notes(game: MaskedModel, budget: int | None, chosen_here: bool) -> Sequence
         )
     if isinstance(game.absence, BringsModel):
         notes.append("The absence brings its own model: its outputs are explained, not those of the given model.")
+    learned_for = game.absence.record.readout if isinstance(game.absence, LearnedBaseline) else game.readout_note
+    if not same_kind(learned_for, game.readout_note):
+        notes.append(f"The baseline was learned for another value: {learned_for}. Learn one for this value.")
     return notes

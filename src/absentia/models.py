@@ -272,7 +272,7 @@ def layer_output(model: Model, layer: str) -> Model:
 def try_rows(
     model: Model, rows: Shaped[Tensor, "rows *entries"]
 ) -> tuple[Float[Tensor, "rows *output"], int, str | int | None]:
-    """Run a few rows; return the output, the most bytes that a layer takes for a row, and where the output was found."""
+    """Run a few rows; return the output, the most bytes of a layer for a row, and where the output was found."""
     module = module_of(model)
     largest = rows.nbytes * (_ASSUMED_EXPANSION if module is None else 1)
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -32,6 +33,8 @@ class Players:
         The names of the players.
     integer : bool, default False
         Whether integer inputs are token numbers, which stay integers.
+    categories : tuple of tuples of str, optional
+        For each player the names of its categories, whose place is the number in the input; none for numbers.
 
     Examples
     --------
@@ -42,6 +45,7 @@ class Players:
     labels: Int[Tensor, " *entries"]
     names: tuple[str, ...]
     integer: bool = False
+    categories: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         used = torch.unique(self.labels[self.labels != ALWAYS_PRESENT]).tolist()
@@ -77,11 +81,13 @@ class Players:
     def is_image(self) -> bool:
         """Whether players are areas of an image: (channels, height, width) with 1 or 3 channels, or (height, width).
 
-        Entries on two axes whose players are whole rows are tokens with their embedding.
+        Entries on two axes whose players are whole rows are tokens with their embedding; players of whole columns
+        are parts of a series with several channels.
         """
         if self.labels.ndim == 3:
             return self.labels.shape[0] in (1, 3)
-        return self.labels.ndim == 2 and not bool((self.labels == self.labels[:, :1]).all())
+        lines = (self.labels[:, :1], self.labels[:1]) if self.labels.ndim == 2 else ()
+        return self.labels.ndim == 2 and not any(bool((self.labels == line).all()) for line in lines)
 
     def check_samples(self, x: Tensor) -> None:
         """Raise an error for samples of another shape."""
@@ -123,7 +129,8 @@ class Players:
         labels = torch.full_like(self.labels, ALWAYS_PRESENT)
         for new, old in enumerate(kept):
             labels[self.labels == old] = new
-        return Players(labels, tuple(self.names[number] for number in kept), self.integer)
+        categories = tuple(self.categories[number] for number in kept) if self.categories else ()
+        return Players(labels, tuple(self.names[number] for number in kept), self.integer, categories)
 
     def owner_names(self) -> list[str]:
         """Return the name of each entry's player, "always present" for entries without one."""
@@ -162,20 +169,28 @@ class Players:
         return self.sums(inputs.cpu().double()) / self.sizes
 
     def texts(self, inputs: Shaped[Tensor, "samples *entries"]) -> list[list[str]]:
-        """Return the entries of each player as text, or their mean if they are many.
+        """Return the entries of each player as text, by the names of categories, or their mean if they are many.
 
         >>> Players.groups({"a": [0, 2], "b": [1]}, features=3).texts(torch.tensor([[1.0, 5.0, 3.5]]))
         [['1, 3.5', '5']]
         """
-        rows = inputs.detach().cpu()
+        rows, known = inputs.detach().cpu(), self.categories or ((),) * len(self)
         entries = [rows[:, self.labels == player] for player in range(len(self))]
-        return [[_text(values[sample]) for values in entries] for sample in range(len(rows))]
+        pairs = list(zip(entries, known, strict=True))
+        return [[_text(values[sample], names) for values, names in pairs] for sample in range(len(rows))]
 
     @classmethod
-    def features(cls, features: int | Sequence[str]) -> Players:
-        """Make every entry of a row a player, given their number or their names."""
-        names = _names(features, "x{}")
-        return cls(torch.arange(len(names)), names)
+    def features(
+        cls, features: int | Sequence[str], categories: Mapping[str, Sequence[object]] | None = None
+    ) -> Players:
+        """Make every entry of a row a player, given their number or their names; name categories of some.
+
+        >>> Players.features(["city", "age"], {"city": ["Bern", "Oslo"]}).texts(torch.tensor([[1.0, 30.0]]))
+        [['Oslo', '30']]
+        """
+        names, given = _names(features, "x{}"), categories or {}
+        known = tuple(tuple(str(one) for one in given.get(name, ())) for name in names)
+        return cls(torch.arange(len(names)), names, categories=known if given else ())
 
     @classmethod
     def groups(cls, groups: Mapping[str, Sequence[int | str]], features: int | Sequence[str]) -> Players:
@@ -199,30 +214,36 @@ class Players:
         return cls(labels, tuple(groups))
 
     @classmethod
-    def grid(
-        cls, shape: tuple[int, int, int], cells: tuple[int, int], only: Sequence[tuple[int, int]] | None = None
-    ) -> Players:
+    def grid(cls, shape: Sequence[int], cells: Sequence[int], only: Sequence[Sequence[int]] | None = None) -> Players:
         """Cut images of ``shape`` (channels, height, width) into a grid of ``cells`` (rows, columns).
 
-        ``only`` lists the cells (row, column) that are players; all others are then always present.
+        Series of shape (channels, length) are cut into ``cells`` (parts,). ``only`` lists the cells that are players,
+        as in (row, column); all others are then always present.
 
         >>> Players.grid((1, 28, 28), cells=(7, 7), only=[(3, 2), (3, 3)])
         Players(2 of shape (1, 28, 28): r3c2, r3c3)
+        >>> Players.grid((2, 48), cells=(4,))
+        Players(4 of shape (2, 48): t0–11, t12–23, t24–35, t36–47)
         """
-        channels, height, width = shape
-        rows, columns = cells
-        if not (1 <= rows <= height and 1 <= columns <= width):
-            raise wrong("cells", f"lie between (1, 1) and the image's {(height, width)}", cells)
-        players = [(row, column) for row in range(rows) for column in range(columns)] if only is None else list(only)
-        outside = [cell for cell in players if not (0 <= cell[0] < rows and 0 <= cell[1] < columns)]
-        if outside or len(set(players)) != len(players):
-            raise wrong("only", f"list each cell of the {rows} × {columns} grid at most once", outside or players)
+        sizes, cells = tuple(shape[1:]), tuple(cells)
+        if len(sizes) not in (1, 2) or min(shape) < 1:
+            raise wrong("shape", "be (channels, height, width) or (channels, length)", tuple(shape))
+        if len(cells) != len(sizes) or not all(1 <= count <= size for count, size in zip(cells, sizes, strict=True)):
+            raise wrong("cells", f"lie between {(1,) * len(sizes)} and {sizes}", cells)
+        every = list(product(*map(range, cells)))
+        players = every if only is None else [tuple(cell) for cell in only]
+        if not set(players) <= set(every) or len(set(players)) != len(players):
+            got = sorted(set(players) - set(every)) or players
+            raise wrong("only", f"list each cell of the {' × '.join(map(str, cells))} grid at most once", got)
         player_of = torch.full(cells, ALWAYS_PRESENT)
-        for player, (row, column) in enumerate(players):
-            player_of[row, column] = player
-        row_of, column_of = torch.arange(height) * rows // height, torch.arange(width) * columns // width
-        labels = player_of[row_of[:, None], column_of].expand(channels, height, width).contiguous()
-        return cls(labels, tuple(f"r{row}c{column}" for row, column in players))
+        for player, cell in enumerate(players):
+            player_of[cell] = player
+        places = [torch.arange(size) * count // size for count, size in zip(cells, sizes, strict=True)]
+        labels = player_of[torch.meshgrid(*places, indexing="ij")].expand(*shape).contiguous()
+        if len(sizes) == 2:
+            return cls(labels, tuple(f"r{row}c{column}" for row, column in players))
+        times = [(places[0] == part).nonzero().flatten().tolist() for (part,) in players]
+        return cls(labels, tuple(f"t{one[0]}–{one[-1]}" if len(one) > 1 else f"t{one[0]}" for one in times))
 
     @classmethod
     def segments(cls, labels: Array, channels: int | None = None) -> Players:
@@ -263,7 +284,9 @@ def _names(given: int | Sequence[str], pattern: str) -> tuple[str, ...]:
     return tuple(str(name) for name in given)
 
 
-def _text(entries: Tensor) -> str:
+def _text(entries: Tensor, categories: Sequence[str] = ()) -> str:
+    if categories and len(entries) == 1 and entries[0] in range(len(categories)):
+        return categories[int(entries[0])]
     if len(entries) <= _MOST_ENTRIES_SHOWN:
         return ", ".join(f"{entry:.4g}" for entry in entries.tolist())
     return f"mean {entries.double().mean().item():.3g} of {len(entries)}"

@@ -304,6 +304,23 @@ def default_readout(
     return predicted, f"log-odds of the class predicted on the full sample ({shown})"
 
 
+def same_kind(note: str, other: str) -> bool:
+    """Return whether two descriptions are of the same readout; classes of other samples do not matter.
+
+    >>> same_kind("log-odds of each sample's class (0, 1)", "log-odds of the class predicted on the full sample (2)")
+    True
+    >>> same_kind("log-odds of class 1", "probability of class 1")
+    False
+    """
+
+    def kind(text: str) -> str:
+        text = text.partition(";")[0]
+        return "log-odds" if text.startswith(("log-odds of each", "log-odds of the")) else text.partition(" (")[0]
+
+    plain = {"the output as it is", "output 0"}
+    return kind(note) == kind(other) or {kind(note), kind(other)} == plain
+
+
 def _class_phrase(y: Tensor, names: Sequence[str]) -> str:
     if y.ndim == 0:
         return f"class {names[int(y)] if names else int(y)}"

@@ -157,7 +157,8 @@ def to_shap(
     first = _check_alike(by_name, bases)
     x, players = _samples_and_players(first, x, players, next(iter(bases.values())))
     if display_data is None and x is not None and players is not None:
-        display_data = None if players.entry_values(x).isfinite().all() else players.texts(x)
+        plain = players.entry_values(x).isfinite().all() and not players.categories
+        display_data = None if plain else players.texts(x)
 
     def stack(parts: Iterable[Tensor]) -> np.ndarray:
         stacked: np.ndarray = torch.stack([part.detach().cpu() for part in parts], dim=-1).numpy()

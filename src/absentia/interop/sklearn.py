@@ -97,7 +97,7 @@ class EncodedTable:
     @property
     def players(self) -> Players:
         """Each raw column as a player."""
-        return Players.features(self.columns)
+        return Players.features(self.columns, self.categories)
 
     @property
     def categorical(self) -> list[int]:
