@@ -150,7 +150,7 @@ class Explanation:
         """Return the first players with their values, the number of others in words, and the strongest sets."""
         shown = [(self.names[i], text) for i, text in self.shapley.ranked()[:players]]
         more = [f"… and {len(self.names) - players} more players"] if len(self.names) > players else []
-        top = [] if self.interactions is None else self.interactions.top(sets)
+        top = [] if self.interactions is None else [one for one in self.interactions.top(sets) if one.measurable]
         return shown, more, [(name_of_set(one.players), written(one.effect, 4, plus=True)) for one in top]
 
     def to_frame(self) -> DataFrame:

@@ -51,7 +51,7 @@ class JoinedInputs(nn.Module):
         self.players, self.x = self._join_players(given), self.pack(inputs)
 
     def _join_players(self, given: Mapping[Any, Any]) -> Players:
-        """Number the players of all inputs; put the input's name before names that two inputs share."""
+        """Make players of those of all inputs; put the input's name before names that two inputs share."""
         labels, names, count = [], [], 0
         for name, shape in self.shapes.items():
             own = given.get(name, Players.features(shape[0]) if len(shape) == 1 else None)
