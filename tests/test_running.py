@@ -59,6 +59,9 @@ def test_a_bar_is_shown_on_a_terminal_and_in_a_notebook_alone(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ipykernel", torch)
     assert not progress(3, "working").disable
     assert progress(3, "working", show=False).disable
+    with progress(3, "working"):
+        assert progress(3, "within").disable
+    assert not progress(3, "after").disable
 
 
 def test_a_bar_is_seen_on_a_terminal_without_a_size():

@@ -378,10 +378,14 @@ def check_output(output: object, rows: int) -> None:
 
 
 def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any:
-    """Return a progress bar for work that takes longer than two seconds, shown on a terminal or in a notebook."""
+    """Return a progress bar for work that takes longer than two seconds, shown on a terminal or in a notebook.
+
+    Work within work that has a bar shows none.
+    """
     from tqdm import tqdm  # imported here, because most work ends before a bar would be shown
 
-    seen = show and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    within = bool(getattr(tqdm, "_instances", ()))
+    seen = show and not within and (sys.stderr.isatty() or "ipykernel" in sys.modules)
     # Terminals without a size, such as those that some tools make, would hide the bar.
     width, height = shutil.get_terminal_size((100, 24))
     return tqdm(

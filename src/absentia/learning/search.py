@@ -93,7 +93,7 @@ class Run:
         self.kept: dict[str, Tensor] = {}  # what stages ended with, close calls, and a descent under way
         self.checkpoint: tuple[Path, str, Tensor] | None = None
         self.planned, self.done = 0, 0  # steps
-        self.reserve = 0.0  # seconds for what comes after the search
+        self.reserve = self.prepared = 0.0  # seconds for what comes after the search
         self.bar = progress(0, "learning the baseline", "step")
 
     def resume(self, path: str | Path, fingerprint: str, signature: Float[Tensor, " values"]) -> None:
@@ -144,9 +144,12 @@ class Run:
         self.done += 1
         self.bar.update()
         spent = self.limit.spent
-        left = max(0.0, spent / self.done * (self.planned - self.done))
+        if self.done == 1:
+            self.prepared = spent  # preparations, and the first step, which takes longer than the others
+        step = (spent - self.prepared) / (self.done - 1) if self.done > 1 else spent
+        left = max(0.0, step * (self.planned - self.done))
         if self.done == 2 and isinstance(self.objective, Faithful):
-            self.reserve = spent / self.done * _JUDGING
+            self.reserve = step * _JUDGING
             title = f"about {spent + left:.0f} s: {self.planned} steps of {self.objective.rows_per_step:,} rows"
             logging.getLogger("absentia").info("learning the baseline, %s", title)
             self.bar.set_description(f"learning the baseline, {title}")
