@@ -1,4 +1,4 @@
-"""Draw the pictures of the concepts page: a leak, an invention, and what a learned baseline does; and concision.
+"""Draw the pictures of the README and of the concepts page: the choice of an absence; a leak, an invention, concision.
 
 Run this file to write them to ``docs/concepts/``. It trains the network of the demonstration, which takes a minute.
 """
@@ -72,6 +72,37 @@ def draw_concision() -> Figure:
     return figure
 
 
+def draw_choice(model: nn.Module, task: Task, absences: dict[str, ab.Absence]) -> Figure:
+    """Draw an image and its explanations by several absences, with what each makes of an image without parts."""
+    audit = ab.audit(model, task.x_test, task.y_test, absences, players=task.players, data=task.x, evaluations=2**17)
+    found = {
+        name: ab.explain(model, task.x_test[:100], task.y_test[:100], absence=one, players=task.players)
+        for name, one in absences.items()
+    }
+    tops = torch.stack([one.shapley.values.argmax(1) for one in found.values()])
+    apart = [len(set(column)) for column in tops.T.tolist()]
+    sample = apart.index(max(apart))
+    figure = Figure(figsize=(9.0, 2.5), layout="constrained")
+    image, *places = figure.subplots(1, 1 + len(found))
+    image.imshow(task.x_test[sample, 0], cmap="gray_r")
+    image.set_title(f"Why does the network\nread a {int(task.y_test[sample])}?", fontsize=10)
+    for place, (name, one) in zip(places, found.items(), strict=True):
+        values = one.shapley.values[sample]
+        heat = values[task.players.labels[0]]
+        place.imshow(heat, cmap="RdBu_r", vmin=-heat.abs().max(), vmax=heat.abs().max())
+        ink = task.x_test[sample, 0]
+        place.imshow(torch.zeros(8, 8), cmap="gray", vmin=0, vmax=1, alpha=0.45 * ink / ink.max())
+        amount = float(audit.columns()["evidence"][audit.methods.index(name)])
+        words = f"leaks {-amount:.1f} nats" if amount < -0.05 else f"invents {amount:.1f} nats"
+        best = name == audit.recommended
+        title = f"by {name}\n{words}" + ": use it" * best
+        place.set_title(title, fontsize=10, fontweight="bold" if best else "normal")
+        place.set_xlabel(f"“its {task.players.names[int(values.argmax())]}”", fontsize=10)
+    for place in (image, *places):
+        place.set(xticks=[], yticks=[])
+    return figure
+
+
 def main() -> None:
     """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
@@ -83,7 +114,10 @@ def main() -> None:
     absences = {"leak": ab.Blur(1.0), "invention": ab.Baseline.mean(task.x), "neither": learned}
     titles = {"leak": "blurred", "invention": "mean", "neither": "learned"}
     figures = {name: draw_absent(model, task, one, sample, titles[name]) for name, one in absences.items()}
-    for name, figure in (figures | {"concision": draw_concision()}).items():
+    figures["concision"] = draw_concision()
+    chosen = {"zero": ab.Baseline(0.0), "mean": ab.Baseline.mean(task.x), "blur": ab.Blur(1.0), "learned": learned}
+    figures["choice"] = draw_choice(model, task, chosen)
+    for name, figure in figures.items():
         figure.savefig(FOLDER / f"{name}.png", dpi=110)
 
 
