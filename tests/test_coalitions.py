@@ -168,3 +168,11 @@ def test_sums_by_size_and_player_are_sums(players):
         for player in range(players):
             expected = table[:, (sizes == size) & rows[:, player]].sum(1)
             assert torch.allclose(sums_by_size_and_player(table)[:, size, player], expected)
+
+
+def test_tables_that_are_kept_can_be_used_with_a_gradient_later():
+    with torch.inference_mode():
+        sums_by_size_and_player(torch.rand(2**11, dtype=torch.float32))
+    table = torch.rand(2**11, dtype=torch.float32, requires_grad=True)
+    sums_by_size_and_player(table).sum().backward()
+    assert table.grad.isfinite().all()

@@ -131,3 +131,11 @@ def test_frames_of_several_types_become_numbers():
     frame = pd.DataFrame({"a": pd.array([1, 2], "Int64"), "b": [True, False], "c": [0.5, 1.5]})
     assert as_tensor("x", frame).tolist() == [[1.0, 1.0, 0.5], [2.0, 0.0, 1.5]]
     assert as_tensor("x", frame[["a"]].astype("int64")).dtype == torch.int64
+
+
+@pytest.mark.parametrize(
+    "value", [torch.ones(2, 2) * 1j, np.ones((2, 2)) * 1j, np.ma.masked_array(np.ones((2, 2)), mask=np.eye(2))]
+)
+def test_complex_and_masked_values_are_refused(value):
+    with pytest.raises(AbsentiaError, match="x must hold real numbers, none of them missing"):
+        as_tensor("x", value)

@@ -1,6 +1,7 @@
 """The README and the documentation: every page runs and prints what it shows, and the site builds."""
 
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ def load(name):
 
 
 run_pages, references, home = load("run_pages"), load("references"), load("home")
+run_notebooks = load("run_notebooks")
 PAGES = run_pages.pages()
 
 
@@ -71,6 +73,19 @@ def test_a_page_runs_and_prints_what_it_shows(page, tmp_path):
             assert not differs(ran.expected, ran.printed), f"{where}: {differs(ran.expected, ran.printed)}"
     shown = re.findall(r"\]\((?:\.\./)?pictures/([\w-]+\.png)\)", page.read_text())
     assert {path.name for path in tmp_path.glob("*.png")} == set(shown)
+
+
+@pytest.mark.parametrize("path", sorted(run_notebooks.NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_runs_and_shows_what_is_kept_in_it(path):
+    kept = json.loads(path.read_text())["cells"]
+    found = run_notebooks.run(path).cells
+    assert sum("image/png" in str(cell.get("outputs")) for cell in found) >= 2
+    for before, after in zip(kept, found, strict=True):
+        expected, printed = (
+            "".join("".join(one["text"]) for one in cell.get("outputs", []) if one["output_type"] == "stream")
+            for cell in (before, after)
+        )
+        assert not differs(expected, printed)
 
 
 @pytest.mark.parametrize(

@@ -435,3 +435,10 @@ def test_a_baseline_learned_for_another_value_is_noted():
     assert ab.explain(model, x[:2], y[:2], absence=learned).record.notes == ()
     (note,) = ab.explain(model, x[:2], absence=learned, readout=ab.Probability(1)).record.notes
     assert note.startswith("The baseline was learned for another value: log-odds of each sample's class")
+
+
+def test_an_explanation_keeps_its_samples_when_the_users_change():
+    x = torch.ones(1, 2)
+    found = ab.explain(lambda rows: rows.sum(1), x, absence=0.0)
+    x.zero_()
+    assert found.x.tolist() == [[1.0, 1.0]]

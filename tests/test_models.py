@@ -192,3 +192,13 @@ def test_the_output_of_a_layer():
         layer_output(model, "last")
     with pytest.raises(AbsentiaError, match=r"model must be an nn.Module"):
         layer_output(lambda rows: rows, "0")
+
+
+def test_a_model_may_return_the_same_memory_again():
+    kept = torch.zeros(4)
+
+    def model(rows):
+        return kept[: len(rows)].copy_(rows.sum(1))
+
+    rows = torch.arange(20.0).reshape(10, 2)
+    assert torch.equal(BatchRunner(model, 4)(rows), rows.sum(1))

@@ -133,3 +133,14 @@ def test_too_few_evaluations_are_refused():
 
 def test_the_printed_form_shows_errors():
     assert "±" in repr(shapley(game_of(9, samples=1), evaluations=100))
+
+
+def test_values_of_a_game_that_are_not_finite_are_refused():
+    class Broken:
+        samples, names = 1, tuple("abcdefgh")
+
+        def __call__(self, coalitions):
+            return torch.where(coalitions.sum(1) == 3, torch.nan, 1.0)[None].double()
+
+    with pytest.raises(AbsentiaError, match=r"values of the game must be finite. Got nan for sample 0 with players"):
+        shapley(Broken(), evaluations=60)

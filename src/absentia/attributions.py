@@ -32,6 +32,7 @@ from absentia.coalitions import (
 )
 from absentia.data import seeded
 from absentia.errors import wrong
+from absentia.evaluation import check_finite
 from absentia.games import Game, value_table
 from absentia.results import align, count_of, written
 
@@ -216,6 +217,7 @@ def order_marginals_of(table: Float[Tensor, "*batch coalitions"]) -> Float[Tenso
 
 
 @lru_cache(maxsize=32)
+@torch.inference_mode(False)  # what is kept may be used with a gradient later
 def _contexts_by_order(players: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Count the coalitions of each size among the other players."""
     return torch.tensor([math.comb(players - 1, order) for order in range(players)], dtype=dtype, device=device)
@@ -256,7 +258,9 @@ def sample_shapley(game: Game, evaluations: int, seed: int) -> tuple[Attribution
     strata = draw_strata(players, (evaluations // draws - 2) // 2, generator)
     coalitions = torch.cat([drawn for drawn, _ in strata])
     ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
-    values = game(torch.cat([ends, coalitions, ~coalitions])).double().cpu()
+    asked = torch.cat([ends, coalitions, ~coalitions])
+    values = game(asked).double().cpu()
+    check_finite(values, torch.arange(len(values)), asked.expand(len(values), -1, -1), "values of the game")
     empty, full = values[:, :1], values[:, 1:2]
     # A pair enters the regression through its difference alone: the even part of a game has no Shapley values.
     odd = (values[:, 2 : 2 + len(coalitions)] - values[:, 2 + len(coalitions) :]) / 2

@@ -44,6 +44,7 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
 
 
 @lru_cache(maxsize=32)
+@torch.inference_mode(False)  # what is kept may be used with a gradient later
 def coalition_sizes(players: int) -> Int[Tensor, " coalitions"]:
     """Count the players present in each of the 2ⁿ coalitions, in counting order."""
     sizes = torch.zeros(1, dtype=torch.int64)
@@ -220,12 +221,14 @@ def _sums_of_half(summed: Tensor, players: int) -> Tensor:
 
 
 @lru_cache(maxsize=16)
+@torch.inference_mode(False)
 def _size_indicators(players: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Mark the size of each coalition: (coalitions, sizes), one-hot rows."""
     return torch.nn.functional.one_hot(coalition_sizes(players), players + 1).to(device, dtype)
 
 
 @lru_cache(maxsize=16)
+@torch.inference_mode(False)
 def _membership_indicators(players: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Mark, for each coalition, its size together with each of its players: (coalitions, sizes × players)."""
     contains = enumerate_coalitions(players).to(device, dtype)

@@ -28,13 +28,16 @@ _ROWS_AT_A_TIME = 4096
 
 def as_tensor(name: str, value: Any) -> Tensor:
     """Convert a tensor, an array, a DataFrame or nested lists of numbers to a tensor."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and not value.is_complex():
         return value
     try:
         # torch cannot read a DataFrame, which converts itself.
         array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
     except (TypeError, ValueError) as error:
         raise wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__) from error
+    if array.dtype.kind == "c" or np.ma.isMaskedArray(value):
+        got = "complex numbers" if array.dtype.kind == "c" else "masked values"
+        raise wrong(name, "hold real numbers, none of them missing", got)
     if hasattr(value, "columns") and (array.dtype.kind not in "biuf" or not np.isfinite(array).all()):
         array = _read_columns(name, value)
     try:

@@ -327,7 +327,9 @@ def explain(
     if (y is not None or readout is not None) and classes is None:
         classes = getattr(game.readout, "y", None)
     classes = None if classes is None else each_class(classes, game.samples)
-    return Explanation(batch.detach().cpu(), classes, game.players, stand_ins=stand_ins, record=record, **results)
+    return Explanation(
+        batch.detach().cpu().clone(), classes, game.players, stand_ins=stand_ins, record=record, **results
+    )
 
 
 def _as_batch(x: Table, players: Players | None) -> tuple[Tensor, Players | None]:

@@ -315,7 +315,10 @@ class BatchRunner:
         done = 0
         while done < len(rows):
             try:
-                outputs.append(read_output(self.model(rows[done : done + self.batch]))[0])
+                output = read_output(self.model(rows[done : done + self.batch]))[0]
+                # A copy, because a model may write the next batch's output to the same memory.
+                several = isinstance(output, Tensor) and len(rows) > self.batch and not output.requires_grad
+                outputs.append(output.clone() if several else output)
             except (MemoryError, RuntimeError) as error:
                 # The CPU allocator has no exception type of its own.
                 phrases = ("DefaultCPUAllocator", "can't allocate memory")
