@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -96,20 +96,30 @@ def _of_class(output: Tensor, target: Tensor) -> Tensor:
     return output.gather(1, target[:, None])[:, 0]
 
 
-def _targets(readout: Any, output: Tensor, sample: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
-    """Return the class of each row."""
-    y = readout.y.to(output.device)
-    return y[sample] if y.ndim else y.expand(len(sample))
+@dataclass(frozen=True, eq=False)
+class _OfClass:
+    """What readouts of a class have in common."""
 
+    y: Classes
+    names: Sequence[Any] = ()
+    check = _check_logits
+    what: ClassVar[str]
 
-def _set_classes(readout: Any) -> None:
-    """Convert the classes of a readout to numbers, and their names to text."""
-    numbers = class_numbers(readout.y, readout.names)
-    vars(readout).update(y=numbers, names=tuple(str(name) for name in readout.names))
+    def __post_init__(self) -> None:
+        numbers = class_numbers(self.y, self.names)
+        vars(self).update(y=numbers, names=tuple(str(name) for name in self.names))
+
+    def __str__(self) -> str:
+        return f"{self.what} of {_class_phrase(self.y, self.names)}"
+
+    def _targets(self, output: Tensor, sample: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
+        """Return the class of each row."""
+        y = self.y.to(output.device)
+        return y[sample] if y.ndim else y.expand(len(sample))
 
 
 @dataclass(frozen=True, eq=False)
-class LogOdds:
+class LogOdds(_OfClass):
     """The log-odds of a class, log p/(1 − p), from logits z as z_y − logsumexp(the other logits).
 
     With a single logit z, class 1 has log-odds z and class 0 has −z.
@@ -127,19 +137,11 @@ class LogOdds:
     tensor([1.5000])
     """
 
-    y: Classes
-    names: Sequence[Any] = ()
-    check = _check_logits
-
-    def __post_init__(self) -> None:
-        _set_classes(self)
-
-    def __str__(self) -> str:
-        return f"log-odds of {_class_phrase(self.y, self.names)}"
+    what = "log-odds"
 
     def __call__(self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the log-odds without forming a probability, which would round to 0 or 1."""
-        target = _targets(self, output, sample)
+        target = self._targets(output, sample)
         if _is_single_logit(output):
             return _of_class(output, target)
         others = output.scatter(1, target[:, None], -torch.inf)
@@ -147,7 +149,7 @@ class LogOdds:
 
 
 @dataclass(frozen=True, eq=False)
-class Logit:
+class Logit(_OfClass):
     """The logit of a class, z_y; with a single logit z, −z for class 0. The parameters are those of `LogOdds`.
 
     Examples
@@ -156,23 +158,15 @@ class Logit:
     tensor([0.5000])
     """
 
-    y: Classes
-    names: Sequence[Any] = ()
-    check = _check_classes
-
-    def __post_init__(self) -> None:
-        _set_classes(self)
-
-    def __str__(self) -> str:
-        return f"logit of {_class_phrase(self.y, self.names)}"
+    what, check = "logit", _check_classes
 
     def __call__(self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the logit."""
-        return _of_class(output, _targets(self, output, sample))
+        return _of_class(output, self._targets(output, sample))
 
 
 @dataclass(frozen=True, eq=False)
-class Probability:
+class Probability(_OfClass):
     """The probability of a class, the softmax or sigmoid of the outputs. The parameters are those of `LogOdds`.
 
     Examples
@@ -181,19 +175,11 @@ class Probability:
     tensor([0.5000])
     """
 
-    y: Classes
-    names: Sequence[Any] = ()
-    check = _check_logits
-
-    def __post_init__(self) -> None:
-        _set_classes(self)
-
-    def __str__(self) -> str:
-        return f"probability of {_class_phrase(self.y, self.names)}"
+    what = "probability"
 
     def __call__(self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the probability."""
-        target = _targets(self, output, sample)
+        target = self._targets(output, sample)
         single = _is_single_logit(output)
         return _of_class(output, target).sigmoid() if single else _of_class(output.softmax(1), target)
 
