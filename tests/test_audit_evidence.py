@@ -11,12 +11,9 @@ from torch.nn.functional import cross_entropy
 
 import absentia as ab
 from absentia.absences import StandIns
-from absentia.audit.estimates import is_above
-from absentia.audit.evidence import MaskingCurve
-from absentia.audit.findings import AuditRecord
-from absentia.audit.own_games import Companions
+from absentia.audit.figures import Companions, MaskingCurve, Plausibility, Removal, is_above
+from absentia.audit.findings import AuditRecord, Cost
 from absentia.audit.plan import Games, Plan
-from absentia.audit.removal import Cost, Plausibility, Removal
 from known_games import mlp
 
 AUDITOR = sys.modules["absentia.audit.auditor"]
@@ -201,7 +198,7 @@ RULE = {
 @pytest.mark.parametrize(("figures", "stages"), RULE.values(), ids=RULE.keys())
 def test_the_rule_is_honest_first_then_short(figures, stages):
     found = constructed(**figures)
-    assert list(found._verdict.stages) == stages
+    assert list(found._stages) == stages
     assert found.recommended == ("ab"[stages.index("best")] if "best" in stages else None)
     first, *lines = found.verdict
     assert first.startswith(f"Use {found.recommended}: it " if found.recommended else "Use none of these: b ")

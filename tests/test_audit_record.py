@@ -12,10 +12,18 @@ from safetensors.torch import save_file
 from scipy.stats import spearmanr
 
 import absentia as ab
-from absentia.audit.estimates import estimate, ranks, ratio_of_means, spearman
-from absentia.audit.findings import AuditRecord
-from absentia.audit.own_games import join_games
-from absentia.audit.removal import Cost, Plausibility, Removal, compare_with_data, measure_distances
+from absentia.audit.figures import (
+    Plausibility,
+    Removal,
+    compare_with_data,
+    estimate,
+    join_games,
+    measure_distances,
+    ranks,
+    ratio_of_means,
+    spearman,
+)
+from absentia.audit.findings import AuditRecord, Cost
 from absentia.data import data_range
 from absentia.results import read_tensors, write_tensors
 from known_games import mlp

@@ -52,9 +52,10 @@ class Thing:
     added_later: int = 7
     listed: list[int] = field(default_factory=list)
 
-    @classmethod
-    def from_old(cls, tensors, header):
-        return "old", sorted(tensors), header["format"]
+    @staticmethod
+    def from_old(tensors, header):
+        tensors |= {"values": tensors["a"], "inner.tensor": tensors["b"]}
+        return {"inner": {"names": ["c"]}, "costs": {}, "number": header["format"]}
 
 
 def thing():
@@ -93,7 +94,12 @@ def test_a_field_that_a_file_lacks_gets_its_default(tmp_path):
 
 def test_files_of_old_formats_are_read_by_the_class(tmp_path):
     write_tensors(tmp_path / "file", TENSORS, {"kind": "thing", "format": 2})
-    assert read_result(Thing, tmp_path / "file") == ("old", ["a", "b"], 2)
+    found = read_result(Thing, tmp_path / "file")
+    assert torch.equal(found.values, TENSORS["a"])
+    assert torch.equal(found.inner.tensor, TENSORS["b"])
+    assert (found.inner.names, found.costs, found.number, found.added_later) == (("c",), {}, 2, 7)
+    assert found.none is None
+    assert found.maybe is None
 
 
 def test_kinds_and_formats_are_told_apart(tmp_path):

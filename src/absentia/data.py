@@ -78,8 +78,15 @@ def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row
     return data
 
 
-def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> Int[Tensor, " *samples"]:
-    """Convert classes to numbers: names, or an estimator's own numbers, by their place in ``labels``."""
+def class_numbers(
+    y: Classes, labels: Sequence[Any] = (), name: str = "y", samples: int | None = None
+) -> Int[Tensor, " *samples"]:
+    """Convert classes to numbers: names, or an estimator's own numbers, by their place in ``labels``.
+
+    With a number of ``samples`` there is one class for each of them.
+    """
+    if samples is not None:
+        return each_class(class_numbers(y, labels, name), samples)
     text = holds_text(y)
     if text and not labels:
         raise AbsentiaError(

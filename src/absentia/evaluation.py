@@ -26,7 +26,7 @@ from torch.utils.checkpoint import checkpoint
 
 from absentia.absences.protocol import Fill, StandIns
 from absentia.coalitions import coalition_members, enumerate_coalitions
-from absentia.data import Classes, Table, blocks, check_rows
+from absentia.data import Classes, Table, blocks, check_rows, each_class
 from absentia.errors import wrong
 from absentia.models import (
     BatchRunner,
@@ -130,7 +130,7 @@ class Evaluator:
         self.samples, self.names = len(x), self.players.names
         labels = tuple(class_names) if class_names is not None else labels_of(self.model)
         self.class_names = tuple(str(label) for label in labels)
-        self._numbers = torch.arange(len(self.x), device=self.x.device)
+        self._numbers, given = torch.arange(len(self.x), device=self.x.device), y is not None or readout is not None
         self._forward = layer_output(self.model, readout.layer) if isinstance(readout, Features) else self.model
         with evaluation_mode(self.model):
             # Two rows, so that an output without a row for each input row is noticed; copies, because a model may
@@ -149,6 +149,9 @@ class Evaluator:
         check_single_logit(readout, output, self.model, self.x)
         self.readout, self.readout_note = readout, note + _note_on_output(self.model, key)
         self.class_names = getattr(self.readout, "names", ()) or self.class_names
+        # The class of each sample, if they were given: those that the model predicts choose no baseline.
+        classes = getattr(self.readout, "y", None) if given else None
+        self.classes = None if classes is None else each_class(classes, self.samples)
 
     def __repr__(self) -> str:
         return f"Evaluator({self.samples} × {self.players}; value: {self.readout_note})"

@@ -15,7 +15,7 @@ from torch import Tensor
 from absentia.absences import Absence
 from absentia.absences.protocol import BringsModel, check_absence, describe_absence, empty_inputs, for_classes
 from absentia.attributions import Attribution, draws_of, order_shapley, sample_shapley, shapley
-from absentia.data import Classes, Table, as_tensor, class_numbers, each_class
+from absentia.data import Classes, Table, as_tensor, class_numbers
 from absentia.errors import require, wrong
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
 from absentia.interactions import Interactions, harsanyi
@@ -26,17 +26,7 @@ from absentia.players import Players
 from absentia.plots import overview
 from absentia.plots.look import name_of_set
 from absentia.readouts import Features, Readout, same_kind
-from absentia.results import (
-    align,
-    count_of,
-    fold,
-    html_result,
-    html_table,
-    keep_figure,
-    read_result,
-    save_result,
-    written,
-)
+from absentia.results import align, count_of, fold, html_result, keep_figure, read_result, save_result, written
 from absentia.version import __version__
 
 if TYPE_CHECKING:
@@ -125,10 +115,10 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         players, more, interactions = self._tables(20, 10)
-        parts = [html_table(["player", self.shapley.kind], players)]
+        tables = [[("player", self.shapley.kind), *players]]
         if interactions:
-            parts.append(html_table(["strongest interactions", "effect"], interactions))
-        return html_result(self._title, self._facts(), *parts, notes=[*more, *self.record.notes])
+            tables.append([("strongest interactions", "effect"), *interactions])
+        return html_result(self._title, self._facts(), *tables, notes=[*more, *self.record.notes])
 
     @property
     def _title(self) -> str:
@@ -211,20 +201,14 @@ class Explanation:
         """Read a file of `save`."""
         return read_result(cls, path)
 
-    @classmethod
-    def from_old(cls, tensors: dict[str, Tensor], header: dict[str, Any]) -> Explanation:
-        """Read the layout of formats before 3."""
-        record = ExplanationRecord(**(header["record"] | {"notes": tuple(header["record"]["notes"])}))
-        names, made = tuple(header["names"]), header["shapley"]
-        kept = ("x", "y", "outputs", "base_values", "order_shapley", "stand_ins")
-        found: dict[str, Any] = {name: tensors.get(name) for name in kept} | {"interactions": None}
-        found["players"] = Players(tensors["labels"], names, header["integer"])
-        given = made["evaluations"], names, made["kind"], record.readout
-        found["shapley"] = Attribution(tensors["shapley.values"], tensors["shapley.errors"], *given)
-        if "effects" in tensors:
-            rest = record.readout, tensors["noise"], made["evaluations"]
-            found["interactions"] = Interactions(tensors["effects"], names, *rest)
-        return cls(**found, record=record)
+    @staticmethod
+    def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a file of a format before 3."""
+        places = {"labels": "players.labels", "effects": "interactions.effects", "noise": "interactions.noise"}
+        tensors |= {place: tensors[name] for name, place in places.items() if name in tensors}
+        shared = {"names": header["names"], "readout": header["record"]["readout"]} | header["shapley"]
+        interactions = shared if "effects" in tensors else None
+        return header | {"players": header, "shapley": shared, "interactions": interactions}
 
 
 def explain(
@@ -300,7 +284,7 @@ def explain(
         chosen = choose_absence(absence, model, data, None, players=players, readout=shared, seed=seed)
     classes = None
     if y is not None and readout is not None:  # y then only chooses among baselines for each class
-        classes = each_class(class_numbers(y, tuple(class_names or labels_of(as_model(model)))), len(batch))
+        classes = class_numbers(y, tuple(class_names or labels_of(as_model(model))), samples=len(batch))
         chosen = for_classes(check_absence("absence", chosen), classes)
     game = MaskedModel(
         model, batch, y if readout is None else None, absence=chosen, players=players, readout=readout,
@@ -324,12 +308,8 @@ def explain(
     stand_ins = None
     if not isinstance(game.absence, BringsModel):
         stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device)
-    if (y is not None or readout is not None) and classes is None:
-        classes = getattr(game.readout, "y", None)
-    classes = None if classes is None else each_class(classes, game.samples)
-    return Explanation(
-        batch.detach().cpu().clone(), classes, game.players, stand_ins=stand_ins, record=record, **results
-    )
+    classes, kept = game.evaluator.classes if classes is None else classes, batch.detach().cpu().clone()
+    return Explanation(kept, classes, game.players, stand_ins=stand_ins, record=record, **results)
 
 
 def _as_batch(x: Table, players: Players | None) -> tuple[Tensor, Players | None]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence, for_classes
 from absentia.absences.words import named_absence
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
-from absentia.data import Array, Classes, Table, as_tensor, blocks, each_class
+from absentia.data import Array, Classes, Table, as_tensor, blocks
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, check_coalitions, check_finite, rounding_noise
 from absentia.models import as_model
@@ -234,10 +234,7 @@ class MaskedModel:
         self.model, self.x, self.samples = evaluator.model, evaluator.x, evaluator.samples
         self.players, self.names = evaluator.players, evaluator.names
         self.readout, self.readout_note = evaluator.readout, evaluator.readout_note  # the note: what is explained
-        # Classes that the model predicts do not choose among baselines for each class.
-        classes = getattr(self.readout, "y", None) if y is not None or readout is not None else None
-        classes = None if classes is None else each_class(classes, self.samples)
-        self.fill: Fill = for_classes(self.absence, classes).bind(self.x)
+        self.fill: Fill = for_classes(self.absence, evaluator.classes).bind(self.x)
 
     def __repr__(self) -> str:
         return f"MaskedModel({self.samples} × {self.players}, {self.absence}; value: {self.readout_note})"

@@ -38,7 +38,7 @@ _KINDS = {
     "imputer": "absentia.absences:Imputer",
     "surrogate": "absentia.absences:Surrogate",
 }
-# Files of older formats keep each class's own layout, which `from_old` of the class reads.
+# Files of older formats keep each class's own layout; `from_old` of the class returns its fields in the present one.
 _FIRST_COMMON_FORMAT = 3
 
 _TABLE = "border-collapse:collapse;font-size:90%;margin:0.3em 0"
@@ -93,9 +93,12 @@ def html_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return f'<table style="{_TABLE}">' + (f"<tr>{head}</tr>" if heads else "") + f"{body}</table>"
 
 
-def html_result(title: str, facts: Mapping[str, object], *parts: str, notes: Sequence[str] = ()) -> str:
-    """Join a title, named facts, tables of `html_table` and notes."""
+def html_result(
+    title: str, facts: Mapping[str, object], *tables: Sequence[Sequence[object]], notes: Sequence[str] = ()
+) -> str:
+    """Join a title, named facts, tables of rows, the first of which holds the heads, and notes."""
     shown = html_table([], list(facts.items())) if facts else ""
+    parts = [html_table([str(head) for head in heads], rows) for heads, *rows in tables]
     said = "".join(f'<p style="margin:0.2em 0">{escape(note)}</p>' for note in notes)
     return f"<div><strong>{escape(title)}</strong>{shown}{''.join(parts)}{said}</div>"
 
@@ -170,7 +173,7 @@ def save_result(result: Any, path: str | Path, extra: Mapping[str, Any] | None =
 
 
 def read_result(cls: Any, path: str | Path, **more: Any) -> Any:
-    """Read a saved result of a class; ``more`` is handed to its `from_old` or `unpacked`."""
+    """Read a saved result of a class; ``more`` is handed to its `unpacked`."""
     tensors, header = read_tensors(path)
     kind = header.get("kind", "baseline")
     if kind != cls.KIND:
@@ -179,9 +182,8 @@ def read_result(cls: Any, path: str | Path, **more: Any) -> Any:
         made = header.get("version", header.get("record", {}).get("version", "unknown"))
         got = f"format {header['format']} by absentia {made}"
         raise wrong("path", f"hold a saved {kind} of format {cls.FORMAT} or older", got, "Install a newer absentia.")
-    if header.get("format", 0) < _FIRST_COMMON_FORMAT:
-        return cls.from_old(tensors, header, **more)
-    return _unpack(cls, header["fields"], (), tensors, more)
+    old = header.get("format", 0) < _FIRST_COMMON_FORMAT
+    return _unpack(cls, cls.from_old(tensors, header) if old else header["fields"], (), tensors, more)
 
 
 def load(path: str | Path) -> Any:
@@ -230,10 +232,10 @@ def _pack(value: Any, path: tuple[str, ...], tensors: dict[str, Tensor]) -> Any:
 
 def _unpack(hint: Any, value: Any, path: tuple[str, ...], tensors: dict[str, Tensor], more: Mapping[str, Any]) -> Any:
     """Return a value of `_pack` as the type that the hint names."""
+    if ".".join(path) in tensors:
+        return tensors[".".join(path)]
     if value is None:
         return None
-    if value == {"tensor": ".".join(path)}:
-        return tensors[".".join(path)]
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         return _unpack(next(part for part in parts if part is not types.NoneType), value, path, tensors, more)
@@ -241,9 +243,12 @@ def _unpack(hint: Any, value: Any, path: tuple[str, ...], tensors: dict[str, Ten
         fields = {key: _unpack(Any, item, (*path, key), tensors, more) for key, item in value.items()}
         return hint.unpacked(fields, **more)
     if dataclasses.is_dataclass(hint):
-        hints = typing.get_type_hints(hint)
-        known = {field.name for field in dataclasses.fields(hint)} & set(value)
-        return hint(**{key: _unpack(hints[key], value[key], (*path, key), tensors, more) for key in known})  # type: ignore[operator]
+        hints, fields = typing.get_type_hints(hint), {}
+        for name in (field.name for field in dataclasses.fields(hint)):
+            where, optional = (*path, name), types.NoneType in typing.get_args(hints[name])
+            if name in value or ".".join(where) in tensors or optional:
+                fields[name] = _unpack(hints[name], value.get(name), where, tensors, more)
+        return hint(**fields)  # type: ignore[operator]
     if isinstance(value, dict):
         inner = parts[1] if origin is dict else Any
         return {key: _unpack(inner, item, (*path, key), tensors, more) for key, item in value.items()}

@@ -220,12 +220,11 @@ class Imputer:
         """Read a file of `save`."""
         return read_result(cls, path)
 
-    @classmethod
-    def from_old(cls, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> Imputer:
-        """Read the layout of formats 1 and 2."""
+    @staticmethod
+    def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a file of format 1 or 2."""
         weights = {name.removeprefix("network."): value for name, value in tensors.items() if "network." in name}
-        network, record = ImputerNetwork.unpacked({**header, "weights": weights}), TrainingRecord(**header["record"])
-        return cls(network, tensors["least"], tensors["most"], header["draws"], header["seed"], record)
+        return header | {"network": header | {"weights": weights}}
 
 
 def train_imputer(

@@ -137,14 +137,10 @@ class Surrogate:
         """Read a file of `save`; a surrogate with a network of the user's needs one with the same layers."""
         return read_result(cls, path, network=network)
 
-    @classmethod
-    def from_old(
-        cls, tensors: Mapping[str, Tensor], header: Mapping[str, Any], network: nn.Module | None
-    ) -> Surrogate:
-        """Read the layout of formats 1 and 2."""
-        fields = {**header, "own": header["own_network"], "weights": tensors}
-        numbers = (header["classes"], header["fidelity"], header["masked_fidelity"])
-        return cls(SurrogateNetwork.unpacked(fields, network), *numbers, TrainingRecord(**header["record"]))
+    @staticmethod
+    def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a file of format 1 or 2."""
+        return header | {"network": header | {"own": header["own_network"], "weights": tensors}}
 
 
 def train_surrogate(

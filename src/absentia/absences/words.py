@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from torch import Tensor
-
 from absentia.absences.conditional import GaussianConditional, NearestNeighbours
 from absentia.absences.fixed import Baseline, Blur, Marginal, Noise
 from absentia.absences.protocol import Absence, check_absence
@@ -62,7 +60,20 @@ def named_absence(
     if name == "blur":  # by a twentieth of the image, which removes detail and keeps shapes
         shape = check_rows(data).shape if players is None else players.shape
         return Blur(max(1.0, min(shape[-2:]) / 20))
-    return _from_rows(name, detail, check_rows(data), categorical, seed)
+    if detail and not detail.isdecimal():
+        raise wrong("absence", f"give {name} a whole number, as in {name}:10", word)
+    rows, count = check_rows(data), int(detail or 10)
+    most = _MARGINAL_DRAWS if len(rows) > _MARGINAL_DRAWS else None
+    makers: dict[str, Callable[[], Absence]] = {
+        "mean": lambda: Baseline.mean(rows),
+        "median": lambda: Baseline.median(rows, categorical=categorical),
+        "mode": lambda: Baseline.mode(rows),
+        "noise": lambda: Noise(rows, draws=count, seed=seed),
+        "marginal": lambda: Marginal(rows, draws=count if detail else most, seed=seed),
+        "gaussian": lambda: GaussianConditional(rows, draws=count, seed=seed),
+        "neighbours": lambda: NearestNeighbours(rows, neighbours=count if detail else min(10, len(rows)), seed=seed),
+    }
+    return makers[name]()
 
 
 def usual_absences(data: Table, players: Players, *, categorical: Sequence[int] = ()) -> dict[str, Absence]:
@@ -80,24 +91,6 @@ def usual_absences(data: Table, players: Players, *, categorical: Sequence[int] 
             words.remove("gaussian")
     found = {word: named_absence(word, rows, players=players, categorical=categorical) for word in words}
     return found | {"marginal": Marginal(rows, draws=min(len(rows), _USUAL_MARGINAL_DRAWS))}
-
-
-def _from_rows(name: str, detail: str, rows: Tensor, categorical: Sequence[int], seed: int) -> Absence:
-    """Make an absence of the data's rows."""
-    if detail and not detail.isdecimal():
-        raise wrong("absence", f"give {name} a whole number, as in {name}:10", f"{name}:{detail}")
-    count = int(detail) if detail else 10
-    most = _MARGINAL_DRAWS if len(rows) > _MARGINAL_DRAWS else None
-    makers: dict[str, Callable[[], Absence]] = {
-        "mean": lambda: Baseline.mean(rows),
-        "median": lambda: Baseline.median(rows, categorical=categorical),
-        "mode": lambda: Baseline.mode(rows),
-        "noise": lambda: Noise(rows, draws=count, seed=seed),
-        "marginal": lambda: Marginal(rows, draws=count if detail else most, seed=seed),
-        "gaussian": lambda: GaussianConditional(rows, draws=count, seed=seed),
-        "neighbours": lambda: NearestNeighbours(rows, neighbours=count if detail else min(10, len(rows)), seed=seed),
-    }
-    return makers[name]()
 
 
 def _number(word: str) -> float | None:

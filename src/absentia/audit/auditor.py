@@ -7,34 +7,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias, final
 
 import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
 from absentia.absences import Absence, BringsModel, Fill, StandIns
-from absentia.absences.protocol import check_shape, describe_absence, for_classes
+from absentia.absences.protocol import check_at_least_one, check_shape, describe_absence, for_classes
 from absentia.absences.words import usual_absences
-from absentia.audit.evidence import MaskingCurve
-from absentia.audit.findings import Audit, AuditRecord, CrossAudit
-from absentia.audit.own_games import game_figures, join_games
+from absentia.audit.figures import MaskingCurve, Removal, compare_with_data, game_figures, join_games
+from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit
 from absentia.audit.plan import Games, Plan
-from absentia.audit.removal import Cost, Removal, compare_with_data, few_draws
 from absentia.coalitions import draw_coalitions, moebius_
-from absentia.data import (
-    Classes,
-    Table,
-    blocks,
-    check_rows,
-    class_numbers,
-    data_range,
-    each_class,
-    seeded,
-    white_noise,
-)
+from absentia.data import Classes, Table, blocks, check_rows, class_numbers, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
@@ -140,8 +127,8 @@ def audit(
     limit = TimeLimit(seconds)
     if tau is not None and not tau >= 0:
         raise wrong("tau", "be at least 0", tau)
-    evaluator, classes = _read_samples(model, x, y, players, readout, class_names)
-    run = Auditor(evaluator, classes, absences, region, data, draws, max_players, categorical, seed, evaluations)
+    evaluator = _read_samples(model, x, y, players, readout, class_names)
+    run = Auditor(evaluator, absences, region, data, draws, max_players, categorical, seed, evaluations)
     against = run.reference(reference)
     stopped = run.work(chain(run.measure_curve(), run.measure_games(tau), run.measure_removal(against)), limit)
     masked = [run.masked.get(name) for name in run.methods]
@@ -189,8 +176,8 @@ def cross_audit(
     >>> bool(found.R[1, 0] <= 0)
     True
     """
-    evaluator, classes = _read_samples(model, x, y, players, readout, class_names)
-    run = Auditor(evaluator, classes, absences, region, data, draws, max_players, categorical, seed)
+    evaluator = _read_samples(model, x, y, players, readout, class_names)
+    run = Auditor(evaluator, absences, region, data, draws, max_players, categorical, seed)
     names, found = tuple(run.methods), []
     if run.surrogates:
         raise wrong("absences", "mask the model's input", f"{run.surrogates[0]!r}, which brings its own model")
@@ -204,21 +191,16 @@ def cross_audit(
     return CrossAudit(names, ("white noise", *names), values, errors, run.record())
 
 
-def _read_samples(
-    model: Any, x: Table, y: Classes, players: Any, readout: Any, class_names: Any
-) -> tuple[Evaluator, Int[Tensor, " samples"] | None]:
-    """Return the evaluator, and the classes by which samples choose among baselines for each class."""
+def _read_samples(model: Any, x: Table, y: Classes, players: Any, readout: Any, class_names: Any) -> Evaluator:
+    """Return the evaluator; beside a readout, y only chooses among baselines for each class."""
     first = y[0] if isinstance(y, list | tuple) and y else y
     if isinstance(first, Mapping | Absence):
         raise AbsentiaError("Absences were passed in the place of y, the classes. Write audit(model, x, absences=…).")
     labels = None if class_names is None else tuple(class_names)
     evaluator = Evaluator(model, x, players, readout, y=y if readout is None else None, class_names=labels)
-    found = getattr(evaluator.readout, "y", None)
-    if y is None and readout is None:
-        found = None  # classes that the model predicts choose nothing
-    elif y is not None and readout is not None:
-        found = class_numbers(y, labels or labels_of(evaluator.model))
-    return evaluator, None if found is None else each_class(found, evaluator.samples)
+    if y is not None and readout is not None:
+        evaluator.classes = class_numbers(y, labels or labels_of(evaluator.model), samples=evaluator.samples)
+    return evaluator
 
 
 @final
@@ -228,7 +210,6 @@ class Auditor:
     def __init__(
         self,
         evaluator: Evaluator,
-        classes: Int[Tensor, " samples"] | None,
         absences: Any,
         region: Region | None,
         data: Table | None,
@@ -238,13 +219,12 @@ class Auditor:
         seed: int,
         evaluations: int | None = None,
     ) -> None:
-        if draws < 1:
-            raise wrong("draws", "be at least 1", draws)
+        check_at_least_one("draws", draws)
         if not 1 <= max_players <= MAX_PLAYERS:
             raise wrong("max_players", f"lie between 1 and {MAX_PLAYERS}", max_players)
         if isinstance(evaluator.readout, Features):
             raise wrong("readout", "give one number for an audit", str(evaluator.readout))
-        self.evaluator, self.classes, self.categorical, self.seed = evaluator, classes, categorical, seed
+        self.evaluator, self.categorical, self.seed = evaluator, categorical, seed
         self.region = evaluator.players if region is None else evaluator.players.only(region, "region")
         self.data = evaluator.x if data is None else check_rows(data).to(evaluator.x)
         check_shape("data", self.data.shape[1:], evaluator.x)
@@ -258,10 +238,15 @@ class Auditor:
             then = "Pass data=… with rows that show the range of white noise."
             raise wrong("data", "vary in the region's entries", "constants", then)
         self.methods: dict[str, Absence] = {}
-        self.bound: dict[str, tuple[Evaluator, Fill]] = {}
+        self.bound: dict[str, tuple[Evaluator, Fill]] = {}  # to the samples, and to its own model if it brings one
         for name, given in self._name(absences).items():
             with _naming(f"{name} cannot be audited"):
-                self._bind(name, given)
+                self.methods[name] = absence = self._make(given)
+                own = evaluator
+                if isinstance(absence, BringsModel):
+                    model = absence.instead_of(evaluator.model)
+                    own = Evaluator(model, evaluator.x, evaluator.players, evaluator.readout)
+                self.bound[name] = own, for_classes(absence, evaluator.classes).bind(own.x)
         self.surrogates = tuple(name for name, one in self.methods.items() if isinstance(one, BringsModel))
         self.plan = self._afford(draws, max_players, evaluations)
         self.costs = dict.fromkeys((*self.methods, ""), Cost())
@@ -297,15 +282,6 @@ class Auditor:
         settings: dict[str, Any] = {"players": players, "readout": of_data, "categorical": self.categorical}
         return choose_absence(given, model, self.data, seed=self.seed, **settings)
 
-    def _bind(self, name: str, given: object) -> None:
-        """Bind an absence to the samples, and to its own model if it brings one."""
-        evaluator, absence = self.evaluator, self._make(given)
-        if isinstance(absence, BringsModel):
-            model = absence.instead_of(evaluator.model)
-            evaluator = Evaluator(model, evaluator.x, evaluator.players, evaluator.readout)
-        self.methods[name] = absence
-        self.bound[name] = evaluator, for_classes(absence, self.classes).bind(evaluator.x)
-
     def _afford(self, draws: int, max_players: int, evaluations: int | None) -> Plan:
         """Plan the work within the rows that were given, or that the model's size allows."""
         draws_of = [fill.draws for _, fill in self.bound.values()]
@@ -333,12 +309,19 @@ class Auditor:
         self.presence = self.region.labels.to(self.x.device) == ALWAYS_PRESENT  # with the region masked
         self.masked: dict[str, Tensor] = {}  # the samples, by each method that masks the model's input
         for name, (own, fill) in self.bound.items():
-            self.bound[name] = own, few_draws(fill, plan.most_draws, self.seed)
+            self.bound[name] = own, self._few_draws(fill, plan.most_draws)
             if fill.draws > plan.most_draws:
                 self.notes.append(f"{name} is audited with {plan.most_draws} of its {fill.draws:,} draws.")
             if name not in self.surrogates:
                 with _naming(f"{name} cannot be audited"):
-                    self.masked[name] = self._mask(few_draws(fill, plan.removal.draws, self.seed))
+                    self.masked[name] = self._mask(self._few_draws(fill, plan.removal.draws))
+
+    def _few_draws(self, fill: Fill, most: int) -> Fill:
+        """Return a fill with at most ``most`` of its draws, chosen at random."""
+        if fill.draws <= most:
+            return fill
+        chosen = torch.randperm(fill.draws, generator=seeded(self.seed, "draws"))[:most]
+        return fill.select(draws=chosen.sort().values.tolist())
 
     def _mask(self, fill: Fill) -> Shaped[Tensor, "samples draws *entries"]:
         """Mask the region of the samples that R is measured on."""
@@ -371,15 +354,14 @@ class Auditor:
             return lambda draw, present: StandIns(present, self._noise("reference", draw)[:, None])
         draws = self.plan.removal.draws
         with _naming("The reference cannot be used"):
-            absence = for_classes(self._make(reference), self.classes)
+            absence = for_classes(self._make(reference), self.evaluator.classes)
             if isinstance(absence, BringsModel):
                 raise AbsentiaError("It brings its own model and masks no input.")
             some = self.numbers[: self.plan.removal.samples].to(self.x.device)
-            fill = few_draws(absence.bind(self.evaluator.x).select(some), draws, self.seed)
+            fill = self._few_draws(absence.bind(self.evaluator.x).select(some), draws)
         if isinstance(fill, StandIns):
             return lambda draw, present: StandIns(present, fill.values[:, draw % fill.draws, None])
-        few = partial(few_draws, most=draws, seed=self.seed)
-        return lambda draw, present: few(absence.bind(present)).select(draws=[draw % fill.draws])
+        return lambda draw, present: self._few_draws(absence.bind(present), draws).select(draws=[draw % fill.draws])
 
     def _noise(self, stream: str, draw: int) -> Shaped[Tensor, "samples *entries"]:
         """Draw white noise for every sample that R is measured on."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,21 +13,15 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from absentia.audit.estimates import Estimate, estimate, spearman
-from absentia.audit.evidence import MaskingCurve
-from absentia.audit.own_games import Companions
-from absentia.audit.removal import Cost, Plausibility, Removal
-from absentia.audit.verdict import Verdict
+from absentia.audit.figures import Companions, Estimate, MaskingCurve, Plausibility, Removal, estimate, is_above
 from absentia.data import Array, as_tensor
 from absentia.errors import AbsentiaError, require, wrong
-from absentia.plots.absence_plots import draw_masking_curve, draw_methods
-from absentia.plots.look import new_figure
+from absentia.plots.absence_plots import draw_audit
 from absentia.results import (
     align,
     count_of,
     fold,
     html_result,
-    html_table,
     keep_figure,
     read_result,
     save_result,
@@ -41,6 +36,24 @@ if TYPE_CHECKING:
 
 # The columns that are shown.
 _SHOWN = ("evidence", "score", "strength", "salient", "terms", "R", "distance")
+# Rounding errors are reported beyond this share of a strength.
+_MUCH_ROUNDING = 0.05
+_MOST_WARNINGS = 3
+_FAR = 2.0  # multiple of the usual distance, beyond which masked samples are far from the data
+_NEGLIGIBLE = 1e-3  # evidence, which rounding errors may have
+# At which stage a method is dropped, from first to last; "best" is the one to use, "" one that could not be compared.
+_STAGES = ("surrogate", "leaks", "invents", "", "score", "strength", "R", "distance", "best")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a measurement cost."""
+
+    evaluations: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.evaluations + other.evaluations, self.seconds + other.seconds)
 
 
 @dataclass(frozen=True)
@@ -77,16 +90,6 @@ class AuditRecord:
         """The time that they took."""
         return sum(self.costs.values(), self.shared_cost).seconds
 
-    @classmethod
-    def from_old(cls, old: dict[str, Any]) -> AuditRecord:
-        """Make the record of a file of format 1; that of a cross audit had only the cost of all methods."""
-        known: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in old.items()
-        }
-        costs = {name: Cost(**cost) for name, cost in known.get("costs", {}).items()}
-        shared = known.get("shared_cost") or {name: known.pop(name) for name in ("evaluations", "seconds")}
-        return cls(**known | {"costs": costs, "shared_cost": Cost(**shared)})
-
 
 @dataclass(frozen=True, eq=False)
 class Audit:
@@ -117,7 +120,8 @@ class Audit:
     @property
     def curve(self) -> MaskingCurve:
         """The masking curve, with the evidence at ∅ and the score over all sizes."""
-        return self.measured_curve or MaskingCurve.unknown(len(self.methods))
+        none = torch.zeros(len(self.methods), 0, 1).double()
+        return self.measured_curve or MaskingCurve(none, none[0, :, 0], torch.zeros(1, dtype=torch.int64))
 
     @property
     def region(self) -> tuple[str, ...]:
@@ -129,30 +133,30 @@ class Audit:
         """R of each method, with its standard error: 0 at the level of white noise; lower is better."""
         return self.removal.R
 
-    @cached_property
-    def _verdict(self) -> Verdict:
-        return Verdict(self)
-
     @property
     def recommended(self) -> str | None:
         """The name of the method to use, or None."""
-        stages = self._verdict.stages
-        return self.methods[stages.index("best")] if "best" in stages else None
+        return self.methods[self._stages.index("best")] if "best" in self._stages else None
 
     @property
     def verdict(self) -> tuple[str, ...]:
         """The recommendation, and then a line for each method, the best first."""
-        return tuple(self._verdict.sentences())
+        if not len(self.curve.prior):
+            return ("Use none by this audit: it did not measure whether methods leak or invent.",)
+        return (self._recommend(), *(self._describe(number) for number in self.order))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """At most three reasons to doubt the figures or the methods, the most important first."""
-        return tuple(self._verdict.warnings())
+        return (*self._warn_of_the_measurement(), *self._warn_of_stand_ins())[:_MOST_WARNINGS]
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The numbers of the methods, the recommended one first, surrogates last."""
-        return self._verdict.order
+        """The numbers of the methods: the one to use, then those that were dropped last, the best score first."""
+        figures = self.curve.score.value if len(self.curve.prior) else self.removal.R.value
+        places = [-_STAGES.index(stage) for stage in self._stages]
+        ranked = sorted(zip(places, figures.nan_to_num(math.inf).tolist(), range(len(places)), strict=True))
+        return tuple(number for _, _, number in ranked)
 
     def columns(self) -> dict[str, Shaped[Tensor, " methods"]]:
         """Return the figures of each method by name; the error of a figure is named ``…_error``."""
@@ -192,11 +196,9 @@ class Audit:
         if tuple(values.shape) != wanted:
             must = f"have a row for each of the {wanted[0]} samples and a column for each of {wanted[1]} players"
             raise wrong("attributions", must, f"shape {tuple(values.shape)}")
-        own = self.companions.shapley
         if self.samples is not None:
-            values = values[self.samples[: own.shape[1]]]
-        both = torch.cat([own, values.to(own)[None, :, None].expand_as(own[:1])])
-        return estimate(spearman(both)[..., :-1, -1].mean(1).T[..., None])
+            values = values[self.samples[: self.companions.shapley.shape[1]]]
+        return self.companions.agreement_with(values)
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame: a row for each method, a column for each figure and its error."""
@@ -206,28 +208,7 @@ class Audit:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw evidence, Σ|U| and R of each method with their errors, and the masking curve; write it to a path."""
-        return keep_figure(self._draw, path)
-
-    def _draw(self) -> Figure:
-        order, columns, unmasked = list(self.order), self.columns(), float(self.removal.unmasked.value)
-        names, best = [self.methods[number] for number in order], None if self.recommended is None else 0
-        figure = new_figure(4, width=4.2, rows=len(names) + 6, ratios=(1, 0.9, 0.9, 1.4), title=self.verdict[0])
-        panels: dict[str, tuple[str, str, dict[str, float]]] = {
-            "evidence": ("does it leak, or invent?", f"leaks ◂ {self.curve.unit} at ∅ ▸ invents", {"": 0.0}),
-            "strength": ("is it concise?", "Σ|U|: strength of its interactions", {}),
-            "R": ("does it remove?", "R: effects left or added", {"white noise": 0.0, "unmasked samples": unmasked}),
-        }
-        *left, right = figure.axes
-        for axes, (name, (title, text, marks)) in zip(left, panels.items(), strict=True):
-            draw_methods(axes, names, columns[name][order], columns[f"{name}_error"][order], marks, best)
-            axes.set(title=title, xlabel=text)
-            if name != "evidence":  # the names stand beside the first panel
-                axes.set_yticklabels([])
-        prior = float(self.curve.prior.mean())
-        draw_masking_curve(right, names, self.curve.sizes, self.curve.scores.mean(1)[order], prior, best)
-        right.set(title="what do masked samples tell?", xlabel="present players")
-        right.set_ylabel(f"score, {self.curve.unit}; lower is better")
-        return figure
+        return keep_figure(lambda: draw_audit(self), path)
 
     def save(self, path: str | Path) -> None:
         """Save everything to one file."""
@@ -238,16 +219,11 @@ class Audit:
         """Read a file of `save`."""
         return read_result(cls, path)
 
-    @classmethod
-    def from_old(cls, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> Audit:
-        """Read a file of format 1."""
-        kinds = {"removal": Removal, "companions": Companions, "plausibility": Plausibility}
-        parts: dict[str, Any] = {
-            part: kind(**{one.name: tensors[f"{part}.{one.name}"] for one in fields(kind)})
-            for part, kind in kinds.items()
-        }
-        record = AuditRecord.from_old(header["record"] | {"region": header["region"]})
-        return cls(tuple(header["methods"]), tuple(header["players"]), **parts, record=record)
+    @staticmethod
+    def from_old(_tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a file of format 1."""
+        parts: dict[str, Any] = {"removal": {}, "companions": {}, "plausibility": {}}
+        return header | parts | {"record": header["record"] | {"region": header["region"]}}
 
     def __repr__(self) -> str:
         first, *others = self._sentences()
@@ -256,9 +232,8 @@ class Audit:
         return "\n".join(fold(line) for line in lines)
 
     def _repr_html_(self) -> str:
-        heads, *rows = self._cells()
         first, *notes = self._sentences()
-        return html_result(first, {}, html_table(heads, rows), notes=[*notes, self._title(), self._legend()])
+        return html_result(first, {}, self._cells(), notes=[*notes, self._title(), self._legend()])
 
     def _sentences(self) -> list[str]:
         warnings = [f"Warning: {sentence}" for sentence in self.warnings]
@@ -298,6 +273,119 @@ class Audit:
             "unmasked samples. Distance of masked samples to the data: 1 for its own rows."
         )
 
+    @cached_property
+    def _stages(self) -> tuple[str, ...]:
+        """At which stage each method is dropped: see `audit`. A figure that was not measured decides nothing."""
+        curve, stages = self.curve, [""] * len(self.methods)
+
+        def drop(stage: str, out: Callable[[int], bool]) -> None:
+            for number in left():
+                stages[number] = stage if out(number) else ""
+
+        def left() -> list[int]:
+            return [number for number, stage in enumerate(stages) if not stage]
+
+        def keep_lowest(stage: str, values: Tensor) -> None:
+            known = [number for number in left() if not math.isnan(float(values[number].mean()))]
+            if known:
+                best = min(known, key=lambda number: float(values[number].mean()))
+                drop(stage, lambda number: is_above(values[number] - values[best]))
+
+        drop("surrogate", lambda number: self.methods[number] in self.record.surrogates)
+        drop("leaks", lambda number: curve.all_absent and is_above(-curve.beyond_prior[number] - _NEGLIGIBLE))
+        drop("invents", lambda number: is_above(curve.beyond_prior[number] - curve.limit))
+        if left() and not curve.score.value.isnan().any():
+            keep_lowest("score", curve.means)
+            keep_lowest("strength", self.companions.strengths)
+            keep_lowest("R", self.removal.ratios)
+            distance, score = self.plausibility.distance.nan_to_num(math.inf).tolist(), curve.score.value.tolist()
+            stages[min(left(), key=lambda number: (distance[number], score[number]))] = "best"
+            drop("distance", lambda number: True)
+        return tuple(stages)
+
+    def _recommend(self) -> str:
+        first, stages = self.order[0], self._stages
+        if "best" not in stages:
+            if "" in stages:
+                return "Use none by this audit: v(N) does not vary, so that there is nothing to predict."
+            listed = ", ".join(f"{self.methods[number]} {self._reason(number)}" for number in self.order[:4])
+            return f"Use none of these: {listed}. Try a baseline that learn_baseline(model, x, y) finds."
+        terms = float(self.companions.terms[first].mean())
+        invents = "leaks nothing, " * self._invents(first) + self._evidence(first)
+        needs = "" if math.isnan(terms) else f" and needs {terms:,.0f} interactions"
+        # One method for each stage says most.
+        others = {stages[number]: number for number in reversed(self.order[1:])}
+        shown = [others[stage] for stage in ("strength", "score", "invents", "leaks") if stage in others][:3]
+        text = ", ".join(f"{self.methods[number]} {self._reason(number)}" for number in shown)
+        return f"Use {self.methods[first]}: it {invents}{needs}{'; ' * bool(text)}{text}."
+
+    def _evidence(self, number: int, errors: bool = False) -> str:
+        value, error = self.curve.evidence.at(number)
+        amount = f"{with_error(abs(value), error) if errors else written(abs(value), 2)} {self.curve.unit}"
+        if self._stages[number] == "leaks":
+            return f"leaks {amount}"
+        return f"invents {amount}" if self._invents(number) else "neither leaks nor invents"
+
+    def _invents(self, number: int) -> bool:
+        return is_above(self.curve.beyond_prior[number] - _NEGLIGIBLE)
+
+    def _reason(self, number: int) -> str:
+        """Say in a few words why a method is not the one to use."""
+        stage, score = self._stages[number], written(float(self.curve.score.value[number]))
+        strengths = self.companions.strengths.mean((1, 2))
+        more = float(strengths[number] / strengths[self.order[0]])
+        if stage in ("leaks", "invents"):
+            return self._evidence(number)
+        return {
+            "surrogate": f"explains another model: its score, {score}, is a floor for the others",
+            "": "could not be compared",
+            "score": f"predicts worse (score {score})",
+            "strength": f"has {written(more, 3 if more < 1.5 else 2)} times the Σ|U|",
+            "R": f"has a higher R ({written(float(self.R.value[number]), 2)})",
+            "distance": "is as good, but not closer to the data",
+            "best": "is the one to use",
+        }[stage]
+
+    def _describe(self, number: int) -> str:
+        """Describe one method in a line."""
+        name, stage, limit = self.methods[number], self._stages[number], written(self.curve.limit, 2)
+        if stage == "surrogate":
+            return f"{name} {self._reason(number)}."
+        why = {
+            "leaks": ": masked samples still tell what they were",
+            "invents": f", more than there is to know ({limit})",
+        }
+        return f"{name} {self._evidence(number, errors=True)}{why.get(stage, f'; it {self._reason(number)}')}."
+
+    def _warn_of_the_measurement(self) -> Iterator[str]:
+        curve, removal = self.curve, self.removal
+        if len(curve.prior) == 1:
+            yield "One sample has no standard error: pass more samples to get errors."
+        own = [name not in self.record.surrogates for name in self.methods]
+        if len(curve.prior) > 1 and not is_above((curve.prior - curve.scores[own][:1, :, -1].flatten())[:, None]):
+            yield "The model predicts no better than the class frequencies, so evidence says little."
+        samples, kept = len(removal.original), int(removal.kept.sum())
+        share = float((removal.rounding / removal.original.mean(1))[removal.kept].quantile(0.5)) if kept else 0.0
+        if share > _MUCH_ROUNDING:
+            yield f"Rounding errors can make up {share:.0%} of the effects: run the model in double precision."
+        if kept < samples:
+            yield f"{samples - kept} of {samples} samples are left out of R: the model ignores their region."
+        if kept and not removal.noise_is_weaker:
+            share = 100 * (1 - float(removal.unmasked.value))
+            yield f"White noise has {share:.0f} % of the effects of the samples themselves: R says little."
+
+    def _warn_of_stand_ins(self) -> Iterator[str]:
+        """Warn of stand-ins unlike the data, those of the recommended method first."""
+        for number in self.order:
+            name, ratio = self.methods[number], float(self.plausibility.distance[number])
+            if ratio > _FAR:
+                yield f"{name} makes samples that lie {ratio:.2g} times as far from the data as its own rows do."
+            beyond = self.plausibility.outside[number].tolist()
+            outside = [player for player, out in zip(self.region, beyond, strict=True) if out]
+            if outside:
+                shown = ", ".join(outside[:4]) + (f" and {len(outside) - 4} more" if len(outside) > 4 else "")
+                yield f"{name} uses values outside the data's range for {shown}."
+
 
 @dataclass(frozen=True, eq=False)
 class CrossAudit:
@@ -327,8 +415,7 @@ class CrossAudit:
         return "\n".join([self._title(), *align(self._cells()), *(f"Note: {note}" for note in self.record.notes)])
 
     def _repr_html_(self) -> str:
-        heads, *rows = self._cells()
-        return html_result(self._title(), {}, html_table(heads, rows), notes=self.record.notes)
+        return html_result(self._title(), {}, self._cells(), notes=self.record.notes)
 
     def _title(self) -> str:
         record = self.record
@@ -363,9 +450,8 @@ class CrossAudit:
         """Read a file of `save`."""
         return read_result(cls, path)
 
-    @classmethod
-    def from_old(cls, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> CrossAudit:
-        """Read a file of format 1."""
-        references = ("white noise", *header["references"][1:])
-        record = AuditRecord.from_old(header["record"])
-        return cls(tuple(header["methods"]), references, tensors["R"], tensors["errors"], record)
+    @staticmethod
+    def from_old(_tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a file of format 1, which had only the cost of all methods."""
+        record = {"costs": {}, "shared_cost": header["record"]} | header["record"]
+        return header | {"references": ["white noise", *header["references"][1:]], "record": record}

@@ -18,7 +18,7 @@ from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import require, wrong
 from absentia.players import Players
 from absentia.plots import baselines, learning_history
-from absentia.results import count_of, html_result, html_table, keep_figure, read_result, save_result
+from absentia.results import count_of, html_result, keep_figure, read_result, save_result
 from absentia.version import __version__
 
 if TYPE_CHECKING:
@@ -82,13 +82,9 @@ class LearnedBaseline:
     classes: Int[Tensor, " owners"] | None  # the class number of each baseline, if each class has one
     players: Players | None  # None for files of format 1 whose players have several entries
     loss: float  # the mean penalty per sample at these values
-    history: Float[
-        Tensor, "checks 2"
-    ]  # evaluations, and the least loss so far with 1 % of the terms that decide ties
+    history: Float[Tensor, "checks 2"]  # evaluations, and the least loss so far (with the terms that decide ties)
     record: LearningRecord
-    quantiles: Float[Tensor, "quantiles *entries"] | None = (
-        None  # of the data, at `QUANTILES`; None for token numbers
-    )
+    quantiles: Float[Tensor, "quantiles *entries"] | None = None  # of the data, at `QUANTILES`; none of tokens
     other_names: tuple[str, ...] = ()  # of players whose entries are unknown
 
     def __repr__(self) -> str:
@@ -99,7 +95,7 @@ class LearnedBaseline:
         rows = [[_cell(cell) for cell in row] for row in zip(*shown.values(), strict=True)]
         more = len(rows) - _MOST_ROWS_SHOWN
         notes = [f"… and {more:,} more values"] if more > 0 else []
-        return html_result(self._title, self._facts, html_table(list(shown), rows[:_MOST_ROWS_SHOWN]), notes=notes)
+        return html_result(self._title, self._facts, [list(shown), *rows[:_MOST_ROWS_SHOWN]], notes=notes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -160,20 +156,15 @@ class LearnedBaseline:
         """Read a file of `save`."""
         return read_result(cls, path)
 
-    @classmethod
-    def from_old(cls, tensors: dict[str, Tensor], header: dict[str, Any]) -> LearnedBaseline:
-        """Make one of a file of format 1 or 2."""
-        settings = {"torch_version": "unknown"} | header["record"]  # which format 1 did not record
-        fields: dict[str, Any] = {name: tuple(f) if isinstance(f, list) else f for name, f in settings.items()}
-        record = LearningRecord(**fields)
-        values, names, labels = tensors["values"], tuple(header["names"]), tensors.get("labels")
-        players, quantiles = None, tensors.get("quantiles")
-        if labels is not None:
-            players = Players(labels, names, integer=quantiles is None)
-        elif values.shape[header["share"] != "all" :] == (len(names),):
-            players = Players.features(names)
-        parts = (values, header["share"], tensors.get("classes"), players, header["loss"], tensors["history"], record)
-        return cls(*parts, quantiles, () if players else names)
+    @staticmethod
+    def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a file of format 1, which knew neither entries nor the version of torch, or 2."""
+        names, record = header["names"], {"torch_version": "unknown"} | header["record"]
+        integer = "labels" in tensors and "quantiles" not in tensors
+        if "labels" not in tensors and tensors["values"].shape[header["share"] != "all" :] != (len(names),):
+            return header | {"record": record, "other_names": names}
+        tensors["players.labels"] = tensors.get("labels", torch.arange(len(names)))
+        return header | {"record": record, "players": {"names": names, "integer": integer}}
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each entry (of each class or sample) and the data's quantiles."""

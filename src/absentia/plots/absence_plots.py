@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from absentia.audit import Audit
     from absentia.learning import LearnedBaseline
 
 _LOW, _LOWER_QUARTER, _MEDIAN, _UPPER_QUARTER, _HIGH = range(1, 6)  # rows of the quantiles
@@ -139,6 +140,29 @@ def learning_history(learned: LearnedBaseline) -> Figure:
     axes.locator_params(axis="x", nbins=5)
     axes.set(title="learning the baseline", xlabel="evaluations of the model")
     axes.set_ylabel(f"lowest loss so far ({learned.record.loss})")
+    return figure
+
+
+def draw_audit(audit: Audit) -> Figure:
+    """Draw evidence, Σ|U| and R of each absence with their errors, and the masking curve."""
+    order, columns, curve = list(audit.order), audit.columns(), audit.curve
+    names, best = [audit.methods[number] for number in order], None if audit.recommended is None else 0
+    figure = new_figure(4, width=4.2, rows=len(names) + 6, ratios=(1, 0.9, 0.9, 1.4), title=audit.verdict[0])
+    levels = {"white noise": 0.0, "unmasked samples": float(audit.removal.unmasked.value)}
+    panels: dict[str, tuple[str, str, dict[str, float]]] = {
+        "evidence": ("does it leak, or invent?", f"leaks ◂ {curve.unit} at ∅ ▸ invents", {"": 0.0}),
+        "strength": ("is it concise?", "Σ|U|: strength of its interactions", {}),
+        "R": ("does it remove?", "R: effects left or added", levels),
+    }
+    *left, right = figure.axes
+    for axes, (name, (title, text, marks)) in zip(left, panels.items(), strict=True):
+        draw_methods(axes, names, columns[name][order], columns[f"{name}_error"][order], marks, best)
+        axes.set(title=title, xlabel=text)
+        if name != "evidence":  # the names stand beside the first panel
+            axes.set_yticklabels([])
+    draw_masking_curve(right, names, curve.sizes, curve.scores.mean(1)[order], float(curve.prior.mean()), best)
+    right.set(title="what do masked samples tell?", xlabel="present players")
+    right.set_ylabel(f"score, {curve.unit}; lower is better")
     return figure
 
 
