@@ -24,7 +24,7 @@ from absentia.learning import choose_absence
 from absentia.models import as_model, labels_of
 from absentia.players import Players
 from absentia.plots import overview
-from absentia.plots.look import name_of_set
+from absentia.plots.look import names_of_sets
 from absentia.readouts import Features, Readout
 from absentia.results import (
     align,
@@ -138,7 +138,8 @@ class Explanation:
         shown = [(self.names[i], text) for i, text in self.shapley.ranked()[:players]]
         more = [f"… and {len(self.names) - players} more players"] if len(self.names) > players else []
         top = [] if self.interactions is None else self.interactions.top(sets)
-        return shown, more, [(name_of_set(one.players), written(one.effect, 4, plus=True)) for one in top]
+        effects = [written(one.effect, 4, plus=True) for one in top]
+        return shown, more, list(zip(names_of_sets([one.players for one in top]), effects, strict=True))
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame: a row for each sample and player, with its value, error, rank and input.

@@ -13,7 +13,18 @@ from torch import Tensor
 from absentia.errors import wrong
 from absentia.interactions import Interactions
 from absentia.plots.drawable import check_explanation, check_sample, interactions_of, is_explanation
-from absentia.plots.look import NEUTRAL, draw_bars, draw_curve, label, largest, name_of_set, new_figure, use_log_scale
+from absentia.plots.look import (
+    NEUTRAL,
+    draw_bars,
+    draw_curve,
+    label,
+    largest,
+    look_of,
+    looks_of,
+    names_of_sets,
+    new_figure,
+    use_log_scale,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +61,7 @@ def interaction_list(explanation: Explanation, sample: int = 0, *, strongest: in
 def draw_strongest(axes: Axes, interactions: Interactions, sample: int = 0, strongest: int = 12) -> None:
     """Draw the bars of `interaction_list` on given axes."""
     top = interactions.top(strongest, sample)
-    names = [name_of_set([label(name, 20) for name in found.players]) for found in top]
+    names = names_of_sets([[label(name, 20) for name in found.players] for found in top])
     draw_bars(axes, names, [found.effect for found in top], hollow=[not found.measurable for found in top])
     total = interactions.effects.shape[1] - 1
     axes.set_title(f"strongest {len(top)} of {total:,} interactions")
@@ -95,7 +106,7 @@ def draw_order_profile(axes: Axes, interactions: Interactions, sample: int = 0) 
 def _draw_order_shapley(axes: Axes, names: Sequence[str], values: Float[Tensor, "orders players"]) -> None:
     """Draw the order-wise Shapley values φᵢ⁽ᵐ⁾ of some players."""
     for number, name in enumerate(names):
-        draw_curve(axes, number, label(name), range(len(values)), values[:, number])
+        draw_curve(axes, look_of(number), label(name), range(len(values)), values[:, number])
     axes.axhline(0, color=NEUTRAL, linewidth=0.8)
     some = "" if len(names) == len(values) else f", {len(names)} of {len(values)} players"
     axes.set(xlabel="order: number of other players present", ylabel="mean of what the player adds")
@@ -129,7 +140,7 @@ def sparsity(
         raise wrong("results", "hold at least one explanation", "none")
     figure = new_figure(1, width=6.4, height=4.6)
     axes = figure.axes[0]
-    for number, (name, result) in enumerate(named.items()):
+    for look, (name, result) in zip(looks_of(list(named)), named.items(), strict=True):
         if not (isinstance(result, Interactions) or is_explanation(result)):
             raise wrong("results", "hold explanations or interactions", type(result).__name__)
         interactions = result if isinstance(result, Interactions) else interactions_of(result)
@@ -140,7 +151,7 @@ def sparsity(
         ranks = _ranks(len(strength))
         salient = f"{float(interactions.salient()[rows, 1:].sum(1).double().mean()):.3g} salient"
         text = f"{label(name)}: {salient}" if name else salient
-        draw_curve(axes, number, text, ranks, strength[ranks - 1].numpy(), markevery=max(1, len(ranks) // 12))
+        draw_curve(axes, look, text, ranks, strength[ranks - 1].numpy(), markevery=max(1, len(ranks) // 12))
     axes.set_xscale("log")
     use_log_scale(axes)
     axes.set(title="interactions in descending order", xlabel="rank of the interaction")
