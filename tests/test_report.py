@@ -196,7 +196,7 @@ def test_the_numbers_are_the_results_own(page, everything):
         assert sample["base"] + sum(sample["values"]) == pytest.approx(sample["output"], rel=5e-3)
         assert sample["inputs"] == [f"{value:.4g}".replace("-", "−") for value in first.x[number].tolist()]
         assert sample["ranked"] == [list(pair) for pair in first.shapley.ranked(number)]
-    assert explained["standIns"] == ["0.25"] * 5
+        assert sample["standIns"] == ["0.25"] * 5
     found = everything["methods"]
     order = [found.methods.index(name) for name in audit["methods"]]
     assert order != list(range(3))  # so that the next lines can fail
@@ -361,7 +361,7 @@ def test_what_has_no_figure_is_left_empty(tmp_path):
     assert [value is None for value in audited["charts"]["R"]["values"]] == [k == place for k in range(3)]
     assert audited["charts"]["R"]["texts"][place] == "–"
     assert audited["charts"]["R"]["errors"] == [None, None, None]
-    assert "standIns" not in explained
+    assert "standIns" not in explained["samples"][0]
 
 
 def test_large_results_are_trimmed_and_the_page_says_so(tmp_path):

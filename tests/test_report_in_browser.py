@@ -235,7 +235,9 @@ def test_images_have_a_heat_map_over_their_pixels_in_the_colours_of_the_values(p
     values = results.image_explanation().shapley.values[0]
     cells = page.eval_on_selector_all(
         f"{IMAGES} .heat .cell path:first-child",
-        "all => all.map(one => [one.closest('.cell').dataset.players, getComputedStyle(one).fill, Number(one.getAttribute('fill-opacity'))])",
+        """all => all.map(one => [
+            one.parentNode.dataset.players, getComputedStyle(one).fill, Number(one.getAttribute("fill-opacity"))
+        ])""",
     )
     assert [int(player) for player, *_ in cells] == [0, 1, 2, 3]
     for (_, fill, opacity), value in zip(cells, values.tolist(), strict=True):
@@ -325,8 +327,9 @@ def test_no_row_of_charts_is_half_empty_and_no_table_is_cut_off(open_page, viewp
 def test_labels_can_be_read_and_stay_inside(open_page, viewport):
     page = open_page(viewport)
     outside = page.evaluate(
-        """() => [...document.querySelectorAll('.drawing svg text')].filter(text => text.textContent.trim()).filter(text => {
+        """() => [...document.querySelectorAll('.drawing svg text')].filter(text => {
             const box = text.getBoundingClientRect();
+            if (!text.textContent.trim()) return false;
             return box.left < -1 || box.right > innerWidth + 1 || parseFloat(getComputedStyle(text).fontSize) < 8.5;
         }).map(text => text.textContent)"""
     )

@@ -37,7 +37,7 @@ def image_explanation(channels=1):
     return ab.explain(lambda rows: rows.flatten(1).square().sum(1), images, absence=ab.Baseline(0.0), players=players)
 
 
-WORDS = "this is not a bad film , it is a very good one".split()
+WORDS = ["this", "is", "not", "a", "bad", "film", ",", "it", "is", "a", "very", "good", "one"]
 
 
 def text_explanation():

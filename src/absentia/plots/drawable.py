@@ -83,7 +83,7 @@ def answer(explanation: Explanation, sample: int) -> str:
 
 
 def largest_and_others(values: Float[Tensor, " players"], most: int) -> tuple[list[int], list[int]]:
-    """Return the players to draw, the largest |value| first, and the others, whose sum is drawn if they are several."""
+    """Return the players to draw, the largest |value| first, and the others, which are drawn as one if several."""
     ranked = largest(values)
     shown = len(ranked) if len(ranked) <= most + 1 else most
     return ranked[:shown], ranked[shown:]

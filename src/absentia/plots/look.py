@@ -5,7 +5,6 @@ Orange adds to the value and blue takes from it. Hatching, dashes, markers or si
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -159,9 +158,3 @@ def draw_bars(
 def draw_curve(axes: Axes, look: dict[str, Any], text: str, x: Any, y: Any, **style: Any) -> None:
     """Draw one of several curves in its own look, with a text for the legend."""
     axes.plot(x, y, label=text, **{"markersize": 5, "linewidth": 1.2} | look | style)
-
-
-def use_log_scale(axes: Axes) -> None:
-    """Make the vertical axis logarithmic where any curve has a positive value."""
-    if math.isfinite(axes.dataLim.minposy):
-        axes.set_yscale("log", nonpositive="mask")

@@ -129,7 +129,7 @@ const explanation = (() => {
   }
 
   function fillTable(body, data, sample) {
-    const standIns = sample.standIns ?? data.standIns;
+    const standIns = sample.standIns;
     const rows = sample.ranked.map(([player, shown], rank) => {
       const cells = [rank + 1, data.names[player], shown];
       if (!data.picture) cells.push(sample.inputs?.[player] ?? "–", standIns?.[player] ?? "–");

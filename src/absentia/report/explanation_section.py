@@ -81,23 +81,12 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
 
 
 def _inputs(explanation: Explanation, samples: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add inputs and stand-ins to the samples; return the stand-ins if all samples share them."""
-    players, found = explanation.players, {"inputs": explanation.x, "standIns": explanation.stand_ins}
-    shared: dict[str, Any] = {}
-    for name, rows in found.items():
-        if rows is None:
-            continue
-        rows = rows[: len(samples)]
-        if name == "standIns" and bool((rows == rows[:1]).all()):
-            shared[name] = _minus(players.texts(rows[:1])[0])
-            continue
-        for sample, entries in zip(samples, players.texts(rows), strict=True):
-            sample[name] = _minus(entries)
-    return shared
-
-
-def _minus(entries: list[str]) -> list[str]:
-    return [entry.replace("-", "−") for entry in entries]
+    """Add inputs and stand-ins to the samples."""
+    for name, rows in {"inputs": explanation.x, "standIns": explanation.stand_ins}.items():
+        if rows is not None:
+            for sample, entries in zip(samples, explanation.players.texts(rows[: len(samples)]), strict=True):
+                sample[name] = [entry.replace("-", "−") for entry in entries]
+    return {}
 
 
 def _pictures(explanation: Explanation, samples: list[dict[str, Any]]) -> dict[str, Any]:
