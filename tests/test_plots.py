@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from matplotlib.colors import to_rgb
 
 import absentia as ab
 import test_report_results as results
 from absentia.plots.absence_plots import draw_masking_curve, draw_methods
 from absentia.plots.graph import AndNode, arrange, salient_nodes
-from absentia.plots.look import LOWERS, RAISES, label, name_of_set
+from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, label, names_of_sets
 from known_games import cnn, mlp
 from typechecker import unchecked
 
@@ -70,7 +71,8 @@ def overlaps(figure):
         for axis in (axes.xaxis, axes.yaxis) if axes.axison else ():
             low, high = sorted(axis.get_view_interval())
             shown = [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-            boxes = [label.get_window_extent() for label in shown if label.get_text()]
+            level = [one for one in shown if one.get_text() and one.get_visible() and one.get_rotation() == 0]
+            boxes = [label.get_window_extent() for label in level]
             found += ["overlap" for a, b in itertools.pairwise(boxes) if a.overlaps(b)]
             texts += shown
         for text in texts:
@@ -145,10 +147,23 @@ def test_the_list_of_interactions_is_ranked(six):
     axes = ab.plots.interaction_list(six, sample=1, strongest=7).axes[0]
     top = six.interactions.top(7, sample=1)
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([found.effect for found in top])
-    assert [label.get_text() for label in axes.get_yticklabels()] == [
-        name_of_set([label(name, 20) for name in found.players]) for found in top
-    ]
+    short = [[label(name, 20) for name in found.players] for found in top]
+    assert [label.get_text() for label in axes.get_yticklabels()] == names_of_sets(short)
     assert axes.get_title() == "strongest 7 of 63 interactions"
+
+
+def test_sets_that_begin_alike_have_different_labels():
+    crowded = results.crowded_explanation()
+    axes = ab.plots.interaction_list(crowded, strongest=3).axes[0]
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    first = "r0c0 & r0c1 & r1c0 & r1c1 & r2c0"
+    assert shown == [f"{first} & r2c1", f"{first} & r3c0", f"{first} & r3c1"]
+    assert all(f"{name}  " in repr(crowded) for name in shown)
+    assert names_of_sets([["a", "b", "c", "d"], ["a"], ["a", "b", "c", "e", "f"]], most=2) == [
+        "a & b & 2 more",
+        "a",
+        "a & b & 3 more",
+    ]
 
 
 def test_effects_lost_in_rounding_are_hollow():
@@ -176,12 +191,12 @@ def test_the_graph_has_a_node_for_each_salient_interaction_and_an_edge_for_each_
     assert len(axes.lines) == sum(len(node.players) + 1 for node in nodes)
     shown = [text.get_text() for text in axes.texts]
     for node in nodes:
-        assert f"{node.effect:+.3g}".replace("-", "−") in shown
+        assert f"{node.effect:+.4g}".replace("-", "−") in shown
     widest = max(axes.lines, key=lambda line: line.get_linewidth())
     assert widest.get_color() == (RAISES if nodes[0].effect >= 0 else LOWERS)
     dashed = [line for line in axes.lines if line.get_color() == LOWERS]
     assert all(line.get_linestyle() == "--" for line in dashed)  # for grey
-    assert f"add {sum(n.effect for n in nodes):+.3g}".replace("-", "−") in axes.get_title()
+    assert f"add {sum(n.effect for n in nodes):+.4g}".replace("-", "−") in axes.get_title()
 
 
 def test_the_graph_keeps_players_of_one_interaction_side_by_side():
@@ -243,6 +258,175 @@ def test_sparsity_sorts_the_strengths_of_every_method(six):
     assert axes.get_legend().get_texts()[0].get_text() == f"zero: {salient} salient"
     mean = ab.plots.sparsity(six).axes[0].lines[0].get_ydata()
     assert mean[0] == pytest.approx(float(six.interactions.effects[:, 1:].abs().amax(1).mean()))
+
+
+def test_the_mean_of_many_samples_has_errors_over_them(six):
+    axes = ab.plots.bars(six, sample=None).axes[0]
+    strength = six.shapley.values.abs()
+    order = strength.mean(0).argsort(descending=True)
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx(strength.mean(0)[order].tolist())
+    assert {bar.get_facecolor()[:3] for bar in axes.patches} == {to_rgb(NEUTRAL)}
+    widths = [float(one.get_segments()[0][1][0] - one.get_segments()[0][0][0]) for one in axes.collections]
+    assert widths == pytest.approx((4 * strength.std(0)[order] / 2**0.5).tolist())
+    assert axes.get_title() == "mean |Shapley value| of 2 samples"
+    assert axes.get_xlabel() == "± 2 standard errors over samples"
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Forty samples of three players; the first two have one entry each."""
+    players = ab.Players.groups({"a": [0], "b": [1], "pair": [2, 3]}, features=4)
+    weights = torch.tensor([3.0, -1.0, 0.5, 0.5]).double()
+    return ab.explain(lambda rows: rows @ weights, randn(40, 4), players=players, absence=ab.Baseline(0.25))
+
+
+def test_a_beeswarm_has_a_dot_for_each_sample_and_player_coloured_by_the_input(many):
+    axes = ab.plots.beeswarm(many).axes[0]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b", "pair"]
+    for place, (player, dots) in enumerate(zip((0, 1, 2), axes.collections, strict=True)):
+        x, y = np.asarray(dots.get_offsets()).T
+        assert x.tolist() == pytest.approx(many.shapley.values[:, player].tolist())
+        assert abs(y - place).max() < 0.5  # within the row of the player
+        dots.figure.draw_without_rendering()
+        if player == 2:  # of two entries
+            assert {tuple(colour) for colour in dots.get_facecolors()} == {(*to_rgb("#999999"), 1)}
+            continue
+        shares = np.asarray(dots.get_array())
+        order = many.x[:, player].argsort()
+        assert (np.diff(shares[order]) >= 0).all()
+        assert (shares.min(), shares.max()) == (0, 1)
+    same = ab.explain(lambda rows: rows.sum(1), torch.ones(9, 2).double(), absence=0.0)
+    heights = np.asarray(ab.plots.beeswarm(same).axes[0].collections[0].get_offsets())[:, 1]
+    assert len(set(heights)) == 9  # dots of one value lie above and below each other
+    assert heights.sum() == pytest.approx(0)
+    assert len(ab.plots.beeswarm(many, most=2).axes[0].collections) == 2
+
+
+def test_sampled_attributions_of_many_samples_have_errors(sampled):
+    axes = ab.plots.beeswarm(sampled, most=3).axes[0]
+    order = sampled.shapley.values.abs().mean(0).argsort(descending=True)[:3].tolist()
+    for player, whiskers in zip(order, axes.collections[::2], strict=True):
+        widths = [float(end[0] - start[0]) for start, end in whiskers.get_segments()]
+        assert widths == pytest.approx((4 * sampled.shapley.errors[:, player]).tolist())
+    dots, whiskers = ab.plots.scatter(sampled, 4).axes[0].collections
+    heights = [float(end[1] - start[1]) for start, end in whiskers.get_segments()]
+    assert heights == pytest.approx((4 * sampled.shapley.errors[:, 4]).tolist())
+    assert len(dots.get_offsets()) == 2
+
+
+def test_a_scatter_plot_sets_the_attribution_against_the_input(many):
+    axes = ab.plots.scatter(many, "b").axes[0]
+    x, y = np.asarray(axes.collections[0].get_offsets()).T
+    assert x.tolist() == pytest.approx(many.x[:, 1].tolist())
+    assert y.tolist() == pytest.approx(many.shapley.values[:, 1].tolist())
+    colours = [tuple(colour[:3]) for colour in axes.collections[0].get_facecolors()]
+    assert colours == [to_rgb(RAISES if value >= 0 else LOWERS) for value in y]
+    assert axes.lines[1].get_xdata() == [0.25, 0.25]  # the stand-in
+    assert axes.get_legend().get_texts()[0].get_text() == "absent: 0.25"
+    assert ab.plots.scatter(many).axes[0].get_title() == "Shapley values of a"  # the largest
+    with pytest.raises(ab.AbsentiaError, match=r"player must have one entry.*Got pair, which has several"):
+        ab.plots.scatter(many, "pair")
+    with pytest.raises(ab.AbsentiaError, match="player must hold players"):
+        ab.plots.scatter(many, "c")
+
+
+def test_a_text_line_has_its_tokens_in_order_with_their_values_below():
+    told = results.text_explanation()
+    axes = ab.plots.text_line(told).axes[0]
+    words, numbers = axes.texts[::2], axes.texts[1::2]
+    assert [text.get_text() for text in words] == results.WORDS
+    assert [text.get_text() for text in numbers] == [dict(told.shapley.ranked())[k] for k in range(len(words))]
+    values = told.shapley.values[0]
+    for text, value in zip(words, values.tolist(), strict=True):
+        colour = text.get_bbox_patch().get_facecolor()
+        assert colour == pytest.approx(
+            (*to_rgb(RAISES if value >= 0 else LOWERS), 0.8 * abs(value) / float(values.abs().max()))
+        )
+    places = [text.get_position()[::-1] for text in words]
+    assert places == sorted(places)
+    assert not overlaps(axes.figure)
+    axes.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert not [1 for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]
+
+
+def test_a_text_line_of_estimates_has_their_errors():
+    players = ab.Players.tokens([f"word{number}" for number in range(26)])
+    x = torch.ones(1, 26, dtype=torch.int64)
+    weights = torch.linspace(-1, 1, 26).double()
+    told = ab.explain(
+        lambda rows: (rows @ weights).exp(), x.double(), players=replace(players, integer=False), absence=0.0
+    )
+    words, below = ab.plots.text_line(told).axes[0].texts[::2], ab.plots.text_line(told).axes[0].texts[1::2]
+    places = [text.get_position()[::-1] for text in words]
+    assert len({row for row, _ in places}) > 1  # it is wrapped
+    assert places == sorted(places)
+    assert all("\n± " in text.get_text() for text in below)
+    assert "standard error" in ab.plots.text_line(told).axes[0].get_title()
+
+
+def test_a_network_has_a_dot_a_line_or_an_area_for_each_interaction():
+    def value(rows):
+        a, b, c, d, _ = rows.T
+        return 4 * a - 2 * a * b + 3 * b * c * d
+
+    found = ab.explain(value, torch.ones(1, 5).double(), players=ab.Players.features([*"abcde"]), absence=0.0)
+    axes = ab.plots.network(found).axes[0]
+    (line,), (area,) = axes.lines, axes.patches
+    place = {text.get_text()[0]: np.asarray(text.get_position()) / 1.14 for text in axes.texts}
+    assert sorted(place) == [*"abcd"]  # e takes part in none
+    assert np.allclose(line.get_xydata(), [place["a"], place["b"]])
+    assert (line.get_color(), line.get_linestyle()) == (LOWERS, "--")
+    assert line.get_linewidth() == pytest.approx(0.5 + 5.5 * 2 / 4)
+    assert np.allclose(area.get_xy()[:3], [place[name] for name in "bcd"])
+    assert area.get_facecolor() == pytest.approx((*to_rgb(RAISES), 0.08 + 0.3 * 3 / 4))
+    coloured = [dots for dots in axes.collections if tuple(dots.get_facecolors()[0][:3]) == to_rgb(RAISES)]
+    assert [np.allclose(dots.get_offsets(), [place["a"]]) for dots in coloured] == [True]
+    assert "3 strongest of 31 interactions add +5, with 4 of 5 players" in axes.get_title()
+
+
+def test_an_upset_plot_shows_sets_as_dots_and_effects_as_bars(six):
+    matrix, right = ab.plots.upset(six, sample=1, strongest=7).axes
+    top = six.interactions.top(7, sample=1)
+    assert [bar.get_width() for bar in right.patches] == pytest.approx([found.effect for found in top])
+    columns = [text.get_text() for text in matrix.get_xticklabels()]
+    sets = [{columns[int(x)] for x, y in matrix.lines[-1].get_xydata() if y == row} for row in range(7)]
+    assert sets == [{label(name, 20) for name in found.players} for found in top]
+    assert matrix.get_ylim() == right.get_ylim()
+    assert not right.get_yticklabels()
+    assert not overlaps(matrix.figure)
+    tokens = ab.plots.upset(results.text_explanation(), strongest=4).axes[
+        0
+    ]  # words that occur twice have two columns
+    assert len(tokens.get_xticklabels()) == len({x for x, _ in tokens.lines[-1].get_xydata()})
+
+
+def test_a_method_has_the_same_colour_whatever_its_place(six):
+    for names in (["zero", "own", "mean"], ["mean", "zero", "own"]):
+        lines = ab.plots.sparsity(dict.fromkeys(names, six)).axes[0].lines
+        looks = {name: (line.get_color(), line.get_marker()) for name, line in zip(names, lines, strict=True)}
+        assert looks == {"zero": LOOKS["zero"], "mean": LOOKS["mean"], "own": LOOKS["median"]}
+
+
+def test_plot_draws_the_kind_that_is_asked_for(six, many, tmp_path):
+    assert len(six.plot(kind="upset", sample=1, strongest=5).axes[1].patches) == 5
+    assert many.plot(tmp_path / "bees.png", kind="beeswarm", most=2).axes[0].get_title().endswith("2 of 3 players")
+    assert (tmp_path / "bees.png").stat().st_size > 5_000
+    assert many.plot(kind="bars", sample=None).axes[0].get_title() == "mean |Shapley value| of 40 samples"
+    assert many.plot(kind="scatter", player="b").axes[0].get_xlabel() == "input b"
+    with pytest.raises(ab.AbsentiaError, match=r"kind must be one of overview, waterfall, .*Got 'pie' instead"):
+        six.plot(kind="pie")
+    for kind in ab.plots.KINDS:
+        assert kind in ab.Explanation.plot.__doc__.replace("\n", " ")
+
+
+def test_a_line_that_can_not_be_drawn_has_no_legend():
+    left, right = ab.plots.new_figure(columns=2, height=3.5).axes
+    values, nothing = torch.tensor([0.5, 1.0]), float("nan")
+    draw_methods(left, ["zero", "mean"], values, values, {"white noise": 0.0, "unmasked": nothing})
+    assert [text.get_text() for text in left.get_legend().get_texts()] == ["white noise"]
+    draw_masking_curve(right, ["zero", "mean"], torch.tensor([0, 1]), torch.ones(2, 2), prior=nothing)
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["zero", "mean"]
 
 
 def test_the_overview_is_a_heat_map_for_images_and_three_panels_for_tables(six, sampled, pictured, tmp_path):
@@ -337,7 +521,17 @@ def test_eight_methods_with_long_names_do_not_lie_on_each_other():
 @pytest.mark.parametrize("players", [1, 2, 10])
 def test_no_labels_lie_on_each_other_or_leave_the_picture(players):
     explanation = explain(players, samples=1)
-    for picture in ("overview", "waterfall", "bars", "interaction_list", "order_profile", "and_or_graph"):
+    pictures = (
+        "overview",
+        "waterfall",
+        "bars",
+        "interaction_list",
+        "order_profile",
+        "and_or_graph",
+        "upset",
+        "network",
+    )
+    for picture in (*pictures, "beeswarm"):
         assert not overlaps(getattr(ab.plots, picture)(explanation)), picture
 
 

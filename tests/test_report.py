@@ -13,24 +13,26 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import absentia as ab
 import test_report_results as results
-from absentia.plots.look import COLOURS, LOWERS, NEUTRAL, RAISES
+from absentia.audit.own_games import Companions
+from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, looks_of
 from absentia.report import writing
+from absentia.report.audit_section import audit_section
 from absentia.report.baseline_section import baseline_section
 from absentia.report.explanation_section import (
     KEPT,
     KEPT_UP_TO_EACH_ORDER,
     MOST_SAMPLES,
     curve_counts,
-    entries_of_players,
     explanation_section,
     sparsity_curve,
     strongest,
     summarise,
 )
-from absentia.report.section import ImageScale, numbers, png
+from absentia.report.section import ImageScale, numbers, png, texts
 
 FOLDER = Path(writing.__file__).parent
 
@@ -92,7 +94,7 @@ def test_what_comes_from_data_stays_text(page):
     assert len(scripts) == 1 + len(writing.SCRIPTS)  # the data, and our own: no name has become another
     assert not any("document.title = 'run'" in text for attrs, text in scripts if "type" not in attrs)
     assert results.EVIL in page.words()
-    explained, audit = page.data()[:2]
+    explained, _, audit = page.data()[:3]
     assert explained["names"] == results.NAMES
     assert results.EVIL in audit["methods"]
     assert {tag for tag, _ in page.elements} & {"iframe", "object", "embed", "link", "base", "form"} == set()
@@ -149,38 +151,60 @@ def test_the_vendored_files_are_those_that_the_readme_lists():
 
 
 def test_the_colours_are_those_of_the_pictures():
-    style, script = ((FOLDER / name).read_text().lower() for name in ("report.css", "charts.js"))
+    style, script = ((FOLDER / name).read_text() for name in ("report.css", "charts.js"))
     for name, colour in {"raises": RAISES, "lowers": LOWERS, "neutral": NEUTRAL}.items():
-        assert f"--{name}: {colour.lower()}" in style
-    own = [colour for colour in COLOURS if colour not in (LOWERS, "#000000")]  # which are a variable, and the ink
-    assert all(colour.lower() in script for colour in own)
+        assert f"--{name}: {colour.lower()}" in style.lower()
+    symbols = script.split("SYMBOLS = {")[1].split("};")[0]
+    drawn = set(re.findall(r'(?:^|[ "])([^ "]+?)"?: (?:d3|polygon|saltire)', symbols))
+    assert drawn == {marker for _, marker in LOOKS.values()}
+
+
+def test_an_absence_has_one_colour_in_the_report_and_in_the_picture(everything, page):
+    """Whatever its place is: by the word that names it."""
+    from matplotlib.colors import to_rgb
+
+    audit, data = everything["methods"], page.data()[2]
+    figure = audit.plot()
+    for chart in figure.axes[:3]:  # bars, in the audit's order
+        shown = [bar.get_facecolor()[:3] for bar in chart.patches[: len(audit.methods)]]
+        assert [to_rgb(colour) for colour, _ in data["looks"]] == shown
+    assert [to_rgb(line.get_color()) for line in figure.axes[3].lines[:3]] == [
+        to_rgb(one) for one, _ in data["looks"]
+    ]
+    place = data["methods"].index("zero")
+    assert data["looks"][place] == list(LOOKS["zero"])
+    assert looks_of(["b", "zero", "a"]) == looks_of(["a", "zero", "b"])[::-1]
+    assert len({look["color"] for look in looks_of(["own", "zero", "mean", "other"])}) == 4
 
 
 def test_the_verdict_comes_first_and_every_figure_is_there(page, everything):
     audit, words = everything["methods"], page.words()
     for sentence in (*audit.verdict, *audit.warnings):
         assert sentence.replace("-", "−") in words.replace("-", "−")
-    assert words.index(audit.verdict[0]) < words.index("All figures")
-    assert page.data()[1]["methods"][0] == audit.methods[int(audit.R.value.argmin())]
+    places = [words.index(one) for one in (audit.verdict[0], "Does it leak", "Is it concise", "Is it plausible")]
+    assert [*places, words.index("All figures")] == sorted([*places, words.index("All figures")])
+    assert page.data()[2]["methods"][0] == audit.methods[audit.order[0]]
     assert f"{audit.record.costs['zero'].evaluations:,}" in words
 
 
 def test_the_numbers_are_the_results_own(page, everything):
-    explained, audit, learned, images, _ = page.data()
+    explained, images, audit, _, learned = page.data()
     first = everything[results.EVIL]
     for number, sample in enumerate(explained["samples"]):
         assert sample["values"] == pytest.approx(first.shapley.values[number].tolist(), rel=1e-3)
         assert sample["output"] == pytest.approx(float(first.outputs[number]), rel=1e-3)
         assert sample["base"] + sum(sample["values"]) == pytest.approx(sample["output"], rel=5e-3)
-        assert sample["inputs"] == pytest.approx(first.x[number].tolist(), rel=1e-3)
-    assert explained["standIns"] == [0.25] * 5
+        assert sample["inputs"] == [f"{value:.4g}".replace("-", "−") for value in first.x[number].tolist()]
+        assert sample["ranked"] == [list(pair) for pair in first.shapley.ranked(number)]
+        assert sample["standIns"] == ["0.25"] * 5
     found = everything["methods"]
     order = [found.methods.index(name) for name in audit["methods"]]
     assert order != list(range(3))  # so that the next lines can fail
-    assert audit["R"] == sorted(audit["R"]) == pytest.approx(found.R.value[order].tolist(), rel=1e-3)
-    assert audit["orders"][0] == pytest.approx(found.companions.order_profile().value[order[0]].tolist(), rel=1e-3)
-    agreement = found.companions.agreement()
-    assert audit["agreement"][0][1] == pytest.approx(float(agreement[order[0], order[1]]), rel=1e-2)
+    for key, values in found.columns().items():
+        if key in audit["charts"]:
+            assert audit["charts"][key]["values"] == pytest.approx(values[order].tolist(), rel=1e-3)
+    assert audit["orders"][0] == texts(found.companions.order_profile().value[order[0]], 3)
+    assert audit["scores"][1] == pytest.approx(found.curve.scores.mean(1)[order[1]].tolist(), rel=1e-3)
     assert learned["values"][0] == pytest.approx(everything["baseline"].values.tolist(), rel=1e-3)
     assert learned["quantiles"][0] == pytest.approx(everything["baseline"].quantiles[:, 0].tolist(), rel=1e-3)
     assert images["picture"]["labels"] == everything["images"].players.labels[0].flatten().tolist()
@@ -230,7 +254,7 @@ def test_effects_that_rounding_could_have_made_are_marked():
 def test_a_constant_game_has_no_sparsity_curve_but_a_page(tmp_path):
     flat = ab.explain(lambda rows: 0 * rows.sum(1) + 1, results.draw(2, 3), absence=ab.Baseline(0.0))
     (data,) = render(flat, tmp_path).data()
-    assert data["samples"][0]["curve"] == [None] * 4
+    assert data["samples"][0]["curve"] == ["–"] * 4
     assert data["samples"][0]["values"] == [0, 0, 0]
 
 
@@ -246,7 +270,7 @@ def test_a_png_has_the_pixels_it_was_made_of(channels):
 
 def test_pictures_share_one_scale_and_shrink_to_fit():
     images = torch.stack([torch.full((1, 300, 200), -1.0), torch.full((1, 300, 200), 3.0)])
-    scale = ImageScale.of(images)
+    scale = ImageScale.of(images, count=2)
     assert (scale.low, scale.high, scale.height, scale.width) == (-1, 3, 128, 85)
     assert ImageScale.of(images, count=10_000).height == 16
     decoded = [Image.open(io.BytesIO(base64.b64decode(scale.address(image).split(",")[1]))) for image in images]
@@ -266,12 +290,31 @@ def test_images_of_two_axes_are_shown_as_images(tmp_path):
     assert first["picture"]["labels"] == [0, 0, 1, 0, 1, 1]
     assert first["samples"][1]["image"].startswith("data:image/png")
     assert "picture" not in second
-    assert len(second["samples"][0]["inputs"][0]) == 3
+    assert second["text"]
+    assert not first["text"]
+    assert len(second["samples"][0]["inputs"][0].split(", ")) == 3
 
 
-def test_entries_of_players_are_listed_where_they_are_few():
-    players = ab.Players(torch.tensor([0, 0, -1, 1, 2, 2, 2, 2, 2]), ("pair", "one", "five"))
-    assert entries_of_players(torch.arange(9.0), players) == [[0, 1], 3, None]
+class Largest(TorchDispatchMode):
+    """Keep the size in bytes of the largest tensor that is made."""
+
+    size = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor) and function._schema.returns[0].alias_info is None:  # no view
+            self.size = max(self.size, made.numel() * made.element_size())
+        return made
+
+
+def test_images_are_written_one_by_one():
+    """A copy of all of them in double precision would take 16 times the memory of what is shown."""
+    images = results.draw(20, 3, 64, 64).float()
+    players = ab.Players.grid((3, 64, 64), (2, 2))
+    found = ab.explain(lambda rows: rows.sum((1, 2, 3)), images, players=players, absence=0.0)
+    with Largest() as largest:
+        explanation_section(found)
+    assert 0 < largest.size <= 8 * images[0].numel()
 
 
 def test_entries_of_a_baseline_are_named_by_their_players():
@@ -295,8 +338,8 @@ def test_a_long_history_is_thinned_and_keeps_its_last_row():
     rows = torch.arange(1003.0).double()  # not a multiple of the rows that are skipped
     kept = baseline_section(results.learned(history=torch.stack([rows, 2000 - rows], dim=1))).data["history"]
     assert len(kept) <= 301
-    assert kept[0] == [0, 2000]
-    assert kept[-1] == [1002, 998]
+    assert kept[0] == [0, 2000, "0 evaluations: 2000"]
+    assert kept[-1] == [1002, 998, "1,002 evaluations: 998"]
 
 
 def test_numbers_are_short_and_json_knows_them():
@@ -313,10 +356,12 @@ def test_what_has_no_figure_is_left_empty(tmp_path):
     audit = replace(audit, removal=replace(audit.removal, masked=masked))
     explained = replace(results.explanation(), stand_ins=None)
     page = render([audit, explained], tmp_path)
-    assert page.data()[0]["measured"] == 2
-    assert page.data()[0]["methods"][-1] == "zero"
-    assert page.data()[0]["errors"] == [None, None, None]
-    assert "standIns" not in page.data()[1]
+    explained, audited = page.data()
+    place = audited["methods"].index("zero")
+    assert [value is None for value in audited["charts"]["R"]["values"]] == [k == place for k in range(3)]
+    assert audited["charts"]["R"]["texts"][place] == "–"
+    assert audited["charts"]["R"]["errors"] == [None, None, None]
+    assert "standIns" not in explained["samples"][0]
 
 
 def test_large_results_are_trimmed_and_the_page_says_so(tmp_path):
@@ -327,15 +372,46 @@ def test_large_results_are_trimmed_and_the_page_says_so(tmp_path):
     few = render(results.explanation(), tmp_path)
     assert "The page holds the first" not in few.words()
     overall = many.shapley.values.abs().mean(0).tolist()
-    assert page.data()[0]["overall"] == pytest.approx(overall, rel=1e-3)  # of all samples, shown or not
+    assert {player: float(text) for player, text in page.data()[0]["overall"]} == {
+        player: pytest.approx(mean, rel=1e-3)
+        for player, mean in enumerate(overall)  # of all samples, shown or not
+    }
 
 
-def test_the_menu_and_the_heading_write_a_value_alike():
+def test_menu_answer_text_and_picture_write_a_value_alike():
+    """Each from the number itself: to three digits 6.8147 is 6.81, and what was rounded to 6.815 would be 6.82."""
     explained = results.explanation()
-    outputs = torch.full_like(explained.outputs, -6.8147)  # to four digits −6.815, to three digits −6.81
-    section = explanation_section(replace(explained, outputs=outputs))
-    assert section.facts["choices"][0].endswith(": −6.81")
-    assert section.data["samples"][0]["reading"].startswith("v(N) = −6.81 with all players present, v(∅) = ")
+    explained = replace(explained, outputs=torch.full_like(explained.outputs, -6.8147))
+    section = explanation_section(explained)
+    assert section.facts["choices"][0].endswith(": −6.815")
+    assert " is −6.815, down from " in section.answer
+    assert "−6.815 with all present" in repr(explained)
+    assert ab.plots.waterfall(explained).axes[0].get_yticklabels()[-1].get_text() == "all present: −6.815"
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.6749, "0.67"), (-0.6749, "−0.67"), (0.675000001, "0.68")])
+def test_agreement_is_rounded_once(value, shown, monkeypatch):
+    """To three digits and then to two, 0.6749 would be 0.68."""
+    pair = torch.full((3, 3), value, dtype=torch.float64).fill_diagonal_(1.0)
+    monkeypatch.setattr(Companions, "agreement", lambda _: pair)
+    section = audit_section(results.audit())
+    assert section.data["agreement"][0] == ["1", shown, shown]
+    assert section.facts["figures"]["agreement"] == [shown] * 3
+
+
+def test_the_answer_is_one_sentence_with_the_players_that_add_and_take_most():
+    def told(rows, **changes):
+        found = ab.explain(lambda x: x @ torch.tensor([3.0, -2.0, 0.5]).double(), rows, absence=0.0, **changes)
+        return explanation_section(found).answer
+
+    row = torch.ones(1, 3).double()
+    assert told(row) == (
+        "Sample 0: the value (the output as it is) is 1.5, up from 0 with all players absent: “x0” adds most (+3), "
+        "and “x1” takes most (−2)."
+    )
+    assert "down from 0 with all players absent: “x0” takes most (−3), and “x1” adds most (+2)" in told(-row)
+    assert told(0 * row).endswith("is 0, as with all players absent: no player changes it.")
+    assert told(row * torch.tensor([1.0, 0.0, 1.0])).endswith("“x0” adds most (+3).")
 
 
 def test_samples_are_listed_with_the_names_of_their_classes():

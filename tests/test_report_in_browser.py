@@ -3,16 +3,24 @@
 import os
 import re
 import shutil
+import time
 
 import pytest
 
 import absentia as ab
 import test_report_results as results
+from absentia.plots.look import looks_of
+from absentia.report.audit_section import audit_section
+from absentia.report.explanation_section import explanation_section
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 REQUIRED = os.environ.get("ABSENTIA_REQUIRE_BROWSER") == "1"
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
+DESKTOP, PHONE, WIDE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}, {"width": 1920, "height": 1080}
+# The sections in the order of the page.
+TABLE, IMAGES, SAMPLED, TEXT, CLOSE, CROWDED, AUDIT, CROSS, BASELINE, IMAGE_BASELINE, CLASSES = (
+    f"#result-{number}" for number in range(11)
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +41,14 @@ def browser():
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     found = {
-        "table": results.explanation(),
         "audit": results.audit(),
+        "table": results.explanation(),
         "baseline": results.learned(),
         "images": results.image_explanation(),
         "sampled": results.sampled_explanation(),
+        "text": results.text_explanation(),
+        "close": results.close_explanation(),
+        "crowded": results.crowded_explanation(),
         "image baseline": results.image_baseline(),
         "classes": results.learned(results.draw(2, 5), share="class", classes=results.torch.tensor([0, 1])),
         "cross": results.cross_audit(),
@@ -104,33 +115,33 @@ def test_the_policy_is_in_force(page):
 
 def test_a_name_that_is_a_script_is_text_and_runs_nothing(page):
     assert page.title() == "What absence means to the model"
-    assert results.EVIL in texts(page, "#result-0 .players td:nth-child(2)")
-    assert any(results.EVIL in text for text in texts(page, "#result-1 fieldset label"))
-    assert any(text.startswith("<script>doc") for text in texts(page, "#result-0 [data-chart=shapley] svg text"))
-    page.select_option("#result-0 [data-control=sample]", "2")
+    assert results.EVIL in texts(page, f"{TABLE} .players td:nth-child(2)")
+    assert any(results.EVIL in text for text in texts(page, f"{AUDIT} fieldset label"))
+    assert any(text.startswith("<script>doc") for text in texts(page, f"{TABLE} [data-chart=shapley] svg text"))
+    page.select_option(f"{TABLE} [data-control=sample]", "2")
     assert page.title() == "What absence means to the model"
     assert page.messages == []
 
 
 def test_choosing_a_sample_changes_text_charts_and_table(page):
     explanation = results.explanation()
-    section = "#result-0"
+    section = TABLE
     for number in (0, 2, 3):
         page.select_option(f"{section} [data-control=sample]", str(number))
-        reading = page.text_content(f"{section} .reading")
-        assert reading.startswith(f"Sample {number}: v(N) = ")
-        assert f"{float(explanation.outputs[number]):.3g}".replace("-", "−") in reading
+        answer = page.text_content(f"{section} .answer")
+        assert answer.startswith(f"Sample {number}, class {number % 3}: the value ")
+        assert f"is {float(explanation.outputs[number]):.4g}".replace("-", "−") in answer
         order = explanation.shapley.values[number].abs().argsort(descending=True).tolist()
         assert texts(page, f"{section} .players td:nth-child(2)") == [results.NAMES[player] for player in order]
         assert len(page.query_selector_all(f"{section} [data-chart=shapley] .bar rect")) == len(results.NAMES)
 
 
 def test_buttons_step_through_the_samples_and_stop_at_the_ends(page):
-    back, forth = (page.locator(f"#result-0 [data-step='{step}']") for step in (-1, 1))
+    back, forth = (page.locator(f"{TABLE} [data-step='{step}']") for step in (-1, 1))
     assert back.is_disabled()
     for number in (1, 2, 3):
         forth.click()
-        assert page.text_content("#result-0 .reading").startswith(f"Sample {number}:")
+        assert page.text_content(f"{TABLE} .answer").startswith(f"Sample {number}, ")
     assert forth.is_disabled()
     assert not back.is_disabled()
 
@@ -141,7 +152,7 @@ def test_the_waterfall_goes_from_all_absent_to_all_present(page):
     values = explanation.shapley.values[0]
     ranked = values[values.abs().argsort(descending=True)].tolist()
     boxes = page.eval_on_selector_all(
-        "#result-0 [data-chart=shapley] .bar rect",
+        f"{TABLE} [data-chart=shapley] .bar rect",
         "bars => bars.map(bar => [Number(bar.getAttribute('x')), Number(bar.getAttribute('width'))])",
     )
     unit = boxes[0][1] / abs(ranked[0])
@@ -153,7 +164,7 @@ def test_the_waterfall_goes_from_all_absent_to_all_present(page):
 
 
 def test_an_order_filters_interactions_and_a_context_changes_the_values(page):
-    section = "#result-0"
+    section = TABLE
     everything = len(page.query_selector_all(f"{section} [data-chart=interactions] .bar rect"))
     page.select_option(f"{section} [data-control=order]", "1")
     singles = page.query_selector_all(f"{section} [data-chart=interactions] .bar rect")
@@ -167,13 +178,13 @@ def test_an_order_filters_interactions_and_a_context_changes_the_values(page):
 
 
 def test_hovering_shows_names_and_numbers(page):
-    chart = page.locator("#result-0 [data-chart=shapley] svg")
+    chart = page.locator(f"{TABLE} [data-chart=shapley] svg")
     chart.scroll_into_view_if_needed()
-    bar = page.locator("#result-0 [data-chart=shapley] .bar rect").first.bounding_box()
-    before = len(texts(page, "#result-0 [data-chart=shapley] [aria-label=tip] text"))
+    bar = page.locator(f"{TABLE} [data-chart=shapley] .bar rect").first.bounding_box()
+    before = len(texts(page, f"{TABLE} [data-chart=shapley] [aria-label=tip] text"))
     page.mouse.move(bar["x"] + bar["width"] / 2, bar["y"] + bar["height"] / 2)
-    page.wait_for_selector("#result-0 [data-chart=shapley] [aria-label=tip] text")
-    tip = " ".join(texts(page, "#result-0 [data-chart=shapley] [aria-label=tip] text"))
+    page.wait_for_selector(f"{TABLE} [data-chart=shapley] [aria-label=tip] text")
+    tip = " ".join(texts(page, f"{TABLE} [data-chart=shapley] [aria-label=tip] text"))
     explanation = results.explanation()
     player = int(explanation.shapley.values[0].abs().argmax())
     assert before == 0
@@ -181,34 +192,216 @@ def test_hovering_shows_names_and_numbers(page):
     assert re.search(r"[+−]\d", tip)
 
 
-def test_a_method_is_chosen_by_keyboard_and_its_figures_shown(page):
-    section = "#result-1"
-    assert page.locator(f"{section} .method:visible").count() == 0
-    assert len(page.query_selector_all(f"{section} [data-chart=removal] .sample line")) == 0
-    page.focus(f"{section} input[type=radio]")
-    page.keyboard.press("ArrowDown")
-    (panel,) = page.locator(f"{section} .method:visible").all()
+def test_a_method_is_chosen_by_keyboard_and_set_off(page):
+    assert len(page.query_selector_all(f"{AUDIT} [data-chart=R] .sample line")) == 0
+    page.focus(f"{AUDIT} input[type=radio]:checked")
+    page.keyboard.press("ArrowUp")
     chosen = page.evaluate("document.activeElement.parentElement.textContent.trim()")
-    assert panel.locator("h3").text_content() == chosen
-    assert len(page.query_selector_all(f"{section} [data-chart=removal] .sample line")) == 6
-    assert len(page.query_selector_all(f"{section} [data-chart=agreement] .cell rect")) == 9
+    last = results.audit().methods[results.audit().order[-1]]
+    assert chosen.startswith(last)
+    assert texts(page, f"{AUDIT} .all th.chosen") == [last]
+    assert len(page.query_selector_all(f"{AUDIT} [data-chart=R] .sample line")) == 6
+    assert len(page.query_selector_all(f"{AUDIT} [data-chart=agreement] .cell rect")) == 9
 
 
-def test_images_have_a_heat_map_over_their_pixels(page):
-    section = "#result-3"
-    assert len(page.query_selector_all(f"{section} .pictures img")) == 2
-    sizes = page.eval_on_selector_all(f"{section} .pictures img", "all => all.map(one => one.naturalWidth)")
+def test_every_chart_of_an_audit_gives_an_absence_the_same_colour(page):
+    audit = results.audit()
+    expected = [look["color"] for look in looks_of([audit.methods[number] for number in audit.order])]
+    symbols = page.eval_on_selector_all(
+        f"{AUDIT} fieldset .symbol path", "all => all.map(one => one.getAttribute('fill'))"
+    )
+    assert symbols == expected
+    for name in ("evidence", "strength", "R", "distance"):
+        chart = f"{AUDIT} [data-chart={name}]"
+        fills = page.eval_on_selector_all(
+            f"{chart} .dot :is(path, circle)", "all => all.map(one => one.closest('[fill]').getAttribute('fill'))"
+        )
+        assert fills == expected, name
+        shown = texts(page, f"{chart} .shown text")
+        assert shown == audit_section(audit).facts["figures"][name]
+    for name in ("masking", "orders"):
+        chart = f"{AUDIT} [data-chart={name}] .line path"
+        strokes = page.eval_on_selector_all(
+            chart, "all => all.map(one => one.closest('[stroke^=\"#\"]').getAttribute('stroke'))"
+        )
+        assert strokes == expected, name
+
+
+def test_images_have_a_heat_map_over_their_pixels_in_the_colours_of_the_values(page):
+    pictures = f"{IMAGES} .pictures img"
+    sizes = page.eval_on_selector_all(pictures, "all => all.map(one => one.naturalWidth)")
     assert sizes == [8, 8]
-    first = page.eval_on_selector_all(f"{section} .pictures img", "all => all.map(one => one.src)")
-    assert len(page.query_selector_all(f"{section} .heat rect")) > 3
-    page.select_option(f"{section} [data-control=sample]", "1")
-    second = page.eval_on_selector_all(f"{section} .pictures img", "all => all.map(one => one.src)")
+    first = page.eval_on_selector_all(pictures, "all => all.map(one => one.src)")
+    values = results.image_explanation().shapley.values[0]
+    cells = page.eval_on_selector_all(
+        f"{IMAGES} .heat .cell path:first-child",
+        """all => all.map(one => [
+            one.parentNode.dataset.players, getComputedStyle(one).fill, Number(one.getAttribute("fill-opacity"))
+        ])""",
+    )
+    assert [int(player) for player, *_ in cells] == [0, 1, 2, 3]
+    for (_, fill, opacity), value in zip(cells, values.tolist(), strict=True):
+        assert fill == ("rgb(230, 159, 0)" if value >= 0 else "rgb(0, 114, 178)")
+        assert opacity == pytest.approx(0.9 * abs(value) / float(values.abs().max()), abs=1e-4)
+    most = f"{float(values.abs().max()):.2g}"
+    assert texts(page, f"{IMAGES} .scale span") == [f"−{most}", "0", f"+{most}"]
+    page.select_option(f"{IMAGES} [data-control=sample]", "1")
+    second = page.eval_on_selector_all(pictures, "all => all.map(one => one.src)")
     assert first[0] != second[0]
     assert first[1] == second[1]  # zero, whatever the sample
 
 
+def lit(page, selector):
+    return page.eval_on_selector_all(f"{selector}.lit", "all => all.map(one => one.dataset.players)")
+
+
+def test_hovering_over_a_bar_outlines_its_cell_and_the_reverse(page):
+    bars, cells = f"{IMAGES} [data-chart=shapley] .bar rect", f"{IMAGES} .heat .cell"
+    order = results.image_explanation().shapley.values[0].abs().argsort(descending=True).tolist()
+    page.locator(bars).nth(2).hover(force=True)
+    assert lit(page, cells) == [str(order[2])]
+    width = "one => getComputedStyle(one.querySelector('.edge')).strokeWidth"
+    assert page.locator(f"{cells}.lit").evaluate(width) == "3px"
+    page.locator(cells).nth(1).hover()
+    assert lit(page, cells) == ["1"]
+    assert lit(page, bars) == ["1"]
+    page.mouse.move(0, 0)
+    assert lit(page, cells) == []
+
+
+def test_hovering_over_an_interaction_outlines_all_of_its_cells(page):
+    row = page.locator(f"{CROWDED} [data-chart=interactions] .bar rect").first
+    row.hover(force=True)
+    assert lit(page, f"{CROWDED} .heat .cell") == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_a_text_is_shown_as_a_sentence_whose_tokens_are_coloured(page):
+    tokens = f"{TEXT} .sentence .token"
+    assert texts(page, tokens) == results.WORDS
+    assert " ".join(page.text_content(f"{TEXT} .sentence").split()) == " ".join(results.WORDS)
+    values = results.text_explanation().shapley.values[0].tolist()
+    classes = page.eval_on_selector_all(tokens, "all => all.map(one => one.classList[1])")
+    assert classes == ["adds" if value >= 0 else "takes" for value in values]
+    strengths = page.eval_on_selector_all(
+        tokens, "all => all.map(one => parseInt(one.style.getPropertyValue('--strength')))"
+    )
+    most = max(map(abs, values))
+    assert strengths == [pytest.approx(100 * abs(value) / most, abs=0.6) for value in values]
+    backgrounds = page.eval_on_selector_all(tokens, "all => all.map(one => getComputedStyle(one).backgroundColor)")
+    assert len(set(backgrounds)) > 5
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP, WIDE], ids=lambda one: str(one["width"]))
+def test_the_first_screen_has_the_answer_and_its_picture(open_page, tmp_path, viewport):
+    found = {"an audit": results.audit(), "a digit": results.image_explanation()}
+    page = open_page(viewport, ab.write_report(found, tmp_path / "digit.html").as_uri())
+    answer, picture = (page.locator(one).first.bounding_box() for one in (".answer", ".heat"))
+    assert page.locator(".answer").first.text_content() == explanation_section(results.image_explanation()).answer
+    assert answer["y"] + answer["height"] < picture["y"]
+    assert picture["y"] + picture["height"] < viewport["height"]
+    assert picture["width"] > min(300, 0.85 * viewport["width"])
+    table = open_page(viewport, ab.write_report(results.explanation(), tmp_path / "table.html").as_uri())
+    waterfall = table.locator("[data-chart=shapley] svg").bounding_box()
+    assert waterfall["y"] + waterfall["height"] < viewport["height"]
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, WIDE], ids=lambda one: str(one["width"]))
+def test_no_row_of_charts_is_half_empty_and_no_table_is_cut_off(open_page, viewport):
+    page = open_page(viewport)
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    free = page.eval_on_selector_all(
+        ".charts",
+        """all => all.map(row => {
+            const ends = new Map();
+            for (const {offsetTop, offsetLeft, offsetWidth} of row.children)
+                ends.set(offsetTop, Math.max(ends.get(offsetTop) ?? 0, offsetLeft + offsetWidth));
+            return Math.max(...[...ends.values()].map(end => row.offsetLeft + row.offsetWidth - end));
+        })""",
+    )
+    assert max(free) <= 1
+    cut = page.eval_on_selector_all(".scroll", "all => all.filter(one => one.scrollWidth > one.clientWidth).length")
+    assert cut == 0
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=lambda one: str(one["width"]))
+def test_labels_can_be_read_and_stay_inside(open_page, viewport):
+    page = open_page(viewport)
+    outside = page.evaluate(
+        """() => [...document.querySelectorAll('.drawing svg text')].filter(text => {
+            const box = text.getBoundingClientRect();
+            if (!text.textContent.trim()) return false;
+            return box.left < -1 || box.right > innerWidth + 1 || parseFloat(getComputedStyle(text).fontSize) < 8.5;
+        }).map(text => text.textContent)"""
+    )
+    assert outside == []
+
+
+def test_the_ticks_of_an_axis_differ(page):
+    found = page.eval_on_selector_all(
+        ".drawing svg [aria-label$='axis tick label']",
+        "all => all.map(one => [...one.querySelectorAll('text')].map(text => text.textContent).filter(Boolean))",
+    )
+    axes = [axis for axis in found if all(re.match(r"−?\d", text) for text in axis)]  # without names of players
+    assert sum(len(axis) > 1 for axis in axes) > 20
+    for axis in axes:
+        assert len(set(axis)) == len(axis), axis
+    values = [axis for axis in axes if any(text.startswith("−2.12") for text in axis)]
+    assert values, "the axis of the close values is there"
+
+
+def test_no_two_interactions_look_the_same(page):
+    for section in (TABLE, TEXT, CROWDED):
+        chart = f"{section} [data-chart=interactions]"
+        rows = page.eval_on_selector_all(
+            f"{chart} .matrix g",
+            "all => all.map(row => [...row.children].map(dot => dot.getAttribute('class')).join(' '))",
+        ) or texts(page, f"{chart} [aria-label='y-axis tick label'] text")
+        assert len(rows) == len(page.query_selector_all(f"{chart} .bar rect")) > 1
+        assert len(set(rows)) == len(rows), section
+
+
+def test_numbers_beside_bars_are_those_that_python_writes(page):
+    explanation = results.explanation()
+    shown = texts(page, f"{TABLE} [data-chart=shapley] .shown text")
+    assert sorted(shown) == sorted(text for _, text in explanation.shapley.ranked(0))
+    effects = explanation.interactions.top(15)
+    sure = [f"{one.effect:+.4g}".replace("-", "−") for one in effects if one.measurable]
+    assert sorted(texts(page, f"{TABLE} [data-chart=interactions] .shown text")) == sorted(sure)
+
+
+@pytest.mark.parametrize(
+    ("word", "drawn"),
+    [
+        ("Whiskers", ".whisker line"),
+        ("standard errors", ".whisker line"),
+        ("ashed", ".level line[stroke-dasharray], .level[stroke-dasharray] line"),
+        ("hollow", ".bar rect[fill=transparent], .value [fill='var(--paper)']"),
+        ("line is", ".level line"),
+    ],
+)
+def test_what_a_caption_speaks_of_is_drawn(page, word, drawn):
+    figures = page.locator("figure.chart").all()
+    spoken = 0
+    for figure in figures:
+        note = figure.locator(".note")
+        if note.count() and word in note.inner_text():
+            spoken += 1
+            assert figure.locator(drawn).count(), f"{figure.locator('h3').first.text_content()}: {note.inner_text()}"
+    assert spoken or word in ("line is", "Whiskers")
+
+
+def test_a_page_of_200_samples_and_16_players_opens_in_two_seconds(browser, tmp_path):
+    address = ab.write_report(results.large_explanation(), tmp_path / "large.html").as_uri()
+    page = browser.new_page(viewport=DESKTOP)
+    began = time.perf_counter()
+    page.goto(address)
+    page.wait_for_selector("html[data-ready=yes]")
+    assert time.perf_counter() - began < 2
+    page.close()
+
+
 def test_sampled_values_have_whiskers_and_no_interactions(page):
-    section = "#result-4"
+    section = SAMPLED
     assert (
         len(page.query_selector_all(f"{section} [data-chart=shapley] .whisker line")) == 20
     )  # the others' sum has none
@@ -218,12 +411,12 @@ def test_sampled_values_have_whiskers_and_no_interactions(page):
 
 
 def test_a_baseline_stands_in_the_range_of_the_data_and_classes_can_be_chosen(page):
-    assert len(page.query_selector_all("#result-2 [data-chart=baseline] .value path")) == len(results.NAMES)
-    assert "tenure (undetermined)" in page.text_content("#result-2 .entries")
-    assert len(page.query_selector_all("#result-5 .pictures img")) == 2
-    before = page.text_content("#result-6 .entries tbody")
-    page.select_option("#result-6 [data-control=owner]", "1")
-    assert page.text_content("#result-6 .entries tbody") != before
+    assert len(page.query_selector_all(f"{BASELINE} [data-chart=baseline] .value path")) == len(results.NAMES)
+    assert "tenure (undetermined)" in page.text_content(f"{BASELINE} .entries")
+    assert len(page.query_selector_all(f"{IMAGE_BASELINE} .pictures img")) == 2
+    before = page.text_content(f"{CLASSES} .entries tbody")
+    page.select_option(f"{CLASSES} [data-control=owner]", "1")
+    assert page.text_content(f"{CLASSES} .entries tbody") != before
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -231,7 +424,7 @@ def test_a_phone_shows_it_all_without_scrolling_sideways(open_page, scheme):
     page = open_page(viewport=PHONE, color_scheme=scheme)
     assert not scrolls_sideways(page)
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    page.locator("#result-1 input[type=radio]").nth(1).check()
+    page.locator(f"{AUDIT} input[type=radio]").nth(1).check()
     assert not scrolls_sideways(page)
     widths = page.eval_on_selector_all(".drawing svg", "all => all.map(one => one.getBoundingClientRect().width)")
     assert max(widths) <= PHONE["width"]
@@ -239,7 +432,7 @@ def test_a_phone_shows_it_all_without_scrolling_sideways(open_page, scheme):
 
 
 def test_charts_are_drawn_again_for_another_width(page):
-    chart = "#result-0 [data-chart=shapley] svg"
+    chart = f"{TABLE} [data-chart=shapley] svg"
     before = page.get_attribute(chart, "width")
     page.set_viewport_size(PHONE)
     page.wait_for_selector(f"{chart}:not([width='{before}'])")
@@ -248,12 +441,12 @@ def test_charts_are_drawn_again_for_another_width(page):
 
 
 def test_it_prints_with_all_details_and_without_controls(page):
-    folded = page.locator("#result-1 details:not([open]) .settings").first
+    folded = page.locator(f"{AUDIT} details:not([open]) .settings").first
     assert not folded.is_visible()
     page.emulate_media(media="print")
     assert folded.is_visible()
-    assert not page.locator("#result-0 .controls").is_visible()
-    assert not page.locator("#result-1 .controls").is_visible()
+    assert not page.locator(f"{TABLE} .controls").is_visible()
+    assert not page.locator(f"{AUDIT} .controls").is_visible()
     page.emulate_media(media="screen")
     printed = page.pdf(format="A4")
     assert printed.startswith(b"%PDF")

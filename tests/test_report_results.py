@@ -37,6 +37,37 @@ def image_explanation(channels=1):
     return ab.explain(lambda rows: rows.flatten(1).square().sum(1), images, absence=ab.Baseline(0.0), players=players)
 
 
+WORDS = ["this", "is", "not", "a", "bad", "film", ",", "it", "is", "a", "very", "good", "one"]
+
+
+def text_explanation():
+    weights = torch.linspace(-1, 2, len(WORDS), dtype=torch.float64)
+    return ab.explain(
+        lambda rows: rows.double() @ weights + rows[:, 2] * rows[:, 4],
+        torch.ones(1, len(WORDS), dtype=torch.int64),
+        players=ab.Players.tokens(WORDS),
+        absence=0.0,
+    )
+
+
+def close_explanation():
+    """Return an explanation whose values differ little from −2.12: ticks with three digits would all be the same."""
+    return ab.explain(lambda rows: rows @ torch.tensor([1e-4, -3e-4, 2e-4]).double() - 2.12, draw(1, 3), absence=0.0)
+
+
+def crowded_explanation():
+    """Return an explanation with interactions of six players, the first three of which are the same."""
+
+    def value(rows):
+        first = rows[:, :5].prod(1)
+        return first * (3 * rows[:, 5] + 2 * rows[:, 6] - rows[:, 7])
+
+    players = ab.Players.grid((1, 4, 2), (4, 2))
+    return ab.explain(
+        lambda rows: value(rows.flatten(1)), torch.ones(1, 1, 4, 2).double(), players=players, absence=0.0
+    )
+
+
 def methods():
     x = draw(40, 5)
     return {"zero": ab.Baseline(0.0), EVIL: ab.Baseline(3.0), "marginal": ab.Marginal(x, draws=2)}

@@ -23,8 +23,8 @@ from absentia.interop import to_shap, to_shapiq
 from absentia.learning import LearnedBaseline, choose_absence
 from absentia.models import as_model, labels_of
 from absentia.players import Players
-from absentia.plots import overview
-from absentia.plots.look import name_of_set
+from absentia.plots import KINDS, OF_ALL_SAMPLES
+from absentia.plots.look import names_of_sets
 from absentia.readouts import Features, Readout, same_kind
 from absentia.results import align, count_of, fold, html_result, keep_figure, read_result, save_result, written
 from absentia.version import __version__
@@ -141,7 +141,8 @@ class Explanation:
         shown = [(self.names[i], text) for i, text in self.shapley.ranked()[:players]]
         more = [f"… and {len(self.names) - players} more players"] if len(self.names) > players else []
         top = [] if self.interactions is None else [one for one in self.interactions.top(sets) if one.measurable]
-        return shown, more, [(name_of_set(one.players), written(one.effect, 4, plus=True)) for one in top]
+        effects = [written(one.effect, 4, plus=True) for one in top]
+        return shown, more, list(zip(names_of_sets([one.players for one in top]), effects, strict=True))
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame: a row for each sample and player, with its value, error, rank and input.
@@ -188,9 +189,19 @@ class Explanation:
             return to_shapiq(self.interactions, sample)
         return to_shapiq(self.shapley, sample, base_values=self.base_values)
 
-    def plot(self, path: str | Path | None = None, sample: int = 0) -> Figure:
-        """Draw the overview of one sample, a heat map if it is an image; write it to a path if one is given."""
-        return keep_figure(lambda: overview(self, sample), path)
+    def plot(
+        self, path: str | Path | None = None, sample: int | None = 0, *, kind: str = "overview", **options: Any
+    ) -> Figure:
+        """Draw the overview of one sample, or another kind of picture; write it to a path if one is given.
+
+        ``kind`` is the name of a function of `absentia.plots` that draws an explanation, and takes the options:
+        overview, waterfall, bars, image_heat_map, text_line, interaction_list, upset, network, and_or_graph and
+        order_profile of one sample; beeswarm, scatter and sparsity of all samples.
+        """
+        if kind not in KINDS:
+            raise wrong("kind", f"be one of {', '.join(KINDS)}", repr(kind))
+        chosen = {} if kind in OF_ALL_SAMPLES else {"sample": sample}
+        return keep_figure(lambda: KINDS[kind](self, **chosen, **options), path)
 
     def save(self, path: str | Path) -> None:
         """Save everything to one file, without pickle."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -20,9 +20,12 @@ from absentia.coalitions import (
     sums_by_size_and_player,
     zeta_,
 )
-from absentia.errors import wrong
+from absentia.errors import require, wrong
 from absentia.games import Game, value_table
 from absentia.results import align, count_of, written
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Interaction(NamedTuple):
@@ -122,6 +125,26 @@ class Interactions:
         measurable = self.measurable[sample]
         found = ((tuple(self.names[i] for i in coalition_members(number)), number) for number in numbers.tolist())
         return [Interaction(names, float(effects[number]), bool(measurable[number])) for names, number in found]
+
+    def to_frame(self) -> DataFrame:
+        """Return a pandas DataFrame: a row for each sample and set, with its players, order, effect and salience.
+
+        It holds all sets but ∅, those of a sample in descending order of |effect|.
+        """
+        effects, salient = self.effects[:, 1:].detach().cpu(), self.salient()[:, 1:].cpu()
+        samples, sets = effects.shape
+        order = effects.abs().argsort(dim=1, descending=True, stable=True)
+        members = [coalition_members(number) for number in range(1, sets + 1)]
+        names = [" & ".join(self.names[player] for player in players) for players in members]
+        ranked = order.flatten().tolist()
+        columns = {
+            "sample": torch.arange(samples).repeat_interleave(sets).tolist(),
+            "players": [names[one] for one in ranked],
+            "order": [len(members[one]) for one in ranked],
+            "effect": effects.gather(1, order).flatten().tolist(),
+            "salient": salient.gather(1, order).flatten().tolist(),
+        }
+        return require("pandas", "tables").DataFrame(columns)
 
     def by_order(self) -> OrderProfile:
         """Sum the strength |U| at each order.

@@ -4,24 +4,27 @@
 >>> figure = ab.plots.waterfall(explanation, sample=0)
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from absentia.plots.absence_plots import baselines, learning_history
-from absentia.plots.graph import and_or_graph
+from absentia.plots.graph import and_or_graph, network
 from absentia.plots.images import image_heat_map
-from absentia.plots.interaction_plots import interaction_list, order_profile, sparsity
+from absentia.plots.interaction_plots import interaction_list, order_profile, sparsity, upset
 from absentia.plots.look import new_figure
-from absentia.plots.sample_plots import bars, overview, plot_explanation, waterfall
+from absentia.plots.many_samples import beeswarm, scatter
+from absentia.plots.sample_plots import bars, overview, plot_explanation, text_line, waterfall
+
+# What `Explanation.plot` draws, by name.
+_DRAWN: tuple[Callable[..., Any], ...] = (
+    overview, waterfall, bars, image_heat_map, text_line, interaction_list, upset, network, and_or_graph,
+    order_profile, beeswarm, scatter, sparsity,
+)  # fmt: skip
+KINDS = {kind.__name__: kind for kind in _DRAWN}
+OF_ALL_SAMPLES = ("beeswarm", "scatter", "sparsity")
 
 __all__ = [
-    "and_or_graph",
-    "bars",
-    "baselines",
-    "image_heat_map",
-    "interaction_list",
-    "learning_history",
-    "new_figure",
-    "order_profile",
-    "overview",
-    "plot_explanation",
-    "sparsity",
-    "waterfall",
-]
+    "and_or_graph", "bars", "baselines", "beeswarm", "image_heat_map", "interaction_list", "learning_history",
+    "network", "new_figure", "order_profile", "overview", "plot_explanation", "scatter", "sparsity", "text_line",
+    "upset", "waterfall",
+]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from absentia.errors import wrong
 from absentia.plots.drawable import owner_names, players_of
 from absentia.plots.images import draw_images
-from absentia.plots.look import LOWERS, NEUTRAL, check_count, draw_curve, label, look_of, new_figure
+from absentia.plots.look import LOWERS, NEUTRAL, check_count, draw_curve, label, look_of, looks_of, new_figure
 from absentia.results import written
 
 if TYPE_CHECKING:
@@ -175,10 +176,11 @@ def draw_methods(
     best: int | None = None,
 ) -> None:
     """Draw a figure of each absence as a bar with two standard errors, and lines at ``marks``; set the best off."""
-    for (text, mark), style in zip(marks.items(), ("-", "--"), strict=False):
+    known = {text: mark for text, mark in marks.items() if math.isfinite(mark)}
+    for (text, mark), style in zip(known.items(), ("-", "--"), strict=False):
         axes.axvline(mark, color=NEUTRAL, linewidth=1, linestyle=style, label=text)
-    for place, (value, error) in enumerate(zip(values.tolist(), errors.nan_to_num().tolist(), strict=True)):
-        look = look_of(place)
+    figures = zip(looks_of(names), values.tolist(), errors.nan_to_num().tolist(), strict=True)
+    for place, (look, value, error) in enumerate(figures):
         axes.barh(place, value, height=0.62, color=look["color"], alpha=0.25)
         axes.errorbar(value, place, xerr=2 * error, ecolor=NEUTRAL, capsize=3, **look)
     axes.set_yticks(range(len(names)), [label(name, 22) for name in names])
@@ -190,7 +192,7 @@ def draw_methods(
     if float(values.nan_to_num().abs().max()) > _FAR_APART * usual > 0:
         axes.set_xscale("symlog", linthresh=usual)
         axes.xaxis.set_major_formatter(lambda value, _position: written(value, 2))
-    if any(marks):
+    if any(known):
         axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.13))
 
 
@@ -203,11 +205,11 @@ def draw_masking_curve(
     best: int | None = None,
 ) -> None:
     """Draw the score over the number of present players, a line for each absence, the best one thicker."""
-    for place, (name, line) in enumerate(zip(names, scores, strict=True)):
-        draw_curve(axes, place, label(name, 22), sizes, line, zorder=3 if place == best else 2)
-        if place == best:
-            axes.lines[-1].set_linewidth(3)
-    axes.axhline(prior, color=NEUTRAL, linewidth=1, linestyle="--", label="prior: knows nothing")
+    for place, (name, look, line) in enumerate(zip(names, looks_of(names), scores, strict=True)):
+        stands_out: dict[str, Any] = {"linewidth": 3, "zorder": 3} if place == best else {}
+        draw_curve(axes, look, label(name, 22), sizes, line, **stands_out)
+    if math.isfinite(prior):
+        axes.axhline(prior, color=NEUTRAL, linewidth=1, linestyle="--", label="prior: knows nothing")
     axes.locator_params(axis="x", integer=True)
     if prior > 0 and scores.numel() and float(scores.max()) > _FAR_APART * prior / 2:
         axes.set_yscale("symlog", linthresh=2 * prior)

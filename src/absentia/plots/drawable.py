@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from jaxtyping import Float
+from torch import Tensor
+
 from absentia.errors import wrong
 from absentia.interactions import Interactions
 from absentia.players import Players
-from absentia.plots.look import check_count, label
+from absentia.plots.look import check_count, label, largest
 from absentia.results import written
 
 if TYPE_CHECKING:
@@ -50,6 +53,40 @@ def sample_name(explanation: Explanation, sample: int) -> str:
         return f"{sample}"
     number, names = int(explanation.y[sample]), explanation.record.class_names
     return f"{sample}, class {names[number] if names else number}"
+
+
+def is_text(players: Players) -> bool:
+    """Return whether players are the tokens of a sequence, as numbers or with their embedding."""
+    return players.integer or (len(players.shape) == 2 and not players.is_image)
+
+
+def ends(explanation: Explanation, sample: int) -> tuple[str, str]:
+    """Return the values with all players absent and with all present, as they are shown."""
+    base, output = explanation.base_values[sample], explanation.outputs[sample]
+    return written(float(base), 4), written(float(output), 4)
+
+
+def answer(explanation: Explanation, sample: int) -> str:
+    """Return the explanation of a sample in one sentence: its value, and which players add or take most."""
+    values, texts = explanation.shapley.values[sample], dict(explanation.shapley.ranked(sample))
+    (base, output), readout = ends(explanation, sample), explanation.record.readout.partition(" (")[0]
+    rises = float(explanation.outputs[sample]) >= float(explanation.base_values[sample])
+    sides = [("adds", int(values.argmax())), ("takes", int(values.argmin()))]
+    shown = [
+        f"“{explanation.names[i]}” {word} most ({texts[i]})"
+        for word, i in (sides if rises else sides[::-1])
+        if (float(values[i]) > 0) == (word == "adds") and float(values[i]) != 0
+    ]
+    before = "as" if base == output else f"{'up' if rises else 'down'} from {base}"
+    who = ", and ".join(shown) or "no player changes it"
+    return f"the value ({readout}) is {output}, {before} with all players absent: {who}."
+
+
+def largest_and_others(values: Float[Tensor, " players"], most: int) -> tuple[list[int], list[int]]:
+    """Return the players to draw, the largest |value| first, and the others, which are drawn as one if several."""
+    ranked = largest(values)
+    shown = len(ranked) if len(ranked) <= most + 1 else most
+    return ranked[:shown], ranked[shown:]
 
 
 def player_labels(explanation: Explanation, sample: int) -> list[str]:

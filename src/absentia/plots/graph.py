@@ -7,10 +7,12 @@ An interaction is active where all of its players are present. The value is the 
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from absentia.coalitions import coalition_members
 from absentia.plots.drawable import check_explanation, interactions_of, player_labels
 from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
 from absentia.results import written
@@ -74,13 +76,62 @@ def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 
     return figure
 
 
+def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -> Figure:
+    """Draw players on a circle and the strongest salient interactions between them.
+
+    A player's own effect is its dot, that of a pair a line, and that of more players an area. Their size, width and
+    depth of colour show |effect|. Orange and solid adds to the value; blue and dashed takes from it.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    sample, strongest : int
+        Number of the sample, and how many interactions to draw.
+
+    Examples
+    --------
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=1.0)
+    >>> [line.get_linewidth() for line in ab.plots.network(explanation).axes[0].lines]
+    [6.0]
+    """
+    check_explanation(explanation, sample, strongest=strongest)
+    nodes = salient_nodes(explanation, sample, strongest)
+    players = sorted({player for node in nodes for player in node.players}) or [*range(len(explanation.players))]
+    turns = [2 * math.pi * number / len(players) for number in range(len(players))]
+    place = {player: (math.sin(turn), math.cos(turn)) for player, turn in zip(players, turns, strict=True)}
+    labels = player_labels(explanation, sample)
+    width = 5.6 + 0.17 * max(len(labels[player]) for player in players)
+    figure = new_figure(1, width=width, height=6.4)
+    axes = figure.axes[0]
+    axes.axis("off")
+    axes.set(xlim=(-0.22 * width, 0.22 * width), ylim=(-1.3, 1.3), aspect="equal")
+    axes.set_title(_title(explanation, sample, nodes), fontsize=9)
+    for node in reversed(nodes):  # the strongest on top
+        share, x, y = abs(node.effect / nodes[0].effect), *zip(*(place[i] for i in node.players), strict=True)
+        style: dict[str, Any] = {
+            "color": colour_of(node.effect),
+            "linestyle": "-" if node.effect >= 0 else (0, (4, 2)),
+        }
+        if len(x) == 1:
+            axes.scatter(x, y, s=_SMALLEST_NODE + _LARGEST_NODE * share, color=style["color"], zorder=4)
+        elif len(x) == 2:
+            axes.plot(x, y, linewidth=0.5 + 5.5 * share, zorder=2, **style)
+        else:
+            axes.fill(x, y, alpha=0.08 + 0.3 * share, linewidth=1, zorder=1, **style)
+    for player, (right, up) in place.items():
+        axes.scatter([right], [up], s=_SMALLEST_NODE, color="white", edgecolor=NEUTRAL, zorder=3)
+        side = "center" if abs(right) < 0.2 else "left" if right > 0 else "right"
+        axes.text(1.14 * right, 1.14 * up, labels[player], ha=side, va="center", fontsize=8)
+    return figure
+
+
 def salient_nodes(explanation: Explanation, sample: int, strongest: int) -> list[AndNode]:
     """Return the strongest of the salient interactions: measurable, and above 5 % of the largest."""
     interactions = interactions_of(explanation)
     count = min(strongest, int(interactions.salient()[sample, 1:].sum()))
-    effects, players = interactions.effects[sample], range(len(interactions.names))
+    effects = interactions.effects[sample]
     numbers = (effects[1:].abs().topk(count).indices + 1).tolist()
-    return [AndNode(tuple(i for i in players if number >> i & 1), float(effects[number])) for number in numbers]
+    return [AndNode(coalition_members(number), float(effects[number])) for number in numbers]
 
 
 def arrange(nodes: list[AndNode], players: int) -> tuple[list[int], list[AndNode]]:
@@ -133,7 +184,7 @@ def _draw_node(axes: Axes, effect: float, x: float, ends: Sequence[tuple[float, 
     axes.scatter([x], [_NODES], s=size, color=colour, edgecolor="white", hatch=hatch, linewidth=0.8, zorder=2)
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
     style: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 8, "bbox": box, "zorder": 3}
-    _write(axes, written(effect, plus=True), (x, _NODES), 4 + size**0.5 / 2, **style)
+    _write(axes, written(effect, 4, plus=True), (x, _NODES), 4 + size**0.5 / 2, **style)
 
 
 def _draw_players(axes: Axes, labels: Sequence[str], places: Sequence[float]) -> None:
@@ -153,8 +204,9 @@ def _title(explanation: Explanation, sample: int, nodes: Sequence[AndNode]) -> s
         return f"{readout}\nnone of {total:,} interactions exceeds the rounding error"
     change = float(explanation.outputs[sample] - explanation.base_values[sample])
     part = len({player for node in nodes for player in node.players})
+    total_effect = written(sum(node.effect for node in nodes), 4, plus=True)
     return (
-        f"{readout}\n{written(change, plus=True)} from all absent to all present;\n"
-        f"the {len(nodes)} strongest of {total:,} interactions add "
-        f"{written(sum(node.effect for node in nodes), plus=True)}, with {part} of {len(explanation.players)} players"
+        f"{readout}\n{written(change, 4, plus=True)} from all absent to all present;\n"
+        f"the {len(nodes)} strongest of {total:,} interactions add {total_effect}, "
+        f"with {part} of {len(explanation.players)} players"
     )

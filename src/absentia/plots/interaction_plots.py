@@ -10,10 +10,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from absentia.coalitions import coalition_members
 from absentia.errors import wrong
 from absentia.interactions import Interactions
 from absentia.plots.drawable import check_explanation, check_sample, interactions_of, is_explanation
-from absentia.plots.look import NEUTRAL, draw_bars, draw_curve, label, largest, name_of_set, new_figure, use_log_scale
+from absentia.plots.look import (
+    NEUTRAL,
+    draw_bars,
+    draw_curve,
+    label,
+    largest,
+    look_of,
+    looks_of,
+    names_of_sets,
+    new_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +32,7 @@ if TYPE_CHECKING:
 
     from absentia.explanation import Explanation
 
+_LONGEST_NAME = 76
 _POINTS = 400  # ranks of a curve that are drawn, evenly spaced on a logarithmic scale
 
 
@@ -50,10 +62,53 @@ def interaction_list(explanation: Explanation, sample: int = 0, *, strongest: in
 def draw_strongest(axes: Axes, interactions: Interactions, sample: int = 0, strongest: int = 12) -> None:
     """Draw the bars of `interaction_list` on given axes."""
     top = interactions.top(strongest, sample)
-    names = [name_of_set([label(name, 20) for name in found.players]) for found in top]
+    for letters in (20, 12, 7):  # names of large sets are shortened more
+        names = names_of_sets([[label(name, letters) for name in found.players] for found in top])
+        if max(map(len, names)) <= _LONGEST_NAME:
+            break
     draw_bars(axes, names, [found.effect for found in top], hollow=[not found.measurable for found in top])
     total = interactions.effects.shape[1] - 1
     axes.set_title(f"strongest {len(top)} of {total:,} interactions")
+
+
+def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> Figure:
+    """Draw the strongest interactions as a matrix, a dot for each player that takes part, and a bar for the effect.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    sample, strongest : int
+        Number of the sample, and how many interactions to draw.
+
+    Examples
+    --------
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=1.0)
+    >>> ab.plots.upset(explanation).axes[0].lines[-1].get_xydata().tolist()
+    [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]
+    """
+    check_explanation(explanation, sample, strongest=strongest)
+    interactions = interactions_of(explanation)
+    effects = interactions.effects[sample, 1:].abs()
+    sets = [coalition_members(one + 1) for one in effects.topk(min(strongest, len(effects))).indices.tolist()]
+    players = sorted({player for members in sets for player in members})
+    dots = [(players.index(player), row) for row, members in enumerate(sets) for player in members]
+    wide = max(1.6, 0.26 * len(players))
+    figure = new_figure(2, width=(wide + 5.4) / 2, rows=len(sets) + 4, ratios=(wide, 5.4))
+    matrix, right = figure.axes
+    draw_strongest(right, interactions, sample, strongest)
+    right.set_yticks([])
+    every = [(column, row) for row in range(len(sets)) for column in range(len(players))]
+    matrix.plot(*zip(*every, strict=True), "o", markersize=6, color="#DDDDDD")
+    for row, members in enumerate(sets):
+        matrix.plot([players.index(members[0]), players.index(members[-1])], [row, row], color="black", linewidth=1.2)
+    matrix.plot(*zip(*dots, strict=True), "o", markersize=6, color="black")
+    matrix.set(xlim=(-0.6, len(players) - 0.4), ylim=right.get_ylim())
+    matrix.set_yticks([])
+    names = [label(interactions.names[player], 20) for player in players]
+    matrix.set_xticks(range(len(players)), names, rotation=60, ha="left", rotation_mode="anchor")
+    matrix.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0)
+    matrix.spines[:].set_visible(False)
+    return figure
 
 
 def order_profile(explanation: Explanation, sample: int = 0, *, most: int = 6) -> Figure:
@@ -95,7 +150,7 @@ def draw_order_profile(axes: Axes, interactions: Interactions, sample: int = 0) 
 def _draw_order_shapley(axes: Axes, names: Sequence[str], values: Float[Tensor, "orders players"]) -> None:
     """Draw the order-wise Shapley values φᵢ⁽ᵐ⁾ of some players."""
     for number, name in enumerate(names):
-        draw_curve(axes, number, label(name), range(len(values)), values[:, number])
+        draw_curve(axes, look_of(number), label(name), range(len(values)), values[:, number])
     axes.axhline(0, color=NEUTRAL, linewidth=0.8)
     some = "" if len(names) == len(values) else f", {len(names)} of {len(values)} players"
     axes.set(xlabel="order: number of other players present", ylabel="mean of what the player adds")
@@ -129,7 +184,7 @@ def sparsity(
         raise wrong("results", "hold at least one explanation", "none")
     figure = new_figure(1, width=6.4, height=4.6)
     axes = figure.axes[0]
-    for number, (name, result) in enumerate(named.items()):
+    for look, (name, result) in zip(looks_of(list(named)), named.items(), strict=True):
         if not (isinstance(result, Interactions) or is_explanation(result)):
             raise wrong("results", "hold explanations or interactions", type(result).__name__)
         interactions = result if isinstance(result, Interactions) else interactions_of(result)
@@ -140,9 +195,10 @@ def sparsity(
         ranks = _ranks(len(strength))
         salient = f"{float(interactions.salient()[rows, 1:].sum(1).double().mean()):.3g} salient"
         text = f"{label(name)}: {salient}" if name else salient
-        draw_curve(axes, number, text, ranks, strength[ranks - 1].numpy(), markevery=max(1, len(ranks) // 12))
+        draw_curve(axes, look, text, ranks, strength[ranks - 1].numpy(), markevery=max(1, len(ranks) // 12))
     axes.set_xscale("log")
-    use_log_scale(axes)
+    if math.isfinite(axes.dataLim.minposy):
+        axes.set_yscale("log", nonpositive="mask")
     axes.set(title="interactions in descending order", xlabel="rank of the interaction")
     axes.set_ylabel("strength |U|" + (", mean over samples" if sample is None else ""))
     axes.legend(fontsize=8, frameon=False, loc="lower left")

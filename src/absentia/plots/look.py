@@ -5,7 +5,6 @@ Orange adds to the value and blue takes from it. Hatching, dashes, markers or si
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +18,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RAISES, LOWERS, NEUTRAL = "#E69F00", "#0072B2", "#666666"
-# Things that are compared have a colour and a marker each. Markers tell them apart in grey.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# Absences have one colour and marker each, in every plot and report. Markers tell them apart in grey.
+LOOKS = {
+    "zero": ("#0072B2", "o"), "mean": ("#E69F00", "s"), "median": ("#009E73", "^"), "marginal": ("#CC79A7", "D"),
+    "blur": ("#56B4E9", "v"), "learned": ("#D55E00", "*"), "mode": ("#8C8C00", "P"), "noise": ("#808080", "h"),
+    "gaussian": ("#7B5EA7", "X"), "neighbours": ("#A0522D", "p"),
+}  # fmt: skip
 
 
 def look_of(number: int) -> dict[str, Any]:
-    """Return the colour and the marker of one of several things."""
-    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+    """Return the colour and the marker of one of several things that have no look of their own."""
+    colour, marker = list(LOOKS.values())[number % len(LOOKS)]
+    return {"color": colour, "marker": marker}
+
+
+def looks_of(names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the looks of absences: those of the usual words, and of what they leave for others, by name."""
+    words = [name.partition(":")[0] for name in names]
+    free = [number for number, word in enumerate(LOOKS) if word not in words] or [*range(len(LOOKS))]
+    others = sorted({name for name, word in zip(names, words, strict=True) if word not in LOOKS})
+    place = {word: number for number, word in enumerate(LOOKS)}
+    place |= {name: free[number % len(free)] for number, name in enumerate(others)}
+    return [look_of(place[word if word in LOOKS else name]) for name, word in zip(names, words, strict=True)]
 
 
 def colour_of(value: float) -> str:
@@ -41,10 +54,17 @@ def label(name: str, most: int = 32) -> str:
     return name.replace("$", r"\$")
 
 
-def name_of_set(players: Sequence[str], most: int = 3) -> str:
-    """Return the name of an interaction: the names of its players."""
-    shown = " & ".join(players[:most])
-    return shown if len(players) <= most else f"{shown} & {len(players) - most} more"
+def names_of_sets(sets: Sequence[Sequence[str]], most: int = 3) -> list[str]:
+    """Return the names of interactions: the names of their first players, of as many as tell them apart."""
+    names = [" & ".join(players[:most]) for players in sets]
+    names = [
+        f"{name} & {len(players) - most} more" if len(players) > most else name
+        for name, players in zip(names, sets, strict=True)
+    ]
+    if len(set(names)) == len(names) or most >= max(map(len, sets)):
+        return names
+    longer = names_of_sets(sets, most + 1)
+    return [more if names.count(name) > 1 else name for name, more in zip(names, longer, strict=True)]
 
 
 def check_count(name: str, count: int) -> None:
@@ -135,12 +155,6 @@ def draw_bars(
     axes.set_xlabel("; ".join(notes))
 
 
-def draw_curve(axes: Axes, number: int, text: str, x: Any, y: Any, **style: Any) -> None:
+def draw_curve(axes: Axes, look: dict[str, Any], text: str, x: Any, y: Any, **style: Any) -> None:
     """Draw one of several curves in its own look, with a text for the legend."""
-    axes.plot(x, y, label=text, markersize=5, linewidth=1.2, **look_of(number), **style)
-
-
-def use_log_scale(axes: Axes) -> None:
-    """Make the vertical axis logarithmic where any curve has a positive value."""
-    if math.isfinite(axes.dataLim.minposy):
-        axes.set_yscale("log", nonpositive="mask")
+    axes.plot(x, y, label=text, **{"markersize": 5, "linewidth": 1.2} | look | style)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from absentia.attributions import Attribution
 from absentia.interactions import Interactions
-from absentia.plots.drawable import check_explanation, player_labels, sample_name
+from absentia.plots.drawable import check_explanation, ends, largest_and_others, player_labels, sample_name
 from absentia.plots.images import image_heat_map
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
-from absentia.plots.look import NEUTRAL, draw_bar, draw_bars, label, largest, new_figure
+from absentia.plots.look import NEUTRAL, colour_of, draw_bar, draw_bars, label, largest, new_figure
 from absentia.results import written
 
 if TYPE_CHECKING:
@@ -20,16 +21,20 @@ if TYPE_CHECKING:
     from absentia.explanation import Explanation
 
 _MOST_ROWS = 16
+_LETTERS = 84.0  # the width of a line of text
+_CENTRED: dict[str, Any] = {"ha": "center", "va": "center"}
 
 
-def bars(explanation: Explanation, sample: int = 0, *, most: int = 20) -> Figure:
+def bars(explanation: Explanation, sample: int | None = 0, *, most: int = 20) -> Figure:
     """Draw a bar for each of the players with the largest attributions, with two standard errors.
 
     Parameters
     ----------
     explanation : Explanation
-    sample, most : int
-        Number of the sample, and how many players to draw.
+    sample : int, optional
+        Number of the sample; None draws the mean |attribution| over all samples, with its error over them.
+    most : int
+        How many players to draw.
 
     Examples
     --------
@@ -37,10 +42,20 @@ def bars(explanation: Explanation, sample: int = 0, *, most: int = 20) -> Figure
     >>> [float(bar.get_width()) for bar in ab.plots.bars(explanation).axes[0].patches]
     [3.0, 2.0]
     """
-    check_explanation(explanation, sample, most=most)
+    check_explanation(explanation, sample or 0, most=most)
     rows = min(most, len(explanation.players))
     figure = new_figure(1, width=6.4, rows=rows, title=f"value: {explanation.record.readout}")
-    draw_attribution(figure.axes[0], explanation.shapley, sample, most=most)
+    attribution = explanation.shapley
+    if sample is None:
+        strength = attribution.values.abs()
+        errors = strength.std(0, keepdim=True) / len(strength) ** 0.5 if len(strength) > 1 else attribution.errors
+        kind = f"mean |{attribution.kind.removesuffix('s')}| of {len(strength):,} samples"
+        attribution = replace(attribution, values=strength.mean(0, keepdim=True), errors=errors, kind=kind)
+    draw_attribution(figure.axes[0], attribution, sample or 0, most=most)
+    if sample is None:  # means of |value| have no sign
+        figure.axes[0].set_xlabel("± 2 standard errors over samples" if len(strength) > 1 else "")
+        for bar in figure.axes[0].patches:
+            bar.set_color(NEUTRAL)
     return figure
 
 
@@ -85,15 +100,59 @@ def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, mos
     tops, bottoms = ([place + shift for place in range(1, last + 1)] for shift in (-0.65, 0.35))
     axes.vlines(heights, tops, [*bottoms[:-1], last], color=NEUTRAL, linewidth=0.7)
     axes.plot([base, output], [0, last], linestyle="none", marker="D", color="black", markersize=5)
-    first, final = f"all absent: {written(base, 4)}", f"all present: {written(output, 4)}"
-    axes.set_yticks(range(last + 1), [first, *names, final])
-    ends = [base, output, *heights]
-    ends += [end + 2 * sign * error for end, error in zip(heights[1:], errors, strict=True) for sign in (-1, 1)]
-    room = 0.22 * (max(ends) - min(ends)) or 1.0  # for the numbers beside the steps
-    axes.set(xlim=(min(ends) - room, max(ends) + room), ylim=(last + 0.6, -0.6))
+    first, final = ends(explanation, sample)
+    axes.set_yticks(range(last + 1), [f"all absent: {first}", *names, f"all present: {final}"])
+    reached = [base, output, *heights]
+    reached += [end + 2 * sign * error for end, error in zip(heights[1:], errors, strict=True) for sign in (-1, 1)]
+    room = 0.22 * (max(reached) - min(reached)) or 1.0  # for the numbers beside the steps
+    axes.set(xlim=(min(reached) - room, max(reached) + room), ylim=(last + 0.6, -0.6))
     axes.locator_params(axis="x", nbins=6)
     title = explanation.shapley.kind + ("; ± 2 standard errors" if any(errors) else "")
     axes.set(title=title, xlabel=label(f"value: {explanation.record.readout}", 200))
+
+
+def text_line(explanation: Explanation, sample: int = 0) -> Figure:
+    """Draw the tokens of a text in their order, coloured by their attributions, which are written below them.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    sample : int
+        Number of the sample.
+
+    Examples
+    --------
+    >>> players = ab.Players.tokens(["not", "bad"])
+    >>> explanation = ab.explain(lambda rows: rows.prod(1).double(), [[1, 1]], players=players, absence=0.0)
+    >>> [text.get_text() for text in ab.plots.text_line(explanation).axes[0].texts]
+    ['not', '+0.5', 'bad', '+0.5']
+    """
+    check_explanation(explanation, sample)
+    values, texts = explanation.shapley.values[sample], dict(explanation.shapley.ranked(sample))
+    most, places, x, row = max(float(values.abs().max()), 1e-12), [], 0.0, 0
+    for player, name in enumerate(explanation.names):
+        width = max(len(label(name)), *(0.75 * len(part) for part in texts[player].split(" "))) + 1.2
+        if x + width > _LETTERS and x > 0:
+            x, row = 0.0, row + 1
+        places.append((x + width / 2, row))
+        x += width
+    figure = new_figure(1, width=8.4, height=1.3 + 0.62 * (row + 1))
+    axes = figure.axes[0]
+    axes.axis("off")
+    axes.set(xlim=(0, _LETTERS), ylim=(row + 0.85, -0.5))
+    for player, at in enumerate(places):
+        value = float(values[player])
+        box = {"boxstyle": "round,pad=0.25", "linewidth": 0, "facecolor": (colour_of(value), 0.8 * abs(value) / most)}
+        axes.text(*at, label(explanation.names[player]), **_CENTRED, fontsize=11, family="monospace", bbox=box)
+        below = texts[player].replace(" ± ", "\n± ")
+        axes.text(at[0], at[1] + 0.28, below, ha="center", va="top", fontsize=7, color=NEUTRAL)
+    base, output = ends(explanation, sample)
+    note = "orange adds, blue takes" + "; ± 1 standard error" * bool(explanation.shapley.errors.any())
+    title = (
+        f"{label(explanation.record.readout, 90)}\n{base} with all tokens absent, {output} with all present; {note}"
+    )
+    axes.set_title(title, fontsize=9)
+    return figure
 
 
 def _draw_step(axes: Axes, place: int, start: float, value: float, error: float) -> None:
@@ -102,17 +161,16 @@ def _draw_step(axes: Axes, place: int, start: float, value: float, error: float)
     away, side = (1, "left") if value >= 0 else (-1, "right")
     at = (start + value + away * 2 * error, place)
     offset: dict[str, Any] = {"xytext": (4 * away, 0), "textcoords": "offset points", "ha": side, "va": "center"}
-    axes.annotate(written(value, plus=True), at, fontsize=8, **offset)
+    axes.annotate(written(value, 4, plus=True), at, fontsize=8, **offset)
 
 
 def _steps(explanation: Explanation, sample: int, most: int) -> tuple[list[str], list[float], list[float]]:
     """Return labels, values and errors of the largest players, and of all others together as the last step."""
     labels = player_labels(explanation, sample)
     values, errors = explanation.shapley.values[sample], explanation.shapley.errors[sample]
-    ranked = largest(values)
-    shown = ranked if len(ranked) <= most else ranked[: most - 1]
+    shown, others = largest_and_others(values, most - 1)
     steps = [labels[player] for player in shown], values[shown].tolist(), errors[shown].tolist()
-    if others := ranked[len(shown) :]:
+    if others:
         # Estimates of several players depend on each other, so the error of their sum is unknown and not drawn.
         steps[0].append(f"{len(others)} others")
         steps[1].append(float(values[others].sum()))

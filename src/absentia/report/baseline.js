@@ -1,24 +1,24 @@
 // Learned baselines: values beside quantiles of the data, and the history of the loss.
 "use strict";
 const baseline = (() => {
-  const {plot, room, number, NEUTRAL, RAISES} = charts;
+  const {plot, room, NEUTRAL, RAISES} = charts;
   const MOST_DRAWN = 40;
 
   // Entries differ in units: each is scaled to the range of its data.
-  function drawEntries(element, data, values) {
+  function drawEntries(element, data, values, texts) {
     const rows = data.quantiles.slice(0, MOST_DRAWN).map((levels, entry) => {
       const [low, high] = [levels[0], levels[levels.length - 1]];
       const place = (value) => (high > low ? (value - low) / (high - low) : 0.5);
       return {
         entry, at: place(values[entry]), levels: levels.map(place), undetermined: data.undetermined[entry],
-        text: `${data.names[entry]}: ${number(values[entry])}${data.undetermined[entry] ? " (undetermined)" : ""}\nmedian ${number(levels[3])}, data from ${number(low)} to ${number(high)}`,
+        text: `${data.names[entry]}: ${texts[entry]}${data.undetermined[entry] ? " (undetermined)" : ""}\nmedian ${data.levels[entry][3]}, data from ${data.levels[entry][0]} to ${data.levels[entry].at(-1)}`,
       };
     });
     const width = element.clientWidth, names = room(rows.map((row) => data.names[row.entry]), width);
     const level = (index) => (row) => row.levels[index];
     plot(element, "Baseline values in the range of the data", {
       width, height: 22 * rows.length + 66, marginLeft: names.margin, marginRight: 20, marginTop: 12, marginBottom: 42,
-      x: {domain: d3.extent([0, 1, ...rows.map((row) => row.at)]), label: "from the least to the largest value of the data →", labelAnchor: "center", grid: true, tickFormat: "~%", ticks: 5},
+      x: {domain: d3.extent([0, 1, ...rows.map((row) => row.at)]), label: "range of the data →", labelAnchor: "center", grid: true, tickFormat: "~%", ticks: 5},
       y: {type: "band", domain: d3.range(rows.length), label: null, tickSize: 0, padding: 0.35, tickFormat: (entry) => names.name(data.names[entry])},
       marks: [
         Plot.ruleY(rows, {x1: level(1), x2: level(5), y: "entry", stroke: NEUTRAL}),
@@ -36,18 +36,17 @@ const baseline = (() => {
     }
   }
 
-  function fillTable(body, data, values) {
+  function fillTable(body, data, texts) {
     const rows = data.names.map((name, entry) => [
-      data.undetermined[entry] ? `${name} (undetermined)` : name, number(values[entry]), ...(data.quantiles?.[entry] ?? []).map(number),
+      data.undetermined[entry] ? `${name} (undetermined)` : name, texts[entry], ...(data.levels?.[entry] ?? []),
     ]);
     d3.select(body).selectAll("tr").data(rows).join("tr").selectAll("td").data((row) => row).join("td").text((cell) => cell);
   }
 
   function drawHistory(element, data) {
-    const rows = data.history.map(([x, y]) => ({x, y}));
+    const rows = data.history.map(([x, y, text]) => ({x, y, text}));
     charts.curve(element, rows, {
       title: "History of the loss", xLabel: "evaluations of the model →", yLabel: `loss (${data.loss})`, step: true, logX: false,
-      text: (row) => `${d3.format(",")(row.x)} evaluations: ${number(row.y)}`,
     });
   }
 
@@ -60,8 +59,8 @@ const baseline = (() => {
         if (data.median) figures.push(charts.framed("The median of the data", charts.image(data.median, "The median of the data")));
         at("pictures").replaceChildren(...figures);
       } else {
-        if (data.quantiles) drawEntries(at("baseline"), data, data.values[chosen]);
-        fillTable(section.querySelector(".entries tbody"), data, data.values[chosen]);
+        if (data.quantiles) drawEntries(at("baseline"), data, data.values[chosen], data.texts[chosen]);
+        fillTable(section.querySelector(".entries tbody"), data, data.texts[chosen]);
       }
       drawHistory(at("history"), data);
     };

@@ -1,40 +1,40 @@
-// Charts in a common look, drawn by Observable Plot. Text from data only becomes text nodes.
+// Charts in a common look, drawn by Observable Plot. Text from data only becomes text nodes. Python writes all numbers
+// that are shown; this script writes the ticks of axes alone.
 "use strict";
 const charts = (() => {
   const RAISES = "var(--raises)", LOWERS = "var(--lowers)", NEUTRAL = "var(--neutral)", SOFT = "var(--soft)";
-  // Each absence has a colour and a symbol. Symbols tell absences apart in grey.
-  const COLOURS = ["var(--lowers)", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "currentColor"];
-  const hexagon = {
+  const polygon = (corners, turn) => ({
     draw(context, size) {
-      const radius = Math.sqrt(size / 2.6);
-      for (let corner = 0; corner < 6; corner++) {
-        const turn = (corner * Math.PI) / 3;
-        context[corner ? "lineTo" : "moveTo"](radius * Math.cos(turn), radius * Math.sin(turn));
+      const radius = Math.sqrt((2 * size) / (corners * Math.sin((2 * Math.PI) / corners)));
+      for (let corner = 0; corner < corners; corner++) {
+        const angle = turn + (2 * Math.PI * corner) / corners;
+        context[corner ? "lineTo" : "moveTo"](radius * Math.cos(angle), radius * Math.sin(angle));
       }
       context.closePath();
     },
+  });
+  const saltire = {
+    draw(context, size) {
+      const arm = Math.sqrt(size / 20), turned = (x, y) => [arm * (x - y), arm * (x + y)];
+      [[3, 1], [1, 1], [1, 3], [-1, 3], [-1, 1], [-3, 1], [-3, -1], [-1, -1], [-1, -3], [1, -3], [1, -1], [3, -1]].forEach(([x, y], corner) =>
+        context[corner ? "lineTo" : "moveTo"](...turned(x, y).map((place) => place / Math.SQRT2 * 1.3)));
+      context.closePath();
+    },
   };
-  const {symbolCircle, symbolSquare, symbolTriangle, symbolDiamond, symbolStar, symbolCross, symbolWye} = d3;
-  // One more than colours, so that pairs of colour and symbol repeat late.
-  const SYMBOLS = [symbolCircle, symbolSquare, symbolTriangle, symbolDiamond, symbolStar, symbolCross, hexagon, symbolWye];
-  const look = (number) => ({colour: COLOURS[number % COLOURS.length], symbol: SYMBOLS[number % SYMBOLS.length]});
-  const FONT = 12, LETTER = 7, BESIDE = 58, MOST_TICKS = 9;
+  // The markers of the library's plots. They tell absences apart in grey.
+  const SYMBOLS = {
+    o: d3.symbolCircle, s: d3.symbolSquare, "^": d3.symbolTriangle, D: d3.symbolDiamond, "*": d3.symbolStar, P: d3.symbolCross,
+    v: polygon(3, Math.PI / 2), h: polygon(6, 0), p: polygon(5, -Math.PI / 2), X: saltire,
+  };
+  const FONT = 12, LETTER = 7, MOST_TICKS = 9;
 
-  // Three digits, in full up to a million, as `written` of the library does.
-  function writer(sign) {
-    const short = d3.format(`${sign}.3~g`), full = d3.format(`${sign}.0f`);
-    return (value) => (value == null ? "–" : (Math.abs(value) >= 1000 && Math.abs(value) < 1e6 ? full : short)(value));
-  }
-  const number = writer(""), plus = writer("+");
-  const withError = (text, error) => (error ? `${text} ± ${number(error)}` : text);
-  const shorten = (text, letters) => (text.length > letters ? `${text.slice(0, Math.max(1, letters - 1))}…` : text);
-  // Shorten the name of a set such that a part of each player remains.
-  function shortenSet(players, letters) {
-    const joined = (most) => players.map((name) => shorten(name, most)).join(" & ");
-    let most = d3.max(players, (name) => name.length);
-    while (most > 3 && joined(most).length > letters) most--;
-    return shorten(joined(most), letters);
-  }
+  // The number that a text shows.
+  const valueOf = (text) => (text === "–" ? NaN : Number(text.replace("−", "-").replaceAll(",", "")));
+  const shorten = (text, letters) => {
+    if (text.length <= letters) return text;
+    const end = Math.floor((letters - 1) / 2);  // the middle is left out, because names often differ at their ends
+    return `${text.slice(0, Math.max(1, letters - 1 - end))}…${end > 0 ? text.slice(-end) : ""}`;
+  };
   const colourOf = (value) => (value >= 0 ? RAISES : LOWERS);
 
   // Room for names: as much as the longest needs, up to a share of the width.
@@ -44,11 +44,20 @@ const charts = (() => {
     return {margin: Math.ceil(letters * LETTER) + 14, letters, name: (text) => shorten(text, letters)};
   }
 
-  // A scale with room for the numbers beside the bars.
-  function padded([low, high], sides, width) {
-    const left = sides.includes(-1) ? BESIDE : 4, right = sides.includes(1) ? BESIDE : 4;
+  // A scale with room for the texts beside the bars.
+  function padded([low, high], rows, width) {
+    const beside = (side) => LETTER * (d3.max(rows.filter((row) => (row.value < 0) === side < 0), (row) => row.shown.length) ?? 0) + 8;
+    const left = beside(-1), right = beside(1);
     const unit = (high - low || 1) / Math.max(width - left - right, 60);
     return [low - left * unit, high + right * unit];
+  }
+
+  // Ticks of a linear axis, with as many decimals as tell them apart.
+  function ticks([low, high], width) {
+    const count = Math.max(2, Math.min(7, width / 90)), step = d3.tickStep(low, high, count) || 1;
+    const largest = Math.max(Math.abs(low), Math.abs(high));
+    const plain = largest < 1e6 && (step >= 1e-6 || largest >= 0.001);
+    return {ticks: d3.ticks(low, high, count), tickFormat: d3.format(plain ? `.${d3.precisionFixed(step)}f` : `.${Math.max(0, d3.precisionRound(step, largest) - 1)}e`)};
   }
 
   // Ticks of a logarithmic axis: powers of ten, and their multiples by 2 and 5 if there are few.
@@ -58,13 +67,15 @@ const charts = (() => {
     const powers = d3.range(first, last + 1, Math.max(1, Math.ceil((last - first) / MOST_TICKS))).map((power) => 10 ** power);
     const inside = (tick) => tick >= low * 0.999 && tick <= high * 1.001;
     const few = powers.filter(inside).length < 3;
-    return (few ? powers.flatMap((power) => [power, 2 * power, 5 * power]) : powers).filter(inside);
+    const found = (few ? powers.flatMap((power) => [power, 2 * power, 5 * power]) : powers).filter(inside);
+    return {ticks: found.length ? found : [low, high], tickFormat: d3.format("~g")};
   }
 
   function plot(element, title, options) {
     const svg = Plot.plot({style: {fontSize: `${FONT}px`, background: "transparent"}, ariaLabel: title, ...options});
     svg.setAttribute("role", "img");
     element.replaceChildren(svg);
+    return svg;
   }
 
   // Wrap text into lines that fit on a phone.
@@ -84,22 +95,25 @@ const charts = (() => {
     return Plot.tip(rows, near({...channels, title, fontSize: FONT, lineHeight: 1.25, lineWidth: 40}));
   }
 
-  // Rows {name, value, error, from, text, hollow}: a bar of length `value` that starts at `from` (default 0).
-  function bars(element, rows, {title, label, lines = [], signs = true}) {
+  // Rows {name, value, shown, error, from, text, hollow, players}: a bar of length `value` that starts at `from`
+  // (default 0), with the text `shown` beside it. Without room for names, dots in a matrix show the players of each row.
+  function bars(element, rows, {title, label, lines = [], signs = true, columns = null}) {
     const width = element.clientWidth;
-    const names = room(rows.map((row) => row.name), width);
+    const names = columns ? matrixRoom(columns, rows, width) : room(rows.map((row) => row.name), width);
     const start = (row) => row.from ?? 0, end = (row) => start(row) + row.value;
-    const ends = rows.flatMap((row) => [start(row), end(row), end(row) + 2 * (row.error ?? 0), end(row) - 2 * (row.error ?? 0)]);
+    const far = (row, side) => end(row) + 2 * side * (row.error ?? 0);
     const levels = lines.length ? lines.map((line) => line.at) : [0], halo = {stroke: "var(--paper)", strokeWidth: 3};
-    const sides = rows.map((row) => (row.value < 0 ? -1 : 1));
-    const [left, right] = d3.extent(levels);
+    const ends = rows.flatMap((row) => [start(row), far(row, -1), far(row, 1)]);
+    const [left, right] = d3.extent(levels), inner = width - names.margin - 8;
+    const domain = padded(d3.extent([...ends, ...levels]), rows, inner);
     const y = (_, index) => index;
-    plot(element, title, {
-      width, height: 22 * rows.length + 74, marginLeft: names.margin, marginRight: 8, marginTop: 24, marginBottom: 42,
-      x: {domain: padded(d3.extent([...ends, ...levels]), sides, width - names.margin - 8), grid: true, label, labelAnchor: "center", ticks: Math.max(3, Math.min(7, width / 90)), tickFormat: number},
-      y: {type: "band", domain: d3.range(rows.length), label: null, tickFormat: (index) => shortenSet(rows[index].players ?? [rows[index].name], names.letters), tickSize: 0, padding: 0.22},
+    const svg = plot(element, title, {
+      width, height: 22 * rows.length + 50 + (names.top ?? 24), marginLeft: names.margin, marginRight: 8, marginTop: names.top ?? 24, marginBottom: 42,
+      x: {domain, grid: true, label, labelAnchor: "center", ...ticks(domain, inner)},
+      y: {type: "band", domain: d3.range(rows.length), label: null, tickFormat: (index) => (columns ? "" : names.name(rows[index].name)), tickSize: 0, padding: 0.22},
       marks: [
-        Plot.ruleX(levels, {stroke: NEUTRAL, strokeDasharray: lines.length ? "3 3" : null}),
+        Plot.barX(rows, {x1: () => domain[0], x2: () => domain[1], y, fill: "transparent", className: "row"}),
+        Plot.ruleX(levels, {stroke: NEUTRAL, strokeDasharray: lines.length ? "3 3" : null, className: "level"}),
         // The left name ends at its line and the right name begins at its line, so they do not overlap.
         ...lines.map((line, index) => Plot.text([line], {x: "at", text: "text", frameAnchor: "top", dy: -14, fill: SOFT, textAnchor: (left < right ? line.at === left : index === 0) ? "end" : "start"})),
         Plot.barX(rows, {
@@ -108,49 +122,86 @@ const charts = (() => {
           stroke: (row) => (signs ? colourOf(row.value) : NEUTRAL),
         }),
         rows.some((row) => row.error)
-          ? Plot.ruleY(rows, {x1: (row) => end(row) - 2 * row.error, x2: (row) => end(row) + 2 * row.error, y, className: "whisker", stroke: "currentColor"})
+          ? Plot.ruleY(rows, {filter: (row) => row.error, x1: (row) => far(row, -1), x2: (row) => far(row, 1), y, className: "whisker", stroke: "currentColor"})
           : null,
         ...[-1, 1].map((side) =>
           Plot.text(rows, {
-            filter: (row) => (row.value < 0) === (side < 0),
-            x: (row) => end(row) + side * 2 * (row.error ?? 0), y, dx: 5 * side, textAnchor: side < 0 ? "end" : "start",
-            text: (row) => (signs ? plus(row.value) : number(row.value)), fill: "currentColor", ...halo,
+            filter: (row) => (row.value < 0) === (side < 0), className: "shown",
+            x: (row) => far(row, side), y, dx: 5 * side, textAnchor: side < 0 ? "end" : "start", text: "shown", fill: "currentColor", ...halo,
           }),
         ),
         tip(rows, Plot.pointerY, (row) => row.text, {y, frameAnchor: "middle", preferredAnchor: "bottom"}),
       ],
     });
+    if (columns) drawMatrix(svg, columns, rows, names);
+    for (const kind of ["row", "bar"]) svg.querySelectorAll(`.${kind} rect`).forEach((bar, index) => tie(bar, rows[index].players));
   }
 
-  function columns(element, values, {title, label, first = 1}) {
-    const width = element.clientWidth;
-    const rows = values.map((value, index) => ({order: index + first, value}));
+  // Room for a column of dots for each player that takes part, with the players' names above.
+  function matrixRoom(columns, rows, width) {
+    const shown = d3.range(columns.length).filter((player) => rows.some((row) => row.players.includes(player)));
+    const step = Math.max(8, Math.min(17, (0.55 * width) / shown.length));
+    const letters = Math.min(18, d3.max(shown, (player) => columns[player].length) ?? 1);
+    return {shown, step, letters, margin: Math.ceil(step * shown.length) + 14, top: 26 + Math.ceil(letters * LETTER * 0.82)};
+  }
+
+  function drawMatrix(svg, columns, rows, {shown, step, letters, top}) {
+    const y = svg.scale("y"), radius = Math.min(5, 0.36 * step), at = new Map(shown.map((player, index) => [player, 6 + step * (index + 0.5)]));
+    const matrix = d3.select(svg).append("g").attr("class", "matrix");
+    for (const player of shown) {
+      matrix.append("text").attr("transform", `translate(${at.get(player) + 3} ${top - 8}) rotate(-60)`).attr("font-size", Math.min(FONT, step + 1))
+        .attr("fill", "currentColor").attr("text-anchor", "start").text(shorten(columns[player], letters));
+    }
+    rows.forEach((row, index) => {
+      const middle = y.apply(index) + y.bandwidth / 2, line = matrix.append("g");
+      tie(line.node(), row.players);
+      const [first, last] = d3.extent(row.players, (player) => at.get(player));
+      line.append("line").attr("x1", first).attr("x2", last).attr("y1", middle).attr("y2", middle).attr("stroke", "currentColor").attr("stroke-width", 1.5);
+      for (const player of shown) {
+        line.append("circle").attr("cx", at.get(player)).attr("cy", middle).attr("r", radius).attr("class", row.players.includes(player) ? "in" : "out");
+      }
+    });
+  }
+
+  // Mark what belongs to players, so that hovering over one shows the others.
+  function tie(element, players) {
+    if (players?.length) element.dataset.players = players.join(" ");
+  }
+
+  function columns(element, texts, {title, label}) {
+    const width = element.clientWidth, shown = (text) => text.replace(/^–$/, "0");
+    const rows = texts.map((text, index) => ({order: index + 1, value: valueOf(shown(text)) / 100, text}));
+    const every = Math.ceil((rows.length * 26) / Math.max(width - 70, 60));
     plot(element, title, {
       width, height: 250, marginLeft: 50, marginTop: 24, marginBottom: 42,
-      x: {label: "order: players in the interaction", labelAnchor: "center", tickFormat: "d"},
+      x: {label: "order: players in the interaction", labelAnchor: "center", tickFormat: (order) => ((order - 1) % every ? "" : `${order}`)},
       y: {label, grid: true, tickFormat: "~%", ticks: 5},
       marks: [
         Plot.barY(rows, {x: "order", y: "value", fill: NEUTRAL, className: "bar"}),
         Plot.ruleY([0], {stroke: NEUTRAL}),
-        tip(rows, Plot.pointerX, (row) => `order ${row.order}: ${d3.format(".1%")(row.value)}`, {x: "order", y: "value"}),
+        tip(rows, Plot.pointerX, (row) => `order ${row.order}: ${row.text} %`, {x: "order", y: "value"}),
       ],
     });
   }
 
-  // A falling curve on logarithmic axes, with a level to compare with.
-  function curve(element, rows, {title, xLabel, yLabel, level, step, text, logX = true, percent = false}) {
+  // A falling curve, with a level to compare with. Rows are {x, y, text}.
+  function curve(element, rows, {title, xLabel, yLabel, level, least = 0, step, logX = true, percent = false}) {
     const width = element.clientWidth;
-    const shown = rows.filter((row) => row.y > 0);
-    const log = shown.length > 1 && d3.max(shown, (row) => row.y) > 20 * d3.min(shown, (row) => row.y);
+    const known = rows.filter((row) => Number.isFinite(row.y)), above = known.filter((row) => row.y > least);
+    const log = above.length > 1 && d3.max(above, (row) => row.y) > 20 * d3.min(above, (row) => row.y);
+    const shown = log ? above : known, ys = [...shown.map((row) => row.y), ...(level ? [level] : [])];
+    const domain = log ? d3.extent(ys) : [Math.min(0, d3.min(ys) ?? 0), d3.max(ys) ?? 1];
+    const axis = log ? decades(ys) : ticks(domain, 400);
     plot(element, title, {
       width, height: 250, marginLeft: 62, marginTop: 24, marginRight: 24, marginBottom: 42,
-      x: {type: logX ? "log" : "linear", label: xLabel, labelAnchor: "center", ticks: logX ? decades(shown.map((row) => row.x)) : Math.max(2, Math.min(6, width / 110)), tickFormat: "~s"},
-      y: {type: log ? "log" : "linear", label: yLabel, grid: true, ticks: log ? decades(shown.map((row) => row.y)) : 5, tickFormat: percent ? (share) => `${number(100 * share)}%` : number},
+      x: {type: logX ? "log" : "linear", label: xLabel, labelAnchor: "center", ...(logX ? {ticks: decades(shown.map((row) => row.x)).ticks} : {ticks: Math.max(2, Math.min(6, width / 110))}), tickFormat: "~s"},
+      y: {type: log ? "log" : "linear", domain, label: yLabel, grid: true, ticks: axis.ticks, tickFormat: (value) => axis.tickFormat(value) + (percent ? " %" : "")},
       marks: [
-        level ? Plot.ruleY([level], {stroke: NEUTRAL, strokeDasharray: "3 3"}) : null,
+        level && shown.length ? Plot.ruleY([level], {stroke: NEUTRAL, strokeDasharray: "3 3", className: "level"}) : null,
+        level && shown.length ? Plot.text([level], {y: level, text: [`${level}${percent ? " %" : ""}`], frameAnchor: "right", dy: -8, fill: SOFT}) : null,
         Plot.line(shown, {x: "x", y: "y", stroke: LOWERS, curve: step ? "step-after" : "linear"}),
         shown.length <= 40 ? Plot.dot(shown, {x: "x", y: "y", fill: LOWERS, r: 3}) : null,
-        tip(shown, Plot.pointerX, text, {x: "x", y: "y"}),
+        tip(shown, Plot.pointerX, (row) => row.text, {x: "x", y: "y"}),
       ],
     });
   }
@@ -169,5 +220,5 @@ const charts = (() => {
     return figure;
   }
 
-  return {bars, columns, decades, curve, plot, tip, room, look, number, plus, withError, image, framed, FONT, NEUTRAL, SOFT, LOWERS, RAISES};
+  return {bars, columns, curve, decades, framed, image, plot, room, shorten, ticks, tie, tip, valueOf, FONT, LETTER, NEUTRAL, SOFT, LOWERS, RAISES, SYMBOLS};
 })();

@@ -1,41 +1,32 @@
-// Explanations: charts and table of the chosen sample.
+// Explanations: the answer, its picture, charts and table of the chosen sample. Hovering shows where players are.
 "use strict";
 const explanation = (() => {
-  const {bars, columns, curve, number, plus, withError, image, framed} = charts;
-  const MOST_BARS = 20, MOST_INTERACTIONS = 15, MOST_ROWS = 200;
+  const {bars, columns, curve, image, framed, tie, valueOf, LETTER} = charts;
+  const MOST_INTERACTIONS = 15, MOST_NUMBERS = 25;
 
-  const ranked = (values) => d3.range(values.length).sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]));
+  const members = (names, set) => d3.range(names.length).filter((player) => Math.floor(set / 2 ** player) % 2 === 1);
 
-  function members(names, set) {
-    return names.filter((_, player) => Math.floor(set / 2 ** player) % 2 === 1);
+  function playerRow(data, sample, player, shown, value, error) {
+    const input = sample?.inputs?.[player] ?? "", single = !data.text && /^[−\d][^ ]*$/.test(input);
+    const name = single ? `${data.names[player]} = ${input}` : data.names[player];
+    return {name, players: [player], value, shown: shown.split(" ± ")[0], error, text: `${name}\n${shown}`};
   }
 
-  function named(players) {
-    const shown = players.length > 3 ? [...players.slice(0, 3), `${players.length - 3} more`] : players;
-    return {players: shown, name: shown.join(" & ")};
-  }
-
-  // A bar for each of the largest players, and one for the sum of all others.
-  function shapleyRows(data, values, errors) {
-    const order = ranked(values), first = order.slice(0, order.length > MOST_BARS + 1 ? MOST_BARS : order.length);
-    const rows = first.map((player) => ({
-      name: data.names[player], value: values[player], error: errors?.[player],
-      text: `${data.names[player]}\n${withError(plus(values[player]), errors?.[player])}`,
-    }));
-    const others = order.slice(first.length);
-    if (others.length) {
-      const value = d3.sum(others, (player) => values[player]);
-      rows.push({name: `${others.length} others`, value, others: true, text: `${others.length} others together\n${plus(value)}`});
-    }
-    return rows;
+  // Bars of values with a number of other players present, the largest first.
+  function contextRows(data, sample, context) {
+    const rows = sample.orders[context].map((shown, player) => playerRow(data, sample, player, shown, valueOf(shown)));
+    return rows.sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, sample.bars);
   }
 
   function drawShapley(element, data, sample, context) {
     if (context !== "") {
-      const rows = shapleyRows(data, sample.orders[context]);
-      return bars(element, rows, {title: `Shapley values with ${context} other players present`, label: "adds to the value →"});
+      return bars(element, contextRows(data, sample, context), {title: `Shapley values with ${context} other players present`, label: "adds to the value →"});
     }
-    const rows = shapleyRows(data, sample.values, sample.errors);
+    const rows = sample.ranked.slice(0, sample.bars).map(([player, shown]) => playerRow(data, sample, player, shown, sample.values[player], sample.errors?.[player]));
+    if (sample.others) {
+      const [count, value, shown] = sample.others;
+      rows.push({name: `${count} others`, value, shown, text: `${count} others together\n${shown}`});
+    }
     // A waterfall: from all absent, player by player, to all present.
     let from = sample.base;
     for (const row of rows) [row.from, from] = [from, from + row.value];
@@ -44,105 +35,162 @@ const explanation = (() => {
   }
 
   function drawInteractions(element, data, sample, order) {
-    const sets = sample.effects.map(([set, effect, unsure]) => ({players: members(data.names, set), effect, unsure}));
-    const rows = sets.filter((set) => set.players.length <= order).slice(0, MOST_INTERACTIONS).map((set) => ({
-      ...named(set.players), value: set.effect, hollow: set.unsure,
-      text: `${set.players.join(" & ")}\n${plus(set.effect)}, order ${set.players.length}${set.unsure ? "; within rounding error" : ""}`,
-    }));
-    bars(element, rows, {title: `Strongest interactions of up to ${order} players`, label: "effect U →"});
+    const sets = sample.effects.map(([set, shown, unsure]) => ({players: members(data.names, set), shown, unsure}));
+    const some = sets.filter((set) => set.players.length <= order), sure = some.filter((set) => !set.unsure);
+    const rows = (sure.length ? sure : some).slice(0, MOST_INTERACTIONS).map((set) => {
+      const name = set.players.map((player) => data.names[player]).join(" & ");
+      return {
+        name, players: set.players, value: valueOf(set.shown), shown: set.shown, hollow: set.unsure,
+        text: `${name}\n${set.shown}, order ${set.players.length}${set.unsure ? "; within rounding error" : ""}`,
+      };
+    });
+    const fits = d3.max(rows, (row) => row.name.length) * LETTER <= 0.42 * element.clientWidth;
+    element.parentElement.querySelector(".hollow").hidden = sure.length > 0;
+    const unique = new Set(rows.map((row) => row.name)).size === rows.length;
+    bars(element, rows, {title: `Strongest interactions of up to ${order} players`, label: "effect U →", columns: fits && unique ? null : data.names});
   }
 
   function drawPictures(element, data, sample) {
-    const {width, height, labels} = data.picture;
-    const figures = [["The sample", image(sample.image, "The sample")]];
-    if (sample.standIn) figures.push(["All players absent", image(sample.standIn, "The stand-in")]);
-    const holders = figures.map(([title, picture]) => framed(title, picture));
-    element.replaceChildren(...holders);
-    if (!labels) return;
-    const holder = document.createElement("div");
-    element.append(framed("Shapley values", holder));
-    const most = d3.max(sample.values, Math.abs) || 1;
-    const places = d3.rollups(labels.map((player, index) => ({player, x: index % width, y: Math.floor(index / width)})).filter((one) => one.player >= 0),
-      (pixels) => ({x: d3.mean(pixels, (pixel) => pixel.x) + 0.5, y: d3.mean(pixels, (pixel) => pixel.y) + 0.5}), (pixel) => pixel.player)
-      .map(([player, place]) => ({...place, text: `${data.names[player]}\n${plus(sample.values[player])}`}));
-    const side = holder.clientWidth;
-    const shade = (sign) => labels.map((player) => (player >= 0 && sign * sample.values[player] > 0 ? Math.abs(sample.values[player]) / most : 0));
-    charts.plot(holder, "Shapley values of the players, over the sample", {
-      width: side, height: (side * height) / width, margin: 0,
-      x: {domain: [0, width], axis: null}, y: {domain: [height, 0], axis: null},
-      marks: [
-        Plot.image([sample.image], {x: width / 2, y: height / 2, src: (address) => address, width: side, height: (side * height) / width, opacity: 0.25, imageRendering: "pixelated", preserveAspectRatio: "none"}),
-        ...[1, -1].map((sign) => heat(shade(sign), width, height, sign)),
-        charts.tip(places, Plot.pointer, (place) => place.text, {x: "x", y: "y", maxRadius: 200}),
-      ],
-    });
+    const figures = [framed("The sample", image(sample.image, "The sample"))];
+    if (sample.standIn) figures.push(framed("All players absent", image(sample.standIn, "The stand-in")));
+    element.replaceChildren(...figures);
   }
 
-  // A layer of one colour whose opacity follows the values. Runs of equal pixels become one rectangle.
-  function heat(shades, width, height, sign) {
-    const runs = [];
-    for (let y = 0; y < height; y++) {
-      for (let x = 0, from = 0; x < width; x++) {
-        const here = shades[y * width + x];
-        if (x + 1 < width && shades[y * width + x + 1] === here) continue;
-        if (here > 0) runs.push({x1: from, x2: x + 1, y1: y, y2: y + 1, here});
-        from = x + 1;
+  function drawHeat(element, data, sample) {
+    const scale = document.createElement("div");
+    scale.className = "scale";
+    const most = Math.max(...sample.values.map(Math.abs));
+    for (const text of most > 0 ? [`−${sample.most}`, "0", `+${sample.most}`] : ["0", "0", "0"]) {
+      const end = document.createElement("span");
+      end.textContent = text;
+      scale.append(end);
+    }
+    const holder = framed("Shapley values over the sample", heat(data, sample, most));
+    holder.append(scale);
+    element.replaceChildren(holder);
+  }
+
+  // The image, and over it an area for each player whose colour is as strong as its value.
+  function heat(data, sample, most) {
+    const {width, height} = data.picture;
+    const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("role", "img").attr("class", "heat").attr("aria-label", "Shapley values of the players, over the sample");
+    svg.append("image").attr("href", sample.image).attr("width", width).attr("height", height).attr("preserveAspectRatio", "none");
+    svg.append("rect").attr("width", width).attr("height", height).attr("class", "veil");
+    data.areas ??= areas(data.picture);
+    for (const {player, fill, edge} of data.areas) {
+      const value = sample.values[player], area = svg.append("g").attr("class", "cell");
+      tie(area.node(), [player]);
+      area.append("path").attr("d", fill).attr("class", value >= 0 ? "adds" : "takes").attr("fill-opacity", most > 0 ? 0.9 * Math.abs(value) / most : 0);
+      area.append("path").attr("d", edge).attr("class", "edge");
+      area.append("title").text(`${data.names[player]}: ${textOf(sample, player)}`);
+    }
+    if (data.areas.length <= MOST_NUMBERS) {
+      for (const {player, x, y, size} of data.areas) {
+        const text = textOf(sample, player);
+        svg.append("text").attr("x", x).attr("y", y).attr("font-size", Math.min(0.2 * size, (1.3 * size) / text.length)).text(text);
       }
     }
-    return Plot.rect(runs, {x1: "x1", x2: "x2", y1: "y1", y2: "y2", fill: sign > 0 ? charts.RAISES : charts.LOWERS, fillOpacity: (run) => 0.85 * run.here, className: "heat", shapeRendering: "crispEdges"});
+    return svg.node();
   }
 
-  const entries = (value) => (value == null ? "–" : Array.isArray(value) ? value.map(number).join(", ") : number(value));
+  const textOf = (sample, player) => sample.ranked.find(([other]) => other === player)?.[1].split(" ± ")[0] ?? "";
+
+  // The pixels of each player as a path, the edge around them, and their middle. The path has one part for each run.
+  function areas({width, height, labels}) {
+    const at = (x, y) => (x >= 0 && x < width && y >= 0 && y < height ? labels[y * width + x] : -1);
+    const found = new Map();
+    for (let y = 0; y < height; y++) {
+      for (let x = 0, from = 0; x < width; x++) {
+        const player = at(x, y);
+        const one = found.get(player) ?? found.set(player, {player, fill: "", edge: "", pixels: []}).get(player);
+        one.pixels.push([x + 0.5, y + 0.5]);
+        if (at(x - 1, y) !== player) { one.edge += `M${x} ${y}v1`; from = x; }
+        if (at(x + 1, y) !== player) { one.edge += `M${x + 1} ${y}v1`; one.fill += `M${from} ${y}H${x + 1}v1H${from}z`; }
+        if (at(x, y - 1) !== player) one.edge += `M${x} ${y}h1`;
+        if (at(x, y + 1) !== player) one.edge += `M${x} ${y + 1}h1`;
+      }
+    }
+    found.delete(-1);
+    return [...found.values()].map(({pixels, ...one}) => ({...one, x: d3.mean(pixels, ([x]) => x), y: d3.mean(pixels, ([, y]) => y), size: Math.sqrt(pixels.length)}));
+  }
+
+  // The tokens in their order, each with a colour as strong as its value.
+  function drawSentence(element, data, sample) {
+    const most = Math.max(...sample.values.map(Math.abs)) || 1, texts = new Map(sample.ranked);
+    element.replaceChildren(...data.names.flatMap((name, player) => {
+      const token = document.createElement("span"), value = sample.values[player];
+      token.className = `token ${value >= 0 ? "adds" : "takes"}`;
+      token.style.setProperty("--strength", `${Math.round((100 * Math.abs(value)) / most)}%`);
+      token.textContent = name;
+      token.title = `${name}: ${texts.get(player) ?? ""}`;
+      tie(token, [player]);
+      return [token, " "];
+    }));
+  }
 
   function fillTable(body, data, sample) {
-    const standIns = sample.standIns ?? data.standIns;
-    const rows = ranked(sample.values).slice(0, MOST_ROWS).map((player, rank) => {
-      const cells = [rank + 1, data.names[player], withError(plus(sample.values[player]), sample.errors?.[player])];
-      if (!data.picture) cells.push(entries(sample.inputs?.[player]), entries(standIns?.[player]));
+    const standIns = sample.standIns;
+    const rows = sample.ranked.map(([player, shown], rank) => {
+      const cells = [rank + 1, data.names[player], shown];
+      if (!data.picture) cells.push(sample.inputs?.[player] ?? "–", standIns?.[player] ?? "–");
       return cells;
     });
     const left = data.names.length - rows.length;
     if (left > 0) rows.push(["…", `${left} more players`, "", "", ""].slice(0, rows[0].length));
-    d3.select(body).selectAll("tr").data(rows).join("tr").selectAll("td").data((row) => row).join("td").text((cell) => cell);
+    const lines = d3.select(body).selectAll("tr").data(rows).join("tr");
+    lines.selectAll("td").data((row) => row).join("td").text((cell) => cell);
+    lines.each(function (_, rank) { tie(this, sample.ranked[rank]?.slice(0, 1)); });
+  }
+
+  // Hovering over a player's bar, row, area or token sets off all that belongs to it.
+  function link(section) {
+    const playersOf = (element) => new Set(element.dataset.players.split(" "));
+    const light = (event) => {
+      const over = event.target.closest?.("[data-players]"), chosen = over && playersOf(over);
+      for (const one of section.querySelectorAll("[data-players]")) {
+        const own = chosen && playersOf(one);
+        one.classList.toggle("lit", Boolean(own) && ([...own].every((player) => chosen.has(player)) || [...chosen].every((player) => own.has(player))));
+      }
+    };
+    section.addEventListener("pointerover", light);
+    section.addEventListener("pointerleave", light);
   }
 
   function draw(section, data, chosen) {
     const sample = data.samples[chosen.sample], at = (name) => section.querySelector(`[data-chart="${name}"]`);
-    section.querySelector(".reading").textContent =
-      `Sample ${chosen.sample}: ${sample.reading}`;
+    section.querySelector(".answer").textContent = sample.answer;
+    if (data.picture) drawPictures(at("pictures"), data, sample);
+    if (data.picture?.labels) drawHeat(at("heat"), data, sample);
+    if (data.text) drawSentence(at("sentence"), data, sample);
     drawShapley(at("shapley"), data, sample, chosen.context);
     if (sample.effects) {
       drawInteractions(at("interactions"), data, sample, chosen.order);
-      const total = d3.sum(sample.profile) || 1;
-      columns(at("profile"), sample.profile.map((strength) => strength / total), {title: "Strength by order", label: "share of Σ|U|"});
+      columns(at("profile"), sample.shares, {title: "Strength by order", label: "share of Σ|U|"});
     }
     if (sample.curve) {
-      const rows = data.counts.map((count, index) => ({x: count, y: sample.curve[index]}));
-      curve(at("curve"), rows, {
-        title: "Number of interactions needed", xLabel: "strongest interactions used →", yLabel: "error", level: 0.05, percent: true,
-        text: (row) => `${d3.format(",")(row.x)} strongest: error ${d3.format(".2%")(row.y)}`,
-      });
+      const rows = data.counts.map((count, index) => ({x: count, y: valueOf(sample.curve[index]), text: `${count} strongest: error ${sample.curve[index]} %`}));
+      curve(at("curve"), rows, {title: "Number of interactions needed", xLabel: "strongest interactions used →", yLabel: "error", level: 5, least: 0.01, percent: true});
     }
     if (data.overall) {
-      const rows = shapleyRows(data, data.overall).filter((row) => !row.others);
+      const rows = data.overall.map(([player, shown]) => playerRow(data, null, player, shown, valueOf(shown)));
       bars(at("overall"), rows, {title: "Mean |Shapley value|", label: "mean |Shapley value| →", signs: false});
     }
-    if (data.picture) drawPictures(at("pictures"), data, sample);
     fillTable(section.querySelector(".players tbody"), data, sample);
   }
 
   function start(section, data) {
     const control = (name) => section.querySelector(`[data-control="${name}"]`);
-    const sample = control("sample"), steps = section.querySelectorAll("[data-step]");
+    const sample = control("sample"), steps = section.querySelectorAll("[data-step]"), number = () => Number(sample?.value ?? 0);
     const redraw = () => {
-      for (const step of steps) step.disabled = !data.samples[Number(sample.value) + Number(step.dataset.step)];
-      draw(section, data, {sample: Number(sample.value), context: control("context")?.value ?? "", order: Number(control("order")?.value)});
+      for (const step of steps) step.disabled = !data.samples[number() + Number(step.dataset.step)];
+      draw(section, data, {sample: number(), context: control("context")?.value ?? "", order: Number(control("order")?.value)});
     };
     for (const step of steps) step.addEventListener("click", () => {
-      sample.value = String(Number(sample.value) + Number(step.dataset.step));
+      sample.value = String(number() + Number(step.dataset.step));
       redraw();
     });
     for (const select of section.querySelectorAll("select")) select.addEventListener("change", redraw);
+    link(section);
     return redraw;
   }
   return {start};

@@ -4,103 +4,88 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from absentia.coalitions import coalition_sizes
 from absentia.data import blocks
 from absentia.explanation import Explanation
 from absentia.interactions import Interactions
-from absentia.players import ALWAYS_PRESENT, Players
-from absentia.plots.drawable import sample_name
-from absentia.report.section import ImageScale, Section, numbers, run_settings
+from absentia.plots.drawable import answer, ends, is_text, largest_and_others, sample_name
+from absentia.report.section import ImageScale, Section, numbers, texts
 from absentia.results import count_of, written
 
 # The page shows this many samples at most, and fewer if they have very many players.
 MOST_SAMPLES, _MOST_VALUES = 200, 100_000
-_FEW_ENTRIES = 4  # the entries of a player are shown if it has no more of them
 # The page keeps this many of the strongest effects of a sample, and this many of those up to each order.
 KEPT, KEPT_UP_TO_EACH_ORDER = 50, 15
+_MOST_BARS, _MOST_ROWS = 20, 200  # players in a chart and in a table
 # Coalitions that are processed at once, and up to which sparsity curves are computed.
 _AT_A_TIME, _MOST_REBUILT = 2**17, 2**26
 
 
 def explanation_section(explanation: Explanation) -> Section:
     """Return the section of an explanation."""
-    record, names, interactions = explanation.record, explanation.names, explanation.interactions
-    total, effects = len(explanation.outputs), 2 ** len(names) - 1
+    names, interactions, total = explanation.names, explanation.interactions, explanation.samples
     shown = min(total, MOST_SAMPLES, max(1, _MOST_VALUES // len(names)))
     samples = [_sample(explanation, number) for number in range(shown)]
-    data: dict[str, Any] = {"names": list(names), "readout": record.readout, "samples": samples}
+    data: dict[str, Any] = {"names": list(names), "samples": samples, "text": is_text(explanation.players)}
     if total > 1:
-        data["overall"] = numbers(explanation.shapley.values.abs().mean(0))
+        overall = explanation.shapley.values.abs().mean(0)
+        data["overall"] = [[i, written(float(overall[i]), 4)] for i in largest_and_others(overall, _MOST_BARS)[0]]
     if interactions is not None:
         for sample, found in zip(samples, summarise(interactions, shown), strict=True):
             sample |= found
         data["counts"] = curve_counts(len(names))
     data |= _pictures(explanation, samples) if explanation.players.is_image else _inputs(explanation, samples)
-    how = "exact, from all coalitions" if record.exact else "sampled, with standard errors"
-    return Section(
-        "explanation",
-        f"Explanation of {count_of(total, 'sample')}, {len(names)} players",
-        (f"Value: {record.readout}; {how}. Absence: {record.absence}.",),
-        facts={
-            "choices": [
-                f"{sample_name(explanation, number)}: {written(float(explanation.outputs[number]))}"
-                for number in range(shown)
-            ],
-            "image": "picture" in data,
-            "shrunk": data.get("picture", {}).get("shrunk", ""),
-            "exact": interactions is not None,
-            "orders": len(names),
-            "curve": "curve" in samples[0],
-            "several": total > 1,
-            "trimmed": f"{shown:,} of {total:,}" if shown < total else "",
-            "kept": interactions is not None and effects > KEPT and f"{KEPT} strongest of {effects:,} interactions",
-            "low": KEPT_UP_TO_EACH_ORDER,
-            "notes": record.notes,
-            "settings": [
-                ("Value", record.readout),
-                ("Absence", record.absence),
-                ("Estimate", "exact, from all coalitions" if record.exact else "from coalitions drawn by order"),
-                *run_settings(record),
-            ],
-        },
-        data=data,
-    )
+    facts = {
+        "shown": shown,
+        "choices": [f"{sample_name(explanation, k)}: {ends(explanation, k)[1]}" for k in range(shown)],
+        "picture": data.get("picture", {}),
+        "text": data["text"],
+        "curve": "curve" in samples[0],
+        "kept": KEPT,
+        "low": KEPT_UP_TO_EACH_ORDER,
+    }
+    heading = f"Explanation of {count_of(total, 'sample')}, {len(names)} players"
+    return Section("explanation", heading, samples[0]["answer"], explanation, facts, data)
 
 
 def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
-    """Return the numbers of one sample."""
+    """Return the numbers of one sample: to draw, and as they are shown."""
     attribution = explanation.shapley
-    output, base = (written(float(values[number])) for values in (explanation.outputs, explanation.base_values))
+    values = attribution.values[number]
+    first, others = largest_and_others(values, _MOST_BARS)
     found = {
-        "reading": f"v(N) = {output} with all players present, v(∅) = {base} with all absent.",
+        "answer": f"Sample {sample_name(explanation, number)}: {answer(explanation, number)}",
+        "ends": ends(explanation, number),
         "output": numbers(explanation.outputs[number]),
         "base": numbers(explanation.base_values[number]),
-        "values": numbers(attribution.values[number]),
+        "values": numbers(values),
+        "ranked": attribution.ranked(number)[:_MOST_ROWS],
+        "bars": len(first),
+        "most": written(float(values.abs().max()), 2),
     }
+    if others:
+        rest = float(values[others].sum())
+        found["others"] = [len(others), float(f"{rest:.6g}"), written(rest, 4, plus=True)]
     if bool(attribution.errors.any()):
         found["errors"] = numbers(attribution.errors[number], digits=2)
     if explanation.order_shapley is not None:
-        found["orders"] = numbers(explanation.order_shapley[number], digits=3)
+        found["orders"] = texts(explanation.order_shapley[number], 3, plus=True)
     return found
 
 
 def _inputs(explanation: Explanation, samples: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add inputs and stand-ins to the samples; return the stand-ins if all samples share them."""
-    players, stand_ins = explanation.players, explanation.stand_ins
-    for sample, row in zip(samples, explanation.x, strict=False):
-        sample["inputs"] = entries_of_players(row, players)
-    if stand_ins is None:
-        return {}
-    if bool((stand_ins[: len(samples)] == stand_ins[:1]).all()):
-        return {"standIns": entries_of_players(stand_ins[0], players)}
-    for sample, row in zip(samples, stand_ins, strict=False):
-        sample["standIns"] = entries_of_players(row, players)
+    """Add inputs and stand-ins to the samples."""
+    for name, rows in {"inputs": explanation.x, "standIns": explanation.stand_ins}.items():
+        if rows is not None:
+            for sample, entries in zip(samples, explanation.players.texts(rows[: len(samples)]), strict=True):
+                sample[name] = [entry.replace("-", "−") for entry in entries]
     return {}
 
 
@@ -109,11 +94,11 @@ def _pictures(explanation: Explanation, samples: list[dict[str, Any]]) -> dict[s
     found = {"image": explanation.x, "standIn": explanation.stand_ins}
     height, width = explanation.players.shape[-2:]
     images = {
-        name: rows[: len(samples)].reshape(len(samples), -1, height, width).double()
+        name: rows[: len(samples)].reshape(len(samples), -1, height, width)
         for name, rows in found.items()
         if rows is not None
     }
-    scale = ImageScale.of(torch.cat(list(images.values())))
+    scale = ImageScale.of(chain.from_iterable(images.values()), count=len(images) * len(samples))
     for number, sample in enumerate(samples):
         sample |= {name: scale.address(rows[number]) for name, rows in images.items()}
     size = f"{scale.height} × {scale.width} of {height} × {width} pixels"
@@ -125,32 +110,21 @@ def _pictures(explanation: Explanation, samples: list[dict[str, Any]]) -> dict[s
     return {"picture": shared}
 
 
-def entries_of_players(row: Shaped[Tensor, " *entries"], players: Players) -> list[Any]:
-    """Return the entries of each player: a number, a few numbers, or None for many."""
-    labels = players.labels.flatten().cpu()
-    sizes = torch.bincount(labels[labels != ALWAYS_PRESENT], minlength=len(players)).tolist()
-    found: list[Any] = [[] if size <= _FEW_ENTRIES else None for size in sizes]
-    for label, value in zip(labels.tolist(), numbers(row.flatten()), strict=True):
-        if label != ALWAYS_PRESENT and found[label] is not None:
-            found[label].append(value)
-    return [one[0] if one is not None and len(one) == 1 else one for one in found]
-
-
 def summarise(interactions: Interactions, samples: int) -> Iterator[dict[str, Any]]:
     """Yield the kept effects, the strength by order and the sparsity curve of each of the first samples."""
     players = len(interactions.names)
     for few in blocks(samples, max(1, _AT_A_TIME >> players)):
         effects, noise = interactions.effects[few].detach().cpu(), interactions.noise[few].cpu()
         part = replace(interactions, effects=effects, noise=noise)
-        profile, measurable = part.by_order().strength, part.measurable
-        curve = sparsity_curve(part) if samples * 2**players <= _MOST_REBUILT else None
+        shares, measurable = 100 * part.by_order().ratios, part.measurable
+        curve = 100 * sparsity_curve(part) if samples * 2**players <= _MOST_REBUILT else None
         for row, kept in enumerate(strongest(effects)):
-            pairs = zip(kept.tolist(), numbers(effects[row, kept], digits=3), strict=True)
+            pairs = zip(kept.tolist(), texts(effects[row, kept], plus=True), strict=True)
             sure = measurable[row, kept].tolist()
             # A third entry marks an effect within rounding error.
             shown = [[*pair] if certain else [*pair, 1] for pair, certain in zip(pairs, sure, strict=True)]
-            found = {"effects": shown, "profile": numbers(profile[row, 1:])}
-            yield found if curve is None else found | {"curve": numbers(curve[row], digits=3)}
+            found = {"effects": shown, "shares": texts(shares[row, 1:], 3)}
+            yield found if curve is None else found | {"curve": texts(curve[row], 3)}
 
 
 def strongest(effects: Float[Tensor, "samples coalitions"]) -> list[Int[Tensor, " kept"]]:

@@ -6,7 +6,7 @@ import base64
 import math
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +15,8 @@ import torch
 from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
 
+from absentia.results import written
+
 # The images of a section have about this many bytes before compression. Their sides have this many pixels at most,
 # and are not reduced below this many.
 _ALL_BYTES, _LARGEST_SIDE, _SMALLEST_SIDE = 1_500_000, 128, 16
@@ -22,26 +24,18 @@ _ALL_BYTES, _LARGEST_SIDE, _SMALLEST_SIDE = 1_500_000, 128, 16
 
 @dataclass(frozen=True)
 class Section:
-    """One result, prepared for the page."""
+    """One result, prepared for the page. Python writes every number that is shown; scripts only place marks."""
 
     kind: Literal["explanation", "audit", "cross", "baseline"]  # selects the template and the script
     heading: str
-    lead: tuple[str, ...]  # the first sentences
-    facts: Mapping[str, Any]  # what the template shows; it escapes text
+    answer: str  # the first sentence
+    result: Any  # what the template reads
+    facts: Mapping[str, Any]  # what it needs beside the result
     data: Mapping[str, Any]  # what the script draws, as JSON
 
 
-def run_settings(record: Any) -> list[tuple[str, str]]:
-    """Return the rows of settings that all results have: cost, seed and versions."""
-    return [
-        ("Cost", f"{record.evaluations:,} evaluations of the model, {record.seconds:.1f} s"),
-        ("Seed", str(record.seed)),
-        ("Versions", f"absentia {record.version}, torch {record.torch_version}"),
-    ]
-
-
 def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:
-    """Convert a tensor to nested lists of rounded numbers for JSON; NaN and infinity become None."""
+    """Convert a tensor to nested lists of rounded numbers to draw; NaN and infinity become None."""
     if not values.is_floating_point():
         return values.detach().cpu().tolist()
 
@@ -55,6 +49,13 @@ def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:
     return flat.reshape(tuple(values.shape)).tolist()
 
 
+def texts(values: Shaped[Tensor, " *shape"], digits: int = 4, *, plus: bool = False) -> Any:
+    """Convert a tensor to nested lists of numbers as they are shown."""
+    if values.ndim:
+        return [texts(part, digits, plus=plus) for part in values]
+    return written(float(values), digits, plus=plus)
+
+
 @dataclass(frozen=True)
 class ImageScale:
     """The range of values and the size in pixels that all images of a section share."""
@@ -65,14 +66,18 @@ class ImageScale:
     width: int
 
     @classmethod
-    def of(cls, images: Shaped[Tensor, "images channels height width"], count: int | None = None) -> ImageScale:
-        """Return the scale that fits these images, and the number of images that the page will hold."""
-        total, channels, height, width = images.shape
-        side = math.sqrt(_ALL_BYTES / (channels * max(count or total, 1)))
+    def of(cls, images: Iterable[Shaped[Tensor, "channels height width"]], count: int) -> ImageScale:
+        """Return the scale that fits these images, of which the page will hold ``count``."""
+        low, high, channels, height, width = math.inf, -math.inf, 1, 1, 1
+        for image in images:  # one by one: a copy of all in double precision may not fit into the memory
+            channels, height, width = image.shape
+            finite = image[torch.isfinite(image)]
+            if len(finite):
+                low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+        side = math.sqrt(_ALL_BYTES / (channels * max(count, 1)))
         most = int(min(max(side, _SMALLEST_SIDE), _LARGEST_SIDE))
         factor = min(1.0, most / max(height, width))
-        finite = images[torch.isfinite(images)].double()
-        low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+        low, high = (low, high) if low <= high else (0.0, 1.0)
         return cls(low, high, max(1, round(height * factor)), max(1, round(width * factor)))
 
     def address(self, image: Shaped[Tensor, "channels height width"]) -> str:

@@ -23,7 +23,7 @@ from absentia.report.audit_section import audit_section, cross_section
 from absentia.report.baseline_section import baseline_section
 from absentia.report.explanation_section import explanation_section
 from absentia.report.section import Section
-from absentia.results import check_folder, write_whole
+from absentia.results import check_folder, count_of, write_whole
 from absentia.version import __version__
 
 _SECTIONS: dict[type, Any] = {
@@ -41,12 +41,13 @@ _CHART_STYLE = "vendor/plot.inline.css"
 def write_report(results: Any, path: str | Path, *, title: str | None = None) -> Path:
     """Write explanations, audits and learned baselines to one HTML file that any browser opens, without a network.
 
-    The file is complete whenever it exists. Large results are trimmed, and the page says to what.
+    Explanations come first, each with its answer in one sentence and its picture, then audits, then baselines. The
+    file is complete whenever it exists. Large results are trimmed, and the page says to what.
 
     Parameters
     ----------
     results : Explanation, Audit, CrossAudit, LearnedBaseline, sequence or mapping
-        One result, several in the order of the page, or several by name, which is shown in their headings.
+        One result, several, or several by name, which is shown in their headings.
     path : str or Path
         The file to write.
     title : str, optional
@@ -71,7 +72,7 @@ def write_report(results: Any, path: str | Path, *, title: str | None = None) ->
         raise wrong("path", "name a file", f"the folder {target}", f"Write to {target / 'report.html'}, for example.")
     check_folder("path", target)
     sections = []
-    for name, result in named:
+    for name, result in sorted(named, key=lambda one: list(_SECTIONS).index(type(one[1]))):
         section = _SECTIONS[type(result)](result)
         sections.append(replace(section, heading=f"{name}: {section.heading}") if name else section)
     text = render_page(title or "What absence means to the model", sections)
@@ -114,6 +115,7 @@ def render_page(title: str, sections: Sequence[Section]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.filters["count_of"] = count_of
     return templates.get_template("report.html.jinja").render(
         title=title,
         sections=sections,
