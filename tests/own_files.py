@@ -49,6 +49,17 @@ class Net(nn.Module):
         return self.layer(rows)
 
 
+class Restored(Net):
+    def __init__(self):
+        super().__init__()
+        self.layer.weight.data.fill_(0.5)
+        self.layer.bias.data.zero_()
+
+
+def with_new_head():
+    return nn.Sequential(Restored(), nn.Linear(2, 2))
+
+
 def of_numpy(rows):
     return np.exp(rows[:, 0]) * rows[:, 1] - rows[:, 2]
 

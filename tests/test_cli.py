@@ -123,7 +123,7 @@ def test_explain_is_explain(run):
     words = ["explain", *MODEL, *DATA, "--absence", "mean", "--sample", 3, "--sample", 7, "-o", "two.absentia"]
     code, out, err = run(*words, "--json")
     assert code == 0
-    assert "rows in data.csv: 3, 7" in err
+    assert "Samples of data.csv: row 3 (a = " in err
     absence = ab.Baseline.mean(ROWS)
     expected = ab.explain(make_network(), ROWS[[3, 7]], CLASSES[[3, 7]], absence=absence, players=PLAYERS)
     saved, printed = ab.load("two.absentia"), json.loads(out)
@@ -254,7 +254,7 @@ def test_images_are_audited_by_cells(run, tmp_path):
 
 def test_tokens_are_players_and_categories_by_themselves(run):
     np.savez("tokens.npz", x=np.random.default_rng(0).integers(0, 9, (20, 4)), y=np.arange(20) % 2)
-    model = ["--model", "mymodule:Tokens", "--data", "tokens.npz"]
+    model = ["--model", "mymodule:Tokens", "--untrained", "--data", "tokens.npz"]
     succeed(run("learn", *model, *QUICK, "-o", "base.absentia"))
     values = ab.load("base.absentia").values
     torch.testing.assert_close(values, values.round())
@@ -289,6 +289,64 @@ def test_a_table_with_categories_goes_all_the_way(run):
     code, _, err = run("audit", *model, "--data", "all.csv", *words)
     assert code == 0
     assert "the nearest category" in err
+
+
+def wines(count=60):
+    """A table with text, and a pipeline that is fitted to it."""
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    places = np.arange(count)
+    frame = pd.DataFrame({"bottle": [f"no. {place}" for place in places]})
+    frame["city"], frame["acid"] = np.array(["Bern", "Oslo", "Rome"])[places % 3], places % 7 / 7
+    frame["wine"] = np.where((frame["city"] == "Rome") | (frame["acid"] > 0.6), "barbera", "barolo")
+    coded = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
+    return frame, make_pipeline(coded, LogisticRegression()).fit(frame[["city", "acid"]], frame["wine"])
+
+
+def run_wines(run, frame, pipeline, *words):
+    import skops.io
+
+    skops.io.dump(pipeline, "wine.skops")
+    frame.to_csv("wine.csv", index=False)
+    options = ["--model", "wine.skops", "--data", "wine.csv", "--target", "wine", "--absence", "mode"]
+    return run("explain", *options, *words)
+
+
+def test_rows_classes_and_categories_keep_their_names(run):
+    frame, pipeline = wines()
+    code, out, err = run_wines(run, frame, pipeline, "--index", "bottle", "--sample", 17, "--json")
+    assert code == 0
+    assert "absentia: Samples of wine.csv: row 17, no. 17, barbera (city = Rome, acid = 0.428571)." in err
+    (sample,) = json.loads(out)["samples"]
+    assert (sample["name"], sample["class_name"], sample["inputs"]["city"]) == ("no. 17", "barbera", "Rome")
+
+
+def test_a_category_that_the_model_refuses_is_named_with_its_column_and_row(run):
+    frame, pipeline = wines()
+    for row in (17, 0, 59):
+        strange = frame.copy()
+        strange.loc[row, "city"] = "Paris"
+        code, _, err = run_wines(run, strange, pipeline, "--sample", 3)
+        assert code == 2
+        assert f"categories of column 'city' that the model knows. Got 'Paris' in row {row} (" in err
+    frame.to_csv("known.csv", index=False)
+    code, _, err = run("explain", "--model", "wine.skops", "--data", "known.csv", "--background", "wine.csv",
+                       "--target", "wine", "--absence", "mode")  # fmt: skip
+    assert code == 2
+    assert err.startswith("absentia: background must hold categories of column 'city'")
+
+
+def test_missing_categories_are_a_category_and_that_is_said(run):
+    frame, _ = wines()
+    frame.loc[5, "city"] = None
+    pipeline = wines()[1].fit(frame[["city", "acid"]], frame["wine"])
+    code, _, err = run_wines(run, frame, pipeline, "--sample", 5)
+    assert code == 0
+    assert "Missing values are a category of their own in city." in err
 
 
 def test_a_black_box_says_how_its_log_odds_become_finite(run):

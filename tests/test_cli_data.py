@@ -141,6 +141,11 @@ def test_targets_are_numbered_in_the_order_of_the_model_or_refused():
         (lambda: read_data("unreadable"), "hold images that can be read"),
         (lambda: read_data("broken.npz"), "be a file of numpy arrays"),
         (lambda: read_data("empty.csv"), "hold at least one row"),
+        (lambda: read_data("columns.csv"), "have each column once. Got 'a' more than once in columns.csv"),
+        (
+            lambda: samples(background="gaps.csv", target=None, source="two.csv"),
+            "background must have a number in every",
+        ),
         (lambda: read_data("twice.csv"), r"be a table that pandas can read"),
         (lambda: read_data("flat.npy"), r"hold samples, numbers of shape \(samples, …\)"),
         (lambda: samples("gaps.csv", None), "a number in every row of column 'b'. Got nan in row 1"),
@@ -161,12 +166,57 @@ def test_what_is_no_data_gets_a_sentence(folder, call, message):
     (folder / "broken.npz").write_bytes(b"nonsense")
     (folder / "empty.csv").write_text("a,b\n")
     (folder / "twice.csv").write_text('a,b\n1,2\n"')
+    (folder / "columns.csv").write_text("a,b,a\n1,2,3\n")
+    (folder / "two.csv").write_text("a,b\n1,2\n")
     (folder / "gaps.csv").write_text("a,b\n1,2\n3,\n")
     (folder / "text.csv").write_text("a,b\n1,no\n3,yes\n")
     np.save(folder / "flat.npy", ROWS[:, 0])
     np.save(folder / "wide.npy", np.ones((3, 4)))
     with pytest.raises(AbsentiaError, match=message):
         call()
+
+
+def test_rows_are_named_by_a_column_or_by_their_files(folder):
+    frame = pd.read_csv("data.csv")
+    frame.index = [f"r{number}" for number in range(len(frame))]
+    frame.to_csv("indexed.csv")
+    found = samples("indexed.csv")
+    assert found.columns == ("a", "b", "c")
+    assert found.describe(7) == {"sample": 7, "name": "r7", "inputs": dict(zip("abc", ROWS[7], strict=True))}
+    assert samples(index="b").columns == ("a", "c")
+    write_images(folder / "pets")
+    assert samples("pets", None).describe(4) == {"sample": 4, "name": "dog/1.png", "class_name": "dog"}
+
+
+class CountedName(str):
+    """A column's name that counts how often it is compared."""
+
+    compared = 0
+
+    def __str__(self):
+        return self
+
+    def __eq__(self, other):
+        CountedName.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+class WideEstimator:
+    def __init__(self, columns):
+        self.feature_names_in_ = columns
+
+    def predict(self, rows):
+        return np.zeros(len(rows))
+
+
+def test_columns_are_found_in_linear_time():
+    columns = [f"c{number}" for number in range(500)]
+    model = WideEstimator([CountedName(name) for name in columns])
+    found = make_samples(RawData(pd.DataFrame(np.ones((2, 500)), columns=columns), None), model)
+    assert found.columns == tuple(columns)
+    assert CountedName.compared < 20 * 500
 
 
 def test_a_missing_package_is_named_with_its_extra(folder, monkeypatch):

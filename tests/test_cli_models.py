@@ -52,12 +52,37 @@ def test_a_function_that_makes_a_network_gets_its_weights(folder, weights):
 
 def test_objects_classes_and_callables_are_models(folder):
     torch.testing.assert_close(values(load("mymodule:network")), expected())
-    assert isinstance(load("mymodule:Net"), nn.Module)
+    assert isinstance(load("mymodule:Net", untrained=True), nn.Module)
     torch.testing.assert_close(load("mymodule:of_torch")(X), X.prod(1))
     of_numpy, rows = load("mymodule:of_numpy"), X.numpy()
     np.testing.assert_allclose(of_numpy(X).numpy(), np.exp(rows[:, 0]) * rows[:, 1] - rows[:, 2])
     torch.testing.assert_close(load("mymodule:in_place")(X.clone()), 2 * X[:, 1])
     assert ab.learn_baseline(load("mymodule:of_torch"), X, options=ab.LearningOptions(**QUICK)).evaluations
+
+
+@pytest.mark.parametrize("name", ["Net", "with_new_head"])
+def test_a_network_with_random_weights_is_refused_unless_that_is_meant(folder, name):
+    with pytest.raises(
+        AbsentiaError, match=f"mymodule:{name} makes has random weights. Pass --weights FILE, or --untr"
+    ):
+        load_model(f"mymodule:{name}")
+    assert isinstance(load_model(f"mymodule:{name}", untrained=True), nn.Module)
+
+
+def test_networks_that_bring_their_weights_are_taken(folder):
+    for name in ("Restored", "build", "network"):
+        assert isinstance(load_model(f"mymodule:{name}"), nn.Module)
+
+
+def test_files_in_the_working_directory_do_not_stand_in_for_installed_packages(folder):
+    Path("skops.py").write_text("raise SystemExit('the file in the working directory ran')")
+    Path("wave.py").write_text("")
+    load_model("mymodule:network")
+    assert sys.path[-1] == str(Path.cwd())
+    with pytest.raises(
+        AbsentiaError, match=r"The file wave\.py is not used, because .*wave\.py has the same name. Rename"
+    ):
+        load_model("wave:build")
 
 
 def test_probabilities_are_found_out_and_taken_as_such(folder):
@@ -248,7 +273,17 @@ def test_a_trusted_pickle_is_read(folder):
         ("mymodule:build_conv", {"weights": "w.safetensors"}, "hold the tensors of the model by name.*Missing key"),
         ("mymodule:of_torch", {"weights": "w.pt"}, "weights must be left out"),
         ("mymodule:of_torch", {"device": "cpu"}, "device must be left out"),
-        ("mymodule:build", {"device": "toaster"}, "device must be one that torch has here"),
+        (
+            "mymodule:build",
+            {"device": "toaster"},
+            "device must be one that torch has here: cpu.*Got 'toaster' instead",
+        ),
+        (
+            "mymodule:build",
+            {"device": "cuda:99"},
+            "device must be one that torch has here: cpu.*Got 'cuda:99' instead",
+        ),
+        ("mymodule:build", {"device": "meta"}, "device must be one that torch has here: cpu.*Got 'meta' instead"),
     ],
 )
 def test_what_is_no_model_gets_a_sentence(folder, word, options, message):

@@ -18,6 +18,7 @@ WRONG_USES = {
         ("--sed 1", "No such option: --sed"),
         ("--seed one", "--seed"),
         ("--seed -1", "--seed"),
+        (f"--seed {2**63}", "--seed"),
         ("-o data.csv", "'data.csv' is a file"),
         ("again", "unexpected extra argument"),
         ("--output", "requires an argument"),
@@ -27,13 +28,18 @@ WRONG_USES = {
         ("-m mymodule:build", "Missing option '--data'"),
         ("-m nowhere:build -d data.csv", "No module named 'nowhere'"),
         ("-m mymodule:build -d nowhere.csv", "data must name a file or a folder that exists"),
-        ("-m mymodule:build -d data.csv", "with --target and --drop"),
+        ("-m mymodule:build -d data.csv", "Was --target forgotten? It could name kind."),
+        ("-m mymodule:build -d text.csv", "Got text in 'kind' instead"),
+        ("-m mymodule:build -d text.csv", "Was --target forgotten? It could name kind."),
+        ("-m mymodule:Net -d data.csv -t kind", "mymodule:Net makes has random weights. Pass --weights FILE"),
         ("-m mymodule:build -d data.csv -t nothing", "target must name a column"),
         (f"{RUN} -o nowhere/base", "output must lie in a folder that exists"),
         (f"{RUN} -o .", "is a directory"),
         (f"{RUN} --loss none", "'none' is not one of"),
         (f"{RUN} --share none", "'none' is not one of"),
         (f"{RUN} --orders many", "orders must be"),
+        (f"{RUN} --orders nan --loss marginal", "orders must be"),
+        (f"{RUN} --bounds nan,1", "bounds must be"),
         (f"{RUN} --orders 9", "orders must be"),
         (f"{RUN} --bounds low", "bounds must be"),
         (f"{RUN} --bounds 1,2,3", "bounds must be"),
@@ -48,6 +54,7 @@ WRONG_USES = {
         (f"{RUN} --class five", "class must be a class number"),
         (f"{RUN} --readout none", "readout must be log-odds"),
         (f"{RUN} --seed -1", "--seed"),
+        (f"{RUN} --seed {2**63}", "--seed"),
         (f"{RUN} --players grid:2x2", "that suits samples of shape (3,)"),
         (f"{RUN} --checkpoint nowhere/it", "checkpoint must lie in a folder that exists"),
     ],
@@ -58,6 +65,9 @@ WRONG_USES = {
         (f"{RUN} -a zero --sample x", "--sample"),
         (f"{RUN} -a zero --sample 1 --samples 2", "samples must be left out"),
         (f"{RUN} -a zero --size 4", "size must be two numbers"),
+        (f"{RUN} -a zero --device meta", "device must be one that torch has here: cpu"),
+        (f"{RUN} -a zero --index nothing", "index must name a column of the table: a, b, c, kind"),
+        ("-m mymodule:build -d data.npz -a zero --index a", "index must be left out if the data are not a table"),
         (f"{RUN} -a zero --size 4x4", "be left out if the data are not a folder"),
         (f"{RUN} -a zero --rows 0", "--rows"),
         (f"{RUN} -a zero --evaluations 0", "--evaluations"),
@@ -121,6 +131,8 @@ def user_folder(tmp_path_factory):
     learned.save(folder / "class.absentia")
     ab.train_surrogate(make_network(), x.float(), epochs=1, progress=False).save(folder / "surrogate.absentia")
     save_file({"a": torch.zeros(2)}, folder / "foreign.safetensors")
+    text = (folder / "data.csv").read_text().replace(",1\n", ",yes\n").replace(",0\n", ",no\n")
+    (folder / "text.csv").write_text(text)
     (folder / "bad.pkl").write_bytes(b"\x80\x04N.")
     return folder
 

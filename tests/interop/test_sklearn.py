@@ -131,7 +131,9 @@ def test_tables_refuse_what_is_no_category() -> None:
         ab.value_table(ab.MaskedModel(model, table.rows[:1], 1, absence=ab.Baseline.mean(table.rows)))
     median = ab.Baseline.median(table.rows, categorical=table.categorical)
     assert ab.value_table(ab.MaskedModel(model, table.rows[:1], 1, absence=median)).values.isfinite().all()
-    with pytest.raises(ab.AbsentiaError, match=r"known categories. Got 'Nice' instead. Known are Bern, Oslo, Rome"):
+    with pytest.raises(
+        ab.AbsentiaError, match=r"known categories. Got 'Nice' in row 0 instead. Known are Bern, Oslo, Rome"
+    ):
         table.encode(frame.assign(city="Nice"))
     with pytest.raises(ab.AbsentiaError, match="none named 'age'"):
         table.encode(frame[["city"]])

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import math
 import platform
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,8 @@ from typer import Option
 import absentia as ab
 from absentia import demo as demonstration
 from absentia.absences.words import WORDS
-from absentia.cli.inputs import Inputs, prepare, takes_inputs
+from absentia.cli.inputs import MOST_SEED, Inputs, prepare, takes_inputs
+from absentia.cli.model_files import devices
 from absentia.cli.output import AsJson, Output, check_file, finish, note, show, working
 from absentia.cli.user_data import Samples
 from absentia.errors import wrong
@@ -88,10 +90,15 @@ def learn(
 
 def _number(option: str, must: str, word: str, words: tuple[str, ...] = ()) -> Any:
     """Read a number, or one of some words."""
+    if word in words:
+        return word
     try:
-        return word if word in words else int(word) if word.isdecimal() else float(word)
+        number = int(word) if word.isdecimal() else float(word)
     except ValueError as error:
         raise wrong(option, must, repr(word)) from error
+    if not math.isfinite(number):
+        raise wrong(option, must, repr(word))
+    return number
 
 
 def _start(word: str) -> Any:
@@ -132,7 +139,7 @@ def explain(
 ) -> None:
     """Explain the model's output on samples by Shapley values and interactions. The default is the first sample.
 
-    Example: absentia explain -m mymodule:build -d test.csv -t class -a base.absentia --sample 3 -o one.absentia
+    Example: absentia explain -m mymodule:build -w w.safetensors -d test.csv -t class -a base.absentia --sample 3
     """
     if sample and samples is not None:
         raise wrong("samples", "be left out if samples are named with --sample", samples)
@@ -143,9 +150,9 @@ def explain(
     work = f"Explaining {len(rows)} of {len(x):,} samples, {len(problem.players)} players"
     with working(work, problem.notes):
         found = ab.explain(problem.model, x[problem.chosen], problem.y, **settings)
-    shown = ", ".join(map(str, rows[:12])) + (", …" if len(rows) > 12 else "")
-    note(f"The samples are these rows in {inputs.data}: {shown}.")
-    listed = [_describe_sample(found, place) | {"sample": row} for place, row in enumerate(rows)]
+    listed = [problem.samples.describe(row) | _describe_sample(found, place) for place, row in enumerate(rows)]
+    shown = [_sample_text(one) for one in listed[:12]] + ["…"] * (len(rows) > 12)
+    note(f"Samples of {inputs.data}: {'; '.join(shown)}.")
     payload = {"command": "explain", "players": found.names, "samples": listed, "record": found.record}
     finish(found, payload, as_json, output)
 
@@ -160,6 +167,17 @@ def _describe_sample(found: ab.Explanation, place: int) -> dict[str, Any]:
         "errors": dict(zip(found.names, found.shapley.errors[place].tolist(), strict=True)),
         "strongest_interactions": [{"players": one.players, "effect": one.effect} for one in top],
     }
+
+
+def _sample_text(sample: dict[str, Any], most: int = 8) -> str:
+    """Name a sample, its class, and the inputs with the largest Shapley values."""
+    known = [f"row {sample['sample']}", *(sample[key] for key in ("name", "class_name") if key in sample)]
+    inputs, strength = sample.get("inputs", {}), sample["shapley"]
+    first = sorted(inputs, key=lambda player: -abs(strength.get(player, 0.0)))[:most]
+    values = [
+        f"{player} = {f'{value:g}' if isinstance(value := inputs[player], float) else value}" for player in first
+    ]
+    return ", ".join(known) + (f" ({', '.join(values)})" if values else "")
 
 
 @takes_inputs
@@ -182,7 +200,7 @@ def audit(
 ) -> None:
     """Recommend an absence: measure whether absences leak or invent, are concise and plausible.
 
-    Example: absentia audit -m mymodule:build -d train.csv -t class -a zero -a mean -a base.absentia -o audit.absentia
+    Example: absentia audit -m mymodule:build -w w.safetensors -d train.csv -t class -a mean -a base.absentia
     """
     more: dict[str, Any] = {"tau": tau, "evaluations": evaluations, "seconds": seconds}
     for option, value in more.items() if cross else ():
@@ -241,7 +259,7 @@ def report(
 
 def demo(
     output: Annotated[Path, Option("--output", "-o", help="Folder to write to.", file_okay=False)] = Path("demo"),
-    seed: Annotated[int, Option(help="Seed of all random draws.", min=0)] = 0,
+    seed: Annotated[int, Option(help="Seed of all random draws.", min=0, max=MOST_SEED)] = 0,
 ) -> None:
     """Train a small network on the digits of scikit-learn, audit absences, and explain a digit by the best one.
 
@@ -270,13 +288,12 @@ def info(
 def _installation() -> tuple[dict[str, Any], str]:
     """Return what is installed here, for JSON and as text."""
     found = {extra: all(importlib.util.find_spec(name) for name in names) for extra, names in EXTRAS.items()}
-    cuda = [f"cuda:{number} ({torch.cuda.get_device_name(number)})" for number in range(torch.cuda.device_count())]
     facts = {
         "absentia": ab.__version__,
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "numpy": importlib.metadata.version("numpy"),
-        "devices": ["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])],
+        "devices": [f"{device} ({name})" if name else device for device, name in devices().items()],
         "threads": torch.get_num_threads(),
         "extras": [extra for extra, there in found.items() if there],
     }

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from absentia import models
 from absentia.absences.protocol import Absence, for_classes
 from absentia.cli.choices import OF_A_CLASS, load_absences, load_players, load_readout, parse_size, saved_coding
 from absentia.cli.model_files import OnnxModel, is_estimator, load_model
-from absentia.cli.output import reading
-from absentia.cli.user_data import Samples, make_samples, read_data
-from absentia.errors import wrong
+from absentia.cli.output import describe, reading
+from absentia.cli.user_data import Samples, likely_targets, make_samples, read_data
+from absentia.errors import AbsentiaError, wrong
 from absentia.interop import EncodedTable
 from absentia.players import Players
 
@@ -35,6 +36,7 @@ PLAYERS_HELP = (
 )
 READOUT_HELP = "log-odds (the default for classes), logit, probability, output[:NUMBER], features:LAYER."
 RUN_HELP = "Name other columns with --target and --drop. Export a program with dynamic_shapes for any number of rows."
+MOST_SEED = 2**63 - 1  # that torch takes
 Word = str | None
 
 
@@ -46,10 +48,12 @@ class Inputs:
     data: Annotated[str, _data("--data", "-d", help=DATA_HELP, metavar="FILE")]
     weights: Annotated[Word, _model("--weights", "-w", help="Safetensors file or state_dict of a network.")] = None
     probabilities: Annotated[bool, _model("--probabilities", help="The model returns probabilities.")] = False
+    untrained: Annotated[bool, _model("--untrained", help="Take a network whose weights are random.")] = False
     device: Annotated[Word, _model(help="Device of a network: cpu, cuda, cuda:1, mps.")] = None
     trust: Annotated[bool, _model("--trust", help="Read files that can run code. You trust their source.")] = False
     target: Annotated[Word, _data("--target", "-t", help="Column or array that holds the classes.")] = None
     classes: Annotated[Word, _data(help="Class names in the order of the model's outputs: no,yes.")] = None
+    index: Annotated[Word, _data(help="Column that names the rows; the model does not take it.")] = None
     drop: Annotated[list[str] | None, _data(help="Column that the model does not take. Repeatable.")] = None
     background: Annotated[Word, _data("--background", "-b", help="Data to make absences from, if not --data.")] = None
     rows: Annotated[int | None, _data(min=1, help="Read this many rows; of a folder, of each class in turn.")] = None
@@ -58,7 +62,7 @@ class Inputs:
     players: Annotated[Word, _game("--players", "-p", help=PLAYERS_HELP)] = None
     readout: Annotated[Word, _game(help=READOUT_HELP, autocompletion=lambda: [*OF_A_CLASS, "output"])] = None
     one_class: Annotated[Word, _game("--class", help="Explain this class, not that of each sample.")] = None
-    seed: Annotated[int, _game(help="Seed of all random draws.", min=0)] = 0
+    seed: Annotated[int, _game(help="Seed of all random draws.", min=0, max=MOST_SEED)] = 0
 
 
 def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
@@ -119,16 +123,21 @@ def prepare(
     noise: bool = False,
 ) -> Problem:
     """Load what the options name, and choose samples. With ``noise`` the model sees noise in all columns."""
-    loaded = load_model(inputs.model, inputs.weights, trust=inputs.trust, device=inputs.device)
+    given = inputs.model, inputs.weights
+    loaded = load_model(*given, trust=inputs.trust, device=inputs.device, untrained=inputs.untrained)
     size = None if inputs.size is None else parse_size("size", inputs.size)
-    options: dict[str, Any] = {"drop": tuple(inputs.drop or ()), "size": size, "channels": inputs.channels}
+    options: dict[str, Any] = {"drop": tuple(inputs.drop or ()), "index": inputs.index}
+    options |= {"size": size, "channels": inputs.channels}
     data, background = read_data(inputs.data, inputs.target, rows=inputs.rows, **options), None
     if inputs.background is not None:
         background = read_data(inputs.background, inputs.target, argument="background", **options)
     names = [name.strip() for name in inputs.classes.split(",")] if inputs.classes else []
-    samples = make_samples(data, loaded, background, classes=names, coding=saved_coding(absences))
-    table = samples.table if samples.categorical else None
-    model, tokens = fit_model(loaded, samples.x, table, inputs.probabilities, noise)
+    try:
+        samples = make_samples(data, loaded, background, classes=names, coding=saved_coding(absences))
+        table = samples.table if samples.categorical else None
+        model, tokens = fit_model(loaded, samples.x, table, inputs.probabilities, noise, samples.background)
+    except AbsentiaError as error:
+        raise AbsentiaError(f"{error}{'' if is_estimator(loaded) else likely_targets(data)}") from error
     notes = [*([loaded.note] if isinstance(loaded, OnnxModel) else []), *samples.notes]
     if noise and table is not None:
         notes.append("White noise in a column of categories is replaced by the nearest category.")
@@ -137,12 +146,18 @@ def prepare(
 
 
 def fit_model(
-    loaded: Any, x: Tensor, table: EncodedTable | None = None, probabilities: bool = False, nearest: bool = False
+    loaded: Any,
+    x: Tensor,
+    table: EncodedTable | None = None,
+    probabilities: bool = False,
+    nearest: bool = False,
+    background: Tensor | None = None,
 ) -> tuple[models.Model, bool]:
     """Convert a loaded model to one that runs on the rows, which a table decodes; return also if it takes tokens."""
     model, wrapped = models.as_model(loaded), is_estimator(loaded)
     if wrapped and table is not None:
         model = models.wrap_estimator(loaded, partial(_decode, table, nearest))
+        _check_categories(model, table, {"data": x, "background": x if background is None else background})
     elif not (wrapped or isinstance(loaded, nn.Module) or _takes_tensors(loaded, x)):
         model = models.from_numpy(loaded, probabilities=probabilities)
     elif probabilities and not wrapped:
@@ -152,6 +167,29 @@ def fit_model(
         then = "Use --probabilities if they are meant."
         raise wrong("model", "return logits", "rows of probabilities that add up to 1", then)
     return model, tokens
+
+
+def _check_categories(model: models.Model, table: EncodedTable, sources: dict[str, Tensor]) -> None:
+    """Refuse a category that an estimator refuses, as most do if it was not in the data of their fit."""
+    for (argument, rows), number in product(sources.items(), table.categorical):
+        column, codes = table.columns[number], rows[:, number].unique()
+        tries = rows[:1].repeat(len(codes), 1)
+        tries[:, number] = codes
+        refused = [_error_of(model, one[None]) for one in tries] if _error_of(model, tries) else []
+        if None in refused:  # not, if the first row has such a category in another column
+            place = next(place for place, error in enumerate(refused) if error)
+            category = table.categories[column][int(codes[place])]
+            row = int((rows[:, number] == codes[place]).nonzero()[0])
+            must = f"hold categories of column {column!r} that the model knows"
+            raise wrong(argument, must, f"{category!r} in row {row} ({refused[place]})", "Drop such rows.")
+
+
+def _error_of(model: models.Model, rows: Tensor) -> str | None:
+    try:
+        model(rows)
+    except Exception as error:  # of any kind: it is shown
+        return describe(error)
+    return None
 
 
 def _in_logarithms(model: models.Model) -> models.Model:

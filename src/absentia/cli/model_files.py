@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from absentia.cli.output import check_file, check_trust, describe, reading
-from absentia.errors import require, wrong
+from absentia.errors import AbsentiaError, require, wrong
 from absentia.models import NumpyModel, as_model
 
 TORCH_FILES = (".pt", ".pth", ".ts", ".jit", ".torchscript")
@@ -36,26 +37,47 @@ def is_estimator(model: Any) -> bool:
     return isinstance(as_model(model), NumpyModel)
 
 
-def load_model(word: str, weights: str | None = None, *, trust: bool = False, device: str | None = None) -> Any:
-    """Load ``package.module:object``, with weights for a network, or a file. Most files need ``trust``."""
+def devices() -> dict[str, str]:
+    """Return the devices that torch has here, and the names of GPUs."""
+    found = {f"cuda:{number}": torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())}
+    return {"cpu": ""} | found | ({"mps": ""} if torch.backends.mps.is_available() else {})
+
+
+def load_model(
+    word: str,
+    weights: str | None = None,
+    *,
+    trust: bool = False,
+    device: str | None = None,
+    untrained: bool = False,
+) -> Any:
+    """Load ``package.module:object``, with weights for a network, or a file. Most files need ``trust``.
+
+    A network with random weights is refused unless it may be ``untrained``.
+    """
     path = Path(word)
     suffix = path.suffix.lower()
     if suffix in FILES or path.exists():
         model = _read(check_file("model", path), suffix, trust)
     else:
-        model = _load_object(word)
+        model = _load_object(word, check=weights is None and not untrained)
     as_model(model)  # refuses what is no model
     for option, given in (("weights", weights), ("device", device)):
         if given is not None and not isinstance(model, nn.Module):
             raise wrong(option, "be left out for a model that is not a torch network", given)
     if weights is not None:
         _load_weights(model, check_file("weights", Path(weights)), trust)
-    with reading("device", "be one that torch has here, such as cpu or cuda", device):
-        return model if device is None else model.to(device)
+    if device is None:
+        return model
+    try:
+        torch.zeros(1, device=device).tolist()  # which fails on the device "meta" too
+    except Exception as error:
+        raise wrong("device", f"be one that torch has here: {', '.join(devices())}", repr(device)) from error
+    return model.to(device)
 
 
-def _load_object(word: str) -> Any:
-    """Import ``package.module:object``. Call it if it is a class or needs no arguments."""
+def _load_object(word: str, check: bool) -> Any:
+    """Import ``package.module:object``. Call it if it is a class or needs no arguments; ``check`` its weights."""
     module, _, path = word.partition(":")
     then = f"The working directory is {Path.cwd()}."
     if module.endswith(".py"):
@@ -63,11 +85,31 @@ def _load_object(word: str) -> Any:
     if not all(part.isidentifier() for part in (*module.split("."), *path.split("."))):
         raise wrong("model", "name a file that exists, or an object as package.module:object", repr(word), then)
     if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # for good: a model may import more when it is called
+        # For good: a model may import more when it is called. Last: no file here stands in for an installed package.
+        sys.path.append(str(Path.cwd()))
+    local = Path.cwd() / f"{module.partition('.')[0]}.py"
+    spec = PathFinder.find_spec(local.stem)
+    if local.is_file() and spec is not None and spec.origin != str(local):
+        then = f"The file {local.name} is not used, because {spec.origin} has the same name. Rename it."
     # What the module prints is not part of the command's output.
     with redirect_stdout(sys.stderr), reading("model", "name an object that can be imported or made", word, then):
         found = pkgutil.resolve_name(word)
-        return found() if _makes_model(found) else found
+        if not _makes_model(found):
+            return found
+        before = torch.get_rng_state()
+        model = found()
+        if check and not torch.equal(before, torch.get_rng_state()) and not _are_alike(model, found()):
+            then = "Pass --weights FILE, or --untrained to go on."
+            raise AbsentiaError(f"The network that {word} makes has random weights. {then}")
+        return model
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    """Return whether two networks have the same weights, so that these are loaded, or drawn from a fixed seed."""
+    if not isinstance(one, nn.Module):
+        return True
+    pairs = zip((*one.parameters(), *one.buffers()), (*other.parameters(), *other.buffers()), strict=False)
+    return all(torch.equal(first, second) for first, second in pairs)
 
 
 def _makes_model(found: Any) -> bool:

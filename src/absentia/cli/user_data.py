@@ -1,8 +1,10 @@
 """Data of users: read from tables, arrays and folders of images, and brought into the form that a model takes."""
 
-from collections.abc import Mapping, Sequence
+import csv
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ class RawData:
     inputs: Any
     target: np.ndarray | None
     folders: tuple[str, ...] = ()  # the names of subfolders, if they are the classes
+    names: Sequence[str] = ()  # of the rows, if they have any
 
 
 def read_data(
@@ -40,17 +43,24 @@ def read_data(
     *,
     argument: str = "data",
     drop: tuple[str, ...] = (),
+    index: str | None = None,
     rows: int | None = None,
     size: tuple[int, int] | None = None,
     channels: int | None = None,
 ) -> RawData:
-    """Read a table, arrays or a folder of images, and the targets, which a background may lack."""
+    """Read a table, arrays or a folder of images, and the targets, which a background may lack.
+
+    A table's column ``index`` names its rows.
+    """
     head, _, key = str(source).rpartition(":")
     has_key = head.lower().endswith(".npz")
     path = Path(head if has_key else source)
     suffix = path.suffix.lower()
     if not path.exists():
         raise wrong(argument, "name a file or a folder that exists", path)
+    for option, columns in (("drop", ", ".join(drop)), ("index", index)):
+        if columns and suffix not in TABLES:
+            raise wrong(option, "be left out if the data are not a table", columns)
     if path.is_dir():
         if target is not None and argument == "data":
             raise wrong("target", "be left out for a folder of images, whose subfolders are the classes", target)
@@ -58,41 +68,64 @@ def read_data(
     if size is not None or channels is not None:
         raise wrong("size and channels", "be left out if the data are not a folder of images", path)
     if suffix in TABLES:
-        found = _read_table(path, argument, target, drop)
+        found = _read_table(path, argument, target, drop, index)
     elif suffix in ARRAYS:
-        if drop:
-            raise wrong("drop", "be left out if the data are not a table", ", ".join(drop))
         found = _read_arrays(path, argument, key if has_key else None, target)
     else:
         raise wrong(argument, f"be a folder of images, or one of {', '.join(TABLES + ARRAYS)}", path)
-    return RawData(found.inputs[:rows], None if found.target is None else found.target[:rows])
+    return replace(found, inputs=found.inputs[:rows], target=None if found.target is None else found.target[:rows])
 
 
-def _read_table(path: Path, argument: str, target: str | None, drop: tuple[str, ...]) -> RawData:
-    """Read a table with pandas. Separate the target, and drop columns."""
+def _read_table(path: Path, argument: str, target: str | None, drop: tuple[str, ...], index: str | None) -> RawData:
+    """Read a table with pandas. Separate the target and the names of the rows, and drop columns."""
     pandas, suffix = require("pandas", "tables"), path.suffix.lower()
     if suffix in PARQUET:
         require("pyarrow", "parquet")
     separator = "\t" if suffix == ".tsv" else ","
     with reading(argument, "be a table that pandas can read", path):
         frame = pandas.read_parquet(path) if suffix in PARQUET else pandas.read_csv(path, sep=separator)
-    frame.columns = [str(column) for column in frame.columns]
-    if argument != "data" and target not in frame.columns:
-        target = None
-    for option, column in [*(("drop", one) for one in drop), ("target", target)]:
+    frame.columns = header = [str(column) for column in frame.columns]
+    if suffix not in PARQUET:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header = next(filter(None, csv.reader(file, delimiter=separator)), header)
+    twice = [repr(name) for name, count in Counter(header).items() if count > 1]
+    if twice:
+        then = "Rename the columns, so that --drop and --target can tell them apart."
+        raise wrong(argument, "have each column once", f"{', '.join(twice[:6])} more than once in {path}", then)
+    if header[:1] == [""] and index is None:  # so pandas writes the names of rows
+        index = frame.columns[0]
+    if argument != "data":
+        target, index = (column if column in frame.columns else None for column in (target, index))
+    for option, column in [*(("drop", one) for one in drop), ("target", target), ("index", index)]:
         if column is not None and column not in frame.columns:
-            shown = ", ".join(frame.columns[:12]) + (", …" if len(frame.columns) > 12 else "")
-            raise wrong(option, f"name a column of the table: {shown}", repr(column))
-    left = frame.drop(columns=[*drop, *([] if target is None else [target])])
+            raise wrong(option, f"name a column of the table: {_listed(frame.columns)}", repr(column))
+    names = [] if index is None else frame[index].astype(str).tolist()
+    left = frame.drop(columns=[*drop, *(column for column in (target, index) if column is not None)])
     if left.empty:
-        must = "hold at least one row, and one column besides the target and the dropped ones"
+        must = "hold at least one row, and one column besides the target, the index and the dropped ones"
         raise wrong(argument, must, f"{len(left)} rows and {left.shape[1]} columns in {path}")
     if target is None:
-        return RawData(left, None)
+        return RawData(left, None, names=names)
     missing = frame[target].isna().to_numpy()
     if missing.any():
         raise wrong("target", f"have no missing values in column {target!r}", f"one in row {int(missing.argmax())}")
-    return RawData(left, frame[target].to_numpy())
+    return RawData(left, frame[target].to_numpy(), names=names)
+
+
+def _listed(names: Iterable[Any], most: int = 12) -> str:
+    """List the first of some names."""
+    first = [str(name) for name in islice(names, most + 1)]
+    return ", ".join(first[:most]) + (", …" if len(first) > most else "")
+
+
+def likely_targets(data: RawData) -> str:
+    """Say which columns may hold classes, if no target is given: text or whole numbers, with few different values."""
+    if data.target is not None or not hasattr(data.inputs, "columns"):
+        return ""
+    whole = data.inputs.select_dtypes(exclude="floating")
+    counts = whole.nunique()
+    found = counts[counts <= min(20, len(whole) // 2)].index
+    return f" Was --target forgotten? It could name {_listed(found, 6)}." if len(found) else ""
 
 
 def _read_arrays(path: Path, argument: str, key: str | None, target: str | None) -> RawData:
@@ -139,10 +172,13 @@ def _read_images(
         channels = 1 if all(image.mode in GREY_MODES for image in images) else 3
     with reading(argument, "hold images of one size", folder, "Use --size to resize them, as in --size 224x224."):
         pixels = np.stack([_pixels(image, channels) for image in images])
-    target = np.array([path.parent.name for path in chosen])
+    target, names = (
+        np.array([path.parent.name for path in chosen]),
+        [str(path.relative_to(folder)) for path in chosen],
+    )
     if all(name.isdecimal() for name in classes):  # folders that are named by class numbers, or none
-        return RawData(pixels, target.astype(np.int64) if classes else None)
-    return RawData(pixels, target, tuple(classes))
+        return RawData(pixels, target.astype(np.int64) if classes else None, names=names)
+    return RawData(pixels, target, tuple(classes), names)
 
 
 def _images_in(folder: Path) -> list[Path]:
@@ -175,6 +211,7 @@ class Samples:
     table: EncodedTable | None = None  # the columns of a table, and the categories that are coded
     classes: tuple[Any, ...] = ()  # names in the order of the model's outputs, if they are known
     notes: tuple[str, ...] = ()
+    names: Sequence[str] = ()  # of the rows, if they have any
 
     @property
     def coding(self) -> dict[str, Any]:
@@ -193,6 +230,18 @@ class Samples:
     def columns(self) -> tuple[str, ...]:
         """The columns of a table."""
         return () if self.table is None else self.table.columns
+
+    def describe(self, row: int) -> dict[str, Any]:
+        """Return a row's number and, if known, its name, class and entries, with the names of categories."""
+        found: dict[str, Any] = {"sample": row}
+        if len(self.names):
+            found["name"] = self.names[row]
+        if self.y is not None and len(self.classes):
+            found["class_name"] = str(self.classes[int(self.y[row])])
+        if self.table is not None:
+            known, entries = self.table.categories, zip(self.columns, self.x[row].tolist(), strict=True)
+            found["inputs"] = {one: known[one][int(entry)] if one in known else entry for one, entry in entries}
+        return found
 
     def choose(self, numbers: Sequence[int], count: int | None, seed: int) -> Int[Tensor, " chosen"]:
         """Return the named rows of samples, or else ``count`` that are drawn, or all."""
@@ -224,7 +273,7 @@ def make_samples(
     if rows[-1].shape[1:] != rows[0].shape[1:]:
         must = f"hold rows of the samples' shape {tuple(rows[0].shape[1:])}"
         raise wrong("background", must, tuple(rows[-1].shape[1:]))
-    return Samples(rows[0], y, rows[-1], background is None, table, names, tuple(notes))
+    return Samples(rows[0], y, rows[-1], background is None, table, names, tuple(notes), data.names)
 
 
 def _class_numbers(target: np.ndarray, names: Sequence[Any], notes: list[str]) -> Tensor | None:
@@ -253,14 +302,14 @@ def _code_tables(
     for frame, argument in zip(frames, ("data", "background"), strict=False):
         missing = [column for column in wanted if column not in frame.columns]
         if missing:
-            shown = ", ".join(wanted[:12]) + (", …" if len(wanted) > 12 else "")
-            raise wrong(argument, f"have the columns {shown}", f"none named {missing[0]!r}")
-    extra = [column for column in frames[0].columns if column not in wanted]
-    if extra:
-        notes.append(f"Columns that the model does not take are ignored: {', '.join(extra[:8])}.")
+            raise wrong(argument, f"have the columns {_listed(wanted)}", f"none named {missing[0]!r}")
+    extra = frames[0].columns.difference(wanted, sort=False)
+    if len(extra):
+        notes.append(f"Columns that the model does not take are ignored: {_listed(extra, 8)}.")
     whole = require("pandas", "tables").concat(frames, ignore_index=True)[wanted]
-    if not is_estimator(model):  # booleans are numbers for a network
-        whole = whole.astype(dict.fromkeys(whole.select_dtypes("bool"), float))
+    flags = () if is_estimator(model) else whole.select_dtypes("bool").columns
+    if len(flags):  # booleans are numbers for a network
+        whole = whole.astype(dict.fromkeys(flags, float))
     table = EncodedTable.of(whole)
     if table.categories and not is_estimator(model):
         then = "Code it as numbers in the way that the model was trained with, or drop it with --drop."
@@ -273,11 +322,15 @@ def _code_tables(
             raise wrong(f"column {new[0]!r}", "hold numbers, as it did when the absence was saved", "text")
         dtypes = {column: whole[column].dtype for column in categories}
         table = replace(table, columns=tuple(coding["columns"]), categories=categories, dtypes=dtypes)
-    rows = table.encode(whole)
-    bad = (~rows.isfinite()).nonzero()
-    if len(bad):
-        row, column = bad[0].tolist()
-        then = "Fill in such values, drop these rows, or drop the column with --drop."
-        got = f"{rows[row, column]:g} in row {row}"
-        raise wrong("data", f"have a number in every row of column {table.columns[column]!r}", got, then)
-    return rows.split([len(frame) for frame in frames]), table
+    empty = [column for column in table.categories if whole[column].isna().any()]
+    if empty:
+        notes.append(f"Missing values are a category of their own in {_listed(empty, 8)}.")
+    rows = [table.encode(frame) for frame in frames]
+    for part, argument in zip(rows, ("data", "background"), strict=False):
+        bad = (~part.isfinite()).nonzero()
+        if len(bad):
+            row, column = bad[0].tolist()
+            then = "Fill in such values, drop these rows, or drop the column with --drop."
+            must = f"have a number in every row of column {table.columns[column]!r}"
+            raise wrong(argument, must, f"{part[row, column]:g} in row {row}", then)
+    return rows, table

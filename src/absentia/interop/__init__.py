@@ -1,4 +1,4 @@
-"""Absences, games and results in the forms that shap, captum, shapiq and scikit-learn use, and back.
+"""Absences, games and results in the forms that shap, captum, shapiq, scikit-learn and transformers use, and back.
 
 Each package is imported when it is first used. No function needs more than the one package that it is about.
 """
@@ -7,15 +7,19 @@ from absentia.interop.captum import captum_baselines, captum_feature_mask, from_
 from absentia.interop.shap import ShapMasker, shap_masker, to_shap
 from absentia.interop.shapiq import from_shapiq, shapiq_game, shapiq_imputer, to_shapiq
 from absentia.interop.sklearn import EncodedTable, from_estimator
+from absentia.interop.transformers import TextModel, Texts, from_transformers
 
 __all__ = [
     "EncodedTable",
     "ShapMasker",
+    "TextModel",
+    "Texts",
     "captum_baselines",
     "captum_feature_mask",
     "from_captum",
     "from_estimator",
     "from_shapiq",
+    "from_transformers",
     "shap_masker",
     "shapiq_game",
     "shapiq_imputer",

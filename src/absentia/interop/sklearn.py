@@ -89,10 +89,11 @@ class EncodedTable:
             raise wrong("frame", "be a DataFrame with at least one row and column", type(frame).__name__)
         if not frame.columns.is_unique or not all(isinstance(column, str) for column in frame.columns):
             raise wrong("frame", "have columns with names, each once", list(frame.columns))
-        coded = [column for column in frame.columns if _is_category(frame[column])]
-        categories = {column: _categories(frame[column]) for column in coded}
-        rows = _encode(frame, tuple(frame.columns), categories)
-        return cls(rows, tuple(frame.columns), categories, {column: frame[column].dtype for column in coded})
+        firsts = dict(zip(frame.dtypes.iloc[::-1], frame.columns[::-1], strict=True))
+        is_coded = {dtype: _is_category(dtype, column) for dtype, column in firsts.items()}
+        dtypes = {column: dtype for column, dtype in frame.dtypes.items() if is_coded[dtype]}
+        categories = {column: _categories(frame[column]) for column in dtypes}
+        return cls(_encode(frame, tuple(frame.columns), categories), tuple(frame.columns), categories, dtypes)
 
     @property
     def players(self) -> Players:
@@ -123,11 +124,11 @@ class EncodedTable:
         return pandas.DataFrame(columns)
 
 
-def _is_category(column: Series) -> bool:
+def _is_category(dtype: Any, column: str) -> bool:
     types = require("pandas", "sklearn").api.types
-    if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
-        raise wrong("frame", "hold numbers, text, booleans or categories", f"times in {column.name!r}")
-    return bool(types.is_bool_dtype(column) or not types.is_numeric_dtype(column))
+    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+        raise wrong("frame", "hold numbers, text, booleans or categories", f"times in {column!r}")
+    return bool(types.is_bool_dtype(dtype) or not types.is_numeric_dtype(dtype))
 
 
 def _categories(column: Series) -> tuple[Any, ...]:
@@ -139,20 +140,19 @@ def _categories(column: Series) -> tuple[Any, ...]:
 def _encode(frame: DataFrame, columns: tuple[str, ...], categories: dict[str, tuple[Any, ...]]) -> Tensor:
     """Convert columns to numbers; raise an error for an unknown category."""
     pandas = require("pandas", "sklearn")
-    encoded = []
-    for name in columns:
+    rows = np.empty((len(frame), len(columns)))
+    plain = [number for number, name in enumerate(columns) if name not in categories]
+    rows[:, plain] = frame[[columns[number] for number in plain]].to_numpy(dtype=np.float64, na_value=np.nan)
+    for name, known in categories.items():
         column = frame[name]
-        if name not in categories:
-            encoded.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
-            continue
-        known = categories[name]
         codes = pandas.Index(known, dtype=object).get_indexer(column.astype(object).where(column.notna(), np.nan))
         if (codes < 0).any():
             listed = ", ".join(map(str, known[:6])) + (", …" if len(known) > 6 else "")
-            unknown = repr(column.iloc[int((codes < 0).argmax())])
+            row = int((codes < 0).argmax())
+            unknown = f"{column.iloc[row]!r} in row {row}"
             raise wrong(f"column {name!r}", "hold known categories", unknown, f"Known are {listed}.")
-        encoded.append(codes)
-    return torch.from_numpy(np.stack(encoded, axis=1, dtype=np.float64))
+        rows[:, columns.index(name)] = codes
+    return torch.from_numpy(rows)
 
 
 def _decode(codes: np.ndarray, column: str, categories: tuple[Any, ...]) -> Index:
