@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import absentia as ab
 import test_report_results as results
-from absentia.audit.own_games import Companions
+from absentia.audit.figures import Companions
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, looks_of
 from absentia.report import writing
 from absentia.report.audit_section import audit_section
