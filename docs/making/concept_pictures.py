@@ -1,4 +1,4 @@
-"""Draw the pictures of the README and of the concepts page: the choice of an absence, a leak, an invention, and so on.
+"""Draw the pictures of the README and the concepts page: the choice of an absence, a leak, an invention, concision.
 
 Run this file to write them to ``docs/concepts/``. It trains the network of the demonstration, which takes a minute.
 """
