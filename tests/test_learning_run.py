@@ -6,15 +6,7 @@ from hypothesis import strategies as st
 from absentia import AbsentiaError, Players
 from absentia.coalitions import enumerate_coalitions
 from absentia.evaluation import Evaluator
-from absentia.learning.objective import (
-    PARTS,
-    Chosen,
-    Objective,
-    balanced_order,
-    draw_samples,
-    shares_of,
-)
-from absentia.learning.penalties import Penalty
+from absentia.learning.penalties import PARTS, Chosen, Objective, Penalty, balanced_order, draw_samples, shares_of
 from absentia.learning.search import Run, settle
 from absentia.learning.space import make_space
 from absentia.running import TimeLimit
@@ -214,7 +206,7 @@ def alike(rows):
 
 def sweeping(objective, space):
     """Make a run that sweeps over all coordinates."""
-    return Run(objective, space, 0, 0.1, torch.arange(len(space)), thorough=True, limit=TimeLimit())
+    return Run(objective, space, 0, 0.1, polish=True, limit=TimeLimit())
 
 
 def make_run(samples=64, players=4, rows=2**12):

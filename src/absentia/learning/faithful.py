@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -25,8 +26,7 @@ from absentia.absences.protocol import StandIns
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius
 from absentia.data import DataRange, blocks, seeded, white_noise
 from absentia.evaluation import Evaluator
-from absentia.learning.objective import Baselines, Found, Owners
-from absentia.learning.penalties import Penalty
+from absentia.learning.penalties import Baselines, Found, Owners, Penalty
 from absentia.models import evaluation_mode
 from absentia.readouts import Score
 
@@ -102,31 +102,17 @@ class Faithful:
         self.within = within
         self.emptied = min(_EMPTY, max(_FEWEST, self.owners, int(_EMPTY_SHARE * rows)))
         self.scored = max(_FEWEST, self.owners, int(_SCORED_SHARE * rows / _SCORED))
-        self.recompute = False
-        everyone, x = torch.ones(1, self.players, dtype=torch.bool), evaluator.x
-        full = evaluator.values(StandIns(x, x[:, None]), everyone)[:, 0].double().cpu()
-        self.evaluations += len(x)
+        self.drawn = max(1, self.batch // 4)  # inputs against white noise
+        tables = self.batch + (self.drawn if self.noise else 0)
+        self.rows_per_step = tables * 2**self.cube + self.scored * _SCORED + min(self.emptied, len(self.learned))
+        self.recompute, x = False, evaluator.x
+        full = self._values(x, x, torch.ones(1, self.players, dtype=torch.bool), torch.arange(len(x)))[:, 0]
         self.score = Score(evaluator.readout, full)
         self.prior = self.score.prior
         self.scales = self._measure_scales(mean.expand(self.owners, -1))
         self.recompute = evaluator.x.is_floating_point() and self._holds_too_much()
-        self._judged: list[Batch] = []
-        self._compared: list[Batch] = []
-
-    @property
-    def settings(self) -> object:
-        """What the loss depends on, beside the model and the samples."""
-        return ("faithful", self.evidence, self.noise, self.cube, self.batch, self.seed)
-
-    @property
-    def rows_per_step(self) -> int:
-        """The number of rows that a step evaluates."""
-        tables = self.batch + (self._drawn if self.noise else 0)
-        return tables * 2**self.cube + self.scored * _SCORED + min(self.emptied, len(self.learned))
-
-    @property
-    def _drawn(self) -> int:
-        return max(1, self.batch // 4)
+        self.settings = ("faithful", *weights, self.cube, self.batch, seed)  # what the loss depends on
+        self.record = {"exact": self.whole, "orders": self.cube, "kept_aside": len(self.aside), "weights": weights}
 
     def draw(self, pool: Tensor, generator: torch.Generator, count: int | None = None) -> Batch:
         """Draw samples from a pool, the same number of each owner's, and what they are evaluated on."""
@@ -145,7 +131,7 @@ class Faithful:
         # With several baselines, each is scored on samples of all owners: it must not tell whose it is.
         others = mine if self.owners == 1 else pool[torch.randperm(len(pool), generator=generator)[: len(mine)]]
         empty = torch.stack([mine, others])
-        like = self.evaluator.x[:1].expand(min(len(rows), self._drawn), *self.evaluator.x.shape[1:])
+        like = self.evaluator.x[:1].expand(min(len(rows), self.drawn), *self.evaluator.x.shape[1:])
         return Batch(rows, coalitions, scored_rows, scored, empty, white_noise(self.within, like, generator))
 
     def _draw_rows(self, pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
@@ -183,11 +169,14 @@ class Faithful:
         empty = self.score(self._values(x[others], of(mine), nobody, others), others)[:, 0] - self.prior[others]
         found.append(self._mean(empty, mine))
         few = rows[: len(batch.references)]
-        noise = torch.zeros(len(few)).double()
-        if self.noise:
-            coalitions = batch.coalitions if self.whole else batch.coalitions[: len(few)]
-            noise = _strength(self._values(of(few), batch.references, coalitions, few))
+        noise = self._strength_in_noise(of(few), batch) if self.noise else torch.zeros(len(few)).double()
         return torch.stack([*found, self._mean(noise, few)])
+
+    def _strength_in_noise(self, states: Tensor, batch: Batch) -> Float[Tensor, " drawn"]:
+        """Measure Σ|U(S)| of inputs against the white noise of a batch."""
+        few = len(batch.references)
+        coalitions = batch.coalitions if self.whole else batch.coalitions[:few]
+        return _strength(self._values(states, batch.references, coalitions, batch.rows[:few]))
 
     def _mean(self, values: Float[Tensor, " samples"], rows: Tensor) -> Owners:
         """Average over the samples of each owner; 0 for owners without one."""
@@ -213,9 +202,7 @@ class Faithful:
             figures.append(self.figures(mean, batch)[:2].mean(1))
             if self.noise:
                 states = white_noise(self.within, batch.references, seeded(self.seed, "states", number))
-                few = batch.rows[: len(states)]
-                coalitions = batch.coalitions if self.whole else batch.coalitions[: len(few)]
-                floors.append(_strength(self._values(states, batch.references, coalitions, few)).mean())
+                floors.append(self._strength_in_noise(states, batch).mean())
         floor = torch.stack(floors).mean() if floors else torch.ones(()).double()
         return torch.cat([torch.stack(figures).mean(0), floor[None]]).clamp_min(1e-12)
 
@@ -249,17 +236,21 @@ class Faithful:
 
     def judge(self, baseline: Baselines) -> Owners:
         """Compute the loss on the samples that were kept aside; the same coalitions and noise for all baselines."""
-        if not self._judged:
-            self._judged = self._fixed(self.aside, _JUDGED * self.rows, "judged")
         return list(self._running(baseline, self._judged, (1.0,)))[-1]
+
+    @cached_property
+    def _judged(self) -> list[Batch]:
+        return self._fixed(self.aside, _JUDGED * self.rows, "judged")
 
     def looks(self, baseline: Baselines) -> Iterator[Found]:
         """Compute losses on ever more of the samples to learn from; the last are on all that are compared."""
-        if not self._compared:
-            self._compared = self._fixed(self.learned, 4 * self.rows, "compared")
         parts = _PARTS if self.owners == 1 else (1.0,)
         for losses in self._running(baseline, self._compared, parts):
             yield Found(baseline, losses, losses)
+
+    @cached_property
+    def _compared(self) -> list[Batch]:
+        return self._fixed(self.learned, 4 * self.rows, "compared")
 
     def _fixed(self, pool: Tensor, rows: int, name: str) -> list[Batch]:
         """Draw batches that are used again and again, of about this many rows in all."""

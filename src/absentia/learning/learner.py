@@ -17,23 +17,12 @@ from torch.utils.data import DataLoader, Dataset, Subset
 
 from absentia.absences.protocol import Absence, BringsModel, StandIns, for_classes
 from absentia.absences.words import named_absence
-from absentia.data import (
-    Array,
-    Classes,
-    Table,
-    as_tensor,
-    class_numbers,
-    data_quantiles,
-    data_range,
-    holds_text,
-    seeded,
-)
+from absentia.data import Array, Classes, as_tensor, class_numbers, data_quantiles, data_range, holds_text, seeded
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
 from absentia.learning.faithful import Faithful
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
-from absentia.learning.objective import Objective
-from absentia.learning.penalties import Penalty, count_orders
+from absentia.learning.penalties import Objective, Penalty, count_orders
 from absentia.learning.search import LearningStep, Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
 from absentia.models import NumpyModel, as_model, labels_of
@@ -48,11 +37,10 @@ _LEAST_ROWS = 2**8
 # A penalty is exact if all coalitions of all samples, or of this many, fit into one comparison. If not, coalitions
 # are drawn, because an exact result on fewer samples may not hold for others.
 _MANY_SAMPLES = 32
-_CONVERGED = "no other value of a single coordinate lowers the loss by 0.1 %"
-# The default loss: samples to learn from, steps, the first rate; and operations of the model in a step, by which rows
-# are chosen between these numbers.
-_SAMPLES, _STEPS, _RATE, _OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 1024, 120, 0.03, 4e9, 2**9, 2**14
-_PENALTY_SAMPLES, _PENALTY_STEPS, _PENALTY_RATE = 256, 60, 0.1  # the same of the paper's losses
+# Samples to learn from, steps, the first rate: of the default loss and of the paper's.
+_SAMPLES, _STEPS, _RATE = (1024, 256), (120, 60), (0.03, 0.1)
+# Operations of the model in a step of the default loss, by which rows are chosen between these numbers.
+_OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 4e9, 2**9, 2**14
 _MOST_BYTES = 2**27  # of the samples that are learned from
 _MOST_NUMBERS = 2**25  # of the data that bounds and starts come from
 _TRIED_COALITIONS = 2**8  # to choose the number of threads
@@ -189,12 +177,15 @@ def learn_baseline(
         then = "Name every free entry, as in categorical=range(length), and hold the others."
         raise wrong("categorical", "name the entries of inputs that are token numbers", "fewer", then)
     choose = isinstance(start, str) and start == "best"
-    starts, usual = _starts("mean" if choose else start, data, space, problem.owners)
+    starts, usual = _starts("mean" if choose else start, data, space, int(problem.owner.max()) + 1)
     first = next(iter(starts.values()))
-    gradient = _has_gradient(evaluator, first, options)
-    with quickest_threads(partial(_try_step, evaluator, first, gradient), evaluator.x.device):
+    gradient, tried = _has_gradient(evaluator, first, options), min(_TRIED_COALITIONS, evaluator.batch_size)
+    with quickest_threads(partial(_try_step, evaluator, first, gradient, tried), evaluator.x.device):
         objective = _make_objective(problem, loss, seed, options, usual["mean"][0], space)
-        run = _make_run(objective, space, options, gradient, limit)
+        paper = loss != "faithful"
+        steps = _STEPS[paper] if options.steps is None else options.steps
+        rate = _RATE[paper] if options.rate is None else options.rate
+        run = Run(objective, space, steps if gradient else 0, rate, options.polish, limit, options.callback)
         if options.checkpoint is not None:
             settings = (share, seed, run.steps, run.rate, options.polish)
             run.resume(options.checkpoint, *_identity(objective, problem, space, starts, settings))
@@ -219,7 +210,7 @@ def _choose(
 ) -> tuple[Tensor, Tensor, dict[str, float]]:
     """Learn by the default loss; return for each owner the best values on the samples kept aside, and all losses."""
     others = {name: one for name, one in usual.items() if name in ("mean", "median", "zero")}
-    ends = run.search_faithful(starts, others)
+    ends = run.search_faithful(starts, others, objective.rows_per_step)
     names = ["learned"] if len(ends) == 1 else [f"learned from {name}" for name in ends]
     candidates = dict(zip(names, ends.values(), strict=True)) | starts | others
     losses = torch.stack([objective.judge(one) for one in candidates.values()])
@@ -287,7 +278,7 @@ def baseline_loss(
 def choose_absence(
     absence: object,
     model: Any,
-    data: Table,
+    data: Any,
     y: Classes = None,
     *,
     players: Players | None = None,
@@ -312,11 +303,6 @@ class Problem(NamedTuple):
     numbers: Int[Tensor, " samples"] | None  # the samples' classes
     classes: Int[Tensor, " owners"] | None  # the class of each baseline, if each class has one
 
-    @property
-    def owners(self) -> int:
-        """The number of baselines to learn."""
-        return int(self.owner.max()) + 1
-
 
 def _make_problem(
     model: Any,
@@ -337,8 +323,8 @@ def _make_problem(
         raise wrong("loss", "be 'faithful', 'interactions', 'shapley' or 'marginal'", repr(loss))
     if players is None and hasattr(x, "columns"):  # those of a DataFrame name the players
         players = Players.features(list(x.columns))
-    usual = _SAMPLES if loss == "faithful" else _PENALTY_SAMPLES
-    wanted = usual if options.samples is None else None if options.samples == "all" else options.samples
+    usual = _SAMPLES[loss != "faithful"] if options.samples is None else options.samples
+    wanted = None if usual == "all" else usual
     data, y, rows = _collect(x, y, wanted, seed)
     if options.samples is None:
         rows = rows[: max(64, _MOST_BYTES // data[0].nbytes)]
@@ -387,19 +373,6 @@ def _make_objective(
     per_sample = options.rows_per_comparison // min(samples, _MANY_SAMPLES)
     penalty = Penalty(loss, players, orders, per_sample, options.cube)
     return Objective(evaluator, penalty, problem.owner, seed, options.rows_per_comparison)
-
-
-def _make_run(
-    objective: Objective | Faithful, space: Space, options: LearningOptions, gradient: bool, limit: TimeLimit
-) -> Run:
-    """Choose the steps, and the coordinates to sweep over: categories, or all to polish or without a gradient."""
-    faithful = isinstance(objective, Faithful)
-    steps = (_STEPS if faithful else _PENALTY_STEPS) if options.steps is None else options.steps
-    rate = (_RATE if faithful else _PENALTY_RATE) if options.rate is None else options.rate
-    steps = steps if gradient else 0
-    thorough = options.polish or not steps
-    swept = torch.arange(0 if thorough else len(space.low), len(space))
-    return Run(objective, space, steps, rate, swept, thorough, limit, options.callback)
 
 
 def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor, Classes, Int[Tensor, " samples"]]:
@@ -458,30 +431,24 @@ def _has_gradient(evaluator: Evaluator, baseline: Tensor, options: LearningOptio
         return options.gradient
     if isinstance(evaluator.model, NumpyModel) or not evaluator.x.is_floating_point():
         return False
-    leaf = baseline[:1].detach().clone().requires_grad_()
     try:
-        _evaluate_few(evaluator, leaf, 1).sum().backward()
+        slope = _try_step(evaluator, baseline, gradient=True)
     except RuntimeError as error:
         if "does not require grad" in str(error):
             return False
         raise
-    return leaf.grad is not None and bool(torch.isfinite(leaf.grad).all())
+    return slope is not None and bool(torch.isfinite(slope).all())
 
 
-def _evaluate_few(evaluator: Evaluator, baseline: Tensor, coalitions: int) -> Tensor:
-    """Evaluate a sample with all players absent, this many times."""
-    x, nobody = evaluator.x[:1], torch.zeros(coalitions, len(evaluator.players), dtype=torch.bool)
-    fill = StandIns(x, baseline[:1].unflatten(1, evaluator.players.shape).to(x)[None])
-    few = torch.zeros(1, dtype=torch.int64)
-    return evaluator.values(fill, nobody, samples=few, gradient=baseline.requires_grad)
-
-
-def _try_step(evaluator: Evaluator, baseline: Tensor, gradient: bool) -> None:
-    """Do a little of what learning does most, to time it."""
-    rows = min(_TRIED_COALITIONS, evaluator.batch_size)
-    values = _evaluate_few(evaluator, baseline[:1].detach().clone().requires_grad_(gradient), rows)
+def _try_step(evaluator: Evaluator, baseline: Tensor, gradient: bool, rows: int = 1) -> Tensor | None:
+    """Evaluate a sample with all players absent, this many times; return the gradient, if there is one."""
+    leaf, x = baseline[:1].detach().clone().requires_grad_(gradient), evaluator.x[:1]
+    fill = StandIns(x, leaf.unflatten(1, evaluator.players.shape).to(x)[None])
+    nobody = torch.zeros(rows, len(evaluator.players), dtype=torch.bool)
+    values = evaluator.values(fill, nobody, samples=torch.zeros(1, dtype=torch.int64), gradient=gradient)
     if gradient:
         values.sum().backward()
+    return leaf.grad
 
 
 def _identity(
@@ -489,8 +456,7 @@ def _identity(
 ) -> tuple[str, Tensor]:
     """Return what a run depends on: a digest, and values of the model with all players present or absent."""
     evaluator, classes = objective.evaluator, () if problem.numbers is None else (problem.numbers,)
-    kind = objective.settings if isinstance(objective, Faithful) else objective.penalty
-    described = repr((kind, evaluator.readout_note, settings))
+    described = repr((objective.settings, evaluator.readout_note, settings))
     digest = hashlib.blake2b(described.encode(), digest_size=16)
     for tensor in (evaluator.x, *classes, *starts.values(), space.low, space.high, space.coordinate, *space.choices):
         digest.update(tensor.detach().cpu().double().numpy().tobytes())
@@ -507,24 +473,14 @@ def _record(
 ) -> LearningRecord:
     """Describe how a baseline was learned."""
     objective, evaluator = run.objective, run.objective.evaluator
+    undetermined = tuple(name for name, one in zip(evaluator.names, idle.tolist(), strict=True) if one)
     box = bounds if isinstance(bounds, str) else "given" if isinstance(bounds, tuple) else f"mean ± {bounds:g} sd"
     if isinstance(bounds, tuple) and all(isinstance(end, int | float) for end in bounds):
         box = f"{bounds[0]:g} to {bounds[1]:g}"
-    if isinstance(objective, Faithful):
-        done = f"{run.done} steps of {objective.rows_per_step:,} rows are done" if run.steps else _CONVERGED
-        more: dict[str, Any] = {
-            "exact": objective.whole,
-            "orders": objective.cube,
-            "kept_aside": len(objective.aside),
-        }
-        more |= {"compared": compared, "chosen": min(compared, key=compared.__getitem__)}
-        more["weights"] = (objective.evidence, objective.noise)
-    else:
-        done, more = _CONVERGED, {"exact": objective.penalty.exact, "orders": objective.penalty.orders}
     return LearningRecord(
         loss=loss, bounds=box, starts=tuple(run.finals), final_losses=tuple(run.finals.values()),
-        seed=objective.seed, samples=evaluator.samples, converged=not run.unfinished, stopped=run.unfinished or done,
-        undetermined=tuple(name for name, one in zip(evaluator.names, idle.tolist(), strict=True) if one),
-        seconds=seconds, readout=evaluator.readout_note, class_names=evaluator.class_names,
-        evaluations=objective.evaluations, **more,
+        seed=objective.seed, samples=evaluator.samples, evaluations=objective.evaluations, seconds=seconds,
+        converged=not run.unfinished, stopped=run.unfinished or run.finished, undetermined=undetermined,
+        compared=compared, chosen=min(compared, key=compared.__getitem__, default=""),
+        readout=evaluator.readout_note, class_names=evaluator.class_names, **objective.record,
     )  # fmt: skip

@@ -25,16 +25,15 @@ from torch.optim.adam import adam
 from absentia.data import seeded
 from absentia.errors import wrong
 from absentia.learning.faithful import Faithful
-from absentia.learning.objective import Baselines, Chosen, Found, Objective, Owners
-from absentia.learning.penalties import Plan
+from absentia.learning.penalties import Baselines, Chosen, Found, Objective, Owners, Plan
 from absentia.learning.space import HELD, Space
 from absentia.models import progress
 from absentia.results import read_tensors, write_tensors
 from absentia.running import TimeLimit
 
+_CONVERGED = "no other value of a single coordinate lowers the loss by 0.1 %"
 _PLATEAU_CHECKS, _PLATEAU_SHARE, _STEPS_PER_CHECK = 20, 0.005, 5  # descent stops without such a gain for long
 _JUDGING = 12  # what it takes to choose in the end, as a multiple of a step's time
-_STATE = ("adam", "recent", "step")  # what is saved of a descent under way
 MOST_CROSSED = 32  # players whose values are taken over from another baseline one by one
 MAX_SWEPT, MAX_SWEEPS = 256, 14  # coordinates, of each of which a sweep tries about ten values; and sweeps
 # Shares of the range that a sweep tries to both sides: first and last ones without a gradient, and those after it.
@@ -68,7 +67,8 @@ class StopLearning(Exception):  # noqa: N818 - no error
 class Run:
     """A search under way: the best baseline so far, what each stage ended with, and the history.
 
-    ``swept`` are the coordinates to sweep over. A ``thorough`` search also closes in, and settles close calls.
+    Categories are swept over, and all coordinates to ``polish``, or without steps along the gradient. Such a thorough
+    search also closes in, and settles close calls.
     """
 
     def __init__(
@@ -77,23 +77,22 @@ class Run:
         space: Space,
         steps: int,
         rate: float,
-        swept: Tensor,
-        thorough: bool,
+        polish: bool,
         limit: TimeLimit,
         callback: Callable[[LearningStep], Any] | None = None,
     ) -> None:
         self.objective, self.space, self.limit, self.callback = objective, space, limit, callback
-        self.steps, self.rate, self.swept, self.thorough = steps, rate, swept, thorough
+        self.steps, self.rate, self.thorough = steps, rate, polish or not steps
+        self.swept = torch.arange(0 if self.thorough else len(space.low), len(space))  # coordinates
         self.best: Found | None = None  # of all that was compared: the result of an interrupted run
-        self.end: Found | None = None  # the best of where the starts ended: the result
         self.finals: dict[str, float] = {}  # the penalty at the end of each start
         self.leverage = torch.full((len(space),), -torch.inf).double()  # the most that each coordinate ever mattered
         self.history: list[tuple[float, float]] = []  # evaluations, and the least loss so far
-        self.unfinished = ""  # why the search did not converge
+        self.unfinished, self.finished = "", _CONVERGED  # why the search did not converge; how it ends if it does
         self.kept: dict[str, Tensor] = {}  # what stages ended with, close calls, and a descent under way
         self.checkpoint: tuple[Path, str, Tensor] | None = None
         self.planned, self.done = 0, 0  # steps
-        self.reserve = self.prepared = 0.0  # seconds for what comes after the search
+        self.rows_per_step, self.reserve = 0, 0.0  # of the default loss; seconds for what comes after its search
         self.bar = progress(0, "learning the baseline", "step")
 
     def resume(self, path: str | Path, fingerprint: str, signature: Float[Tensor, " values"]) -> None:
@@ -126,16 +125,19 @@ class Run:
         for found in self.objective.looks(baseline):
             yield found.losses
         self.best = found.or_better(self.best)
-        least = min([float(self.best.losses.mean()), *(loss for _, loss in self.history[-1:])])
-        self.history.append((float(self.objective.evaluations), least))
-        self.bar.set_postfix(loss=f"{least:.4g}", refresh=False)
+        self._remember(min([float(self.best.losses.mean()), *(loss for _, loss in self.history[-1:])]))
+
+    def _remember(self, loss: float) -> None:
+        """Add a loss to the history, and show it."""
+        self.history.append((float(self.objective.evaluations), loss))
+        self.bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
 
     def losses(self, baseline: Baselines) -> Owners:
         """Compute the loss on all compared samples."""
         return list(self.looks(baseline))[-1]
 
     def _check_time(self) -> None:
-        usable = self.best is not None or isinstance(self.objective, Faithful)  # there is something to return
+        usable = self.best is not None or self.rows_per_step  # there is something to return
         if self.limit.left <= self.reserve and usable:
             raise StopLearning(f"the limit of {self.limit.seconds:g} s is reached")
 
@@ -148,9 +150,9 @@ class Run:
             self.prepared = spent  # preparations, and the first step, which takes longer than the others
         step = (spent - self.prepared) / (self.done - 1) if self.done > 1 else spent
         left = max(0.0, step * (self.planned - self.done))
-        if self.done == 2 and isinstance(self.objective, Faithful):
+        if self.done == 2 and self.rows_per_step:
             self.reserve = step * _JUDGING
-            title = f"about {spent + left:.0f} s: {self.planned} steps of {self.objective.rows_per_step:,} rows"
+            title = f"about {spent + left:.0f} s: {self.planned} steps of {self.rows_per_step:,} rows"
             logging.getLogger("absentia").info("learning the baseline, %s", title)
             self.bar.set_description(f"learning the baseline, {title}")
         known = LearningStep(self.done, self.planned, loss, spent, left)
@@ -158,13 +160,13 @@ class Run:
             raise StopLearning("the callback returned True")
         self._check_time()
 
-    def search_faithful(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> dict[str, Baselines]:
+    def search_faithful(self, starts: dict[str, Tensor], usual: dict[str, Tensor], rows: int) -> dict[str, Baselines]:
         """Follow the gradient of the default loss from every start, and sweep if asked; return where they ended.
 
         Without a start it is the best of the usual baselines, whose values are taken over where they are better.
         Ctrl-C, the time limit and the callback end the search with what was found so far.
         """
-        again = self.steps // 3 if len(self.swept) else 0
+        self.rows_per_step, again = rows, self.steps // 3 if len(self.swept) else 0
         self.planned = self.bar.total = max(1, len(starts)) * (self.steps + again)
         ends: dict[str, Baselines] = {}
         with self.bar:
@@ -185,43 +187,56 @@ class Run:
                 self.unfinished = f"{why} after {self.done} of {self.planned} steps; these are the best values so far"
                 if ends and self.steps == 0 and self.best is not None:
                     ends[name] = self.best.baseline
+        if self.steps:
+            self.finished = f"{self.done} steps of {rows:,} rows are done"
         return ends
 
     def _follow(self, key: str, ends: dict[str, Baselines], name: str, steps: int, rate: float) -> Baselines:
         """Take steps of Adam on fresh batches; return the mean of the last quarter of them."""
-        space, baseline = self.space, ends[name]
-        point = space.point(baseline)
-        if steps == 0 or len(space.low) == 0:
-            return baseline
-        fresh = torch.stack([point, torch.zeros_like(point), torch.zeros_like(point)])
-        point, mean, square = self.kept.get(f"{key}: adam", fresh).clone()
-        recent = deque(self.kept.get(f"{key}: recent", point[:0][None]), maxlen=-(-steps // 4))
-        step, stream = int(self.kept.get(f"{key}: step", torch.zeros(1))), _stream(key)
-        while step < steps:
-            slope, loss = self.objective.gradient(space.place(point, baseline), stream, step)
-            slope = space.gather(slope) * (space.high - space.low)
-            _adam_step(point, slope, mean, square, step, rate * _cosine(step, steps))
-            step += 1
-            recent.append(point.clone())
+        baseline = ends[name]
+        recent = deque(self.kept.get(f"{key}: recent", ()), maxlen=-(-steps // 4))
+        for step, state, loss in self._steps(key, baseline, steps, rate):
+            recent.append(state[0].clone())
             # Those of the last quarter of what was done, in case that it ends here.
-            ends[name] = space.place(torch.stack(list(recent)[-max(1, step // 4) :]).mean(0), baseline)
+            ends[name] = self.space.place(torch.stack(list(recent)[-max(1, step // 4) :]).mean(0), baseline)
             smooth = loss if not self.history else 0.9 * self.history[-1][1] + 0.1 * loss
-            self.history.append((float(self.objective.evaluations), smooth))
-            self.bar.set_postfix(loss=f"{smooth:.4g}", refresh=False)
-            if self.checkpoint is not None and step % _STEPS_PER_CHECK == 0:
-                state = (torch.stack([point, mean, square]), torch.stack(list(recent)), torch.tensor([step]))
-                self.kept |= {f"{key}: {part}": one for part, one in zip(_STATE, state, strict=True)}
-                self._save()
+            self._remember(smooth)
+            if step % _STEPS_PER_CHECK == 0:
+                self._keep(key, state, step, recent=torch.stack(list(recent)))
             self._count_step(smooth)
-        for part in _STATE:
-            self.kept.pop(f"{key}: {part}", None)
-        self._count_leverage(square)
         return ends[name]
 
-    def _count_leverage(self, square: Tensor) -> None:
-        """Remember how large the gradient of each parameter was."""
-        parameters = len(self.space.low)
+    def _steps(self, key: str, baseline: Baselines, steps: int, rate: float) -> Iterator[tuple[int, Tensor, float]]:
+        """Take steps of Adam within [0, 1], whose size falls along a cosine, or go on with those that were kept.
+
+        Yield the number of steps so far, Adam's state (the point, mean and mean square of the slopes) and the loss.
+        """
+        space, parameters = self.space, len(self.space.low)
+        if steps == 0 or parameters == 0:
+            return
+        point, nothing = space.point(baseline), torch.zeros(1)
+        fresh = torch.stack([point, torch.zeros_like(point), torch.zeros_like(point)])
+        state, step = self.kept.get(f"{key}: adam", fresh).clone(), int(self.kept.get(f"{key}: step", nothing))
+        point, mean, square = state
+        stream = 1 + int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")  # of random numbers
+        while step < steps and self.kept.get(f"{key}: stalled", nothing) < _PLATEAU_CHECKS:
+            slope, loss = self.objective.gradient(space.place(point, baseline), stream, step)
+            slope = space.gather(slope) * (space.high - space.low)
+            size = rate * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)))
+            # The function behind torch.optim.Adam: the class imports torch's compiler, which takes two seconds.
+            adam([point], [slope], [mean], [square], [], [torch.tensor(float(step))], foreach=False, amsgrad=False,
+                 beta1=0.9, beta2=0.99, lr=size, weight_decay=0.0, eps=1e-12, maximize=False)  # fmt: skip
+            point.clamp_(0, 1)
+            step += 1
+            yield step, state, loss
+        # How large the gradient of each parameter was.
         self.leverage[:parameters] = torch.maximum(self.leverage[:parameters], square.amax(0).sqrt())
+
+    def _keep(self, key: str, state: Tensor, step: int, **more: Tensor) -> None:
+        """Keep the state of a descent under way."""
+        parts = {"adam": state.clone(), "step": torch.tensor([step])} | more
+        self.kept |= {f"{key}: {part}": one for part, one in parts.items()}
+        self._save()
 
     def search(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> Found:
         """Search from every start, and from the best of the usual baselines if it is lower than where they ended.
@@ -229,6 +244,7 @@ class Run:
         Ctrl-C ends the search with the best baseline so far.
         """
         self.planned = self.bar.total = (len(starts) + 1) * (self.steps + self.steps // 3 + 2)
+        end: Found | None = None  # the best of where the starts ended
         with self.bar:
             try:
                 self.losses(next(iter(starts.values())))  # there is something to return from now on
@@ -237,18 +253,18 @@ class Run:
                 best = min(glances, key=lambda name: glances[name])
                 before = self.losses(usual[best])
                 for number, (name, baseline) in enumerate(starts.items()):
-                    self._search_from(number, name, baseline)
-                if self.end is None or bool((before < self.end.losses).any()):
-                    self._search_from(len(starts), f"{best} (tried)", usual[best])
+                    end = self._search_from(number, name, baseline).or_better(end)
+                if end is None or bool((before < end.losses).any()):
+                    end = self._search_from(len(starts), f"{best} (tried)", usual[best]).or_better(end)
             except (KeyboardInterrupt, StopLearning) as stop:
-                self.end, why = self.best, str(stop) or "interrupted"
+                end, why = self.best, str(stop) or "interrupted"
                 self.unfinished = f"{why}; these are the best values so far"
-        if self.end is None:
+        if end is None:
             raise KeyboardInterrupt  # before anything was evaluated
-        return self.end
+        return end
 
-    def _search_from(self, number: int, name: str, baseline: Baselines) -> None:
-        """Follow the gradient, sweep as long as it helps, follow the gradient again, close in; keep the end."""
+    def _search_from(self, number: int, name: str, baseline: Baselines) -> Found:
+        """Follow the gradient, sweep as long as it helps, follow the gradient again, close in; return the end."""
         baseline = self._stage(f"{number}: descent", self._descend, baseline, self.steps, self.rate)
         baseline = self._stage(f"{number}: sweep", self._sweep_while_it_helps, baseline)
         before = float(self.losses(baseline).mean())
@@ -258,47 +274,33 @@ class Run:
         baseline = self._stage(f"{number}: closing in", self._close_in, baseline)
         *_, found = self.objective.looks(baseline)
         self.finals[name] = float(found.penalties.mean())
-        self.end = found.or_better(self.end)
+        return found
 
     def _stage(self, key: str, work: Callable[..., Tensor], *given: object) -> Tensor:
         """Do the work of a stage, or return what it ended with before an interruption."""
         if key not in self.kept:
-            self.kept[key] = work(key, *given)
-            self.kept[f"{key}: leverage"] = self.leverage
+            found = work(key, *given)
+            self.kept = {name: one for name, one in self.kept.items() if not name.startswith(f"{key}: ")}
+            self.kept |= {key: found, f"{key}: leverage": self.leverage}
             self._save()
         self.leverage = torch.maximum(self.leverage, self.kept[f"{key}: leverage"])
         return self.kept[key]
 
     def _descend(self, key: str, baseline: Baselines, steps: int, rate: float) -> Baselines:
-        """Take steps of Adam, whose size falls along a cosine; return the best baseline of all checks."""
-        space, start = self.space, self.space.point(baseline)
-        if steps == 0 or len(space.low) == 0:
+        """Take steps of Adam; return the best baseline of all checks."""
+        if steps == 0 or len(self.space.low) == 0:
             return baseline
-        underway = [f"{key}: {part}" for part in ("adam", "best", "counts")]
-        fresh = torch.stack([start, torch.zeros_like(start), torch.zeros_like(start)])
-        point, mean, square = self.kept.get(underway[0], fresh).clone()
-        best = self.kept.get(underway[1], baseline)
-        step, stalled = self.kept.get(underway[2], torch.zeros(2)).int().tolist()
+        best, stalled = self.kept.get(f"{key}: best", baseline), int(self.kept.get(f"{key}: stalled", torch.zeros(1)))
         best_losses = self.losses(best)
-        stream = _stream(key)
-        while step < steps and stalled < _PLATEAU_CHECKS:
-            slope, _ = self.objective.gradient(space.place(point, baseline), stream, step)
-            slope = space.gather(slope) * (space.high - space.low)
-            _adam_step(point, slope, mean, square, step, rate * _cosine(step, steps))
-            step += 1
+        for step, state, _ in self._steps(key, baseline, steps, rate):
             self._count_step(float(best_losses.mean()))
             if step % _STEPS_PER_CHECK == 0 or step == steps:
-                here = space.place(point, baseline)
+                here = self.space.place(state[0], baseline)
                 found = self.losses(here)
                 stalled = 0 if bool((found < best_losses * (1 - _PLATEAU_SHARE)).any()) else stalled + 1
                 best = torch.where((found < best_losses)[:, None], here, best)
                 best_losses = torch.minimum(found, best_losses)
-                state = (torch.stack([point, mean, square]), best, torch.tensor([step, stalled]))
-                self.kept |= dict(zip(underway, state, strict=True))
-                self._save()
-        for part in underway:
-            self.kept.pop(part, None)
-        self._count_leverage(square)
+                self._keep(key, state, step, best=best, stalled=torch.tensor([stalled]))
         return best
 
     def _sweep_while_it_helps(self, _key: str, baseline: Baselines) -> Baselines:
@@ -322,7 +324,7 @@ class Run:
 
     def _close_in(self, _key: str, baseline: Baselines) -> Baselines:
         """Try ever closer values around those of the gradient, which may stop beside a kink; settle close calls."""
-        if "calls" not in self.kept or not self.thorough or isinstance(self.objective, Faithful):
+        if "calls" not in self.kept or not self.thorough or not isinstance(self.objective, Objective):
             return baseline
         for radius in _CLOSE_RADII if self.steps and len(self.space.low) else ():
             baseline, _ = self.sweep_once(baseline, radius, torch.arange(len(self.space.low)), wide=False)
@@ -394,24 +396,6 @@ class Run:
         labels, idle = players.labels.flatten()[moved], idle[space.coordinate[moved]]
         unused = set(labels[idle].tolist()) - set(labels[~idle].tolist())
         return torch.tensor([player in unused for player in range(len(players))])
-
-
-def _stream(key: str) -> int:
-    """Return the number of a stage's stream of random numbers."""
-    return 1 + int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")
-
-
-def _cosine(step: int, steps: int) -> float:
-    """Return the share of the rate at a step."""
-    return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps))
-
-
-def _adam_step(point: Tensor, slope: Tensor, mean: Tensor, square: Tensor, step: int, rate: float) -> None:
-    """Take a step of Adam within [0, 1], in place."""
-    # The function behind torch.optim.Adam: the class imports torch's compiler, which takes two seconds.
-    adam([point], [slope], [mean], [square], [], [torch.tensor(float(step))], foreach=False, amsgrad=False,
-         beta1=0.9, beta2=0.99, lr=rate, weight_decay=0.0, eps=1e-12, maximize=False)  # fmt: skip
-    point.clamp_(0, 1)
 
 
 def _candidates(space: Space, baseline: Tensor, number: int, radius: float, wide: bool) -> list[tuple[Tensor, bool]]:
