@@ -92,7 +92,8 @@ class Run:
         self.kept: dict[str, Tensor] = {}  # what stages ended with, close calls, and a descent under way
         self.checkpoint: tuple[Path, str, Tensor] | None = None
         self.planned, self.done = 0, 0  # steps
-        self.rows_per_step, self.reserve = 0, 0.0  # of the default loss; seconds for what comes after its search
+        self.rows_per_step, self.prepared = 0, 0.0  # of the default loss; seconds until its first step was done
+        self.reserve = 0.0  # seconds for what comes after its search
         self.bar = progress(0, "learning the baseline", "step")
 
     def resume(self, path: str | Path, fingerprint: str, signature: Float[Tensor, " values"]) -> None:
