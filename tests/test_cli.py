@@ -250,6 +250,19 @@ def test_images_are_audited_by_cells(run, tmp_path):
     words = ["--data", "images", "--players", "grid:2x1", "--absence", "blur", "--absence", "mean"]
     out = succeed(run("audit", "--model", "mymodule:build_conv", *words))
     assert "Audit of 2 absences on 6 samples: 2 players" in out
+    out = succeed(run("audit", "--model", "mymodule:build_conv", "--data", "images"))
+    assert "on 6 samples: 16 players" in out  # cells of a grid, with the usual absences
+    assert "blur" in out
+
+
+def test_an_audit_ends_after_two_minutes_unless_told_otherwise(run, monkeypatch):
+    limits = []
+    monkeypatch.setattr(ab, "audit", lambda *_, **settings: limits.append(settings["seconds"]))
+    with pytest.raises(AttributeError):  # of a result that is none
+        main(["audit", *MODEL, *DATA, "--absence", "zero"])
+    with pytest.raises(AttributeError):
+        main(["audit", *MODEL, *DATA, "--absence", "zero", "--seconds", "inf"])
+    assert limits == [120.0, float("inf")]
 
 
 def test_tokens_are_players_and_categories_by_themselves(run):
@@ -286,9 +299,7 @@ def test_a_table_with_categories_goes_all_the_way(run):
     succeed(run("explain", *model, "--data", "rome.csv", "--absence", "base.absentia", "-o", "rome.absentia"))
     assert ab.load("rome.absentia").x[0, 3] == 2  # Rome's place among all cities, not among those of this file
     words = ["--absence", "base.absentia", "--absence", "median", "--samples", 3, "--draws", 2]
-    code, _, err = run("audit", *model, "--data", "all.csv", *words)
-    assert code == 0
-    assert "the nearest category" in err
+    succeed(run("audit", *model, "--data", "all.csv", *words))
 
 
 def wines(count=60):

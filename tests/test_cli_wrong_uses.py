@@ -82,7 +82,6 @@ WRONG_USES = {
         ("-m mymodule:of_torch -d data.csv -t a -a zero --readout logit", "target must be given"),
     ],
     "audit": [
-        (RUN, "Missing option '--absence'"),
         (f"{RUN} -a zero -a zero", "'zero' twice"),
         (f"{RUN} -a zero --region z", "region must hold players"),
         (f"{RUN} -a zero --draws 0", "--draws"),

@@ -42,6 +42,19 @@ def test_the_quicker_number_of_threads_is_used_and_restored(slow):
     torch.set_num_threads(usual)
 
 
+def test_threads_that_are_quick_only_at_times_are_not_used(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads[-1])
+    monkeypatch.setattr(torch, "set_num_threads", lambda number: threads.append(number))
+    threads, calls = [2], []
+
+    def work():
+        calls.append(threads[-1])
+        time.sleep(0.005 if threads[-1] == 1 else 0.001 if calls.count(2) % 3 == 0 else 0.05)
+
+    with quickest_threads(work, torch.device("cpu")) as chosen:
+        assert chosen == 1
+
+
 def test_a_time_limit_counts_down():
     limit = TimeLimit(10)
     assert 9 < limit.left <= 10

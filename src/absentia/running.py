@@ -105,13 +105,12 @@ def quickest_threads(work: Callable[[], object], device: torch.device) -> Iterat
 
 
 def _time(work: Callable[[], object], threads: int) -> float:
-    """Time the work with this many threads: the least of up to three times."""
+    """Time the work with this many threads: the mean of up to three times, because threads may wait only at times."""
     torch.set_num_threads(threads)
-    least = math.inf
-    for _ in range(3):
-        began = time.perf_counter()
+    began = time.perf_counter()
+    for count in (1, 2, 3):
         work()
-        least = min(least, time.perf_counter() - began)
-        if least > _LONG_WORK:
+        mean = (time.perf_counter() - began) / count
+        if mean > _LONG_WORK:
             break
-    return least
+    return mean

@@ -28,7 +28,8 @@ def load_players(word: str | None, samples: Samples, tokens: bool = False) -> Pl
     shape = tuple(samples.x.shape[1:])
     if tokens and word not in (None, "tokens"):
         raise wrong("players", "be tokens for a model that takes whole numbers only", word)
-    word = "tokens" if tokens else word or "features"
+    usual = f"grid:{min(4, shape[1])}x{min(4, shape[2])}" if len(shape) == 3 else "features"
+    word = "tokens" if tokens else word or usual
     path = Path(word.removeprefix("groups:"))
     suffix = path.suffix.lower()
     if word == "tokens" and len(shape) in (1, 2):

@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import math
 import platform
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +25,7 @@ from absentia.learning.learner import AnyLoss
 from absentia.results import read_tensors
 
 INTERRUPTED = 130
+AUDIT_SECONDS = 120.0  # after which an audit ends, unless another limit is given
 ABSENCE_HELP = (
     "What stands in for absent players: zero, mean, median, mode, a number, blur[:sigma], marginal[:rows], "
     "noise[:draws], gaussian[:draws], neighbours[:rows], or a saved file. name=… gives it a name."
@@ -32,7 +34,8 @@ ABSENCE_HELP = (
 EXTRAS: dict[str, tuple[str, ...]] = {
     "plot": ("matplotlib",), "tables": ("pandas",), "parquet": ("pandas", "pyarrow"), "images": ("PIL",),
     "onnx": ("onnxruntime",), "skops": ("skops",), "sklearn": ("sklearn", "pandas"), "shap": ("shap",),
-    "captum": ("captum",), "shapiq": ("shapiq",), "demo": ("matplotlib", "sklearn"),
+    "captum": ("captum",), "shapiq": ("shapiq",), "transformers": ("transformers",),
+    "demo": ("matplotlib", "sklearn"),
 }  # fmt: skip
 _absence = Option("--absence", "-a", help=ABSENCE_HELP, autocompletion=lambda: list(WORDS))
 _sample = Option("--sample", "-s", help="Row of a sample in the data, from 0. Repeatable.")
@@ -90,15 +93,11 @@ def learn(
 
 def _number(option: str, must: str, word: str, words: tuple[str, ...] = ()) -> Any:
     """Read a number, or one of some words."""
-    if word in words:
-        return word
-    try:
-        number = int(word) if word.isdecimal() else float(word)
-    except ValueError as error:
-        raise wrong(option, must, repr(word)) from error
-    if not math.isfinite(number):
-        raise wrong(option, must, repr(word))
-    return number
+    with suppress(ValueError):
+        number = word if word in words else int(word) if word.isdecimal() else float(word)
+        if isinstance(number, str) or math.isfinite(number):
+            return number
+    raise wrong(option, must, repr(word))
 
 
 def _start(word: str) -> Any:
@@ -183,7 +182,7 @@ def _sample_text(sample: dict[str, Any], most: int = 8) -> str:
 @takes_inputs
 def audit(
     inputs: Inputs,
-    absence: Annotated[list[str], _absence],
+    absence: Annotated[list[str] | None, _absence] = None,
     sample: Annotated[list[int] | None, _sample] = None,
     samples: Annotated[int, Option(help="Draw this many samples, unless some are named.", min=1)] = 200,
     region: Annotated[list[str] | None, Option(help="Player to mask. Repeatable. Default: all.")] = None,
@@ -193,7 +192,9 @@ def audit(
     evaluations: Annotated[
         int | None, Option(help="Rows to evaluate in all. Default: about a minute's.", min=1)
     ] = None,
-    seconds: Annotated[float | None, Option(help="Stop after this time, and keep what is measured.")] = None,
+    seconds: Annotated[
+        float | None, Option(help="Stop after this time, and keep what is measured. Default: 120; inf for no limit.")
+    ] = None,
     cross: Annotated[bool, Option("--cross", help="Measure R of every absence against every absence.")] = False,
     output: Annotated[Path | None, _output] = None,
     as_json: AsJson = False,
@@ -206,13 +207,15 @@ def audit(
     for option, value in more.items() if cross else ():
         if value is not None:
             raise wrong(option, "be left out with --cross", value)
-    problem = prepare(inputs, absence, sample or (), samples, noise=True)
-    data, chosen, methods = problem.samples, problem.chosen, problem.absences(absence)
+    more["seconds"] = AUDIT_SECONDS if seconds is None else seconds
+    problem = prepare(inputs, absence or (), sample or (), samples)
+    data, chosen, methods = problem.samples, problem.chosen, problem.absences(absence) if absence else None
     settings = problem.settings(region=region, draws=draws, max_players=max_players, data=data.background)
     settings["categorical"] = data.categorical
     y = problem.y if settings["readout"] is None else None
     arguments: tuple[Any, ...] = (problem.model, data.x[chosen], y, methods)
-    work = f"Auditing {len(methods)} absences on {len(chosen)} samples, {len(problem.players)} players"
+    limit, count = "" if cross else f", at most {more['seconds']:g} s", len(methods) if methods else "the usual"
+    work = f"Auditing {count} absences on {len(chosen)} samples, {len(problem.players)} players{limit}"
     with working(work, problem.notes):
         result = ab.cross_audit(*arguments, **settings) if cross else ab.audit(*arguments, **settings | more)
     if isinstance(result, ab.CrossAudit):

@@ -4,10 +4,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from jaxtyping import Int
 from torch import Tensor, nn
@@ -19,7 +17,7 @@ from absentia.cli.model_files import OnnxModel, is_estimator, load_model
 from absentia.cli.output import describe, reading
 from absentia.cli.user_data import Samples, likely_targets, make_samples, read_data
 from absentia.errors import AbsentiaError, wrong
-from absentia.interop import EncodedTable
+from absentia.interop import EncodedTable, from_estimator
 from absentia.players import Players
 
 _model = partial(typer.Option, rich_help_panel="The model")
@@ -31,8 +29,8 @@ MODEL_HELP = (
 )
 DATA_HELP = "CSV, Parquet, npz (x and y, or file.npz:key), npy, or a folder of images with a subfolder per class."
 PLAYERS_HELP = (
-    "features (the columns of a table, the default), grid:7x7, tokens, a map of labels (.npy, .npz, .csv, .png), or "
-    "groups of columns (.json: names to columns)."
+    "features (the default for tables), grid:4x4 (the default for images), tokens, a map of labels (.npy, .npz, "
+    ".csv, .png), or groups of columns (.json: names to columns)."
 )
 READOUT_HELP = "log-odds (the default for classes), logit, probability, output[:NUMBER], features:LAYER."
 RUN_HELP = "Name other columns with --target and --drop. Export a program with dynamic_shapes for any number of rows."
@@ -115,14 +113,9 @@ class Problem:
 
 
 def prepare(
-    inputs: Inputs,
-    absences: Sequence[str] = (),
-    numbers: Sequence[int] = (),
-    count: int | None = None,
-    *,
-    noise: bool = False,
+    inputs: Inputs, absences: Sequence[str] = (), numbers: Sequence[int] = (), count: int | None = None
 ) -> Problem:
-    """Load what the options name, and choose samples. With ``noise`` the model sees noise in all columns."""
+    """Load what the options name, and choose samples."""
     given = inputs.model, inputs.weights
     loaded = load_model(*given, trust=inputs.trust, device=inputs.device, untrained=inputs.untrained)
     size = None if inputs.size is None else parse_size("size", inputs.size)
@@ -135,29 +128,24 @@ def prepare(
     try:
         samples = make_samples(data, loaded, background, classes=names, coding=saved_coding(absences))
         table = samples.table if samples.categorical else None
-        model, tokens = fit_model(loaded, samples.x, table, inputs.probabilities, noise, samples.background)
+        model, tokens = fit_model(loaded, samples.x, table, inputs.probabilities)
+        if table is not None:
+            _check_categories(model, table, samples.background, "background")
     except AbsentiaError as error:
         raise AbsentiaError(f"{error}{'' if is_estimator(loaded) else likely_targets(data)}") from error
     notes = [*([loaded.note] if isinstance(loaded, OnnxModel) else []), *samples.notes]
-    if noise and table is not None:
-        notes.append("White noise in a column of categories is replaced by the nearest category.")
     chosen = samples.choose(numbers, count, inputs.seed)
     return Problem(inputs, model, samples, chosen, load_players(inputs.players, samples, tokens), notes)
 
 
 def fit_model(
-    loaded: Any,
-    x: Tensor,
-    table: EncodedTable | None = None,
-    probabilities: bool = False,
-    nearest: bool = False,
-    background: Tensor | None = None,
+    loaded: Any, x: Tensor, table: EncodedTable | None = None, probabilities: bool = False
 ) -> tuple[models.Model, bool]:
     """Convert a loaded model to one that runs on the rows, which a table decodes; return also if it takes tokens."""
     model, wrapped = models.as_model(loaded), is_estimator(loaded)
     if wrapped and table is not None:
-        model = models.wrap_estimator(loaded, partial(_decode, table, nearest))
-        _check_categories(model, table, {"data": x, "background": x if background is None else background})
+        model = from_estimator(loaded, table)
+        _check_categories(model, table, x)
     elif not (wrapped or isinstance(loaded, nn.Module) or _takes_tensors(loaded, x)):
         model = models.from_numpy(loaded, probabilities=probabilities)
     elif probabilities and not wrapped:
@@ -169,27 +157,26 @@ def fit_model(
     return model, tokens
 
 
-def _check_categories(model: models.Model, table: EncodedTable, sources: dict[str, Tensor]) -> None:
+def _check_categories(model: models.Model, table: EncodedTable, x: Tensor, argument: str = "data") -> None:
     """Refuse a category that an estimator refuses, as most do if it was not in the data of their fit."""
-    for (argument, rows), number in product(sources.items(), table.categorical):
-        column, codes = table.columns[number], rows[:, number].unique()
-        tries = rows[:1].repeat(len(codes), 1)
+
+    def error_of(rows: Tensor) -> str:
+        try:
+            model(rows)
+        except Exception as error:  # of any kind: it is shown
+            return describe(error)
+        return ""
+
+    for number in table.categorical:
+        column, codes = table.columns[number], x[:, number].unique()
+        tries = x[:1].repeat(len(codes), 1)
         tries[:, number] = codes
-        refused = [_error_of(model, one[None]) for one in tries] if _error_of(model, tries) else []
-        if None in refused:  # not, if the first row has such a category in another column
-            place = next(place for place, error in enumerate(refused) if error)
-            category = table.categories[column][int(codes[place])]
-            row = int((rows[:, number] == codes[place]).nonzero()[0])
+        errors = [error_of(one[None]) for one in tries] if error_of(tries) else []
+        if "" in errors:  # not, if the first row has such a category in another column
+            code, error = next((code, error) for code, error in zip(codes, errors, strict=True) if error)
+            row, category = int((x[:, number] == code).nonzero()[0]), table.categories[column][int(code)]
             must = f"hold categories of column {column!r} that the model knows"
-            raise wrong(argument, must, f"{category!r} in row {row} ({refused[place]})", "Drop such rows.")
-
-
-def _error_of(model: models.Model, rows: Tensor) -> str | None:
-    try:
-        model(rows)
-    except Exception as error:  # of any kind: it is shown
-        return describe(error)
-    return None
+            raise wrong(argument, must, f"{category!r} in row {row} ({error})", "Drop such rows.")
 
 
 def _in_logarithms(model: models.Model) -> models.Model:
@@ -198,16 +185,6 @@ def _in_logarithms(model: models.Model) -> models.Model:
         return lambda rows: models.log_probabilities(model(rows))
     model.register_forward_hook(lambda _module, _inputs, output: models.log_probabilities(output))
     return model
-
-
-def _decode(table: EncodedTable, nearest: bool, rows: np.ndarray) -> Any:
-    """Decode rows for an estimator, after rounding to the nearest code if asked for."""
-    if nearest:
-        rows = rows.copy()
-        for number in table.categorical:
-            last = len(table.categories[table.columns[number]]) - 1
-            rows[:, number] = rows[:, number].round().clip(0, last)
-    return table.decode(rows)
 
 
 def _takes_tensors(model: Callable[[Any], Any], x: Tensor) -> bool:

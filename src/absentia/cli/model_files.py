@@ -44,17 +44,9 @@ def devices() -> dict[str, str]:
 
 
 def load_model(
-    word: str,
-    weights: str | None = None,
-    *,
-    trust: bool = False,
-    device: str | None = None,
-    untrained: bool = False,
+    word: str, weights: str | None = None, *, trust: bool = False, device: str | None = None, untrained: bool = False
 ) -> Any:
-    """Load ``package.module:object``, with weights for a network, or a file. Most files need ``trust``.
-
-    A network with random weights is refused unless it may be ``untrained``.
-    """
+    """Load ``package.module:object``, with weights unless it may be ``untrained``, or a file. Most need ``trust``."""
     path = Path(word)
     suffix = path.suffix.lower()
     if suffix in FILES or path.exists():
@@ -106,10 +98,8 @@ def _load_object(word: str, check: bool) -> Any:
 
 def _are_alike(one: Any, other: Any) -> bool:
     """Return whether two networks have the same weights, so that these are loaded, or drawn from a fixed seed."""
-    if not isinstance(one, nn.Module):
-        return True
-    pairs = zip((*one.parameters(), *one.buffers()), (*other.parameters(), *other.buffers()), strict=False)
-    return all(torch.equal(first, second) for first, second in pairs)
+    weights = [list(model.parameters()) if isinstance(model, nn.Module) else [] for model in (one, other)]
+    return all(map(torch.equal, *weights))
 
 
 def _makes_model(found: Any) -> bool:
@@ -174,20 +164,18 @@ class Scripted(nn.Module):
 
 def _read_network(path: Path, suffix: str, trust: bool) -> nn.Module:
     """Read a whole network: a program of torch.export, TorchScript, or a pickled module."""
-    if suffix == ".pt2":
+    exported = suffix == ".pt2"
+    if exported or _is_script(path):
         # torch.export.load may unpickle constants without limits, and evaluates shapes as expressions.
         what = "is a file of torch.export, parts of which torch unpickles: it can run any code when it is read"
+        if not exported:  # torch.from_file, which every such program may call, maps any file for writing.
+            what = "is a TorchScript file, which is a program that can read and overwrite files when it runs"
         check_trust(trust, path, what, NAME_IT)
-        with reading("model", "be a file of torch.export.save", path), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about deprecated parts of torch that torch itself uses
-            return torch.export.load(path).module()
-    if _is_script(path):
-        # torch.from_file, which every such program may call, maps any file for writing.
-        what = "is a TorchScript file, which is a program that can read and overwrite files when it runs"
-        check_trust(trust, path, what, NAME_IT)
-        with reading("model", "be a TorchScript file that can be read", path), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the deprecation of TorchScript
-            return Scripted(torch.jit.load(path, map_location="cpu"))
+        with reading("model", "be a file that torch saved", path), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about deprecated parts of torch, TorchScript among them
+            return (
+                torch.export.load(path).module() if exported else Scripted(torch.jit.load(path, map_location="cpu"))
+            )
     found = _read_torch(path, "model", trust)
     if not isinstance(found, nn.Module):
         raise wrong("model", "be a whole network", f"{path}, which holds weights or other values", NAME_IT)

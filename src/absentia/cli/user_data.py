@@ -48,10 +48,7 @@ def read_data(
     size: tuple[int, int] | None = None,
     channels: int | None = None,
 ) -> RawData:
-    """Read a table, arrays or a folder of images, and the targets, which a background may lack.
-
-    A table's column ``index`` names its rows.
-    """
+    """Read a table, arrays or a folder of images, and the targets, which a background may lack."""
     head, _, key = str(source).rpartition(":")
     has_key = head.lower().endswith(".npz")
     path = Path(head if has_key else source)

@@ -7,13 +7,11 @@ from absentia.interop.captum import captum_baselines, captum_feature_mask, from_
 from absentia.interop.shap import ShapMasker, shap_masker, to_shap
 from absentia.interop.shapiq import from_shapiq, shapiq_game, shapiq_imputer, to_shapiq
 from absentia.interop.sklearn import EncodedTable, from_estimator
-from absentia.interop.transformers import TextModel, Texts, from_transformers
+from absentia.interop.transformers import from_transformers
 
 __all__ = [
     "EncodedTable",
     "ShapMasker",
-    "TextModel",
-    "Texts",
     "captum_baselines",
     "captum_feature_mask",
     "from_captum",

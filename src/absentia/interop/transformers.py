@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import torch
 from jaxtyping import Float, Shaped
@@ -15,8 +14,7 @@ from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 
 
-@dataclass(frozen=True, eq=False)
-class Texts:
+class Texts(NamedTuple):
     """Texts as samples, with their players and an absence that suits them; made by `TextModel.samples`."""
 
     x: Shaped[Tensor, "texts tokens *width"]
@@ -28,26 +26,22 @@ class Texts:
 class TextModel(nn.Module):
     """A network of texts as a model of token numbers or of their embeddings; made by `from_transformers`."""
 
-    def __init__(self, network: nn.Module, tokenizer: Any, players: str, stand_in: int, embeddings: bool) -> None:
+    def __init__(self, network: nn.Module, tokenizer: Any, words: bool, stand_in: int, embeddings: bool) -> None:
         super().__init__()
-        self.network, self.tokenizer, self.embeddings = network, tokenizer, embeddings
-        self.words, self.stand_in, self.padding = players == "word", stand_in, tokenizer.pad_token_id
+        self.network, self.tokenizer, self.words, self.stand_in = network, tokenizer, words, stand_in
+        table: Any = network.get_input_embeddings()  # type: ignore[operator]  # of all networks of transformers
+        self._embed = (lambda tokens: table(tokens.to(table.weight.device)).detach()) if embeddings else None
         labels: dict[int, str] = getattr(getattr(network, "config", None), "id2label", None) or {}
         self.class_names = tuple(labels[number] for number in sorted(labels))
 
     def forward(self, rows: Shaped[Tensor, "rows tokens *width"]) -> Float[Tensor, "rows *output"]:
         """Return the logits. Padding is not attended to."""
-        attended = torch.ones(rows.shape[:2], dtype=torch.long, device=rows.device)
-        if self.padding is not None:
-            differs = rows != (self._embed(self.padding) if self.embeddings else self.padding)
-            attended = (differs.any(-1) if self.embeddings else differs).long()
-        given = {"inputs_embeds": rows} if self.embeddings else {"input_ids": rows.long()}
-        return self.network(**given, attention_mask=attended).logits
-
-    def _embed(self, tokens: int | Tensor) -> Tensor:
-        """Return the embeddings of tokens."""
-        table = self.network.get_input_embeddings()  # type: ignore[operator]  # of all networks of transformers
-        return table(torch.as_tensor(tokens).to(table.weight.device)).detach()
+        # A tokenizer without padding has no token of this number.
+        padding = torch.tensor(-1 if self.tokenizer.pad_token_id is None else self.tokenizer.pad_token_id)
+        if self._embed is None:
+            return self.network(input_ids=rows.long(), attention_mask=(rows != padding).long()).logits
+        attended = (rows != self._embed(padding)).any(-1) if padding >= 0 else torch.ones_like(rows[..., 0])
+        return self.network(inputs_embeds=rows, attention_mask=attended.long()).logits
 
     def samples(self, texts: str | Sequence[str]) -> Texts:
         """Convert a text, or several, to samples. Special tokens are always present.
@@ -60,31 +54,28 @@ class TextModel(nn.Module):
         longest, most = max(len(one["input_ids"]) for one in coded), self.tokenizer.model_max_length
         if longest > most:
             raise wrong("texts", f"have at most {most} tokens", longest, "Cut them, or explain them part by part.")
-        numbers = torch.full((len(given), longest), self.padding or 0)
+        tokens = torch.full((len(given), longest), self.tokenizer.pad_token_id or 0)
         owners = torch.full((len(given), longest), ALWAYS_PRESENT)
-        for place, one in enumerate(coded):
-            tokens, words = one["input_ids"], one.word_ids()
-            numbers[place, : len(tokens)] = torch.tensor(tokens)
-            found = [ALWAYS_PRESENT if word is None else word if self.words else at for at, word in enumerate(words)]
-            owners[place, : len(tokens)] = torch.tensor(found)
+        for row, owner, one in zip(tokens, owners, coded, strict=True):
+            row[: len(one["input_ids"])] = torch.tensor(one["input_ids"])
+            for place, word in enumerate(one.word_ids()):  # None for special tokens
+                owner[place] = ALWAYS_PRESENT if word is None else word if self.words else place
         if self.words and not bool((owners == owners[0]).all()):
             then = 'Explain them one by one, or use from_transformers(…, players="token").'
-            raise wrong("texts", "have their words at the same places", f"{len(given)} texts of other forms", then)
+            raise wrong("texts", "have their words at the same places", "texts of different forms", then)
         shared = owners[0].masked_fill((owners == ALWAYS_PRESENT).any(0), ALWAYS_PRESENT)
-        kept = shared[shared != ALWAYS_PRESENT].unique()
-        labels = torch.searchsorted(kept, shared).masked_fill(shared == ALWAYS_PRESENT, ALWAYS_PRESENT)
-        names = [self._name(given[0], coded[0], shared == one) if len(given) == 1 else f"token {one}" for one in kept]
+        kept, names = shared[shared != ALWAYS_PRESENT].unique(), []
+        labels = torch.where(shared == ALWAYS_PRESENT, ALWAYS_PRESENT, torch.searchsorted(kept, shared))
+        for owner in kept:
+            spans = [coded[0]["offset_mapping"][place] for place in (shared == owner).nonzero().flatten().tolist()]
+            word = given[0][spans[0][0] : spans[-1][1]].strip()
+            names.append(word if len(given) == 1 else f"token {owner}")
         stand_in = torch.full((longest,), self.stand_in)
-        if not self.embeddings:
-            return Texts(numbers, Players(labels, tuple(names), integer=True), Baseline(stand_in))
-        x = self._embed(numbers)
+        if self._embed is None:
+            return Texts(tokens, Players(labels, tuple(names), integer=True), Baseline(stand_in))
+        x = self._embed(tokens)
         labels = labels[:, None].expand(x.shape[1:]).contiguous()
         return Texts(x, Players(labels, tuple(names)), Baseline(self._embed(stand_in)))
-
-    def _name(self, text: str, coded: Any, owned: Tensor) -> str:
-        """Return the part of a text that a player's tokens stand for."""
-        spans = [coded["offset_mapping"][place] for place in owned.nonzero().flatten().tolist()]
-        return text[spans[0][0] : spans[-1][1]].strip()
 
 
 def from_transformers(
@@ -134,4 +125,4 @@ def from_transformers(
         raise wrong(
             "absence", f"be a token that the tokenizer has: {', '.join(found) or 'none'}", repr(absence), then
         )
-    return TextModel(model, tokenizer, players, known[absence or found[0]], embeddings)
+    return TextModel(model, tokenizer, players == "word", known[absence or found[0]], embeddings)
