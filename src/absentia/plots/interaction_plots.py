@@ -97,9 +97,8 @@ def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> 
     matrix, right = figure.axes
     draw_strongest(right, interactions, sample, strongest)
     right.set_yticks([])
-    every = [(column, row) for row in range(len(sets)) for column in range(len(players))]
-    matrix.plot(*zip(*every, strict=True), "o", markersize=6, color="#DDDDDD")
     for row, members in enumerate(sets):
+        matrix.plot(range(len(players)), [row] * len(players), "o", markersize=6, color="#DDDDDD")
         matrix.plot([players.index(members[0]), players.index(members[-1])], [row, row], color="black", linewidth=1.2)
     matrix.plot(*zip(*dots, strict=True), "o", markersize=6, color="black")
     matrix.set(xlim=(-0.6, len(players) - 0.4), ylim=right.get_ylim())

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 16
 _LETTERS = 84.0  # the width of a line of text
-_CENTRED: dict[str, Any] = {"ha": "center", "va": "center"}
 
 
 def bars(explanation: Explanation, sample: int | None = 0, *, most: int = 20) -> Figure:
@@ -129,23 +128,22 @@ def text_line(explanation: Explanation, sample: int = 0) -> Figure:
     """
     check_explanation(explanation, sample)
     values, texts = explanation.shapley.values[sample], dict(explanation.shapley.ranked(sample))
-    most, places, x, row = max(float(values.abs().max()), 1e-12), [], 0.0, 0
-    for player, name in enumerate(explanation.names):
-        width = max(len(label(name)), *(0.75 * len(part) for part in texts[player].split(" "))) + 1.2
+    most, x, row = max(float(values.abs().max()), 1e-12), 0.0, 0
+    figure = new_figure(1, width=8.4)
+    axes = figure.axes[0]
+    for player, (name, value) in enumerate(zip(explanation.names, values.tolist(), strict=True)):
+        below = texts[player].replace(" ± ", "\n± ")
+        width = max(len(label(name)), *(0.75 * len(line) for line in below.split("\n"))) + 1.2
         if x + width > _LETTERS and x > 0:
             x, row = 0.0, row + 1
-        places.append((x + width / 2, row))
-        x += width
-    figure = new_figure(1, width=8.4, height=1.3 + 0.62 * (row + 1))
-    axes = figure.axes[0]
-    axes.axis("off")
-    axes.set(xlim=(0, _LETTERS), ylim=(row + 0.85, -0.5))
-    for player, at in enumerate(places):
-        value = float(values[player])
+        at: dict[str, Any] = {"x": x + width / 2, "ha": "center"}
         box = {"boxstyle": "round,pad=0.25", "linewidth": 0, "facecolor": (colour_of(value), 0.8 * abs(value) / most)}
-        axes.text(*at, label(explanation.names[player]), **_CENTRED, fontsize=11, family="monospace", bbox=box)
-        below = texts[player].replace(" ± ", "\n± ")
-        axes.text(at[0], at[1] + 0.28, below, ha="center", va="top", fontsize=7, color=NEUTRAL)
+        axes.text(y=row, s=label(name), va="center", fontsize=11, family="monospace", bbox=box, **at)
+        axes.text(y=row + 0.28, s=below, va="top", fontsize=7, color=NEUTRAL, **at)
+        x += width
+    figure.set_figheight(1.0 + 0.62 * (row + 1))
+    axes.set(xlim=(0, _LETTERS), ylim=(row + 0.85, -0.5))
+    axes.axis("off")
     base, output = ends(explanation, sample)
     note = "orange adds, blue takes" + "; ± 1 standard error" * bool(explanation.shapley.errors.any())
     title = (
@@ -197,14 +195,14 @@ def overview(explanation: Explanation, sample: int = 0) -> Figure:
     players, interactions = explanation.players, explanation.interactions
     if players.is_image:
         return image_heat_map(explanation, sample)
+    if interactions is None:
+        return waterfall(explanation, sample)
     title = f"sample {sample_name(explanation, sample)}; absent players: {label(explanation.record.absence, 80)}"
     rows = max(min(_MOST_ROWS, len(players)) + 2, 10)
-    columns, width, ratios = (1, 7.2, (1.0,)) if interactions is None else (3, 5.8, (5.0, 5.0, 3.5))
-    figure = new_figure(columns, width=width, rows=rows, ratios=ratios, title=title)
-    draw_waterfall(figure.axes[0], explanation, sample, most=_MOST_ROWS)
-    if interactions is not None:
-        draw_strongest(figure.axes[1], interactions, sample, _MOST_ROWS)
-        draw_order_profile(figure.axes[2], interactions, sample)
+    figure = new_figure(3, width=5.8, rows=rows, ratios=(5.0, 5.0, 3.5), title=title)
+    draw_waterfall(figure.axes[0], explanation, sample)
+    draw_strongest(figure.axes[1], interactions, sample, _MOST_ROWS)
+    draw_order_profile(figure.axes[2], interactions, sample)
     return figure
 
 
