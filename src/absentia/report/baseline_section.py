@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
 from absentia.learning import LearnedBaseline
@@ -38,7 +38,11 @@ def baseline_section(learned: LearnedBaseline) -> Section:
         "entries": (min(_MOST_ENTRIES, owners[0].numel()), owners[0].numel()),
     }
     heading, sentence = f"Baseline learned for {_SHARED_BY[learned.share]}", f"The search {how}: {record.stopped}."
-    data = shown | {"colour": LOOKS["learned"][0], "loss": record.loss, "history": _history(learned.history)}
+    checks = torch.linspace(0, len(learned.history) - 1, min(len(learned.history), _MOST_CHECKS)).round().long()
+    history = [
+        [*numbers(row), f"{row[0]:,.0f} evaluations: {written(float(row[1]), 4)}"] for row in learned.history[checks]
+    ]
+    data = shown | {"colour": LOOKS["learned"][0], "loss": record.loss, "history": history}
     return Section("baseline", heading, f"{sentence} Loss: {loss}.", learned, facts, data)
 
 
@@ -67,9 +71,3 @@ def _pictures(learned: LearnedBaseline, values: Shaped[Tensor, "owners *entries"
     scale = ImageScale.of(chain(owners, data), count=len(owners) + bool(data))
     found: dict[str, Any] = {"images": [scale.address(image) for image in owners]}
     return found | {"median": scale.address(data[_MEDIAN])} if data else found
-
-
-def _history(history: Float[Tensor, "checks 2"]) -> list[list[Any]]:
-    """Return evenly spaced rows of the history, including the last, each with its loss as it is shown."""
-    kept = history[torch.linspace(0, len(history) - 1, min(len(history), _MOST_CHECKS)).round().long()]
-    return [[*numbers(row), f"{row[0]:,.0f} evaluations: {written(float(row[1]), 4)}"] for row in kept]
