@@ -71,7 +71,7 @@ def test_a_page_runs_and_prints_what_it_shows(page, tmp_path):
             assert not ran.printed.strip(), f"{where}: the page does not show the output:\n{ran.printed}"
         else:
             assert not differs(ran.expected, ran.printed), f"{where}: {differs(ran.expected, ran.printed)}"
-    shown = re.findall(r"\]\((?:\.\./)?pictures/([\w-]+\.png)\)", page.read_text())
+    shown = re.findall(r"\]\((?:\.\./)?(?:pictures|gallery)/([\w-]+\.png)\)", page.read_text())
     assert {path.name for path in tmp_path.glob("*.png")} == set(shown)
 
 

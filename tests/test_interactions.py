@@ -1,5 +1,6 @@
 import itertools
 import math
+import sys
 
 import pytest
 import torch
@@ -144,6 +145,23 @@ def test_top_lists_the_strongest_by_name():
     assert harsanyi(table).top(1, sample=1)[0].players == ("a", "b")
     assert harsanyi(table).top(1, sample=1)[0].order == 2
     assert len(harsanyi(table).top(100)) == 3
+
+
+def test_the_frame_has_a_row_for_each_sample_and_set_the_strongest_first():
+    found = harsanyi(ValueTable([[0.0, 1.0, -2.0, 4.0], [0.0, 5.0, 0.1, 5.1]], names=["a", "b"]))
+    frame = found.to_frame()
+    assert list(frame.columns) == ["sample", "players", "order", "effect", "salient"]
+    assert frame["sample"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert frame["players"].tolist() == ["a & b", "b", "a", "a", "b", "a & b"]
+    assert frame["order"].tolist() == [2, 1, 1, 1, 1, 2]
+    assert frame["effect"].tolist() == pytest.approx([5, -2, 1, 5, 0.1, 0])
+    assert frame["salient"].tolist() == [True, True, True, True, False, False]
+
+
+def test_without_pandas_the_frame_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(AbsentiaError, match=r"pip install 'absentia\[tables\]'"):
+        harsanyi(ValueTable([0.0, 1.0])).to_frame()
 
 
 def test_salient_uses_the_threshold_given_or_a_twentieth_of_the_largest():

@@ -490,6 +490,14 @@ def test_the_history_of_a_loss_is_drawn_as_steps_on_a_scale_that_fits():
     assert ab.plots.learning_history(steep).axes[0].get_yscale() == "log"
 
 
+def test_a_learned_baseline_has_the_colour_of_learned_and_its_history_the_name_of_what_it_is():
+    learned = results.learned()
+    assert ab.plots.baselines(learned).axes[0].lines[-1].get_color() == LOOKS["learned"][0]
+    assert ab.plots.learning_history(learned).axes[0].get_ylabel() == "lowest loss so far (interactions)"
+    faithful = replace(learned, record=replace(learned.record, loss="faithful"))  # whose history may rise
+    assert ab.plots.learning_history(faithful).axes[0].get_ylabel() == "running mean of the loss (faithful)"
+
+
 def test_an_audit_is_drawn_with_its_errors_and_the_masking_curve():
     left, right = ab.plots.new_figure(columns=2, height=3.5).axes
     values, errors = torch.tensor([-0.5, 12.0, 0.2]), torch.tensor([0.1, torch.nan, 0.0])
@@ -516,6 +524,13 @@ def test_eight_methods_with_long_names_do_not_lie_on_each_other():
     methods = {f"a constant with quite a long name, number {number}": float(number) for number in range(8)}
     figure = ab.audit(model, x, y, methods, draws=1).plot()
     assert not overlaps(figure)
+
+
+def test_ticks_of_methods_that_are_far_apart_do_not_lie_on_each_other():
+    axes = ab.plots.new_figure(columns=1, width=2.6, height=3.0).axes[0]
+    values = torch.tensor([-0.004, 0.002, 0.003, 140.0])
+    draw_methods(axes, ["a", "b", "c", "d"], values, values.abs() / 3, {"": 0.0})
+    assert not overlaps(axes.figure)
 
 
 @pytest.mark.parametrize("players", [1, 2, 10])

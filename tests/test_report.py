@@ -204,7 +204,7 @@ def test_the_numbers_are_the_results_own(page, everything):
         if key in audit["charts"]:
             assert audit["charts"][key]["values"] == pytest.approx(values[order].tolist(), rel=1e-3)
     assert audit["orders"][0] == texts(found.companions.order_profile().value[order[0]], 3)
-    assert audit["scores"][1] == pytest.approx(found.curve.scores.mean(1)[order[1]].tolist(), rel=1e-3)
+    assert audit["scores"][1] == texts(found.curve.scores.mean(1)[order[1]], 3)
     assert learned["values"][0] == pytest.approx(everything["baseline"].values.tolist(), rel=1e-3)
     assert learned["quantiles"][0] == pytest.approx(everything["baseline"].quantiles[:, 0].tolist(), rel=1e-3)
     assert images["picture"]["labels"] == everything["images"].players.labels[0].flatten().tolist()
@@ -340,6 +340,14 @@ def test_a_long_history_is_thinned_and_keeps_its_last_row():
     assert len(kept) <= 301
     assert kept[0] == [0, 2000, "0 evaluations: 2000"]
     assert kept[-1] == [1002, 998, "1,002 evaluations: 998"]
+
+
+def test_the_caption_of_a_history_says_what_is_drawn(tmp_path):
+    learned = results.learned()
+    faithful = replace(learned, record=replace(learned.record, loss="faithful"))
+    assert "The lowest loss so far" in render(learned, tmp_path).words()
+    assert "A running mean over the steps" in render(faithful, tmp_path).words()
+    assert "lowest loss" not in render(faithful, tmp_path).words()
 
 
 def test_numbers_are_short_and_json_knows_them():

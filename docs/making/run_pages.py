@@ -148,7 +148,8 @@ def make_pictures() -> None:
                 pass
             written = sorted(Path(folder).glob("*.png"))
             for picture in written:
-                shutil.copy(picture, pictures)
+                kept = f"(gallery/{picture.name})" in page.read_text(encoding="utf-8")
+                shutil.copy(picture, DOCS / "gallery" if kept else pictures)
         print(f"{page.name}: {', '.join(one.name for one in written) or 'no pictures'}", flush=True)
 
 

@@ -131,20 +131,13 @@ class Interactions:
 
         It holds all sets but ∅, those of a sample in descending order of |effect|.
         """
-        effects, salient = self.effects[:, 1:].detach().cpu(), self.salient()[:, 1:].cpu()
-        samples, sets = effects.shape
-        order = effects.abs().argsort(dim=1, descending=True, stable=True)
-        members = [coalition_members(number) for number in range(1, sets + 1)]
-        names = [" & ".join(self.names[player] for player in players) for players in members]
-        ranked = order.flatten().tolist()
-        columns = {
-            "sample": torch.arange(samples).repeat_interleave(sets).tolist(),
-            "players": [names[one] for one in ranked],
-            "order": [len(members[one]) for one in ranked],
-            "effect": effects.gather(1, order).flatten().tolist(),
-            "salient": salient.gather(1, order).flatten().tolist(),
-        }
-        return require("pandas", "tables").DataFrame(columns)
+        names = [" & ".join(self.names[i] for i in coalition_members(k)) for k in range(self.effects.shape[1])]
+        orders, salient, rows = coalition_sizes(len(self.names)).tolist(), self.salient().tolist(), []
+        for sample, effects in enumerate(self.effects.detach().cpu()):
+            ranked = (effects[1:].abs().argsort(descending=True, stable=True) + 1).tolist()
+            rows += [(sample, names[k], orders[k], float(effects[k]), salient[sample][k]) for k in ranked]
+        heads = ["sample", "players", "order", "effect", "salient"]
+        return require("pandas", "tables").DataFrame(rows, columns=heads)
 
     def by_order(self) -> OrderProfile:
         """Sum the strength |U| at each order.

@@ -12,8 +12,7 @@ from absentia.plots.graph import and_or_graph, network
 from absentia.plots.images import image_heat_map
 from absentia.plots.interaction_plots import interaction_list, order_profile, sparsity, upset
 from absentia.plots.look import new_figure
-from absentia.plots.many_samples import beeswarm, scatter
-from absentia.plots.sample_plots import bars, overview, plot_explanation, text_line, waterfall
+from absentia.plots.sample_plots import bars, beeswarm, overview, plot_explanation, scatter, text_line, waterfall
 
 # What `Explanation.plot` draws, by name.
 _DRAWN: tuple[Callable[..., Any], ...] = (

@@ -95,14 +95,15 @@ def _draw_distribution(axes: Axes, places: Float[Tensor, "quantiles entries"]) -
 
 def _draw_values(axes: Axes, learned: LearnedBaseline, places: Float[Tensor, "owners entries"]) -> None:
     """Mark the values, in one look for each class or one for all samples."""
-    rows = list(range(places.shape[1]))
+    rows, (look,) = list(range(places.shape[1])), looks_of(["learned"])
     if learned.share == "sample" or len(places) > _MOST_OWNERS:
-        axes.plot(places.T, rows, linestyle="none", alpha=0.3, markersize=4, **look_of(0))
-        axes.plot([], [], linestyle="none", label=f"learned, each {learned.share}", **look_of(0))
+        axes.plot(places.T, rows, linestyle="none", alpha=0.3, markersize=4, **look)
+        axes.plot([], [], linestyle="none", label=f"learned, each {learned.share}", **look)
         return
-    texts = [f"learned, {label(owner)}" for owner in owner_names(learned)] or ["learned"]
-    for number, (row, text) in enumerate(zip(places, texts, strict=True)):
-        axes.plot(row, rows, linestyle="none", markersize=7, label=text, **look_of(number))
+    texts = [f"learned, {label(owner)}" for owner in owner_names(learned)]
+    looks = [look_of(number) for number in range(len(texts))] or [look]
+    for row, text, own in zip(places, texts or ["learned"], looks, strict=True):
+        axes.plot(row, rows, linestyle="none", markersize=8, label=text, **own)
 
 
 def _draw_baseline_images(learned: LearnedBaseline, owners: Tensor) -> Figure:
@@ -118,7 +119,7 @@ def _draw_baseline_images(learned: LearnedBaseline, owners: Tensor) -> Figure:
 
 
 def learning_history(learned: LearnedBaseline) -> Figure:
-    """Draw the lowest loss so far over the evaluations of the model.
+    """Draw the loss over the evaluations of the model: a running mean over steps, or the lowest so far.
 
     Parameters
     ----------
@@ -129,7 +130,7 @@ def learning_history(learned: LearnedBaseline) -> Figure:
     >>> x = torch.rand(8, 3, generator=torch.Generator().manual_seed(0)).double()
     >>> learned = ab.learn_baseline(lambda rows: (rows - 0.25).prod(1), x)
     >>> ab.plots.learning_history(learned).axes[0].get_ylabel()
-    'lowest loss so far (faithful)'
+    'running mean of the loss (faithful)'
     """
     figure = new_figure(columns=1, height=4.2)
     axes = figure.axes[0]
@@ -140,7 +141,8 @@ def learning_history(learned: LearnedBaseline) -> Figure:
     axes.xaxis.set_major_formatter(lambda count, _position: f"{count:,.0f}")
     axes.locator_params(axis="x", nbins=5)
     axes.set(title="learning the baseline", xlabel="evaluations of the model")
-    axes.set_ylabel(f"lowest loss so far ({learned.record.loss})")
+    what = "running mean of the loss" if learned.record.loss == "faithful" else "lowest loss so far"
+    axes.set_ylabel(f"{what} ({learned.record.loss})")
     return figure
 
 
@@ -189,8 +191,14 @@ def draw_methods(
         axes.axhspan(best - 0.5, best + 0.5, color="#F0E442", alpha=0.35, zorder=0, linewidth=0)
         axes.get_yticklabels()[best].set_fontweight("bold")
     usual = float(values.abs().nanmedian())
-    if float(values.nan_to_num().abs().max()) > _FAR_APART * usual > 0:
+    furthest = float(values.nan_to_num().abs().max())
+    if furthest > _FAR_APART * usual > 0:
         axes.set_xscale("symlog", linthresh=usual)
+        axes.autoscale_view(scaley=False)
+        (low, high), last = axes.get_xlim(), math.floor(math.log10(furthest))
+        powers = (last, (last + math.ceil(math.log10(usual))) // 2)  # more would lie on each other
+        ticks = {0.0, *(sign * 10.0**power for power in powers for sign in (-1, 1))}
+        axes.set_xticks(sorted(tick for tick in ticks if low <= tick <= high))
         axes.xaxis.set_major_formatter(lambda value, _position: written(value, 2))
     if any(known):
         axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.13))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from absentia.coalitions import coalition_members
 from absentia.errors import wrong
@@ -97,9 +95,8 @@ def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> 
     matrix, right = figure.axes
     draw_strongest(right, interactions, sample, strongest)
     right.set_yticks([])
-    every = [(column, row) for row in range(len(sets)) for column in range(len(players))]
-    matrix.plot(*zip(*every, strict=True), "o", markersize=6, color="#DDDDDD")
     for row, members in enumerate(sets):
+        matrix.plot(range(len(players)), [row] * len(players), "o", markersize=6, color="#DDDDDD")
         matrix.plot([players.index(members[0]), players.index(members[-1])], [row, row], color="black", linewidth=1.2)
     matrix.plot(*zip(*dots, strict=True), "o", markersize=6, color="black")
     matrix.set(xlim=(-0.6, len(players) - 0.4), ylim=right.get_ylim())
@@ -132,8 +129,16 @@ def order_profile(explanation: Explanation, sample: int = 0, *, most: int = 6) -
     draw_order_profile(figure.axes[0], interactions, sample)
     if explanation.order_shapley is not None:
         shown = largest(explanation.shapley.values[sample], most)
-        names = [explanation.players.names[player] for player in shown]
-        _draw_order_shapley(figure.axes[1], names, explanation.order_shapley[sample, :, shown])
+        axes, orders = figure.axes[1], len(explanation.players)
+        for number, player in enumerate(shown):
+            values = explanation.order_shapley[sample, :, player]
+            draw_curve(axes, look_of(number), label(explanation.names[player]), range(orders), values)
+        axes.axhline(0, color=NEUTRAL, linewidth=0.8)
+        some = "" if len(shown) == orders else f", {len(shown)} of {orders} players"
+        axes.set(xlabel="order: number of other players present", ylabel="mean of what the player adds")
+        axes.set_title(f"order-wise Shapley values{some}")
+        axes.locator_params(axis="x", integer=True)
+        axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 
@@ -145,18 +150,6 @@ def draw_order_profile(axes: Axes, interactions: Interactions, sample: int = 0) 
     axes.set_xlim(0.4, max(len(ratios), 2) + 0.6)
     axes.locator_params(axis="x", integer=True)
     axes.yaxis.set_major_formatter(lambda share, _position: f"{share:.0%}")
-
-
-def _draw_order_shapley(axes: Axes, names: Sequence[str], values: Float[Tensor, "orders players"]) -> None:
-    """Draw the order-wise Shapley values φᵢ⁽ᵐ⁾ of some players."""
-    for number, name in enumerate(names):
-        draw_curve(axes, look_of(number), label(name), range(len(values)), values[:, number])
-    axes.axhline(0, color=NEUTRAL, linewidth=0.8)
-    some = "" if len(names) == len(values) else f", {len(names)} of {len(values)} players"
-    axes.set(xlabel="order: number of other players present", ylabel="mean of what the player adds")
-    axes.set_title(f"order-wise Shapley values{some}")
-    axes.locator_params(axis="x", integer=True)
-    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def sparsity(
@@ -192,7 +185,8 @@ def sparsity(
             check_sample(sample, len(interactions.effects))
         rows = slice(None) if sample is None else [sample]
         strength = interactions.effects[rows, 1:].detach().abs().cpu().sort(dim=1, descending=True).values.mean(0)
-        ranks = _ranks(len(strength))
+        spaced = torch.logspace(0, math.log10(len(strength)), _POINTS, dtype=torch.float64)
+        ranks = spaced.round().long().clamp(1, len(strength)).unique()
         salient = f"{float(interactions.salient()[rows, 1:].sum(1).double().mean()):.3g} salient"
         text = f"{label(name)}: {salient}" if name else salient
         draw_curve(axes, look, text, ranks, strength[ranks - 1].numpy(), markevery=max(1, len(ranks) // 12))
@@ -203,9 +197,3 @@ def sparsity(
     axes.set_ylabel("strength |U|" + (", mean over samples" if sample is None else ""))
     axes.legend(fontsize=8, frameon=False, loc="lower left")
     return figure
-
-
-def _ranks(count: int) -> Tensor:
-    """Return ranks that are evenly spaced on a logarithmic scale, including the first and the last."""
-    spaced = torch.logspace(0, math.log10(count), _POINTS, dtype=torch.float64).round().long()
-    return spaced.clamp(1, count).unique()

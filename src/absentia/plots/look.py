@@ -56,15 +56,12 @@ def label(name: str, most: int = 32) -> str:
 
 def names_of_sets(sets: Sequence[Sequence[str]], most: int = 3) -> list[str]:
     """Return the names of interactions: the names of their first players, of as many as tell them apart."""
-    names = [" & ".join(players[:most]) for players in sets]
-    names = [
-        f"{name} & {len(players) - most} more" if len(players) > most else name
-        for name, players in zip(names, sets, strict=True)
-    ]
+    more = [f" & {len(players) - most} more" if len(players) > most else "" for players in sets]
+    names = [" & ".join(players[:most]) + others for players, others in zip(sets, more, strict=True)]
     if len(set(names)) == len(names) or most >= max(map(len, sets)):
         return names
     longer = names_of_sets(sets, most + 1)
-    return [more if names.count(name) > 1 else name for name, more in zip(names, longer, strict=True)]
+    return [names[i] if names.count(names[i]) == 1 else longer[i] for i in range(len(sets))]
 
 
 def check_count(name: str, count: int) -> None:

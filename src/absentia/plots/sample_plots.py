@@ -1,4 +1,4 @@
-"""Plots of one sample: Shapley values as bars or as a waterfall, and overviews with interactions beside them."""
+"""Plots of attributions: bars, steps or tokens of one sample, overviews of it, and dots of many samples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
 from absentia.attributions import Attribution
+from absentia.errors import require, wrong
 from absentia.interactions import Interactions
 from absentia.plots.drawable import check_explanation, ends, largest_and_others, player_labels, sample_name
 from absentia.plots.images import image_heat_map
@@ -22,7 +27,8 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 16
 _LETTERS = 84.0  # the width of a line of text
-_CENTRED: dict[str, Any] = {"ha": "center", "va": "center"}
+_BINS, _ROOM = 60, 0.8  # columns that dots are stacked in, and the height of a row that they may fill
+_WHISKER: dict[str, Any] = {"fmt": "none", "ecolor": NEUTRAL, "elinewidth": 0.7, "alpha": 0.5, "zorder": 1}
 
 
 def bars(explanation: Explanation, sample: int | None = 0, *, most: int = 20) -> Figure:
@@ -96,7 +102,11 @@ def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, mos
     base, output = float(explanation.base_values[sample]), float(explanation.outputs[sample])
     heights, last = list(accumulate(values, initial=base)), len(values) + 1
     for place, (start, value, error) in enumerate(zip(heights, values, errors, strict=False), start=1):
-        _draw_step(axes, place, start, value, error)
+        draw_bar(axes, place, value, error, start=start)
+        away, side = (1, "left") if value >= 0 else (-1, "right")
+        at = (start + value + away * 2 * error, place)
+        beside: dict[str, Any] = {"xytext": (4 * away, 0), "textcoords": "offset points", "ha": side, "va": "center"}
+        axes.annotate(written(value, 4, plus=True), at, fontsize=8, **beside)
     tops, bottoms = ([place + shift for place in range(1, last + 1)] for shift in (-0.65, 0.35))
     axes.vlines(heights, tops, [*bottoms[:-1], last], color=NEUTRAL, linewidth=0.7)
     axes.plot([base, output], [0, last], linestyle="none", marker="D", color="black", markersize=5)
@@ -129,23 +139,22 @@ def text_line(explanation: Explanation, sample: int = 0) -> Figure:
     """
     check_explanation(explanation, sample)
     values, texts = explanation.shapley.values[sample], dict(explanation.shapley.ranked(sample))
-    most, places, x, row = max(float(values.abs().max()), 1e-12), [], 0.0, 0
-    for player, name in enumerate(explanation.names):
-        width = max(len(label(name)), *(0.75 * len(part) for part in texts[player].split(" "))) + 1.2
+    most, x, row = max(float(values.abs().max()), 1e-12), 0.0, 0
+    figure = new_figure(1, width=8.4)
+    axes = figure.axes[0]
+    for player, (name, value) in enumerate(zip(explanation.names, values.tolist(), strict=True)):
+        below = texts[player].replace(" ± ", "\n± ")
+        width = max(len(label(name)), *(0.75 * len(line) for line in below.split("\n"))) + 1.2
         if x + width > _LETTERS and x > 0:
             x, row = 0.0, row + 1
-        places.append((x + width / 2, row))
-        x += width
-    figure = new_figure(1, width=8.4, height=1.3 + 0.62 * (row + 1))
-    axes = figure.axes[0]
-    axes.axis("off")
-    axes.set(xlim=(0, _LETTERS), ylim=(row + 0.85, -0.5))
-    for player, at in enumerate(places):
-        value = float(values[player])
+        at: dict[str, Any] = {"x": x + width / 2, "ha": "center"}
         box = {"boxstyle": "round,pad=0.25", "linewidth": 0, "facecolor": (colour_of(value), 0.8 * abs(value) / most)}
-        axes.text(*at, label(explanation.names[player]), **_CENTRED, fontsize=11, family="monospace", bbox=box)
-        below = texts[player].replace(" ± ", "\n± ")
-        axes.text(at[0], at[1] + 0.28, below, ha="center", va="top", fontsize=7, color=NEUTRAL)
+        axes.text(y=row, s=label(name), va="center", fontsize=11, family="monospace", bbox=box, **at)
+        axes.text(y=row + 0.28, s=below, va="top", fontsize=7, color=NEUTRAL, **at)
+        x += width
+    figure.set_figheight(1.0 + 0.62 * (row + 1))
+    axes.set(xlim=(0, _LETTERS), ylim=(row + 0.85, -0.5))
+    axes.axis("off")
     base, output = ends(explanation, sample)
     note = "orange adds, blue takes" + "; ± 1 standard error" * bool(explanation.shapley.errors.any())
     title = (
@@ -153,15 +162,6 @@ def text_line(explanation: Explanation, sample: int = 0) -> Figure:
     )
     axes.set_title(title, fontsize=9)
     return figure
-
-
-def _draw_step(axes: Axes, place: int, start: float, value: float, error: float) -> None:
-    """Draw the bar of one player, its error, and its value beside it."""
-    draw_bar(axes, place, value, error, start=start)
-    away, side = (1, "left") if value >= 0 else (-1, "right")
-    at = (start + value + away * 2 * error, place)
-    offset: dict[str, Any] = {"xytext": (4 * away, 0), "textcoords": "offset points", "ha": side, "va": "center"}
-    axes.annotate(written(value, 4, plus=True), at, fontsize=8, **offset)
 
 
 def _steps(explanation: Explanation, sample: int, most: int) -> tuple[list[str], list[float], list[float]]:
@@ -197,14 +197,115 @@ def overview(explanation: Explanation, sample: int = 0) -> Figure:
     players, interactions = explanation.players, explanation.interactions
     if players.is_image:
         return image_heat_map(explanation, sample)
+    if interactions is None:
+        return waterfall(explanation, sample)
     title = f"sample {sample_name(explanation, sample)}; absent players: {label(explanation.record.absence, 80)}"
     rows = max(min(_MOST_ROWS, len(players)) + 2, 10)
-    columns, width, ratios = (1, 7.2, (1.0,)) if interactions is None else (3, 5.8, (5.0, 5.0, 3.5))
-    figure = new_figure(columns, width=width, rows=rows, ratios=ratios, title=title)
-    draw_waterfall(figure.axes[0], explanation, sample, most=_MOST_ROWS)
-    if interactions is not None:
-        draw_strongest(figure.axes[1], interactions, sample, _MOST_ROWS)
-        draw_order_profile(figure.axes[2], interactions, sample)
+    figure = new_figure(3, width=5.8, rows=rows, ratios=(5.0, 5.0, 3.5), title=title)
+    draw_waterfall(figure.axes[0], explanation, sample)
+    draw_strongest(figure.axes[1], interactions, sample, _MOST_ROWS)
+    draw_order_profile(figure.axes[2], interactions, sample)
+    return figure
+
+
+def beeswarm(explanation: Explanation, *, most: int = 12) -> Figure:
+    """Draw a dot for each sample and player: its attribution, coloured by the player's input, from least to largest.
+
+    Players are ranked by mean |attribution|. Those of several entries are grey. Sampled values
+    have two standard errors.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    most : int
+        How many players to draw.
+
+    Examples
+    --------
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0], [1.0, 5.0]], absence=1.0)
+    >>> [dots.get_offsets()[:, 0].tolist() for dots in ab.plots.beeswarm(explanation).axes[0].collections]
+    [[3.0, 4.0], [2.0, 0.0]]
+    """
+    check_explanation(explanation, 0, most=most)
+    values, errors = explanation.shapley.values, explanation.shapley.errors
+    shown = largest(values.abs().mean(0), most)
+    inputs = explanation.players.entry_values(explanation.x)
+    figure = new_figure(1, width=7.2, rows=int(1.6 * len(shown)) + 2, title=f"value: {explanation.record.readout}")
+    axes = figure.axes[0]
+    axes.axvline(0, color=NEUTRAL, linewidth=0.8)
+    colours: Any = require("matplotlib", "plot").colormaps["viridis"].with_extremes(bad="#999999")
+    for place, player in enumerate(shown):
+        heights = place + _stack(values[:, player], values[:, shown])
+        if bool(errors.any()):
+            axes.errorbar(values[:, player], heights, xerr=2 * errors[:, player], **_WHISKER)
+        # The middle 90 % of the inputs lie between 0 and 1; NaN stays.
+        low, high = inputs[:, player].quantile(torch.tensor([0.05, 0.95]).to(inputs))
+        shares = ((inputs[:, player] - low) / torch.where(high > low, high - low, 1.0)).clamp(0, 1)
+        style: dict[str, Any] = {"cmap": colours, "vmin": 0, "vmax": 1, "s": 16, "plotnonfinite": True}
+        dots = axes.scatter(values[:, player], heights, c=shares, **style)
+    bar = figure.colorbar(dots, ax=axes, ticks=[0, 1], shrink=0.8, aspect=40)
+    bar.ax.set_yticklabels(["low", "high"], fontsize=8)
+    bar.set_label("input (grey: of several entries)" if inputs[:, shown].isnan().any() else "input", fontsize=8)
+    axes.set_yticks(range(len(shown)), [label(explanation.names[player]) for player in shown])
+    axes.set_ylim(max(len(shown), 4) - 0.5, -0.5)
+    axes.locator_params(axis="x", nbins=6)
+    some = f": {len(shown)} of {len(explanation.names)} players" if len(shown) < len(explanation.names) else ""
+    axes.set_title(f"{explanation.shapley.kind} of {explanation.samples:,} samples{some}")
+    axes.set_xlabel("takes from the value ◂ ▸ adds to it" + "; ± 2 standard errors" * bool(errors.any()))
+    return figure
+
+
+def _stack(values: Float[Tensor, " samples"], drawn: Float[Tensor, "samples players"]) -> Float[Tensor, " samples"]:
+    """Return heights at which dots of close values lie beside each other, above and below the middle in turn."""
+    low, high = drawn.aminmax()
+    columns = ((values - low) / (high - low).clamp_min(1e-12) * _BINS).long()
+    ranks = torch.stack([(columns[:number] == column).sum() for number, column in enumerate(columns)])
+    step = min(0.09, _ROOM / (1 + int(ranks.max())))
+    return step * ((ranks + 1) // 2) * torch.where(ranks % 2 == 0, 1, -1)
+
+
+def scatter(explanation: Explanation, player: int | str | None = None) -> Figure:
+    """Draw the attribution of one player over its input, a dot for each sample, with two standard errors if sampled.
+
+    A dotted line marks the stand-in, where all samples share it.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    player : int or str, optional
+        Name or number of a player of one entry; by default the one with the largest mean |attribution|.
+
+    Examples
+    --------
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0], [1.0, 5.0]], absence=1.0)
+    >>> ab.plots.scatter(explanation, "x0").axes[0].collections[0].get_offsets().tolist()
+    [[2.0, 2.0], [1.0, 0.0]]
+    """
+    check_explanation(explanation, 0)
+    names, values = explanation.names, explanation.shapley.values
+    alone = torch.where(explanation.players.sizes == 1, values.abs().mean(0), -1.0)  # those of one entry
+    (name,) = explanation.players.only([int(alone.argmax()) if player is None else player], "player").names
+    number = names.index(name)
+    if alone[number] < 0:
+        raise wrong("player", "have one entry, whose values can be drawn", f"{name}, which has several")
+    x, y = explanation.players.entry_values(explanation.x)[:, number], values[:, number]
+    figure = new_figure(1, width=6.0, height=4.4, title=f"value: {explanation.record.readout}")
+    axes = figure.axes[0]
+    axes.scatter(
+        x, y, s=20, color=[colour_of(value) for value in y.tolist()], edgecolor="white", linewidth=0.3, zorder=2
+    )
+    if bool(explanation.shapley.errors.any()):
+        axes.errorbar(x, y, yerr=2 * explanation.shapley.errors[:, number], **_WHISKER)
+    axes.axhline(0, color=NEUTRAL, linewidth=0.8)
+    if explanation.stand_ins is not None:
+        absent = explanation.players.entry_values(explanation.stand_ins)[:, number]
+        if bool((absent == absent[0]).all()):
+            axes.axvline(
+                float(absent[0]), color=NEUTRAL, linestyle=":", label=f"absent: {written(float(absent[0]), 4)}"
+            )
+            axes.legend(fontsize=8, frameon=False)
+    axes.set(title=f"{explanation.shapley.kind} of {label(names[number])}", xlabel=f"input {label(names[number])}")
+    axes.set_ylabel("takes from the value ◂ ▸ adds to it")
     return figure
 
 

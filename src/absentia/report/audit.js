@@ -102,7 +102,7 @@ const audit = (() => {
     drawFigure(at("distance"), data, chosen, {key: "distance", label: "distance →", marks: [{at: 1, text: "the data"}]});
     drawLines(at("masking"), data, chosen, {
       title: "Score of masked samples by the number of present players", xLabel: "present players", yLabel: `score, ${data.unit}`,
-      lines: line(data, data.scoreTexts, data.sizes, "players present:"), level: data.prior,
+      lines: line(data, data.scores, data.sizes, "players present:"), level: data.prior,
     });
     drawLines(at("orders"), data, chosen, {
       title: "Strength by order of each absence", xLabel: "order: players in the interaction", yLabel: "mean |U| / |v(N) − v(∅)|",

@@ -28,7 +28,6 @@ def audit_section(audit: Audit) -> Section:
     nothing = torch.full((len(methods),), torch.nan)
     facts = {
         "methods": methods,
-        "looks": looks,
         "figures": figures,
         "sentences": audit.verdict[1:] or methods,
         "unmasked": with_error(*(float(part) for part in unmasked)),
@@ -50,8 +49,7 @@ def audit_section(audit: Audit) -> Section:
         "perSample": numbers(per_sample[:, ::step], digits=3),
         "unit": curve.unit,
         "sizes": numbers(curve.sizes),
-        "scores": numbers(curve.scores.mean(1)[order]),
-        "scoreTexts": texts(curve.scores.mean(1)[order], 3),
+        "scores": texts(curve.scores.mean(1)[order], 3),
         "prior": numbers(curve.prior.mean()),
         "orders": texts(audit.companions.order_profile().value[order], 3),
         "agreement": texts(audit.companions.agreement()[order][:, order], 2),

@@ -1,7 +1,7 @@
 // Learned baselines: values beside quantiles of the data, and the history of the loss.
 "use strict";
 const baseline = (() => {
-  const {plot, room, NEUTRAL, RAISES} = charts;
+  const {plot, room, NEUTRAL} = charts;
   const MOST_DRAWN = 40;
 
   // Entries differ in units: each is scaled to the range of its data.
@@ -24,7 +24,7 @@ const baseline = (() => {
         Plot.ruleY(rows, {x1: level(1), x2: level(5), y: "entry", stroke: NEUTRAL}),
         Plot.barX(rows, {x1: level(2), x2: level(4), y: "entry", fill: NEUTRAL, fillOpacity: 0.35, stroke: NEUTRAL}),
         Plot.tickX(rows, {x: level(3), y: "entry", stroke: "currentColor", strokeWidth: 2}),
-        Plot.dot(rows, {x: "at", y: "entry", symbol: "diamond", r: 5, fill: (row) => (row.undetermined ? "var(--paper)" : RAISES), stroke: "currentColor", className: "value"}),
+        Plot.dot(rows, {x: "at", y: "entry", symbol: "diamond", r: 5, fill: (row) => (row.undetermined ? "var(--paper)" : data.colour), stroke: "currentColor", className: "value"}),
         charts.tip(rows, Plot.pointerY, (row) => row.text, {y: "entry", frameAnchor: "middle", preferredAnchor: "bottom"}),
       ],
     });

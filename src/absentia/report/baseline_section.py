@@ -6,11 +6,12 @@ from itertools import chain
 from typing import Any
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
 from absentia.learning import LearnedBaseline
 from absentia.plots.drawable import owner_names, players_of
+from absentia.plots.look import LOOKS
 from absentia.report.section import ImageScale, Section, numbers, texts
 from absentia.results import written
 
@@ -33,11 +34,15 @@ def baseline_section(learned: LearnedBaseline) -> Section:
         "image": players.is_image,
         "compared": learned.quantiles is not None,
         "hollow": any(shown.get("undetermined", ())),
-        "baselines": f"{_MOST_OWNERS} of {len(owners):,}" if len(owners) > _MOST_OWNERS else "",
-        "entries": f"{_MOST_ENTRIES} of {owners[0].numel():,}" if owners[0].numel() > _MOST_ENTRIES else "",
+        "baselines": (len(values), len(owners)),
+        "entries": (min(_MOST_ENTRIES, owners[0].numel()), owners[0].numel()),
     }
     heading, sentence = f"Baseline learned for {_SHARED_BY[learned.share]}", f"The search {how}: {record.stopped}."
-    data = shown | {"loss": record.loss, "history": _history(learned.history)}
+    checks = torch.linspace(0, len(learned.history) - 1, min(len(learned.history), _MOST_CHECKS)).round().long()
+    history = [
+        [*numbers(row), f"{row[0]:,.0f} evaluations: {written(float(row[1]), 4)}"] for row in learned.history[checks]
+    ]
+    data = shown | {"colour": LOOKS["learned"][0], "loss": record.loss, "history": history}
     return Section("baseline", heading, f"{sentence} Loss: {loss}.", learned, facts, data)
 
 
@@ -66,10 +71,3 @@ def _pictures(learned: LearnedBaseline, values: Shaped[Tensor, "owners *entries"
     scale = ImageScale.of(chain(owners, data), count=len(owners) + bool(data))
     found: dict[str, Any] = {"images": [scale.address(image) for image in owners]}
     return found | {"median": scale.address(data[_MEDIAN])} if data else found
-
-
-def _history(history: Float[Tensor, "checks 2"]) -> list[list[Any]]:
-    """Return evenly spaced rows of the history, including the last, each with its loss as it is shown."""
-    step = -(-max(len(history), 1) // _MOST_CHECKS)
-    kept = history[::step] if (len(history) - 1) % step == 0 else torch.cat([history[::step], history[-1:]])
-    return [[*numbers(row), f"{row[0]:,.0f} evaluations: {written(float(row[1]), 4)}"] for row in kept]

@@ -25,7 +25,7 @@ MOST_SAMPLES, _MOST_VALUES = 200, 100_000
 KEPT, KEPT_UP_TO_EACH_ORDER = 50, 15
 _MOST_BARS, _MOST_ROWS = 20, 200  # players in a chart and in a table
 # Coalitions that are processed at once, and up to which sparsity curves are computed.
-_AT_A_TIME, _MOST_REBUILT = 2**17, 2**26
+_AT_A_TIME, _MOST_REBUILT = 2**17, 2**22
 
 
 def explanation_section(explanation: Explanation) -> Section:

@@ -6,11 +6,10 @@ import base64
 import math
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
@@ -36,8 +35,6 @@ class Section:
 
 def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:
     """Convert a tensor to nested lists of rounded numbers to draw; NaN and infinity become None."""
-    if not values.is_floating_point():
-        return values.detach().cpu().tolist()
 
     def short(value: float) -> float | None:
         value = float(f"{value:.{digits}g}")
@@ -45,15 +42,16 @@ def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:
             return None
         return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
-    flat = np.array([short(value) for value in values.detach().cpu().flatten().tolist()], dtype=object)
-    return flat.reshape(tuple(values.shape)).tolist()
+    return _each(short, values.detach().cpu().tolist())
 
 
 def texts(values: Shaped[Tensor, " *shape"], digits: int = 4, *, plus: bool = False) -> Any:
     """Convert a tensor to nested lists of numbers as they are shown."""
-    if values.ndim:
-        return [texts(part, digits, plus=plus) for part in values]
-    return written(float(values), digits, plus=plus)
+    return _each(lambda value: written(value, digits, plus=plus), values.detach().cpu().tolist())
+
+
+def _each(change: Callable[[float], Any], values: Any) -> Any:
+    return [_each(change, value) for value in values] if isinstance(values, list) else change(values)
 
 
 @dataclass(frozen=True)
