@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from matplotlib.colors import to_rgb
@@ -15,6 +16,7 @@ import test_report_results as results
 from absentia.plots.absence_plots import draw_masking_curve, draw_methods
 from absentia.plots.graph import AndNode, arrange, salient_nodes
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, label, names_of_sets
+from absentia.report.baseline_section import baseline_section
 from known_games import cnn, mlp
 from typechecker import unchecked
 
@@ -231,7 +233,7 @@ def test_the_heat_map_gives_every_pixel_its_players_value(pictured):
 def test_classes_are_shown_by_their_names_where_they_have_any(pictured):
     record = replace(pictured.record, class_names=("cat", "dog"))
     named = replace(pictured, record=record)
-    assert ab.plots.image_heat_map(named, sample=1).axes[0].get_title() == "sample 1, class dog"
+    assert ab.plots.image_heat_map(named, sample=1).axes[0].get_title() == "sample 1, dog"
 
 
 def test_signs_are_written_on_heat_maps_for_grey():
@@ -611,3 +613,35 @@ def test_without_matplotlib_the_extra_is_named(six, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ab.AbsentiaError, match=r"pip install 'absentia\[plot\]'"):
         six.plot()
+
+
+def test_rows_and_categories_are_shown_by_their_names():
+    players = ab.Players.features(["city", "age"], {"city": ["Bern", "Oslo", "Rome"]})
+    frame = pd.DataFrame({"city": [2.0, 1.0], "age": [30.0, -1.5]}, index=["r17", "r18"])
+    explanation = ab.explain(lambda rows: 2 * rows, frame, [0, 1], players=players, absence=0.0, class_names="ab")
+    figure = ab.plots.waterfall(explanation, sample=0)
+    assert "city = Rome" in [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert "row r17, a; " in explanation.plot().get_suptitle()
+    other = [text.get_text() for text in ab.plots.waterfall(explanation, sample=1).axes[0].get_yticklabels()]
+    assert "age = −1.5" in other
+
+
+def test_notebooks_show_a_figure_as_a_picture():
+    figure = ab.plots.new_figure(columns=1, height=2.0)
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_categories_of_a_learned_baseline_are_written_and_have_no_box():
+    players = ab.Players.features(["city", "age"], {"city": ["Bern", "Oslo", "Rome"]})
+    rows = torch.stack([torch.arange(30) % 3, torch.arange(30)], dim=1).double()
+    learned = ab.learn_baseline(
+        lambda rows: (rows - 1).prod(1), rows, players=players, categorical=[0], options=ab.LearningOptions(samples=9)
+    )
+    axes = ab.plots.baselines(learned).axes[0]
+    assert axes.texts[0].get_text().partition(" (")[0] in ("Bern", "Oslo", "Rome")
+    marker = axes.lines[-1].get_xdata()
+    assert np.isnan(marker[0])
+    assert np.isfinite(marker[1])
+    data = baseline_section(learned).data
+    assert data["texts"][0][0] in ("Bern", "Oslo", "Rome")
+    assert data["quantiles"][0] == [None] * 7

@@ -425,8 +425,8 @@ def test_the_answer_is_one_sentence_with_the_players_that_add_and_take_most():
 def test_samples_are_listed_with_the_names_of_their_classes():
     explained = results.explanation()
     named = replace(explained, record=replace(explained.record, class_names=("cat", "dog", "owl")))
-    assert explanation_section(explained).facts["choices"][1].startswith("1, class 1: ")
-    assert explanation_section(named).facts["choices"][1].startswith("1, class dog: ")
+    assert explanation_section(explained).facts["choices"][1].startswith("sample 1, class 1: ")
+    assert explanation_section(named).facts["choices"][1].startswith("sample 1, dog: ")
 
 
 def test_very_many_players_leave_room_for_fewer_samples():

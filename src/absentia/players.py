@@ -150,6 +150,16 @@ class Players:
             seen[owner] += 1
         return names
 
+    def category_names(self, entries: Shaped[Tensor, " entries"]) -> list[str]:
+        """Return the name of the category of each entry of a sample; an empty text for numbers.
+
+        >>> Players.features(["city", "age"], {"city": ["Bern", "Oslo"]}).category_names(torch.tensor([1.0, 30.0]))
+        ['Oslo', '']
+        """
+        known = [*(self.categories or ((),) * len(self)), ()]  # label −1 indexes the last
+        pairs = zip(entries.flatten(), self.labels.flatten().tolist(), strict=False)
+        return [_text(entry[None], known[owner]) if known[owner] else "" for entry, owner in pairs]
+
     def entry_values(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the value of each player's entry; NaN for players of several entries."""
         return torch.where(self.sizes == 1, self.means(inputs), torch.nan)
@@ -288,7 +298,7 @@ def _text(entries: Tensor, categories: Sequence[str] = ()) -> str:
     if categories and len(entries) == 1 and entries[0] in range(len(categories)):
         return categories[int(entries[0])]
     if len(entries) <= _MOST_ENTRIES_SHOWN:
-        return ", ".join(f"{entry:.4g}" for entry in entries.tolist())
+        return ", ".join(f"{entry:.4g}".replace("-", "−") for entry in entries.tolist())
     return f"mean {entries.double().mean().item():.3g} of {len(entries)}"
 
 

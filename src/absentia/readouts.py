@@ -79,9 +79,9 @@ def check_single_logit(
     if returns_one_probability(model, x):
         raise AbsentiaError(
             "model must return a logit for this readout. Got probabilities from 0 to 1 in one column instead. Return "
-            "the logit: leave out the last sigmoid, pass lambda rows: torch.logit(model(rows)), or wrap a numpy "
-            "model with from_numpy(…, probabilities=True). Use readout=Output(0) to explain the probability itself, "
-            "and readout=Logit(y) if these numbers are logits."
+            "the logit: leave out the last sigmoid, pass lambda rows: torch.logit(model(rows)), wrap a numpy model "
+            "with from_numpy(…, probabilities=True), or use --probabilities in a command. Use readout=Output(0) to "
+            "explain the probability itself, and readout=Logit(y) if these numbers are logits."
         )
 
 

@@ -24,7 +24,13 @@ class Texts(NamedTuple):
 
 @final
 class TextModel(nn.Module):
-    """A network of texts as a model of token numbers or of their embeddings; made by `from_transformers`."""
+    """A network of texts as a model of token numbers or of their embeddings; made by `from_transformers`.
+
+    Examples
+    --------
+    >>> model = ab.interop.from_transformers(network, tokenizer)  # doctest: +SKIP
+    >>> x, players, absence = model.samples("not a bad film")  # doctest: +SKIP
+    """
 
     def __init__(self, network: nn.Module, tokenizer: Any, words: bool, stand_in: int, embeddings: bool) -> None:
         super().__init__()

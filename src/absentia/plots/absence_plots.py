@@ -60,15 +60,19 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     entries = shown.shape[1]
     figure = new_figure(1, width=7.2, rows=entries)
     axes = figure.axes[0]
-    data = shown if learned.quantiles is None else learned.quantiles.flatten(1)[:, :most]
+    data = shown if learned.quantiles is None else learned.quantiles.flatten(1)[:, :most].clone()
+    named = players.category_names(shown[0])
+    data[:, [bool(name) for name in named]] = torch.nan  # categories have no range: they are written only
     low, high = data.aminmax(dim=0)
     width = torch.where(high > low, high - low, 1.0)  # constants are drawn at the left end
     if learned.quantiles is not None:
         _draw_distribution(axes, (data - low) / width)
     _draw_values(axes, learned, (shown - low) / width)
     if len(shown) == 1:
-        for row, (value, player) in enumerate(zip(shown[0].tolist(), players.owner_names(), strict=False)):
-            text = written(value, 4) + (" (undetermined)" if player in learned.record.undetermined else "")
+        values_and_owners = zip(shown[0].tolist(), named, players.owner_names(), strict=False)
+        for row, (value, name, player) in enumerate(values_and_owners):
+            text = name or written(value, 4)
+            text += " (undetermined)" if player in learned.record.undetermined else ""
             axes.annotate(text, (1, row), xycoords=("axes fraction", "data"), va="center", fontsize=8, color=NEUTRAL)
     left, right = axes.get_xlim()
     axes.set(xlim=(min(left, -0.04), max(right, 1.04)), ylim=(entries - 0.4, -0.6))

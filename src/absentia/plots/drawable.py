@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from jaxtyping import Float
@@ -47,14 +46,6 @@ def interactions_of(explanation: Explanation) -> Interactions:
     return explanation.interactions
 
 
-def sample_name(explanation: Explanation, sample: int) -> str:
-    """Return the number of a sample, with the name or number of its class if it is known."""
-    if explanation.y is None:
-        return f"{sample}"
-    number, names = int(explanation.y[sample]), explanation.record.class_names
-    return f"{sample}, class {names[number] if names else number}"
-
-
 def is_text(players: Players) -> bool:
     """Return whether players are the tokens of a sequence, as numbers or with their embedding."""
     return players.integer or (len(players.shape) == 2 and not players.is_image)
@@ -95,9 +86,9 @@ def player_labels(explanation: Explanation, sample: int) -> list[str]:
     names = [label(name) for name in players.names]
     if players.integer or len(players.shape) > 1:
         return names
-    values = players.entry_values(explanation.x[sample : sample + 1])[0].tolist()
-    pairs = zip(names, values, strict=True)
-    return [name if math.isnan(value) else f"{name} = {written(value, 4)}" for name, value in pairs]
+    texts = players.texts(explanation.x[sample : sample + 1])[0]
+    known = zip(names, (players.sizes > 1).tolist(), texts, strict=True)
+    return [name if several else f"{name} = {label(text)}" for name, several, text in known]
 
 
 def players_of(learned: LearnedBaseline) -> Players:

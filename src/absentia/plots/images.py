@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.errors import wrong
-from absentia.plots.drawable import check_explanation, ends, sample_name
+from absentia.plots.drawable import check_explanation, ends
 from absentia.plots.look import LOWERS, RAISES, label, new_figure
 from absentia.results import written
 
@@ -47,7 +47,7 @@ def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
     if not explanation.players.is_image:
         must = "hold images, of shape (1 or 3 channels, height, width), whose players are areas"
         raise wrong("explanation", must, f"samples of shape {tuple(labels.shape)}", "Draw plots.waterfall instead.")
-    images = {f"sample {label(sample_name(explanation, sample))}": explanation.x[sample].double()}
+    images = {label(explanation.sample_name(sample)): explanation.x[sample].double()}
     if explanation.stand_ins is not None:
         images["all players absent"] = explanation.stand_ins[sample].double()
     base, output = ends(explanation, sample)

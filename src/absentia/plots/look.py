@@ -5,6 +5,7 @@ Orange adds to the value and blue takes from it. Hatching, dashes, markers or si
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +115,14 @@ def new_figure(
             axis.label.set_size(8)
     if title:
         figure.suptitle(label(title, most=200), fontsize=10)
+    figure._repr_png_ = lambda: _as_png(figure)  # type: ignore[attr-defined]  # what a notebook shows
     return figure
+
+
+def _as_png(figure: Figure) -> bytes:
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=100)
+    return picture.getvalue()
 
 
 def draw_bar(

@@ -13,7 +13,7 @@ from torch import Tensor
 from absentia.attributions import Attribution
 from absentia.errors import require, wrong
 from absentia.interactions import Interactions
-from absentia.plots.drawable import check_explanation, ends, largest_and_others, player_labels, sample_name
+from absentia.plots.drawable import check_explanation, ends, largest_and_others, player_labels
 from absentia.plots.images import image_heat_map
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
 from absentia.plots.look import NEUTRAL, colour_of, draw_bar, draw_bars, label, largest, new_figure
@@ -199,7 +199,7 @@ def overview(explanation: Explanation, sample: int = 0) -> Figure:
         return image_heat_map(explanation, sample)
     if interactions is None:
         return waterfall(explanation, sample)
-    title = f"sample {sample_name(explanation, sample)}; absent players: {label(explanation.record.absence, 80)}"
+    title = f"{explanation.sample_name(sample)}; absent players: {label(explanation.record.absence, 80)}"
     rows = max(min(_MOST_ROWS, len(players)) + 2, 10)
     figure = new_figure(3, width=5.8, rows=rows, ratios=(5.0, 5.0, 3.5), title=title)
     draw_waterfall(figure.axes[0], explanation, sample)

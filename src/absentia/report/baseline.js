@@ -8,10 +8,10 @@ const baseline = (() => {
   function drawEntries(element, data, values, texts) {
     const rows = data.quantiles.slice(0, MOST_DRAWN).map((levels, entry) => {
       const [low, high] = [levels[0], levels[levels.length - 1]];
-      const place = (value) => (high > low ? (value - low) / (high - low) : 0.5);
+      const place = (value) => (high > low ? (value - low) / (high - low) : low === null ? NaN : 0.5);
       return {
         entry, at: place(values[entry]), levels: levels.map(place), undetermined: data.undetermined[entry],
-        text: `${data.names[entry]}: ${texts[entry]}${data.undetermined[entry] ? " (undetermined)" : ""}\nmedian ${data.levels[entry][3]}, data from ${data.levels[entry][0]} to ${data.levels[entry].at(-1)}`,
+        text: `${data.names[entry]}: ${texts[entry]}${data.undetermined[entry] ? " (undetermined)" : ""}${levels[0] === null ? "" : `\nmedian ${data.levels[entry][3]}, data from ${data.levels[entry][0]} to ${data.levels[entry].at(-1)}`}`,
       };
     });
     const width = element.clientWidth, names = room(rows.map((row) => data.names[row.entry]), width);

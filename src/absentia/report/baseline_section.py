@@ -56,8 +56,13 @@ def _entries(learned: LearnedBaseline, values: Shaped[Tensor, "owners *entries"]
         "texts": texts(kept),
         "undetermined": [name in undetermined for name in players.owner_names()[:_MOST_ENTRIES]],
     }
+    named = [players.category_names(row) for row in kept]
+    found["texts"] = [
+        [name or text for name, text in zip(*pair, strict=True)] for pair in zip(named, found["texts"], strict=True)
+    ]
     if learned.quantiles is not None:
-        levels = learned.quantiles.flatten(1)[:, :_MOST_ENTRIES].T
+        levels = learned.quantiles.flatten(1)[:, :_MOST_ENTRIES].T.clone()
+        levels[[bool(name) for name in named[0]]] = torch.nan  # categories have no range
         found |= {"quantiles": numbers(levels), "levels": texts(levels)}
     return found
 

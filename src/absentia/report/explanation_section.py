@@ -15,7 +15,7 @@ from absentia.coalitions import coalition_sizes
 from absentia.data import blocks
 from absentia.explanation import Explanation
 from absentia.interactions import Interactions
-from absentia.plots.drawable import answer, ends, is_text, largest_and_others, sample_name
+from absentia.plots.drawable import answer, ends, is_text, largest_and_others
 from absentia.report.section import ImageScale, Section, numbers, texts
 from absentia.results import count_of, written
 
@@ -44,7 +44,7 @@ def explanation_section(explanation: Explanation) -> Section:
     data |= _pictures(explanation, samples) if explanation.players.is_image else _inputs(explanation, samples)
     facts = {
         "shown": shown,
-        "choices": [f"{sample_name(explanation, k)}: {ends(explanation, k)[1]}" for k in range(shown)],
+        "choices": [f"{explanation.sample_name(k)}: {ends(explanation, k)[1]}" for k in range(shown)],
         "picture": data.get("picture", {}),
         "text": data["text"],
         "curve": "curve" in samples[0],
@@ -57,11 +57,11 @@ def explanation_section(explanation: Explanation) -> Section:
 
 def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
     """Return the numbers of one sample: to draw, and as they are shown."""
-    attribution = explanation.shapley
+    attribution, name = explanation.shapley, explanation.sample_name(number)
     values = attribution.values[number]
     first, others = largest_and_others(values, _MOST_BARS)
     found = {
-        "answer": f"Sample {sample_name(explanation, number)}: {answer(explanation, number)}",
+        "answer": f"{name[0].upper()}{name[1:]}: {answer(explanation, number)}",
         "ends": ends(explanation, number),
         "output": numbers(explanation.outputs[number]),
         "base": numbers(explanation.base_values[number]),
