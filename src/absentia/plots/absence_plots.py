@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LOW, _LOWER_QUARTER, _MEDIAN, _UPPER_QUARTER, _HIGH = range(1, 6)  # rows of the quantiles
 _MOST_OWNERS, _MOST_IMAGES = 6, 10
-_FAR_APART = 6.0  # times the usual, above which the scale of a figure is logarithmic
+_FAR_APART = 20.0  # times the usual, above which the scale of a figure is logarithmic
 _STEEP = 30.0  # factor by which a loss falls above which its scale is logarithmic
 
 

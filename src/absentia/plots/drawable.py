@@ -46,6 +46,11 @@ def interactions_of(explanation: Explanation) -> Interactions:
     return explanation.interactions
 
 
+def in_short(explanation: Explanation) -> str:
+    """Return what the value is, without the classes of all samples and further notes."""
+    return explanation.record.readout.partition(" (")[0].partition(";")[0]
+
+
 def is_text(players: Players) -> bool:
     """Return whether players are the tokens of a sequence, as numbers or with their embedding."""
     return players.integer or (len(players.shape) == 2 and not players.is_image)
@@ -60,7 +65,7 @@ def ends(explanation: Explanation, sample: int) -> tuple[str, str]:
 def answer(explanation: Explanation, sample: int) -> str:
     """Return the explanation of a sample in one sentence: its value, and which players add or take most."""
     values, texts = explanation.shapley.values[sample], dict(explanation.shapley.ranked(sample))
-    (base, output), readout = ends(explanation, sample), explanation.record.readout.partition(" (")[0]
+    (base, output), readout = ends(explanation, sample), in_short(explanation)
     rises = float(explanation.outputs[sample]) >= float(explanation.base_values[sample])
     sides = [("adds", int(values.argmax())), ("takes", int(values.argmin()))]
     shown = [

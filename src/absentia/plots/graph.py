@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absentia.coalitions import coalition_members
-from absentia.plots.drawable import check_explanation, interactions_of, player_labels
+from absentia.plots.drawable import check_explanation, in_short, interactions_of, player_labels
 from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
 from absentia.results import written
 
@@ -199,7 +199,7 @@ def _draw_players(axes: Axes, labels: Sequence[str], places: Sequence[float]) ->
 def _title(explanation: Explanation, sample: int, nodes: Sequence[AndNode]) -> str:
     """Return how much of the value the drawn interactions add up to, in words."""
     total = interactions_of(explanation).effects.shape[1] - 1
-    readout = label(explanation.record.readout, 70)
+    readout = label(in_short(explanation), 70)
     if not nodes:
         return f"{readout}\nnone of {total:,} interactions exceeds the rounding error"
     change = float(explanation.outputs[sample] - explanation.base_values[sample])

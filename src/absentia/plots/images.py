@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.errors import wrong
-from absentia.plots.drawable import check_explanation, ends
+from absentia.plots.drawable import check_explanation, ends, in_short
 from absentia.plots.look import LOWERS, RAISES, label, new_figure
 from absentia.results import written
 
@@ -51,7 +51,7 @@ def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
     if explanation.stand_ins is not None:
         images["all players absent"] = explanation.stand_ins[sample].double()
     base, output = ends(explanation, sample)
-    title = f"{explanation.record.readout}: {base} with all players absent, {output} with all present"
+    title = f"{in_short(explanation)}: {base} with all players absent, {output} with all present"
     figure = new_figure(1 + len(images), width=4.4, height=4.6, title=title)
     first, middle, *last = figure.axes
     draw_images([first, *last], images)

@@ -11,7 +11,7 @@ import torch
 from absentia.coalitions import coalition_members
 from absentia.errors import wrong
 from absentia.interactions import Interactions
-from absentia.plots.drawable import check_explanation, check_sample, interactions_of, is_explanation
+from absentia.plots.drawable import check_explanation, check_sample, in_short, interactions_of, is_explanation
 from absentia.plots.look import (
     NEUTRAL,
     draw_bars,
@@ -52,7 +52,7 @@ def interaction_list(explanation: Explanation, sample: int = 0, *, strongest: in
     check_explanation(explanation, sample, strongest=strongest)
     interactions = interactions_of(explanation)
     rows = min(strongest, interactions.effects.shape[1] - 1)
-    figure = new_figure(1, width=8.0, rows=rows, title=f"value: {explanation.record.readout}")
+    figure = new_figure(1, width=8.0, rows=rows, title=f"value: {in_short(explanation)}")
     draw_strongest(figure.axes[0], interactions, sample, strongest)
     return figure
 
@@ -125,7 +125,7 @@ def order_profile(explanation: Explanation, sample: int = 0, *, most: int = 6) -
     """
     check_explanation(explanation, sample, most=most)
     interactions = interactions_of(explanation)
-    figure = new_figure(2, width=5.6, height=4.4, title=f"value: {explanation.record.readout}")
+    figure = new_figure(2, width=5.6, height=4.4, title=f"value: {in_short(explanation)}")
     draw_order_profile(figure.axes[0], interactions, sample)
     if explanation.order_shapley is not None:
         shown = largest(explanation.shapley.values[sample], most)

@@ -13,7 +13,7 @@ from torch import Tensor
 from absentia.attributions import Attribution
 from absentia.errors import require, wrong
 from absentia.interactions import Interactions
-from absentia.plots.drawable import check_explanation, ends, largest_and_others, player_labels
+from absentia.plots.drawable import check_explanation, ends, in_short, largest_and_others, player_labels
 from absentia.plots.images import image_heat_map
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
 from absentia.plots.look import NEUTRAL, colour_of, draw_bar, draw_bars, label, largest, new_figure
@@ -50,7 +50,7 @@ def bars(explanation: Explanation, sample: int | None = 0, *, most: int = 20) ->
     """
     check_explanation(explanation, sample or 0, most=most)
     rows = min(most, len(explanation.players))
-    figure = new_figure(1, width=6.4, rows=rows, title=f"value: {explanation.record.readout}")
+    figure = new_figure(1, width=6.4, rows=rows, title=f"value: {in_short(explanation)}")
     attribution = explanation.shapley
     if sample is None:
         strength = attribution.values.abs()
@@ -118,7 +118,7 @@ def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, mos
     axes.set(xlim=(min(reached) - room, max(reached) + room), ylim=(last + 0.6, -0.6))
     axes.locator_params(axis="x", nbins=6)
     title = explanation.shapley.kind + ("; ± 2 standard errors" if any(errors) else "")
-    axes.set(title=title, xlabel=label(f"value: {explanation.record.readout}", 200))
+    axes.set(title=title, xlabel=label(f"value: {in_short(explanation)}", 200))
 
 
 def text_line(explanation: Explanation, sample: int = 0) -> Figure:
@@ -157,9 +157,7 @@ def text_line(explanation: Explanation, sample: int = 0) -> Figure:
     axes.axis("off")
     base, output = ends(explanation, sample)
     note = "orange adds, blue takes" + "; ± 1 standard error" * bool(explanation.shapley.errors.any())
-    title = (
-        f"{label(explanation.record.readout, 90)}\n{base} with all tokens absent, {output} with all present; {note}"
-    )
+    title = f"{label(in_short(explanation), 90)}\n{base} with all tokens absent, {output} with all present; {note}"
     axes.set_title(title, fontsize=9)
     return figure
 
@@ -230,7 +228,7 @@ def beeswarm(explanation: Explanation, *, most: int = 12) -> Figure:
     values, errors = explanation.shapley.values, explanation.shapley.errors
     shown = largest(values.abs().mean(0), most)
     inputs = explanation.players.entry_values(explanation.x)
-    figure = new_figure(1, width=7.2, rows=int(1.6 * len(shown)) + 2, title=f"value: {explanation.record.readout}")
+    figure = new_figure(1, width=7.2, rows=int(1.6 * len(shown)) + 2, title=f"value: {in_short(explanation)}")
     axes = figure.axes[0]
     axes.axvline(0, color=NEUTRAL, linewidth=0.8)
     colours: Any = require("matplotlib", "plot").colormaps["viridis"].with_extremes(bad="#999999")
@@ -289,7 +287,7 @@ def scatter(explanation: Explanation, player: int | str | None = None) -> Figure
     if alone[number] < 0:
         raise wrong("player", "have one entry, whose values can be drawn", f"{name}, which has several")
     x, y = explanation.players.entry_values(explanation.x)[:, number], values[:, number]
-    figure = new_figure(1, width=6.0, height=4.4, title=f"value: {explanation.record.readout}")
+    figure = new_figure(1, width=6.0, height=4.4, title=f"value: {in_short(explanation)}")
     axes = figure.axes[0]
     axes.scatter(
         x, y, s=20, color=[colour_of(value) for value in y.tolist()], edgecolor="white", linewidth=0.3, zorder=2
