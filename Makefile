@@ -43,4 +43,4 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) demo site docs/pictures
+	rm -rf $(VENV) demo site

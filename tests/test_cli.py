@@ -332,6 +332,7 @@ def test_rows_classes_and_categories_keep_their_names(run):
     code, out, err = run_wines(run, frame, pipeline, "--index", "bottle", "--sample", 17, "--json")
     assert code == 0
     assert "absentia: Samples of wine.csv: row 17, no. 17, barbera (city = Rome, acid = 0.428571)." in err
+    assert json.loads(out)["record"]["rows"] == ["no. 17"]
     (sample,) = json.loads(out)["samples"]
     assert (sample["name"], sample["class_name"], sample["inputs"]["city"]) == ("no. 17", "barbera", "Rome")
 
@@ -360,7 +361,7 @@ def test_missing_categories_are_a_category_and_that_is_said(run):
     assert "Missing values are a category of their own in city." in err
 
 
-def test_a_black_box_says_how_its_log_odds_become_finite(run):
+def test_log_odds_of_a_tree_are_finite_and_say_how(run):
     from sklearn.tree import DecisionTreeClassifier
 
     Path("tree.py").write_text("tree = None\n")
@@ -371,10 +372,11 @@ def test_a_black_box_says_how_its_log_odds_become_finite(run):
     tree.tree = DecisionTreeClassifier().fit(ROWS.numpy(), CLASSES.numpy())
     try:
         words = ["explain", "--model", "tree:tree", *DATA, "--absence", "mean"]
-        code, _, err = run(*words)
-        assert code == 2
-        assert "use --readout probability" in err
-        succeed(run(*words, "--readout", "probability"))
+        code, out, _ = run(*words)
+        assert code == 0
+        assert "probabilities of 0 and 1 are read as " in out
+        code, out, _ = run(*words, "--readout", "probability")
+        assert code == 0
     finally:
         sys.modules.pop("tree")
 

@@ -149,7 +149,11 @@ def test_other_ensembles_have_no_such_bound(kind):
     assert "are read as" not in ab.explain(estimator, x[:2], absence=0.0).record.readout
 
 
-def test_a_probability_of_0_is_read_as_the_precision_of_its_type():
+def test_a_probability_of_0_is_read_as_the_least_number_of_its_type():
     model = ab.from_numpy(lambda rows: np.stack([rows[:, 0] * 0, rows[:, 0] * 0 + 1], axis=1), probabilities=True)
-    assert model(torch.zeros(1, 2, dtype=torch.float64))[0, 0] == pytest.approx(np.log(2.0**-52))
-    assert model(torch.zeros(1, 2, dtype=torch.float32))[0, 0] == pytest.approx(np.log(2.0**-23))
+    assert model(torch.zeros(1, 2, dtype=torch.float64))[0, 0] == pytest.approx(np.log(2.0**-1022))
+    assert model(torch.zeros(1, 2, dtype=torch.float32))[0, 0] == pytest.approx(np.log(2.0**-126))
+    one = ab.from_numpy(lambda rows: rows[:, 0], probabilities=True)
+    assert one(torch.tensor([[0.0], [1e-30], [1.0]]).double()).tolist() == pytest.approx(
+        [-708.4, -69.08, 36.74], 1e-3
+    )

@@ -52,8 +52,10 @@ class NumpyModel:
         output = torch.from_numpy(np.ascontiguousarray(answer, dtype=np.float64)).to(rows.device)
         if not self.probabilities:
             return output
-        least = self.least or float(np.finfo(answer.dtype if answer.dtype.kind == "f" else np.float64).eps)
-        return log_probabilities(output.clamp(least, 1 - least))
+        kind = np.finfo(answer.dtype if answer.dtype.kind == "f" else np.float64)
+        # Without a bound of its own, a model's probabilities are bounded by what their type can tell from 0 and 1.
+        least, most = (self.least, 1 - self.least) if self.least else (float(kind.tiny), 1 - float(kind.epsneg))
+        return log_probabilities(output.clamp(least, most))
 
 
 def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bool | None = None) -> NumpyModel:
@@ -66,8 +68,8 @@ def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bo
     probabilities : bool, optional
         Whether ``predict`` returns probabilities, of shape (rows, classes), or (rows,) for class 1. Their logarithms
         are then the logits that the readouts expect. A probability of exactly 0 has no logarithm: it is replaced by
-        the precision of its type, 2e-16 for double. Use ``probabilities=False`` and the readout `Output` to explain
-        the probabilities themselves.
+        the least number of its type, 2e-308 for double. Use ``probabilities=False`` and the readout `Output` to
+        explain the probabilities themselves.
 
     Returns
     -------

@@ -35,7 +35,7 @@ def load_players(word: str | None, samples: Samples, tokens: bool = False) -> Pl
     if word == "tokens" and len(shape) in (1, 2):
         return Players.tokens(shape[0], shape[1] if len(shape) == 2 else None)
     if word == "features" and len(shape) == 1:
-        return Players.features(samples.columns or shape[0])
+        return Players.features(samples.columns or shape[0], samples.table.categories if samples.table else None)
     if word.partition(":")[0] == "grid" and len(shape) == 3:
         return Players.grid((shape[0], shape[1], shape[2]), parse_size("players", word.removeprefix("grid:")))
     if suffix == ".json" and len(shape) == 1:

@@ -5,6 +5,7 @@ import importlib.util
 import math
 import platform
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -149,6 +150,8 @@ def explain(
     work = f"Explaining {len(rows)} of {len(x):,} samples, {len(problem.players)} players"
     with working(work, problem.notes):
         found = ab.explain(problem.model, x[problem.chosen], problem.y, **settings)
+    names = problem.samples.names or range(len(x))
+    found = replace(found, record=replace(found.record, rows=tuple(str(names[row]) for row in rows)))
     listed = [problem.samples.describe(row) | _describe_sample(found, place) for place, row in enumerate(rows)]
     shown = [_sample_text(one) for one in listed[:12]] + ["…"] * (len(rows) > 12)
     note(f"Samples of {inputs.data}: {'; '.join(shown)}.")
