@@ -156,5 +156,3 @@ def test_a_probability_of_0_is_read_as_the_least_number_of_its_type():
     one = ab.from_numpy(lambda rows: rows[:, 0], probabilities=True)
     found = one(torch.tensor([[0.0], [1e-30], [1.0]]).double())
     assert found.tolist() == pytest.approx([-708.4, -69.08, 36.74], 1e-3)
-        [-708.4, -69.08, 36.74], 1e-3
-    )
