@@ -43,9 +43,7 @@ def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 
 
     Parameters
     ----------
-    explanation : Explanation
-    sample, strongest : int
-        Number of the sample, and how many interactions to draw.
+    explanation, sample, strongest : see `interaction_list`
 
     Examples
     --------
@@ -66,7 +64,11 @@ def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 
     for node, place in zip(ordered, _places(len(ordered), across), strict=True):
         ends = [(place_of[player], _PLAYERS) for player in node.players] + [((across - 1) / 2, _VALUE)]
         _draw_node(axes, node.effect, place, ends, abs(node.effect) / largest_effect)
-    _draw_players(axes, [labels[player] for player in players], list(place_of.values()))
+    axes.scatter([*place_of.values()], [_PLAYERS] * len(players), s=70, color="white", edgecolor=NEUTRAL, zorder=2)
+    slanted = len(players) > 8 or max(len(labels[player]) for player in players) > 10
+    turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if slanted else {"ha": "center"}
+    for player, place in place_of.items():
+        _write(axes, labels[player], (place, _PLAYERS), -9, va="top", fontsize=8, **turned)
     axes.scatter([(across - 1) / 2], [_VALUE], s=160, marker="s", color="black", zorder=2)
     text = f"value {written(float(explanation.outputs[sample]), 4)}"
     _write(axes, text, ((across - 1) / 2, _VALUE), 9, ha="center", fontsize=9)
@@ -84,9 +86,7 @@ def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -
 
     Parameters
     ----------
-    explanation : Explanation
-    sample, strongest : int
-        Number of the sample, and how many interactions to draw.
+    explanation, sample, strongest : see `interaction_list`
 
     Examples
     --------
@@ -108,10 +108,8 @@ def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -
     axes.set_title(_title(explanation, sample, nodes), fontsize=9)
     for node in reversed(nodes):  # the strongest on top
         share, x, y = abs(node.effect / nodes[0].effect), *zip(*(place[i] for i in node.players), strict=True)
-        style: dict[str, Any] = {
-            "color": colour_of(node.effect),
-            "linestyle": "-" if node.effect >= 0 else (0, (4, 2)),
-        }
+        dashes: Any = "-" if node.effect >= 0 else (0, (4, 2))
+        style: dict[str, Any] = {"color": colour_of(node.effect), "linestyle": dashes}
         if len(x) == 1:
             axes.scatter(x, y, s=_SMALLEST_NODE + _LARGEST_NODE * share, color=style["color"], zorder=4)
         elif len(x) == 2:
@@ -185,15 +183,6 @@ def _draw_node(axes: Axes, effect: float, x: float, ends: Sequence[tuple[float, 
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
     style: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 8, "bbox": box, "zorder": 3}
     _write(axes, written(effect, 4, plus=True), (x, _NODES), 4 + size**0.5 / 2, **style)
-
-
-def _draw_players(axes: Axes, labels: Sequence[str], places: Sequence[float]) -> None:
-    """Draw the players with their labels, slanted where they are long or many."""
-    axes.scatter(places, [_PLAYERS] * len(places), s=70, color="white", edgecolor=NEUTRAL, zorder=2)
-    slanted = len(labels) > 8 or max(map(len, labels)) > 10
-    turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if slanted else {"ha": "center"}
-    for text, x in zip(labels, places, strict=True):
-        _write(axes, text, (x, _PLAYERS), -9, va="top", fontsize=8, **turned)
 
 
 def _title(explanation: Explanation, sample: int, nodes: Sequence[AndNode]) -> str:

@@ -29,10 +29,7 @@ def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
 
     Parameters
     ----------
-    explanation : Explanation
-        Explanation of images returned by `explain`.
-    sample : int
-        Number of the sample.
+    explanation, sample : see `waterfall`
 
     Examples
     --------
@@ -66,8 +63,7 @@ def draw_images(panels: Sequence[Axes], images: dict[str, Shaped[Tensor, " *entr
     low, high = (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
     for axes, (title, image) in zip(panels, images.items(), strict=True):
         scaled = ((image.detach().cpu().double() - low) / max(high - low, 1e-12)).clamp(0, 1)
-        pixels = scaled.permute(1, 2, 0) if scaled.ndim == 3 else scaled[..., None]
-        pixels = pixels if pixels.shape[-1] == 3 else pixels[..., 0]
+        pixels = scaled[None].flatten(0, -3).permute(1, 2, 0).squeeze(-1)  # (height, width) or (height, width, 3)
         axes.imshow(pixels.numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
         _frame(axes, title)
 

@@ -11,18 +11,8 @@ import torch
 from absentia.coalitions import coalition_members
 from absentia.errors import wrong
 from absentia.interactions import Interactions
-from absentia.plots.drawable import check_explanation, check_sample, interactions_of, is_explanation
-from absentia.plots.look import (
-    NEUTRAL,
-    draw_bars,
-    draw_curve,
-    label,
-    largest,
-    look_of,
-    looks_of,
-    names_of_sets,
-    new_figure,
-)
+from absentia.plots.drawable import check_explanation, check_sample, interactions_of, largest
+from absentia.plots.look import NEUTRAL, draw_bars, draw_curve, label, look_of, looks_of, names_of_sets, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +54,7 @@ def draw_strongest(axes: Axes, interactions: Interactions, sample: int = 0, stro
         names = names_of_sets([[label(name, letters) for name in found.players] for found in top])
         if max(map(len, names)) <= _LONGEST_NAME:
             break
-    draw_bars(axes, names, [found.effect for found in top], hollow=[not found.measurable for found in top])
+    draw_bars(axes, [(name, one.effect, 0.0, not one.measurable) for name, one in zip(names, top, strict=True)])
     total = interactions.effects.shape[1] - 1
     axes.set_title(f"strongest {len(top)} of {total:,} interactions")
 
@@ -74,9 +64,7 @@ def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> 
 
     Parameters
     ----------
-    explanation : Explanation
-    sample, strongest : int
-        Number of the sample, and how many interactions to draw.
+    explanation, sample, strongest : see `interaction_list`
 
     Examples
     --------
@@ -113,9 +101,7 @@ def order_profile(explanation: Explanation, sample: int = 0, *, most: int = 6) -
 
     Parameters
     ----------
-    explanation : Explanation
-    sample, most : int
-        Number of the sample, and how many players to draw.
+    explanation, sample, most : see `bars`
 
     Examples
     --------
@@ -178,7 +164,7 @@ def sparsity(
     figure = new_figure(1, width=6.4, height=4.6)
     axes = figure.axes[0]
     for look, (name, result) in zip(looks_of(list(named)), named.items(), strict=True):
-        if not (isinstance(result, Interactions) or is_explanation(result)):
+        if not (isinstance(result, Interactions) or getattr(result, "KIND", "") == "explanation"):
             raise wrong("results", "hold explanations or interactions", type(result).__name__)
         interactions = result if isinstance(result, Interactions) else interactions_of(result)
         if sample is not None:

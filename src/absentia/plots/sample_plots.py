@@ -13,10 +13,10 @@ from torch import Tensor
 from absentia.attributions import Attribution
 from absentia.errors import require, wrong
 from absentia.interactions import Interactions
-from absentia.plots.drawable import check_explanation, ends, largest_and_others, player_labels, sample_name
+from absentia.plots.drawable import check_explanation, ends, largest, largest_and_others, player_labels, sample_name
 from absentia.plots.images import image_heat_map
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
-from absentia.plots.look import NEUTRAL, colour_of, draw_bar, draw_bars, label, largest, new_figure
+from absentia.plots.look import NEUTRAL, colour_of, draw_bar, draw_bars, label, new_figure
 from absentia.results import written
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def draw_attribution(axes: Axes, attribution: Attribution, sample: int = 0, *, m
     """Draw the bars of `bars` on given axes."""
     values, errors = attribution.values[sample], attribution.errors[sample]
     shown = largest(values, most)
-    names = [label(attribution.names[player]) for player in shown]
-    draw_bars(axes, names, values[shown].tolist(), errors[shown].tolist())
+    draw_bars(axes, [(label(attribution.names[i]), float(values[i]), float(errors[i]), False) for i in shown])
     some = f": {len(shown)} of {len(values)} players" if len(shown) < len(values) else ""
     axes.set_title(attribution.kind + some)
 
@@ -98,7 +97,15 @@ def waterfall(explanation: Explanation, sample: int = 0, *, most: int = _MOST_RO
 
 def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, most: int = _MOST_ROWS) -> None:
     """Draw the steps of `waterfall` on given axes."""
-    names, values, errors = _steps(explanation, sample, most)
+    labels, attribution = player_labels(explanation, sample), explanation.shapley
+    shown, others = largest_and_others(attribution.values[sample], most - 1)
+    values, errors = (part[sample, shown].tolist() for part in (attribution.values, attribution.errors))
+    names = [labels[player] for player in shown]
+    if others:
+        # Estimates of several players depend on each other, so the error of their sum is unknown and not drawn.
+        names.append(f"{len(others)} others")
+        values.append(float(attribution.values[sample, others].sum()))
+        errors.append(0.0)
     base, output = float(explanation.base_values[sample]), float(explanation.outputs[sample])
     heights, last = list(accumulate(values, initial=base)), len(values) + 1
     for place, (start, value, error) in enumerate(zip(heights, values, errors, strict=False), start=1):
@@ -126,9 +133,7 @@ def text_line(explanation: Explanation, sample: int = 0) -> Figure:
 
     Parameters
     ----------
-    explanation : Explanation
-    sample : int
-        Number of the sample.
+    explanation, sample : see `waterfall`
 
     Examples
     --------
@@ -157,25 +162,9 @@ def text_line(explanation: Explanation, sample: int = 0) -> Figure:
     axes.axis("off")
     base, output = ends(explanation, sample)
     note = "orange adds, blue takes" + "; ± 1 standard error" * bool(explanation.shapley.errors.any())
-    title = (
-        f"{label(explanation.record.readout, 90)}\n{base} with all tokens absent, {output} with all present; {note}"
-    )
-    axes.set_title(title, fontsize=9)
+    change = f"{base} with all tokens absent, {output} with all present; {note}"
+    axes.set_title(f"{label(explanation.record.readout, 90)}\n{change}", fontsize=9)
     return figure
-
-
-def _steps(explanation: Explanation, sample: int, most: int) -> tuple[list[str], list[float], list[float]]:
-    """Return labels, values and errors of the largest players, and of all others together as the last step."""
-    labels = player_labels(explanation, sample)
-    values, errors = explanation.shapley.values[sample], explanation.shapley.errors[sample]
-    shown, others = largest_and_others(values, most - 1)
-    steps = [labels[player] for player in shown], values[shown].tolist(), errors[shown].tolist()
-    if others:
-        # Estimates of several players depend on each other, so the error of their sum is unknown and not drawn.
-        steps[0].append(f"{len(others)} others")
-        steps[1].append(float(values[others].sum()))
-        steps[2].append(0.0)
-    return steps
 
 
 def overview(explanation: Explanation, sample: int = 0) -> Figure:
@@ -183,9 +172,7 @@ def overview(explanation: Explanation, sample: int = 0) -> Figure:
 
     Parameters
     ----------
-    explanation : Explanation
-    sample : int
-        Number of the sample.
+    explanation, sample : see `waterfall`
 
     Examples
     --------
@@ -216,9 +203,7 @@ def beeswarm(explanation: Explanation, *, most: int = 12) -> Figure:
 
     Parameters
     ----------
-    explanation : Explanation
-    most : int
-        How many players to draw.
+    explanation, most : see `bars`
 
     Examples
     --------
@@ -291,18 +276,16 @@ def scatter(explanation: Explanation, player: int | str | None = None) -> Figure
     x, y = explanation.players.entry_values(explanation.x)[:, number], values[:, number]
     figure = new_figure(1, width=6.0, height=4.4, title=f"value: {explanation.record.readout}")
     axes = figure.axes[0]
-    axes.scatter(
-        x, y, s=20, color=[colour_of(value) for value in y.tolist()], edgecolor="white", linewidth=0.3, zorder=2
-    )
+    colours = [colour_of(value) for value in y.tolist()]
+    axes.scatter(x, y, s=20, color=colours, edgecolor="white", linewidth=0.3, zorder=2)
     if bool(explanation.shapley.errors.any()):
         axes.errorbar(x, y, yerr=2 * explanation.shapley.errors[:, number], **_WHISKER)
     axes.axhline(0, color=NEUTRAL, linewidth=0.8)
     if explanation.stand_ins is not None:
         absent = explanation.players.entry_values(explanation.stand_ins)[:, number]
         if bool((absent == absent[0]).all()):
-            axes.axvline(
-                float(absent[0]), color=NEUTRAL, linestyle=":", label=f"absent: {written(float(absent[0]), 4)}"
-            )
+            text = f"absent: {written(float(absent[0]), 4)}"
+            axes.axvline(float(absent[0]), color=NEUTRAL, linestyle=":", label=text)
             axes.legend(fontsize=8, frameon=False)
     axes.set(title=f"{explanation.shapley.kind} of {label(names[number])}", xlabel=f"input {label(names[number])}")
     axes.set_ylabel("takes from the value ◂ ▸ adds to it")
@@ -317,11 +300,8 @@ def plot_explanation(
     Parameters
     ----------
     interactions : Interactions
-        Interactions of the samples.
     attribution : Attribution
-        Attribution of the samples.
-    sample, strongest : int
-        Number of the sample, and how many interactions to draw.
+    sample, strongest : see `interaction_list`
     title : str, optional
         Title of the figure; by default the readout.
 

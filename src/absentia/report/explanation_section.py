@@ -15,7 +15,7 @@ from absentia.coalitions import coalition_sizes
 from absentia.data import blocks
 from absentia.explanation import Explanation
 from absentia.interactions import Interactions
-from absentia.plots.drawable import answer, ends, is_text, largest_and_others, sample_name
+from absentia.plots.drawable import answer, ends, largest_and_others, sample_name
 from absentia.report.section import ImageScale, Section, numbers, texts
 from absentia.results import count_of, written
 
@@ -33,7 +33,9 @@ def explanation_section(explanation: Explanation) -> Section:
     names, interactions, total = explanation.names, explanation.interactions, explanation.samples
     shown = min(total, MOST_SAMPLES, max(1, _MOST_VALUES // len(names)))
     samples = [_sample(explanation, number) for number in range(shown)]
-    data: dict[str, Any] = {"names": list(names), "samples": samples, "text": is_text(explanation.players)}
+    players = explanation.players
+    text = players.integer or (len(players.shape) == 2 and not players.is_image)  # tokens, or their embedding
+    data: dict[str, Any] = {"names": list(names), "samples": samples, "text": text}
     if total > 1:
         overall = explanation.shapley.values.abs().mean(0)
         data["overall"] = [[i, written(float(overall[i]), 4)] for i in largest_and_others(overall, _MOST_BARS)[0]]
