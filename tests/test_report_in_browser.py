@@ -218,7 +218,7 @@ def test_every_chart_of_an_audit_gives_an_absence_the_same_colour(page):
         )
         assert fills == expected, name
         shown = texts(page, f"{chart} .shown text")
-        assert shown == audit_section(audit).facts["figures"][name]
+        assert shown == audit_section(audit).data["figures"][name]
     for name in ("masking", "orders"):
         chart = f"{AUDIT} [data-chart={name}] .line path"
         strokes = page.eval_on_selector_all(

@@ -23,27 +23,19 @@ _SHARED_BY = {"all": "all samples", "class": "each class", "sample": "each sampl
 
 def baseline_section(learned: LearnedBaseline) -> Section:
     """Return the section of a learned baseline."""
-    record, players = learned.record, players_of(learned)
-    owners = learned.values[None] if learned.share == "all" else learned.values
-    values = owners[:_MOST_OWNERS]
-    shown = _pictures(learned, values) if players.is_image else _entries(learned, values)
+    record = learned.record
+    values = (learned.values[None] if learned.share == "all" else learned.values)[:_MOST_OWNERS]
+    shown = _pictures(learned, values) if players_of(learned).is_image else _entries(learned, values)
     how = "converged" if record.converged else "did not converge"
     loss = f"{written(learned.loss, 4)} ({record.loss}, orders up to {record.orders})"
-    facts = {
-        "owners": owner_names(learned)[:_MOST_OWNERS],
-        "image": players.is_image,
-        "compared": learned.quantiles is not None,
-        "hollow": any(shown.get("undetermined", ())),
-        "baselines": (len(values), len(owners)),
-        "entries": (min(_MOST_ENTRIES, owners[0].numel()), owners[0].numel()),
-    }
     heading, sentence = f"Baseline learned for {_SHARED_BY[learned.share]}", f"The search {how}: {record.stopped}."
     checks = torch.linspace(0, len(learned.history) - 1, min(len(learned.history), _MOST_CHECKS)).round().long()
     history = [
         [*numbers(row), f"{row[0]:,.0f} evaluations: {written(float(row[1]), 4)}"] for row in learned.history[checks]
     ]
     data = shown | {"colour": LOOKS["learned"][0], "loss": record.loss, "history": history}
-    return Section("baseline", heading, f"{sentence} Loss: {loss}.", learned, facts, data)
+    data["owners"] = owner_names(learned)[:_MOST_OWNERS]
+    return Section("baseline", heading, f"{sentence} Loss: {loss}.", learned, data)
 
 
 def _entries(learned: LearnedBaseline, values: Shaped[Tensor, "owners *entries"]) -> dict[str, Any]:

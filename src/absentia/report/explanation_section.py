@@ -43,28 +43,22 @@ def explanation_section(explanation: Explanation) -> Section:
         for sample, found in zip(samples, summarise(interactions, shown), strict=True):
             sample |= found
         data["counts"] = curve_counts(len(names))
-    data |= _pictures(explanation, samples) if explanation.players.is_image else _inputs(explanation, samples)
-    facts = {
-        "shown": shown,
-        "choices": [f"{sample_name(explanation, k)}: {ends(explanation, k)[1]}" for k in range(shown)],
-        "picture": data.get("picture", {}),
-        "text": data["text"],
-        "curve": "curve" in samples[0],
-        "kept": KEPT,
-        "low": KEPT_UP_TO_EACH_ORDER,
-    }
+        data["kept"] = (KEPT, KEPT_UP_TO_EACH_ORDER)
+    if players.is_image:
+        data["picture"] = _pictures(explanation, samples)
     heading = f"Explanation of {count_of(total, 'sample')}, {len(names)} players"
-    return Section("explanation", heading, samples[0]["answer"], explanation, facts, data)
+    return Section("explanation", heading, samples[0]["answer"], explanation, data)
 
 
 def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
     """Return the numbers of one sample: to draw, and as they are shown."""
-    attribution = explanation.shapley
+    attribution, name, both = explanation.shapley, sample_name(explanation, number), ends(explanation, number)
     values = attribution.values[number]
     first, others = largest_and_others(values, _MOST_BARS)
     found = {
-        "answer": f"Sample {sample_name(explanation, number)}: {answer(explanation, number)}",
-        "ends": ends(explanation, number),
+        "choice": f"{name}: {both[1]}",
+        "answer": f"Sample {name}: {answer(explanation, number)}",
+        "ends": both,
         "output": numbers(explanation.outputs[number]),
         "base": numbers(explanation.base_values[number]),
         "values": numbers(values),
@@ -79,37 +73,29 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
         found["errors"] = numbers(attribution.errors[number], digits=2)
     if explanation.order_shapley is not None:
         found["orders"] = texts(explanation.order_shapley[number], 3, plus=True)
+    for key, rows in {"inputs": explanation.x, "standIns": explanation.stand_ins}.items():
+        if rows is not None and not explanation.players.is_image:
+            (entries,) = explanation.players.texts(rows[number : number + 1])
+            found[key] = [entry.replace("-", "−") for entry in entries]
     return found
-
-
-def _inputs(explanation: Explanation, samples: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add inputs and stand-ins to the samples."""
-    for name, rows in {"inputs": explanation.x, "standIns": explanation.stand_ins}.items():
-        if rows is not None:
-            for sample, entries in zip(samples, explanation.players.texts(rows[: len(samples)]), strict=True):
-                sample[name] = [entry.replace("-", "−") for entry in entries]
-    return {}
 
 
 def _pictures(explanation: Explanation, samples: list[dict[str, Any]]) -> dict[str, Any]:
     """Add images of inputs and stand-ins to the samples; return their size and the player of each pixel."""
-    found = {"image": explanation.x, "standIn": explanation.stand_ins}
     height, width = explanation.players.shape[-2:]
-    images = {
-        name: rows[: len(samples)].reshape(len(samples), -1, height, width)
-        for name, rows in found.items()
-        if rows is not None
-    }
+    given = {"image": explanation.x, "standIn": explanation.stand_ins}
+    rows = {name: some[: len(samples)] for name, some in given.items() if some is not None}
+    images = {name: some.reshape(len(samples), -1, height, width) for name, some in rows.items()}
     scale = ImageScale.of(chain.from_iterable(images.values()), count=len(images) * len(samples))
     for number, sample in enumerate(samples):
-        sample |= {name: scale.address(rows[number]) for name, rows in images.items()}
+        sample |= {name: scale.address(some[number]) for name, some in images.items()}
     size = f"{scale.height} × {scale.width} of {height} × {width} pixels"
     shared: dict[str, Any] = {"width": scale.width, "height": scale.height}
     shared["shrunk"] = size if (scale.height, scale.width) != (height, width) else ""
     labels = explanation.players.labels.reshape(-1, height, width)
     if bool((labels == labels[:1]).all()):  # otherwise a pixel has several players
         shared["labels"] = scale.labels(labels[0])
-    return {"picture": shared}
+    return shared
 
 
 def summarise(interactions: Interactions, samples: int) -> Iterator[dict[str, Any]]:

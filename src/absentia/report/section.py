@@ -29,8 +29,7 @@ class Section:
     heading: str
     answer: str  # the first sentence
     result: Any  # what the template reads
-    facts: Mapping[str, Any]  # what it needs beside the result
-    data: Mapping[str, Any]  # what the script draws, as JSON
+    data: Mapping[str, Any]  # what it needs beside the result, and what the script draws, as JSON
 
 
 def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:

@@ -23,7 +23,7 @@ from absentia.report.audit_section import audit_section, cross_section
 from absentia.report.baseline_section import baseline_section
 from absentia.report.explanation_section import explanation_section
 from absentia.report.section import Section
-from absentia.results import check_folder, count_of, write_whole
+from absentia.results import check_folder, count_of, with_error, write_whole, written
 from absentia.version import __version__
 
 _SECTIONS: dict[type, Any] = {
@@ -116,6 +116,7 @@ def render_page(title: str, sections: Sequence[Section]) -> str:
         lstrip_blocks=True,
     )
     templates.filters["count_of"] = count_of
+    templates.globals |= {"with_error": with_error, "written": written}
     return templates.get_template("report.html.jinja").render(
         title=title,
         sections=sections,
