@@ -20,8 +20,7 @@ import test_report_results as results
 from absentia.audit.figures import Companions
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, looks_of
 from absentia.report import writing
-from absentia.report.audit_section import audit_section
-from absentia.report.baseline_section import baseline_section
+from absentia.report.absence_sections import audit_section, baseline_section
 from absentia.report.explanation_section import (
     KEPT,
     KEPT_UP_TO_EACH_ORDER,

@@ -13,8 +13,8 @@ from torch import Tensor
 from absentia.absences.protocol import check_at_least_one
 from absentia.errors import wrong
 from absentia.plots.drawable import owner_names, players_of
-from absentia.plots.images import draw_images
 from absentia.plots.look import LOWERS, NEUTRAL, draw_curve, label, look_of, looks_of, new_figure
+from absentia.plots.sample_plots import draw_images
 from absentia.results import written
 
 if TYPE_CHECKING:

@@ -1,22 +1,22 @@
-"""Plots of attributions: bars, steps or tokens of one sample, overviews of it, and dots of many samples."""
+"""Plots of attributions: bars, steps, tokens or pixels of a sample, overviews of it, and dots of many samples."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from absentia.attributions import Attribution
 from absentia.errors import require, wrong
 from absentia.interactions import Interactions
 from absentia.plots.drawable import check_explanation, ends, largest, largest_and_others, player_labels, sample_name
-from absentia.plots.images import image_heat_map
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
-from absentia.plots.look import NEUTRAL, colour_of, draw_bar, draw_bars, label, new_figure
+from absentia.plots.look import LOWERS, NEUTRAL, RAISES, colour_of, draw_bar, draw_bars, label, new_figure
 from absentia.results import written
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 16
 _LETTERS = 84.0  # the width of a line of text
+# Up to this many players of an image, their values are written on them; up to this many, their signs.
+_MOST_NUMBERS, _MOST_SIGNS = 25, 100
 _BINS, _ROOM = 60, 0.8  # columns that dots are stacked in, and the height of a row that they may fill
 _WHISKER: dict[str, Any] = {"fmt": "none", "ecolor": NEUTRAL, "elinewidth": 0.7, "alpha": 0.5, "zorder": 1}
 
@@ -165,6 +167,87 @@ def text_line(explanation: Explanation, sample: int = 0) -> Figure:
     change = f"{base} with all tokens absent, {output} with all present; {note}"
     axes.set_title(f"{label(explanation.record.readout, 90)}\n{change}", fontsize=9)
     return figure
+
+
+def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
+    """Draw an image, its attribution spread over the pixels, and its stand-in when all players are absent.
+
+    Pixels are orange where their player adds to the value, blue where it takes, and grey where always present.
+
+    Parameters
+    ----------
+    explanation, sample : see `waterfall`
+
+    Examples
+    --------
+    >>> players = ab.Players.grid((1, 4, 4), cells=(2, 2))
+    >>> images = torch.rand(1, 1, 4, 4)
+    >>> explanation = ab.explain(lambda rows: rows.sum((1, 2, 3)), images, players=players, absence=0.0)
+    >>> [axes.get_title() for axes in ab.plots.image_heat_map(explanation).axes[:3]]
+    ['sample 0', 'Shapley values', 'all players absent']
+    """
+    check_explanation(explanation, sample)
+    labels, values = explanation.players.labels, explanation.shapley.values[sample]
+    if not explanation.players.is_image:
+        must = "hold images, of shape (1 or 3 channels, height, width), whose players are areas"
+        raise wrong("explanation", must, f"samples of shape {tuple(labels.shape)}", "Draw plots.waterfall instead.")
+    images = {f"sample {label(sample_name(explanation, sample))}": explanation.x[sample].double()}
+    if explanation.stand_ins is not None:
+        images["all players absent"] = explanation.stand_ins[sample].double()
+    base, output = ends(explanation, sample)
+    title = f"{explanation.record.readout}: {base} with all players absent, {output} with all present"
+    figure = new_figure(1 + len(images), width=4.4, height=4.6, title=title)
+    first, middle, *last = figure.axes
+    draw_images([first, *last], images)
+    largest_value = max(float(values.abs().max()), 1e-12)
+    owners = labels if labels.ndim == 2 else labels[0]
+    spread = torch.cat([values.double(), values.new_full((1,), torch.nan).double()])[owners]  # label −1 is the last
+    colours = require("matplotlib.colors", "plot").LinearSegmentedColormap.from_list("", [LOWERS, "white", RAISES])
+    style: dict[str, Any] = {"cmap": colours.with_extremes(bad="#D9D9D9"), "interpolation": "nearest"}
+    drawn = middle.imshow(spread.numpy(), vmin=-largest_value, vmax=largest_value, **style)
+    _frame(middle, explanation.shapley.kind)
+    if len(values) <= _MOST_SIGNS:
+        _write_on_players(middle, values, owners)
+    bar = figure.colorbar(drawn, ax=middle, shrink=0.7, pad=0.02)
+    bar.ax.tick_params(labelsize=8)
+    bar.outline.set_visible(False)
+    return figure
+
+
+def draw_images(panels: Sequence[Axes], images: dict[str, Shaped[Tensor, " *entries"]]) -> None:
+    """Draw titled images on one scale: 0 to 1 if all values lie there, otherwise from the least to the largest."""
+    low = min(float(image.min()) for image in images.values())
+    high = max(float(image.max()) for image in images.values())
+    low, high = (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
+    for axes, (title, image) in zip(panels, images.items(), strict=True):
+        scaled = ((image.detach().cpu().double() - low) / max(high - low, 1e-12)).clamp(0, 1)
+        pixels = scaled[None].flatten(0, -3).permute(1, 2, 0).squeeze(-1)  # (height, width) or (height, width, 3)
+        axes.imshow(pixels.numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        _frame(axes, title)
+
+
+def _frame(axes: Axes, title: str) -> None:
+    """Replace ticks by a frame, and write the title."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_visible(True)
+    axes.spines[:].set_color("#999999")
+    axes.set_title(title, fontsize=10)
+
+
+def _write_on_players(axes: Axes, values: Tensor, owners: Tensor) -> None:
+    """Write the value or the sign of each player in the middle of its pixels, unless it is close to 0."""
+    largest = float(values.abs().max())
+    for player, value in enumerate(values.tolist()):
+        pixels = (owners == player).nonzero().double()
+        if len(pixels) == 0 or abs(value) < 0.05 * largest:
+            continue
+        row, column = pixels.mean(0).tolist()
+        if int(owners[round(row), round(column)]) != player:  # as in the middle of a ring: take the nearest pixel
+            row, column = pixels[(pixels - pixels.mean(0)).square().sum(1).argmin()].tolist()
+        dark = value < 0 and abs(value) > 0.6 * largest
+        text = written(value, plus=True) if len(values) <= _MOST_NUMBERS else ("+" if value > 0 else "−")
+        axes.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
 
 
 def overview(explanation: Explanation, sample: int = 0) -> Figure:

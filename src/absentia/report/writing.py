@@ -19,8 +19,7 @@ from absentia.audit import Audit, CrossAudit
 from absentia.errors import wrong
 from absentia.explanation import Explanation
 from absentia.learning import LearnedBaseline
-from absentia.report.audit_section import audit_section, cross_section
-from absentia.report.baseline_section import baseline_section
+from absentia.report.absence_sections import audit_section, baseline_section, cross_section
 from absentia.report.explanation_section import explanation_section
 from absentia.report.section import Section
 from absentia.results import check_folder, count_of, with_error, write_whole, written
