@@ -10,8 +10,7 @@ import pytest
 import absentia as ab
 import test_report_results as results
 from absentia.plots.look import looks_of
-from absentia.report.absence_sections import audit_section
-from absentia.report.explanation_section import explanation_section
+from absentia.report.sections import audit_section, explanation_section
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 REQUIRED = os.environ.get("ABSENTIA_REQUIRE_BROWSER") == "1"

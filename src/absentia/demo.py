@@ -99,10 +99,8 @@ def run(folder: Path, seed: int = 0, console: Console | None = None, effort: Eff
     )  # fmt: skip
     best = found.recommended or "learned"
     x, y = task.x_test[: effort.explained], task.y_test[: effort.explained]
-    explained = {
-        name: explain(model, x, y, absence=absences[name], players=players)
-        for name in dict.fromkeys((*_COMPARED, best))
-    }
+    names = dict.fromkeys((*_COMPARED, best))
+    explained = {name: explain(model, x, y, absence=absences[name], players=players) for name in names}
     values = torch.stack([one.shapley.values for one in explained.values()])
     shown = _clearest(values, values.argmax(2))
     removed = {name: _remove_all(model, absence, task) for name, absence in absences.items()}

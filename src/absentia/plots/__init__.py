@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from absentia.plots.absence_plots import baselines, learning_history
-from absentia.plots.graph import and_or_graph, network
-from absentia.plots.interaction_plots import interaction_list, order_profile, sparsity, upset
+from absentia.plots.interaction_plots import and_or_graph, interaction_list, network, order_profile, sparsity, upset
 from absentia.plots.look import new_figure
 from absentia.plots.sample_plots import (
     bars,

@@ -191,8 +191,7 @@ def draw_methods(
     if best is not None:
         axes.axhspan(best - 0.5, best + 0.5, color="#F0E442", alpha=0.35, zorder=0, linewidth=0)
         axes.get_yticklabels()[best].set_fontweight("bold")
-    usual = float(values.abs().nanmedian())
-    furthest = float(values.nan_to_num().abs().max())
+    usual, furthest = float(values.abs().nanmedian()), float(values.nan_to_num().abs().max())
     if furthest > _FAR_APART * usual > 0:
         axes.set_xscale("symlog", linthresh=usual)
         axes.autoscale_view(scaley=False)

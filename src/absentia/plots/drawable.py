@@ -75,8 +75,7 @@ def answer(explanation: Explanation, sample: int) -> str:
 
 def largest(values: Float[Tensor, " players"], most: int | None = None) -> list[int]:
     """Return the numbers of the largest absolute values, the largest first."""
-    numbers: list[int] = values.abs().argsort(descending=True, stable=True)[:most].tolist()
-    return numbers
+    return values.abs().argsort(descending=True, stable=True)[:most].tolist()
 
 
 def largest_and_others(values: Float[Tensor, " players"], most: int) -> tuple[list[int], list[int]]:

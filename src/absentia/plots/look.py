@@ -51,16 +51,6 @@ def label(name: str, most: int = 32) -> str:
     return name.replace("$", r"\$")
 
 
-def names_of_sets(sets: Sequence[Sequence[str]], most: int = 3) -> list[str]:
-    """Return the names of interactions: the names of their first players, of as many as tell them apart."""
-    more = [f" & {len(players) - most} more" if len(players) > most else "" for players in sets]
-    names = [" & ".join(players[:most]) + others for players, others in zip(sets, more, strict=True)]
-    if len(set(names)) == len(names) or most >= max(map(len, sets)):
-        return names
-    longer = names_of_sets(sets, most + 1)
-    return [names[i] if names.count(names[i]) == 1 else longer[i] for i in range(len(sets))]
-
-
 def new_figure(
     columns: int,
     *,

@@ -199,12 +199,12 @@ def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
     figure = new_figure(1 + len(images), width=4.4, height=4.6, title=title)
     first, middle, *last = figure.axes
     draw_images([first, *last], images)
-    largest_value = max(float(values.abs().max()), 1e-12)
+    most = max(float(values.abs().max()), 1e-12)
     owners = labels if labels.ndim == 2 else labels[0]
-    spread = torch.cat([values.double(), values.new_full((1,), torch.nan).double()])[owners]  # label −1 is the last
+    spread = torch.nn.functional.pad(values.double(), (0, 1), value=torch.nan)[owners]  # label −1 is the last
     colours = require("matplotlib.colors", "plot").LinearSegmentedColormap.from_list("", [LOWERS, "white", RAISES])
     style: dict[str, Any] = {"cmap": colours.with_extremes(bad="#D9D9D9"), "interpolation": "nearest"}
-    drawn = middle.imshow(spread.numpy(), vmin=-largest_value, vmax=largest_value, **style)
+    drawn = middle.imshow(spread.numpy(), vmin=-most, vmax=most, **style)
     _frame(middle, explanation.shapley.kind)
     if len(values) <= _MOST_SIGNS:
         _write_on_players(middle, values, owners)
@@ -216,9 +216,8 @@ def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
 
 def draw_images(panels: Sequence[Axes], images: dict[str, Shaped[Tensor, " *entries"]]) -> None:
     """Draw titled images on one scale: 0 to 1 if all values lie there, otherwise from the least to the largest."""
-    low = min(float(image.min()) for image in images.values())
-    high = max(float(image.max()) for image in images.values())
-    low, high = (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
+    found = [float(end) for image in images.values() for end in image.aminmax()]
+    low, high = (0.0, 1.0) if min(found) >= 0 and max(found) <= 1 else (min(found), max(found))
     for axes, (title, image) in zip(panels, images.items(), strict=True):
         scaled = ((image.detach().cpu().double() - low) / max(high - low, 1e-12)).clamp(0, 1)
         pixels = scaled[None].flatten(0, -3).permute(1, 2, 0).squeeze(-1)  # (height, width) or (height, width, 3)
@@ -228,24 +227,22 @@ def draw_images(panels: Sequence[Axes], images: dict[str, Shaped[Tensor, " *entr
 
 def _frame(axes: Axes, title: str) -> None:
     """Replace ticks by a frame, and write the title."""
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.spines[:].set_visible(True)
-    axes.spines[:].set_color("#999999")
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set(visible=True, color="#999999")
     axes.set_title(title, fontsize=10)
 
 
 def _write_on_players(axes: Axes, values: Tensor, owners: Tensor) -> None:
     """Write the value or the sign of each player in the middle of its pixels, unless it is close to 0."""
-    largest = float(values.abs().max())
+    most = float(values.abs().max())
     for player, value in enumerate(values.tolist()):
         pixels = (owners == player).nonzero().double()
-        if len(pixels) == 0 or abs(value) < 0.05 * largest:
+        if len(pixels) == 0 or abs(value) < 0.05 * most:
             continue
         row, column = pixels.mean(0).tolist()
         if int(owners[round(row), round(column)]) != player:  # as in the middle of a ring: take the nearest pixel
             row, column = pixels[(pixels - pixels.mean(0)).square().sum(1).argmin()].tolist()
-        dark = value < 0 and abs(value) > 0.6 * largest
+        dark = value < 0 and abs(value) > 0.6 * most
         text = written(value, plus=True) if len(values) <= _MOST_NUMBERS else ("+" if value > 0 else "−")
         axes.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
 

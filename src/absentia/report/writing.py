@@ -19,9 +19,7 @@ from absentia.audit import Audit, CrossAudit
 from absentia.errors import wrong
 from absentia.explanation import Explanation
 from absentia.learning import LearnedBaseline
-from absentia.report.absence_sections import audit_section, baseline_section, cross_section
-from absentia.report.explanation_section import explanation_section
-from absentia.report.section import Section
+from absentia.report.sections import Section, audit_section, baseline_section, cross_section, explanation_section
 from absentia.results import check_folder, count_of, with_error, write_whole, written
 from absentia.version import __version__
 
@@ -79,14 +77,13 @@ def write_report(results: Any, path: str | Path, *, title: str | None = None) ->
     return target
 
 
-def _by_name(results: object) -> list[tuple[str, Any]]:
+def _by_name(results: Any) -> list[tuple[str, Any]]:
     """Return results with their names, which are empty where none are given."""
     if isinstance(results, Mapping):
         named = [(str(name), result) for name, result in results.items()]
-    elif isinstance(results, Sequence) and not isinstance(results, str | bytes):
-        named = [("", result) for result in results]
     else:
-        named = [("", results)]
+        several = isinstance(results, Sequence) and not isinstance(results, str | bytes)
+        named = [("", result) for result in (results if several else [results])]
     if not named:
         raise wrong("results", "hold at least one result", "none")
     for _, result in named:
