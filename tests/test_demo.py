@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from absentia import AbsentiaError, __version__, demo
 from absentia.cli import app, main
-from absentia.demo.story import _clearest
-from absentia.demo.tasks import digit_model, digits
+from absentia.demo import _clearest, digit_model, digits
 from absentia.learning import LearningOptions
 
 

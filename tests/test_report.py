@@ -20,19 +20,19 @@ import test_report_results as results
 from absentia.audit.figures import Companions
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, looks_of
 from absentia.report import writing
-from absentia.report.audit_section import audit_section
-from absentia.report.baseline_section import baseline_section
-from absentia.report.explanation_section import (
+from absentia.report.encoding import ImageScale, numbers, png, texts
+from absentia.report.sections import (
     KEPT,
     KEPT_UP_TO_EACH_ORDER,
     MOST_SAMPLES,
+    audit_section,
+    baseline_section,
     curve_counts,
     explanation_section,
     sparsity_curve,
     strongest,
     summarise,
 )
-from absentia.report.section import ImageScale, numbers, png, texts
 
 FOLDER = Path(writing.__file__).parent
 
@@ -201,8 +201,8 @@ def test_the_numbers_are_the_results_own(page, everything):
     order = [found.methods.index(name) for name in audit["methods"]]
     assert order != list(range(3))  # so that the next lines can fail
     for key, values in found.columns().items():
-        if key in audit["charts"]:
-            assert audit["charts"][key]["values"] == pytest.approx(values[order].tolist(), rel=1e-3)
+        if key in audit["values"]:
+            assert audit["values"][key] == pytest.approx(values[order].tolist(), rel=1e-3)
     assert audit["orders"][0] == texts(found.companions.order_profile().value[order[0]], 3)
     assert audit["scores"][1] == texts(found.curve.scores.mean(1)[order[1]], 3)
     assert learned["values"][0] == pytest.approx(everything["baseline"].values.tolist(), rel=1e-3)
@@ -240,7 +240,7 @@ def test_a_sparsity_curve_is_the_error_of_values_rebuilt_by_hand():
 def test_what_is_kept_does_not_depend_on_how_many_samples_are_looked_at_together(monkeypatch):
     interactions = ab.harsanyi(ab.ValueTable(results.draw(5, 32)))
     together = list(summarise(interactions, 5))
-    monkeypatch.setattr("absentia.report.explanation_section._AT_A_TIME", 32)
+    monkeypatch.setattr("absentia.report.sections._AT_A_TIME", 32)
     assert list(summarise(interactions, 5)) == together
 
 
@@ -324,7 +324,7 @@ def test_entries_of_a_baseline_are_named_by_their_players():
 
 def test_baselines_of_classes_and_images_and_old_files_have_a_section():
     by_class = results.learned(results.draw(2, 5), share="class", classes=torch.tensor([3, 7]))
-    assert baseline_section(by_class).facts["owners"] == ["class 3", "class 7"]
+    assert baseline_section(by_class).data["owners"] == ["class 3", "class 7"]
     assert len(baseline_section(by_class).data["values"]) == 2
     image = baseline_section(results.image_baseline())
     assert image.data["images"][0].startswith("data:image/png")
@@ -366,9 +366,9 @@ def test_what_has_no_figure_is_left_empty(tmp_path):
     page = render([audit, explained], tmp_path)
     explained, audited = page.data()
     place = audited["methods"].index("zero")
-    assert [value is None for value in audited["charts"]["R"]["values"]] == [k == place for k in range(3)]
-    assert audited["charts"]["R"]["texts"][place] == "–"
-    assert audited["charts"]["R"]["errors"] == [None, None, None]
+    assert [value is None for value in audited["values"]["R"]] == [k == place for k in range(3)]
+    assert audited["figures"]["R"][place] == "–"
+    assert audited["errors"]["R"] == [None, None, None]
     assert "standIns" not in explained["samples"][0]
 
 
@@ -391,7 +391,7 @@ def test_menu_answer_text_and_picture_write_a_value_alike():
     explained = results.explanation()
     explained = replace(explained, outputs=torch.full_like(explained.outputs, -6.8147))
     section = explanation_section(explained)
-    assert section.facts["choices"][0].endswith(": −6.815")
+    assert section.data["samples"][0]["choice"].endswith(": −6.815")
     assert " is −6.815, down from " in section.answer
     assert "−6.815 with all present" in repr(explained)
     assert ab.plots.waterfall(explained).axes[0].get_yticklabels()[-1].get_text() == "all present: −6.815"
@@ -404,7 +404,7 @@ def test_agreement_is_rounded_once(value, shown, monkeypatch):
     monkeypatch.setattr(Companions, "agreement", lambda _: pair)
     section = audit_section(results.audit())
     assert section.data["agreement"][0] == ["1", shown, shown]
-    assert section.facts["figures"]["agreement"] == [shown] * 3
+    assert section.data["figures"]["agreement"] == [shown] * 3
 
 
 def test_the_answer_is_one_sentence_with_the_players_that_add_and_take_most():
@@ -425,8 +425,8 @@ def test_the_answer_is_one_sentence_with_the_players_that_add_and_take_most():
 def test_samples_are_listed_with_the_names_of_their_classes():
     explained = results.explanation()
     named = replace(explained, record=replace(explained.record, class_names=("cat", "dog", "owl")))
-    assert explanation_section(explained).facts["choices"][1].startswith("sample 1, class 1: ")
-    assert explanation_section(named).facts["choices"][1].startswith("sample 1, dog: ")
+    assert explanation_section(explained).data["samples"][1]["choice"].startswith("sample 1, class 1: ")
+    assert explanation_section(named).data["samples"][1]["choice"].startswith("sample 1, dog: ")
 
 
 def test_very_many_players_leave_room_for_fewer_samples():

@@ -10,8 +10,7 @@ import pytest
 import absentia as ab
 import test_report_results as results
 from absentia.plots.look import looks_of
-from absentia.report.audit_section import audit_section
-from absentia.report.explanation_section import explanation_section
+from absentia.report.sections import audit_section, explanation_section
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 REQUIRED = os.environ.get("ABSENTIA_REQUIRE_BROWSER") == "1"
@@ -218,7 +217,7 @@ def test_every_chart_of_an_audit_gives_an_absence_the_same_colour(page):
         )
         assert fills == expected, name
         shown = texts(page, f"{chart} .shown text")
-        assert shown == audit_section(audit).facts["figures"][name]
+        assert shown == audit_section(audit).data["figures"][name]
     for name in ("masking", "orders"):
         chart = f"{AUDIT} [data-chart={name}] .line path"
         strokes = page.eval_on_selector_all(

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 import absentia as ab
-from absentia.demo.tasks import Task, digit_model, digits
+from absentia.demo import Task, digit_model, digits
 
 FOLDER = Path(__file__).parents[1] / "concepts"
 _TRUE, _FALSE, _OTHER = "#009e73", "#d55e00", "#bbbbbb"  # the image's own digit, one that is not there, the others

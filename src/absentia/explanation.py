@@ -24,7 +24,7 @@ from absentia.learning import LearnedBaseline, choose_absence
 from absentia.models import as_model, labels_of
 from absentia.players import Players
 from absentia.plots import KINDS, OF_ALL_SAMPLES
-from absentia.plots.look import names_of_sets
+from absentia.plots.interaction_plots import names_of_sets
 from absentia.readouts import Features, Readout, same_kind
 from absentia.results import align, count_of, fold, html_result, keep_figure, read_result, save_result, written
 from absentia.version import __version__

@@ -8,11 +8,18 @@ from collections.abc import Callable
 from typing import Any
 
 from absentia.plots.absence_plots import baselines, learning_history
-from absentia.plots.graph import and_or_graph, network
-from absentia.plots.images import image_heat_map
-from absentia.plots.interaction_plots import interaction_list, order_profile, sparsity, upset
+from absentia.plots.interaction_plots import and_or_graph, interaction_list, network, order_profile, sparsity, upset
 from absentia.plots.look import new_figure
-from absentia.plots.sample_plots import bars, beeswarm, overview, plot_explanation, scatter, text_line, waterfall
+from absentia.plots.sample_plots import (
+    bars,
+    beeswarm,
+    image_heat_map,
+    overview,
+    plot_explanation,
+    scatter,
+    text_line,
+    waterfall,
+)  # fmt: skip
 
 # What `Explanation.plot` draws, by name.
 _DRAWN: tuple[Callable[..., Any], ...] = (

@@ -10,10 +10,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from absentia.absences.protocol import check_at_least_one
 from absentia.errors import wrong
 from absentia.plots.drawable import owner_names, players_of
-from absentia.plots.images import draw_images
-from absentia.plots.look import LOWERS, NEUTRAL, check_count, draw_curve, label, look_of, looks_of, new_figure
+from absentia.plots.look import LOWERS, NEUTRAL, draw_curve, label, look_of, looks_of, new_figure
+from absentia.plots.sample_plots import draw_images
 from absentia.results import written
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     """
     if getattr(learned, "KIND", "") != "baseline":
         raise wrong("learned", "be a LearnedBaseline, which learn_baseline returns", type(learned).__name__)
-    check_count("most", most)
+    check_at_least_one("most", most)
     values = learned.values.detach().double()
     owners = values[None] if learned.share == "all" else values
     players = players_of(learned)
@@ -194,8 +195,7 @@ def draw_methods(
     if best is not None:
         axes.axhspan(best - 0.5, best + 0.5, color="#F0E442", alpha=0.35, zorder=0, linewidth=0)
         axes.get_yticklabels()[best].set_fontweight("bold")
-    usual = float(values.abs().nanmedian())
-    furthest = float(values.nan_to_num().abs().max())
+    usual, furthest = float(values.abs().nanmedian()), float(values.nan_to_num().abs().max())
     if furthest > _FAR_APART * usual > 0:
         axes.set_xscale("symlog", linthresh=usual)
         axes.autoscale_view(scaley=False)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from jaxtyping import Float
 from torch import Tensor
 
+from absentia.absences.protocol import check_at_least_one
 from absentia.errors import wrong
 from absentia.interactions import Interactions
 from absentia.players import Players
-from absentia.plots.look import check_count, label, largest
+from absentia.plots.look import label
 from absentia.results import written
 
 if TYPE_CHECKING:
@@ -18,18 +19,13 @@ if TYPE_CHECKING:
     from absentia.learning import LearnedBaseline
 
 
-def is_explanation(result: object) -> bool:
-    """Return whether an object is an Explanation, a class that is defined below this package."""
-    return getattr(result, "KIND", "") == "explanation"
-
-
 def check_explanation(explanation: Explanation, sample: int, **counts: int) -> None:
     """Raise an error for what is no explanation, has no such sample, or for a number to draw below 1."""
-    if not is_explanation(explanation):
+    if getattr(explanation, "KIND", "") != "explanation":
         raise wrong("explanation", "be an Explanation, which explain returns", type(explanation).__name__)
     check_sample(sample, len(explanation.outputs))
     for name, count in counts.items():
-        check_count(name, count)
+        check_at_least_one(name, count)
 
 
 def check_sample(sample: int, samples: int) -> None:
@@ -49,11 +45,6 @@ def interactions_of(explanation: Explanation) -> Interactions:
 def in_short(explanation: Explanation) -> str:
     """Return what the value is, without the classes of all samples and further notes."""
     return explanation.record.readout.partition(" (")[0].partition(";")[0]
-
-
-def is_text(players: Players) -> bool:
-    """Return whether players are the tokens of a sequence, as numbers or with their embedding."""
-    return players.integer or (len(players.shape) == 2 and not players.is_image)
 
 
 def ends(explanation: Explanation, sample: int) -> tuple[str, str]:
@@ -76,6 +67,11 @@ def answer(explanation: Explanation, sample: int) -> str:
     before = "as" if base == output else f"{'up' if rises else 'down'} from {base}"
     who = ", and ".join(shown) or "no player changes it"
     return f"the value ({readout}) is {output}, {before} with all players absent: {who}."
+
+
+def largest(values: Float[Tensor, " players"], most: int | None = None) -> list[int]:
+    """Return the numbers of the largest absolute values, the largest first."""
+    return values.abs().argsort(descending=True, stable=True)[:most].tolist()
 
 
 def largest_and_others(values: Float[Tensor, " players"], most: int) -> tuple[list[int], list[int]]:

@@ -1,28 +1,21 @@
-"""Plots of interactions: the strongest, their strength by order, and their strength by rank."""
+"""Plots of interactions: the strongest in lists, matrices and graphs, and their strength by order and by rank."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from absentia.coalitions import coalition_members
 from absentia.errors import wrong
 from absentia.interactions import Interactions
-from absentia.plots.drawable import check_explanation, check_sample, in_short, interactions_of, is_explanation
-from absentia.plots.look import (
-    NEUTRAL,
-    draw_bars,
-    draw_curve,
-    label,
-    largest,
-    look_of,
-    looks_of,
-    names_of_sets,
-    new_figure,
-)
+from absentia.plots.drawable import check_explanation, check_sample, in_short, interactions_of, largest, player_labels
+from absentia.plots.look import NEUTRAL, colour_of, draw_bars, draw_curve, label, look_of, looks_of, new_figure
+from absentia.results import written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +25,11 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 76
 _POINTS = 400  # ranks of a curve that are drawn, evenly spaced on a logarithmic scale
+_PLAYERS, _NODES, _VALUE = 0.0, 1.0, 2.0  # heights of the three layers of a graph
+_WIDEST_EDGE, _SMALLEST_NODE, _LARGEST_NODE = 4.0, 60.0, 420.0
+_SWEEPS, _STARTS = 6, 30  # of the search for an order with few crossings
+_DASHES = (0, (4, 2))  # of what takes from the value
+_BEHIND_TEXT = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
 
 
 def interaction_list(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> Figure:
@@ -64,9 +62,19 @@ def draw_strongest(axes: Axes, interactions: Interactions, sample: int = 0, stro
         names = names_of_sets([[label(name, letters) for name in found.players] for found in top])
         if max(map(len, names)) <= _LONGEST_NAME:
             break
-    draw_bars(axes, names, [found.effect for found in top], hollow=[not found.measurable for found in top])
+    draw_bars(axes, [(name, one.effect, 0.0, not one.measurable) for name, one in zip(names, top, strict=True)])
     total = interactions.effects.shape[1] - 1
     axes.set_title(f"strongest {len(top)} of {total:,} interactions")
+
+
+def names_of_sets(sets: Sequence[Sequence[str]], most: int = 3) -> list[str]:
+    """Return the names of interactions: the names of their first players, of as many as tell them apart."""
+    more = [f" & {len(players) - most} more" if len(players) > most else "" for players in sets]
+    names = [" & ".join(players[:most]) + others for players, others in zip(sets, more, strict=True)]
+    if len(set(names)) == len(names) or most >= max(map(len, sets)):
+        return names
+    longer = names_of_sets(sets, most + 1)
+    return [names[i] if names.count(names[i]) == 1 else longer[i] for i in range(len(sets))]
 
 
 def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> Figure:
@@ -74,9 +82,7 @@ def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> 
 
     Parameters
     ----------
-    explanation : Explanation
-    sample, strongest : int
-        Number of the sample, and how many interactions to draw.
+    explanation, sample, strongest : see `interaction_list`
 
     Examples
     --------
@@ -99,8 +105,7 @@ def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> 
         matrix.plot(range(len(players)), [row] * len(players), "o", markersize=6, color="#DDDDDD")
         matrix.plot([players.index(members[0]), players.index(members[-1])], [row, row], color="black", linewidth=1.2)
     matrix.plot(*zip(*dots, strict=True), "o", markersize=6, color="black")
-    matrix.set(xlim=(-0.6, len(players) - 0.4), ylim=right.get_ylim())
-    matrix.set_yticks([])
+    matrix.set(xlim=(-0.6, len(players) - 0.4), ylim=right.get_ylim(), yticks=[])
     names = [label(interactions.names[player], 20) for player in players]
     matrix.set_xticks(range(len(players)), names, rotation=60, ha="left", rotation_mode="anchor")
     matrix.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0)
@@ -108,14 +113,177 @@ def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> 
     return figure
 
 
+class AndNode(NamedTuple):
+    """One interaction of the graph: the numbers of its players, and its effect."""
+
+    players: tuple[int, ...]
+    effect: float
+
+
+def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 10) -> Figure:
+    """Draw the strongest salient interactions of a sample as AND nodes between the players and the value.
+
+    The size of a node and the width of its edges show |effect|. Orange nodes and solid edges add to the value; blue
+    nodes and dashed edges take from it. Players are ordered such that few edges cross. An interaction is active where
+    all of its players are present, and the value is the sum of the active ones [ren2023faithful, Fig. 2].
+
+    Parameters
+    ----------
+    explanation, sample, strongest : see `interaction_list`
+
+    Examples
+    --------
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=1.0)
+    >>> [text.get_text() for text in ab.plots.and_or_graph(explanation).axes[0].texts][:3]
+    ['+2', '+6', '+3']
+    """
+    check_explanation(explanation, sample, strongest=strongest)
+    nodes = salient_nodes(explanation, sample, strongest)
+    players, ordered = arrange(nodes, len(explanation.players))
+    across = max(len(players), len(ordered), 2)
+    middle = (across - 1) / 2
+    figure = new_figure(1, width=max(6.0, 0.72 * across + 1.5), height=6.4)
+    axes = figure.axes[0]
+    axes.axis("off")
+    place_of = dict(zip(players, _places(len(players), across), strict=True))
+    labels = player_labels(explanation, sample)
+    largest_effect = max((abs(node.effect) for node in nodes), default=0.0)
+    for node, place in zip(ordered, _places(len(ordered), across), strict=True):
+        share, colour, adds = abs(node.effect) / largest_effect, colour_of(node.effect), node.effect >= 0
+        edges: dict[str, Any] = {"color": colour, "linestyle": "-" if adds else _DASHES, "alpha": 0.75, "zorder": 1}
+        edges["linewidth"] = 0.5 + (_WIDEST_EDGE - 0.5) * share
+        for end in [(place_of[player], _PLAYERS) for player in node.players] + [(middle, _VALUE)]:
+            axes.plot(*zip((place, _NODES), end, strict=True), **edges)
+        size, hatch = _SMALLEST_NODE + (_LARGEST_NODE - _SMALLEST_NODE) * share, "" if adds else "////"
+        axes.scatter(place, _NODES, s=size, color=colour, edgecolor="white", hatch=hatch, linewidth=0.8, zorder=2)
+        style: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 8, "bbox": _BEHIND_TEXT, "zorder": 3}
+        _write(axes, written(node.effect, 4, plus=True), (place, _NODES), 4 + size**0.5 / 2, **style)
+    axes.scatter([*place_of.values()], [_PLAYERS] * len(players), s=70, color="white", edgecolor=NEUTRAL, zorder=2)
+    slanted = len(players) > 8 or max(len(labels[player]) for player in players) > 10
+    turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if slanted else {"ha": "center"}
+    for player, place in place_of.items():
+        _write(axes, labels[player], (place, _PLAYERS), -9, va="top", fontsize=8, **turned)
+    axes.scatter(middle, _VALUE, s=160, marker="s", color="black", zorder=2)
+    text = f"value {written(float(explanation.outputs[sample]), 4)}"
+    _write(axes, text, (middle, _VALUE), 9, ha="center", fontsize=9)
+    axes.set(xlim=(-0.8, across - 0.2), ylim=(_PLAYERS - 0.1, _VALUE + 0.25))
+    axes.set_title(_title(explanation, sample, nodes), fontsize=9)
+    return figure
+
+
+def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -> Figure:
+    """Draw players on a circle and the strongest salient interactions between them.
+
+    A player's own effect is its dot, that of a pair a line, and that of more players an area. Their size, width and
+    depth of colour show |effect|. Orange and solid adds to the value; blue and dashed takes from it.
+
+    Parameters
+    ----------
+    explanation, sample, strongest : see `interaction_list`
+
+    Examples
+    --------
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[3.0, 4.0]], absence=1.0)
+    >>> [line.get_linewidth() for line in ab.plots.network(explanation).axes[0].lines]
+    [6.0]
+    """
+    check_explanation(explanation, sample, strongest=strongest)
+    nodes = salient_nodes(explanation, sample, strongest)
+    players = sorted({player for node in nodes for player in node.players}) or [*range(len(explanation.players))]
+    turns = [2 * math.pi * number / len(players) for number in range(len(players))]
+    place = {player: (math.sin(turn), math.cos(turn)) for player, turn in zip(players, turns, strict=True)}
+    labels = player_labels(explanation, sample)
+    width = 5.6 + 0.17 * max(len(labels[player]) for player in players)
+    figure = new_figure(1, width=width, height=6.4)
+    axes = figure.axes[0]
+    axes.axis("off")
+    axes.set(xlim=(-0.22 * width, 0.22 * width), ylim=(-1.3, 1.3), aspect="equal")
+    axes.set_title(_title(explanation, sample, nodes), fontsize=9)
+    for node in reversed(nodes):  # the strongest on top
+        share, x, y = abs(node.effect / nodes[0].effect), *zip(*(place[i] for i in node.players), strict=True)
+        style: dict[str, Any] = {"color": colour_of(node.effect), "linestyle": "-" if node.effect >= 0 else _DASHES}
+        if len(x) == 1:
+            axes.scatter(x, y, s=_SMALLEST_NODE + _LARGEST_NODE * share, color=style["color"], zorder=4)
+        elif len(x) == 2:
+            axes.plot(x, y, linewidth=0.5 + 5.5 * share, zorder=2, **style)
+        else:
+            axes.fill(x, y, alpha=0.08 + 0.3 * share, linewidth=1, zorder=1, **style)
+    for player, (right, up) in place.items():
+        axes.scatter([right], [up], s=_SMALLEST_NODE, color="white", edgecolor=NEUTRAL, zorder=3)
+        side = "center" if abs(right) < 0.2 else "left" if right > 0 else "right"
+        axes.text(1.14 * right, 1.14 * up, labels[player], ha=side, va="center", fontsize=8)
+    return figure
+
+
+def salient_nodes(explanation: Explanation, sample: int, strongest: int) -> list[AndNode]:
+    """Return the strongest of the salient interactions: measurable, and above 5 % of the largest."""
+    interactions = interactions_of(explanation)
+    count = min(strongest, int(interactions.salient()[sample, 1:].sum()))
+    effects = interactions.effects[sample]
+    numbers = (effects[1:].abs().topk(count).indices + 1).tolist()
+    return [AndNode(coalition_members(number), float(effects[number])) for number in numbers]
+
+
+def arrange(nodes: list[AndNode], players: int) -> tuple[list[int], list[AndNode]]:
+    """Order the players of nodes, or all if there are none, and the nodes such that few edges cross."""
+    if not nodes:
+        return list(range(players)), []
+    order = sorted({player for node in nodes for player in node.players})
+    shuffle = random.Random(0).sample
+    # The sort often ends in a local optimum; the best of several starts is good enough.
+    starts = [order, *(shuffle(order, len(order)) for _ in range(_STARTS))]
+    return min((_sort(start, nodes) for start in starts), key=lambda found: _count_crossings(*found))
+
+
+def _sort(order: list[int], nodes: list[AndNode]) -> tuple[list[int], list[AndNode]]:
+    """Move nodes and players in turn to the mean place of their neighbours."""
+    for _ in range(_SWEEPS):
+        place = {player: number for number, player in enumerate(order)}
+        nodes = sorted(nodes, key=lambda node: sum(place[player] for player in node.players) / len(node.players))
+        above = {player: [k for k, node in enumerate(nodes) if player in node.players] for player in order}
+        order = sorted(order, key=lambda player: sum(above[player]) / len(above[player]))
+    return order, nodes
+
+
+def _count_crossings(order: list[int], nodes: list[AndNode]) -> int:
+    """Count the pairs of edges between players and nodes that cross."""
+    place = {player: number for number, player in enumerate(order)}
+    edges = [(number, place[player]) for number, node in enumerate(nodes) for player in node.players]
+    return sum((a - c) * (b - d) < 0 for (a, b), (c, d) in itertools.combinations(edges, 2))
+
+
+def _places(count: int, across: int) -> list[float]:
+    """Spread a layer evenly over the width."""
+    return [(number + 0.5) * across / count - 0.5 for number in range(count)]
+
+
+def _write(axes: Axes, text: str, at: tuple[float, float], above: float, **style: Any) -> None:
+    """Write a text this many points above a place."""
+    axes.annotate(text, at, xytext=(0, above), textcoords="offset points", **style)
+
+
+def _title(explanation: Explanation, sample: int, nodes: Sequence[AndNode]) -> str:
+    """Return how much of the value the drawn interactions add up to, in words."""
+    total = interactions_of(explanation).effects.shape[1] - 1
+    readout = label(in_short(explanation), 70)
+    if not nodes:
+        return f"{readout}\nnone of {total:,} interactions exceeds the rounding error"
+    change = float(explanation.outputs[sample] - explanation.base_values[sample])
+    part = len({player for node in nodes for player in node.players})
+    total_effect = written(sum(node.effect for node in nodes), 4, plus=True)
+    return (
+        f"{readout}\n{written(change, 4, plus=True)} from all absent to all present;\n"
+        f"the {len(nodes)} strongest of {total:,} interactions add {total_effect}, "
+        f"with {part} of {len(explanation.players)} players"
+    )
+
+
 def order_profile(explanation: Explanation, sample: int = 0, *, most: int = 6) -> Figure:
     """Draw the strength of interactions by order, and the order-wise Shapley values of the largest players.
 
     Parameters
     ----------
-    explanation : Explanation
-    sample, most : int
-        Number of the sample, and how many players to draw.
+    explanation, sample, most : see `bars`
 
     Examples
     --------
@@ -178,7 +346,7 @@ def sparsity(
     figure = new_figure(1, width=6.4, height=4.6)
     axes = figure.axes[0]
     for look, (name, result) in zip(looks_of(list(named)), named.items(), strict=True):
-        if not (isinstance(result, Interactions) or is_explanation(result)):
+        if not (isinstance(result, Interactions) or getattr(result, "KIND", "") == "explanation"):
             raise wrong("results", "hold explanations or interactions", type(result).__name__)
         interactions = result if isinstance(result, Interactions) else interactions_of(result)
         if sample is not None:

@@ -9,10 +9,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jaxtyping import Float
-from torch import Tensor
-
-from absentia.errors import require, wrong
+from absentia.errors import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,28 +50,6 @@ def label(name: str, most: int = 32) -> str:
     if len(name) > most:
         name = f"{name[: most // 2]}…{name[len(name) - (most - most // 2 - 1) :]}"
     return name.replace("$", r"\$")
-
-
-def names_of_sets(sets: Sequence[Sequence[str]], most: int = 3) -> list[str]:
-    """Return the names of interactions: the names of their first players, of as many as tell them apart."""
-    more = [f" & {len(players) - most} more" if len(players) > most else "" for players in sets]
-    names = [" & ".join(players[:most]) + others for players, others in zip(sets, more, strict=True)]
-    if len(set(names)) == len(names) or most >= max(map(len, sets)):
-        return names
-    longer = names_of_sets(sets, most + 1)
-    return [names[i] if names.count(names[i]) == 1 else longer[i] for i in range(len(sets))]
-
-
-def check_count(name: str, count: int) -> None:
-    """Raise an error for a number of things to draw that is less than 1."""
-    if count < 1:
-        raise wrong(name, "be at least 1", count)
-
-
-def largest(values: Float[Tensor, " players"], most: int | None = None) -> list[int]:
-    """Return the numbers of the largest absolute values, the largest first."""
-    numbers: list[int] = values.abs().argsort(descending=True, stable=True)[:most].tolist()
-    return numbers
 
 
 def new_figure(
@@ -139,24 +114,18 @@ def draw_bar(
         axes.errorbar(start + value, place, xerr=2 * error, **whisker)
 
 
-def draw_bars(
-    axes: Axes,
-    names: Sequence[str],
-    values: Sequence[float],
-    errors: Sequence[float] | None = None,
-    hollow: Sequence[bool] | None = None,
-) -> None:
-    """Draw a named bar for each value, the first on top, with two standard errors where there are any."""
-    errors, hollow = errors or [0.0] * len(values), hollow or [False] * len(values)
-    for place, (value, error, bare) in enumerate(zip(values, errors, hollow, strict=True)):
-        draw_bar(axes, place, value, error, hollow=bare)
-    axes.set_yticks(range(len(values)), names)
-    axes.set_ylim(max(len(values), 4) - 0.5, -0.5)  # a single bar does not fill the panel
+def draw_bars(axes: Axes, rows: Sequence[tuple[str, float, float, bool]]) -> None:
+    """Draw a bar for each row, the first on top: its name, its value, the error of that, and whether it is hollow."""
+    for place, (_, value, error, hollow) in enumerate(rows):
+        draw_bar(axes, place, value, error, hollow=hollow)
+    axes.set_yticks(range(len(rows)), [name for name, *_ in rows])
+    axes.set_ylim(max(len(rows), 4) - 0.5, -0.5)  # a single bar does not fill the panel
     axes.axvline(0, color=NEUTRAL, linewidth=0.8)
     axes.margins(x=0.1)
     axes.locator_params(axis="x", nbins=6)
     notes = ["adds to the value (orange),\ntakes from it (blue, hatched)"]
-    notes += ["± 2 standard errors"] * any(errors) + ["hollow: within rounding error"] * any(hollow)
+    notes += ["± 2 standard errors"] * any(error for _, _, error, _ in rows)
+    notes += ["hollow: within rounding error"] * any(hollow for *_, hollow in rows)
     axes.set_xlabel("; ".join(notes))
 
 

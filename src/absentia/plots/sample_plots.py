@@ -1,22 +1,22 @@
-"""Plots of attributions: bars, steps or tokens of one sample, overviews of it, and dots of many samples."""
+"""Plots of attributions: bars, steps, tokens or pixels of a sample, overviews of it, and dots of many samples."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from absentia.attributions import Attribution
 from absentia.errors import require, wrong
 from absentia.interactions import Interactions
-from absentia.plots.drawable import check_explanation, ends, in_short, largest_and_others, player_labels
-from absentia.plots.images import image_heat_map
+from absentia.plots.drawable import check_explanation, ends, in_short, largest, largest_and_others, player_labels
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
-from absentia.plots.look import NEUTRAL, colour_of, draw_bar, draw_bars, label, largest, new_figure
+from absentia.plots.look import LOWERS, NEUTRAL, RAISES, colour_of, draw_bar, draw_bars, label, new_figure
 from absentia.results import written
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 16
 _LETTERS = 84.0  # the width of a line of text
+# Up to this many players of an image, their values are written on them; up to this many, their signs.
+_MOST_NUMBERS, _MOST_SIGNS = 25, 100
 _BINS, _ROOM = 60, 0.8  # columns that dots are stacked in, and the height of a row that they may fill
 _WHISKER: dict[str, Any] = {"fmt": "none", "ecolor": NEUTRAL, "elinewidth": 0.7, "alpha": 0.5, "zorder": 1}
 
@@ -69,8 +71,7 @@ def draw_attribution(axes: Axes, attribution: Attribution, sample: int = 0, *, m
     """Draw the bars of `bars` on given axes."""
     values, errors = attribution.values[sample], attribution.errors[sample]
     shown = largest(values, most)
-    names = [label(attribution.names[player]) for player in shown]
-    draw_bars(axes, names, values[shown].tolist(), errors[shown].tolist())
+    draw_bars(axes, [(label(attribution.names[i]), float(values[i]), float(errors[i]), False) for i in shown])
     some = f": {len(shown)} of {len(values)} players" if len(shown) < len(values) else ""
     axes.set_title(attribution.kind + some)
 
@@ -98,7 +99,15 @@ def waterfall(explanation: Explanation, sample: int = 0, *, most: int = _MOST_RO
 
 def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, most: int = _MOST_ROWS) -> None:
     """Draw the steps of `waterfall` on given axes."""
-    names, values, errors = _steps(explanation, sample, most)
+    labels, attribution = player_labels(explanation, sample), explanation.shapley
+    shown, others = largest_and_others(attribution.values[sample], most - 1)
+    values, errors = (part[sample, shown].tolist() for part in (attribution.values, attribution.errors))
+    names = [labels[player] for player in shown]
+    if others:
+        # Estimates of several players depend on each other, so the error of their sum is unknown and not drawn.
+        names.append(f"{len(others)} others")
+        values.append(float(attribution.values[sample, others].sum()))
+        errors.append(0.0)
     base, output = float(explanation.base_values[sample]), float(explanation.outputs[sample])
     heights, last = list(accumulate(values, initial=base)), len(values) + 1
     for place, (start, value, error) in enumerate(zip(heights, values, errors, strict=False), start=1):
@@ -126,9 +135,7 @@ def text_line(explanation: Explanation, sample: int = 0) -> Figure:
 
     Parameters
     ----------
-    explanation : Explanation
-    sample : int
-        Number of the sample.
+    explanation, sample : see `waterfall`
 
     Examples
     --------
@@ -157,23 +164,87 @@ def text_line(explanation: Explanation, sample: int = 0) -> Figure:
     axes.axis("off")
     base, output = ends(explanation, sample)
     note = "orange adds, blue takes" + "; ± 1 standard error" * bool(explanation.shapley.errors.any())
-    title = f"{label(in_short(explanation), 90)}\n{base} with all tokens absent, {output} with all present; {note}"
-    axes.set_title(title, fontsize=9)
+    change = f"{base} with all tokens absent, {output} with all present; {note}"
+    axes.set_title(f"{label(in_short(explanation), 90)}\n{change}", fontsize=9)
     return figure
 
 
-def _steps(explanation: Explanation, sample: int, most: int) -> tuple[list[str], list[float], list[float]]:
-    """Return labels, values and errors of the largest players, and of all others together as the last step."""
-    labels = player_labels(explanation, sample)
-    values, errors = explanation.shapley.values[sample], explanation.shapley.errors[sample]
-    shown, others = largest_and_others(values, most - 1)
-    steps = [labels[player] for player in shown], values[shown].tolist(), errors[shown].tolist()
-    if others:
-        # Estimates of several players depend on each other, so the error of their sum is unknown and not drawn.
-        steps[0].append(f"{len(others)} others")
-        steps[1].append(float(values[others].sum()))
-        steps[2].append(0.0)
-    return steps
+def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
+    """Draw an image, its attribution spread over the pixels, and its stand-in when all players are absent.
+
+    Pixels are orange where their player adds to the value, blue where it takes, and grey where always present.
+
+    Parameters
+    ----------
+    explanation, sample : see `waterfall`
+
+    Examples
+    --------
+    >>> players = ab.Players.grid((1, 4, 4), cells=(2, 2))
+    >>> images = torch.rand(1, 1, 4, 4)
+    >>> explanation = ab.explain(lambda rows: rows.sum((1, 2, 3)), images, players=players, absence=0.0)
+    >>> [axes.get_title() for axes in ab.plots.image_heat_map(explanation).axes[:3]]
+    ['sample 0', 'Shapley values', 'all players absent']
+    """
+    check_explanation(explanation, sample)
+    labels, values = explanation.players.labels, explanation.shapley.values[sample]
+    if not explanation.players.is_image:
+        must = "hold images, of shape (1 or 3 channels, height, width), whose players are areas"
+        raise wrong("explanation", must, f"samples of shape {tuple(labels.shape)}", "Draw plots.waterfall instead.")
+    images = {label(explanation.sample_name(sample)): explanation.x[sample].double()}
+    if explanation.stand_ins is not None:
+        images["all players absent"] = explanation.stand_ins[sample].double()
+    base, output = ends(explanation, sample)
+    title = f"{in_short(explanation)}: {base} with all players absent, {output} with all present"
+    figure = new_figure(1 + len(images), width=4.4, height=4.6, title=title)
+    first, middle, *last = figure.axes
+    draw_images([first, *last], images)
+    most = max(float(values.abs().max()), 1e-12)
+    owners = labels if labels.ndim == 2 else labels[0]
+    spread = torch.nn.functional.pad(values.double(), (0, 1), value=torch.nan)[owners]  # label −1 is the last
+    colours = require("matplotlib.colors", "plot").LinearSegmentedColormap.from_list("", [LOWERS, "white", RAISES])
+    style: dict[str, Any] = {"cmap": colours.with_extremes(bad="#D9D9D9"), "interpolation": "nearest"}
+    drawn = middle.imshow(spread.numpy(), vmin=-most, vmax=most, **style)
+    _frame(middle, explanation.shapley.kind)
+    if len(values) <= _MOST_SIGNS:
+        _write_on_players(middle, values, owners)
+    bar = figure.colorbar(drawn, ax=middle, shrink=0.7, pad=0.02)
+    bar.ax.tick_params(labelsize=8)
+    bar.outline.set_visible(False)
+    return figure
+
+
+def draw_images(panels: Sequence[Axes], images: dict[str, Shaped[Tensor, " *entries"]]) -> None:
+    """Draw titled images on one scale: 0 to 1 if all values lie there, otherwise from the least to the largest."""
+    found = [float(end) for image in images.values() for end in image.aminmax()]
+    low, high = (0.0, 1.0) if min(found) >= 0 and max(found) <= 1 else (min(found), max(found))
+    for axes, (title, image) in zip(panels, images.items(), strict=True):
+        scaled = ((image.detach().cpu().double() - low) / max(high - low, 1e-12)).clamp(0, 1)
+        pixels = scaled[None].flatten(0, -3).permute(1, 2, 0).squeeze(-1)  # (height, width) or (height, width, 3)
+        axes.imshow(pixels.numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        _frame(axes, title)
+
+
+def _frame(axes: Axes, title: str) -> None:
+    """Replace ticks by a frame, and write the title."""
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set(visible=True, color="#999999")
+    axes.set_title(title, fontsize=10)
+
+
+def _write_on_players(axes: Axes, values: Tensor, owners: Tensor) -> None:
+    """Write the value or the sign of each player in the middle of its pixels, unless it is close to 0."""
+    most = float(values.abs().max())
+    for player, value in enumerate(values.tolist()):
+        pixels = (owners == player).nonzero().double()
+        if len(pixels) == 0 or abs(value) < 0.05 * most:
+            continue
+        row, column = pixels.mean(0).tolist()
+        if int(owners[round(row), round(column)]) != player:  # as in the middle of a ring: take the nearest pixel
+            row, column = pixels[(pixels - pixels.mean(0)).square().sum(1).argmin()].tolist()
+        dark = value < 0 and abs(value) > 0.6 * most
+        text = written(value, plus=True) if len(values) <= _MOST_NUMBERS else ("+" if value > 0 else "−")
+        axes.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
 
 
 def overview(explanation: Explanation, sample: int = 0) -> Figure:
@@ -181,9 +252,7 @@ def overview(explanation: Explanation, sample: int = 0) -> Figure:
 
     Parameters
     ----------
-    explanation : Explanation
-    sample : int
-        Number of the sample.
+    explanation, sample : see `waterfall`
 
     Examples
     --------
@@ -214,9 +283,7 @@ def beeswarm(explanation: Explanation, *, most: int = 12) -> Figure:
 
     Parameters
     ----------
-    explanation : Explanation
-    most : int
-        How many players to draw.
+    explanation, most : see `bars`
 
     Examples
     --------
@@ -289,18 +356,16 @@ def scatter(explanation: Explanation, player: int | str | None = None) -> Figure
     x, y = explanation.players.entry_values(explanation.x)[:, number], values[:, number]
     figure = new_figure(1, width=6.0, height=4.4, title=f"value: {in_short(explanation)}")
     axes = figure.axes[0]
-    axes.scatter(
-        x, y, s=20, color=[colour_of(value) for value in y.tolist()], edgecolor="white", linewidth=0.3, zorder=2
-    )
+    colours = [colour_of(value) for value in y.tolist()]
+    axes.scatter(x, y, s=20, color=colours, edgecolor="white", linewidth=0.3, zorder=2)
     if bool(explanation.shapley.errors.any()):
         axes.errorbar(x, y, yerr=2 * explanation.shapley.errors[:, number], **_WHISKER)
     axes.axhline(0, color=NEUTRAL, linewidth=0.8)
     if explanation.stand_ins is not None:
         absent = explanation.players.entry_values(explanation.stand_ins)[:, number]
         if bool((absent == absent[0]).all()):
-            axes.axvline(
-                float(absent[0]), color=NEUTRAL, linestyle=":", label=f"absent: {written(float(absent[0]), 4)}"
-            )
+            text = f"absent: {written(float(absent[0]), 4)}"
+            axes.axvline(float(absent[0]), color=NEUTRAL, linestyle=":", label=text)
             axes.legend(fontsize=8, frameon=False)
     axes.set(title=f"{explanation.shapley.kind} of {label(names[number])}", xlabel=f"input {label(names[number])}")
     axes.set_ylabel("takes from the value ◂ ▸ adds to it")
@@ -315,11 +380,8 @@ def plot_explanation(
     Parameters
     ----------
     interactions : Interactions
-        Interactions of the samples.
     attribution : Attribution
-        Attribution of the samples.
-    sample, strongest : int
-        Number of the sample, and how many interactions to draw.
+    sample, strongest : see `interaction_list`
     title : str, optional
         Title of the figure; by default the readout.
 

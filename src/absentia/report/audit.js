@@ -9,7 +9,7 @@ const audit = (() => {
 
   // One figure of each absence, with two standard errors. Marks are {at, text}: dashed lines, but for 0.
   function drawFigure(element, data, chosen, {key, label, marks, dots = []}) {
-    const {values, errors, texts} = data.charts[key], width = element.clientWidth;
+    const values = data.values[key], errors = data.errors[key], texts = data.figures[key], width = element.clientWidth;
     const shown = d3.range(data.methods.length), names = room(data.methods, width);
     const rows = shown.map((method) => ({method, value: values[method] ?? NaN, error: errors[method] ?? 0, text: texts[method]}));
     const known = rows.filter((row) => Number.isFinite(row.value)), lines = marks.filter((mark) => mark.at != null);

@@ -19,11 +19,8 @@ from absentia.audit import Audit, CrossAudit
 from absentia.errors import wrong
 from absentia.explanation import Explanation
 from absentia.learning import LearnedBaseline
-from absentia.report.audit_section import audit_section, cross_section
-from absentia.report.baseline_section import baseline_section
-from absentia.report.explanation_section import explanation_section
-from absentia.report.section import Section
-from absentia.results import check_folder, count_of, write_whole
+from absentia.report.sections import Section, audit_section, baseline_section, cross_section, explanation_section
+from absentia.results import check_folder, count_of, with_error, write_whole, written
 from absentia.version import __version__
 
 _SECTIONS: dict[type, Any] = {
@@ -80,14 +77,13 @@ def write_report(results: Any, path: str | Path, *, title: str | None = None) ->
     return target
 
 
-def _by_name(results: object) -> list[tuple[str, Any]]:
+def _by_name(results: Any) -> list[tuple[str, Any]]:
     """Return results with their names, which are empty where none are given."""
     if isinstance(results, Mapping):
         named = [(str(name), result) for name, result in results.items()]
-    elif isinstance(results, Sequence) and not isinstance(results, str | bytes):
-        named = [("", result) for result in results]
     else:
-        named = [("", results)]
+        several = isinstance(results, Sequence) and not isinstance(results, str | bytes)
+        named = [("", result) for result in (results if several else [results])]
     if not named:
         raise wrong("results", "hold at least one result", "none")
     for _, result in named:
@@ -116,6 +112,7 @@ def render_page(title: str, sections: Sequence[Section]) -> str:
         lstrip_blocks=True,
     )
     templates.filters["count_of"] = count_of
+    templates.globals |= {"with_error": with_error, "written": written}
     return templates.get_template("report.html.jinja").render(
         title=title,
         sections=sections,

@@ -1,4 +1,4 @@
-"""A section of the report, and how numbers and images are stored in it."""
+"""How numbers and images are stored in the report."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import base64
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int, Shaped, UInt8
@@ -19,18 +19,6 @@ from absentia.results import written
 # The images of a section have about this many bytes before compression. Their sides have this many pixels at most,
 # and are not reduced below this many.
 _ALL_BYTES, _LARGEST_SIDE, _SMALLEST_SIDE = 1_500_000, 128, 16
-
-
-@dataclass(frozen=True)
-class Section:
-    """One result, prepared for the page. Python writes every number that is shown; scripts only place marks."""
-
-    kind: Literal["explanation", "audit", "cross", "baseline"]  # selects the template and the script
-    heading: str
-    answer: str  # the first sentence
-    result: Any  # what the template reads
-    facts: Mapping[str, Any]  # what it needs beside the result
-    data: Mapping[str, Any]  # what the script draws, as JSON
 
 
 def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:
@@ -90,8 +78,7 @@ class ImageScale:
         """Return the label at the middle of each pixel, row by row."""
         rows = ((torch.arange(self.height) + 0.5) * labels.shape[0] / self.height).long()
         columns = ((torch.arange(self.width) + 0.5) * labels.shape[1] / self.width).long()
-        found: list[int] = labels.cpu()[rows][:, columns].flatten().tolist()
-        return found
+        return labels.cpu()[rows][:, columns].flatten().tolist()
 
 
 def png(pixels: UInt8[Tensor, "height width channels"]) -> str:

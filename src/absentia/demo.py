@@ -1,22 +1,26 @@
-"""The demonstration from beginning to end: train, learn a baseline, audit absences, explain a digit, report."""
+"""The demonstration: train a network that reads digits, learn a baseline, audit absences, explain a digit, report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 import torch
+from jaxtyping import Float, Int
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
 from absentia.absences import Absence
 from absentia.audit import Audit, audit
-from absentia.demo.tasks import Task, digit_model, digits
+from absentia.data import seeded
+from absentia.errors import require
 from absentia.explanation import explain
 from absentia.learning import LearningOptions, choose_absence, learn_baseline
+from absentia.models import progress
+from absentia.players import Players
 from absentia.report import write_report
 
 # The usual absences, and for some of them the number of draws or the width.
@@ -24,6 +28,9 @@ _WORDS = ("zero", "mean", "median", "marginal:8", "blur:1")
 _COMPARED = ("zero", "mean")  # with the recommended one
 _LEARNING = LearningOptions(steps=60, rows_per_step=2**12)
 _SHADES = " ░▒▓█"
+_PARTS = (
+    "top left", "top", "top right", "left", "centre", "right", "bottom left", "bottom", "bottom right",
+)  # fmt: skip
 
 Removed: TypeAlias = Mapping[str, tuple[float, float, str]]  # see `_remove_all`
 
@@ -35,6 +42,46 @@ class Effort:
     learning: LearningOptions = _LEARNING
     evaluations: int = 400_000  # of the audit
     explained: int = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Images for training and for testing, and their parts, the players."""
+
+    x: Float[Tensor, "rows 1 8 8"]
+    y: Int[Tensor, " rows"]
+    x_test: Float[Tensor, "test_rows 1 8 8"]
+    y_test: Int[Tensor, " test_rows"]
+    players: Players
+
+
+def digits(seed: int) -> Task:
+    """Load the handwritten digits, pixels from 0 to 1, in nine parts, and draw four fifths of them for training."""
+    data = require("sklearn.datasets", "demo").load_digits()
+    order = torch.randperm(len(data.images), generator=seeded(seed))
+    x, y = torch.from_numpy(data.images[:, None] / 16).float()[order], torch.from_numpy(data.target).long()[order]
+    cut = round(0.8 * len(x))
+    players = replace(Players.grid((1, 8, 8), (3, 3)), names=_PARTS)
+    return Task(x[:cut], y[:cut], x[cut:], y[cut:], players)
+
+
+def digit_model(task: Task, seed: int, epochs: int = 15) -> nn.Module:
+    """Train two convolutions and a linear layer with Adam."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        first = (nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+        second = (nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.Flatten())
+        model = nn.Sequential(*first, *second, nn.Linear(16 * 4 * 4, 10))
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.003, weight_decay=0.003)
+    generator = seeded(seed)
+    with progress(epochs, "training the model", "epoch") as bar:
+        for _ in range(epochs):
+            for rows in torch.randperm(len(task.x), generator=generator).split(32):
+                optimiser.zero_grad()
+                nn.functional.cross_entropy(model(task.x[rows]), task.y[rows]).backward()
+                optimiser.step()
+            bar.update()
+    return model.eval()
 
 
 def run(folder: Path, seed: int = 0, console: Console | None = None, effort: Effort | None = None) -> Path:
@@ -52,10 +99,8 @@ def run(folder: Path, seed: int = 0, console: Console | None = None, effort: Eff
     )  # fmt: skip
     best = found.recommended or "learned"
     x, y = task.x_test[: effort.explained], task.y_test[: effort.explained]
-    explained = {
-        name: explain(model, x, y, absence=absences[name], players=players)
-        for name in dict.fromkeys((*_COMPARED, best))
-    }
+    names = dict.fromkeys((*_COMPARED, best))
+    explained = {name: explain(model, x, y, absence=absences[name], players=players) for name in names}
     values = torch.stack([one.shapley.values for one in explained.values()])
     shown = _clearest(values, values.argmax(2))
     removed = {name: _remove_all(model, absence, task) for name, absence in absences.items()}

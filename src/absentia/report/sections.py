@@ -1,0 +1,265 @@
+"""Results as sections of the report: what the page shows of explanations, audits and learned baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from absentia.audit import Audit, CrossAudit
+from absentia.coalitions import coalition_sizes
+from absentia.data import blocks
+from absentia.explanation import Explanation
+from absentia.interactions import Interactions
+from absentia.learning import LearnedBaseline
+from absentia.plots.drawable import answer, ends, largest_and_others, owner_names, players_of
+from absentia.plots.look import LOOKS, looks_of
+from absentia.report.encoding import ImageScale, numbers, texts
+from absentia.results import count_of, with_error, written
+
+# The page shows this many samples at most, and fewer if they have very many players.
+MOST_SAMPLES, _MOST_VALUES = 200, 100_000
+# The page keeps this many of the strongest effects of a sample, and this many of those up to each order.
+KEPT, KEPT_UP_TO_EACH_ORDER = 50, 15
+_MOST_BARS, _MOST_ROWS = 20, 200  # players in a chart and in a table
+# Coalitions that are processed at once, and up to which sparsity curves are computed.
+_AT_A_TIME, _MOST_REBUILT = 2**17, 2**22
+_MOST_DOTS = 400  # samples whose R is drawn, evenly picked
+_CHARTS = ("evidence", "strength", "R", "distance")
+_PERCENT, _WHOLE = ("removed", "low_orders"), ("evaluations", "players_outside")
+# The page shows at most this many baselines, entries and checks of the loss.
+_MOST_OWNERS, _MOST_ENTRIES, _MOST_CHECKS = 50, 200, 300
+_MEDIAN = 3  # the row of the quantiles
+_SHARED_BY = {"all": "all samples", "class": "each class", "sample": "each sample"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One result, prepared for the page. Python writes every number that is shown; scripts only place marks."""
+
+    kind: Literal["explanation", "audit", "cross", "baseline"]  # selects the template and the script
+    heading: str
+    answer: str  # the first sentence
+    result: Any  # what the template reads
+    data: Mapping[str, Any]  # what it needs beside the result, and what the script draws, as JSON
+
+
+def explanation_section(explanation: Explanation) -> Section:
+    """Return the section of an explanation."""
+    names, interactions, total = explanation.names, explanation.interactions, explanation.samples
+    shown = min(total, MOST_SAMPLES, max(1, _MOST_VALUES // len(names)))
+    samples = [_sample(explanation, number) for number in range(shown)]
+    players = explanation.players
+    text = players.integer or (len(players.shape) == 2 and not players.is_image)  # tokens, or their embedding
+    data: dict[str, Any] = {"names": list(names), "samples": samples, "text": text}
+    if total > 1:
+        overall = explanation.shapley.values.abs().mean(0)
+        data["overall"] = [[i, written(float(overall[i]), 4)] for i in largest_and_others(overall, _MOST_BARS)[0]]
+    if interactions is not None:
+        for sample, found in zip(samples, summarise(interactions, shown), strict=True):
+            sample |= found
+        data["counts"] = curve_counts(len(names))
+        data["kept"] = (KEPT, KEPT_UP_TO_EACH_ORDER)
+    if players.is_image:
+        data["picture"] = _sample_images(explanation, samples)
+    heading = f"Explanation of {count_of(total, 'sample')}, {len(names)} players"
+    return Section("explanation", heading, samples[0]["answer"], explanation, data)
+
+
+def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
+    """Return the numbers of one sample: to draw, and as they are shown."""
+    attribution, name, both = explanation.shapley, explanation.sample_name(number), ends(explanation, number)
+    values = attribution.values[number]
+    first, others = largest_and_others(values, _MOST_BARS)
+    found = {
+        "choice": f"{name}: {both[1]}",
+        "answer": f"{name[0].upper()}{name[1:]}: {answer(explanation, number)}",
+        "ends": both,
+        "output": numbers(explanation.outputs[number]),
+        "base": numbers(explanation.base_values[number]),
+        "values": numbers(values),
+        "ranked": attribution.ranked(number)[:_MOST_ROWS],
+        "bars": len(first),
+        "most": written(float(values.abs().max()), 2),
+    }
+    if others:
+        rest = float(values[others].sum())
+        found["others"] = [len(others), float(f"{rest:.6g}"), written(rest, 4, plus=True)]
+    if bool(attribution.errors.any()):
+        found["errors"] = numbers(attribution.errors[number], digits=2)
+    if explanation.order_shapley is not None:
+        found["orders"] = texts(explanation.order_shapley[number], 3, plus=True)
+    for key, rows in {"inputs": explanation.x, "standIns": explanation.stand_ins}.items():
+        if rows is not None and not explanation.players.is_image:
+            (entries,) = explanation.players.texts(rows[number : number + 1])
+            found[key] = [entry.replace("-", "−") for entry in entries]
+    return found
+
+
+def _sample_images(explanation: Explanation, samples: list[dict[str, Any]]) -> dict[str, Any]:
+    """Add images of inputs and stand-ins to the samples; return their size and the player of each pixel."""
+    height, width = explanation.players.shape[-2:]
+    given = {"image": explanation.x, "standIn": explanation.stand_ins}
+    rows = {name: some[: len(samples)] for name, some in given.items() if some is not None}
+    images = {name: some.reshape(len(samples), -1, height, width) for name, some in rows.items()}
+    scale = ImageScale.of(chain.from_iterable(images.values()), count=len(images) * len(samples))
+    for number, sample in enumerate(samples):
+        sample |= {name: scale.address(some[number]) for name, some in images.items()}
+    size = f"{scale.height} × {scale.width} of {height} × {width} pixels"
+    shared: dict[str, Any] = {"width": scale.width, "height": scale.height}
+    shared["shrunk"] = size if (scale.height, scale.width) != (height, width) else ""
+    labels = explanation.players.labels.reshape(-1, height, width)
+    if bool((labels == labels[:1]).all()):  # otherwise a pixel has several players
+        shared["labels"] = scale.labels(labels[0])
+    return shared
+
+
+def summarise(interactions: Interactions, samples: int) -> Iterator[dict[str, Any]]:
+    """Yield the kept effects, the strength by order and the sparsity curve of each of the first samples."""
+    players = len(interactions.names)
+    for few in blocks(samples, max(1, _AT_A_TIME >> players)):
+        effects, noise = interactions.effects[few].detach().cpu(), interactions.noise[few].cpu()
+        part = replace(interactions, effects=effects, noise=noise)
+        shares, sure = 100 * part.by_order().ratios, part.measurable
+        curve = 100 * sparsity_curve(part) if samples * 2**players <= _MOST_REBUILT else None
+        for row, kept in enumerate(strongest(effects)):
+            sets = zip(kept.tolist(), texts(effects[row, kept], plus=True), sure[row, kept].tolist(), strict=True)
+            # A third entry marks an effect within rounding error.
+            shown = [[number, text] if certain else [number, text, 1] for number, text, certain in sets]
+            found = {"effects": shown, "shares": texts(shares[row, 1:], 3)}
+            yield found if curve is None else found | {"curve": texts(curve[row], 3)}
+
+
+def strongest(effects: Float[Tensor, "samples coalitions"]) -> list[Int[Tensor, " kept"]]:
+    """Return the numbers of the coalitions to keep, the strongest effect first, without v(∅)."""
+    strength = effects.abs()
+    sizes = coalition_sizes(effects.shape[1].bit_length() - 1)
+    kept = [strength[:, 1:].topk(min(KEPT, effects.shape[1] - 1)).indices + 1]
+    best = torch.empty(len(effects), 0, dtype=torch.int64)
+    for order in range(1, int(sizes.max()) + 1):
+        own = (sizes == order).nonzero()[:, 0]
+        first = own[strength[:, own].topk(min(KEPT_UP_TO_EACH_ORDER, len(own))).indices]
+        best = torch.cat([best, first], dim=1)
+        best = best.gather(1, strength.gather(1, best).topk(min(KEPT_UP_TO_EACH_ORDER, best.shape[1])).indices)
+        kept.append(best)
+    rows = [row.unique() for row in torch.cat(kept, dim=1)]
+    return [row[one[row].argsort(descending=True)] for one, row in zip(strength, rows, strict=True)]
+
+
+def curve_counts(players: int) -> list[int]:
+    """Return the numbers of effects at which a sparsity curve has points."""
+    return [2**power for power in range(players)] + [2**players - 1]
+
+
+def sparsity_curve(interactions: Interactions) -> Float[Tensor, "samples counts"]:
+    """Return the error of values rebuilt from the strongest effects, for each of `curve_counts`; NaN if constant."""
+    strength = interactions.effects.abs()
+    strength[:, 0] = torch.inf
+    ranked = strength.sort(1, descending=True).values
+    values = interactions.reconstruct()
+    spread = values.std(1, correction=0)
+    spread = torch.where(spread > interactions.noise, spread, torch.nan)
+    errors = [
+        (interactions.reconstruct(keep=strength >= ranked[:, count, None]) - values).square_().mean(1).sqrt_()
+        for count in curve_counts(len(interactions.names))
+    ]
+    return torch.stack(errors, dim=1) / spread[:, None]
+
+
+def audit_section(audit: Audit) -> Section:
+    """Return the section of an audit; absences are in its order, the recommended one first."""
+    order, curve = torch.tensor(audit.order), audit.curve
+    methods = [audit.methods[number] for number in order]
+    columns = {key: values[order].double() for key, values in audit.columns().items()}
+    nothing = torch.full((len(methods),), torch.nan)
+    pairs = {key: (columns[key], columns.get(f"{key}_error", nothing)) for key in columns if "_error" not in key}
+    per_sample = audit.removal.per_sample[order]
+    step = -(-max(per_sample.shape[1], 1) // _MOST_DOTS)
+    data: dict[str, Any] = {
+        "methods": methods,
+        "looks": [(look["color"], look["marker"]) for look in looks_of(methods)],
+        "recommended": audit.recommended is not None,
+        "figures": {key: _texts(key, *pair) for key, pair in pairs.items()},
+        "values": {key: numbers(pairs[key][0]) for key in _CHARTS},
+        "errors": {key: numbers(pairs[key][1], digits=3) for key in _CHARTS},
+        "unmasked": numbers(audit.removal.unmasked.value),
+        "perSample": numbers(per_sample[:, ::step], digits=3),
+        "unit": curve.unit,
+        "sizes": numbers(curve.sizes),
+        "scores": texts(curve.scores.mean(1)[order], 3),
+        "prior": numbers(curve.prior.mean()),
+        "orders": texts(audit.companions.order_profile().value[order], 3),
+        "agreement": texts(audit.companions.agreement()[order][:, order], 2),
+    }
+    heading = f"Audit of {len(methods)} absences on {count_of(audit.record.samples, 'sample')}"
+    return Section("audit", heading, audit.verdict[0], audit, data)
+
+
+def _texts(key: str, values: Tensor, errors: Tensor) -> list[str]:
+    """Return a figure of each absence as it is shown."""
+    if key in _WHOLE:
+        return [f"{value:,.0f}" for value in values.tolist()]
+    if key == "agreement":
+        return texts(values, 2)  # with as many digits as that of two absences
+    factor = 100 if key in _PERCENT else 1
+    return [with_error(*pair) for pair in (factor * torch.stack([values, errors], dim=1)).tolist()]
+
+
+def cross_section(cross: CrossAudit) -> Section:
+    """Return the section of a cross audit: a table."""
+    sentence = (
+        "R of every absence (column) against every reference (row): 0 is the level of white noise, and lower is "
+        "better. Values in brackets compare an absence with itself and have no meaning."
+    )
+    return Section("cross", f"Cross audit of {len(cross.methods)} absences", sentence, cross, data={})
+
+
+def baseline_section(learned: LearnedBaseline) -> Section:
+    """Return the section of a learned baseline."""
+    record = learned.record
+    values = (learned.values[None] if learned.share == "all" else learned.values)[:_MOST_OWNERS]
+    shown = _baseline_images(learned, values) if players_of(learned).is_image else _entries(learned, values)
+    how = "converged" if record.converged else "did not converge"
+    loss = f"{written(learned.loss, 4)} ({record.loss}, orders up to {record.orders})"
+    heading, sentence = f"Baseline learned for {_SHARED_BY[learned.share]}", f"The search {how}: {record.stopped}."
+    checks = torch.linspace(0, len(learned.history) - 1, min(len(learned.history), _MOST_CHECKS)).round().long()
+    kept = learned.history[checks]
+    history = [[*numbers(row), f"{row[0]:,.0f} evaluations: {written(float(row[1]), 4)}"] for row in kept]
+    data = shown | {"colour": LOOKS["learned"][0], "loss": record.loss, "history": history}
+    data["owners"] = owner_names(learned)[:_MOST_OWNERS]
+    return Section("baseline", heading, f"{sentence} Loss: {loss}.", learned, data)
+
+
+def _entries(learned: LearnedBaseline, values: Shaped[Tensor, "owners *entries"]) -> dict[str, Any]:
+    """Return the names and values of entries, and quantiles of the data."""
+    players, undetermined = players_of(learned), set(learned.record.undetermined)
+    kept = values.flatten(1)[:, :_MOST_ENTRIES]
+    found = {
+        "names": players.entry_names()[:_MOST_ENTRIES],
+        "values": numbers(kept),
+        "texts": texts(kept),
+        "undetermined": [name in undetermined for name in players.owner_names()[:_MOST_ENTRIES]],
+    }
+    named = [players.category_names(row) for row in kept]
+    found["texts"] = [
+        [name or text for name, text in zip(*pair, strict=True)] for pair in zip(named, found["texts"], strict=True)
+    ]
+    if learned.quantiles is not None:
+        levels = learned.quantiles.flatten(1)[:, :_MOST_ENTRIES].T.clone()
+        levels[[bool(name) for name in named[0]]] = torch.nan  # categories have no range
+        found |= {"quantiles": numbers(levels), "levels": texts(levels)}
+    return found
+
+
+def _baseline_images(learned: LearnedBaseline, values: Shaped[Tensor, "owners *entries"]) -> dict[str, Any]:
+    """Return images of the baselines, and of the median of the data."""
+    levels = () if learned.quantiles is None else learned.quantiles
+    owners, data = ([image[None].flatten(0, -3) for image in rows] for rows in (values, levels))
+    scale = ImageScale.of(chain(owners, data), count=len(owners) + bool(data))
+    found: dict[str, Any] = {"images": [scale.address(image) for image in owners]}
+    return found | {"median": scale.address(data[_MEDIAN])} if data else found
