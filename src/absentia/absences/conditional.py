@@ -111,12 +111,10 @@ class GaussianConditional:
         mean, scale, centres, *matrices = (tensor.to(x.device) for tensor in tensors)
         standardised = (x.flatten(1).double() - mean) / torch.where(scale > 0, scale, 1.0)
         residuals, rows = standardised[:, None] - centres, presence.flatten(2)
-        if len(rows) == 1:  # one system for all samples
-            found = _complete(matrices, rows[0], residuals.flatten(0, 1)[None].expand(rows.shape[1], -1, -1))
-            found = found.unflatten(1, residuals.shape[:2]).transpose(0, 1)
-        else:
-            own = residuals[:, None].expand(-1, rows.shape[1], -1, -1)
-            found = _complete(matrices, rows.flatten(0, 1), own.flatten(0, 1)).unflatten(0, rows.shape[:2])
+        # A coalition of all samples is one system with the residuals of all.
+        vectors = residuals.reshape(len(rows), 1, -1, rows.shape[2]).expand(-1, rows.shape[1], -1, -1)
+        found = _complete(matrices, rows.flatten(0, 1), vectors.flatten(0, 1))
+        found = found.unflatten(1, (-1, len(draws))).unflatten(0, rows.shape[:2]).transpose(1, 2).flatten(0, 1)
         return (mean + scale * centres + scale * found).to(x.dtype).unflatten(-1, x.shape[1:])
 
 
@@ -231,7 +229,7 @@ class NearestNeighbours:
         """Put the data beside the samples."""
         check_shape("data", self.rows.shape[1:], x)
         check_whole("data", self.rows, x)
-        rows, weight = self.rows.to(x), self.weight.to(x)
+        rows, weight, order = self.rows.to(x), self.weight.to(x), torch.arange(len(self.rows), device=x.device)
 
         def nearest_rows(x: Tensor, presence: Tensor, ranks: list[int]) -> Tensor:
             flat = presence.flatten(2)
@@ -243,7 +241,10 @@ class NearestNeighbours:
                 for some in blocks(len(merged), max(1, _NUMBERS_AT_A_TIME // len(rows))):
                     # The last bits of a product depend on its shape; in single precision equal distances are equal.
                     distances = (merged[some] @ apart).float()
-                    out[number, some] = rows[_nearest(distances, max(ranks) + 1)[:, ranks]]
+                    # The bits of positive numbers have their order. Of rows at equal distances, the first are taken.
+                    keys = (distances.view(torch.int32).long() << 32) + order
+                    nearest = keys.topk(max(ranks) + 1, dim=1, largest=False).indices
+                    out[number, some] = rows[nearest[:, ranks]]
             return out
 
         return ConditionalFill(x, tuple(range(self.neighbours)), nearest_rows)
@@ -269,17 +270,3 @@ def _merge(
     member = torch.zeros(int(group.max()) + 1, dtype=torch.int64, device=group.device)
     member[group] = torch.arange(len(group), device=group.device)
     return presence[:, member].double(), group
-
-
-def _nearest(distances: Float[Tensor, "coalitions rows"], count: int) -> Int[Tensor, "coalitions nearest"]:
-    """Return the rows at the least distances, nearest first; among equal ones those that come first."""
-    values, found = distances.topk(count, dim=1, largest=False)
-    furthest = values[:, -1:]
-    tied = ((distances <= furthest).sum(1) > count).nonzero().flatten()
-    if len(tied):
-        nearer = distances[tied] < furthest[tied]
-        level = distances[tied] == furthest[tied]
-        places = count - nearer.sum(1, keepdim=True)
-        found[tied] = (nearer | level & (level.cumsum(1) <= places)).nonzero()[:, 1].view(-1, count)
-    found = found.sort(dim=1).values
-    return found.gather(1, distances.gather(1, found).argsort(dim=1, stable=True))
