@@ -234,13 +234,14 @@ class NearestNeighbours:
         def nearest_rows(x: Tensor, presence: Tensor, ranks: list[int]) -> Tensor:
             flat = presence.flatten(2)
             out = x.new_empty(len(x), flat.shape[1], len(ranks), *x.shape[1:])
-            shared = _merge(flat[0]) if len(flat) == 1 else None
+            # Entries present in the same coalitions, as a player's are, form a group, so that products are few.
+            groups = [some.unique(dim=1, return_inverse=True) for some in flat]
             for number, sample in enumerate(x):
-                merged, group = shared or _merge(flat[number])
+                merged, group = groups[number if len(groups) > 1 else 0]
                 apart = _differences(rows, weight, sample, group)
                 for some in blocks(len(merged), max(1, _NUMBERS_AT_A_TIME // len(rows))):
                     # The last bits of a product depend on its shape; in single precision equal distances are equal.
-                    distances = (merged[some] @ apart).float()
+                    distances = (merged[some].double() @ apart).float()
                     # The bits of positive numbers have their order. Of rows at equal distances, the first are taken.
                     keys = (distances.view(torch.int32).long() << 32) + order
                     nearest = keys.topk(max(ranks) + 1, dim=1, largest=False).indices
@@ -258,15 +259,3 @@ def _differences(rows: Tensor, weight: Tensor, sample: Tensor, group: Tensor) ->
         apart = (some - sample).mul_(weight).square_() if sample.is_floating_point() else some != sample
         parts.append(apart.flatten(1).double() @ member)
     return torch.cat(parts).T
-
-
-def _merge(
-    presence: Bool[Tensor, "coalitions flat"],
-) -> tuple[Float[Tensor, "coalitions groups"], Int[Tensor, " flat"]]:
-    """Merge entries that are present in the same coalitions, as a player's are: distances take fewer products."""
-    # Sums of a random 62-bit number for each coalition are equal for equal entries; for others with probability 2⁻⁶².
-    codes = torch.randint(2**62, (len(presence), 1), generator=seeded(0)).to(presence.device)
-    _, group = (presence * codes).sum(0).unique(return_inverse=True)
-    member = torch.zeros(int(group.max()) + 1, dtype=torch.int64, device=group.device)
-    member[group] = torch.arange(len(group), device=group.device)
-    return presence[:, member].double(), group

@@ -23,7 +23,7 @@ from absentia.data import Table, check_rows, mean_and_deviation
 from absentia.errors import wrong
 from absentia.models import Model, are_probabilities, as_model, evaluation_mode, placement, run_rows
 from absentia.players import Players
-from absentia.results import read_result, save_result
+from absentia.results import Saved, read_result, save_result
 
 
 class SurrogateNetwork(nn.Module):
@@ -80,7 +80,7 @@ class SurrogateNetwork(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class Surrogate:
+class Surrogate(Saved):
     """A surrogate of a model, as an absence that brings its own model; `train_surrogate` makes it.
 
     It takes the model's place in the game, and the readout applies to its output.
