@@ -17,16 +17,7 @@ from absentia.audit.figures import Companions, Estimate, MaskingCurve, Plausibil
 from absentia.data import Array, as_tensor
 from absentia.errors import AbsentiaError, require, wrong
 from absentia.plots.absence_plots import draw_audit
-from absentia.results import (
-    Saved,
-    align,
-    count_of,
-    fold,
-    html_result,
-    keep_figure,
-    with_error,
-    written,
-)
+from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, with_error, written
 from absentia.version import __version__
 
 if TYPE_CHECKING:

@@ -114,7 +114,12 @@ def _read(path: Path, suffix: str, trust: bool) -> Any:
     if suffix == ".onnx":
         return _read_onnx(path)
     if suffix == ".skops":
-        return _read_skops(path, trust)
+        skops = require("skops.io", "skops")
+        with reading("model", "be a file that skops saved", path):
+            unknown = sorted(skops.get_untrusted_types(file=path))
+            what = f"makes objects that skops does not know to be safe, {', '.join(unknown)}"
+            check_trust(trust or not unknown, path, what, "Look at these names first.")
+            return skops.load(path, trusted=unknown)
     if suffix in PICKLES:
         better = "Better, save the model with skops.io.dump(estimator, 'model.skops')."
         check_trust(trust, path, "is a pickle, which can run any code when it is read", better)
@@ -125,15 +130,6 @@ def _read(path: Path, suffix: str, trust: bool) -> Any:
     if suffix == ".safetensors":
         raise wrong("model", "be more than weights", path, NAME_IT)
     raise wrong("model", f"be a file of one of these kinds: {', '.join(FILES)}", path)
-
-
-def _read_skops(path: Path, trust: bool) -> Any:
-    skops = require("skops.io", "skops")
-    with reading("model", "be a file that skops saved", path):
-        unknown = sorted(skops.get_untrusted_types(file=path))
-        what = f"makes objects that skops does not know to be safe, {', '.join(unknown)}"
-        check_trust(trust or not unknown, path, what, "Look at these names first.")
-        return skops.load(path, trusted=unknown)
 
 
 class Scripted(nn.Module):

@@ -89,8 +89,11 @@ class EncodedTable:
             raise wrong("frame", "be a DataFrame with at least one row and column", type(frame).__name__)
         if not frame.columns.is_unique or not all(isinstance(column, str) for column in frame.columns):
             raise wrong("frame", "have columns with names, each once", list(frame.columns))
-        firsts = dict(zip(frame.dtypes.iloc[::-1], frame.columns[::-1], strict=True))
-        is_coded = {dtype: _is_category(dtype, column) for dtype, column in firsts.items()}
+        types, is_coded = pandas.api.types, {}
+        for column, dtype in frame.dtypes.drop_duplicates().items():
+            if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+                raise wrong("frame", "hold numbers, text, booleans or categories", f"times in {column!r}")
+            is_coded[dtype] = types.is_bool_dtype(dtype) or not types.is_numeric_dtype(dtype)
         dtypes = {column: dtype for column, dtype in frame.dtypes.items() if is_coded[dtype]}
         categories: dict[str, tuple[Any, ...]] = {}
         for column in dtypes:  # pandas' own categories keep their order, and include those that no row has
@@ -147,10 +150,3 @@ class EncodedTable:
                 values = pandas.Index(known, dtype=object).take(values.astype(np.int64))
             columns[column] = pandas.Series(values, dtype=self.dtypes.get(column))
         return pandas.DataFrame(columns)
-
-
-def _is_category(dtype: Any, column: str) -> bool:
-    types = require("pandas", "sklearn").api.types
-    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
-        raise wrong("frame", "hold numbers, text, booleans or categories", f"times in {column!r}")
-    return bool(types.is_bool_dtype(dtype) or not types.is_numeric_dtype(dtype))

@@ -79,12 +79,7 @@ class TextModel(nn.Module):
 
 
 def from_transformers(
-    model: nn.Module,
-    tokenizer: Any,
-    *,
-    players: str = "word",
-    absence: str | None = None,
-    embeddings: bool = False,
+    model: nn.Module, tokenizer: Any, *, players: str = "word", absence: str | None = None, embeddings: bool = False
 ) -> TextModel:
     """Make a model of a network of Hugging Face's transformers that classifies texts, and of its tokenizer.
 
