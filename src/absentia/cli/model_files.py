@@ -229,9 +229,8 @@ class OnnxModel:
             raise wrong("model", "have an output of floating-point numbers", got, then)
         fixed = first.shape and isinstance(first.shape[0], int) and first.shape[0] > 0
         self.batch = first.shape[0] if fixed else None  # the number of rows that the graph takes at a time
-        self.note = (
-            f"The ONNX file runs as a black box, without gradients, because {why}. Its output is {self.output!r}."
-        )
+        slow = f"The ONNX file runs as a black box, without gradients, because {why}."
+        self.note = f"{slow} Its output is {self.output!r}."
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Run the graph, in padded batches if its number of rows is fixed."""
