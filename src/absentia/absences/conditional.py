@@ -163,11 +163,8 @@ def _alike(chosen: Tensor, which: Tensor, vectors: int) -> Iterator[Int[Tensor, 
 
 def _solve(matrix: Float[Tensor, "flat flat"], chosen: Bool[Tensor, "coalitions flat"], right: _Vectors) -> _Vectors:
     """Solve M_CC w = r_C for the chosen entries C of each coalition; w is 0 elsewhere."""
-    size = int(chosen.sum(1).max())
-    if size == 0:
-        return torch.zeros_like(right)
     # The chosen entries come first. Smaller systems are padded by rows of the identity, with right-hand sides of 0.
-    index = (~chosen).byte().argsort(dim=1, stable=True)[:, :size]
+    index = (~chosen).byte().argsort(dim=1, stable=True)[:, : int(chosen.sum(1).max())]
     used = chosen.gather(1, index)
     systems = matrix[index[:, :, None], index[:, None, :]] * (used[:, :, None] & used[:, None, :])
     systems.diagonal(dim1=1, dim2=2).add_(~used)

@@ -202,16 +202,14 @@ def train_surrogate(
 
 def _check_outputs(outputs: Tensor, classes: bool) -> None:
     """Raise an error for outputs that can't be imitated as classes, or as numbers."""
-    if not classes:
-        if not bool(torch.isfinite(outputs).all()):
-            raise wrong("model", "return finite outputs", f"{int((~outputs.isfinite()).sum())} that are not")
-        return
-    if outputs.ndim != 2 or outputs.shape[1] < 2:
+    if not classes and not bool(outputs.isfinite().all()):
+        raise wrong("model", "return finite outputs", f"{int((~outputs.isfinite()).sum())} that are not")
+    if classes and (outputs.ndim != 2 or outputs.shape[1] < 2):
         must = "return (rows, classes) for a surrogate of classes"
         raise wrong("model", must, f"shape {tuple(outputs.shape)}", "Use classes=False to imitate numbers.")
-    if not bool(outputs.amax(1).isfinite().all()):  # −∞ is the logit of a class that is ruled out
+    if classes and not bool(outputs.amax(1).isfinite().all()):  # −∞ is the logit of a class that is ruled out
         raise wrong("model", "return logits", "NaN or infinity")
-    if are_probabilities(outputs):
+    if classes and are_probabilities(outputs):
         then = "Return their logarithm, or use classes=False to imitate the probabilities as numbers."
         raise wrong("model", "return logits for a surrogate of classes", "probabilities that add up to 1", then)
 

@@ -187,8 +187,7 @@ def _images_in(folder: Path) -> list[Path]:
 def _pixels(image: Any, channels: int) -> np.ndarray:
     """Convert an image to numbers from 0 to 1."""
     if image.mode in ("I", "I;16"):  # 16 bits, which pillow would clip at 255
-        grey = np.asarray(image, dtype=np.float32)[None] / 65535
-        return grey if channels == 1 else np.repeat(grey, 3, axis=0)
+        return np.repeat(np.asarray(image, dtype=np.float32)[None] / 65535, channels, axis=0)
     array = np.asarray(image.convert("L" if channels == 1 else "RGB"), dtype=np.float32) / 255
     return array[None] if channels == 1 else array.transpose(2, 0, 1)
 
@@ -289,9 +288,7 @@ def _code_tables(
         notes.append(f"Columns that the model does not take are ignored: {_listed(extra, 8)}.")
     whole = require("pandas", "tables").concat(frames, ignore_index=True)[wanted]
     flags = () if is_estimator(model) else whole.select_dtypes("bool").columns
-    if len(flags):  # booleans are numbers for a network
-        whole = whole.astype(dict.fromkeys(flags, float))
-    table = EncodedTable.of(whole)
+    table = EncodedTable.of(whole.astype(dict.fromkeys(flags, float)))  # booleans are numbers for a network
     if table.categories and not is_estimator(model):
         then = "Code it as numbers in the way that the model was trained with, or drop it with --drop."
         got = f"text in {next(iter(table.categories))!r}"
