@@ -181,9 +181,9 @@ def test_rows_are_named_by_a_column_or_by_their_files(folder):
     frame.index = [f"r{number}" for number in range(len(frame))]
     frame.to_csv("indexed.csv")
     found = samples("indexed.csv")
-    assert found.columns == ("a", "b", "c")
+    assert found.table.columns == ("a", "b", "c")
     assert found.describe(7) == {"sample": 7, "name": "r7", "inputs": dict(zip("abc", ROWS[7], strict=True))}
-    assert samples(index="b").columns == ("a", "c")
+    assert samples(index="b").table.columns == ("a", "c")
     write_images(folder / "pets")
     assert samples("pets", None).describe(4) == {"sample": 4, "name": "dog/1.png", "class_name": "dog"}
 
@@ -215,7 +215,7 @@ def test_columns_are_found_in_linear_time():
     columns = [f"c{number}" for number in range(500)]
     model = WideEstimator([CountedName(name) for name in columns])
     found = make_samples(RawData(pd.DataFrame(np.ones((2, 500)), columns=columns), None), model)
-    assert found.columns == tuple(columns)
+    assert found.table.columns == tuple(columns)
     assert CountedName.compared < 20 * 500
 
 
@@ -267,8 +267,8 @@ def test_categories_reach_a_pipeline_as_they_were(folder):
     frame, pipeline = table_frame(), fitted()
     frame[["new", "kind", "c", "city", "b", "a"]].to_csv("table.csv", index=False)  # another order of the columns
     found = samples("table.csv", "kind", pipeline)
-    assert found.columns == ("a", "b", "c", "city", "new")
-    assert found.categorical == [3, 4]
+    assert found.table.columns == ("a", "b", "c", "city", "new")
+    assert found.table.categorical == [3, 4]
     assert found.classes == ("no", "yes")
     assert found.y.tolist() == CLASSES.tolist()
     model, _ = fit_model(pipeline, found.x, found.table)

@@ -111,8 +111,8 @@ WRONG_USES = {
     "info": [
         ("nowhere", "file must name a file that exists"),
         (".", "file must name a file"),
-        ("data.csv", "file must be one that absentia saved"),
-        ("foreign.safetensors", "file must be one that absentia saved"),
+        ("data.csv", "be a file that absentia saved"),
+        ("foreign.safetensors", "be a file that absentia saved"),
         ("one.absentia two.absentia", "unexpected extra argument"),
         ("--jsn", "No such option: --jsn"),
     ],

@@ -26,7 +26,7 @@ from absentia.players import Players
 from absentia.plots import KINDS, OF_ALL_SAMPLES
 from absentia.plots.interaction_plots import names_of_sets
 from absentia.readouts import Features, Readout, same_kind
-from absentia.results import align, count_of, fold, html_result, keep_figure, read_result, save_result, written
+from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, written
 from absentia.version import __version__
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ExplanationRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Saved):
     """Shapley values and interactions of samples, and what it takes to read them; made by `explain`.
 
     Examples
@@ -202,15 +202,6 @@ class Explanation:
             raise wrong("kind", f"be one of {', '.join(KINDS)}", repr(kind))
         chosen = {} if kind in OF_ALL_SAMPLES else {"sample": sample}
         return keep_figure(lambda: KINDS[kind](self, **chosen, **options), path)
-
-    def save(self, path: str | Path) -> None:
-        """Save everything to one file, without pickle."""
-        save_result(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Explanation:
-        """Read a file of `save`."""
-        return read_result(cls, path)
 
     @staticmethod
     def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:

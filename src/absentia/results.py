@@ -17,7 +17,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -28,6 +28,7 @@ from absentia.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from typing_extensions import Self
 
 # The classes that `load` reads, by the kind that their files name.
 _KINDS = {
@@ -184,6 +185,22 @@ def read_result(cls: Any, path: str | Path, **more: Any) -> Any:
         raise wrong("path", f"hold a saved {kind} of format {cls.FORMAT} or older", got, "Install a newer absentia.")
     old = header.get("format", 0) < _FIRST_COMMON_FORMAT
     return _unpack(cls, cls.from_old(tensors, header) if old else header["fields"], (), tensors, more)
+
+
+class Saved:
+    """What is saved to one file, as a dataclass."""
+
+    KIND: ClassVar[str]
+    FORMAT: ClassVar[int]
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file: safetensors with a JSON header, without pickle."""
+        save_result(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a file of `save`."""
+        return read_result(cls, path)
 
 
 def load(path: str | Path) -> Any:

@@ -111,12 +111,10 @@ class GaussianConditional:
         mean, scale, centres, *matrices = (tensor.to(x.device) for tensor in tensors)
         standardised = (x.flatten(1).double() - mean) / torch.where(scale > 0, scale, 1.0)
         residuals, rows = standardised[:, None] - centres, presence.flatten(2)
-        if len(rows) == 1:  # one system for all samples
-            found = _complete(matrices, rows[0], residuals.flatten(0, 1)[None].expand(rows.shape[1], -1, -1))
-            found = found.unflatten(1, residuals.shape[:2]).transpose(0, 1)
-        else:
-            own = residuals[:, None].expand(-1, rows.shape[1], -1, -1)
-            found = _complete(matrices, rows.flatten(0, 1), own.flatten(0, 1)).unflatten(0, rows.shape[:2])
+        # A coalition of all samples is one system with the residuals of all.
+        vectors = residuals.reshape(len(rows), 1, -1, rows.shape[2]).expand(-1, rows.shape[1], -1, -1)
+        found = _complete(matrices, rows.flatten(0, 1), vectors.flatten(0, 1))
+        found = found.unflatten(1, (-1, len(draws))).unflatten(0, rows.shape[:2]).transpose(1, 2).flatten(0, 1)
         return (mean + scale * centres + scale * found).to(x.dtype).unflatten(-1, x.shape[1:])
 
 
@@ -165,11 +163,8 @@ def _alike(chosen: Tensor, which: Tensor, vectors: int) -> Iterator[Int[Tensor, 
 
 def _solve(matrix: Float[Tensor, "flat flat"], chosen: Bool[Tensor, "coalitions flat"], right: _Vectors) -> _Vectors:
     """Solve M_CC w = r_C for the chosen entries C of each coalition; w is 0 elsewhere."""
-    size = int(chosen.sum(1).max())
-    if size == 0:
-        return torch.zeros_like(right)
     # The chosen entries come first. Smaller systems are padded by rows of the identity, with right-hand sides of 0.
-    index = (~chosen).byte().argsort(dim=1, stable=True)[:, :size]
+    index = (~chosen).byte().argsort(dim=1, stable=True)[:, : int(chosen.sum(1).max())]
     used = chosen.gather(1, index)
     systems = matrix[index[:, :, None], index[:, None, :]] * (used[:, :, None] & used[:, None, :])
     systems.diagonal(dim1=1, dim2=2).add_(~used)
@@ -231,19 +226,23 @@ class NearestNeighbours:
         """Put the data beside the samples."""
         check_shape("data", self.rows.shape[1:], x)
         check_whole("data", self.rows, x)
-        rows, weight = self.rows.to(x), self.weight.to(x)
+        rows, weight, order = self.rows.to(x), self.weight.to(x), torch.arange(len(self.rows), device=x.device)
 
         def nearest_rows(x: Tensor, presence: Tensor, ranks: list[int]) -> Tensor:
             flat = presence.flatten(2)
             out = x.new_empty(len(x), flat.shape[1], len(ranks), *x.shape[1:])
-            shared = _merge(flat[0]) if len(flat) == 1 else None
+            # Entries present in the same coalitions, as a player's are, form a group, so that products are few.
+            groups = [some.unique(dim=1, return_inverse=True) for some in flat]
             for number, sample in enumerate(x):
-                merged, group = shared or _merge(flat[number])
+                merged, group = groups[number if len(groups) > 1 else 0]
                 apart = _differences(rows, weight, sample, group)
                 for some in blocks(len(merged), max(1, _NUMBERS_AT_A_TIME // len(rows))):
                     # The last bits of a product depend on its shape; in single precision equal distances are equal.
-                    distances = (merged[some] @ apart).float()
-                    out[number, some] = rows[_nearest(distances, max(ranks) + 1)[:, ranks]]
+                    distances = (merged[some].double() @ apart).float()
+                    # The bits of positive numbers have their order. Of rows at equal distances, the first are taken.
+                    keys = (distances.view(torch.int32).long() << 32) + order
+                    nearest = keys.topk(max(ranks) + 1, dim=1, largest=False).indices
+                    out[number, some] = rows[nearest[:, ranks]]
             return out
 
         return ConditionalFill(x, tuple(range(self.neighbours)), nearest_rows)
@@ -257,29 +256,3 @@ def _differences(rows: Tensor, weight: Tensor, sample: Tensor, group: Tensor) ->
         apart = (some - sample).mul_(weight).square_() if sample.is_floating_point() else some != sample
         parts.append(apart.flatten(1).double() @ member)
     return torch.cat(parts).T
-
-
-def _merge(
-    presence: Bool[Tensor, "coalitions flat"],
-) -> tuple[Float[Tensor, "coalitions groups"], Int[Tensor, " flat"]]:
-    """Merge entries that are present in the same coalitions, as a player's are: distances take fewer products."""
-    # Sums of a random 62-bit number for each coalition are equal for equal entries; for others with probability 2⁻⁶².
-    codes = torch.randint(2**62, (len(presence), 1), generator=seeded(0)).to(presence.device)
-    _, group = (presence * codes).sum(0).unique(return_inverse=True)
-    member = torch.zeros(int(group.max()) + 1, dtype=torch.int64, device=group.device)
-    member[group] = torch.arange(len(group), device=group.device)
-    return presence[:, member].double(), group
-
-
-def _nearest(distances: Float[Tensor, "coalitions rows"], count: int) -> Int[Tensor, "coalitions nearest"]:
-    """Return the rows at the least distances, nearest first; among equal ones those that come first."""
-    values, found = distances.topk(count, dim=1, largest=False)
-    furthest = values[:, -1:]
-    tied = ((distances <= furthest).sum(1) > count).nonzero().flatten()
-    if len(tied):
-        nearer = distances[tied] < furthest[tied]
-        level = distances[tied] == furthest[tied]
-        places = count - nearer.sum(1, keepdim=True)
-        found[tied] = (nearer | level & (level.cumsum(1) <= places)).nonzero()[:, 1].view(-1, count)
-    found = found.sort(dim=1).values
-    return found.gather(1, distances.gather(1, found).argsort(dim=1, stable=True))

@@ -109,8 +109,7 @@ class MaskedRows:
     def draw(cls, x: Tensor, players: Players | None, seed: int, method: str) -> MaskedRows:
         """Split the rows; without players each entry is one."""
         if players is None:
-            count = x[0].numel()
-            players = Players(torch.arange(count).view(x.shape[1:]), tuple(f"x{i}" for i in range(count)))
+            players = Players.segments(torch.arange(x[0].numel()).view(x.shape[1:]))
         if players.integer:
             check_floating(method, x)
         if players.shape != tuple(x.shape[1:]):

@@ -12,7 +12,6 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -23,7 +22,7 @@ from absentia.absences.fitting import MaskedRows, Rows, Standardise, TrainingRec
 from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_at_least_one, check_shape
 from absentia.data import Table, check_rows, least_and_most, mean_and_deviation, seeded
 from absentia.players import Players
-from absentia.results import read_result, save_result
+from absentia.results import Saved
 
 # Draws are made for as many rows at once as take 16 MiB in a layer.
 _NUMBERS_AT_A_TIME = 2**22
@@ -151,7 +150,7 @@ def _divergence(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Flo
 
 
 @dataclass(frozen=True, eq=False)
-class Imputer:
+class Imputer(Saved):
     """A trained network that draws absent entries given the present ones; `train_imputer` makes it.
 
     The same random numbers serve every sample and every coalition. Draws stay within the range of the data.
@@ -210,15 +209,6 @@ class Imputer:
             return found.unflatten(0, (len(x), presence.shape[1]))
 
         return ConditionalFill(x, tuple(range(self.draws)), stand_ins)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file: safetensors with a JSON header, without pickle."""
-        save_result(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Imputer:
-        """Read a file of `save`."""
-        return read_result(cls, path)
 
     @staticmethod
     def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from absentia.data import Table, check_rows, mean_and_deviation
 from absentia.errors import wrong
 from absentia.models import Model, are_probabilities, as_model, evaluation_mode, placement, run_rows
 from absentia.players import Players
-from absentia.results import read_result, save_result
+from absentia.results import Saved, read_result, save_result
 
 
 class SurrogateNetwork(nn.Module):
@@ -80,7 +80,7 @@ class SurrogateNetwork(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class Surrogate:
+class Surrogate(Saved):
     """A surrogate of a model, as an absence that brings its own model; `train_surrogate` makes it.
 
     It takes the model's place in the game, and the readout applies to its output.
@@ -202,16 +202,14 @@ def train_surrogate(
 
 def _check_outputs(outputs: Tensor, classes: bool) -> None:
     """Raise an error for outputs that can't be imitated as classes, or as numbers."""
-    if not classes:
-        if not bool(torch.isfinite(outputs).all()):
-            raise wrong("model", "return finite outputs", f"{int((~outputs.isfinite()).sum())} that are not")
-        return
-    if outputs.ndim != 2 or outputs.shape[1] < 2:
+    if not classes and not bool(outputs.isfinite().all()):
+        raise wrong("model", "return finite outputs", f"{int((~outputs.isfinite()).sum())} that are not")
+    if classes and (outputs.ndim != 2 or outputs.shape[1] < 2):
         must = "return (rows, classes) for a surrogate of classes"
         raise wrong("model", must, f"shape {tuple(outputs.shape)}", "Use classes=False to imitate numbers.")
-    if not bool(outputs.amax(1).isfinite().all()):  # −∞ is the logit of a class that is ruled out
+    if classes and not bool(outputs.amax(1).isfinite().all()):  # −∞ is the logit of a class that is ruled out
         raise wrong("model", "return logits", "NaN or infinity")
-    if are_probabilities(outputs):
+    if classes and are_probabilities(outputs):
         then = "Return their logarithm, or use classes=False to imitate the probabilities as numbers."
         raise wrong("model", "return logits for a surrogate of classes", "probabilities that add up to 1", then)
 

@@ -17,17 +17,7 @@ from absentia.audit.figures import Companions, Estimate, MaskingCurve, Plausibil
 from absentia.data import Array, as_tensor
 from absentia.errors import AbsentiaError, require, wrong
 from absentia.plots.absence_plots import draw_audit
-from absentia.results import (
-    align,
-    count_of,
-    fold,
-    html_result,
-    keep_figure,
-    read_result,
-    save_result,
-    with_error,
-    written,
-)
+from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, with_error, written
 from absentia.version import __version__
 
 if TYPE_CHECKING:
@@ -92,7 +82,7 @@ class AuditRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class Audit(Saved):
     """Which absence to use: whether absences leak, invent, are concise and plausible; made by `audit`.
 
     `recommended` follows the rule of `audit`, honest first, then short. Figures that an audit did not reach are NaN.
@@ -209,15 +199,6 @@ class Audit:
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw evidence, Σ|U| and R of each method with their errors, and the masking curve; write it to a path."""
         return keep_figure(lambda: draw_audit(self), path)
-
-    def save(self, path: str | Path) -> None:
-        """Save everything to one file."""
-        save_result(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Audit:
-        """Read a file of `save`."""
-        return read_result(cls, path)
 
     @staticmethod
     def from_old(_tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
@@ -388,7 +369,7 @@ class Audit:
 
 
 @dataclass(frozen=True, eq=False)
-class CrossAudit:
+class CrossAudit(Saved):
     """R of every method against every reference, white noise and then each method; made by `cross_audit`.
 
     Where a method is its own reference, a masked sample has no effects, and R is at most minus the noise's share.
@@ -440,15 +421,6 @@ class CrossAudit:
         pandas = require("pandas", "tables")
         rows, columns = pandas.Index(self.references, name="reference"), pandas.Index(self.methods, name="method")
         return pandas.DataFrame(self.R.numpy(), index=rows, columns=columns)
-
-    def save(self, path: str | Path) -> None:
-        """Save everything to one file."""
-        save_result(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> CrossAudit:
-        """Read a file of `save`."""
-        return read_result(cls, path)
 
     @staticmethod
     def from_old(_tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:

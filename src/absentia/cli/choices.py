@@ -35,13 +35,13 @@ def load_players(word: str | None, samples: Samples, tokens: bool = False) -> Pl
     if word == "tokens" and len(shape) in (1, 2):
         return Players.tokens(shape[0], shape[1] if len(shape) == 2 else None)
     if word == "features" and len(shape) == 1:
-        return Players.features(samples.columns or shape[0], samples.table.categories if samples.table else None)
+        return Players.features(samples.table.columns or shape[0], samples.table.categories)
     if word.partition(":")[0] == "grid" and len(shape) == 3:
         return Players.grid((shape[0], shape[1], shape[2]), parse_size("players", word.removeprefix("grid:")))
     if suffix == ".json" and len(shape) == 1:
         with reading("players", 'map names to lists of columns, as in {"size": ["width", "height"]}', path):
             groups = {str(name): list(columns) for name, columns in json.loads(path.read_text()).items()}
-        return Players.groups(groups, samples.columns or shape[0])
+        return Players.groups(groups, samples.table.columns or shape[0])
     if suffix in (".npy", ".npz", ".csv", ".png"):
         return _segments(check_file("players", path), shape)
     must = "be features, grid:7x7, tokens, or a file (.npy, .npz, .csv or .png of labels, .json of groups)"
@@ -108,7 +108,13 @@ def load_absences(
             raise wrong("absence", "have a name of its own", f"{name!r} twice", then)
         path, rows = Path(spec), samples.background
         if path.suffix in SAVED or path.is_file():
-            found[name] = _read_absence(check_file("absence", path), players)
+            found[name] = saved = ab.load(check_file("absence", path))
+            if not isinstance(saved, ab.Absence):
+                raise wrong("absence", "be a saved baseline, imputer or surrogate", f"{path}, a saved {saved.KIND}")
+            own, names = getattr(saved, "names", players.names), players.names
+            if own != names and sorted(own) == sorted(names):
+                must = f"be learned for the players in their order, {', '.join(names[:6])}"
+                raise wrong("absence", must, f"{', '.join(own[:6])} in {path}")
             continue
         if spec.partition(":")[0] == "neighbours" and samples.background_is_data:
             # The nearest row of a sample would be the sample itself.
@@ -116,7 +122,8 @@ def load_absences(
             if len(rows) == 0:
                 then = "Name a --background, or choose fewer samples."
                 raise wrong("background", "hold rows besides the chosen samples for neighbours", "none", then)
-        found[name] = named_absence(spec, rows, players=players, categorical=samples.categorical, seed=seed)
+        categorical = samples.table.categorical
+        found[name] = named_absence(spec, rows, players=players, categorical=categorical, seed=seed)
     return found
 
 
@@ -137,15 +144,3 @@ def _split_name(word: str) -> tuple[str, str]:
         return name, spec
     path = Path(word)
     return (path.stem if path.suffix in SAVED else word.partition(":")[0]), word
-
-
-def _read_absence(path: Path, players: Players) -> ab.Absence:
-    """Read a saved absence of any kind."""
-    found = ab.load(path)
-    if not isinstance(found, ab.Absence):
-        raise wrong("absence", "be a saved baseline, imputer or surrogate", f"{path}, a saved {found.KIND}")
-    names = players.names
-    if isinstance(found, ab.LearnedBaseline) and found.names != names and sorted(found.names) == sorted(names):
-        must = f"be learned for the players in their order, {', '.join(names[:6])}"
-        raise wrong("absence", must, f"{', '.join(found.names[:6])} in {path}")
-    return found

@@ -83,7 +83,7 @@ def learn(
     options = ab.LearningOptions(**search)
     settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds), seconds=seconds)
     settings["start"] = [_start(word) for word in start or ()] or "best"
-    settings["categorical"] = [*data.categorical, *(_columns(word, data) for word in categorical or ())]
+    settings["categorical"] = [*data.table.categorical, *(_columns(word, data) for word in categorical or ())]
     with working(f"Learning a baseline for {len(problem.players)} players", problem.notes):
         learned = ab.learn_baseline(problem.model, data.x, data.y, **settings)
     payload = _payload("learn", learned, "names share classes values loss record")
@@ -119,7 +119,7 @@ def _bounds(word: str) -> Any:
 def _columns(word: str, data: Samples) -> list[int]:
     """Return the numbers of the columns that a word lists, by name or number."""
     numbers = {str(number): number for number in range(data.x[0].numel())}
-    numbers |= {name: number for number, name in enumerate(data.columns)}
+    numbers |= {name: number for number, name in enumerate(data.table.columns)}
     for part in word.split(","):
         if part not in numbers:
             raise wrong("categorical", f"name columns, or numbers from 0 to {data.x[0].numel() - 1}", repr(part))
@@ -176,9 +176,8 @@ def _sample_text(sample: dict[str, Any], most: int = 8) -> str:
     known = [f"row {sample['sample']}", *(sample[key] for key in ("name", "class_name") if key in sample)]
     inputs, strength = sample.get("inputs", {}), sample["shapley"]
     first = sorted(inputs, key=lambda player: -abs(strength.get(player, 0.0)))[:most]
-    values = [
-        f"{player} = {f'{value:g}' if isinstance(value := inputs[player], float) else value}" for player in first
-    ]
+    shown = {player: f"{value:g}" if isinstance(value, float) else value for player, value in inputs.items()}
+    values = [f"{player} = {shown[player]}" for player in first]
     return ", ".join(known) + (f" ({', '.join(values)})" if values else "")
 
 
@@ -214,7 +213,7 @@ def audit(
     problem = prepare(inputs, absence or (), sample or (), samples)
     data, chosen, methods = problem.samples, problem.chosen, problem.absences(absence) if absence else None
     settings = problem.settings(region=region, draws=draws, max_players=max_players, data=data.background)
-    settings["categorical"] = data.categorical
+    settings["categorical"] = data.table.categorical
     y = problem.y if settings["readout"] is None else None
     arguments: tuple[Any, ...] = (problem.model, data.x[chosen], y, methods)
     limit, count = "" if cross else f", at most {more['seconds']:g} s", len(methods) if methods else "the usual"
@@ -311,10 +310,7 @@ def _installation() -> tuple[dict[str, Any], str]:
 
 def _contents(path: Path) -> tuple[dict[str, Any], str]:
     """Return the header of a saved file and the shapes of its tensors for JSON, and the result as text."""
-    try:
-        tensors, header = read_tensors(path)
-    except ab.AbsentiaError as error:
-        raise wrong("file", "be one that absentia saved", path) from error
+    tensors, header = read_tensors(path)
     if "fingerprint" in header:
         text = f"A search for a baseline in progress, {header['evaluations']:,} evaluations so far"
     else:

@@ -127,7 +127,7 @@ def prepare(
     names = [name.strip() for name in inputs.classes.split(",")] if inputs.classes else []
     try:
         samples = make_samples(data, loaded, background, classes=names, coding=saved_coding(absences))
-        table = samples.table if samples.categorical else None
+        table = samples.table if samples.table.categorical else None
         model, tokens = fit_model(loaded, samples.x, table, inputs.probabilities)
         if table is not None:
             _check_categories(model, table, samples.background, "background")

@@ -9,7 +9,6 @@ import warnings
 import zipfile
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
@@ -90,16 +89,12 @@ def _load_object(word: str, check: bool) -> Any:
             return found
         before = torch.get_rng_state()
         model = found()
-        if check and not torch.equal(before, torch.get_rng_state()) and not _are_alike(model, found()):
-            then = "Pass --weights FILE, or --untrained to go on."
-            raise AbsentiaError(f"The network that {word} makes has random weights. {then}")
+        if check and not torch.equal(before, torch.get_rng_state()):
+            made = [list(one.parameters()) if isinstance(one, nn.Module) else [] for one in (model, found())]
+            if not all(map(torch.equal, *made)):  # equal weights are loaded, or drawn from a fixed seed
+                then = "Pass --weights FILE, or --untrained to go on."
+                raise AbsentiaError(f"The network that {word} makes has random weights. {then}")
         return model
-
-
-def _are_alike(one: Any, other: Any) -> bool:
-    """Return whether two networks have the same weights, so that these are loaded, or drawn from a fixed seed."""
-    weights = [list(model.parameters()) if isinstance(model, nn.Module) else [] for model in (one, other)]
-    return all(map(torch.equal, *weights))
 
 
 def _makes_model(found: Any) -> bool:
@@ -119,7 +114,12 @@ def _read(path: Path, suffix: str, trust: bool) -> Any:
     if suffix == ".onnx":
         return _read_onnx(path)
     if suffix == ".skops":
-        return _read_skops(path, trust)
+        skops = require("skops.io", "skops")
+        with reading("model", "be a file that skops saved", path):
+            unknown = sorted(skops.get_untrusted_types(file=path))
+            what = f"makes objects that skops does not know to be safe, {', '.join(unknown)}"
+            check_trust(trust or not unknown, path, what, "Look at these names first.")
+            return skops.load(path, trusted=unknown)
     if suffix in PICKLES:
         better = "Better, save the model with skops.io.dump(estimator, 'model.skops')."
         check_trust(trust, path, "is a pickle, which can run any code when it is read", better)
@@ -130,15 +130,6 @@ def _read(path: Path, suffix: str, trust: bool) -> Any:
     if suffix == ".safetensors":
         raise wrong("model", "be more than weights", path, NAME_IT)
     raise wrong("model", f"be a file of one of these kinds: {', '.join(FILES)}", path)
-
-
-def _read_skops(path: Path, trust: bool) -> Any:
-    skops = require("skops.io", "skops")
-    with reading("model", "be a file that skops saved", path):
-        unknown = sorted(skops.get_untrusted_types(file=path))
-        what = f"makes objects that skops does not know to be safe, {', '.join(unknown)}"
-        check_trust(trust or not unknown, path, what, "Look at these names first.")
-        return skops.load(path, trusted=unknown)
 
 
 class Scripted(nn.Module):
@@ -173,9 +164,8 @@ def _read_network(path: Path, suffix: str, trust: bool) -> nn.Module:
         check_trust(trust, path, what, NAME_IT)
         with reading("model", "be a file that torch saved", path), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about deprecated parts of torch, TorchScript among them
-            return (
-                torch.export.load(path).module() if exported else Scripted(torch.jit.load(path, map_location="cpu"))
-            )
+            program: Any = torch.export.load(path) if exported else torch.jit.load(path, map_location="cpu")
+            return program.module() if exported else Scripted(program)
     found = _read_torch(path, "model", trust)
     if not isinstance(found, nn.Module):
         raise wrong("model", "be a whole network", f"{path}, which holds weights or other values", NAME_IT)
@@ -221,16 +211,26 @@ def _load_weights(network: nn.Module, path: Path, trust: bool) -> None:
         network.load_state_dict(found)
 
 
-@dataclass(frozen=True, eq=False)
 class OnnxModel:
     """An ONNX graph with one input as a numpy callable that returns its first floating-point output."""
 
-    session: Any
-    input: str
-    dtype: Any
-    batch: int | None  # the number of rows that the graph takes at a time, if it is fixed
-    output: str
-    note: str  # for the user
+    def __init__(self, path: Path, why: str) -> None:
+        runtime = require("onnxruntime", "onnx")
+        with reading("model", "be an ONNX file with one input of numbers", path):
+            self.session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+            (first,) = self.session.get_inputs()
+            name = first.type.removeprefix("tensor(").removesuffix(")")
+            self.input, self.dtype = first.name, np.dtype({"float": "float32", "double": "float64"}.get(name, name))
+        found = self.session.get_outputs()
+        self.output = next((one.name for one in found if one.type in ("tensor(float)", "tensor(double)")), None)
+        if self.output is None:
+            got = ", ".join(f"{one.name} of {one.type}" for one in found)
+            then = "Convert scikit-learn's classifiers with zipmap=False, so that probabilities are a tensor."
+            raise wrong("model", "have an output of floating-point numbers", got, then)
+        fixed = first.shape and isinstance(first.shape[0], int) and first.shape[0] > 0
+        self.batch = first.shape[0] if fixed else None  # the number of rows that the graph takes at a time
+        slow = f"The ONNX file runs as a black box, without gradients, because {why}."
+        self.note = f"{slow} Its output is {self.output!r}."
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Run the graph, in padded batches if its number of rows is fixed."""
@@ -249,18 +249,4 @@ def _read_onnx(path: Path) -> Any:
             return require("onnx2torch").convert(str(path)).eval()
         except Exception as error:
             why = f"onnx2torch can't convert the file ({describe(error)})"
-    runtime = require("onnxruntime", "onnx")
-    with reading("model", "be an ONNX file with one input of numbers", path):
-        session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-        (first,) = session.get_inputs()
-        name = first.type.removeprefix("tensor(").removesuffix(")")
-        dtype = np.dtype({"float": "float32", "double": "float64"}.get(name, name))
-    outputs = [one for one in session.get_outputs() if one.type in ("tensor(float)", "tensor(double)")]
-    if not outputs:
-        got = ", ".join(f"{one.name} of {one.type}" for one in session.get_outputs())
-        then = "Convert scikit-learn's classifiers with zipmap=False, so that probabilities are a tensor."
-        raise wrong("model", "have an output of floating-point numbers", got, then)
-    batch = first.shape[0] if first.shape and isinstance(first.shape[0], int) and first.shape[0] > 0 else None
-    name = outputs[0].name
-    note = f"The ONNX file runs as a black box, without gradients, because {why}. Its output is {name!r}."
-    return OnnxModel(session, first.name, dtype, batch, name, note)
+    return OnnxModel(path, why)

@@ -25,6 +25,7 @@ TABLES = (".csv", ".tsv", *PARQUET)
 ARRAYS = (".npz", ".npy")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 GREY_MODES = ("1", "L", "I", "I;16", "F", "LA")
+NO_TABLE = EncodedTable(torch.empty(0, 0), (), {}, {})  # of arrays and images
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,15 +165,16 @@ def _read_images(
         raise wrong(argument, f"hold images ({', '.join(IMAGES)})", f"none in {folder}")
     # With fewer rows, take the first images of each class in turn.
     chosen = sorted([path for path in chain.from_iterable(zip_longest(*groups)) if path is not None][:rows])
-    images = [_open_image(path, argument, size) for path in chosen]
+    images, pillow = [], require("PIL.Image", "images")
+    for path in chosen:
+        with reading(argument, "hold images that can be read", path), pillow.open(path) as image:
+            images.append(image.copy() if size is None else image.resize(size[::-1]))
     if channels is None:
         channels = 1 if all(image.mode in GREY_MODES for image in images) else 3
     with reading(argument, "hold images of one size", folder, "Use --size to resize them, as in --size 224x224."):
         pixels = np.stack([_pixels(image, channels) for image in images])
-    target, names = (
-        np.array([path.parent.name for path in chosen]),
-        [str(path.relative_to(folder)) for path in chosen],
-    )
+    target = np.array([path.parent.name for path in chosen])
+    names = [str(path.relative_to(folder)) for path in chosen]
     if all(name.isdecimal() for name in classes):  # folders that are named by class numbers, or none
         return RawData(pixels, target.astype(np.int64) if classes else None, names=names)
     return RawData(pixels, target, tuple(classes), names)
@@ -182,17 +184,10 @@ def _images_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGES and path.is_file())
 
 
-def _open_image(path: Path, argument: str, size: tuple[int, int] | None) -> Any:
-    with reading(argument, "hold images that can be read", path), require("PIL.Image", "images").open(path) as image:
-        image.load()
-        return image.copy() if size is None else image.resize((size[1], size[0]))
-
-
 def _pixels(image: Any, channels: int) -> np.ndarray:
     """Convert an image to numbers from 0 to 1."""
     if image.mode in ("I", "I;16"):  # 16 bits, which pillow would clip at 255
-        grey = np.asarray(image, dtype=np.float32)[None] / 65535
-        return grey if channels == 1 else np.repeat(grey, 3, axis=0)
+        return np.repeat(np.asarray(image, dtype=np.float32)[None] / 65535, channels, axis=0)
     array = np.asarray(image.convert("L" if channels == 1 else "RGB"), dtype=np.float32) / 255
     return array[None] if channels == 1 else array.transpose(2, 0, 1)
 
@@ -205,7 +200,7 @@ class Samples:
     y: Int[Tensor, " samples"] | None
     background: Shaped[Tensor, "rows *entries"]
     background_is_data: bool = True  # whether the samples themselves are the background
-    table: EncodedTable | None = None  # the columns of a table, and the categories that are coded
+    table: EncodedTable = NO_TABLE  # the columns of a table, and the categories that are coded
     classes: tuple[Any, ...] = ()  # names in the order of the model's outputs, if they are known
     notes: tuple[str, ...] = ()
     names: Sequence[str] = ()  # of the rows, if they have any
@@ -213,20 +208,8 @@ class Samples:
     @property
     def coding(self) -> dict[str, Any]:
         """The columns and categories of a table, to save with results, so that other tables are coded alike."""
-        if self.table is None:
-            return {}
-        categories = {column: list(known) for column, known in self.table.categories.items()}
-        return {"coding": {"columns": list(self.columns), "categories": categories}}
-
-    @property
-    def categorical(self) -> list[int]:
-        """The numbers of the columns that hold codes of categories."""
-        return [] if self.table is None else self.table.categorical
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of a table."""
-        return () if self.table is None else self.table.columns
+        columns, categories = self.table.columns, self.table.categories
+        return {"coding": {"columns": columns, "categories": categories}} if columns else {}
 
     def describe(self, row: int) -> dict[str, Any]:
         """Return a row's number and, if known, its name, class and entries, with the names of categories."""
@@ -235,8 +218,8 @@ class Samples:
             found["name"] = self.names[row]
         if self.y is not None and len(self.classes):
             found["class_name"] = str(self.classes[int(self.y[row])])
-        if self.table is not None:
-            known, entries = self.table.categories, zip(self.columns, self.x[row].tolist(), strict=True)
+        if self.table.columns:
+            known, entries = self.table.categories, zip(self.table.columns, self.x[row].tolist(), strict=True)
             found["inputs"] = {one: known[one][int(entry)] if one in known else entry for one, entry in entries}
         return found
 
@@ -262,7 +245,7 @@ def make_samples(
     if data.folders and names == data.folders:
         shown = ", ".join(f"{number} is {name}" for number, name in enumerate(names[:6]))
         notes.append(f"Classes are subfolders by name: {shown}.")
-    sources, table = [data.inputs] if background is None else [data.inputs, background.inputs], None
+    sources, table = [data.inputs] if background is None else [data.inputs, background.inputs], NO_TABLE
     if hasattr(data.inputs, "columns"):
         rows, table = _code_tables(sources, model, coding, notes)
     else:
@@ -305,9 +288,7 @@ def _code_tables(
         notes.append(f"Columns that the model does not take are ignored: {_listed(extra, 8)}.")
     whole = require("pandas", "tables").concat(frames, ignore_index=True)[wanted]
     flags = () if is_estimator(model) else whole.select_dtypes("bool").columns
-    if len(flags):  # booleans are numbers for a network
-        whole = whole.astype(dict.fromkeys(flags, float))
-    table = EncodedTable.of(whole)
+    table = EncodedTable.of(whole.astype(dict.fromkeys(flags, float)))  # booleans are numbers for a network
     if table.categories and not is_estimator(model):
         then = "Code it as numbers in the way that the model was trained with, or drop it with --drop."
         got = f"text in {next(iter(table.categories))!r}"

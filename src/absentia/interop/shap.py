@@ -81,17 +81,6 @@ class ShapMasker:
         """Return the shape of a coalition, which is also that of shap's values."""
         return [(len(self.players),)]
 
-    def tidy(self, explanation: Any) -> Any:
-        """Return shap's Explanation of grouped players in the form that all its plots draw."""
-        return require("shap").Explanation(
-            explanation.values,
-            base_values=explanation.base_values,
-            data=np.stack([np.asarray(row, dtype=np.float64) for row in explanation.data]),
-            feature_names=list(self.players.names),
-            output_names=explanation.output_names,
-            error_std=explanation.error_std,
-        )
-
     def _as_rows(self, x: Tensor) -> Tensor:
         self.players.check_samples(x)
         return x if x.is_floating_point() or self.players.integer else x.double()
@@ -154,7 +143,13 @@ def to_shap(
     several = isinstance(attribution, Mapping)
     by_name = attribution if isinstance(attribution, Mapping) else {"": attribution}
     bases = base_values if isinstance(base_values, Mapping) else dict.fromkeys(by_name, base_values)
-    first = _check_alike(by_name, bases)
+    if not by_name:
+        raise wrong("attribution", "hold at least one attribution", "none")
+    if set(bases) != set(by_name):
+        raise wrong("base_values", f"be named as the attributions, {', '.join(by_name)}", ", ".join(bases))
+    first, *others = by_name.values()
+    if any(found.names != first.names or found.values.shape != first.values.shape for found in others):
+        raise AbsentiaError("The attributions of all classes must have the same samples and players.")
     x, players = _samples_and_players(first, x, players, next(iter(bases.values())))
     if display_data is None and x is not None and players is not None:
         plain = players.entry_values(x).isfinite().all() and not players.categories
@@ -186,18 +181,6 @@ def empty_values(given: BaseValues, samples: int) -> Float[Tensor, " samples"]:
         must = f"be the game, one number, or one for each of the {samples} samples"
         raise wrong("base_values", must, f"shape {tuple(values.shape)}")
     return values.detach().cpu().double().expand(samples).clone()
-
-
-def _check_alike(by_name: Mapping[str, Attribution], bases: Mapping[str, BaseValues]) -> Attribution:
-    """Return the first attribution; raise an error unless all classes have base values, and the same samples."""
-    if not by_name:
-        raise wrong("attribution", "hold at least one attribution", "none")
-    if set(bases) != set(by_name):
-        raise wrong("base_values", f"be named as the attributions, {', '.join(by_name)}", ", ".join(bases))
-    first, *others = by_name.values()
-    if any(found.names != first.names or found.values.shape != first.values.shape for found in others):
-        raise AbsentiaError("The attributions of all classes must have the same samples and players.")
-    return first
 
 
 def _samples_and_players(

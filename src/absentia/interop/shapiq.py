@@ -46,32 +46,23 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
     ('Moebius', 6.0, 2.0)
     """
     shapiq = require("shapiq")
-    budget = None
     if isinstance(result, Interactions):
         check_sample(sample, len(result.effects))
-        index, order = "Moebius", len(result.names)
+        kind: dict[str, Any] = {"index": "Moebius", "max_order": len(result.names), "estimated": False}
         sets = {coalition_members(number): effect for number, effect in enumerate(result.effects[sample].tolist())}
     elif isinstance(result, Attribution):
         check_sample(sample, len(result.values))
         if base_values is None:
             raise AbsentiaError("An attribution needs base_values. Pass base_values=game, or v(∅) as a number.")
-        index, order = _INDICES[result.kind], 1
+        kind = {"index": _INDICES[result.kind], "max_order": 1, "estimated": False}
         sets = {(): float(empty_values(base_values, len(result.values))[sample])}
         sets |= {(player,): value for player, value in enumerate(result.values[sample].tolist())}
         if result.kind.startswith("sampled"):
-            budget = result.evaluations // len(result.values)
+            kind |= {"estimated": True, "estimation_budget": result.evaluations // len(result.values)}
     else:
         raise wrong("result", "be Interactions or an Attribution", type(result).__name__)
-    return shapiq.InteractionValues(
-        sets,
-        index=index,
-        min_order=0,
-        max_order=order,
-        n_players=len(result.names),
-        estimated=budget is not None,
-        estimation_budget=budget,
-        baseline_value=sets[()],
-    )
+    shared = {"min_order": 0, "n_players": len(result.names), "baseline_value": sets[()]}
+    return shapiq.InteractionValues(sets, **kind, **shared)
 
 
 def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Interactions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from absentia.models import NumpyModel, wrap_estimator
 from absentia.players import Players
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Index, Series
+    from pandas import DataFrame
 
 
 def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabilities: bool = True) -> NumpyModel:
@@ -89,11 +89,18 @@ class EncodedTable:
             raise wrong("frame", "be a DataFrame with at least one row and column", type(frame).__name__)
         if not frame.columns.is_unique or not all(isinstance(column, str) for column in frame.columns):
             raise wrong("frame", "have columns with names, each once", list(frame.columns))
-        firsts = dict(zip(frame.dtypes.iloc[::-1], frame.columns[::-1], strict=True))
-        is_coded = {dtype: _is_category(dtype, column) for dtype, column in firsts.items()}
+        types, is_coded = pandas.api.types, {}
+        for column, dtype in frame.dtypes.drop_duplicates().items():
+            if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+                raise wrong("frame", "hold numbers, text, booleans or categories", f"times in {column!r}")
+            is_coded[dtype] = types.is_bool_dtype(dtype) or not types.is_numeric_dtype(dtype)
         dtypes = {column: dtype for column, dtype in frame.dtypes.items() if is_coded[dtype]}
-        categories = {column: _categories(frame[column]) for column in dtypes}
-        return cls(_encode(frame, tuple(frame.columns), categories), tuple(frame.columns), categories, dtypes)
+        categories: dict[str, tuple[Any, ...]] = {}
+        for column in dtypes:  # pandas' own categories keep their order, and include those that no row has
+            known = frame[column].astype("category").cat.categories.tolist()
+            categories[column] = (*known, *([np.nan] if frame[column].isna().any() else []))
+        empty = cls(torch.empty(0, frame.shape[1]), tuple(frame.columns), categories, dtypes)
+        return replace(empty, rows=empty.encode(frame))
 
     @property
     def players(self) -> Players:
@@ -110,59 +117,36 @@ class EncodedTable:
         missing = [column for column in self.columns if column not in frame.columns]
         if missing:
             raise wrong("frame", f"have the columns {', '.join(self.columns)}", f"none named {missing[0]!r}")
-        return _encode(frame, self.columns, self.categories)
+        rows = np.empty((len(frame), len(self.columns)))
+        plain = [number for number, name in enumerate(self.columns) if name not in self.categories]
+        rows[:, plain] = frame[[self.columns[one] for one in plain]].to_numpy(dtype=np.float64, na_value=np.nan)
+        for name, known in self.categories.items():
+            column, index = frame[name], require("pandas", "sklearn").Index(known, dtype=object)
+            codes = index.get_indexer(column.astype(object).where(column.notna(), np.nan))
+            if (codes < 0).any():
+                listed = ", ".join(map(str, known[:6])) + (", …" if len(known) > 6 else "")
+                row = int((codes < 0).argmax())
+                unknown = f"{column.iloc[row]!r} in row {row}"
+                raise wrong(f"column {name!r}", "hold known categories", unknown, f"Known are {listed}.")
+            rows[:, self.columns.index(name)] = codes
+        return torch.from_numpy(rows)
 
     def decode(self, rows: Float[Tensor, "rows columns"] | np.ndarray) -> DataFrame:
         """Convert rows of numbers to a frame; raise an error for a number that is no category's."""
         pandas = require("pandas", "sklearn")
         array = torch.as_tensor(rows).detach().cpu().double().numpy()
         columns = {}
-        for column, numbers in zip(self.columns, array.T, strict=True):
-            known = self.categories.get(column)
-            values = numbers if known is None else _decode(numbers, column, known)
+        for column, values in zip(self.columns, array.T, strict=True):
+            if column in self.categories:
+                known = self.categories[column]
+                bad = (values != np.round(values)) | (values < 0) | (values >= len(known))
+                if bad.any():
+                    then = (
+                        "Use an absence that keeps to categories, such as Marginal(table.rows) or "
+                        "Baseline.median(table.rows, categorical=table.categorical)."
+                    )
+                    must = f"hold the numbers 0 … {len(known) - 1} of its categories"
+                    raise wrong(f"column {column!r}", must, f"{values[bad][0]:g}", then)
+                values = pandas.Index(known, dtype=object).take(values.astype(np.int64))
             columns[column] = pandas.Series(values, dtype=self.dtypes.get(column))
         return pandas.DataFrame(columns)
-
-
-def _is_category(dtype: Any, column: str) -> bool:
-    types = require("pandas", "sklearn").api.types
-    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
-        raise wrong("frame", "hold numbers, text, booleans or categories", f"times in {column!r}")
-    return bool(types.is_bool_dtype(dtype) or not types.is_numeric_dtype(dtype))
-
-
-def _categories(column: Series) -> tuple[Any, ...]:
-    """Return the categories of a column; pandas' own keep their order, and include those that no row has."""
-    known = column.cat.categories if hasattr(column, "cat") else column.astype("category").cat.categories
-    return (*known.tolist(), *([np.nan] if column.isna().any() else []))
-
-
-def _encode(frame: DataFrame, columns: tuple[str, ...], categories: dict[str, tuple[Any, ...]]) -> Tensor:
-    """Convert columns to numbers; raise an error for an unknown category."""
-    pandas = require("pandas", "sklearn")
-    rows = np.empty((len(frame), len(columns)))
-    plain = [number for number, name in enumerate(columns) if name not in categories]
-    rows[:, plain] = frame[[columns[number] for number in plain]].to_numpy(dtype=np.float64, na_value=np.nan)
-    for name, known in categories.items():
-        column = frame[name]
-        codes = pandas.Index(known, dtype=object).get_indexer(column.astype(object).where(column.notna(), np.nan))
-        if (codes < 0).any():
-            listed = ", ".join(map(str, known[:6])) + (", …" if len(known) > 6 else "")
-            row = int((codes < 0).argmax())
-            unknown = f"{column.iloc[row]!r} in row {row}"
-            raise wrong(f"column {name!r}", "hold known categories", unknown, f"Known are {listed}.")
-        rows[:, columns.index(name)] = codes
-    return torch.from_numpy(rows)
-
-
-def _decode(codes: np.ndarray, column: str, categories: tuple[Any, ...]) -> Index:
-    """Return the categories of numbers."""
-    bad = (codes != np.round(codes)) | (codes < 0) | (codes >= len(categories))
-    if bad.any():
-        then = (
-            "Use an absence that keeps to categories, such as Marginal(table.rows) or "
-            "Baseline.median(table.rows, categorical=table.categorical)."
-        )
-        must = f"hold the numbers 0 … {len(categories) - 1} of its categories"
-        raise wrong(f"column {column!r}", must, f"{codes[bad][0]:g}", then)
-    return require("pandas", "sklearn").Index(categories, dtype=object).take(codes.astype(np.int64))

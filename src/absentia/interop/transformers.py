@@ -85,12 +85,7 @@ class TextModel(nn.Module):
 
 
 def from_transformers(
-    model: nn.Module,
-    tokenizer: Any,
-    *,
-    players: str = "word",
-    absence: str | None = None,
-    embeddings: bool = False,
+    model: nn.Module, tokenizer: Any, *, players: str = "word", absence: str | None = None, embeddings: bool = False
 ) -> TextModel:
     """Make a model of a network of Hugging Face's transformers that classifies texts, and of its tokenizer.
 
@@ -128,7 +123,6 @@ def from_transformers(
     found = [name for name, token in known.items() if token is not None]
     if not found or absence not in (None, *found):
         then = "Give the tokenizer such a token, as in tokenizer.pad_token = tokenizer.eos_token."
-        raise wrong(
-            "absence", f"be a token that the tokenizer has: {', '.join(found) or 'none'}", repr(absence), then
-        )
+        must = f"be a token that the tokenizer has: {', '.join(found) or 'none'}"
+        raise wrong("absence", must, repr(absence), then)
     return TextModel(model, tokenizer, players == "word", known[absence or found[0]], embeddings)

@@ -18,7 +18,7 @@ from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import require, wrong
 from absentia.players import Players
 from absentia.plots import baselines, learning_history
-from absentia.results import count_of, html_result, keep_figure, read_result, save_result
+from absentia.results import Saved, count_of, html_result, keep_figure
 from absentia.version import __version__
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class LearningRecord:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearnedBaseline:
+class LearnedBaseline(Saved):
     """Learned baseline values: an absence for any sample, for samples of known classes, or for the learned samples.
 
     Examples
@@ -146,15 +146,6 @@ class LearnedBaseline:
             raise wrong("y", f"hold learned classes, {self.classes.tolist()}", unknown)
         values = self.values[found.argmax(1)]
         return OwnBaselines(values) if numbers.ndim else Baseline(values[0])
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file: safetensors with a JSON header, no pickle."""
-        save_result(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> LearnedBaseline:
-        """Read a file of `save`."""
-        return read_result(cls, path)
 
     @staticmethod
     def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
