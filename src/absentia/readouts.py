@@ -298,13 +298,9 @@ def same_kind(note: str, other: str) -> bool:
     >>> same_kind("log-odds of class 1", "probability of class 1")
     False
     """
-
-    def kind(text: str) -> str:
-        text = text.partition(";")[0]
-        return "log-odds" if text.startswith(("log-odds of each", "log-odds of the")) else text.partition(" (")[0]
-
-    plain = {"the output as it is", "output 0"}
-    return kind(note) == kind(other) or {kind(note), kind(other)} == plain
+    kinds = [text.partition(";")[0].partition(" (")[0] for text in (note, other)]
+    usual = ("log-odds of each", "log-odds of the"), ("the output as it is", "output 0")
+    return kinds[0] == kinds[1] or any(all(kind.startswith(words) for kind in kinds) for words in usual)
 
 
 def _class_phrase(y: Tensor, names: Sequence[str]) -> str:

@@ -7,20 +7,6 @@ from absentia.absences.protocol import Absence, BringsModel, ClassWise, Fill, St
 from absentia.absences.surrogate import Surrogate, train_surrogate
 
 __all__ = [
-    "Absence",
-    "Baseline",
-    "Blur",
-    "BringsModel",
-    "ClassWise",
-    "Fill",
-    "GaussianConditional",
-    "Imputer",
-    "Marginal",
-    "NearestNeighbours",
-    "Noise",
-    "OwnBaselines",
-    "StandIns",
-    "Surrogate",
-    "train_imputer",
-    "train_surrogate",
-]
+    "Absence", "Baseline", "Blur", "BringsModel", "ClassWise", "Fill", "GaussianConditional", "Imputer", "Marginal",
+    "NearestNeighbours", "Noise", "OwnBaselines", "StandIns", "Surrogate", "train_imputer", "train_surrogate",
+]  # fmt: skip

@@ -10,17 +10,6 @@ from absentia.interop.sklearn import EncodedTable, from_estimator
 from absentia.interop.transformers import from_transformers
 
 __all__ = [
-    "EncodedTable",
-    "ShapMasker",
-    "captum_baselines",
-    "captum_feature_mask",
-    "from_captum",
-    "from_estimator",
-    "from_shapiq",
-    "from_transformers",
-    "shap_masker",
-    "shapiq_game",
-    "shapiq_imputer",
-    "to_shap",
-    "to_shapiq",
-]
+    "EncodedTable", "ShapMasker", "captum_baselines", "captum_feature_mask", "from_captum", "from_estimator",
+    "from_shapiq", "from_transformers", "shap_masker", "shapiq_game", "shapiq_imputer", "to_shap", "to_shapiq",
+]  # fmt: skip
