@@ -83,7 +83,7 @@ def test_with_many_players_coalitions_are_drawn():
         return sum(shifted[:, i : i + 3].prod(1) for i in range(0, 18, 3))
 
     for loss in ("marginal", "interactions"):
-        learned = learn(model, uniform(256, 18), loss=loss, start="mean", bounds=(0.0, 1.0))
+        learned = learn(model, uniform(96, 18), loss=loss, start="mean", bounds=(0.0, 1.0))
         assert not learned.record.exact
         assert (learned.values - deltas).abs().mean() < 0.12
 

@@ -298,7 +298,7 @@ def _text(entries: Tensor, categories: Sequence[str] = ()) -> str:
     if categories and len(entries) == 1 and entries[0] in range(len(categories)):
         return categories[int(entries[0])]
     if len(entries) <= _MOST_ENTRIES_SHOWN:
-        return ", ".join(f"{entry:.4g}".replace("-", "−") for entry in entries.tolist())
+        return ", ".join(f"{entry:.4g}" for entry in entries.tolist())
     return f"mean {entries.double().mean().item():.3g} of {len(entries)}"
 
 

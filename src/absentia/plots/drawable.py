@@ -88,6 +88,8 @@ def player_labels(explanation: Explanation, sample: int) -> list[str]:
     if players.integer or len(players.shape) > 1:
         return names
     texts = players.texts(explanation.x[sample : sample + 1])[0]
+    if not players.categories:
+        texts = [text.replace("-", "−") for text in texts]
     known = zip(names, (players.sizes > 1).tolist(), texts, strict=True)
     return [name if several else f"{name} = {label(text)}" for name, several, text in known]
 
