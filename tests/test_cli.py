@@ -123,7 +123,7 @@ def test_explain_is_explain(run):
     words = ["explain", *MODEL, *DATA, "--absence", "mean", "--sample", 3, "--sample", 7, "-o", "two.absentia"]
     code, out, err = run(*words, "--json")
     assert code == 0
-    assert "Samples of data.csv: row 3 (a = " in err
+    assert "Samples of data.csv: row 3, class 1 (a = " in err
     absence = ab.Baseline.mean(ROWS)
     expected = ab.explain(make_network(), ROWS[[3, 7]], CLASSES[[3, 7]], absence=absence, players=PLAYERS)
     saved, printed = ab.load("two.absentia"), json.loads(out)
@@ -331,10 +331,11 @@ def test_rows_classes_and_categories_keep_their_names(run):
     frame, pipeline = wines()
     code, out, err = run_wines(run, frame, pipeline, "--index", "bottle", "--sample", 17, "--json")
     assert code == 0
-    assert "absentia: Samples of wine.csv: row 17, no. 17, barbera (city = Rome, acid = 0.428571)." in err
-    assert json.loads(out)["record"]["rows"] == ["no. 17"]
+    assert "absentia: Samples of wine.csv: row 17 (no. 17), barbera (city = Rome, acid = 0.4286)." in err
+    assert json.loads(out)["record"]["rows"] == ["17 (no. 17)"]
     (sample,) = json.loads(out)["samples"]
-    assert (sample["name"], sample["class_name"], sample["inputs"]["city"]) == ("no. 17", "barbera", "Rome")
+    assert (sample["sample"], sample["name"]) == (17, "row 17 (no. 17), barbera")
+    assert sample["inputs"] == {"acid": pytest.approx(0.428571, abs=1e-6), "city": "Rome"}
 
 
 def test_a_category_that_the_model_refuses_is_named_with_its_column_and_row(run):

@@ -182,10 +182,12 @@ def test_rows_are_named_by_a_column_or_by_their_files(folder):
     frame.to_csv("indexed.csv")
     found = samples("indexed.csv")
     assert found.table.columns == ("a", "b", "c")
-    assert found.describe(7) == {"sample": 7, "name": "r7", "inputs": dict(zip("abc", ROWS[7], strict=True))}
+    assert found.names[7] == "r7"
+    assert found.x[7].tolist() == pytest.approx(ROWS[7].tolist())
     assert samples(index="b").table.columns == ("a", "c")
     write_images(folder / "pets")
-    assert samples("pets", None).describe(4) == {"sample": 4, "name": "dog/1.png", "class_name": "dog"}
+    pets = samples("pets", None)
+    assert (pets.names[4], pets.classes[int(pets.y[4])]) == ("dog/1.png", "dog")
 
 
 class CountedName(str):

@@ -87,7 +87,7 @@ def test_files_in_the_working_directory_do_not_stand_in_for_installed_packages(f
 
 def test_probabilities_are_found_out_and_taken_as_such(folder):
     with pytest.raises(AbsentiaError, match="--probabilities"):
-        load("mymodule:probabilities")
+        ab.explain(load("mymodule:probabilities"), X, absence=0.0)
     given = torch.softmax(X, 1)[:, :2]
     given = given / given.sum(1, keepdim=True)
     torch.testing.assert_close(load("mymodule:probabilities", probabilities=True)(X).exp(), given)

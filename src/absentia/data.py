@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -123,6 +123,21 @@ def holds_text(y: Classes) -> bool:
         return False
     array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
     return array.dtype.kind in "UOS" and any(isinstance(label, str) for label in array.reshape(-1).tolist())
+
+
+def column_numbers(categorical: Iterable[Any], entries: int) -> list[int]:
+    """Return the numbers of columns, those of groups one by one; raise an error for one that does not exist."""
+    numbers = [int(one) for item in categorical for one in (item if isinstance(item, Iterable) else [item])]
+    wrong_ones = [one for one in numbers if not 0 <= one < entries]
+    if wrong_ones:
+        raise wrong("categorical", f"name columns from 0 to {entries - 1}", wrong_ones[0])
+    return numbers
+
+
+def most_frequent(rows: Shaped[Tensor, "rows entries"]) -> Shaped[Tensor, " entries"]:
+    """Return the row that occurs most often."""
+    found, counts = torch.unique(rows, dim=0, return_counts=True)
+    return found[counts.argmax()]
 
 
 def blocks(total: int, size: int) -> Iterator[slice]:

@@ -153,26 +153,19 @@ class Explanation(Saved):
         values = self.shapley.values
         samples, players = values.shape
         order = values.abs().argsort(dim=1, descending=True, stable=True)
-        absent = (
-            torch.full_like(values, torch.nan)
-            if self.stand_ins is None
-            else self.players.entry_values(self.stand_ins)
+        unknown = torch.full(self.x.shape, torch.nan)
+        inputs, absent = map(
+            self.players.named_values, (self.x, unknown if self.stand_ins is None else self.stand_ins)
         )
-        columns = {
+        columns: dict[str, list[Any]] = {
             "sample": torch.arange(samples).repeat_interleave(players).tolist(),
             "player": list(self.names) * samples,
             "value": values.flatten().tolist(),
             "error": self.shapley.errors.flatten().tolist(),
             "rank": (order.argsort(dim=1) + 1).flatten().tolist(),
-            "input": self.players.entry_values(self.x).flatten().tolist(),
-            "stand_in": absent.flatten().tolist(),
+            "input": [value for row in inputs for value in row],
+            "stand_in": [value for row in absent for value in row],
         }
-        for name, inputs in (("input", self.x), ("stand_in", self.stand_ins)):
-            if self.players.categories and inputs is not None:  # by name
-                texts = [text for row in self.players.texts(inputs) for text in row]
-                known = [bool(names) for names in self.players.categories] * samples
-                mixed = zip(columns[name], texts, known, strict=True)
-                columns[name] = [text if category else number for number, text, category in mixed]
         if self.record.rows:
             columns["row"] = [row for row in self.record.rows for _ in range(players)]
         if self.y is not None and self.record.class_names:

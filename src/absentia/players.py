@@ -89,6 +89,11 @@ class Players:
         lines = (self.labels[:, :1], self.labels[:1]) if self.labels.ndim == 2 else ()
         return self.labels.ndim == 2 and not any(bool((self.labels == line).all()) for line in lines)
 
+    @property
+    def is_table(self) -> bool:
+        """Whether entries are the columns of a table, not tokens."""
+        return self.labels.ndim == 1 and not self.integer
+
     def check_samples(self, x: Tensor) -> None:
         """Raise an error for samples of another shape."""
         if tuple(x.shape[1:]) != self.shape:
@@ -163,6 +168,12 @@ class Players:
     def entry_values(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the value of each player's entry; NaN for players of several entries."""
         return torch.where(self.sizes == 1, self.means(inputs), torch.nan)
+
+    def named_values(self, inputs: Shaped[Tensor, "samples *entries"]) -> list[list[float | str]]:
+        """Return the `entry_values`, with categories by their names."""
+        known = self.categories or ((),) * len(self)
+        rows = zip(self.entry_values(inputs).tolist(), self.texts(inputs), strict=True)
+        return [[text if names else value for value, text, names in zip(*row, known, strict=True)] for row in rows]
 
     def sums(self, inputs: Shaped[Tensor, "samples *entries"]) -> Shaped[Tensor, "samples players"]:
         """Return the sum over the entries of each player.

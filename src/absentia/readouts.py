@@ -63,8 +63,8 @@ def _check_logits(readout: Any, output: Float[Tensor, "rows *output"], samples: 
     if are_probabilities(output):
         raise AbsentiaError(
             "model must return logits for this readout. Got rows of probabilities that add up to 1 instead. "
-            "Return their logarithm, wrap a numpy model with from_numpy(…, probabilities=True), "
-            "or use the readout Output(class) to explain the probability itself."
+            "Return their logarithm, wrap a numpy model with from_numpy(…, probabilities=True), or use "
+            "--probabilities in a command. Use the readout Output(class) to explain the probability itself."
         )
 
 

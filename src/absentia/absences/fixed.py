@@ -18,8 +18,10 @@ from absentia.data import (
     Table,
     as_tensor,
     check_rows,
+    column_numbers,
     least_and_most,
     mean_and_deviation,
+    most_frequent,
     seeded,
     white_noise,
 )
@@ -73,16 +75,19 @@ class Baseline:
         return cls(data.mean(0, dtype=torch.float64 if not data.is_floating_point() else None))
 
     @classmethod
-    def median(cls, data: Table, categorical: Sequence[int] = ()) -> Baseline:
+    def median(cls, data: Table, categorical: Sequence[int | Sequence[int]] = ()) -> Baseline:
         """Use the median of the data's rows (the lower of the middle two), and the mode of categorical columns.
+
+        Columns that are one category together, such as one-hot ones, are a list in ``categorical``.
 
         >>> Baseline.median(torch.tensor([[0.0, 7.0], [1.0, 9.0], [5.0, 9.0]]), categorical=[1]).values
         tensor([1., 9.])
         """
         data = check_rows(data)
         values = data.median(0).values
-        for column in categorical:
-            values[column] = data[:, column].mode(0).values
+        for item in categorical:
+            columns = column_numbers([item], data.shape[1])
+            values[columns] = most_frequent(data[:, columns])
         return cls(values)
 
     @classmethod

@@ -26,7 +26,7 @@ def named_absence(
     data: Table | None = None,
     *,
     players: Players | None = None,
-    categorical: Sequence[int] = (),
+    categorical: Sequence[int | Sequence[int]] = (),
     seed: int = 0,
 ) -> Absence:
     """Return the absence that a number or a word such as "blur:2" names; an absence is returned as it is."""
@@ -76,7 +76,9 @@ def named_absence(
     return makers[name]()
 
 
-def usual_absences(data: Table, players: Players, *, categorical: Sequence[int] = ()) -> dict[str, Absence]:
+def usual_absences(
+    data: Table, players: Players, *, categorical: Sequence[int | Sequence[int]] = ()
+) -> dict[str, Absence]:
     """Return the usual absences for a kind of data, by name."""
     rows = check_rows(data)
     if players.integer:

@@ -21,7 +21,17 @@ from absentia.audit.figures import MaskingCurve, Removal, compare_with_data, gam
 from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit
 from absentia.audit.plan import Games, Plan
 from absentia.coalitions import draw_coalitions, moebius_
-from absentia.data import Classes, Table, blocks, check_rows, class_numbers, data_range, seeded, white_noise
+from absentia.data import (
+    Classes,
+    Table,
+    blocks,
+    check_rows,
+    class_numbers,
+    column_numbers,
+    data_range,
+    seeded,
+    white_noise,
+)
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
@@ -62,7 +72,7 @@ def audit(
     data: Table | None = None,
     tau: float | None = None,
     max_players: int = 16,
-    categorical: Sequence[int] = (),
+    categorical: Sequence[int | Sequence[int]] = (),
     class_names: Iterable[str] | None = None,
     evaluations: int | None = None,
     seconds: float | None = None,
@@ -107,8 +117,8 @@ def audit(
         The size above which an effect is salient; by default 5 % of a sample's largest.
     max_players : int, default 16
         More players than this are audited in games of at most 12 of them, drawn anew for each sample and draw.
-    categorical : sequence of int, optional
-        Columns of categories: white noise has their values of random rows of ``data``.
+    categorical : sequence, optional
+        Columns of categories, as in `learn_baseline`: white noise has their values of random rows of ``data``.
     evaluations : int, optional
         How many rows the model may evaluate in all; by default what a model of its size does in up to a minute on
         two cores. Where all coalitions take more, fewer samples are audited, and then drawn games of fewer players.
@@ -158,7 +168,7 @@ def cross_audit(
     draws: int = 5,
     data: Table | None = None,
     max_players: int = 16,
-    categorical: Sequence[int] = (),
+    categorical: Sequence[int | Sequence[int]] = (),
     class_names: Iterable[str] | None = None,
     seed: int = 0,
 ) -> CrossAudit:
@@ -215,7 +225,7 @@ class Auditor:
         data: Table | None,
         draws: int,
         max_players: int,
-        categorical: Sequence[int],
+        categorical: Sequence[int | Sequence[int]],
         seed: int,
         evaluations: int | None = None,
     ) -> None:
@@ -229,9 +239,7 @@ class Auditor:
         self.data = evaluator.x if data is None else check_rows(data).to(evaluator.x)
         check_shape("data", self.data.shape[1:], evaluator.x)
         from_rows = torch.zeros(evaluator.x[0].numel(), dtype=torch.bool)
-        if not all(0 <= column < len(from_rows) for column in categorical):
-            raise wrong("categorical", f"name columns from 0 to {len(from_rows) - 1}", list(categorical))
-        from_rows[list(categorical)] = True
+        from_rows[column_numbers(categorical, len(from_rows))] = True
         self.within = data_range(self.data, from_rows.reshape(evaluator.players.shape))
         owned = self.region.labels.to(evaluator.x.device) >= 0
         if not bool(((self.within.high > self.within.low) & owned).any()):

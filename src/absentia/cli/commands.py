@@ -23,6 +23,7 @@ from absentia.cli.user_data import Samples
 from absentia.errors import wrong
 from absentia.learning.learned import Share
 from absentia.learning.learner import AnyLoss
+from absentia.plots.drawable import player_labels
 from absentia.results import read_tensors
 
 INTERRUPTED = 130
@@ -150,10 +151,11 @@ def explain(
     work = f"Explaining {len(rows)} of {len(x):,} samples, {len(problem.players)} players"
     with working(work, problem.notes):
         found = ab.explain(problem.model, x[problem.chosen], problem.y, **settings)
-    names = problem.samples.names or range(len(x))
-    found = replace(found, record=replace(found.record, rows=tuple(str(names[row]) for row in rows)))
-    listed = [problem.samples.describe(row) | _describe_sample(found, place) for place, row in enumerate(rows)]
-    shown = [_sample_text(one) for one in listed[:12]] + ["…"] * (len(rows) > 12)
+    own = problem.samples.names
+    names = tuple(f"{row} ({own[row]})" if len(own) else str(row) for row in rows)
+    found = replace(found, record=replace(found.record, rows=names))
+    listed = [{"sample": row} | _describe_sample(found, place) for place, row in enumerate(rows)]
+    shown = [_sample_text(found, place) for place in range(min(12, len(rows)))] + ["…"] * (len(rows) > 12)
     note(f"Samples of {inputs.data}: {'; '.join(shown)}.")
     payload = {"command": "explain", "players": found.names, "samples": listed, "record": found.record}
     finish(found, payload, as_json, output)
@@ -162,6 +164,8 @@ def explain(
 def _describe_sample(found: ab.Explanation, place: int) -> dict[str, Any]:
     top = [] if found.interactions is None else found.interactions.top(10, sample=place)
     return {
+        "name": found.sample_name(place),
+        "inputs": dict(zip(found.names, found.players.named_values(found.x[[place]])[0], strict=True)),
         "class": None if found.y is None else int(found.y[place]),
         "output": found.outputs[place],
         "base_value": found.base_values[place],
@@ -171,14 +175,11 @@ def _describe_sample(found: ab.Explanation, place: int) -> dict[str, Any]:
     }
 
 
-def _sample_text(sample: dict[str, Any], most: int = 8) -> str:
-    """Name a sample, its class, and the inputs with the largest Shapley values."""
-    known = [f"row {sample['sample']}", *(sample[key] for key in ("name", "class_name") if key in sample)]
-    inputs, strength = sample.get("inputs", {}), sample["shapley"]
-    first = sorted(inputs, key=lambda player: -abs(strength.get(player, 0.0)))[:most]
-    shown = {player: f"{value:g}" if isinstance(value, float) else value for player, value in inputs.items()}
-    values = [f"{player} = {shown[player]}" for player in first]
-    return ", ".join(known) + (f" ({', '.join(values)})" if values else "")
+def _sample_text(found: ab.Explanation, place: int, most: int = 8) -> str:
+    """Name a sample, its class, and the inputs of a table with the largest Shapley values."""
+    labels = player_labels(found, place) if found.players.is_table else []
+    shown = [labels[player] for player, _ in found.shapley.ranked(place)[:most]] if labels else []
+    return found.sample_name(place) + (f" ({', '.join(shown)})" if shown else "")
 
 
 @takes_inputs

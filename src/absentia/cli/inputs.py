@@ -150,11 +150,7 @@ def fit_model(
         model = models.from_numpy(loaded, probabilities=probabilities)
     elif probabilities and not wrapped:
         model = _in_logarithms(loaded)
-    output, tokens = _try(model, x)
-    if not (wrapped or probabilities) and isinstance(output, Tensor) and models.are_probabilities(output):
-        then = "Use --probabilities if they are meant."
-        raise wrong("model", "return logits", "rows of probabilities that add up to 1", then)
-    return model, tokens
+    return model, _takes_tokens(model, x)
 
 
 def _check_categories(model: models.Model, table: EncodedTable, x: Tensor, argument: str = "data") -> None:
@@ -198,17 +194,18 @@ def _takes_tensors(model: Callable[[Any], Any], x: Tensor) -> bool:
         return False
 
 
-def _try(model: models.Model, x: Tensor) -> tuple[Any, bool]:
-    """Run the model on two and on three rows. Return its output, and whether it takes integers only: tokens."""
+def _takes_tokens(model: models.Model, x: Tensor) -> bool:
+    """Run the model on two and on three rows. Return whether it takes integers only: tokens."""
     device, dtype = models.placement(model, x)
     tokens = False
     for rows in (x[[0, -1]], x[[0, -1, 0]]):
         must = f"run on any number of rows of the data, here of shape {tuple(rows.shape)}"
         with models.evaluation_mode(model), reading("model", must, then=RUN_HELP):
             try:
-                output = model(rows.to(device, dtype))
+                model(rows.to(device, dtype))
             except Exception:
                 if x.is_floating_point():
                     raise
-                output, tokens = model(rows.to(device).long()), True
-    return output, tokens
+                model(rows.to(device).long())
+                tokens = True
+    return tokens

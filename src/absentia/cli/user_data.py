@@ -211,18 +211,6 @@ class Samples:
         columns, categories = self.table.columns, self.table.categories
         return {"coding": {"columns": columns, "categories": categories}} if columns else {}
 
-    def describe(self, row: int) -> dict[str, Any]:
-        """Return a row's number and, if known, its name, class and entries, with the names of categories."""
-        found: dict[str, Any] = {"sample": row}
-        if len(self.names):
-            found["name"] = self.names[row]
-        if self.y is not None and len(self.classes):
-            found["class_name"] = str(self.classes[int(self.y[row])])
-        if self.table.columns:
-            known, entries = self.table.categories, zip(self.table.columns, self.x[row].tolist(), strict=True)
-            found["inputs"] = {one: known[one][int(entry)] if one in known else entry for one, entry in entries}
-        return found
-
     def choose(self, numbers: Sequence[int], count: int | None, seed: int) -> Int[Tensor, " chosen"]:
         """Return the named rows of samples, or else ``count`` that are drawn, or all."""
         bad = [one for one in numbers if not 0 <= one < len(self.x) or numbers.count(one) > 1]

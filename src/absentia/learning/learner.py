@@ -228,7 +228,7 @@ def baseline_loss(
     loss: AnyLoss = "faithful",
     players: Players | None = None,
     readout: Readout | None = None,
-    categorical: Sequence[int] = (),
+    categorical: Sequence[int | Sequence[int]] = (),
     options: LearningOptions | None = None,
     seed: int = 0,
 ) -> float:
@@ -283,7 +283,7 @@ def choose_absence(
     *,
     players: Players | None = None,
     readout: Readout | None = None,
-    categorical: Sequence[int] = (),
+    categorical: Sequence[int | Sequence[int]] = (),
     seed: int = 0,
 ) -> Absence:
     """Return an absence as it is, or the one that a word or a number names; "learned" learns it from the data."""

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from absentia.data import QUANTILES, Array, as_tensor
+from absentia.data import QUANTILES, Array, as_tensor, column_numbers, most_frequent
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 
@@ -86,9 +86,7 @@ def make_space(
         fixed |= _flat("held", held, players).bool()
     chosen: list[Tensor] = []
     for item in categorical:
-        entries = torch.tensor(sorted([item] if isinstance(item, int) else item))
-        if not (int(entries.min()) >= 0 and int(entries.max()) < data.shape[1]):
-            raise wrong("categorical", f"name columns from 0 to {data.shape[1] - 1}", item)
+        entries = torch.tensor(sorted(column_numbers([item], data.shape[1])))
         if not fixed[entries].any():
             chosen.append(entries)
         fixed[entries] = True
@@ -138,8 +136,7 @@ def start_baseline(start: object, data: Rows, space: Space) -> Float[Tensor, " e
     else:
         values = _spread("start", 0.0 if isinstance(start, str) else start, data.shape[1]).clone()
     for number in range(len(space.low), len(space)):
-        rows, counts = torch.unique(data[:, space.entries(number)], dim=0, return_counts=True)
-        values[space.entries(number)] = rows[counts.argmax()].double()
+        values[space.entries(number)] = most_frequent(data[:, space.entries(number)]).double()
     free = space.free.nonzero().flatten()
     low, high = space.low[space.coordinate[free]], space.high[space.coordinate[free]]
     slack = 1e-6 * (high - low) + 1e-9 * values[free].abs()

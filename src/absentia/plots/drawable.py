@@ -85,7 +85,7 @@ def player_labels(explanation: Explanation, sample: int) -> list[str]:
     """Return the labels of the players, with the value of the entry of those that have only one (tokens aside)."""
     players = explanation.players
     names = [label(name) for name in players.names]
-    if players.integer or len(players.shape) > 1:
+    if not players.is_table:
         return names
     texts = players.texts(explanation.x[sample : sample + 1])[0]
     if not players.categories:
