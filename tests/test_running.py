@@ -65,11 +65,12 @@ def test_a_time_limit_counts_down():
 
 
 def test_a_bar_is_shown_on_a_terminal_and_in_a_notebook_alone(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # which tests of notebooks import
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     assert not progress(3, "working").disable
     monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
     assert progress(3, "working").disable
-    monkeypatch.setitem(__import__("sys").modules, "ipykernel", torch)
+    monkeypatch.setitem(sys.modules, "ipykernel", torch)
     assert not progress(3, "working").disable
     assert progress(3, "working", show=False).disable
     with progress(3, "working"):

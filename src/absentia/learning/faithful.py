@@ -5,10 +5,11 @@ With the players' absence represented by a baseline b, the loss adds up, each as
 - *concision*: Σ|U(S)| of samples, over Σ|U(S)| at the mean;
 - *evidence*: the proper score of masked predictions over all coalition sizes, over the score at the mean; and what
   the score with all players absent has above that of the best constant prediction, beyond a small allowance;
-- *noise*: Σ|U(S)| of b itself against white noise, as far as it exceeds that of white noise against white noise.
+- *noise*: Σ|U(S)| of b itself against white noise, as far as it exceeds that of the mean, or that of white noise
+  if this is lower.
 
-All of it comes from the values of small fresh batches: whole tables of a few samples, or sub-cubes over drawn
-contexts if there are many players.
+All of it comes from the values of small fresh batches: whole tables of a few samples, or small sub-cubes of many,
+over drawn contexts, if there are more players.
 """
 
 from __future__ import annotations
@@ -30,21 +31,22 @@ from absentia.learning.penalties import Baselines, Found, Owners, Penalty
 from absentia.models import evaluation_mode
 from absentia.readouts import Score
 
-LARGEST_CUBE = 16  # players whose coalitions are all evaluated
+LARGEST_TABLE, _CUBE = 16, 8  # players whose coalitions are all evaluated, and those of a cube if there are more
 _FEWEST = 4  # samples of a step
 # Masked predictions are scored on this many coalitions of each of some samples, which take this share of the rows.
 _SCORED, _SCORED_SHARE = 16, 1 / 16
 # Predictions with all players absent are scored on this many samples at most, and this share of the rows.
 _EMPTY, _EMPTY_SHARE = 512, 1 / 8
-_ALLOWED, _EMPTY_WEIGHT = 0.2, 3.0  # how far that score may exceed the best constant's, and the weight beyond it
+_ALLOWED, _EMPTY_WEIGHT = 0.2, 1.5  # how far that score may exceed the best constant's, and the weight beyond it
 _SCALE_BATCHES = 8  # that the scales are measured on
+_TINY = 1e-12  # the least that is divided by
 _KEPT_ASIDE = 5  # one of this many samples
 _JUDGED = 8  # rows of the comparison of candidates, as a multiple of those of a step
 _PARTS = (1 / 8, 1 / 2, 1.0)  # of a comparison's samples: poor candidates are dropped early
-# Bytes of activations that a step may hold for its gradient; beyond these they are computed twice.
+# Bytes of activations that may be held for a gradient; beyond these they are computed twice.
 _HELD_BYTES = 2**28
 
-Figures: TypeAlias = Float[Tensor, "4 owners"]
+Figures: TypeAlias = Float[Tensor, "5 owners"]
 
 
 class Batch(NamedTuple):
@@ -56,6 +58,7 @@ class Batch(NamedTuple):
     scored: Bool[Tensor, "others scored players"]
     empty: Int[Tensor, "2 empty"]  # samples whose baselines are used, and samples that they are scored on
     references: Shaped[Tensor, "drawn *entries"]  # white noise, beside the baselines of the first samples
+    usual: Float[Tensor, " drawn"]  # Σ|U(S)| of the mean against it
 
 
 def keep_aside(owner: Int[Tensor, " samples"], seed: int) -> tuple[Tensor, Tensor]:
@@ -99,11 +102,11 @@ class Faithful:
         self.learned, self.aside = keep_aside(owner, seed)
         self.cube, self.batch = _cube_and_batch(self.players, rows, self.owners)
         self.whole = self.cube == self.players
-        self.within = within
+        self.within, self.mean = within, mean.unflatten(0, evaluator.players.shape).to(evaluator.x)[None]
         self.emptied = min(_EMPTY, max(_FEWEST, self.owners, int(_EMPTY_SHARE * rows)))
         self.scored = max(_FEWEST, self.owners, int(_SCORED_SHARE * rows / _SCORED))
         self.drawn = max(1, self.batch // 4)  # inputs against white noise
-        tables = self.batch + (self.drawn if self.noise else 0)
+        tables = self.batch + (2 * self.drawn if self.noise else 0)
         self.rows_per_step = tables * 2**self.cube + self.scored * _SCORED + min(self.emptied, len(self.learned))
         self.recompute, x = False, evaluator.x
         full = self._values(x, x, torch.ones(1, self.players, dtype=torch.bool), torch.arange(len(x)))[:, 0]
@@ -132,7 +135,11 @@ class Faithful:
         others = mine if self.owners == 1 else pool[torch.randperm(len(pool), generator=generator)[: len(mine)]]
         empty = torch.stack([mine, others])
         like = self.evaluator.x[:1].expand(min(len(rows), self.drawn), *self.evaluator.x.shape[1:])
-        return Batch(rows, coalitions, scored_rows, scored, empty, white_noise(self.within, like, generator))
+        references = white_noise(self.within, like, generator)
+        batch = Batch(rows, coalitions, scored_rows, scored, empty, references, torch.ones(len(like)).double())
+        return (
+            batch._replace(usual=self._strength_in_noise(self.mean.expand_as(like), batch)) if self.noise else batch
+        )
 
     def _draw_rows(self, pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Draw samples without repetition as far as possible, the owners in turn."""
@@ -154,23 +161,27 @@ class Faithful:
         return values.double().cpu()
 
     def figures(self, baseline: Baselines, batch: Batch) -> Figures:
-        """Compute concision, the score over sizes, the score at ∅ above the prior, and the noise of each owner."""
+        """Compute what the loss adds up for each owner, and the strength of the mean in white noise."""
+        return torch.stack([*self._measure(baseline, batch), self._mean(batch.usual, batch.rows[: self.drawn])])
+
+    def _measure(self, baseline: Baselines, batch: Batch) -> Iterator[Owners]:
+        """Compute one by one: concision, score over sizes, score at ∅ above the prior, strength in white noise."""
         x, shape = self.evaluator.x, self.evaluator.players.shape
 
         def of(rows: Tensor) -> Tensor:
             return baseline[self.owner[rows]].unflatten(1, shape).to(x)
 
         rows = batch.rows
-        values = self._values(x[rows], of(rows), batch.coalitions, rows)
-        concision, others = _strength(values), batch.scored_rows
+        yield self._mean(_strength(self._values(x[rows], of(rows), batch.coalitions, rows)), rows)
+        others = batch.scored_rows
         score = self.score(self._values(x[others], of(others), batch.scored, others), others).mean(1)
-        found = [self._mean(concision, rows), self._mean(score, others)]
+        yield self._mean(score, others)
         nobody, (mine, others) = torch.zeros(1, self.players, dtype=torch.bool), batch.empty
         empty = self.score(self._values(x[others], of(mine), nobody, others), others)[:, 0] - self.prior[others]
-        found.append(self._mean(empty, mine))
-        few = rows[: len(batch.references)]
+        yield self._mean(empty, mine)
+        few = rows[: self.drawn]
         noise = self._strength_in_noise(of(few), batch) if self.noise else torch.zeros(len(few)).double()
-        return torch.stack([*found, self._mean(noise, few)])
+        yield self._mean(noise, few)
 
     def _strength_in_noise(self, states: Tensor, batch: Batch) -> Float[Tensor, " drawn"]:
         """Measure Σ|U(S)| of inputs against the white noise of a batch."""
@@ -186,28 +197,27 @@ class Faithful:
 
     def losses(self, figures: Figures) -> Owners:
         """Add up the terms of each owner."""
-        concision, score, empty, noise = figures
-        floors = self.scales[:, None]
-        total = concision / floors[0]
+        concision, score, empty, noise, usual = figures
+        scales = self.scales[:, None]
+        total = concision / scales[0]
         if self.owners == 1:  # the baseline of a class could make predictions better by telling the class
-            total = total + self.evidence * score / floors[1]
+            total = total + self.evidence * score / scales[1]
         total = total + self.evidence * _EMPTY_WEIGHT * (empty - _ALLOWED).clamp_min(0)
-        return total + self.noise * (noise / floors[2] - 1).clamp_min(0) if self.noise else total
+        return total + self.noise * (noise / (usual * scales[2]).clamp_min(_TINY) - 1).clamp_min(0)
 
     def _measure_scales(self, mean: Baselines) -> Float[Tensor, " 3"]:
-        """Measure concision and score at the mean, and the strength of white noise against white noise."""
+        """Measure concision and score at the mean, and the strength of white noise as a share of the mean's, or 1."""
         figures, floors = [], []
         for number in range(_SCALE_BATCHES):
             batch = self.draw(self.learned, seeded(self.seed, "scales", number))
-            figures.append(self.figures(mean, batch)[:2].mean(1))
-            if self.noise:
-                states = white_noise(self.within, batch.references, seeded(self.seed, "states", number))
-                floors.append(self._strength_in_noise(states, batch).mean())
-        floor = torch.stack(floors).mean() if floors else torch.ones(()).double()
-        return torch.cat([torch.stack(figures).mean(0), floor[None]]).clamp_min(1e-12)
+            figures.append(self.figures(mean, batch).mean(1))
+            states = white_noise(self.within, batch.references, seeded(self.seed, "states", number))
+            floors.append(self._strength_in_noise(states, batch).mean() if self.noise else torch.ones(()).double())
+        concision, score, _, _, usual = torch.stack(figures).mean(0).clamp_min(_TINY)
+        return torch.stack([concision, score, (torch.stack(floors).mean() / usual).clamp(_TINY, 1)])
 
     def _holds_too_much(self) -> bool:
-        """Return whether the activations of a step would take too much memory."""
+        """Return whether the activations of a batch's tables would take too much memory."""
         held = [0, 0]  # bytes for one row and for two: the weights, which do not grow with the rows, cancel
 
         def count(tensor: Tensor) -> Tensor:
@@ -222,17 +232,24 @@ class Faithful:
                     self.evaluator.model(rows)
         except RuntimeError:  # no gradient: nothing is held
             return False
-        return (held[1] - held[0]) * self.rows_per_step > _HELD_BYTES
+        return (held[1] - held[0]) * self.batch * 2**self.cube > _HELD_BYTES
 
     def gradient(self, baseline: Baselines, stream: int, step: int) -> tuple[Baselines, float]:
         """Compute the gradient of the loss on a fresh batch, and the loss."""
         leaf = baseline.detach().clone().requires_grad_()
         batch = self.draw(self.learned, seeded(self.seed, stream, step))
+        nothing = torch.zeros(5, self.owners).double()
+        nothing[4] = self._mean(batch.usual, batch.rows[: self.drawn])
+        total = 0.0
         with evaluation_mode(self.evaluator.model, gradient=True):
-            loss = self.losses(self.figures(leaf, batch)).sum()
-            loss.backward()
+            # The loss is a sum over the figures, so each can be followed back before the next is computed.
+            for number, figure in enumerate(self._measure(leaf, batch)):
+                term = self.losses(nothing.index_copy(0, torch.tensor([number]), figure[None])).sum()
+                if term.requires_grad:
+                    term.backward()
+                total += float(term.detach())
         slope = torch.zeros_like(baseline) if leaf.grad is None else leaf.grad
-        return slope, float(loss.detach()) / self.owners
+        return slope, total / self.owners
 
     def judge(self, baseline: Baselines) -> Owners:
         """Compute the loss on the samples that were kept aside; the same coalitions and noise for all baselines."""
@@ -264,7 +281,7 @@ class Faithful:
 
     def _running(self, baseline: Baselines, batches: list[Batch], parts: tuple[float, ...]) -> Iterator[Owners]:
         """Compute the losses of the mean figures over the first part of the batches, then over ever more."""
-        total, weight, done = torch.zeros(4, self.owners).double(), 0, 0
+        total, weight, done = torch.zeros(5, self.owners).double(), 0, 0
         for part in parts:
             stop = max(1, math.ceil(part * len(batches)))
             for batch in batches[done:stop]:
@@ -278,9 +295,10 @@ def _cube_and_batch(players: int, rows: int, owners: int) -> tuple[int, int]:
     """Return how many players vary in a table, and how many samples a step has.
 
     >>> _cube_and_batch(10, 2**14, owners=1), _cube_and_batch(64, 2**14, owners=1), _cube_and_batch(64, 2**14, 100)
-    ((10, 16), (12, 4), (7, 128))
+    ((10, 16), (8, 64), (7, 128))
     """
-    cube = min(players, LARGEST_CUBE, max(1, int(math.log2(max(1.0, rows / max(_FEWEST, owners))))))
+    most = LARGEST_TABLE if players <= LARGEST_TABLE else _CUBE
+    cube = min(players, most, max(1, int(math.log2(max(1.0, rows / max(_FEWEST, owners))))))
     return cube, max(_FEWEST, owners, rows >> cube)
 
 

@@ -40,7 +40,7 @@ _MANY_SAMPLES = 32
 # Samples to learn from, steps, the first rate: of the default loss and of the paper's.
 _SAMPLES, _STEPS, _RATE = (1024, 256), (120, 60), (0.03, 0.1)
 # Operations of the model in a step of the default loss, by which rows are chosen between these numbers.
-_OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 4e9, 2**9, 2**14
+_OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 3e9, 2**9, 2**14
 _MOST_BYTES = 2**27  # of the samples that are learned from
 _MOST_NUMBERS = 2**25  # of the data that bounds and starts come from
 _TRIED_COALITIONS = 2**8  # to choose the number of threads
@@ -52,7 +52,7 @@ class LearningOptions:
 
     Parameters
     ----------
-    evidence, noise : float, default 2.0 and 0.3
+    evidence, noise : float, default 4.0 and 0.6
         The weights of honest predictions, and of white noise, beside concision in the loss "faithful".
     polish : bool, default False
         Whether to try other values of one coordinate at a time after the steps along the gradient, which takes far
@@ -86,11 +86,11 @@ class LearningOptions:
     Examples
     --------
     >>> LearningOptions(steps=10, noise=0.0).evidence
-    2.0
+    4.0
     """
 
-    evidence: float = 2.0
-    noise: float = 0.3
+    evidence: float = 4.0
+    noise: float = 0.6
     polish: bool = False
     steps: int | None = None
     rate: float | None = None
@@ -147,8 +147,8 @@ def learn_baseline(
     loss : {"faithful", "interactions", "shapley", "marginal"}
         What to minimise: see above; or a penalty alone, Σ|U(S)|, the paper's L_Shapley or L_marginal.
     start : {"best", "mean", "median", "zero"}, float, array, or a list of these
-        The values to start from. Of several starts, the best end is kept. "best" is that of the mean, the median and
-        zero with the lowest loss; for the paper's losses it is the mean.
+        The values to start from. Of several starts, the best end is kept. "best" is the mean; for the
+        default loss and a model without a gradient, it is that of the mean, the median and zero with the lowest loss.
     bounds : "range", float or tuple
         The data's range, a number k for mean ± k standard deviations, or a pair (low, high).
     share : {"all", "class", "sample"}
@@ -190,7 +190,7 @@ def learn_baseline(
             settings = (share, seed, run.steps, run.rate, options.polish)
             run.resume(options.checkpoint, *_identity(objective, problem, space, starts, settings))
         if isinstance(objective, Faithful):
-            values, losses, compared = _choose(run, objective, {} if choose else starts, usual)
+            values, losses, compared = _choose(run, objective, {} if choose and not gradient else starts, usual)
         else:
             found = run.search(starts, {name: one for name, one in usual.items() if name != "zero"})
             values, losses, compared = found.baseline, found.penalties, {}
