@@ -623,7 +623,7 @@ def test_rows_and_categories_are_shown_by_their_names():
     assert "city = Rome" in [text.get_text() for text in figure.axes[0].get_yticklabels()]
     assert "row r17, a; " in explanation.plot().get_suptitle()
     other = [text.get_text() for text in ab.plots.waterfall(explanation, sample=1).axes[0].get_yticklabels()]
-    assert "age = -1.5" in other
+    assert "age = −1.5" in other
 
 
 def test_notebooks_show_a_figure_as_a_picture():

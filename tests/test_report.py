@@ -414,12 +414,29 @@ def test_the_answer_is_one_sentence_with_the_players_that_add_and_take_most():
 
     row = torch.ones(1, 3).double()
     assert told(row) == (
-        "Sample 0: the value (the output as it is) is 1.5, up from 0 with all players absent: “x0” adds most (+3), "
-        "and “x1” takes most (−2)."
+        "Sample 0: the output is 1.5, up from 0 with all players absent; “x0 = 1” adds most (+3.0), "
+        "“x1 = 1” takes most (−2.0)."
     )
-    assert "down from 0 with all players absent: “x0” takes most (−3), and “x1” adds most (+2)" in told(-row)
-    assert told(0 * row).endswith("is 0, as with all players absent: no player changes it.")
-    assert told(row * torch.tensor([1.0, 0.0, 1.0])).endswith("“x0” adds most (+3).")
+    end = "down from 0 with all players absent; “x0 = −1” takes most (−3.0), “x1 = −1” adds most (+2.0)."
+    assert told(-row).endswith(end)
+    assert told(0 * row).endswith("is 0, as with all players absent; no player changes it.")
+    assert told(row * torch.tensor([1.0, 0.0, 1.0])).endswith("; “x0 = 1” adds most (+3.0).")
+    tiny = row * torch.tensor([1.0, 1e-9, 1.0])
+    assert told(tiny).endswith("; “x0 = 1” adds most (+3.0).")  # what is written as 0 takes nothing
+
+
+def test_the_answer_names_the_class_and_the_category():
+    players = ab.Players.features(["city", "age"], {"city": ["Bern", "Oslo"]})
+    model = lambda rows: torch.stack([0 * rows[:, 0], 2 * rows[:, 0] - rows[:, 1] / 10], dim=1)  # noqa: E731
+    arguments = {"absence": 0.0, "players": players, "class_names": ["stays", "moves"]}
+    row = torch.tensor([[1.0, 5.0]])
+    for age, name, part in ((5.0, "moves", "adds most (+2.0)"), (45.0, "stays", "takes most (−2.0)")):
+        answer = explanation_section(ab.explain(model, [[1.0, age]], **arguments)).answer  # of the predicted class
+        assert answer.startswith(f"Sample 0: the log-odds of {name} are ")
+        assert f"“city = Oslo” {part}" in answer
+    told = ab.explain(model, row, "stays", **arguments)
+    start = "Sample 0, stays: the log-odds of stays are −1.5, down from 0 with all players absent; "
+    assert explanation_section(told).answer == start + "“city = Oslo” takes most (−2.0), “age = 5” adds most (+0.5)."
 
 
 def test_samples_are_listed_with_the_names_of_their_classes():

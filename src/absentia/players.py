@@ -14,6 +14,7 @@ from torch import Tensor
 
 from absentia.data import Array, as_tensor
 from absentia.errors import wrong
+from absentia.results import written
 
 ALWAYS_PRESENT = -1
 _MOST_ENTRIES_SHOWN = 4
@@ -90,9 +91,9 @@ class Players:
         return self.labels.ndim == 2 and not any(bool((self.labels == line).all()) for line in lines)
 
     @property
-    def is_table(self) -> bool:
-        """Whether entries are the columns of a table, not tokens."""
-        return self.labels.ndim == 1 and not self.integer
+    def single(self) -> Bool[Tensor, " players"]:
+        """Which players are one column of a table; tokens are not."""
+        return (self.sizes == 1) & (self.labels.ndim == 1 and not self.integer)
 
     def check_samples(self, x: Tensor) -> None:
         """Raise an error for samples of another shape."""
@@ -306,11 +307,11 @@ def _names(given: int | Sequence[str], pattern: str) -> tuple[str, ...]:
 
 
 def _text(entries: Tensor, categories: Sequence[str] = ()) -> str:
-    if categories and len(entries) == 1 and entries[0] in range(len(categories)):
-        return categories[int(entries[0])]
-    if len(entries) <= _MOST_ENTRIES_SHOWN:
-        return ", ".join(f"{entry:.4g}" for entry in entries.tolist())
-    return f"mean {entries.double().mean().item():.3g} of {len(entries)}"
+    if categories and len(entries) == 1:  # the mean of several categories is none
+        return categories[int(entries[0])] if entries[0] in range(len(categories)) else "varies"
+    if len(entries) > _MOST_ENTRIES_SHOWN:
+        return f"mean {written(entries.double().mean().item())} of {len(entries)}"
+    return ", ".join(written(entry, 4) for entry in entries.tolist())
 
 
 def _shorten(items: Sequence[object], most: int = 8) -> str:

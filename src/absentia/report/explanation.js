@@ -7,8 +7,7 @@ const explanation = (() => {
   const members = (names, set) => d3.range(names.length).filter((player) => Math.floor(set / 2 ** player) % 2 === 1);
 
   function playerRow(data, sample, player, shown, value, error) {
-    const input = sample?.inputs?.[player] ?? "", single = !data.text && /^[−\d][^ ]*$/.test(input);
-    const name = single ? `${data.names[player]} = ${input}` : data.names[player];
+    const name = data.single[player] && sample ? `${data.names[player]} = ${sample.inputs[player]}` : data.names[player];
     return {name, players: [player], value, shown: shown.split(" ± ")[0], error, text: `${name}\n${shown}`};
   }
 

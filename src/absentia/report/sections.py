@@ -56,7 +56,7 @@ def explanation_section(explanation: Explanation) -> Section:
     samples = [_sample(explanation, number) for number in range(shown)]
     players = explanation.players
     text = players.integer or (len(players.shape) == 2 and not players.is_image)  # tokens, or their embedding
-    data: dict[str, Any] = {"names": list(names), "samples": samples, "text": text}
+    data: dict[str, Any] = {"names": list(names), "samples": samples, "text": text, "single": players.single.tolist()}
     if total > 1:
         overall = explanation.shapley.values.abs().mean(0)
         data["overall"] = [[i, written(float(overall[i]), 4)] for i in largest_and_others(overall, _MOST_BARS)[0]]
@@ -85,7 +85,7 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
         "values": numbers(values),
         "ranked": attribution.ranked(number)[:_MOST_ROWS],
         "bars": len(first),
-        "most": written(float(values.abs().max()), 2),
+        "most": attribution.ranked(number)[0][1].split(" ± ")[0].lstrip("+−"),
     }
     if others:
         rest = float(values[others].sum())
@@ -96,8 +96,7 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
         found["orders"] = texts(explanation.order_shapley[number], 3, plus=True)
     for key, rows in {"inputs": explanation.x, "standIns": explanation.stand_ins}.items():
         if rows is not None and not explanation.players.is_image:
-            (entries,) = explanation.players.texts(rows[number : number + 1])
-            found[key] = [entry.replace("-", "−") for entry in entries]
+            (found[key],) = explanation.players.texts(rows[number : number + 1])
     return found
 
 
