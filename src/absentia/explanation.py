@@ -324,9 +324,9 @@ def _as_batch(x: Table, players: Players | None) -> tuple[Tensor, Players | None
 
 def _values_of_classes(game: MaskedModel) -> Iterator[str]:
     """Say of which class the value of each sample is, if it is that of a class."""
-    y, what, names = getattr(game.readout, "y", None), getattr(game.readout, "what", "value"), game.evaluator.class_names
+    y, names = getattr(game.readout, "y", None), game.evaluator.class_names
     for number in [] if y is None else each_class(y, game.samples).tolist():
-        yield f"{what} of {names[number] if names else f'class {number}'}"
+        yield f"{getattr(game.readout, 'what', 'value')} of {names[number] if names else f'class {number}'}"
 
 
 def _budget(game: MaskedModel, evaluations: int | None, max_players: int) -> int | None:

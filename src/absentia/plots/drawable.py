@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -104,6 +105,31 @@ def players_of(learned: LearnedBaseline) -> Players:
     shape = learned.values.shape if learned.share == "all" else learned.values.shape[1:]
     each = Players.features(shape.numel())
     return Players(each.labels.reshape(shape), each.names)
+
+
+class Entries(NamedTuple):
+    """Entries of a learned baseline that belong to players, as plots show them."""
+
+    names: list[str]
+    values: Float[Tensor, "owners entries"]
+    texts: list[list[str]]  # of each owner
+    quantiles: Float[Tensor, "quantiles entries"] | None  # of the data; NaN for categories, which have no range
+    undetermined: list[bool]
+
+
+def entries_of(learned: LearnedBaseline, most: int, owners: int | None = None) -> Entries:
+    """Return the first entries that belong to players; nothing stands in for those that are always present."""
+    players = players_of(learned)
+    chosen = (players.labels.flatten() >= 0).nonzero()[:most, 0].tolist()
+    rows = (learned.values[None] if learned.share == "all" else learned.values)[:owners].detach().double()
+    names, whose, undetermined = players.entry_names(), players.owner_names(), learned.record.undetermined
+    values, categories = rows.flatten(1)[:, chosen], [players.category_names(row) for row in rows]
+    pairs = zip(categories, values.tolist(), strict=True)
+    texts = [[own[i] or written(one, 4) for i, one in zip(chosen, row, strict=True)] for own, row in pairs]
+    quantiles = None if learned.quantiles is None else learned.quantiles.flatten(1)[:, chosen].clone()
+    if quantiles is not None:
+        quantiles[:, [bool(categories[0][i]) for i in chosen]] = torch.nan
+    return Entries([names[i] for i in chosen], values, texts, quantiles, [whose[i] in undetermined for i in chosen])
 
 
 def owner_names(learned: LearnedBaseline) -> list[str]:

@@ -29,7 +29,7 @@ const explanation = (() => {
     // A waterfall: from all absent, player by player, to all present.
     let from = sample.base;
     for (const row of rows) [row.from, from] = [from, from + row.value];
-    const lines = [{at: sample.base, text: "v(∅)"}, {at: sample.output, text: "v(N)"}];
+    const lines = [{at: sample.base, text: `all absent: ${sample.ends[0]}`}, {at: sample.output, text: `all present: ${sample.ends[1]}`}];
     bars(element, rows, {title: "Shapley values, from v(∅) to v(N)", label: "value →", lines});
   }
 
