@@ -22,7 +22,6 @@ from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, looks_of
 from absentia.report import writing
 from absentia.report.encoding import ImageScale, numbers, png, texts
 from absentia.report.sections import (
-    KEPT,
     KEPT_UP_TO_EACH_ORDER,
     MOST_SAMPLES,
     audit_section,
@@ -210,12 +209,12 @@ def test_the_numbers_are_the_results_own(page, everything):
     assert images["picture"]["labels"] == everything["images"].players.labels[0].flatten().tolist()
 
 
-def test_the_strongest_effects_are_kept_overall_and_up_to_each_order():
+def test_the_strongest_effects_up_to_each_order_are_kept():
     players = 8
     effects = results.draw(2, 2**players)
     for row, kept in zip(effects.tolist(), strongest(effects), strict=True):
         sets = sorted(range(1, 2**players), key=lambda number: -abs(row[number]))
-        wanted = set(sets[:KEPT])
+        wanted = set()
         for order in range(1, players + 1):
             wanted |= set([number for number in sets if number.bit_count() <= order][:KEPT_UP_TO_EACH_ORDER])
         assert kept.tolist() == [number for number in sets if number in wanted]

@@ -172,7 +172,8 @@ def test_an_order_filters_interactions_and_a_context_changes_the_values(page):
     alone = texts(page, f"{section} [data-chart=shapley] svg text")
     assert alone != before
     assert any(text.startswith("all present: ") for text in before)
-    assert not any(text.startswith("all present: ") for text in alone)  # values with no other player present do not add up to it
+    # Values with no other player present do not add up to it.
+    assert not any(text.startswith("all present: ") for text in alone)
 
 
 def test_hovering_shows_names_and_numbers(page):
@@ -241,7 +242,7 @@ def test_images_have_a_heat_map_over_their_pixels_in_the_colours_of_the_values(p
     for (_, fill, opacity), value in zip(cells, values.tolist(), strict=True):
         assert fill == ("rgb(230, 159, 0)" if value >= 0 else "rgb(0, 114, 178)")
         assert opacity == pytest.approx(0.9 * abs(value) / float(values.abs().max()), abs=1e-4)
-    most = f"{float(values.abs().max()):.2g}"
+    most = f"{float(values.abs().max()):.4g}"
     assert texts(page, f"{IMAGES} .scale span") == [f"−{most}", "0", f"+{most}"]
     page.select_option(f"{IMAGES} [data-control=sample]", "1")
     second = page.eval_on_selector_all(pictures, "all => all.map(one => one.src)")

@@ -289,7 +289,7 @@ def explain(
     if isinstance(game.readout, Features):
         raise wrong("readout", "give one number for an explanation", str(game.readout))
     budget = _budget(game, evaluations, max_players)
-    results = _exact(game) if budget is None else _sampled(game, budget, seed)
+    results = _results(game, budget, seed)
     record = ExplanationRecord(
         readout=game.readout_note,
         absence=describe_absence(game.absence),
@@ -341,8 +341,11 @@ def _budget(game: MaskedModel, evaluations: int | None, max_players: int) -> int
     return None if evaluations >= 2**players * draws else evaluations
 
 
-def _exact(game: MaskedModel) -> dict[str, Any]:
-    """Compute everything from one table."""
+def _results(game: MaskedModel, budget: int | None, seed: int) -> dict[str, Any]:
+    """Compute everything from one table, or estimate Shapley values from drawn coalitions."""
+    if budget is not None:
+        found, empty, full = sample_shapley(game, budget, seed)
+        return {"outputs": full, "base_values": empty, "shapley": found, "order_shapley": None, "interactions": None}
     table = value_table(game).cpu()
     return {
         "outputs": table.values[:, -1].clone(),
@@ -351,13 +354,6 @@ def _exact(game: MaskedModel) -> dict[str, Any]:
         "order_shapley": order_shapley(table),
         "interactions": harsanyi(table),
     }
-
-
-def _sampled(game: MaskedModel, evaluations: int, seed: int) -> dict[str, Any]:
-    """Estimate Shapley values from drawn coalitions."""
-    found, empty, full = sample_shapley(game, evaluations, seed)
-    ends = {"outputs": full, "base_values": empty}
-    return {**ends, "shapley": found, "order_shapley": None, "interactions": None}
 
 
 def _notes(game: MaskedModel, given: object, budget: int | None, chosen_here: bool) -> list[str]:

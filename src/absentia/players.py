@@ -156,15 +156,19 @@ class Players:
             seen[owner] += 1
         return names
 
-    def category_names(self, entries: Shaped[Tensor, " entries"]) -> list[str]:
-        """Return the name of the category of each entry of a sample; an empty text for numbers.
-
-        >>> Players.features(["city", "age"], {"city": ["Bern", "Oslo"]}).category_names(torch.tensor([1.0, 30.0]))
-        ['Oslo', '']
-        """
+    def entry_categories(self) -> list[tuple[str, ...]]:
+        """Return the names of each entry's categories; none for numbers."""
         known = [*(self.categories or ((),) * len(self)), ()]  # label −1 indexes the last
-        pairs = zip(entries.flatten(), self.labels.flatten().tolist(), strict=False)
-        return [_text(entry[None], known[owner]) if known[owner] else "" for entry, owner in pairs]
+        return [known[owner] for owner in self.labels.flatten().tolist()]
+
+    def entry_texts(self, entries: Shaped[Tensor, " *entries"]) -> list[str]:
+        """Return each entry of a sample as text, by the names of categories.
+
+        >>> Players.features(["city", "age"], {"city": ["Bern", "Oslo"]}).entry_texts(torch.tensor([1.0, 30.0]))
+        ['Oslo', '30']
+        """
+        pairs = zip(entries.flatten(), self.entry_categories(), strict=True)
+        return [_text(entry[None], names) for entry, names in pairs]
 
     def entry_values(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the value of each player's entry; NaN for players of several entries."""

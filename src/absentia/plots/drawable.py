@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
@@ -107,29 +107,24 @@ def players_of(learned: LearnedBaseline) -> Players:
     return Players(each.labels.reshape(shape), each.names)
 
 
-class Entries(NamedTuple):
-    """Entries of a learned baseline that belong to players, as plots show them."""
+def entries_of(
+    learned: LearnedBaseline, most: int, owners: int | None = None
+) -> tuple[list[str], Float[Tensor, "owners entries"], list[list[str]], Tensor | None, list[bool]]:
+    """Return names, values, texts and quantiles of the first entries of players, and which are undetermined.
 
-    names: list[str]
-    values: Float[Tensor, "owners entries"]
-    texts: list[list[str]]  # of each owner
-    quantiles: Float[Tensor, "quantiles entries"] | None  # of the data; NaN for categories, which have no range
-    undetermined: list[bool]
-
-
-def entries_of(learned: LearnedBaseline, most: int, owners: int | None = None) -> Entries:
-    """Return the first entries that belong to players; nothing stands in for those that are always present."""
+    Nothing stands in for what is always present. Quantiles of categories are NaN, because they have no range.
+    """
     players = players_of(learned)
     chosen = (players.labels.flatten() >= 0).nonzero()[:most, 0].tolist()
     rows = (learned.values[None] if learned.share == "all" else learned.values)[:owners].detach().double()
-    names, whose, undetermined = players.entry_names(), players.owner_names(), learned.record.undetermined
-    values, categories = rows.flatten(1)[:, chosen], [players.category_names(row) for row in rows]
-    pairs = zip(categories, values.tolist(), strict=True)
-    texts = [[own[i] or written(one, 4) for i, one in zip(chosen, row, strict=True)] for own, row in pairs]
-    quantiles = None if learned.quantiles is None else learned.quantiles.flatten(1)[:, chosen].clone()
-    if quantiles is not None:
-        quantiles[:, [bool(categories[0][i]) for i in chosen]] = torch.nan
-    return Entries([names[i] for i in chosen], values, texts, quantiles, [whose[i] in undetermined for i in chosen])
+    names, whose, texts = players.entry_names(), players.owner_names(), [players.entry_texts(row) for row in rows]
+    quantiles, categories = None, players.entry_categories()
+    if learned.quantiles is not None:
+        quantiles = learned.quantiles.flatten(1)[:, chosen].clone()
+        quantiles[:, [bool(categories[i]) for i in chosen]] = torch.nan
+    undetermined = [whose[i] in learned.record.undetermined for i in chosen]
+    shown = [[row[i] for i in chosen] for row in texts]
+    return [names[i] for i in chosen], rows.flatten(1)[:, chosen], shown, quantiles, undetermined
 
 
 def owner_names(learned: LearnedBaseline) -> list[str]:

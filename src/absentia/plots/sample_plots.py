@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ from torch import Tensor
 
 from absentia.attributions import Attribution
 from absentia.errors import require, wrong
-from absentia.interactions import Interactions
 from absentia.plots.drawable import check_explanation, ends, in_short, largest, largest_and_others, player_labels
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
 from absentia.plots.look import LOWERS, NEUTRAL, RAISES, colour_of, draw_bar, draw_bars, label, new_figure
@@ -51,29 +49,23 @@ def bars(explanation: Explanation, sample: int | None = 0, *, most: int = 20) ->
     [3.0, 2.0]
     """
     check_explanation(explanation, sample or 0, most=most)
-    rows = min(most, len(explanation.players))
-    figure = new_figure(1, width=6.4, rows=rows, title=f"value: {in_short(explanation)}")
-    attribution = explanation.shapley
-    if sample is None:
-        strength = attribution.values.abs()
-        errors = strength.std(0, keepdim=True) / len(strength) ** 0.5 if len(strength) > 1 else attribution.errors
-        kind = f"mean |{attribution.kind.removesuffix('s')}| of {len(strength):,} samples"
-        attribution = replace(attribution, values=strength.mean(0, keepdim=True), errors=errors, kind=kind)
-    draw_attribution(figure.axes[0], attribution, sample or 0, most=most)
+    found, samples = explanation.shapley, explanation.samples
+    values, errors, title, note = found.values[sample or 0], found.errors[sample or 0], found.kind, ""
     if sample is None:  # means of |value| have no sign
-        figure.axes[0].set_xlabel("± 2 standard errors over samples" if len(strength) > 1 else "")
-        for bar in figure.axes[0].patches:
+        strength = found.values.abs()
+        title, values = f"mean |{found.kind.removesuffix('s')}| of {samples:,} samples", strength.mean(0)
+        if samples > 1:
+            errors, note = strength.std(0) / samples**0.5, "± 2 standard errors over samples"
+    shown = largest(values, most)
+    figure = new_figure(1, width=6.4, rows=len(shown), title=f"value: {in_short(explanation, sample)}")
+    axes = figure.axes[0]
+    draw_bars(axes, [(label(found.names[i]), float(values[i]), float(errors[i]), False) for i in shown])
+    axes.set_title(title + (f": {len(shown)} of {len(values)} players" if len(shown) < len(values) else ""))
+    if sample is None:
+        axes.set_xlabel(note)
+        for bar in axes.patches:
             bar.set_color(NEUTRAL)
     return figure
-
-
-def draw_attribution(axes: Axes, attribution: Attribution, sample: int = 0, *, most: int = 20) -> None:
-    """Draw the bars of `bars` on given axes."""
-    values, errors = attribution.values[sample], attribution.errors[sample]
-    shown = largest(values, most)
-    draw_bars(axes, [(label(attribution.names[i]), float(values[i]), float(errors[i]), False) for i in shown])
-    some = f": {len(shown)} of {len(values)} players" if len(shown) < len(values) else ""
-    axes.set_title(attribution.kind + some)
 
 
 def waterfall(explanation: Explanation, sample: int = 0, *, most: int = _MOST_ROWS) -> Figure:
@@ -373,32 +365,4 @@ def scatter(explanation: Explanation, player: int | str | None = None) -> Figure
             axes.legend(fontsize=8, frameon=False)
     axes.set(title=f"{explanation.shapley.kind} of {label(names[number])}", xlabel=f"input {label(names[number])}")
     axes.set_ylabel("takes from the value ◂ ▸ adds to it")
-    return figure
-
-
-def plot_explanation(
-    interactions: Interactions, attribution: Attribution, *, sample: int = 0, strongest: int = 12, title: str = ""
-) -> Figure:
-    """Draw the attribution, the strongest interactions and the order profile of a sample side by side.
-
-    Parameters
-    ----------
-    interactions : Interactions
-    attribution : Attribution
-    sample, strongest : see `interaction_list`
-    title : str, optional
-        Title of the figure; by default the readout.
-
-    Examples
-    --------
-    >>> table = ab.ValueTable([0.0, 1.0, 2.0, 5.0])
-    >>> figure = ab.plot_explanation(ab.harsanyi(table), ab.shapley(table))
-    >>> [axes.get_title() for axes in figure.axes]
-    ['Shapley values', 'strongest 3 of 3 interactions', 'strength by order']
-    """
-    figure = new_figure(3, title=title or f"value: {interactions.readout}")
-    left, middle, right = figure.axes
-    draw_attribution(left, attribution, sample)
-    draw_strongest(middle, interactions, sample, strongest)
-    draw_order_profile(right, interactions, sample)
     return figure

@@ -24,8 +24,7 @@ from absentia.results import count_of, with_error, written, written_alike
 
 # The page shows this many samples at most, and fewer if they have very many players.
 MOST_SAMPLES, _MOST_VALUES = 200, 100_000
-# The page keeps this many of the strongest effects of a sample, and this many of those up to each order.
-KEPT, KEPT_UP_TO_EACH_ORDER = 50, 15
+KEPT_UP_TO_EACH_ORDER = 15  # of the strongest effects of a sample, which are shown
 _MOST_BARS, _MOST_ROWS = 20, 200  # players in a chart and in a table
 # Coalitions that are processed at once, and up to which sparsity curves are computed.
 _AT_A_TIME, _MOST_REBUILT = 2**17, 2**22
@@ -65,7 +64,6 @@ def explanation_section(explanation: Explanation) -> Section:
         for sample, found in zip(samples, summarise(interactions, shown), strict=True):
             sample |= found
         data["counts"] = curve_counts(len(names))
-        data["kept"] = (KEPT, KEPT_UP_TO_EACH_ORDER)
     if players.is_image:
         data["picture"] = _sample_images(explanation, samples)
     heading = f"Explanation of {count_of(total, 'sample')}, {len(names)} players"
@@ -137,9 +135,8 @@ def summarise(interactions: Interactions, samples: int) -> Iterator[dict[str, An
 
 def strongest(effects: Float[Tensor, "samples coalitions"]) -> list[Int[Tensor, " kept"]]:
     """Return the numbers of the coalitions to keep, the strongest effect first, without v(∅)."""
-    strength = effects.abs()
+    strength, kept = effects.abs(), []
     sizes = coalition_sizes(effects.shape[1].bit_length() - 1)
-    kept = [strength[:, 1:].topk(min(KEPT, effects.shape[1] - 1)).indices + 1]
     best = torch.empty(len(effects), 0, dtype=torch.int64)
     for order in range(1, int(sizes.max()) + 1):
         own = (sizes == order).nonzero()[:, 0]
@@ -212,10 +209,7 @@ def _texts(key: str, values: Tensor, errors: Tensor) -> list[str]:
 
 def cross_section(cross: CrossAudit) -> Section:
     """Return the section of a cross audit: a table."""
-    sentence = (
-        "R of every absence (column) against every reference (row): 0 is the level of white noise, and lower is "
-        "better. Values in brackets compare an absence with itself and have no meaning."
-    )
+    sentence = "R of every absence (column) against every reference (row): 0 is that of white noise; lower is better."
     return Section("cross", f"Cross audit of {len(cross.methods)} absences", sentence, cross, data={})
 
 
