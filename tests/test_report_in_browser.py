@@ -5,6 +5,7 @@ import re
 import shutil
 
 import pytest
+import torch
 
 import absentia as ab
 import test_report_results as results
@@ -333,6 +334,29 @@ def test_labels_can_be_read_and_stay_inside(open_page, viewport):
         }).map(text => text.textContent)"""
     )
     assert outside == []
+
+
+def test_every_tick_of_a_logarithmic_axis_has_its_number(page):
+    for chart in ("curve", "orders"):
+        for axis in page.query_selector_all(f"[data-chart={chart}] [aria-label='y-axis tick label']"):
+            shown = [text.text_content() for text in axis.query_selector_all("text")]
+            assert len(shown) > 1
+            assert all(shown), shown
+
+
+def test_bars_are_named_by_their_categories_and_controls_by_one_line(open_page, tmp_path):
+    players = ab.Players.features(["city", "age"], {"city": ["Bern", "Oslo"]})
+    rows = torch.tensor([[1.0, -30.5], [0.0, 41.0]])
+    found = ab.explain(lambda x: x[:, 0] * 30 + x[:, 1], rows, players=players, absence=0.0)
+    page = open_page(PHONE, ab.write_report(found, tmp_path / "city.html").as_uri())
+    chart = "[data-chart=shapley]"
+    names = texts(page, f"{chart} [aria-label='y-axis tick label'] text")
+    assert names == ["age = −30.5", "city = Oslo"]
+    ends = [text for text in texts(page, f"{chart} svg text") if text.startswith("all ")]
+    assert ends == ["all absent: 0", "all present: −0.5"]
+    page.select_option("[data-control=sample]", "1")
+    assert "city = Bern" in texts(page, f"{chart} [aria-label='y-axis tick label'] text")
+    assert page.locator("div.controls label").bounding_box()["height"] < 30
 
 
 def test_the_ticks_of_an_axis_differ(page):

@@ -122,7 +122,8 @@ class EncodedTable:
         Ada   1.0  30.0
         Bo    0.0  41.0
         """
-        encoded: DataFrame = require("pandas", "sklearn").DataFrame(self.encode(frame), frame.index, list(self.columns))
+        rows, pandas = self.encode(frame), require("pandas", "sklearn")
+        encoded: DataFrame = pandas.DataFrame(rows, frame.index, list(self.columns))
         return encoded
 
     def encode(self, frame: DataFrame) -> Float[Tensor, "rows columns"]:
