@@ -215,7 +215,7 @@ class Players:
         [['Oslo', '30']]
         """
         names, given = _names(features, "x{}"), categories or {}
-        known = tuple(tuple(str(one) for one in given.get(name, ())) for name in names)
+        known = tuple(tuple("missing" if one != one else str(one) for one in given.get(name, ())) for name in names)
         return cls(torch.arange(len(names)), names, categories=known if given else ())
 
     @classmethod
