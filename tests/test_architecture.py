@@ -71,7 +71,6 @@ PUBLIC = {
     "moebius",
     "order_marginals",
     "order_shapley",
-    "plot_explanation",
     "plots",
     "shapley",
     "train_imputer",

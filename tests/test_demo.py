@@ -11,13 +11,11 @@ from typer.testing import CliRunner
 from absentia import AbsentiaError, __version__, demo
 from absentia.cli import app, main
 from absentia.demo import _clearest, digit_model, digits
-from absentia.learning import LearningOptions
 
 
 def test_the_demo_tells_the_story_and_ends_in_a_report(tmp_path):
     console = Console(record=True, width=120, file=io.StringIO())
-    effort = demo.Effort(LearningOptions(samples=40, steps=8, rows_per_step=2**10), evaluations=2**15, explained=20)
-    folder = demo.run(tmp_path / "new" / "folder", console=console, effort=effort)
+    folder = demo.run(tmp_path / "new" / "folder", console=console, few=True)
     text = console.export_text()
     # Which absences leak or invent, which one to use, and how the answer changes.
     marks = dict(re.findall(r"^  (\w+) .* nats +(.*?) *$", text, re.MULTILINE))
@@ -83,12 +81,11 @@ def test_without_scikit_learn_the_demo_says_what_to_install(monkeypatch):
 
 
 def test_without_matplotlib_drawing_says_what_to_install(monkeypatch):
-    from absentia import ValueTable, harsanyi, plot_explanation, shapley
+    from absentia import ValueTable, harsanyi, plots
 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    table = ValueTable([0.0, 1.0])
     with pytest.raises(AbsentiaError, match=r"pip install 'absentia\[plot\]'"):
-        plot_explanation(harsanyi(table), shapley(table))
+        plots.sparsity(harsanyi(ValueTable([0.0, 1.0])))
 
 
 def test_a_wrong_option_gives_exit_code_2():

@@ -435,6 +435,13 @@ def test_a_baseline_learned_for_another_value_is_noted():
     assert ab.explain(model, x[:2], y[:2], absence=learned).record.notes == ()
     (note,) = ab.explain(model, x[:2], absence=learned, readout=ab.Probability(1)).record.notes
     assert note.startswith("The baseline was learned for another value: log-odds of each sample's class")
+    audited = ab.audit(model, x, absences={"mine": learned, "zero": 0.0}, readout=ab.Probability(1), draws=1)
+    assert f"mine: {note}" in audited.record.notes
+    assert not any("another value" in one for one in ab.audit(model, x, y, {"mine": learned}, draws=1).record.notes)
+    quick = ab.LearningOptions(steps=2, rows_per_step=64)
+    by_class = ab.learn_baseline(model, x, y, share="class", options=quick)
+    found = ab.explain(model, x[:2], y[:2], absence=by_class, readout=ab.Probability(1))
+    assert any("another value" in one for one in found.record.notes)
 
 
 def test_an_explanation_keeps_its_samples_when_the_users_change():

@@ -135,6 +135,8 @@ def test_series_are_cut_into_parts():
 def test_categories_are_shown_by_their_names():
     players = Players.features(["city", "age"], {"city": ["Bern", "Oslo"]})
     rows = torch.tensor([[1.0, 30.0], [0.5, 41.5]])
-    assert players.texts(rows) == [["Oslo", "30"], ["0.5", "41.5"]]
+    assert players.texts(rows) == [["Oslo", "30"], ["varies", "41.5"]]
+    gaps = Players.features(["city"], {"city": ["Bern", float("nan")]})
+    assert gaps.texts(torch.tensor([[1.0]])) == [["missing"]]
     assert players.only(["city"]).categories == (("Bern", "Oslo"),)
     assert Players.features(2).categories == ()

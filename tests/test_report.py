@@ -22,7 +22,6 @@ from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, looks_of
 from absentia.report import writing
 from absentia.report.encoding import ImageScale, numbers, png, texts
 from absentia.report.sections import (
-    KEPT,
     KEPT_UP_TO_EACH_ORDER,
     MOST_SAMPLES,
     audit_section,
@@ -210,12 +209,12 @@ def test_the_numbers_are_the_results_own(page, everything):
     assert images["picture"]["labels"] == everything["images"].players.labels[0].flatten().tolist()
 
 
-def test_the_strongest_effects_are_kept_overall_and_up_to_each_order():
+def test_the_strongest_effects_up_to_each_order_are_kept():
     players = 8
     effects = results.draw(2, 2**players)
     for row, kept in zip(effects.tolist(), strongest(effects), strict=True):
         sets = sorted(range(1, 2**players), key=lambda number: -abs(row[number]))
-        wanted = set(sets[:KEPT])
+        wanted = set()
         for order in range(1, players + 1):
             wanted |= set([number for number in sets if number.bit_count() <= order][:KEPT_UP_TO_EACH_ORDER])
         assert kept.tolist() == [number for number in sets if number in wanted]
@@ -319,7 +318,7 @@ def test_images_are_written_one_by_one():
 
 def test_entries_of_a_baseline_are_named_by_their_players():
     found = results.learned(results.draw(4), ("a", "b"), torch.tensor([0, 1, 0, -1]))
-    assert baseline_section(found).data["names"] == ["a 0", "b", "a 1", "always present"]
+    assert baseline_section(found).data["names"] == ["a 0", "b", "a 1"]  # the last is always present
 
 
 def test_baselines_of_classes_and_images_and_old_files_have_a_section():
@@ -381,7 +380,7 @@ def test_large_results_are_trimmed_and_the_page_says_so(tmp_path):
     assert "The page holds the first" not in few.words()
     overall = many.shapley.values.abs().mean(0).tolist()
     assert {player: float(text) for player, text in page.data()[0]["overall"]} == {
-        player: pytest.approx(mean, rel=1e-3)
+        player: pytest.approx(mean, abs=1e-3 * max(overall))  # all have the decimals of the largest
         for player, mean in enumerate(overall)  # of all samples, shown or not
     }
 
@@ -414,12 +413,29 @@ def test_the_answer_is_one_sentence_with_the_players_that_add_and_take_most():
 
     row = torch.ones(1, 3).double()
     assert told(row) == (
-        "Sample 0: the value (the output as it is) is 1.5, up from 0 with all players absent: “x0” adds most (+3), "
-        "and “x1” takes most (−2)."
+        "Sample 0: the output is 1.5, up from 0 with all players absent; “x0 = 1” adds most (+3.0), "
+        "“x1 = 1” takes most (−2.0)."
     )
-    assert "down from 0 with all players absent: “x0” takes most (−3), and “x1” adds most (+2)" in told(-row)
-    assert told(0 * row).endswith("is 0, as with all players absent: no player changes it.")
-    assert told(row * torch.tensor([1.0, 0.0, 1.0])).endswith("“x0” adds most (+3).")
+    end = "down from 0 with all players absent; “x0 = −1” takes most (−3.0), “x1 = −1” adds most (+2.0)."
+    assert told(-row).endswith(end)
+    assert told(0 * row).endswith("is 0, as with all players absent; no player changes it.")
+    assert told(row * torch.tensor([1.0, 0.0, 1.0])).endswith("; “x0 = 1” adds most (+3.0).")
+    tiny = row * torch.tensor([1.0, 1e-9, 1.0])
+    assert told(tiny).endswith("; “x0 = 1” adds most (+3.0).")  # what is written as 0 takes nothing
+
+
+def test_the_answer_names_the_class_and_the_category():
+    players = ab.Players.features(["city", "age"], {"city": ["Bern", "Oslo"]})
+    model = lambda rows: torch.stack([0 * rows[:, 0], 2 * rows[:, 0] - rows[:, 1] / 10], dim=1)  # noqa: E731
+    arguments = {"absence": 0.0, "players": players, "class_names": ["stays", "moves"]}
+    row = torch.tensor([[1.0, 5.0]])
+    for age, name, part in ((5.0, "moves", "adds most (+2.0)"), (45.0, "stays", "takes most (−2.0)")):
+        answer = explanation_section(ab.explain(model, [[1.0, age]], **arguments)).answer  # of the predicted class
+        assert answer.startswith(f"Sample 0: the log-odds of {name} are ")
+        assert f"“city = Oslo” {part}" in answer
+    told = ab.explain(model, row, "stays", **arguments)
+    start = "Sample 0, stays: the log-odds of stays are −1.5, down from 0 with all players absent; "
+    assert explanation_section(told).answer == start + "“city = Oslo” takes most (−2.0), “age = 5” adds most (+0.5)."
 
 
 def test_samples_are_listed_with_the_names_of_their_classes():

@@ -5,6 +5,7 @@ import re
 import shutil
 
 import pytest
+import torch
 
 import absentia as ab
 import test_report_results as results
@@ -127,7 +128,7 @@ def test_choosing_a_sample_changes_text_charts_and_table(page):
     for number in (0, 2, 3):
         page.select_option(f"{section} [data-control=sample]", str(number))
         answer = page.text_content(f"{section} .answer")
-        assert answer.startswith(f"Sample {number}, class {number % 3}: the value ")
+        assert answer.startswith(f"Sample {number}, class {number % 3}: the output is ")
         assert f"is {float(explanation.outputs[number]):.4g}".replace("-", "−") in answer
         order = explanation.shapley.values[number].abs().argsort(descending=True).tolist()
         assert texts(page, f"{section} .players td:nth-child(2)") == [results.NAMES[player] for player in order]
@@ -171,8 +172,9 @@ def test_an_order_filters_interactions_and_a_context_changes_the_values(page):
     page.select_option(f"{section} [data-control=context]", "0")
     alone = texts(page, f"{section} [data-chart=shapley] svg text")
     assert alone != before
-    assert "v(N)" in before
-    assert "v(N)" not in alone  # values with no other player present do not add up to it
+    assert any(text.startswith("all present: ") for text in before)
+    # Values with no other player present do not add up to it.
+    assert not any(text.startswith("all present: ") for text in alone)
 
 
 def test_hovering_shows_names_and_numbers(page):
@@ -241,7 +243,7 @@ def test_images_have_a_heat_map_over_their_pixels_in_the_colours_of_the_values(p
     for (_, fill, opacity), value in zip(cells, values.tolist(), strict=True):
         assert fill == ("rgb(230, 159, 0)" if value >= 0 else "rgb(0, 114, 178)")
         assert opacity == pytest.approx(0.9 * abs(value) / float(values.abs().max()), abs=1e-4)
-    most = f"{float(values.abs().max()):.2g}"
+    most = f"{float(values.abs().max()):.4g}"
     assert texts(page, f"{IMAGES} .scale span") == [f"−{most}", "0", f"+{most}"]
     page.select_option(f"{IMAGES} [data-control=sample]", "1")
     second = page.eval_on_selector_all(pictures, "all => all.map(one => one.src)")
@@ -332,6 +334,29 @@ def test_labels_can_be_read_and_stay_inside(open_page, viewport):
         }).map(text => text.textContent)"""
     )
     assert outside == []
+
+
+def test_every_tick_of_a_logarithmic_axis_has_its_number(page):
+    for chart in ("curve", "orders"):
+        for axis in page.query_selector_all(f"[data-chart={chart}] [aria-label='y-axis tick label']"):
+            shown = [text.text_content() for text in axis.query_selector_all("text")]
+            assert len(shown) > 1
+            assert all(shown), shown
+
+
+def test_bars_are_named_by_their_categories_and_controls_by_one_line(open_page, tmp_path):
+    players = ab.Players.features(["city", "age"], {"city": ["Bern", "Oslo"]})
+    rows = torch.tensor([[1.0, -30.5], [0.0, 41.0]])
+    found = ab.explain(lambda x: x[:, 0] * 30 + x[:, 1], rows, players=players, absence=0.0)
+    page = open_page(PHONE, ab.write_report(found, tmp_path / "city.html").as_uri())
+    chart = "[data-chart=shapley]"
+    names = texts(page, f"{chart} [aria-label='y-axis tick label'] text")
+    assert names == ["age = −30.5", "city = Oslo"]
+    ends = [text for text in texts(page, f"{chart} svg text") if text.startswith("all ")]
+    assert ends == ["all absent: 0", "all present: −0.5"]
+    page.select_option("[data-control=sample]", "1")
+    assert "city = Bern" in texts(page, f"{chart} [aria-label='y-axis tick label'] text")
+    assert page.locator("div.controls label").bounding_box()["height"] < 30
 
 
 def test_the_ticks_of_an_axis_differ(page):

@@ -26,7 +26,6 @@ from absentia.interactions import Interaction, Interactions, OrderProfile, harsa
 from absentia.learning import LearnedBaseline, LearningOptions, baseline_loss, learn_baseline
 from absentia.models import from_numpy
 from absentia.players import Players
-from absentia.plots import plot_explanation
 from absentia.readouts import Features, Logit, LogOdds, Output, Probability, Readout
 from absentia.report import write_report
 from absentia.results import load
@@ -40,6 +39,6 @@ __all__ = [
     "Noise", "OrderProfile", "Output", "OwnBaselines", "Players", "Probability", "Readout", "Surrogate",
     "ValueTable", "__version__", "audit", "banzhaf", "baseline_loss", "cross_audit", "draw_coalitions",
     "enumerate_coalitions", "explain", "from_numpy", "harsanyi", "interop", "learn_baseline", "load",
-    "marginal_benefits", "moebius", "order_marginals", "order_shapley", "plot_explanation", "plots", "shapley",
+    "marginal_benefits", "moebius", "order_marginals", "order_shapley", "plots", "shapley",
     "train_imputer", "train_surrogate", "value_table", "write_report", "zeta",
 ]  # fmt: skip

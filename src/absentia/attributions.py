@@ -34,7 +34,7 @@ from absentia.data import seeded
 from absentia.errors import wrong
 from absentia.evaluation import check_finite
 from absentia.games import Game, value_table
-from absentia.results import align, count_of, written
+from absentia.results import align, count_of, written, written_alike
 
 # Drawn coalitions of one size, and the number of all pairs of that size with a complement, which they represent.
 Stratum: TypeAlias = tuple[Tensor, int]
@@ -76,7 +76,7 @@ class Attribution:
         """Return the players of a sample with their values and errors in words, the largest |value| first."""
         values, errors = self.values[sample], self.errors[sample]
         order = values.abs().argsort(dim=0, descending=True, stable=True).tolist()
-        shown = [(i, written(float(values[i]), 4, plus=True)) for i in order]
+        shown = list(zip(order, written_alike(values[order].tolist(), plus=True), strict=True))
         return [(i, f"{text} ± {written(float(errors[i]), 2)}") for i, text in shown] if self.errors.any() else shown
 
 

@@ -27,21 +27,13 @@ from absentia.report import write_report
 _WORDS = ("zero", "mean", "median", "marginal:8", "blur:1")
 _COMPARED = ("zero", "mean")  # with the recommended one
 _LEARNING = LearningOptions(steps=60, rows_per_step=2**12)
+_FEW_STEPS = LearningOptions(samples=40, steps=8, rows_per_step=2**10)
 _SHADES = " ░▒▓█"
 _PARTS = (
     "top left", "top", "top right", "left", "centre", "right", "bottom left", "bottom", "bottom right",
 )  # fmt: skip
 
 Removed: TypeAlias = Mapping[str, tuple[float, float, str]]  # see `_remove_all`
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much work the demonstration does; tests do less."""
-
-    learning: LearningOptions = _LEARNING
-    evaluations: int = 400_000  # of the audit
-    explained: int = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,21 +76,21 @@ def digit_model(task: Task, seed: int, epochs: int = 15) -> nn.Module:
     return model.eval()
 
 
-def run(folder: Path, seed: int = 0, console: Console | None = None, effort: Effort | None = None) -> Path:
-    """Run the whole demonstration; return the folder of its report and pictures."""
-    console, effort = console or Console(), effort or Effort()
+def run(folder: Path, seed: int = 0, console: Console | None = None, *, few: bool = False) -> Path:
+    """Run the whole demonstration, in tests on few images; return the folder of its report and pictures."""
+    console, learning = console or Console(), _FEW_STEPS if few else _LEARNING
     folder.mkdir(parents=True, exist_ok=True)
     task = digits(seed)
     model, players = digit_model(task, seed), task.players
-    learned = learn_baseline(model, task.x, task.y, players=players, seed=seed, options=effort.learning)
+    learned = learn_baseline(model, task.x, task.y, players=players, seed=seed, options=learning)
     absences = {word.partition(":")[0]: choose_absence(word, model, task.x, players=players) for word in _WORDS}
     absences["learned"] = learned
     found = audit(
         model, task.x_test, task.y_test, absences, players=players, data=task.x, draws=3,
-        evaluations=effort.evaluations, seed=seed,
+        evaluations=2**15 if few else 400_000, seed=seed,
     )  # fmt: skip
     best = found.recommended or "learned"
-    x, y = task.x_test[: effort.explained], task.y_test[: effort.explained]
+    x, y = (part[: 20 if few else 100] for part in (task.x_test, task.y_test))
     names = dict.fromkeys((*_COMPARED, best))
     explained = {name: explain(model, x, y, absence=absences[name], players=players) for name in names}
     values = torch.stack([one.shapley.values for one in explained.values()])

@@ -264,7 +264,8 @@ def _note_on_output(model: Model, key: str | int | None) -> str:
     """Describe which part of the model's output is read, and how its probabilities are bounded."""
     note = "" if key is None else f"; from {key!r} of the model's output"
     if isinstance(model, NumpyModel) and model.probabilities and model.least:
-        note += f"; probabilities of 0 and 1 are read as {model.least:.2g} and {1 - model.least:.6g}"
+        places = 1 - math.floor(math.log10(model.least))
+        note += f"; probabilities of 0 and 1 are read as {model.least:.{places}f} and {1 - model.least:.{places}f}"
     return note
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +15,7 @@ from torch import Tensor
 from absentia.absences import Absence
 from absentia.absences.protocol import BringsModel, check_absence, describe_absence, empty_inputs, for_classes
 from absentia.attributions import Attribution, draws_of, order_shapley, sample_shapley, shapley
-from absentia.data import Classes, Table, as_tensor, class_numbers
+from absentia.data import Classes, Table, as_tensor, class_numbers, each_class
 from absentia.errors import require, wrong
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
 from absentia.interactions import Interactions, harsanyi
@@ -25,7 +25,7 @@ from absentia.models import as_model, labels_of
 from absentia.players import Players
 from absentia.plots import KINDS, OF_ALL_SAMPLES
 from absentia.plots.interaction_plots import names_of_sets
-from absentia.readouts import Features, Readout, same_kind
+from absentia.readouts import Features, Readout
 from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, written
 from absentia.version import __version__
 
@@ -50,6 +50,7 @@ class ExplanationRecord:
     notes: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()  # the labels of the samples in the index of a DataFrame
+    values: tuple[str, ...] = ()  # what is explained of each sample, if it is that of a class
     torch_version: str = str(torch.__version__)
     version: str = __version__
 
@@ -139,7 +140,7 @@ class Explanation(Saved):
     def _tables(self, players: int, sets: int) -> tuple[list[tuple[str, str]], list[str], list[tuple[str, str]]]:
         """Return the first players with their values, the number of others in words, and the strongest sets."""
         shown = [(self.names[i], text) for i, text in self.shapley.ranked()[:players]]
-        more = [f"… and {len(self.names) - players} more players"] if len(self.names) > players else []
+        more = [f"… and {count_of(len(self.names) - players, 'more player')}"] if len(self.names) > players else []
         top = [] if self.interactions is None else [one for one in self.interactions.top(sets) if one.measurable]
         effects = [written(one.effect, 4, plus=True) for one in top]
         return shown, more, list(zip(names_of_sets([one.players for one in top]), effects, strict=True))
@@ -277,7 +278,7 @@ def explain(
         # A readout of each sample's own class says nothing about the rows of the data.
         shared = None if getattr(getattr(readout, "y", None), "ndim", 0) == 1 else readout
         chosen = choose_absence(absence, model, data, None, players=players, readout=shared, seed=seed)
-    classes = None
+    given, classes = chosen, None
     if y is not None and readout is not None:  # y then only chooses among baselines for each class
         classes = class_numbers(y, tuple(class_names or labels_of(as_model(model))), samples=len(batch))
         chosen = for_classes(check_absence("absence", chosen), classes)
@@ -288,7 +289,7 @@ def explain(
     if isinstance(game.readout, Features):
         raise wrong("readout", "give one number for an explanation", str(game.readout))
     budget = _budget(game, evaluations, max_players)
-    results = _exact(game) if budget is None else _sampled(game, budget, seed)
+    results = _results(game, budget, seed)
     record = ExplanationRecord(
         readout=game.readout_note,
         absence=describe_absence(game.absence),
@@ -296,9 +297,10 @@ def explain(
         evaluations=results["shapley"].evaluations,
         seconds=time.perf_counter() - began,
         seed=seed,
-        notes=tuple(_notes(game, budget, evaluations is None)),
+        notes=tuple(_notes(game, given, budget, evaluations is None)),
         class_names=game.evaluator.class_names,
         rows=tuple(str(label) for label in x.index) if hasattr(x, "columns") else (),
+        values=tuple(_values_of_classes(game)),
     )
     stand_ins = None
     if not isinstance(game.absence, BringsModel):
@@ -320,6 +322,13 @@ def _as_batch(x: Table, players: Players | None) -> tuple[Tensor, Players | None
     return batch, players
 
 
+def _values_of_classes(game: MaskedModel) -> Iterator[str]:
+    """Say of which class the value of each sample is, if it is that of a class."""
+    y, names = getattr(game.readout, "y", None), game.evaluator.class_names
+    for number in [] if y is None else each_class(y, game.samples).tolist():
+        yield f"{getattr(game.readout, 'what', 'value')} of {names[number] if names else f'class {number}'}"
+
+
 def _budget(game: MaskedModel, evaluations: int | None, max_players: int) -> int | None:
     """Return the rows to evaluate for each sample; None for all coalitions."""
     if not 1 <= max_players <= MAX_PLAYERS:
@@ -332,8 +341,11 @@ def _budget(game: MaskedModel, evaluations: int | None, max_players: int) -> int
     return None if evaluations >= 2**players * draws else evaluations
 
 
-def _exact(game: MaskedModel) -> dict[str, Any]:
-    """Compute everything from one table."""
+def _results(game: MaskedModel, budget: int | None, seed: int) -> dict[str, Any]:
+    """Compute everything from one table, or estimate Shapley values from drawn coalitions."""
+    if budget is not None:
+        found, empty, full = sample_shapley(game, budget, seed)
+        return {"outputs": full, "base_values": empty, "shapley": found, "order_shapley": None, "interactions": None}
     table = value_table(game).cpu()
     return {
         "outputs": table.values[:, -1].clone(),
@@ -344,14 +356,8 @@ def _exact(game: MaskedModel) -> dict[str, Any]:
     }
 
 
-def _sampled(game: MaskedModel, evaluations: int, seed: int) -> dict[str, Any]:
-    """Estimate Shapley values from drawn coalitions."""
-    found, empty, full = sample_shapley(game, evaluations, seed)
-    ends = {"outputs": full, "base_values": empty}
-    return {**ends, "shapley": found, "order_shapley": None, "interactions": None}
-
-
-def _notes(game: MaskedModel, budget: int | None, chosen_here: bool) -> Sequence[str]:
+def _notes(game: MaskedModel, given: object, budget: int | None, chosen_here: bool) -> list[str]:
+    """Say how values are sampled, what brings its own model, and what was learned for another value."""
     notes, players = [], len(game.players)
     if budget is not None:
         why = f"{players} players are too many for all 2^{players} coalitions" if chosen_here else "As requested"
@@ -361,7 +367,4 @@ def _notes(game: MaskedModel, budget: int | None, chosen_here: bool) -> Sequence
         )
     if isinstance(game.absence, BringsModel):
         notes.append("The absence brings its own model: its outputs are explained, not those of the given model.")
-    learned_for = game.absence.record.readout if isinstance(game.absence, LearnedBaseline) else game.readout_note
-    if not same_kind(learned_for, game.readout_note):
-        notes.append(f"The baseline was learned for another value: {learned_for}. Learn one for this value.")
-    return notes
+    return notes + (given.notes_on(game.readout_note) if isinstance(given, LearnedBaseline) else [])

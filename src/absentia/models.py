@@ -174,7 +174,7 @@ def _objective(booster: Any) -> str:
 
 def labels_of(model: Model) -> tuple[Any, ...]:
     """Return the classes that a model knows, in the order of its outputs; none for most models."""
-    return model.labels if isinstance(model, NumpyModel) else ()
+    return model.labels if isinstance(model, NumpyModel) else tuple(getattr(model, "class_names", ()))
 
 
 def are_probabilities(output: Float[Tensor, "rows *output"]) -> bool:

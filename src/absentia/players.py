@@ -14,6 +14,7 @@ from torch import Tensor
 
 from absentia.data import Array, as_tensor
 from absentia.errors import wrong
+from absentia.results import written
 
 ALWAYS_PRESENT = -1
 _MOST_ENTRIES_SHOWN = 4
@@ -90,9 +91,9 @@ class Players:
         return self.labels.ndim == 2 and not any(bool((self.labels == line).all()) for line in lines)
 
     @property
-    def is_table(self) -> bool:
-        """Whether entries are the columns of a table, not tokens."""
-        return self.labels.ndim == 1 and not self.integer
+    def single(self) -> Bool[Tensor, " players"]:
+        """Which players are one column of a table; tokens are not."""
+        return (self.sizes == 1) & (self.labels.ndim == 1 and not self.integer)
 
     def check_samples(self, x: Tensor) -> None:
         """Raise an error for samples of another shape."""
@@ -155,15 +156,19 @@ class Players:
             seen[owner] += 1
         return names
 
-    def category_names(self, entries: Shaped[Tensor, " entries"]) -> list[str]:
-        """Return the name of the category of each entry of a sample; an empty text for numbers.
-
-        >>> Players.features(["city", "age"], {"city": ["Bern", "Oslo"]}).category_names(torch.tensor([1.0, 30.0]))
-        ['Oslo', '']
-        """
+    def entry_categories(self) -> list[tuple[str, ...]]:
+        """Return the names of each entry's categories; none for numbers."""
         known = [*(self.categories or ((),) * len(self)), ()]  # label −1 indexes the last
-        pairs = zip(entries.flatten(), self.labels.flatten().tolist(), strict=False)
-        return [_text(entry[None], known[owner]) if known[owner] else "" for entry, owner in pairs]
+        return [known[owner] for owner in self.labels.flatten().tolist()]
+
+    def entry_texts(self, entries: Shaped[Tensor, " *entries"]) -> list[str]:
+        """Return each entry of a sample as text, by the names of categories.
+
+        >>> Players.features(["city", "age"], {"city": ["Bern", "Oslo"]}).entry_texts(torch.tensor([1.0, 30.0]))
+        ['Oslo', '30']
+        """
+        pairs = zip(entries.flatten(), self.entry_categories(), strict=True)
+        return [_text(entry[None], names) for entry, names in pairs]
 
     def entry_values(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the value of each player's entry; NaN for players of several entries."""
@@ -210,7 +215,7 @@ class Players:
         [['Oslo', '30']]
         """
         names, given = _names(features, "x{}"), categories or {}
-        known = tuple(tuple(str(one) for one in given.get(name, ())) for name in names)
+        known = tuple(tuple("missing" if one != one else str(one) for one in given.get(name, ())) for name in names)
         return cls(torch.arange(len(names)), names, categories=known if given else ())
 
     @classmethod
@@ -306,11 +311,11 @@ def _names(given: int | Sequence[str], pattern: str) -> tuple[str, ...]:
 
 
 def _text(entries: Tensor, categories: Sequence[str] = ()) -> str:
-    if categories and len(entries) == 1 and entries[0] in range(len(categories)):
-        return categories[int(entries[0])]
-    if len(entries) <= _MOST_ENTRIES_SHOWN:
-        return ", ".join(f"{entry:.4g}" for entry in entries.tolist())
-    return f"mean {entries.double().mean().item():.3g} of {len(entries)}"
+    if categories and len(entries) == 1:  # the mean of several categories is none
+        return categories[int(entries[0])] if entries[0] in range(len(categories)) else "varies"
+    if len(entries) > _MOST_ENTRIES_SHOWN:
+        return f"mean {written(entries.double().mean().item())} of {len(entries)}"
+    return ", ".join(written(entry, 4) for entry in entries.tolist())
 
 
 def _shorten(items: Sequence[object], most: int = 8) -> str:

@@ -60,6 +60,22 @@ def written(value: float, digits: int = 3, *, plus: bool = False) -> str:
     return format(value, f"{'+' if plus else ''}{form}").replace("-", "−")
 
 
+def written_alike(values: Sequence[float], digits: int = 4, *, plus: bool = False) -> list[str]:
+    """Write numbers for a reader to the same decimal place: the digits of the largest; less than that is 0.
+
+    >>> written_alike([-12.344, 0.5, 1e-9], plus=True)
+    ['−12.34', '+0.50', '0']
+    """
+    most = max((abs(value) for value in values), default=0.0)
+    decimals = digits - 1 - math.floor(math.log10(most)) if most > 0 else 0
+    rounded = [round(value, decimals) for value in values]
+    while decimals > 0 and all(round(value, decimals - 1) == value for value in rounded):
+        decimals -= 1
+    plain, sign = 0 <= decimals <= digits + 2, "+" if plus else ""
+    texts = [format(one, f"{sign}.{decimals}f") if plain else written(one, digits, plus=plus) for one in rounded]
+    return [text.replace("-", "−") if one else "0" for one, text in zip(rounded, texts, strict=True)]
+
+
 def with_error(value: float, error: float) -> str:
     """Write a figure and its error to the error's second digit; an error below a millionth is written as 0."""
     if math.isnan(value) or math.isnan(error):

@@ -69,6 +69,20 @@ def test_a_pipeline_with_categories_is_explained_by_its_raw_columns() -> None:
     assert np.abs(brute[1]) + np.abs(brute[2]) > 0.1
 
 
+def test_a_frame_of_numbers_keeps_the_names_of_its_rows() -> None:
+    frame, y = made_up()
+    named = frame.set_axis([f"person {number}" for number in range(len(frame))])
+    table = interop.EncodedTable.of(named)
+    numbers = table.numbers(named.iloc[[7, 3]])
+    np.testing.assert_array_equal(numbers.to_numpy(), table.rows[[7, 3]])
+    model = interop.from_estimator(pipeline(frame, y), table)
+    found = ab.explain(model, numbers, absence="marginal", data=table.rows, players=table.players)
+    assert found.record.rows == ("person 7", "person 3")
+    assert found.sample_name(1) == "row person 3"
+    shown = set(found.to_frame()["stand_in"][[isinstance(one, str) for one in found.to_frame()["stand_in"]]])
+    assert shown == {"varies"}  # the mean of several categories is none
+
+
 def test_columns_come_in_the_order_of_the_fit() -> None:
     frame, y = made_up()
     fitted = LogisticRegression().fit(frame[["income", "age"]], y)

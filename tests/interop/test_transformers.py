@@ -59,9 +59,8 @@ def test_words_of_a_sentence_have_attributions(network, tokenizer):
     text = reader.samples("not unbelievable!")
     assert text.players.names == ("not", "unbelievable", "!")
     assert text.players.labels.tolist() == [-1, 0, 1, 1, 1, 2, -1]
-    explanation = ab.explain(
-        reader, text.x, ["praise"], absence=text.absence, players=text.players, class_names=reader.class_names
-    )
+    explanation = ab.explain(reader, text.x, ["praise"], absence=text.absence, players=text.players)
+    assert explanation.record.class_names == ("praise", "blame")  # the network's own, which need not be passed
     tokens = [2, 5, 9, 10, 11, 12, 3]
     assert text.x.tolist() == [tokens]
     masked = [[2, MASK, MASK, MASK, MASK, MASK, 3], [2, 5, MASK, MASK, MASK, MASK, 3], tokens]

@@ -35,7 +35,7 @@ from absentia.data import (
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
-from absentia.learning import choose_absence
+from absentia.learning import LearnedBaseline, choose_absence
 from absentia.models import evaluation_mode, labels_of, progress
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import Features, LogOdds, Readout, Score
@@ -350,7 +350,9 @@ class Auditor:
                 notes.append(f"{what} is measured {' and '.join(parts)}. Pass evaluations=… for more.")
         if own_data:
             notes.append("The data's range was taken from the audited samples: pass data=… to use all your data.")
-        return notes
+        learned = {name: one for name, one in self.methods.items() if isinstance(one, LearnedBaseline)}
+        readout = self.evaluator.readout_note
+        return notes + [f"{name}: {note}" for name, one in learned.items() for note in one.notes_on(readout)]
 
     def reference(self, reference: Any) -> Reference:
         """Return what absent players are replaced by: white noise, or an absence, one of its draws after another.

@@ -249,8 +249,8 @@ class Audit(Saved):
         return (
             f"Evidence at ∅ in {unit}: below 0 leaks, above 0 invents; the prior scores {prior}. Score: over all "
             "sizes of coalitions; lower is better. Σ|U|, salient and terms: strength of the interactions of each "
-            f"absence's own game, number of those {self.record.threshold}, and of those that rebuild all values to "
-            f"5 %, which it needs. R: 0 at the level of white noise, {float(self.removal.unmasked.value):.3g} for "
+            f"absence's own game, number of those {self.record.threshold}, and of those that rebuild all values to 5 "
+            f"%, which it needs. R: 0 at the level of white noise, {written(float(self.removal.unmasked.value))} for "
             "unmasked samples. Distance of masked samples to the data: 1 for its own rows."
         )
 
@@ -353,7 +353,7 @@ class Audit(Saved):
             yield f"{samples - kept} of {samples} samples are left out of R: the model ignores their region."
         if kept and not removal.noise_is_weaker:
             share = 100 * (1 - float(removal.unmasked.value))
-            yield f"White noise has {share:.0f} % of the effects of the samples themselves: R says little."
+            yield f"White noise has {share:,.0f} % of the effects of the samples themselves: R says little."
 
     def _warn_of_stand_ins(self) -> Iterator[str]:
         """Warn of stand-ins unlike the data, those of the recommended method first."""

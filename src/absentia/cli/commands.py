@@ -23,7 +23,7 @@ from absentia.cli.user_data import Samples
 from absentia.errors import wrong
 from absentia.learning.learned import Share
 from absentia.learning.learner import AnyLoss
-from absentia.plots.drawable import player_labels
+from absentia.plots.drawable import players_and_inputs
 from absentia.results import read_tensors
 
 INTERRUPTED = 130
@@ -177,8 +177,8 @@ def _describe_sample(found: ab.Explanation, place: int) -> dict[str, Any]:
 
 def _sample_text(found: ab.Explanation, place: int, most: int = 8) -> str:
     """Name a sample, its class, and the inputs of a table with the largest Shapley values."""
-    labels = player_labels(found, place) if found.players.is_table else []
-    shown = [labels[player] for player, _ in found.shapley.ranked(place)[:most]] if labels else []
+    names, single = players_and_inputs(found, place), found.players.single.tolist()
+    shown = [names[player] for player, _ in found.shapley.ranked(place)[:most] if single[player]]
     return found.sample_name(place) + (f" ({', '.join(shown)})" if shown else "")
 
 

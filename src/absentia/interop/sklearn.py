@@ -112,6 +112,20 @@ class EncodedTable:
         """The numbers of the encoded columns, as `Baseline.median` and `learn_baseline` take them."""
         return [number for number, column in enumerate(self.columns) if column in self.categories]
 
+    def numbers(self, frame: DataFrame) -> DataFrame:
+        """Encode another frame, and keep the names of its rows and columns, which explanations then have too.
+
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"city": ["Oslo", "Bern"], "age": [30, 41]}, index=["Ada", "Bo"])
+        >>> EncodedTable.of(frame).numbers(frame)
+             city   age
+        Ada   1.0  30.0
+        Bo    0.0  41.0
+        """
+        rows, pandas = self.encode(frame), require("pandas", "sklearn")
+        encoded: DataFrame = pandas.DataFrame(rows, frame.index, list(self.columns))
+        return encoded
+
     def encode(self, frame: DataFrame) -> Float[Tensor, "rows columns"]:
         """Encode another frame with the same categories; its columns may be in any order."""
         missing = [column for column in self.columns if column not in frame.columns]

@@ -18,6 +18,7 @@ from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import require, wrong
 from absentia.players import Players
 from absentia.plots import baselines, learning_history
+from absentia.readouts import same_kind
 from absentia.results import Saved, count_of, html_result, keep_figure
 from absentia.version import __version__
 
@@ -146,6 +147,12 @@ class LearnedBaseline(Saved):
             raise wrong("y", f"hold learned classes, {self.classes.tolist()}", unknown)
         values = self.values[found.argmax(1)]
         return OwnBaselines(values) if numbers.ndim else Baseline(values[0])
+
+    def notes_on(self, readout: str) -> list[str]:
+        """Return a note if the values were learned for another value than the one that is read out now."""
+        if same_kind(self.record.readout, readout):
+            return []
+        return [f"The baseline was learned for another value: {self.record.readout}. Learn one for this value."]
 
     @staticmethod
     def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:

@@ -10,16 +10,7 @@ from typing import Any
 from absentia.plots.absence_plots import baselines, learning_history
 from absentia.plots.interaction_plots import and_or_graph, interaction_list, network, order_profile, sparsity, upset
 from absentia.plots.look import new_figure
-from absentia.plots.sample_plots import (
-    bars,
-    beeswarm,
-    image_heat_map,
-    overview,
-    plot_explanation,
-    scatter,
-    text_line,
-    waterfall,
-)  # fmt: skip
+from absentia.plots.sample_plots import bars, beeswarm, image_heat_map, overview, scatter, text_line, waterfall
 
 # What `Explanation.plot` draws, by name.
 _DRAWN: tuple[Callable[..., Any], ...] = (
@@ -31,6 +22,5 @@ OF_ALL_SAMPLES = ("beeswarm", "scatter", "sparsity")
 
 __all__ = [
     "and_or_graph", "bars", "baselines", "beeswarm", "image_heat_map", "interaction_list", "learning_history",
-    "network", "new_figure", "order_profile", "overview", "plot_explanation", "scatter", "sparsity", "text_line",
-    "upset", "waterfall",
+    "network", "new_figure", "order_profile", "overview", "scatter", "sparsity", "text_line", "upset", "waterfall",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from absentia.absences.protocol import check_at_least_one
 from absentia.errors import wrong
-from absentia.plots.drawable import owner_names, players_of
+from absentia.plots.drawable import entries_of, owner_names, players_of
 from absentia.plots.look import LOWERS, NEUTRAL, draw_curve, label, look_of, looks_of, new_figure
 from absentia.plots.sample_plots import draw_images
 from absentia.results import written
@@ -52,32 +52,25 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     if getattr(learned, "KIND", "") != "baseline":
         raise wrong("learned", "be a LearnedBaseline, which learn_baseline returns", type(learned).__name__)
     check_at_least_one("most", most)
-    values = learned.values.detach().double()
-    owners = values[None] if learned.share == "all" else values
     players = players_of(learned)
     if players.is_image:
-        return _draw_baseline_images(learned, owners)
-    total, shown = owners[0].numel(), owners.flatten(1)[:, :most]
-    entries = shown.shape[1]
+        return _draw_baseline_images(learned)
+    names, values, texts, quantiles, undetermined = entries_of(learned, most)
+    total, entries = int(players.sizes.sum()), len(names)
     figure = new_figure(1, width=7.2, rows=entries)
     axes = figure.axes[0]
-    data = shown if learned.quantiles is None else learned.quantiles.flatten(1)[:, :most].clone()
-    named = players.category_names(shown[0])
-    data[:, [bool(name) for name in named]] = torch.nan  # categories have no range: they are written only
+    data = values if quantiles is None else quantiles
     low, high = data.aminmax(dim=0)
     width = torch.where(high > low, high - low, 1.0)  # constants are drawn at the left end
-    if learned.quantiles is not None:
+    if quantiles is not None:
         _draw_distribution(axes, (data - low) / width)
-    _draw_values(axes, learned, (shown - low) / width)
-    if len(shown) == 1:
-        values_and_owners = zip(shown[0].tolist(), named, players.owner_names(), strict=False)
-        for row, (value, name, player) in enumerate(values_and_owners):
-            text = name or written(value, 4)
-            text += " (undetermined)" if player in learned.record.undetermined else ""
-            axes.annotate(text, (1, row), xycoords=("axes fraction", "data"), va="center", fontsize=8, color=NEUTRAL)
+    _draw_values(axes, learned, (values - low) / width)
+    for row, text in enumerate(texts[0] if len(texts) == 1 else ()):
+        text += " (undetermined)" * undetermined[row]
+        axes.annotate(text, (1, row), xycoords=("axes fraction", "data"), va="center", fontsize=8, color=NEUTRAL)
     left, right = axes.get_xlim()
     axes.set(xlim=(min(left, -0.04), max(right, 1.04)), ylim=(entries - 0.4, -0.6))
-    axes.set_yticks(range(entries), [label(name) for name in players.entry_names()[:entries]])
+    axes.set_yticks(range(entries), [label(name) for name in names])
     axes.set_xticks([0, 0.5, 1], ["least", "middle", "largest"])
     axes.set_xlabel("range of the data: line 0 to 100 %, bar 5 to 95 %, box middle half")
     some = f", {entries} of {total} entries" if entries < total else ""
@@ -111,8 +104,9 @@ def _draw_values(axes: Axes, learned: LearnedBaseline, places: Float[Tensor, "ow
         axes.plot(row, rows, linestyle="none", markersize=8, label=text, **own)
 
 
-def _draw_baseline_images(learned: LearnedBaseline, owners: Tensor) -> Figure:
+def _draw_baseline_images(learned: LearnedBaseline) -> Figure:
     """Draw baselines as images, beside quantiles of the data."""
+    owners = learned.values[None] if learned.share == "all" else learned.values
     titles = [label(owner) for owner in owner_names(learned)] or ["learned baseline"]
     panels = dict(zip(titles[:_MOST_IMAGES], owners[:_MOST_IMAGES], strict=True))
     if learned.quantiles is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -42,8 +43,10 @@ def interactions_of(explanation: Explanation) -> Interactions:
     return explanation.interactions
 
 
-def in_short(explanation: Explanation) -> str:
-    """Return what the value is, without the classes of all samples and further notes."""
+def in_short(explanation: Explanation, sample: int | None = None) -> str:
+    """Return what the value is, of one sample or of all, without the classes of all samples and further notes."""
+    if sample is not None and explanation.record.values:
+        return explanation.record.values[sample]
     return explanation.record.readout.partition(" (")[0].partition(";")[0]
 
 
@@ -56,17 +59,18 @@ def ends(explanation: Explanation, sample: int) -> tuple[str, str]:
 def answer(explanation: Explanation, sample: int) -> str:
     """Return the explanation of a sample in one sentence: its value, and which players add or take most."""
     values, texts = explanation.shapley.values[sample], dict(explanation.shapley.ranked(sample))
-    (base, output), readout = ends(explanation, sample), in_short(explanation)
+    (base, output), names = ends(explanation, sample), players_and_inputs(explanation, sample)
     rises = float(explanation.outputs[sample]) >= float(explanation.base_values[sample])
-    sides = [("adds", int(values.argmax())), ("takes", int(values.argmin()))]
+    sides = [("adds", "+", int(values.argmax())), ("takes", "−", int(values.argmin()))]
     shown = [
-        f"“{explanation.names[i]}” {word} most ({texts[i]})"
-        for word, i in (sides if rises else sides[::-1])
-        if (float(values[i]) > 0) == (word == "adds") and float(values[i]) != 0
+        f"“{names[i]}” {word} most ({texts[i]})"
+        for word, sign, i in (sides if rises else sides[::-1])
+        if texts[i].startswith(sign)
     ]
     before = "as" if base == output else f"{'up' if rises else 'down'} from {base}"
-    who = ", and ".join(shown) or "no player changes it"
-    return f"the value ({readout}) is {output}, {before} with all players absent: {who}."
+    what = in_short(explanation, sample).removeprefix("the ").removesuffix(" as it is")
+    verb, who = "are" if what.startswith("log-odds") else "is", ", ".join(shown) or "no player changes it"
+    return f"the {what} {verb} {output}, {before} with all players absent; {who}."
 
 
 def largest(values: Float[Tensor, " players"], most: int | None = None) -> list[int]:
@@ -81,17 +85,17 @@ def largest_and_others(values: Float[Tensor, " players"], most: int) -> tuple[li
     return ranked[:shown], ranked[shown:]
 
 
-def player_labels(explanation: Explanation, sample: int) -> list[str]:
-    """Return the labels of the players, with the value of the entry of those that have only one (tokens aside)."""
+def players_and_inputs(explanation: Explanation, sample: int) -> list[str]:
+    """Return the names of the players, with the value of the entry of those that have only one (tokens aside)."""
     players = explanation.players
-    names = [label(name) for name in players.names]
-    if not players.is_table:
-        return names
-    texts = players.texts(explanation.x[sample : sample + 1])[0]
-    if not players.categories:
-        texts = [text.replace("-", "−") for text in texts]
-    known = zip(names, (players.sizes > 1).tolist(), texts, strict=True)
-    return [name if several else f"{name} = {label(text)}" for name, several, text in known]
+    (texts,) = players.texts(explanation.x[sample : sample + 1])
+    known = zip(players.names, players.single.tolist(), texts, strict=True)
+    return [f"{name} = {text}" if single else name for name, single, text in known]
+
+
+def player_labels(explanation: Explanation, sample: int) -> list[str]:
+    """Return the names of the players and their inputs, as short as plots need them."""
+    return [label(name, 48) for name in players_and_inputs(explanation, sample)]
 
 
 def players_of(learned: LearnedBaseline) -> Players:
@@ -101,6 +105,26 @@ def players_of(learned: LearnedBaseline) -> Players:
     shape = learned.values.shape if learned.share == "all" else learned.values.shape[1:]
     each = Players.features(shape.numel())
     return Players(each.labels.reshape(shape), each.names)
+
+
+def entries_of(
+    learned: LearnedBaseline, most: int, owners: int | None = None
+) -> tuple[list[str], Float[Tensor, "owners entries"], list[list[str]], Tensor | None, list[bool]]:
+    """Return names, values, texts and quantiles of the first entries of players, and which are undetermined.
+
+    Nothing stands in for what is always present. Quantiles of categories are NaN, because they have no range.
+    """
+    players = players_of(learned)
+    chosen = (players.labels.flatten() >= 0).nonzero()[:most, 0].tolist()
+    rows = (learned.values[None] if learned.share == "all" else learned.values)[:owners].detach().double()
+    names, whose, texts = players.entry_names(), players.owner_names(), [players.entry_texts(row) for row in rows]
+    quantiles, categories = None, players.entry_categories()
+    if learned.quantiles is not None:
+        quantiles = learned.quantiles.flatten(1)[:, chosen].clone()
+        quantiles[:, [bool(categories[i]) for i in chosen]] = torch.nan
+    undetermined = [whose[i] in learned.record.undetermined for i in chosen]
+    shown = [[row[i] for i in chosen] for row in texts]
+    return [names[i] for i in chosen], rows.flatten(1)[:, chosen], shown, quantiles, undetermined
 
 
 def owner_names(learned: LearnedBaseline) -> list[str]:

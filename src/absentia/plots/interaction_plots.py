@@ -50,7 +50,7 @@ def interaction_list(explanation: Explanation, sample: int = 0, *, strongest: in
     check_explanation(explanation, sample, strongest=strongest)
     interactions = interactions_of(explanation)
     rows = min(strongest, interactions.effects.shape[1] - 1)
-    figure = new_figure(1, width=8.0, rows=rows, title=f"value: {in_short(explanation)}")
+    figure = new_figure(1, width=8.0, rows=rows, title=f"value: {in_short(explanation, sample)}")
     draw_strongest(figure.axes[0], interactions, sample, strongest)
     return figure
 
@@ -265,7 +265,7 @@ def _write(axes: Axes, text: str, at: tuple[float, float], above: float, **style
 def _title(explanation: Explanation, sample: int, nodes: Sequence[AndNode]) -> str:
     """Return how much of the value the drawn interactions add up to, in words."""
     total = interactions_of(explanation).effects.shape[1] - 1
-    readout = label(in_short(explanation), 70)
+    readout = label(in_short(explanation, sample), 70)
     if not nodes:
         return f"{readout}\nnone of {total:,} interactions exceeds the rounding error"
     change = float(explanation.outputs[sample] - explanation.base_values[sample])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ from torch import Tensor
 
 from absentia.attributions import Attribution
 from absentia.errors import require, wrong
-from absentia.interactions import Interactions
 from absentia.plots.drawable import check_explanation, ends, in_short, largest, largest_and_others, player_labels
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
 from absentia.plots.look import LOWERS, NEUTRAL, RAISES, colour_of, draw_bar, draw_bars, label, new_figure
@@ -51,29 +49,23 @@ def bars(explanation: Explanation, sample: int | None = 0, *, most: int = 20) ->
     [3.0, 2.0]
     """
     check_explanation(explanation, sample or 0, most=most)
-    rows = min(most, len(explanation.players))
-    figure = new_figure(1, width=6.4, rows=rows, title=f"value: {in_short(explanation)}")
-    attribution = explanation.shapley
-    if sample is None:
-        strength = attribution.values.abs()
-        errors = strength.std(0, keepdim=True) / len(strength) ** 0.5 if len(strength) > 1 else attribution.errors
-        kind = f"mean |{attribution.kind.removesuffix('s')}| of {len(strength):,} samples"
-        attribution = replace(attribution, values=strength.mean(0, keepdim=True), errors=errors, kind=kind)
-    draw_attribution(figure.axes[0], attribution, sample or 0, most=most)
+    found, samples = explanation.shapley, explanation.samples
+    values, errors, title, note = found.values[sample or 0], found.errors[sample or 0], found.kind, ""
     if sample is None:  # means of |value| have no sign
-        figure.axes[0].set_xlabel("± 2 standard errors over samples" if len(strength) > 1 else "")
-        for bar in figure.axes[0].patches:
+        strength = found.values.abs()
+        title, values = f"mean |{found.kind.removesuffix('s')}| of {samples:,} samples", strength.mean(0)
+        if samples > 1:
+            errors, note = strength.std(0) / samples**0.5, "± 2 standard errors over samples"
+    shown = largest(values, most)
+    figure = new_figure(1, width=6.4, rows=len(shown), title=f"value: {in_short(explanation, sample)}")
+    axes = figure.axes[0]
+    draw_bars(axes, [(label(found.names[i]), float(values[i]), float(errors[i]), False) for i in shown])
+    axes.set_title(title + (f": {len(shown)} of {len(values)} players" if len(shown) < len(values) else ""))
+    if sample is None:
+        axes.set_xlabel(note)
+        for bar in axes.patches:
             bar.set_color(NEUTRAL)
     return figure
-
-
-def draw_attribution(axes: Axes, attribution: Attribution, sample: int = 0, *, most: int = 20) -> None:
-    """Draw the bars of `bars` on given axes."""
-    values, errors = attribution.values[sample], attribution.errors[sample]
-    shown = largest(values, most)
-    draw_bars(axes, [(label(attribution.names[i]), float(values[i]), float(errors[i]), False) for i in shown])
-    some = f": {len(shown)} of {len(values)} players" if len(shown) < len(values) else ""
-    axes.set_title(attribution.kind + some)
 
 
 def waterfall(explanation: Explanation, sample: int = 0, *, most: int = _MOST_ROWS) -> Figure:
@@ -102,11 +94,13 @@ def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, mos
     labels, attribution = player_labels(explanation, sample), explanation.shapley
     shown, others = largest_and_others(attribution.values[sample], most - 1)
     values, errors = (part[sample, shown].tolist() for part in (attribution.values, attribution.errors))
-    names = [labels[player] for player in shown]
+    names, texts = [labels[player] for player in shown], dict(attribution.ranked(sample))
+    beside = [texts[player].split(" ± ")[0] for player in shown]
     if others:
         # Estimates of several players depend on each other, so the error of their sum is unknown and not drawn.
         names.append(f"{len(others)} others")
         values.append(float(attribution.values[sample, others].sum()))
+        beside.append(written(values[-1], 4, plus=True))
         errors.append(0.0)
     base, output = float(explanation.base_values[sample]), float(explanation.outputs[sample])
     heights, last = list(accumulate(values, initial=base)), len(values) + 1
@@ -114,8 +108,8 @@ def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, mos
         draw_bar(axes, place, value, error, start=start)
         away, side = (1, "left") if value >= 0 else (-1, "right")
         at = (start + value + away * 2 * error, place)
-        beside: dict[str, Any] = {"xytext": (4 * away, 0), "textcoords": "offset points", "ha": side, "va": "center"}
-        axes.annotate(written(value, 4, plus=True), at, fontsize=8, **beside)
+        style: dict[str, Any] = {"xytext": (4 * away, 0), "textcoords": "offset points", "ha": side, "va": "center"}
+        axes.annotate(beside[place - 1], at, fontsize=8, **style)
     tops, bottoms = ([place + shift for place in range(1, last + 1)] for shift in (-0.65, 0.35))
     axes.vlines(heights, tops, [*bottoms[:-1], last], color=NEUTRAL, linewidth=0.7)
     axes.plot([base, output], [0, last], linestyle="none", marker="D", color="black", markersize=5)
@@ -127,7 +121,7 @@ def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, mos
     axes.set(xlim=(min(reached) - room, max(reached) + room), ylim=(last + 0.6, -0.6))
     axes.locator_params(axis="x", nbins=6)
     title = explanation.shapley.kind + ("; ± 2 standard errors" if any(errors) else "")
-    axes.set(title=title, xlabel=label(f"value: {in_short(explanation)}", 200))
+    axes.set(title=title, xlabel=label(f"value: {in_short(explanation, sample)}", 200))
 
 
 def text_line(explanation: Explanation, sample: int = 0) -> Figure:
@@ -165,7 +159,7 @@ def text_line(explanation: Explanation, sample: int = 0) -> Figure:
     base, output = ends(explanation, sample)
     note = "orange adds, blue takes" + "; ± 1 standard error" * bool(explanation.shapley.errors.any())
     change = f"{base} with all tokens absent, {output} with all present; {note}"
-    axes.set_title(f"{label(in_short(explanation), 90)}\n{change}", fontsize=9)
+    axes.set_title(f"{label(in_short(explanation, sample), 90)}\n{change}", fontsize=9)
     return figure
 
 
@@ -195,7 +189,7 @@ def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
     if explanation.stand_ins is not None:
         images["all players absent"] = explanation.stand_ins[sample].double()
     base, output = ends(explanation, sample)
-    title = f"{in_short(explanation)}: {base} with all players absent, {output} with all present"
+    title = f"{in_short(explanation, sample)}: {base} with all players absent, {output} with all present"
     figure = new_figure(1 + len(images), width=4.4, height=4.6, title=title)
     first, middle, *last = figure.axes
     draw_images([first, *last], images)
@@ -207,7 +201,7 @@ def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
     drawn = middle.imshow(spread.numpy(), vmin=-most, vmax=most, **style)
     _frame(middle, explanation.shapley.kind)
     if len(values) <= _MOST_SIGNS:
-        _write_on_players(middle, values, owners)
+        _write_on_players(middle, explanation.shapley, sample, owners)
     bar = figure.colorbar(drawn, ax=middle, shrink=0.7, pad=0.02)
     bar.ax.tick_params(labelsize=8)
     bar.outline.set_visible(False)
@@ -232,10 +226,12 @@ def _frame(axes: Axes, title: str) -> None:
     axes.set_title(title, fontsize=10)
 
 
-def _write_on_players(axes: Axes, values: Tensor, owners: Tensor) -> None:
+def _write_on_players(axes: Axes, attribution: Attribution, sample: int, owners: Tensor) -> None:
     """Write the value or the sign of each player in the middle of its pixels, unless it is close to 0."""
+    values = attribution.values[sample]
     most = float(values.abs().max())
-    for player, value in enumerate(values.tolist()):
+    for player, shown in attribution.ranked(sample):
+        value = float(values[player])
         pixels = (owners == player).nonzero().double()
         if len(pixels) == 0 or abs(value) < 0.05 * most:
             continue
@@ -243,7 +239,7 @@ def _write_on_players(axes: Axes, values: Tensor, owners: Tensor) -> None:
         if int(owners[round(row), round(column)]) != player:  # as in the middle of a ring: take the nearest pixel
             row, column = pixels[(pixels - pixels.mean(0)).square().sum(1).argmin()].tolist()
         dark = value < 0 and abs(value) > 0.6 * most
-        text = written(value, plus=True) if len(values) <= _MOST_NUMBERS else ("+" if value > 0 else "−")
+        text = shown.split(" ± ")[0] if len(values) <= _MOST_NUMBERS else shown[0]
         axes.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
 
 
@@ -369,32 +365,4 @@ def scatter(explanation: Explanation, player: int | str | None = None) -> Figure
             axes.legend(fontsize=8, frameon=False)
     axes.set(title=f"{explanation.shapley.kind} of {label(names[number])}", xlabel=f"input {label(names[number])}")
     axes.set_ylabel("takes from the value ◂ ▸ adds to it")
-    return figure
-
-
-def plot_explanation(
-    interactions: Interactions, attribution: Attribution, *, sample: int = 0, strongest: int = 12, title: str = ""
-) -> Figure:
-    """Draw the attribution, the strongest interactions and the order profile of a sample side by side.
-
-    Parameters
-    ----------
-    interactions : Interactions
-    attribution : Attribution
-    sample, strongest : see `interaction_list`
-    title : str, optional
-        Title of the figure; by default the readout.
-
-    Examples
-    --------
-    >>> table = ab.ValueTable([0.0, 1.0, 2.0, 5.0])
-    >>> figure = ab.plot_explanation(ab.harsanyi(table), ab.shapley(table))
-    >>> [axes.get_title() for axes in figure.axes]
-    ['Shapley values', 'strongest 3 of 3 interactions', 'strength by order']
-    """
-    figure = new_figure(3, title=title or f"value: {interactions.readout}")
-    left, middle, right = figure.axes
-    draw_attribution(left, attribution, sample)
-    draw_strongest(middle, interactions, sample, strongest)
-    draw_order_profile(right, interactions, sample)
     return figure

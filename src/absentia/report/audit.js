@@ -21,7 +21,7 @@ const audit = (() => {
     const axis = far ? powers(domain, usual, inner) : charts.ticks(domain, inner);
     const [first, last] = d3.extent(lines, (mark) => mark.at);
     plot(element, `${label} of each absence with two standard errors`, {
-      width, height: 30 * rows.length + 76, marginLeft: names.margin, marginRight: side, marginTop: 24, marginBottom: 42,
+      width, height: Math.max(30, Math.min(46, 200 / rows.length)) * rows.length + 76, marginLeft: names.margin, marginRight: side, marginTop: 24, marginBottom: 42,
       x: {type: far ? "symlog" : "linear", ...(far ? {constant: usual} : {}), domain, grid: true, label, labelAnchor: "center", ...axis},
       y: {type: "band", domain: shown, padding: 0.3, label: null, tickSize: 0, tickFormat: (method) => names.name(data.methods[method])},
       marks: [
@@ -59,8 +59,9 @@ const audit = (() => {
     plot(element, title, {
       width, height: 310, marginLeft: 56, marginTop: 24, marginBottom: 42,
       x: {label: xLabel, labelAnchor: "center", ...(points.length ? {ticks: d3.ticks(...xs, Math.min(10, xs[1] - xs[0], width / 40)).filter(Number.isInteger)} : {ticks: []}), tickFormat: "d"},
-      y: {type: !points.length ? "linear" : log ? "log" : far ? "symlog" : "linear", ...(far ? {constant: 2 * level} : {}), ...(points.length ? {domain} : {}), label: yLabel, grid: true, ...axis},
+      y: {type: !points.length ? "linear" : log ? "log" : far ? "symlog" : "linear", ...(far ? {constant: 2 * level} : {}), ...(points.length ? {domain} : {}), label: yLabel, grid: true, ticks: axis.ticks},
       marks: [
+        points.length ? charts.numbered(axis) : null,
         level == null || !points.length ? null : Plot.ruleY([level], {stroke: NEUTRAL, strokeDasharray: "4 3", className: "level"}),
         ...lines.flatMap((line, method) => [
           Plot.line(line, {x: "x", y: "y", stroke: colourOf(data, method), strokeWidth: chosen !== "" && Number(chosen) === method ? 2.8 : 1.5, opacity: faint(chosen, method), className: "line"}),
@@ -99,7 +100,7 @@ const audit = (() => {
     drawFigure(at("evidence"), data, chosen, {key: "evidence", label: `leaks ← ${data.unit} at ∅ → invents`, marks: [{at: 0, text: "prior"}]});
     drawFigure(at("strength"), data, chosen, {key: "strength", label: "Σ|U| →", marks: []});
     drawFigure(at("R"), data, chosen, {key: "R", label: "R →", marks: [{at: 0, text: "noise"}, {at: data.unmasked, text: "unmasked"}], dots});
-    drawFigure(at("distance"), data, chosen, {key: "distance", label: "distance →", marks: [{at: 1, text: "the data"}]});
+    if (at("distance")) drawFigure(at("distance"), data, chosen, {key: "distance", label: "distance →", marks: [{at: 1, text: "the data"}]});
     drawLines(at("masking"), data, chosen, {
       title: "Score of masked samples by the number of present players", xLabel: "present players", yLabel: `score, ${data.unit}`,
       lines: line(data, data.scores, data.sizes, "players present:"), level: data.prior,

@@ -62,7 +62,7 @@ const baseline = (() => {
         if (data.quantiles) drawEntries(at("baseline"), data, data.values[chosen], data.texts[chosen]);
         fillTable(section.querySelector(".entries tbody"), data, data.texts[chosen]);
       }
-      drawHistory(at("history"), data);
+      if (at("history")) drawHistory(at("history"), data);
     };
     owner?.addEventListener("change", redraw);
     return redraw;

@@ -71,6 +71,9 @@ const charts = (() => {
     return {ticks: found.length ? found : [low, high], tickFormat: d3.format("~g")};
   }
 
+  // The vertical axis with a number at each tick: of its own accord the library leaves some out on logarithmic scales.
+  const numbered = (axis, unit = "") => Plot.axisY(axis.ticks, {text: (value) => axis.tickFormat(value) + unit});
+
   function plot(element, title, options) {
     const svg = Plot.plot({style: {fontSize: `${FONT}px`, background: "transparent"}, ariaLabel: title, ...options});
     svg.setAttribute("role", "img");
@@ -104,18 +107,18 @@ const charts = (() => {
     const far = (row, side) => end(row) + 2 * side * (row.error ?? 0);
     const levels = lines.length ? lines.map((line) => line.at) : [0], halo = {stroke: "var(--paper)", strokeWidth: 3};
     const ends = rows.flatMap((row) => [start(row), far(row, -1), far(row, 1)]);
-    const [left, right] = d3.extent(levels), inner = width - names.margin - 8;
+    const inner = width - names.margin - 8, top = names.top ?? (lines.length ? 38 : 24);
     const domain = padded(d3.extent([...ends, ...levels]), rows, inner);
     const y = (_, index) => index;
     const svg = plot(element, title, {
-      width, height: 22 * rows.length + 50 + (names.top ?? 24), marginLeft: names.margin, marginRight: 8, marginTop: names.top ?? 24, marginBottom: 42,
+      width, height: 22 * rows.length + 50 + top, marginLeft: names.margin, marginRight: 8, marginTop: top, marginBottom: 42,
       x: {domain, grid: true, label, labelAnchor: "center", ...ticks(domain, inner)},
       y: {type: "band", domain: d3.range(rows.length), label: null, tickFormat: (index) => (columns ? "" : names.name(rows[index].name)), tickSize: 0, padding: 0.22},
       marks: [
         Plot.barX(rows, {x1: () => domain[0], x2: () => domain[1], y, fill: "transparent", className: "row"}),
         Plot.ruleX(levels, {stroke: NEUTRAL, strokeDasharray: lines.length ? "3 3" : null, className: "level"}),
-        // The left name ends at its line and the right name begins at its line, so they do not overlap.
-        ...lines.map((line, index) => Plot.text([line], {x: "at", text: "text", frameAnchor: "top", dy: -14, fill: SOFT, textAnchor: (left < right ? line.at === left : index === 0) ? "end" : "start"})),
+        // Each name has a row of its own above the bars, and lies on the side of its line where there is room.
+        ...lines.map((line, index) => Plot.text([line], {x: "at", text: "text", frameAnchor: "top", dy: 14 * index - 30, fill: SOFT, textAnchor: 2 * line.at < domain[0] + domain[1] ? "start" : "end"})),
         Plot.barX(rows, {
           x1: start, x2: end, y, className: "bar",
           fill: (row) => (row.hollow ? "transparent" : signs ? colourOf(row.value) : NEUTRAL),
@@ -195,8 +198,9 @@ const charts = (() => {
     plot(element, title, {
       width, height: 250, marginLeft: 62, marginTop: 24, marginRight: 24, marginBottom: 42,
       x: {type: logX ? "log" : "linear", label: xLabel, labelAnchor: "center", ...(logX ? {ticks: decades(shown.map((row) => row.x)).ticks} : {ticks: Math.max(2, Math.min(6, width / 110))}), tickFormat: "~s"},
-      y: {type: log ? "log" : "linear", domain, label: yLabel, grid: true, ticks: axis.ticks, tickFormat: (value) => axis.tickFormat(value) + (percent ? " %" : "")},
+      y: {type: log ? "log" : "linear", domain, label: yLabel, grid: true, ticks: axis.ticks},
       marks: [
+        numbered(axis, percent ? " %" : ""),
         level && shown.length ? Plot.ruleY([level], {stroke: NEUTRAL, strokeDasharray: "3 3", className: "level"}) : null,
         level && shown.length ? Plot.text([level], {y: level, text: [`${level}${percent ? " %" : ""}`], frameAnchor: "right", dy: -8, fill: SOFT}) : null,
         Plot.line(shown, {x: "x", y: "y", stroke: LOWERS, curve: step ? "step-after" : "linear"}),
@@ -220,5 +224,5 @@ const charts = (() => {
     return figure;
   }
 
-  return {bars, columns, curve, decades, framed, image, plot, room, shorten, ticks, tie, tip, valueOf, FONT, LETTER, NEUTRAL, SOFT, LOWERS, RAISES, SYMBOLS};
+  return {bars, columns, curve, decades, framed, image, numbered, plot, room, shorten, ticks, tie, tip, valueOf, FONT, LETTER, NEUTRAL, SOFT, LOWERS, RAISES, SYMBOLS};
 })();

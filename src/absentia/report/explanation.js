@@ -7,8 +7,7 @@ const explanation = (() => {
   const members = (names, set) => d3.range(names.length).filter((player) => Math.floor(set / 2 ** player) % 2 === 1);
 
   function playerRow(data, sample, player, shown, value, error) {
-    const input = sample?.inputs?.[player] ?? "", single = !data.text && /^[−\d][^ ]*$/.test(input);
-    const name = single ? `${data.names[player]} = ${input}` : data.names[player];
+    const name = data.single[player] && sample ? `${data.names[player]} = ${sample.inputs[player]}` : data.names[player];
     return {name, players: [player], value, shown: shown.split(" ± ")[0], error, text: `${name}\n${shown}`};
   }
 
@@ -30,7 +29,7 @@ const explanation = (() => {
     // A waterfall: from all absent, player by player, to all present.
     let from = sample.base;
     for (const row of rows) [row.from, from] = [from, from + row.value];
-    const lines = [{at: sample.base, text: "v(∅)"}, {at: sample.output, text: "v(N)"}];
+    const lines = [{at: sample.base, text: `all absent: ${sample.ends[0]}`}, {at: sample.output, text: `all present: ${sample.ends[1]}`}];
     bars(element, rows, {title: "Shapley values, from v(∅) to v(N)", label: "value →", lines});
   }
 

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from absentia.audit import Audit, CrossAudit
@@ -17,15 +17,14 @@ from absentia.data import blocks
 from absentia.explanation import Explanation
 from absentia.interactions import Interactions
 from absentia.learning import LearnedBaseline
-from absentia.plots.drawable import answer, ends, largest_and_others, owner_names, players_of
+from absentia.plots.drawable import answer, ends, entries_of, largest_and_others, owner_names, players_of
 from absentia.plots.look import LOOKS, looks_of
 from absentia.report.encoding import ImageScale, numbers, texts
-from absentia.results import count_of, with_error, written
+from absentia.results import count_of, with_error, written, written_alike
 
 # The page shows this many samples at most, and fewer if they have very many players.
 MOST_SAMPLES, _MOST_VALUES = 200, 100_000
-# The page keeps this many of the strongest effects of a sample, and this many of those up to each order.
-KEPT, KEPT_UP_TO_EACH_ORDER = 50, 15
+KEPT_UP_TO_EACH_ORDER = 15  # of the strongest effects of a sample, which are shown
 _MOST_BARS, _MOST_ROWS = 20, 200  # players in a chart and in a table
 # Coalitions that are processed at once, and up to which sparsity curves are computed.
 _AT_A_TIME, _MOST_REBUILT = 2**17, 2**22
@@ -56,15 +55,15 @@ def explanation_section(explanation: Explanation) -> Section:
     samples = [_sample(explanation, number) for number in range(shown)]
     players = explanation.players
     text = players.integer or (len(players.shape) == 2 and not players.is_image)  # tokens, or their embedding
-    data: dict[str, Any] = {"names": list(names), "samples": samples, "text": text}
+    data: dict[str, Any] = {"names": list(names), "samples": samples, "text": text, "single": players.single.tolist()}
     if total > 1:
         overall = explanation.shapley.values.abs().mean(0)
-        data["overall"] = [[i, written(float(overall[i]), 4)] for i in largest_and_others(overall, _MOST_BARS)[0]]
+        shown_players = largest_and_others(overall, _MOST_BARS)[0]
+        data["overall"] = list(zip(shown_players, written_alike(overall[shown_players].tolist()), strict=True))
     if interactions is not None:
         for sample, found in zip(samples, summarise(interactions, shown), strict=True):
             sample |= found
         data["counts"] = curve_counts(len(names))
-        data["kept"] = (KEPT, KEPT_UP_TO_EACH_ORDER)
     if players.is_image:
         data["picture"] = _sample_images(explanation, samples)
     heading = f"Explanation of {count_of(total, 'sample')}, {len(names)} players"
@@ -85,7 +84,7 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
         "values": numbers(values),
         "ranked": attribution.ranked(number)[:_MOST_ROWS],
         "bars": len(first),
-        "most": written(float(values.abs().max()), 2),
+        "most": attribution.ranked(number)[0][1].split(" ± ")[0].lstrip("+−"),
     }
     if others:
         rest = float(values[others].sum())
@@ -96,8 +95,7 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
         found["orders"] = texts(explanation.order_shapley[number], 3, plus=True)
     for key, rows in {"inputs": explanation.x, "standIns": explanation.stand_ins}.items():
         if rows is not None and not explanation.players.is_image:
-            (entries,) = explanation.players.texts(rows[number : number + 1])
-            found[key] = [entry.replace("-", "−") for entry in entries]
+            (found[key],) = explanation.players.texts(rows[number : number + 1])
     return found
 
 
@@ -137,9 +135,8 @@ def summarise(interactions: Interactions, samples: int) -> Iterator[dict[str, An
 
 def strongest(effects: Float[Tensor, "samples coalitions"]) -> list[Int[Tensor, " kept"]]:
     """Return the numbers of the coalitions to keep, the strongest effect first, without v(∅)."""
-    strength = effects.abs()
+    strength, kept = effects.abs(), []
     sizes = coalition_sizes(effects.shape[1].bit_length() - 1)
-    kept = [strength[:, 1:].topk(min(KEPT, effects.shape[1] - 1)).indices + 1]
     best = torch.empty(len(effects), 0, dtype=torch.int64)
     for order in range(1, int(sizes.max()) + 1):
         own = (sizes == order).nonzero()[:, 0]
@@ -212,18 +209,14 @@ def _texts(key: str, values: Tensor, errors: Tensor) -> list[str]:
 
 def cross_section(cross: CrossAudit) -> Section:
     """Return the section of a cross audit: a table."""
-    sentence = (
-        "R of every absence (column) against every reference (row): 0 is the level of white noise, and lower is "
-        "better. Values in brackets compare an absence with itself and have no meaning."
-    )
+    sentence = "R of every absence (column) against every reference (row): 0 is that of white noise; lower is better."
     return Section("cross", f"Cross audit of {len(cross.methods)} absences", sentence, cross, data={})
 
 
 def baseline_section(learned: LearnedBaseline) -> Section:
     """Return the section of a learned baseline."""
     record = learned.record
-    values = (learned.values[None] if learned.share == "all" else learned.values)[:_MOST_OWNERS]
-    shown = _baseline_images(learned, values) if players_of(learned).is_image else _entries(learned, values)
+    shown = _baseline_images(learned) if players_of(learned).is_image else _entries(learned)
     how = "converged" if record.converged else "did not converge"
     loss = f"{written(learned.loss, 4)} ({record.loss}, orders up to {record.orders})"
     heading, sentence = f"Baseline learned for {_SHARED_BY[learned.share]}", f"The search {how}: {record.stopped}."
@@ -235,29 +228,16 @@ def baseline_section(learned: LearnedBaseline) -> Section:
     return Section("baseline", heading, f"{sentence} Loss: {loss}.", learned, data)
 
 
-def _entries(learned: LearnedBaseline, values: Shaped[Tensor, "owners *entries"]) -> dict[str, Any]:
+def _entries(learned: LearnedBaseline) -> dict[str, Any]:
     """Return the names and values of entries, and quantiles of the data."""
-    players, undetermined = players_of(learned), set(learned.record.undetermined)
-    kept = values.flatten(1)[:, :_MOST_ENTRIES]
-    found = {
-        "names": players.entry_names()[:_MOST_ENTRIES],
-        "values": numbers(kept),
-        "texts": texts(kept),
-        "undetermined": [name in undetermined for name in players.owner_names()[:_MOST_ENTRIES]],
-    }
-    named = [players.category_names(row) for row in kept]
-    found["texts"] = [
-        [name or text for name, text in zip(*pair, strict=True)] for pair in zip(named, found["texts"], strict=True)
-    ]
-    if learned.quantiles is not None:
-        levels = learned.quantiles.flatten(1)[:, :_MOST_ENTRIES].T.clone()
-        levels[[bool(name) for name in named[0]]] = torch.nan  # categories have no range
-        found |= {"quantiles": numbers(levels), "levels": texts(levels)}
-    return found
+    names, values, shown, levels, undetermined = entries_of(learned, _MOST_ENTRIES, _MOST_OWNERS)
+    found = {"names": names, "values": numbers(values), "texts": shown, "undetermined": undetermined}
+    return found if levels is None else found | {"quantiles": numbers(levels.T), "levels": texts(levels.T)}
 
 
-def _baseline_images(learned: LearnedBaseline, values: Shaped[Tensor, "owners *entries"]) -> dict[str, Any]:
+def _baseline_images(learned: LearnedBaseline) -> dict[str, Any]:
     """Return images of the baselines, and of the median of the data."""
+    values = (learned.values[None] if learned.share == "all" else learned.values)[:_MOST_OWNERS]
     levels = () if learned.quantiles is None else learned.quantiles
     owners, data = ([image[None].flatten(0, -3) for image in rows] for rows in (values, levels))
     scale = ImageScale.of(chain(owners, data), count=len(owners) + bool(data))
