@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from absentia import AbsentiaError
 from experiments import (
+    adversarial_recovery,
+    and_or_graph,
+    context_maps,
+    digit_trees,
     known_baselines,
     known_shapley,
+    learned_attributions,
     learning_cost,
     masking_methods,
     noise_effects,
     order_ratios,
+    order_strengths,
+    sparse_effects,
     tabular_audits,
     tree_baselines,
     worked_examples,
@@ -20,11 +27,18 @@ EXPERIMENTS: tuple[Experiment, ...] = tuple(
     module.EXPERIMENT
     for module in (
         masking_methods,
+        and_or_graph,
         known_baselines,
         known_shapley,
         worked_examples,
+        learned_attributions,
+        digit_trees,
+        adversarial_recovery,
         order_ratios,
+        context_maps,
+        sparse_effects,
         noise_effects,
+        order_strengths,
         learning_cost,
         tabular_audits,
         tree_baselines,
