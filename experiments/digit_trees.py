@@ -39,13 +39,15 @@ def true_shapley(
     return used * (value / used.sum(1).clamp_min(1))[:, None]
 
 
-def class_scores(data: ImageData, digit: int, share: float, run: Run) -> dict[str, float]:
-    """Compute the accuracy of each setting on images of a class, and the best that any constant could have."""
+def class_scores(data: ImageData, digit: int, run: Run) -> dict[str, float]:
+    """Compute the accuracy of each setting on test images of a class, and the best that any constant could have.
+
+    Keys are the setting and the factor of β.
+    """
     train = data.x_train[data.y_train == digit].flatten(1).double()
     test = data.x_test[data.y_test == digit].flatten(1).double()[: run.pick(full=1000, quick=100, tiny=5)]
     everything = data.x_train[: run.pick(full=60_000, quick=5_000, tiny=50)].flatten(1).double()
     bright = train.mean(0) > BRIGHT
-    truth = true_shapley(test, bright, share)
     learned = torch.zeros_like(train[0])
     learned[bright] = learn_tree(train[:, bright], run)
     stands = {
@@ -55,11 +57,14 @@ def class_scores(data: ImageData, digit: int, share: float, run: Run) -> dict[st
         "learned": passed(learned),
     }
     scores = {}
-    for name, absent in stands.items():
-        values = STEEPNESS * (passed(test) - absent) * bright
-        scores[name] = float(((values - truth).abs() <= TOLERANCE).double().mean())
-    scores["best constant"] = best_constant(passed(test)[:, bright] - truth[:, bright] / STEEPNESS, bright)
-    scores["outside V"] = float((~(bright & (test > BRIGHT))).double().mean())
+    for share in SHARES:
+        truth = true_shapley(test, bright, share)
+        for name, absent in stands.items():
+            values = STEEPNESS * (passed(test) - absent) * bright
+            scores[f"{name} {share:g}"] = float(((values - truth).abs() <= TOLERANCE).double().mean())
+        wanted = passed(test)[:, bright] - truth[:, bright] / STEEPNESS
+        scores[f"best constant {share:g}"] = best_constant(wanted, bright)
+        scores[f"outside V {share:g}"] = float((~(bright & (test > BRIGHT))).double().mean())
     return scores
 
 
@@ -98,13 +103,11 @@ def trees(run: Run) -> Found:
         "pixels whose true value is 0."
     )
     table = ResultTable("Shapley values of And-Or trees of digits", heads, note)
-    every = {share: [class_scores(data, digit, share, run) for digit in digits] for share in SHARES}
-    figures: dict[str, float] = {}
-    for name in every[SHARES[0]][0]:
-        means = [100 * sum(one[name] for one in every[share]) / len(digits) for share in SHARES]
-        figures |= {f"{name} {share:g}": mean for share, mean in zip(SHARES, means, strict=True)}
+    every = [class_scores(data, digit, run) for digit in digits]
+    figures = {key: 100 * sum(one[key] for one in every) / len(every) for key in every[0]}
+    for name in (*PRINTED, "best constant", "outside V"):
         printed = f"{PRINTED[name]:.2f} %" if name in PRINTED else "–"
-        table.add(name, *(f"{mean:.2f} %" for mean in means), printed)
+        table.add(name, *(f"{figures[f'{name} {share:g}']:.2f} %" for share in SHARES), printed)
     return Found(figures, (table,))
 
 

@@ -93,7 +93,7 @@ def _settings(
         games["blur"] = ab.MaskedModel(model, x, y, absence=ab.Blur(x.shape[-1] / 10), players=players)
     found = {}
     for name, game in games.items():
-        most = run.pick(full=1024, quick=512, tiny=256) * getattr(game, "draws", 1)
+        most = run.pick(full=1024, quick=512, tiny=300) * getattr(game, "draws", 1)
         found[name] = ab.shapley(game, evaluations=most, seed=run.seed).values
     return found
 
