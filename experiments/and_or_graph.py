@@ -19,7 +19,9 @@ def graph(run: Run) -> Found:
     """Draw the strongest patterns of a test row under a learned and under the mean baseline."""
     data: TabularData = run.data("census")
     model = run.network("census", run.seed)
-    sizes: dict[str, Any] = run.pick(full={}, quick={"steps": 40}, tiny={"steps": 2, "samples": 16})
+    sizes: dict[str, Any] = run.pick(
+        full={}, quick={"steps": 40}, tiny={"steps": 2, "samples": 16, "rows_per_step": 64}
+    )
     options = ab.LearningOptions(**sizes)
     learned = ab.learn_baseline(model, data.x_train, data.y_train, seed=run.seed, options=options)
     positive = (data.y_test == 1).nonzero().flatten()

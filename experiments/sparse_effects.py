@@ -113,7 +113,9 @@ def tv_news(run: Run) -> Found:
 
 
 def _learned(model: Any, x: Tensor, y: Tensor, players: ab.Players | None, run: Run) -> ab.LearnedBaseline:
-    sizes: dict[str, Any] = run.pick(full={}, quick={"steps": 30}, tiny={"steps": 2, "samples": 8})
+    sizes: dict[str, Any] = run.pick(
+        full={}, quick={"steps": 30}, tiny={"steps": 2, "samples": 8, "rows_per_step": 64}
+    )
     return ab.learn_baseline(model, x, y, players=players, seed=run.seed, options=ab.LearningOptions(**sizes))
 
 
