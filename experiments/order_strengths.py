@@ -92,8 +92,9 @@ def tsang(run: Run) -> Found:
     """Compare orders of Shapley values and marginal benefits of one of Tsang's functions under three baselines."""
     function = tsang_functions()[4]  # the first of the ten whose variables nearly all have a known baseline value
     low, high = function.inputs
-    x = binary_inputs(function, 1024, run.seed)
-    options = ab.LearningOptions(samples="all", polish=True, steps=run.pick(full=60, quick=20, tiny=2))
+    x = binary_inputs(function, run.pick(full=1024, quick=1024, tiny=16), run.seed)
+    polish, steps = run.pick(full=(True, 60), quick=(True, 20), tiny=(False, 2))
+    options = ab.LearningOptions(samples="all", polish=polish, steps=steps)
     values = {ZERO: torch.full((function.players,), low, dtype=torch.float64)}
     for loss in LOSSES:
         learned = ab.learn_baseline(
@@ -102,7 +103,7 @@ def tsang(run: Run) -> Found:
         values[f"L_{loss}"] = learned.values.double()
     orders = function.players // 2
     heads = ("baseline", f"Σ|φ⁽ᵐ⁾| of orders below {orders}", f"Σ E|Δv| of orders below {orders}")
-    table = ResultTable(f"Orders of {function.name}: {function.text}", heads, "Means over all 1,024 inputs.")
+    table = ResultTable(f"Orders of {function.name}: {function.text}", heads, f"Means over {len(x):,} inputs.")
     figures: dict[str, float] = {}
     curves = {}
     for name, baseline in values.items():

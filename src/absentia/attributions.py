@@ -252,16 +252,13 @@ def context_map(
         strengths = benefits(candidate, contexts)
         found.append((float(strengths.max()), candidate, contexts[strengths.argmax()]))
     _, player, best = max(found, key=lambda one: one[0])
-    others = [j for j in range(players) if j != player]
-    # The players to add have the lowest of random ranks among those that are not there yet.
     taken = best | (torch.arange(players) == player)
     ranks = torch.rand(grown, players, generator=generator).masked_fill(taken, 2.0).argsort(1).argsort(1)
-    more = max(1, players // 10) if added is None else added
-    contexts = best | ((ranks < more) & ~taken)
+    contexts = best | ((ranks < (max(1, players // 10) if added is None else added)) & ~taken)
     strengths, growing = benefits(player, contexts), torch.arange(grown)
     while len(growing):
         before = strengths[growing]
-        for j in others:
+        for j in (j for j in range(players) if j != player):
             changed = contexts[growing]
             changed[:, j] ^= True
             tried = benefits(player, changed)
@@ -273,8 +270,8 @@ def context_map(
         contexts.double().mean(0)[None],
         getattr(game, "readout_note", getattr(game, "readout", "given")),
     )
-    kind = f"shares of the contexts of {game.names[player]}"
-    return Attribution(shares, torch.zeros_like(shares), evaluations, game.names, kind, readout)
+    told = (f"shares of the contexts of {game.names[player]}", readout)
+    return Attribution(shares, torch.zeros_like(shares), evaluations, game.names, *told)
 
 
 def order_shapley_of(
