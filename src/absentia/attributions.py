@@ -215,10 +215,9 @@ def context_map(
         A game of one sample, of any number of players.
     player : int, optional
         The number of the player i. By default the one with the largest benefit in a drawn context.
-    drawn, grown : int
-        The number of contexts that are drawn for each player, and of those that grow from the best.
-    added : int, optional
-        How many players are added at random before a context grows; by default a tenth of them.
+    drawn, grown, added : int
+        How many contexts are drawn for a player, how many grow from the best, and how many players, a tenth by
+        default, each gets before.
     seed : int, default 0
 
     Examples
@@ -270,8 +269,8 @@ def context_map(
         contexts.double().mean(0)[None],
         getattr(game, "readout_note", getattr(game, "readout", "given")),
     )
-    told = (f"shares of the contexts of {game.names[player]}", readout)
-    return Attribution(shares, torch.zeros_like(shares), evaluations, game.names, *told)
+    kind = f"shares of the contexts of {game.names[player]}"
+    return Attribution(shares, torch.zeros_like(shares), evaluations, game.names, kind, readout)
 
 
 def order_shapley_of(
