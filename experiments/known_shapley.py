@@ -1,27 +1,25 @@
 """Experiment on sums of products with known Shapley values: which absences lead to them.
 
-The paper's table of accuracies on 100 functions (800 values), and its three worked examples. The functions are the
-extended Addition-Multiplication family f(x) = Σ c·Π(xᵢ − δᵢ), with no variable in two products. With the baseline
-values bᵢ = δᵢ, a product is 0 unless all of its variables are present. It is then one interaction, and its value is
-shared equally among its variables.
+The paper's table of accuracies on 100 functions (800 values). The functions are the extended Addition-Multiplication
+family f(x) = Σ c·Π(xᵢ − δᵢ), with no variable in two products. With baseline values bᵢ = δᵢ, a product is 0 unless
+all of its variables are present. It is then one interaction, and its value is shared equally among its variables.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from tqdm.auto import tqdm
 
 import absentia as ab
+from experiments.experiment import Claim, Experiment, Found, Run, Verdict
 from experiments.functions import AnnotatedFunction
 from experiments.tables import ResultTable
 
@@ -33,6 +31,10 @@ CONDITIONAL_ROWS = 2000
 LEARNING_ROWS = 256
 # The printed values of the "setting in SHAP" are smaller than the exact ones by this factor.
 PRINTED_DIVISOR = 128
+DIVIDED = f"exact SHAP divided by {PRINTED_DIVISOR}"
+# Kernel SHAP is exact with all 254 coalitions; with about as many as there are variables it is not.
+FEW_COALITIONS = (12, 14, 16, 18)
+NEAR = 5.0  # per cent; the accuracy of 100 other functions differs by about 2
 
 PRINTED = {
     "zero": "82.88%",
@@ -121,21 +123,6 @@ class ShapleyCase:
     shapley: Float[Tensor, " players"]
 
 
-@dataclass(frozen=True, eq=False)
-class WorkedExample:
-    """A case that the paper prints, with its printed Shapley values for four settings of baseline values.
-
-    The printed "mean" is 0.5 for every variable, not the 0.7 of the paper's text. The printed "setting in SHAP" is
-    the mean over the distribution of the inputs, up to its sampling error, divided by 128.
-    """
-
-    case: ShapleyCase
-    truth: tuple[float, ...]
-    zero: tuple[float, ...]
-    mean: tuple[float, ...]
-    shap: tuple[float, ...]
-
-
 def addition_multiplication(count: int, seed: int, *, players: int = PLAYERS, lone: float = 0.9) -> list[ShapleyCase]:
     """Draw functions of the family, each with one sample of independent inputs that are 1 with probability 0.7.
 
@@ -164,7 +151,7 @@ def addition_multiplication(count: int, seed: int, *, players: int = PLAYERS, lo
     for number in range(1, count + 1):
         model = _draw_sum(chance, players, 1 if chance.random() < lone else chance.randint(2, _MOST_PRODUCTS))
         x = [float(chance.random() < PRESENCE) for _ in range(players)]
-        cases.append(_case(f"generated {number}", model, x))
+        cases.append(make_case(f"generated {number}", model, x))
     return cases
 
 
@@ -194,58 +181,11 @@ def _without_lone_factors(products: list[list[tuple[int, float]]]) -> list[list[
     return [sorted(together[0] + alone), *together[1:]] if together else [alone]
 
 
-def _case(name: str, model: SumOfProducts, x: list[float]) -> ShapleyCase:
+def make_case(name: str, model: SumOfProducts, x: list[float]) -> ShapleyCase:
+    """Make a case of a function and a binary sample."""
     sample = torch.tensor(x, dtype=torch.float64)
     function = AnnotatedFunction(name, str(model), len(x), model, model.truth(len(x)))
     return ShapleyCase(function, sample, model.shapley(sample[None])[0])
-
-
-def worked_examples() -> list[WorkedExample]:
-    """Return the three examples that the paper prints.
-
-    >>> for example in worked_examples():
-    ...     print(example.case.function.text)
-    -2.62*x1-5*x3-1.98*x6*(x4-0.94)+1.15*(x5-0.91)-4.23*x7
-    -4.23*x1*x2*x4*x5*x6*(x7-0.63)*x8
-    -3.49*(x2-0.15)*(x5-0.78)-0.88*x3+2.24*(x4-0.68)-1.6*(x7-0.61)-4.52*x8
-    """
-    first = _printed(
-        (-2.62, {1: 0.0}), (-5.0, {3: 0.0}), (-1.98, {6: 0.0, 4: 0.94}), (1.15, {5: 0.91}), (-4.23, {7: 0.0})
-    )
-    second = _printed((-4.23, {1: 0.0, 2: 0.0, 4: 0.0, 5: 0.0, 6: 0.0, 7: 0.63, 8: 0.0}))
-    third = _printed(
-        (-3.49, {2: 0.15, 5: 0.78}), (-0.88, {3: 0.0}), (2.24, {4: 0.68}), (-1.60, {7: 0.61}), (-4.52, {8: 0.0})
-    )
-    return [
-        WorkedExample(
-            _case("worked example 1", first, [0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
-            truth=(0, 0, -5, -0.06, 0.10, -0.06, -4.23),
-            zero=(0, 0, -5, -0.99, 1.15, 0.87, -4.23),
-            mean=(1.31, 0, -2.50, -0.74, 0.58, 0.19, -2.11),
-            shap=(0.014, 0, -0.011, -0.003, 0.003, 0.001, -0.010),
-        ),
-        WorkedExample(
-            _case("worked example 2", second, [1.0] * 8),
-            truth=(-0.2236, -0.2236, 0, -0.2236, -0.2236, -0.2236, -0.2236, -0.2236),
-            zero=(-0.1601, -0.1601, 0, -0.1601, -0.1601, -0.1601, -0.6043, -0.1601),
-            mean=(-0.1624, -0.1624, 0, -0.1624, -0.1624, -0.1624, -0.5996, -0.1624),
-            shap=(-0.0013, -0.0012, 0, -0.0011, -0.0012, -0.0012, -0.0044, -0.0014),
-        ),
-        WorkedExample(
-            _case("worked example 3", third, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0]),
-            truth=(0, -0.3263, -0.8800, 0.7168, -0.3263, 0, -0.6240, 0),
-            zero=(0, 0.9772, -0.8800, 2.2400, -1.2215, 0, -1.6000, 0),
-            mean=(0, 0.0523, -0.4400, 1.1200, -1.0470, 0, -0.8000, 2.2600),
-            shap=(0, -0.0005, -0.0021, 0.0051, -0.0059, 0, -0.0037, 0.0246),
-        ),
-    ]
-
-
-def _printed(*products: tuple[float, dict[int, float]]) -> SumOfProducts:
-    """Make a sum of printed products: each is c, and the numbers of its variables, from 1, with their δ."""
-    return SumOfProducts(
-        tuple(Product(c, tuple((number - 1, shift) for number, shift in shifts.items())) for c, shifts in products)
-    )
 
 
 @dataclass(frozen=True)
@@ -322,15 +262,29 @@ def with_shap(case: ShapleyCase, background: Float[Tensor, "rows players"]) -> F
     return torch.as_tensor(np.asarray(found.values)[0]).double()
 
 
-def with_kernel_shap(case: ShapleyCase, background: Float[Tensor, "rows players"]) -> Float[Tensor, " players"]:
-    """Estimate Shapley values with shap's weighted regression and its defaults."""
+def with_kernel_shap(
+    case: ShapleyCase, background: Float[Tensor, "rows players"], coalitions: int | None = None
+) -> Float[Tensor, " players"]:
+    """Estimate Shapley values with shap's weighted regression and its defaults, or from this many coalitions."""
+    options: dict[str, Any] = {} if coalitions is None else {"nsamples": coalitions, "l1_reg": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about shap's own dependencies
         import shap
 
         explainer = shap.KernelExplainer(_numpy_model(case), background.numpy())
-        found = explainer.shap_values(case.x[None].numpy(), silent=True)
+        state = np.random.get_state()  # noqa: NPY002  shap draws coalitions by the global generator
+        np.random.seed(0)  # noqa: NPY002
+        found = explainer.shap_values(case.x[None].numpy(), silent=True, **options)
+        np.random.set_state(state)  # noqa: NPY002
     return torch.as_tensor(np.asarray(found)[0]).double()
+
+
+def _kernel_shap(background: Tensor, coalitions: int) -> Method:
+    return lambda case: with_kernel_shap(case, background, coalitions)
+
+
+def _few(coalitions: int) -> str:
+    return f"Kernel SHAP, {coalitions} coalitions"
 
 
 def _numpy_model(case: ShapleyCase) -> Callable[[Any], Any]:
@@ -359,38 +313,36 @@ def methods(seed: int) -> dict[str, Method]:
         "0.7, the inputs' mean": lambda case: with_baseline(case, PRESENCE),
         "0.5, the paper's printed mean": lambda case: with_baseline(case, 0.5),
         "exact SHAP": lambda case: with_shap(case, background),
-        f"exact SHAP divided by {PRINTED_DIVISOR}": lambda case: with_shap(case, background) / PRINTED_DIVISOR,
+        DIVIDED: lambda case: with_shap(case, background) / PRINTED_DIVISOR,
         "Kernel SHAP": lambda case: with_kernel_shap(case, background),
+        **{_few(count): _kernel_shap(background, count) for count in FEW_COALITIONS},
         "conditional (Frye et al.)": lambda case: with_condition(case, conditions),
         "learned": lambda case: with_learned(case, inputs, seed),
     }
 
 
-def _scores_of(job: tuple[ShapleyCase, int]) -> list[Score]:
+def _scores_of(job: tuple[ShapleyCase, int]) -> list[dict[str, Any]]:
     case, seed = job
-    torch.set_num_threads(1)
-    return [score(case, method(case)) for method in methods(seed).values()]
+    return [asdict(score(case, method(case))) for method in methods(seed).values()]
 
 
-def addition_multiplication_table(
-    count: int | None = None, seed: int = 0, workers: int | None = None
-) -> list[ResultTable]:
-    """Count the right Shapley values of generated functions, 100 by default, for each absence."""
-    jobs = [(case, seed) for case in addition_multiplication(100 if count is None else count, seed)]
-    if workers == 1:
-        return [tabulate(_watched(map(_scores_of, jobs), len(jobs)), seed)]
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        return [tabulate(_watched(pool.imap(_scores_of, jobs), len(jobs)), seed)]
+def family(run: Run) -> Found:
+    """Count the right Shapley values of generated functions for each absence."""
+    cases = addition_multiplication(run.pick(full=100, quick=20, tiny=2), run.seed)
+    found = run.each(_scores_of, {case.function.name: (case, run.seed) for case in cases})
+    scores = [[Score(tuple(one["right"]), tuple(one["of"])) for one in many] for many in found.values()]
+    totals = {
+        name: sum((many[number] for many in scores), Score((0, 0), (0, 0)))
+        for number, name in enumerate(methods(run.seed))
+    }
+    figures = {name: 100 * total.right[0] / total.of[0] for name, total in totals.items()}
+    return Found(figures, (tabulate(totals, len(cases), run.seed),))
 
 
-def _watched(found: Iterable[list[Score]], total: int) -> list[list[Score]]:
-    return list(tqdm(found, total=total, desc="explaining", disable=None))
-
-
-def tabulate(found: Sequence[Sequence[Score]], seed: int) -> ResultTable:
-    """Add up the scores of the functions for each absence."""
+def tabulate(totals: Mapping[str, Score], functions: int, seed: int) -> ResultTable:
+    """List the shares of right values for each absence."""
     note = (
-        f"{len(found)} functions generated by seed {seed}, one sample each; right is within {TOLERANCE:g} of the "
+        f"{functions} functions generated by seed {seed}, one sample each; right is within {TOLERANCE:g} of the "
         "truth. The generator is fitted to the paper's rows for zero and mean baseline values, so that their "
         "agreement is no evidence. The functions are linear in each of their independent inputs, so that SHAP with a "
         "background, Kernel SHAP and conditional means all stand for the baseline 0.7, but for the sampling error of "
@@ -403,57 +355,49 @@ def tabulate(found: Sequence[Sequence[Score]], seed: int) -> ResultTable:
         ("absence", "right, of all variables", "of used ones", "the paper"),
         note,
     )
-    for number, name in enumerate(methods(seed)):
-        total = sum((scores[number] for scores in found), Score((0, 0), (0, 0)))
+    for name, total in totals.items():
         table.add(name, *total.cells(), PRINTED.get(name, "–"))
     return table
 
 
-def agree(values: Float[Tensor, " players"], printed: Sequence[float]) -> bool:
-    """Return whether values round to the printed ones, to as many digits as are printed.
-
-    >>> agree(torch.tensor([0.575, -0.0594]), [0.58, -0.06]), agree(torch.tensor([0.57, -0.0594]), [0.58, -0.06])
-    (True, False)
-    """
-    digits = max(len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in printed)
-    return _distance(values, printed) <= 0.5 * 10.0**-digits + 1e-6
-
-
-def _distance(values: Tensor, printed: Sequence[float]) -> float:
-    return float((values.double() - torch.tensor(list(printed), dtype=torch.float64)).abs().max())
-
-
-def worked_tables() -> list[ResultTable]:
-    """Compare the Shapley values of the paper's three worked examples with the printed ones."""
-    return [_worked_table(example) for example in worked_examples()]
-
-
-def _worked_table(example: WorkedExample) -> ResultTable:
-    case = example.case
-    note = (
-        f"f = {case.function.text} at x = ({', '.join(f'{value:g}' for value in case.x.tolist())}). The printed mean "
-        "rows need baseline values of 0.5, though the text says 0.7. The printed rows of the setting in SHAP equal "
-        f"the exact means over the inputs' distribution divided by {PRINTED_DIVISOR}, up to noise."
+def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
+    """Ask for 100 % by learning, the best of all, and for settings that explain the rows of SHAP."""
+    found = figures["family"]
+    learned, divided = found["learned"], found[DIVIDED]
+    others = max(value for name, value in found.items() if name != "learned")
+    kernel = [found[_few(count)] for count in FEW_COALITIONS]
+    ours = (
+        f"learned {learned:.2f} %, the next best {others:.2f} %; SHAP as printed elsewhere {divided:.2f} %; Kernel "
+        f"SHAP {min(kernel):.1f}–{max(kernel):.1f} % with few coalitions"
     )
-    columns = ("absence", "Shapley values", "printed", "largest difference", "agree to the printed digits")
-    table = ResultTable(f"Shapley values of {case.function.name}", columns, note)
-    # f is linear in each of its independent inputs, so its mean over the absent ones is its value at their means.
-    marginal = with_baseline(case, PRESENCE)
-    rows = [
-        ("truth", with_baseline(case, case.function.baseline(unknown=0.0)), example.truth),
-        ("zero", with_baseline(case, 0.0), example.zero),
-        ("mean, as 0.5", with_baseline(case, 0.5), example.mean),
-        ("mean, as 0.7", with_baseline(case, PRESENCE), example.mean),
-        ("setting in SHAP, exact", marginal, example.shap),
-        (f"setting in SHAP, exact divided by {PRINTED_DIVISOR}", marginal / PRINTED_DIVISOR, example.shap),
-    ]
-    for name, values, printed in rows:
-        table.add(
-            name, _listed(values.tolist()), _listed(printed), f"{_distance(values, printed):.2g}",
-            "yes" if agree(values, printed) else "no",
-        )  # fmt: skip
-    return table
+    explained = abs(divided - 81.25) <= NEAR and min(kernel) - NEAR <= 33.88 <= max(kernel) + NEAR
+    reason = (
+        f"The worked examples show SHAP's values divided by {PRINTED_DIVISOR}; so divided they score as in the "
+        f"table. 33.88 % is what Kernel SHAP scores with {FEW_COALITIONS[0]} to {FEW_COALITIONS[-1]} of the 254 "
+        "coalitions; with all of them it equals exact SHAP."
+    )
+    if not explained:
+        reason = "No setting that was tried gives the printed 81.25 % and 33.88 %."
+    right = learned >= 99.995 and learned > others and explained
+    return Verdict("reproduced" if right else "not reproduced", ours, reason)
 
 
-def _listed(values: Sequence[float]) -> str:
-    return ", ".join(f"{round(value, 4) + 0.0:g}" for value in values)
+EXPERIMENT = Experiment(
+    name="table-5",
+    title="Shapley values of the extended Addition-Multiplication family",
+    claims=(
+        Claim(
+            "right Shapley values: zero 82.88 %, mean 72.63 %, SHAP 81.25 %, Kernel SHAP 33.88 %, Frye et al. 66.00 "
+            "%, learned 100 %",
+            "Table 5",
+        ),
+    ),
+    settings=(
+        "The paper's: inputs are 1 with probability 0.7, right within 0.01, one sample of each function; 800 values. "
+        "It did not release its functions. Ours: a generator whose share of single products was fitted to the rows "
+        "of zero and mean, so that their agreement is no evidence."
+    ),
+    parts={"family": family},
+    judge=judge,
+    aliases={"shapley": ("family",)},
+)

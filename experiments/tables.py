@@ -35,15 +35,20 @@ class ResultTable:
             table.add_row(*row)
         console.print("", f"[bold]{self.title}[/bold]", table, self.note, sep="\n")
 
-    def markdown(self) -> str:
-        """Format it as Markdown."""
-        lines = [f"## {self.title}", "", self.note, "", _line(self.columns)]
+    def markdown(self, level: int = 2) -> str:
+        """Format it as Markdown, below a heading of this level."""
+        lines = [f"{'#' * level} {self.title}", "", self.note, "", markdown_line(self.columns)]
         lines.append("|" + "---|" * len(self.columns))
-        lines += [_line(row) for row in self.rows]
+        lines += [markdown_line(row) for row in self.rows]
         return "\n".join(lines) + "\n"
 
 
-def _line(cells: Sequence[str]) -> str:
+def markdown_line(cells: Sequence[str]) -> str:
+    r"""Format a row of a table in Markdown.
+
+    >>> markdown_line(["a", "|U|"])
+    '| a | \\|U\\| |'
+    """
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -5,15 +5,17 @@ The paper measures R on images only. The audit is the same for rows of a table, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 import absentia as ab
-from experiments.datasets import LOADERS, TabularData
+from experiments.datasets import TabularData
+from experiments.experiment import Experiment, Found, Run, Verdict
 from experiments.tables import ResultTable
 from experiments.tabular_baselines import Model, held_out, learn, raw_zero
-from experiments.trained_models import trained
 
 HEADS = (
     *("method", "R", "± error", "removed", "Σ|U| of its own game", "± error", "salient", "terms", "low orders"),
@@ -53,27 +55,30 @@ def methods(model: Model, data: TabularData, work: Work, seed: int) -> dict[str,
     }
 
 
-def audit_tables(seed: int = 0) -> list[ResultTable]:
-    """Audit the masking methods on both networks."""
-    return [audit_table(name, seed) for name in WORK]
-
-
-def audit_table(name: str, seed: int = 0) -> ResultTable:
+def audit_part(name: str, run: Run) -> Found:
     """Audit the masking methods on the "census" or the "credit" network."""
-    if name not in WORK:
-        raise ab.AbsentiaError(f"name must be one of {', '.join(WORK)}. Got {name!r} instead.")
-    return compare(trained(name, seed), LOADERS[name](), WORK[name], seed)
+    work = WORK[name]
+    smaller = run.pick(quick=(8, 2, 200, 64, 20), tiny=(2, 1, 20, 8, 2), full=None)
+    if smaller is not None:
+        work = Work(*smaller)
+    found = compare(run.network(name, run.seed), run.data(name), work, run.seed)
+    columns = found.columns()
+    figures = {
+        f"{key} of {method}": float(columns[key][number])
+        for number, method in enumerate(found.methods)
+        for key in ("R", "strength")
+    }
+    return Found(figures, (tabulate(name, found),))
 
 
-def compare(model: Model, data: TabularData, work: Work, seed: int) -> ResultTable:
-    """Make the table of R and its companions on test rows, which no method has seen."""
+def compare(model: Model, data: TabularData, work: Work, seed: int) -> ab.Audit:
+    """Audit the methods on test rows, which no method has seen."""
     x, y = held_out(data, work.rows, seed)
     players = ab.Players.features(data.feature_names)
     absences = methods(model, data, work, seed)
-    found = ab.audit(
+    return ab.audit(
         model, x, y, absences, players=players, data=data.x_train, draws=work.draws, evaluations=ALL, seed=seed
     )
-    return tabulate(data.name, found)
 
 
 def tabulate(name: str, found: ab.Audit) -> ResultTable:
@@ -100,3 +105,24 @@ def tabulate(name: str, found: ab.Audit) -> ResultTable:
             f"{one['evaluations']:,}",
         )  # fmt: skip
     return table
+
+
+def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
+    """Ask whether the learned baseline needs less strength than the best by R."""
+    lines, shorter = [], []
+    for name, found in figures.items():
+        values = {key.removeprefix("R of "): value for key, value in found.items() if key.startswith("R of ")}
+        best = min(values, key=lambda method: values[method])
+        learned, other = found["strength of learned"], found[f"strength of {best}"]
+        lines.append(f"{name}: lowest R {best}; Σ|U| {other:.4g} there, learned {learned:.4g}")
+        shorter.append(learned <= other)
+    return Verdict("better" if all(shorter) else "not reproduced", "; ".join(lines), "")
+
+
+EXPERIMENT = Experiment(
+    name="audits",
+    title="What masking methods leave and add of tables",
+    settings="Beyond the paper, which measures R on images only; all players are masked.",
+    parts={name: partial(audit_part, name) for name in WORK},
+    judge=judge,
+)

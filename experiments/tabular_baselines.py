@@ -16,7 +16,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 import absentia as ab
-from experiments.datasets import LOADERS, TabularData
+from experiments.datasets import TabularData
+from experiments.experiment import Found, Run
 from experiments.published_schedule import (
     BOX,
     ORDERS,
@@ -32,7 +33,6 @@ from experiments.published_schedule import (
     published_schedule,
 )
 from experiments.tables import ResultTable
-from experiments.trained_models import trained
 
 Model: TypeAlias = Callable[..., Any]
 Loss: TypeAlias = Literal["shapley", "marginal", "interactions"]
@@ -158,16 +158,20 @@ def compared_loss(
     )
 
 
-def tabular_table(
-    name: str, seed: int = 0, epochs: int | None = None, samples: int = PAPER_SAMPLES, rows: int | None = None
-) -> list[ResultTable]:
-    """Compare baselines of the "census" or "credit" network.
+def tabular_part(name: str, run: Run) -> Found:
+    """Compare baselines of the "census" or "credit" network, their cost, and where learning ends from several starts.
 
-    The default ``epochs`` of the published schedule take a hundred times the evaluations of the short run.
+    The ``epochs`` of the published schedule take a hundred times the evaluations of the short run.
     """
-    _check_name(name)
-    epochs, rows = epochs or EPOCHS[name], rows or HELD_OUT_ROWS[name]
-    return compare(trained(name, seed), LOADERS[name](), seed, epochs, samples, rows)
+    model, data = run.network(name, run.seed), run.data(name)
+    epochs = run.pick(full=EPOCHS[name], quick=1, tiny=1)
+    rows = run.pick(full=HELD_OUT_ROWS[name], quick=max(2, HELD_OUT_ROWS[name] // 8), tiny=2)
+    samples = run.pick(full=PAPER_SAMPLES, quick=100, tiny=4)
+    learning = {"learned_from": run.pick(full=256, quick=64, tiny=16), "steps": run.pick(full=60, quick=20, tiny=2)}
+    draws = run.pick(full=PAPER_DRAWS, quick=PAPER_DRAWS, tiny=2)
+    figures, tables = compare(model, data, run.seed, epochs, samples, rows, draws=draws, **learning)
+    spread, starts = compare_starts(model, data, run.seed, rows, **learning)
+    return Found({**figures, "spread over starts": spread}, (*tables, starts))
 
 
 def compare(
@@ -181,8 +185,8 @@ def compare(
     draws: int = PAPER_DRAWS,
     learned_from: int = 256,
     steps: int = 60,
-) -> list[ResultTable]:
-    """Make the table of what each baseline leaves on test rows, and the table of goals."""
+) -> tuple[dict[str, float], list[ResultTable]]:
+    """Measure costs and losses, and make the tables of what each baseline leaves on test rows and of goals."""
     rate = choose_rate(model, data.x_train, data.y_train, seed, samples=min(samples, TRIAL_SAMPLES), draws=draws)
     published = published_schedule(
         model, data.x_train, data.y_train, epochs, rate, seed, samples=samples, draws=draws
@@ -234,7 +238,14 @@ def compare(
         f"{losses[1]:.5g} (the schedule {losses[0]:.5g}) for {frugal.evaluations:,} evaluations, 1/{fewer:,.0f} of "
         f"{published.evaluations:,} in {epochs} epochs", verdict(losses[1] <= losses[0] and fewer >= 100),
     )  # fmt: skip
-    return [table, goals]
+    # An epoch of fewer samples than the paper's takes as much less.
+    epoch = published.seconds / epochs * PAPER_SAMPLES / min(samples, len(data.x_train))
+    figures = {
+        "seconds of an epoch": epoch, "loss of the schedule": losses[0], "loss of ours": losses[1],
+        "seconds of ours": frugal.seconds, "evaluations of the schedule": published.evaluations,
+        "evaluations of ours": frugal.evaluations,
+    }  # fmt: skip
+    return figures, [table, goals]
 
 
 def _goals(name: str, entries: Sequence[Entry], found: Sequence[Remains]) -> ResultTable:
@@ -258,12 +269,6 @@ def _goals(name: str, entries: Sequence[Entry], found: Sequence[Remains]) -> Res
     return table
 
 
-def starts_table(name: str, seed: int = 0, box: float = BOX) -> list[ResultTable]:
-    """Learn the baseline of the "census" or "credit" network from several starts."""
-    _check_name(name)
-    return compare_starts(trained(name, seed), LOADERS[name](), seed, HELD_OUT_ROWS[name], box)
-
-
 def compare_starts(
     model: Model,
     data: TabularData,
@@ -273,8 +278,8 @@ def compare_starts(
     *,
     learned_from: int = 256,
     steps: int = 60,
-) -> list[ResultTable]:
-    """Make the table of where learning ends from each start."""
+) -> tuple[float, ResultTable]:
+    """Make the table of where learning ends from each start, and return the spread of the losses with it."""
     values = data.x_train.double()
     low, high = entry_box(values, box)
     starts: dict[str, Any] = {"0 (standardised)": 0.0, "mean": "mean"}
@@ -303,12 +308,7 @@ def compare_starts(
         left = measure(model, x, y, one.values).strength
         table.add(label, f"{one.loss:.5g}", f"{one.loss / best.loss - 1:.1%}", f"{left:.4g}", f"{apart:.3f}",
                   f"{one.evaluations:,}", f"{one.seconds:.1f}")  # fmt: skip
-    return [table]
-
-
-def _check_name(name: str) -> None:
-    if name not in HELD_OUT_ROWS:
-        raise ab.AbsentiaError(f"name must be one of {', '.join(HELD_OUT_ROWS)}. Got {name!r} instead.")
+    return spread, table
 
 
 def verdict(met: bool) -> str:

@@ -58,6 +58,7 @@ PUBLIC = {
     "audit",
     "banzhaf",
     "baseline_loss",
+    "context_map",
     "cross_audit",
     "draw_coalitions",
     "enumerate_coalitions",

@@ -7,6 +7,7 @@ from absentia import (
     AbsentiaError,
     ValueTable,
     banzhaf,
+    context_map,
     marginal_benefits,
     order_marginals,
     order_shapley,
@@ -131,3 +132,61 @@ def test_the_printed_form_ranks_players():
     assert lines[1].split() == ["bb", "−5"]
     assert lines[2].split() == ["a", "+1"]
     assert "means of |value|" in repr(shapley(ValueTable(torch.randn(3, 4))))
+
+
+def patterns_game(players, *patterns):
+    """A sum of products over sets of players; a negative number stands for the absence of a player."""
+
+    def value(coalitions):
+        total = torch.zeros(len(coalitions), dtype=torch.float64)
+        for weight, members in patterns:
+            parts = [coalitions[:, m] if m >= 0 else ~coalitions[:, ~m] for m in members]
+            total += weight * torch.stack(parts).all(0)
+        return total[None]
+
+    class Patterns:
+        samples, names = 1, tuple(f"p{i}" for i in range(players))
+
+        def __call__(self, coalitions):
+            return value(coalitions)
+
+    return Patterns()
+
+
+def test_the_context_map_finds_the_players_of_a_pattern_and_leaves_out_those_that_break_it():
+    # Player 0 acts with 2 and 3, and only without 4 (which is ~4 = -5); 1 and 5 form a pattern of their own.
+    game = patterns_game(6, (2.0, (0, 2, 3, ~4)), (1.0, (1, 5)))
+    shares = context_map(game, 0, seed=3).values[0]
+    assert shares[[2, 3]].tolist() == [1.0, 1.0]
+    assert shares[[0, 4]].tolist() == [0.0, 0.0]
+    pair = context_map(game, 5, seed=3).values[0]
+    assert pair[1] == 1.0
+
+
+def test_the_context_map_grows_to_a_pattern_that_no_drawn_context_holds():
+    """Twelve players add a little each, and a share of their benefit is seen by every smaller context."""
+    weights = [(1.0, (0, member)) for member in range(1, 13)]
+    game = patterns_game(14, *weights)
+    shares = context_map(game, 0, drawn=2, grown=3).values[0]
+    assert shares[1:13].tolist() == [1.0] * 12
+
+
+def test_without_a_player_the_context_map_takes_the_one_with_the_largest_benefit():
+    game = patterns_game(5, (1.0, (0, 1)), (-3.0, (2, 4)))
+    found = context_map(game)
+    assert found.kind in ("shares of the contexts of p2", "shares of the contexts of p4")
+    assert found.evaluations >= 5 * 100 * 2
+    torch.testing.assert_close(found.values, context_map(game).values)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"player": 7}, "player must lie between 0 and 4"),
+        ({"drawn": 0}, "drawn and grown must be at least 1"),
+        ({"game": ValueTable([[0.0, 1.0], [0.0, 1.0]])}, "game must have one sample and two players or more"),
+    ],
+)
+def test_the_context_map_refuses_wrong_uses(arguments, message):
+    with pytest.raises(AbsentiaError, match=message):
+        context_map(**{"game": patterns_game(5, (1.0, (0, 1)))} | arguments)

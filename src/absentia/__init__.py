@@ -15,7 +15,15 @@ from absentia.absences import (
     train_imputer,
     train_surrogate,
 )  # fmt: skip
-from absentia.attributions import Attribution, banzhaf, marginal_benefits, order_marginals, order_shapley, shapley
+from absentia.attributions import (
+    Attribution,
+    banzhaf,
+    context_map,
+    marginal_benefits,
+    order_marginals,
+    order_shapley,
+    shapley,
+)  # fmt: skip
 from absentia.audit import Audit, CrossAudit, audit, cross_audit
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius, zeta
 from absentia.errors import AbsentiaError
@@ -37,7 +45,7 @@ __all__ = [
     "Features", "Game", "GaussianConditional", "Imputer", "Interaction", "Interactions", "JoinedInputs",
     "LearnedBaseline", "LearningOptions", "LogOdds", "Logit", "Marginal", "MaskedModel", "NearestNeighbours",
     "Noise", "OrderProfile", "Output", "OwnBaselines", "Players", "Probability", "Readout", "Surrogate",
-    "ValueTable", "__version__", "audit", "banzhaf", "baseline_loss", "cross_audit", "draw_coalitions",
+    "ValueTable", "__version__", "audit", "banzhaf", "baseline_loss", "context_map", "cross_audit", "draw_coalitions",
     "enumerate_coalitions", "explain", "from_numpy", "harsanyi", "interop", "learn_baseline", "load",
     "marginal_benefits", "moebius", "order_marginals", "order_shapley", "plots", "shapley",
     "train_imputer", "train_surrogate", "value_table", "write_report", "zeta",

@@ -194,6 +194,85 @@ def marginal_benefits(game: Game, player: int) -> Float[Tensor, "samples coaliti
     return marginal_benefits_of(table.values, player)
 
 
+def context_map(
+    game: Game,
+    player: int | None = None,
+    *,
+    drawn: int = 100,
+    grown: int = 20,
+    added: int | None = None,
+    seed: int = 0,
+) -> Attribution:
+    """Find contexts S in which a player's benefit |v(S∪i) − v(S)| is large, and the share of them that others are in.
+
+    The value of player j is p(j|i), the share of the contexts that contain j [ren2023faithful, Alg. 1]. The best of
+    some drawn contexts gets a few more players at random, many times over. Each of these then gains and loses one
+    player at a time as long as the benefit grows. A player that does not matter to i stays as it was drawn.
+
+    Parameters
+    ----------
+    game : Game
+        A game of one sample, of any number of players.
+    player : int, optional
+        The number of the player i. By default the one with the largest benefit in a drawn context.
+    drawn, grown, added : int
+        How many contexts are drawn for a player, how many grow from the best, and how many players, a tenth by
+        default, each gets before.
+    seed : int, default 0
+
+    Examples
+    --------
+    >>> game = ab.MaskedModel(lambda rows: rows[:, 0] * rows[:, 1] * (1 - rows[:, 2]), torch.ones(1, 3), absence=0.0)
+    >>> ab.context_map(game, 0)
+    Attribution: shares of the contexts of x0 of 1 sample, 3 players; value: the output as it is
+      x1  +1
+      x0  +0
+      x2  +0
+    """
+    players = len(game.names)
+    if game.samples != 1 or players < 2:
+        raise wrong("game", "have one sample and two players or more", f"{game.samples} and {players}")
+    if player is not None and not 0 <= player < players:
+        raise wrong("player", f"lie between 0 and {players - 1}", player)
+    if min(drawn, grown) < 1:
+        raise wrong("drawn and grown", "be at least 1", (drawn, grown))
+    generator, evaluations = seeded(seed), 0
+
+    def benefits(of: int, contexts: Tensor) -> Tensor:
+        nonlocal evaluations
+        evaluations += 2 * len(contexts) * draws_of(game)
+        own = torch.arange(players) == of
+        having, without = game(torch.cat([contexts | own, contexts & ~own]))[0].double().cpu().chunk(2)
+        return (having - without).abs()
+
+    found = []
+    for candidate in range(players) if player is None else [player]:
+        contexts = torch.rand(drawn, players, generator=generator) < 0.5
+        strengths = benefits(candidate, contexts)
+        found.append((float(strengths.max()), candidate, contexts[strengths.argmax()]))
+    _, player, best = max(found, key=lambda one: one[0])
+    taken = best | (torch.arange(players) == player)
+    ranks = torch.rand(grown, players, generator=generator).masked_fill(taken, 2.0).argsort(1).argsort(1)
+    contexts = best | ((ranks < (max(1, players // 10) if added is None else added)) & ~taken)
+    strengths, growing = benefits(player, contexts), torch.arange(grown)
+    while len(growing):
+        before = strengths[growing]
+        for j in (j for j in range(players) if j != player):
+            changed = contexts[growing]
+            changed[:, j] ^= True
+            tried = benefits(player, changed)
+            better = tried > strengths[growing]
+            contexts[growing[better]], strengths[growing[better]] = changed[better], tried[better]
+        growing = growing[strengths[growing] > before]
+    contexts[:, player] = False
+    shares, readout = (
+        contexts.double().mean(0)[None],
+        getattr(game, "readout_note", getattr(game, "readout", "given")),
+    )
+    kind = f"shares of the contexts of {game.names[player]}"
+    return Attribution(shares, torch.zeros_like(shares), evaluations, game.names, kind, readout)
+
+
 def order_shapley_of(
     table: Float[Tensor, "*batch coalitions"], sums: Float[Tensor, "*batch sizes players"] | None = None
 ) -> Float[Tensor, "*batch orders players"]:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,9 @@ import pytest
 
 import absentia as ab
 from experiments import __main__ as commands
-from experiments import trained_models
+from experiments import registry, trained_models
 from experiments.datasets import MNIST, SST2, mnist, sst2
+from experiments.experiment import Experiment, Found, Verdict, read_record
 from experiments.tables import ResultTable, write_results
 from published import idx, publish, tsv
 
@@ -21,21 +21,25 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def seen(monkeypatch):
-    """Replace every experiment by one that returns a table with its name; list the options they were run with."""
+def seen(monkeypatch, data):
+    """Replace the experiments by two that return a table with their name; list the runs of their parts."""
     seen = []
 
-    def replaced(name):
-        def run(options):
-            seen.append((name, options))
-            table = ResultTable(f"About {name}", ("a",), "A note.")
-            table.add(len(seen))
-            return [table]
+    def part(run):
+        seen.append((run.experiment, run.part, run.size, run.seed))
+        table = ResultTable(f"About {run.experiment}", ("a",), "A note.")
+        table.add(len(seen))
+        return Found({"figure": 1.0}, (table,))
 
-        return replace(commands.EXPERIMENTS[name], about="a test", run=run)
+    def judge(figures):
+        return Verdict("reproduced", f"{len(figures)} parts", "It is made so.")
 
-    for name in commands.EXPERIMENTS:
-        monkeypatch.setitem(commands.EXPERIMENTS, name, replaced(name))
+    both = (
+        Experiment("table-0", "nothing", "None.", {"one": part, "two": part}, judge, aliases={"old": ("two",)}),
+        Experiment("fig-0", "nothing drawn", "None.", {"one": part}, judge),
+    )
+    monkeypatch.setattr(registry, "EXPERIMENTS", both)
+    monkeypatch.setattr(commands, "EXPERIMENTS", both)
     return seen
 
 
@@ -52,54 +56,66 @@ def test_results_are_written_for_people_and_machines(tmp_path):
     ]
 
 
-def test_an_experiment_is_run_shown_and_written(seen, tmp_path, capsys):
-    assert commands.main(["tsang", "--seed", "1", "-o", str(tmp_path)]) == 0
-    assert seen == [("tsang", commands.Options(1))]
-    assert "About tsang" in capsys.readouterr().out
-    text = (tmp_path / "tsang.md").read_text()
-    assert text.startswith("# Reproduction: tsang\n\nWritten by `python -m experiments tsang --seed 1`;")
+def test_an_experiment_is_run_shown_and_recorded(seen, tmp_path, capsys):
+    assert commands.main(["table-0", "--seed", "1", "-o", str(tmp_path)]) == 0
+    assert seen == [("table-0", "one", "full", 1), ("table-0", "two", "full", 1)]
+    printed = capsys.readouterr().out
+    assert "About table-0" in printed
+    assert "table-0: reproduced. 2 parts. It is made so." in printed
+    assert read_record(tmp_path, "table-0", "full").parts["two"].seed == 1
 
 
-def test_options_reach_the_experiment_and_the_recorded_command(seen, tmp_path):
-    words = ["functions", "--generated", "--count", "3", "--workers", "2", "-o", str(tmp_path)]
-    assert commands.main(words) == 0
-    assert commands.main(["census", "--epochs", "7", "-o", str(tmp_path)]) == 0
-    assert commands.main(["usual", "--problems", "wine,trees", "--seeds", "0,2", "-o", str(tmp_path)]) == 0
-    assert seen == [
-        ("functions", commands.Options(0, workers=2, count=3, generated=True)),
-        ("census", commands.Options(0, epochs=7)),
-        ("usual", commands.Options(0, problems=("wine", "trees"), seeds=(0, 2))),
-    ]
-    recorded = [json.loads((tmp_path / f"{stem}.json").read_text())["command"]
-                for stem in ("functions-generated", "census", "learned_against_usual")]  # fmt: skip
-    assert recorded == [
-        "python -m experiments functions --generated --count 3 --seed 0",
-        "python -m experiments census --epochs 7 --seed 0",
-        "python -m experiments usual --problems wine,trees --seeds 0,2",
-    ]
+def test_an_alias_and_only_run_some_parts_and_keep_the_others(seen, tmp_path):
+    assert commands.main(["table-0", "--only", "one", "-o", str(tmp_path)]) == 0
+    assert commands.main(["old", "--seed", "3", "-o", str(tmp_path)]) == 0
+    assert [part for _, part, *_ in seen] == ["one", "two"]
+    parts = read_record(tmp_path, "table-0", "full").parts
+    assert {name: part.seed for name, part in parts.items()} == {"one": 0, "two": 3}
+
+
+def test_quick_runs_have_records_of_their_own(seen, tmp_path):
+    assert commands.main(["fig-0", "--quick", "-o", str(tmp_path)]) == 0
+    assert seen == [("fig-0", "one", "quick", 0)]
+    assert [path.name for path in tmp_path.glob("*.json")] == ["fig-0-quick.json"]
 
 
 def test_json_is_all_that_is_printed(seen, tmp_path, capsys):
-    commands.main(["tsang", "-o", str(tmp_path), "--json"])
+    commands.main(["fig-0", "-o", str(tmp_path), "--json"])
     printed = json.loads(capsys.readouterr().out)
-    assert printed["tables"][0]["rows"] == [["1"]]
+    assert printed["parts"]["one"]["found"]["tables"][0]["rows"] == [["1"]]
 
 
-def test_all_experiments_are_run_in_turn(seen, tmp_path, capsys):
-    assert commands.main(["all", "--seed", "2", "-o", str(tmp_path), "--json"]) == 0
-    assert seen == [(name, commands.Options(2)) for name in commands.EXPERIMENTS]
-    assert len(json.loads(capsys.readouterr().out)) == len(list(tmp_path.glob("*.md"))) == len(seen)
+def test_all_experiments_are_run_and_reported_and_an_error_stops_only_its_own(seen, tmp_path, capsys, monkeypatch):
+    def fail(run):
+        raise ab.AbsentiaError("It fails.")
+
+    failing = Experiment("table-9", "failure", "None.", {"one": fail}, lambda figures: None)
+    monkeypatch.setattr(commands, "EXPERIMENTS", (failing, *commands.EXPERIMENTS))
+    assert commands.main(["all", "--quick", "-o", str(tmp_path / "results")]) == 2
+    assert len(seen) == 3
+    printed = capsys.readouterr()
+    assert "table-9 failed. It fails." in printed.out
+    assert "Got errors in table-9 instead" in printed.err
+    assert "| [fig-0](#fig-0) |" in (tmp_path / "RESULTS.md").read_text()
+    assert '<h2 id="fig-0">' in (tmp_path / "results" / "report.html").read_text()
 
 
 def test_list_names_every_experiment(capsys):
     assert commands.main(["list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(commands.EXPERIMENTS)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        experiment.name for experiment in registry.EXPERIMENTS
+    ]
 
 
-def test_every_experiment_has_a_result_that_its_command_wrote():
-    for name, experiment in commands.EXPERIMENTS.items():
-        written = json.loads((commands.RESULTS / f"{experiment.file or name}.json").read_text())
-        assert written["command"].split(" --")[0] in (f"python -m experiments {name}", f"absentia reproduce {name}")
+def test_retraining_reaches_the_networks(monkeypatch, seen, tmp_path):
+    asked = []
+    monkeypatch.setattr(trained_models, "trained", lambda name, seed=0, network=None, **rest: asked.append(rest))
+    part = lambda run: Found({"figure": float(run.network("mnist", 0) is None)})  # noqa: E731
+    one = Experiment("table-0", "nothing", "None.", {"one": part}, lambda figures: Verdict("better", "", ""))
+    monkeypatch.setattr(registry, "EXPERIMENTS", (one,))
+    for words in ([], ["--retrain"]):
+        assert commands.main(["table-0", "-o", str(tmp_path), *words]) == 0
+    assert asked == [{}, {"retrain": True}]
 
 
 def test_the_package_runs_as_a_module():
@@ -108,7 +124,7 @@ def test_the_package_runs_as_a_module():
         [sys.executable, "-m", "experiments", "list"],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert ended.stdout.startswith("functions  ")
+    assert ended.stdout.startswith("table-1")
 
 
 @pytest.mark.parametrize(
@@ -117,8 +133,6 @@ def test_the_package_runs_as_a_module():
         ("", "arguments are required: COMMAND"),
         ("nothing", "invalid choice: 'nothing'"),
         ("tsang --workers 0", "argument --workers: '0' is not a whole number of at least 1"),
-        ("functions --count 0", "argument --count"),
-        ("census --epochs 0", "argument --epochs"),
         ("tsang --seed x", "argument --seed: 'x' is not a whole number of at least 0"),
         ("tsang --seed -1", "argument --seed"),
         ("usual --seeds 0,x", "argument --seeds: 'x' is not a whole number of at least 0"),
@@ -141,6 +155,7 @@ def test_words_that_no_command_takes_are_refused(words, message, capsys):
         ("train mnist --network cnn", "network must be one of lenet, alexnet on mnist. Got 'cnn' instead."),
         ("train mnist -o .", "path must name a file. Got the folder . instead."),
         ("tsang -o FILE", "output must name a folder. Got the file FILE instead."),
+        ("table-9 --only x", "parts of table-9 must be among ratios. Got 'x' instead."),
     ],
 )
 def test_wrong_values_give_one_sentence_and_exit_code_2(words, sentence, tmp_path, capsys):
@@ -153,13 +168,14 @@ def test_wrong_values_give_one_sentence_and_exit_code_2(words, sentence, tmp_pat
 
 
 def test_an_interrupted_experiment_ends_with_130(seen, tmp_path, monkeypatch, capsys):
-    def interrupt(_options):
+    def interrupt(_run):
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(commands.EXPERIMENTS, "tsang", commands.Experiment("a test", interrupt))
-    assert commands.main(["tsang", "-o", str(tmp_path)]) == 130
-    assert capsys.readouterr().err == "experiments: interrupted.\n"
-    assert not list(tmp_path.iterdir())
+    one = Experiment("table-0", "nothing", "None.", {"one": interrupt}, lambda figures: None)
+    monkeypatch.setattr(registry, "EXPERIMENTS", (one,))
+    assert commands.main(["table-0", "-o", str(tmp_path)]) == 130
+    assert "interrupted. The same command goes on from what is finished." in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.json"))
 
 
 @pytest.fixture

@@ -3,11 +3,14 @@ import torch
 
 import absentia as ab
 from experiments import known_baselines
+from experiments.experiment import Run
 from experiments.functions import parse_function
 from experiments.known_baselines import (
     Outcome,
     Trial,
     binary_inputs,
+    found_of,
+    judge,
     run_trial,
     run_trials,
     tabulate,
@@ -70,7 +73,25 @@ def test_the_table_counts_marks_and_lists_misses():
     assert misses.rows == [["shapley", "0.5", SMALL.name, "x5", "0.000", "1", "2", "1"]]
 
 
+@pytest.mark.usefixtures("data")
 def test_every_loss_is_tried_from_every_start(monkeypatch):
     monkeypatch.setattr(known_baselines, "run_trial", lambda function, trial, *rest: Outcome(trial, (), (), 0.0, 0.0))
-    outcomes = run_trials([SMALL, SMALL], samples=32, steps=3, seed=0, workers=1)
+    outcomes = run_trials([SMALL, SMALL], samples=32, steps=3, run=Run())
     assert len({outcome.trial for outcome in outcomes}) == 18
+
+
+def test_the_figures_are_the_accuracies_and_the_verdict_compares_them_with_the_printed_ones():
+    rows = [Outcome(Trial(0, loss, start), (0.0,) * 4 + (1.0,), (True,) * 5, 0.0, 0.0)
+            for loss in known_baselines.LOSSES for start in known_baselines.STARTS]  # fmt: skip
+    found = found_of(tabulate("title", "note", [SMALL], rows, {}))
+    assert found.figures["shapley from 0.5"] == 100
+    assert judge({"functions": found.figures}).word == "better"
+    worse = {**found.figures, "marginal from 1": 98.0}
+    assert judge({"functions": worse}).word == "not reproduced"
+    assert judge({"printed": {}}).word == "not measured"
+
+
+def test_one_printed_truth_contradicts_the_paper_s_own_rule():
+    found = known_baselines.printed(Run())
+    assert found.figures == {"agree": 26 - 4, "variables": 26}
+    assert [row[-1] for row in found.tables[0].rows] == ["7 of 7", "5 of 9", "10 of 10"]

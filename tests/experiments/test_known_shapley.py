@@ -1,4 +1,4 @@
-"""Known Shapley values: the absences that are compared, the score, and the paper's worked examples."""
+"""Known Shapley values: the absences that are compared, and the score."""
 
 import itertools
 
@@ -7,10 +7,10 @@ import torch
 
 import absentia as ab
 from experiments import known_shapley
+from experiments.experiment import Run
 from experiments.known_shapley import (
     PRESENCE,
     addition_multiplication,
-    agree,
     conditional_values,
     draw_inputs,
     methods,
@@ -20,29 +20,13 @@ from experiments.known_shapley import (
     with_kernel_shap,
     with_learned,
     with_shap,
-    worked_examples,
-    worked_tables,
 )
+from experiments.worked_examples import worked_examples
 
 
 @pytest.fixture(scope="module")
 def case():
     return addition_multiplication(1, seed=1)[0]
-
-
-@pytest.mark.parametrize("number", range(3))
-def test_the_worked_examples_agree_to_the_printed_digits_where_they_should(number):
-    table = worked_tables()[number]
-    verdicts = {row[0]: row[-1] for row in table.rows}
-    assert verdicts["truth"] == verdicts["zero"] == verdicts["mean, as 0.5"] == "yes"
-    assert verdicts["mean, as 0.7"] == verdicts["setting in SHAP, exact"] == "no"
-
-
-@pytest.mark.parametrize("example", worked_examples(), ids=lambda example: example.case.function.name)
-def test_the_printed_setting_in_shap_is_the_exact_one_divided_by_128(example):
-    printed = torch.tensor(example.shap).double()
-    assert (with_baseline(example.case, PRESENCE) / 128 - printed).abs().max() < 1e-3
-    assert (with_baseline(example.case, PRESENCE) - printed).abs().max() > 0.5
 
 
 def test_the_mean_over_independent_inputs_is_the_baseline_of_their_means():
@@ -54,12 +38,6 @@ def test_the_mean_over_independent_inputs_is_the_baseline_of_their_means():
         present = torch.tensor([bool(number >> player & 1) for player in range(len(case.x))])
         values[number] = chances @ case.function.model(torch.where(present, case.x, states))
     torch.testing.assert_close(ab.shapley(ab.ValueTable(values)).values[0], with_baseline(case, PRESENCE))
-
-
-def test_agreement_is_to_the_printed_digits():
-    assert agree(torch.tensor([0.1249, -1.0]), [0.12, -1])
-    assert not agree(torch.tensor([0.1251, -1.0]), [0.12, -1])
-    assert not agree(torch.tensor([0.1249, -1.0]), [0.124, -1])
 
 
 def test_conditional_values_are_means_over_the_rows_that_agree():
@@ -111,15 +89,33 @@ def test_learning_gives_the_true_shapley_values():
         assert found.right == found.of
 
 
+@pytest.mark.usefixtures("data")
 def test_the_table_has_a_row_for_each_absence_and_a_perfect_one_scores_100(monkeypatch):
     def truth(case, inputs, seed):
         return with_baseline(case, case.function.baseline(unknown=0.3))
 
     monkeypatch.setattr(known_shapley, "with_learned", truth)
-    (table,) = known_shapley.addition_multiplication_table(3, seed=0, workers=1)
-    assert [row[0] for row in table.rows] == list(methods(0))
+    found = known_shapley.family(Run(size="tiny"))
+    (table,) = found.tables
+    assert [row[0] for row in table.rows] == list(methods(0)) == list(found.figures)
     assert set(known_shapley.PRINTED) <= set(methods(0))
     shares = {row[0]: row[1:3] for row in table.rows}
     assert shares["learned"] == ["100.00%"] * 2
-    assert shares["zero"] != ["100.00%"] * 2
+    assert shares["exact SHAP"] != ["100.00%"] * 2
     assert "no evidence" in table.note
+
+
+def test_few_coalitions_make_kernel_shap_worse(case):
+    background = draw_inputs(100, seed=0)
+    exact = with_kernel_shap(case, background)
+    few = with_kernel_shap(case, background, 12)
+    torch.testing.assert_close(few, with_kernel_shap(case, background, 12))
+    assert (few - exact).abs().max() > 0.01
+
+
+def test_the_verdict_asks_for_an_explanation_of_both_rows_of_shap():
+    figures = dict.fromkeys(methods(0), 60.0) | {"learned": 100.0, known_shapley.DIVIDED: 82.0}
+    few = {f"Kernel SHAP, {count} coalitions": 20.0 + count for count in known_shapley.FEW_COALITIONS}
+    assert known_shapley.judge({"family": figures | few}).word == "reproduced"
+    assert known_shapley.judge({"family": figures}).word == "not reproduced"
+    assert known_shapley.judge({"family": figures | few | {"learned": 99.9}}).word == "not reproduced"

@@ -16,7 +16,7 @@ def model(rows):
 
 
 def test_every_method_has_its_figures():
-    found = experiment.compare(model, table(), WORK, seed=0)
+    found = experiment.tabulate("toy", experiment.compare(model, table(), WORK, seed=0))
     names = ["zero (raw)", "mean", "median", "marginal", "Gaussian", "neighbours", "learned"]
     assert [row[0] for row in found.rows] == names
     assert all(len(row) == len(found.columns) for row in found.rows)
@@ -50,9 +50,5 @@ def test_many_players_are_audited_in_drawn_games(monkeypatch):
     monkeypatch.setattr(experiment, "learn", lambda *_, **__: ab.Baseline(0.0))
     found = experiment.compare(lambda rows: torch.stack([-rows.sum(1), rows.sum(1)], 1), data,
                                experiment.Work(rows=2, draws=1, background=20), seed=0)  # fmt: skip
-    assert "all 18 players masked, in drawn games of 12, one for each draw" in found.note
-
-
-def test_an_unknown_data_set_is_refused():
-    with pytest.raises(ab.AbsentiaError, match="name must be one of census, credit"):
-        experiment.audit_table("mnist")
+    note = experiment.tabulate("wide", found).note
+    assert "all 18 players masked, in drawn games of 12, one for each draw" in note

@@ -45,7 +45,43 @@ def test_the_header_can_be_read_by_safetensors_alone(tmp_path):
 
     save(mlp((3, 16, 2), seed=5), tmp_path / "model", HEADER)
     with safe_open(tmp_path / "model", framework="np") as file:
-        assert file.metadata() == {name: str(value) for name, value in asdict(HEADER).items()}
+        metadata = file.metadata()
+    assert len(metadata.pop("checksum")) == 64
+    assert metadata == {name: str(value) for name, value in asdict(HEADER).items()}
+
+
+def test_altered_weights_are_refused(tmp_path):
+    from safetensors.torch import save_file
+
+    model = mlp((3, 16, 2), seed=5)
+    weights = {name: weight + 1 for name, weight in model.state_dict().items()}
+    metadata = {name: str(value) for name, value in asdict(HEADER).items()}
+    save_file(weights, tmp_path / "model", metadata | {"checksum": models.checksum_of(model.state_dict())})
+    with pytest.raises(AbsentiaError, match="weights that do not have the checksum of its header"):
+        load(tmp_path / "model")
+    save_file(weights, tmp_path / "model", metadata)  # files of earlier versions have none
+    assert load(tmp_path / "model")[1] == HEADER
+
+
+def test_a_network_that_comes_along_is_used_unless_it_is_to_be_trained_anew(toy_models, tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "COMMITTED", tmp_path / "along")
+    given = mlp((3, 16, 2), seed=9)
+    save(given, tmp_path / "along" / model_file("toy").name, replace(HEADER, recipe=str(RECIPE)))
+    assert torch.equal(weights(trained("toy")), weights(given))
+    assert not torch.equal(weights(trained("toy", retrain=True)), weights(given))
+    assert toy_models == ["toy"]
+
+
+def test_the_networks_that_come_along_are_small_and_of_the_present_recipes():
+    files = sorted(models.COMMITTED.glob("*.safetensors"))
+    assert files
+    assert max(file.stat().st_size for file in files) <= 2e6
+    assert sum(file.stat().st_size for file in files) <= 12e6
+    for file in files:
+        name, network, _ = file.stem.split("-")
+        _, header = load(file)
+        assert header.recipe == str(RECIPES[name][network])
+        assert header.test_accuracy > 0.7
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
@@ -197,5 +233,5 @@ def digits(channels, size):
 @pytest.mark.parametrize(("name", "least"), [("census", 0.845), ("credit", 0.72)])
 def test_the_models_of_the_real_data_are_good_enough(name, least, tmp_path, monkeypatch):
     monkeypatch.setenv("ABSENTIA_CACHE", str(tmp_path))
-    trained(name)
+    trained(name, retrain=True)
     assert load(model_file(name))[1].test_accuracy >= least

@@ -1,0 +1,255 @@
+"""Experiments: what the paper claims, the parts that measure it, their records, and the verdict.
+
+An experiment has one or more parts, such as one for each data set. A part is a function of a `Run`, which knows the
+size and the seed, hands out data and networks, and keeps what is finished of long work. Each part is saved as soon as
+it is measured, so that a run that was stopped goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+import torch
+from torch import nn
+from tqdm.auto import tqdm
+
+from absentia import AbsentiaError, __version__
+from experiments.datasets import LOADERS
+from experiments.downloads import cache_folder, written_whole
+from experiments.tables import ResultTable
+from experiments.trained_models import trained
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Size: TypeAlias = Literal["full", "quick", "tiny"]  # tiny is for tests
+Word: TypeAlias = Literal["reproduced", "better", "not reproduced", "not to be had", "not measured"]
+Job = TypeVar("Job")
+
+RESULTS = Path(__file__).parent / "results"
+_DOTS_PER_INCH = 80
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper claims, with its numbers, and where it does."""
+
+    says: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the claim was reproduced, our figures in short, and the reason in one line."""
+
+    word: Word
+    ours: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a part measured: figures that the verdict is computed from, tables, and names of pictures."""
+
+    figures: Mapping[str, float]
+    tables: tuple[ResultTable, ...] = ()
+    pictures: tuple[str, ...] = ()
+
+
+class NotToBeHadError(AbsentiaError):
+    """A part cannot be measured here; the message is the reason."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The size and seed of a run, where its data and networks come from, and what of it is already finished."""
+
+    experiment: str = "trial"
+    part: str = "all"
+    size: Size = "full"
+    seed: int = 0
+    workers: int | None = 1
+    folder: Path = RESULTS  # for pictures
+    data: Callable[[str], Any] = lambda name: LOADERS[name]()
+    network: Callable[..., nn.Module] = trained
+
+    def pick(self, **of_size: Job) -> Job:
+        """Return what belongs to the size of the run; a quick one stands in for a tiny one that is not given.
+
+        >>> Run(size="quick").pick(full=100, quick=5), Run(size="tiny").pick(full=100, quick=5)
+        (5, 5)
+        """
+        return of_size.get(self.size, of_size["quick"])
+
+    def each(self, work: Callable[[Job], Any], jobs: Mapping[str, Job]) -> dict[str, Any]:
+        """Do all jobs, and return what JSON keeps of their results; what was finished before is not done again.
+
+        Progress is shown with the time left. Results are written line by line as they come.
+        """
+        path, print_of_code = self.unfinished, _fingerprint(work)
+        done = _read_lines(path, print_of_code)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        left = [(key, job) for key, job in jobs.items() if key not in done]
+        label = f"{self.experiment}, {self.part}"
+        bar = tqdm(total=len(jobs), initial=len(jobs) - len(left), desc=label, disable=None, leave=False)
+        with path.open("a", encoding="utf-8") as file, bar:
+            for key, result in self._results(work, left):
+                file.write(json.dumps([print_of_code, key, result]) + "\n")
+                file.flush()
+                done[key] = json.loads(json.dumps(result))
+                bar.update()
+        return {key: done[key] for key in jobs}
+
+    @property
+    def unfinished(self) -> Path:
+        """The file that keeps finished jobs until the whole part is saved."""
+        return cache_folder() / "runs" / f"{self.experiment}-{self.part}-{self.size}-seed{self.seed}.jsonl"
+
+    def _results(self, work: Callable[[Job], Any], jobs: list[tuple[str, Job]]) -> Iterator[tuple[str, Any]]:
+        if self.workers == 1 or len(jobs) < 2:
+            yield from ((key, work(job)) for key, job in jobs)
+            return
+        with multiprocessing.get_context("spawn").Pool(self.workers) as pool:
+            yield from pool.imap_unordered(partial(_keyed, work), jobs)
+
+    def picture(self, name: str, figure: Figure) -> str:
+        """Write a figure beside the records, and return the name of its file."""
+        quick = "" if self.size == "full" else f"-{self.size}"
+        file = f"{self.experiment}-{name}{quick}.png"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        figure.savefig(self.folder / file, dpi=_DOTS_PER_INCH, metadata={"Software": None})
+        return file
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment: its claims, its settings, its parts, and how their figures are judged.
+
+    ``judge`` gets the figures of the parts that were measured; those of other parts are missing.
+    """
+
+    name: str  # by its place in the paper
+    title: str
+    settings: str  # the paper's where it states them, ours where it does not
+    parts: Mapping[str, Callable[[Run], Found]]
+    judge: Callable[[Mapping[str, Mapping[str, float]]], Verdict]
+    claims: tuple[Claim, ...] = ()  # none where the experiment goes beyond the paper
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other names, and the parts that they run
+
+
+@dataclass(frozen=True)
+class Part:
+    """The record of a part: what was found, or why nothing was, and how it was measured."""
+
+    found: Found | None
+    missing: str
+    size: Size
+    seed: int
+    seconds: float  # 0 where an earlier version did not keep it
+    versions: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """The parts of an experiment that were measured, each at its own size."""
+
+    experiment: str
+    parts: Mapping[str, Part]
+
+    def figures(self) -> dict[str, Mapping[str, float]]:
+        """Return the figures of the parts that have any."""
+        return {name: part.found.figures for name, part in self.parts.items() if part.found is not None}
+
+
+def measure(experiment: Experiment, run: Run, only: tuple[str, ...] = ()) -> Record:
+    """Measure some or all parts of an experiment, save each as soon as it is there, and return the whole record."""
+    unknown = [part for part in only if part not in experiment.parts]
+    if unknown:
+        must = f"parts of {experiment.name} must be among {', '.join(experiment.parts)}"
+        raise AbsentiaError(f"{must}. Got {unknown[0]!r} instead.")
+    for name in only or experiment.parts:
+        began = time.perf_counter()
+        found, missing, own = None, "", replace(run, experiment=experiment.name, part=name)
+        try:
+            found = experiment.parts[name](own)
+        except NotToBeHadError as error:
+            missing = str(error)
+        seconds = time.perf_counter() - began
+        versions = f"absentia {__version__}, torch {torch.__version__}, Python {platform.python_version()}"
+        part = Part(found, missing, run.size, run.seed, round(seconds, 1), versions)
+        save_record(run.folder, experiment.name, run.size, {name: part})
+        own.unfinished.unlink(missing_ok=True)
+    return read_record(run.folder, experiment.name, run.size)
+
+
+def record_file(folder: Path, experiment: str, size: Size) -> Path:
+    """Return the file of a record; sizes other than the full one have files of their own."""
+    return folder / f"{experiment}{'' if size == 'full' else f'-{size}'}.json"
+
+
+def save_record(folder: Path, experiment: str, size: Size, parts: Mapping[str, Part]) -> None:
+    """Write parts to an experiment's record, beside those that are there."""
+    together = {**read_record(folder, experiment, size).parts, **parts}
+    content = {"experiment": experiment, "parts": {name: asdict(part) for name, part in together.items()}}
+    with written_whole(record_file(folder, experiment, size)) as unfinished:
+        unfinished.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_record(folder: Path, experiment: str, size: Size) -> Record:
+    """Read the record of an experiment; it has no parts if there is none."""
+    path = record_file(folder, experiment, size)
+    if not path.is_file():
+        return Record(experiment, {})
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return Record(experiment, {name: _read_part(part) for name, part in content["parts"].items()})
+
+
+def best_record(folder: Path, experiment: str) -> Record:
+    """Read each part at full size where it was measured so, and at the quick size otherwise."""
+    quick, full = (read_record(folder, experiment, size).parts for size in ("quick", "full"))
+    return Record(experiment, {**quick, **full})
+
+
+def _read_part(content: dict[str, Any]) -> Part:
+    found = content.pop("found")
+    if found is None:
+        return Part(None, **content)
+    tables = tuple(ResultTable(**table) for table in found["tables"])
+    return Part(Found(found["figures"], tables, tuple(found["pictures"])), **content)
+
+
+def _keyed(work: Callable[[Job], Any], job: tuple[str, Job]) -> tuple[str, Any]:
+    torch.set_num_threads(1)
+    return job[0], work(job[1])
+
+
+def _fingerprint(work: Callable[..., Any]) -> str:
+    """Describe the code of a job, so that results of other code are not taken for its own."""
+    inner: Any = work.func if isinstance(work, partial) else work
+    settings = repr((work.args, work.keywords)) if isinstance(work, partial) else ""
+    source = getattr(sys.modules.get(inner.__module__), "__file__", None)
+    code = Path(source).read_bytes() if source else b""
+    return hashlib.sha256(code + f"{inner.__qualname__} {settings} {__version__}".encode()).hexdigest()[:16]
+
+
+def _read_lines(path: Path, print_of_code: str) -> dict[str, Any]:
+    """Read finished jobs of the same code; a last line that was cut off counts as not finished."""
+    done = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        try:
+            code, key, result = json.loads(line)
+        except ValueError:
+            continue
+        if code == print_of_code:
+            done[key] = result
+    return done

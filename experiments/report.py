@@ -1,0 +1,131 @@
+"""The report: all records as one Markdown file and one HTML page, with the verdicts in one table at the top.
+
+Nothing is measured here, and nothing is typed: a report can be made again from the records at any time.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from experiments.experiment import RESULTS, Experiment, Record, Verdict, best_record
+from experiments.tables import ResultTable, markdown_line
+
+PAGE = "report.html"
+_HEADS = ("experiment", "the paper claims", "ours", "verdict", "reason")
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222}"
+    "table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto}"
+    "td,th{border:1px solid #bbb;padding:.25em .6em;text-align:left;vertical-align:top}th{background:#eee}"
+    "img{max-width:100%}.note{color:#444}"
+)
+
+
+def write_report(experiments: Sequence[Experiment], folder: Path = RESULTS, markdown: Path | None = None) -> Path:
+    """Write RESULTS.md beside the folder of records and a page into it, and return the path of the first."""
+    entries = [(experiment, best_record(folder, experiment.name)) for experiment in experiments]
+    path = folder.parent / "RESULTS.md" if markdown is None else markdown
+    path.write_text(as_markdown(entries, folder.name), encoding="utf-8")
+    (folder / PAGE).write_text(as_html(entries, folder), encoding="utf-8")
+    return path
+
+
+def verdict_of(experiment: Experiment, record: Record) -> Verdict:
+    """Judge a record; one without any figures is not measured, or not to be had."""
+    figures = record.figures()
+    if figures:
+        return experiment.judge(figures)
+    reasons = [part.missing for part in record.parts.values() if part.missing]
+    return Verdict("not to be had" if reasons else "not measured", "–", " ".join(reasons))
+
+
+def as_markdown(entries: Sequence[tuple[Experiment, Record]], folder: str) -> str:
+    """Write the report as Markdown."""
+    lines = ["# The paper's experiments", "", _about(entries), "", markdown_line(_HEADS), "|---|---|---|---|---|"]
+    lines += [markdown_line(row) for row in _summary(entries, link=True)]
+    for experiment, record in entries:
+        lines += ["", f"## {experiment.name}", "", f"**{experiment.title}.** {experiment.settings}"]
+        lines += [f"\n*{name}*: {note}" for name, note in _notes(experiment, record)]
+        for part in record.parts.values():
+            if part.found is not None:
+                lines += ["", *(table.markdown(level=3) for table in part.found.tables)]
+                lines += [f"![{experiment.title}]({folder}/{picture})" for picture in part.found.pictures]
+    return "\n".join(lines) + "\n"
+
+
+def as_html(entries: Sequence[tuple[Experiment, Record]], folder: Path) -> str:
+    """Write the report as one HTML page that holds its pictures."""
+    body = ["<h1>The paper's experiments</h1>", _paragraph(_about(entries)), _rows(_HEADS, _summary(entries))]
+    for experiment, record in entries:
+        body.append(f'<h2 id="{experiment.name}">{experiment.name}: {html.escape(experiment.title)}</h2>')
+        body.append(_paragraph(experiment.settings))
+        body += [_paragraph(f"{name}: {note}") for name, note in _notes(experiment, record)]
+        for part in record.parts.values():
+            if part.found is not None:
+                body += [_table(table) for table in part.found.tables]
+                body += [_picture(folder / picture, experiment.title) for picture in part.found.pictures]
+    head = f'<meta charset="utf-8"><title>The paper\'s experiments</title><style>{_STYLE}</style>'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
+
+
+def _about(entries: Sequence[tuple[Experiment, Record]]) -> str:
+    """Count the verdicts on the paper's claims."""
+    words = Counter(verdict_of(*entry).word for entry in entries if entry[0].claims)
+    counts = ", ".join(f"{count} {word}" for word, count in words.most_common())
+    return (
+        "Written by `python -m experiments report` from the records in `experiments/results`; not to be edited. "
+        f"Of {sum(words.values())} experiments of the paper: {counts}. Where a part was measured at the quick size "
+        "only, the text says so, and its verdict is preliminary."
+    )
+
+
+def _summary(entries: Iterable[tuple[Experiment, Record]], link: bool = False) -> list[list[str]]:
+    rows = []
+    for experiment, record in entries:
+        verdict = verdict_of(experiment, record)
+        claims = "; ".join(f"{claim.says} ({claim.place})" for claim in experiment.claims) or "– (beyond the paper)"
+        sizes = {part.size for part in record.parts.values()} - {"full"}
+        left = [name for name in experiment.parts if name not in record.parts]
+        notes = ["quick size" if sizes == {part.size for part in record.parts.values()} else "partly quick size"]
+        notes = notes * bool(sizes) + [f"without {', '.join(left)}"] * bool(left and record.parts)
+        word = f"{verdict.word} ({'; '.join(notes)})" if notes else verdict.word
+        name = f"[{experiment.name}](#{experiment.name})" if link else experiment.name
+        rows.append([name, claims, verdict.ours, word, verdict.reason])
+    return rows
+
+
+def _notes(experiment: Experiment, record: Record) -> list[tuple[str, str]]:
+    """Say of each part how it was measured, or why it was not."""
+    notes = []
+    for name in experiment.parts:
+        part = record.parts.get(name)
+        if part is None:
+            notes.append((name, f"not measured; run `python -m experiments {experiment.name} --only {name}`"))
+        elif part.missing:
+            notes.append((name, f"not to be had: {part.missing}"))
+        else:
+            took = f"{part.seconds:,.0f} s" if part.seconds else "time not kept"
+            notes.append((name, f"{part.size} size, seed {part.seed}, {took}; {part.versions}"))
+    return notes
+
+
+def _paragraph(text: str) -> str:
+    return f'<p class="note">{html.escape(text)}</p>'
+
+
+def _table(table: ResultTable) -> str:
+    return f"<h3>{html.escape(table.title)}</h3>{_paragraph(table.note)}{_rows(table.columns, table.rows)}"
+
+
+def _rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = ["".join(f"<th>{html.escape(head)}</th>" for head in heads)]
+    lines += ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows]
+    return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
+
+
+def _picture(path: Path, title: str) -> str:
+    content = base64.b64encode(path.read_bytes()).decode()
+    return f'<p><img alt="{html.escape(title)}" src="data:image/png;base64,{content}"></p>'

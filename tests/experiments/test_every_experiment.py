@@ -1,0 +1,158 @@
+"""Every experiment at its tiniest size on toy data: what it returns, and at least one relation that must hold."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+import absentia as ab
+from experiments import adversarial_recovery, digit_trees, learned_attributions, order_strengths
+from experiments.datasets import ImageData, TabularData, TextData
+from experiments.experiment import NotToBeHadError, Run
+from experiments.networks import mlp, text_cnn, text_lstm
+from experiments.registry import EXPERIMENTS
+from toy_data import sentences
+
+PARTS = {(one.name, part): (one, work) for one in EXPERIMENTS for part, work in one.parts.items()}
+# These have tests of their own in test_known_baselines.py and test_known_shapley.py.
+ELSEWHERE = {("table-4", "functions"), ("table-4", "tsang"), ("table-4", "generated"), ("table-5", "family")}
+
+
+def toy_table(name):
+    """Six columns whose class depends on products."""
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(120, 6, generator=generator)
+    y = (x[:, 0] * x[:, 1] + x[:, 2] * x[:, 3] > 0).long()
+    columns = tuple("abcdef")
+    halves = (x[:60], y[:60], x[60:], y[60:])
+    return TabularData(name, columns, *halves, (), ("no", "yes"), torch.full((6,), 0.5), torch.ones(6))
+
+
+def toy_images(name, channels, side):
+    """Images with a bright bar in the upper or lower half on a dark ground."""
+    generator = torch.Generator().manual_seed(2)
+    y = torch.arange(80) % 2
+    x = 0.1 * torch.rand(80, channels, side, side, generator=generator)
+    rows = torch.where(y == 0, side // 4, 3 * side // 4 - 1)
+    x[torch.arange(80), :, rows, side // 4 : -side // 4] = 0.9
+    return ImageData(name, x[:50], y[:50], x[50:], y[50:], ("upper", "lower"))
+
+
+def toy_network(channels, side):
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(channels, 3, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(3 * side**2, 2)
+    ).eval()
+
+
+DATA = {
+    "census": toy_table("census"), "credit": toy_table("credit"), "mnist": toy_images("mnist", 1, 14),
+    "cifar10": toy_images("cifar10", 3, 16), "sst2": sentences(),
+}  # fmt: skip
+NETWORKS = {"mnist": toy_network(1, 14), "cifar10": toy_network(3, 16)}
+
+
+def network(name, seed=0, kind=None):
+    if name == "sst2":
+        return {"cnn": text_cnn, "lstm": text_lstm}[kind](12, seed).eval()
+    return NETWORKS.get(name) or mlp((6, 8, 2), seed=0)
+
+
+@pytest.fixture
+def tiny(tmp_path, data):
+    def make(experiment="trial", part="all"):
+        folder = tmp_path / "results"
+        return Run(experiment, part, "tiny", folder=folder, data=DATA.__getitem__, network=network)
+
+    return make
+
+
+@pytest.mark.parametrize("key", [key for key in PARTS if key not in ELSEWHERE], ids="-".join)
+def test_every_part_runs_on_toy_data_and_can_be_judged(key, tiny, monkeypatch):
+    monkeypatch.setattr(ab, "train_imputer", lambda data, **_: ab.Marginal(data[:2]))
+    experiment, work = PARTS[key]
+    run = tiny(*key)
+    if key == ("fig-5", "tv-news"):
+        with pytest.raises(NotToBeHadError, match="TV news"):
+            work(run)
+        return
+    found = work(run)
+    assert found.figures
+    assert all(isinstance(value, int | float) and value == value for value in found.figures.values())
+    assert found.tables
+    assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
+    assert all((run.folder / picture).stat().st_size < 200_000 for picture in found.pictures)
+    assert experiment.judge({key[1]: found.figures}).word
+
+
+def test_a_tree_s_true_values_add_up_to_its_log_odds():
+    x = torch.tensor([[0.9, 0.2, 0.8, 1.0]]).double()
+    bright = torch.tensor([True, True, True, False])
+    truth = digit_trees.true_shapley(x, bright, share=0.25)
+    assert truth[0, 1] == truth[0, 3] == 0
+    assert truth[0, 0] == truth[0, 2]
+    assert float(truth.sum()) == pytest.approx(40 * (1.7 - 0.75))
+
+
+def test_no_constant_beats_the_best_one():
+    wanted = torch.tensor([[0.3, 0.1], [0.3, 0.5], [0.9, 0.7]]).double()
+    bright = torch.tensor([True, True, False])
+    assert digit_trees.best_constant(wanted, bright) == pytest.approx((2 + 1 + 3) / 9)
+
+
+def test_the_trees_bound_holds_for_every_setting(tiny):
+    found = digit_trees.trees(tiny("table-7", "trees")).figures
+    for share in digit_trees.SHARES:
+        scores = [found[f"{name} {share:g}"] for name in digit_trees.PRINTED]
+        assert max(scores) <= found[f"best constant {share:g}"] + 1e-9
+
+
+def test_an_attack_stays_within_its_bound_and_raises_the_loss():
+    images, model = DATA["mnist"], NETWORKS["mnist"]
+    x, y = images.x_test[:8], images.y_test[:8]
+    moved = adversarial_recovery.attack(model, x, y, 0.1)
+    assert float((moved - x).abs().max()) <= 0.1 + 1e-6
+    with torch.no_grad():
+        before, after = (float(nn.functional.cross_entropy(model(one), y)) for one in (x, moved))
+    assert after > before
+
+
+def test_values_come_back_to_the_sample_that_the_loss_masks():
+    x = DATA["mnist"].x_test[:2]
+    features = nn.Sequential(*list(NETWORKS["mnist"].children())[:-1])
+    start = (x + 0.2).clamp(0, 1)
+    end = adversarial_recovery.recover(features, start, x[:, None], 150, torch.Generator().manual_seed(0))
+    assert (end - x).norm() < 0.8 * (start - x).norm()
+
+
+def test_the_strength_by_order_is_that_of_the_definition():
+    found = ab.harsanyi(ab.ValueTable([1.0, 2.0, 0.0, 5.0]))  # effects 1, 1, -1, 4; v(N) − v(∅) = 4
+    assert order_strengths.strength_by_order(found).tolist() == pytest.approx([1 / 4, 4 / 4])
+
+
+def test_sage_averages_probabilities_and_shap_log_odds():
+    rows = torch.tensor([[-3.0], [3.0], [5.0]])
+
+    def model(inputs):
+        return torch.cat([torch.zeros_like(inputs), inputs], dim=1)
+
+    x, y, nobody = torch.tensor([[1.0]]), torch.tensor([1]), torch.tensor([[False]])
+    absence = ab.Marginal(rows)
+    sage = learned_attributions.SageGame(model, x, y, absence)(nobody)
+    assert float(sage) == pytest.approx(float(torch.logit(torch.sigmoid(rows.double()).mean())), rel=1e-5)
+    shap = ab.MaskedModel(model, x, y, absence=absence)(nobody)
+    assert float(shap) == pytest.approx(5 / 3, rel=1e-5)
+
+
+def test_order_ratios_say_what_the_theorems_do(tiny):
+    _, work = PARTS["table-9", "ratios"]
+    found = work(tiny("table-9", "ratios")).figures
+    assert found["theorem"] == 6
+    assert all(found[f"order {case}.0"] > found[f"order {case}.{wrong}"] for case in (1, 2, 3) for wrong in (1, 2, 3))
+
+
+def test_toy_sentences_have_words_as_players():
+    data = DATA["sst2"]
+    assert isinstance(data, TextData)
+    assert int(replace(data).lengths_test.max()) <= 12

@@ -1,0 +1,161 @@
+"""Experiments: runs that go on where they stopped, records, and the report."""
+
+import json
+
+import pytest
+
+import absentia as ab
+from experiments import experiment as core
+from experiments.experiment import (
+    Claim,
+    Experiment,
+    Found,
+    NotToBeHadError,
+    Part,
+    Record,
+    Run,
+    Verdict,
+    best_record,
+    measure,
+    read_record,
+    save_record,
+)
+from experiments.registry import EXPERIMENTS, names
+from experiments.report import as_markdown, verdict_of, write_report
+from experiments.tables import ResultTable
+
+done = []
+
+
+def square(number):
+    done.append(number)
+    if number == 3 and done.count(3) == 1:
+        raise KeyboardInterrupt
+    return {"square": number**2}
+
+
+@pytest.fixture
+def run(data, tmp_path):
+    done.clear()
+    return Run("trial", "all", "tiny", folder=tmp_path / "results")
+
+
+def test_jobs_that_were_finished_before_an_interruption_are_not_done_again(run):
+    jobs = {str(number): number for number in range(5)}
+    with pytest.raises(KeyboardInterrupt):
+        run.each(square, jobs)
+    found = run.each(square, jobs)
+    assert done == [0, 1, 2, 3, 3, 4]
+    assert found == {str(number): {"square": number**2} for number in range(5)}
+
+
+def test_a_line_that_was_cut_off_counts_as_not_finished(run):
+    run.each(square, {"1": 1, "2": 2})
+    whole = run.unfinished.read_text()
+    run.unfinished.write_text(whole[:-5])
+    run.each(square, {"1": 1, "2": 2})
+    assert done == [1, 2, 2]
+
+
+def test_results_of_other_code_are_not_used(run, monkeypatch):
+    run.each(square, {"1": 1})
+    monkeypatch.setattr(core, "__version__", "another")
+    run.each(square, {"1": 1})
+    assert done == [1, 1]
+
+
+def test_several_processes_give_the_same_results(run):
+    found = Run("trial", "both", "tiny", workers=2).each(abs, {"a": -1, "b": -2, "c": 3})
+    assert found == {"a": 1, "b": 2, "c": 3}
+
+
+def part_of(run):
+    found = run.each(square, {"1": 1, "2": 2})
+    table = ResultTable("Squares", ("of", "square"), "A note.")
+    for key, one in found.items():
+        table.add(key, one["square"])
+    figure = ab.plots.new_figure(1, height=2.0)
+    return Found({"sum": sum(one["square"] for one in found.values())}, (table,), (run.picture("squares", figure),))
+
+
+def unavailable(run):
+    raise NotToBeHadError("The data are not published.")
+
+
+def judge(figures):
+    return Verdict("reproduced", f"{figures['squares']['sum']:.0f}", "Because.")
+
+
+SQUARES = Experiment(
+    "fig-0", "Squares of numbers", "All of them.", {"squares": part_of, "cubes": unavailable}, judge,
+    (Claim("the sum is 5", "Fig. 0"),),
+)  # fmt: skip
+
+
+def test_each_part_is_saved_with_its_reason_if_it_cannot_be_had(run):
+    found = measure(SQUARES, run)
+    assert found.figures() == {"squares": {"sum": 5}}
+    assert found.parts["cubes"].missing == "The data are not published."
+    assert read_record(run.folder, "fig-0", "tiny") == found
+    assert not list((run.unfinished.parent).glob("*"))
+    assert (run.folder / "fig-0-squares-tiny.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_full_part_is_shown_rather_than_a_quick_one(tmp_path):
+    for size in ("quick", "full"):
+        save_record(tmp_path, "fig-0", size, {"squares": Part(None, size, size, 0, 1.0, "")})
+    save_record(tmp_path, "fig-0", "quick", {"cubes": Part(None, "quick", "quick", 0, 1.0, "")})
+    found = best_record(tmp_path, "fig-0").parts
+    assert {name: part.size for name, part in found.items()} == {"squares": "full", "cubes": "quick"}
+
+
+def test_the_report_sets_claim_ours_verdict_and_reason_in_one_table(run, tmp_path):
+    record = measure(SQUARES, run)
+    text = as_markdown([(SQUARES, record)], "results")
+    row = "| [fig-0](#fig-0) | the sum is 5 (Fig. 0) | 5 | reproduced (quick size) | Because. |"
+    assert row.replace("quick size", "quick size") in text
+    assert "*cubes*: not to be had: The data are not published." in text
+    assert "| 2 | 4 |" in text
+    assert "![Squares of numbers](results/fig-0-squares-tiny.png)" in text
+
+
+def test_the_page_holds_its_pictures(run):
+    measure(SQUARES, Run("", "", "quick", folder=run.folder))
+    path = write_report([SQUARES], run.folder)
+    assert path == run.folder.parent / "RESULTS.md"
+    page = (run.folder / "report.html").read_text()
+    assert 'src="data:image/png;base64,' in page
+    assert "1 reproduced" in page
+
+
+def test_what_has_no_figures_is_not_measured_or_not_to_be_had():
+    assert verdict_of(SQUARES, Record("fig-0", {})).word == "not measured"
+    record = Record("fig-0", {"cubes": Part(None, "No data.", "full", 0, 1.0, "")})
+    assert verdict_of(SQUARES, record) == Verdict("not to be had", "–", "No data.")
+
+
+def test_names_and_aliases_differ_and_aliases_name_parts():
+    assert len(names()) == sum(1 + len(one.aliases) for one in EXPERIMENTS)
+    for one in EXPERIMENTS:
+        assert all(set(parts) <= set(one.parts) for parts in one.aliases.values())
+        assert one.settings.endswith(".")
+
+
+@pytest.mark.parametrize("one", [one for one in EXPERIMENTS if one.claims], ids=lambda one: one.name)
+def test_every_claim_of_the_paper_has_a_place_and_every_record_a_verdict(one):
+    assert all(claim.says and claim.place for claim in one.claims)
+    record = best_record(core.RESULTS, one.name)
+    assert set(record.parts) <= set(one.parts)
+    assert verdict_of(one, record).word
+
+
+def test_the_committed_report_is_that_of_the_committed_records():
+    entries = [(one, best_record(core.RESULTS, one.name)) for one in EXPERIMENTS]
+    assert (core.RESULTS.parent / "RESULTS.md").read_text() == as_markdown(entries, core.RESULTS.name)
+
+
+def test_a_record_is_plain_json(run):
+    measure(SQUARES, run, ("squares",))
+    content = json.loads((run.folder / "fig-0-tiny.json").read_text())
+    assert content["parts"]["squares"]["found"]["figures"] == {"sum": 5}
+    assert content["parts"]["squares"]["seconds"] >= 0

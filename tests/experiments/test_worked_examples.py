@@ -1,0 +1,33 @@
+import pytest
+import torch
+
+from experiments.experiment import Run
+from experiments.known_shapley import PRESENCE, with_baseline
+from experiments.worked_examples import agree, examples, judge, worked_examples
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_worked_examples_agree_to_the_printed_digits_where_they_should(number):
+    table = examples(Run()).tables[number]
+    verdicts = {row[0]: row[-1] for row in table.rows}
+    assert verdicts["truth"] == verdicts["zero"] == verdicts["mean, as 0.5"] == "yes"
+    assert verdicts["mean, as 0.7"] == verdicts["setting in SHAP, exact"] == "no"
+
+
+@pytest.mark.parametrize("example", worked_examples(), ids=lambda example: example.case.function.name)
+def test_the_printed_setting_in_shap_is_the_exact_one_divided_by_128(example):
+    printed = torch.tensor(example.shap).double()
+    assert (with_baseline(example.case, PRESENCE) / 128 - printed).abs().max() < 1e-3
+    assert (with_baseline(example.case, PRESENCE) - printed).abs().max() > 0.5
+
+
+def test_agreement_is_to_the_printed_digits():
+    assert agree(torch.tensor([0.1249, -1.0]), [0.12, -1])
+    assert not agree(torch.tensor([0.1251, -1.0]), [0.12, -1])
+    assert not agree(torch.tensor([0.1249, -1.0]), [0.124, -1])
+
+
+def test_the_verdict_follows_from_the_rows():
+    figures = dict(examples(Run()).figures)
+    assert judge({"examples": figures}).word == "reproduced"
+    assert judge({"examples": figures | {"zero": 2}}).word == "not reproduced"
