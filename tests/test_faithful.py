@@ -242,7 +242,7 @@ def test_a_time_limit_ends_learning_with_the_values_so_far():
 @pytest.mark.parametrize("start", ["best", "median"])
 def test_a_limit_that_is_reached_at_once_returns_a_usual_baseline(start):
     learned = learn_baseline(classifier(), randn(60, 4), torch.arange(60) % 3, start=start, seconds=1e-6)
-    assert learned.record.stopped.startswith("the limit of 1e-06 s is reached after 0 of 300 steps")
+    assert learned.record.stopped.startswith("the limit of 1e-06 s is reached after 0 of 120 steps")
     assert learned.record.chosen in ("mean", "median", "zero")
 
 

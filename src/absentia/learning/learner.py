@@ -38,9 +38,9 @@ _LEAST_ROWS = 2**8
 # are drawn, because an exact result on fewer samples may not hold for others.
 _MANY_SAMPLES = 32
 # Samples to learn from, steps, the first rate: of the default loss and of the paper's.
-_SAMPLES, _STEPS, _RATE = (1024, 256), (300, 60), (0.03, 0.1)
+_SAMPLES, _STEPS, _RATE = (1024, 256), (120, 60), (0.03, 0.1)
 # Operations of the model in a step of the default loss, by which rows are chosen between these numbers.
-_OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 1.2e9, 2**9, 2**14
+_OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 3e9, 2**9, 2**14
 _MOST_BYTES = 2**27  # of the samples that are learned from
 _MOST_NUMBERS = 2**25  # of the data that bounds and starts come from
 _TRIED_COALITIONS = 2**8  # to choose the number of threads
@@ -58,7 +58,7 @@ class LearningOptions:
         Whether to try other values of one coordinate at a time after the steps along the gradient, which takes far
         more evaluations. Categories, and models without a gradient, are always searched like this.
     steps, rate : int and float, optional
-        The number of steps along the gradient, and the first step size as a share of the bounds. The default is 300
+        The number of steps along the gradient, and the first step size as a share of the bounds. The default is 120
         and 0.03; 60 and 0.1 for the paper's losses.
     rows_per_step : int, optional
         Rows that the model evaluates in a step of the loss "faithful", from 512 to 16,384 by the model's size.
