@@ -111,7 +111,6 @@ class Faithful:
         self.recompute, x = False, evaluator.x
         full = self._values(x, x, torch.ones(1, self.players, dtype=torch.bool), torch.arange(len(x)))[:, 0]
         self.score = Score(evaluator.readout, full)
-        self.prior = self.score.prior
         self.scales = self._measure_scales(mean.expand(self.owners, -1))
         self.recompute = evaluator.x.is_floating_point() and self._holds_too_much()
         self.settings = ("faithful", *weights, self.cube, self.batch, seed)  # what the loss depends on
@@ -137,9 +136,7 @@ class Faithful:
         like = self.evaluator.x[:1].expand(min(len(rows), self.drawn), *self.evaluator.x.shape[1:])
         references = white_noise(self.within, like, generator)
         batch = Batch(rows, coalitions, scored_rows, scored, empty, references, torch.ones(len(like)).double())
-        return (
-            batch._replace(usual=self._strength_in_noise(self.mean.expand_as(like), batch)) if self.noise else batch
-        )
+        return batch._replace(usual=self._strength_in_noise(self.mean.expand_as(like), batch))
 
     def _draw_rows(self, pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Draw samples without repetition as far as possible, the owners in turn."""
@@ -177,14 +174,15 @@ class Faithful:
         score = self.score(self._values(x[others], of(others), batch.scored, others), others).mean(1)
         yield self._mean(score, others)
         nobody, (mine, others) = torch.zeros(1, self.players, dtype=torch.bool), batch.empty
-        empty = self.score(self._values(x[others], of(mine), nobody, others), others)[:, 0] - self.prior[others]
-        yield self._mean(empty, mine)
+        empty = self.score(self._values(x[others], of(mine), nobody, others), others)[:, 0]
+        yield self._mean(empty - self.score.prior[others], mine)
         few = rows[: self.drawn]
-        noise = self._strength_in_noise(of(few), batch) if self.noise else torch.zeros(len(few)).double()
-        yield self._mean(noise, few)
+        yield self._mean(self._strength_in_noise(of(few), batch), few)
 
     def _strength_in_noise(self, states: Tensor, batch: Batch) -> Float[Tensor, " drawn"]:
-        """Measure Σ|U(S)| of inputs against the white noise of a batch."""
+        """Measure Σ|U(S)| of inputs against the white noise of a batch; as it is at the mean if it has no weight."""
+        if not self.noise:
+            return batch.usual
         few = len(batch.references)
         coalitions = batch.coalitions if self.whole else batch.coalitions[:few]
         return _strength(self._values(states, batch.references, coalitions, batch.rows[:few]))
@@ -212,7 +210,7 @@ class Faithful:
             batch = self.draw(self.learned, seeded(self.seed, "scales", number))
             figures.append(self.figures(mean, batch).mean(1))
             states = white_noise(self.within, batch.references, seeded(self.seed, "states", number))
-            floors.append(self._strength_in_noise(states, batch).mean() if self.noise else torch.ones(()).double())
+            floors.append(self._strength_in_noise(states, batch).mean())
         concision, score, _, _, usual = torch.stack(figures).mean(0).clamp_min(_TINY)
         return torch.stack([concision, score, (torch.stack(floors).mean() / usual).clamp(_TINY, 1)])
 

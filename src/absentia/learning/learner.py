@@ -210,7 +210,7 @@ def _choose(
 ) -> tuple[Tensor, Tensor, dict[str, float]]:
     """Learn by the default loss; return for each owner the best values on the samples kept aside, and all losses."""
     others = {name: one for name, one in usual.items() if name in ("mean", "median", "zero")}
-    ends = run.search_faithful(starts, others, objective.rows_per_step)
+    ends = run.search_faithful(starts, others)
     names = ["learned"] if len(ends) == 1 else [f"learned from {name}" for name in ends]
     candidates = dict(zip(names, ends.values(), strict=True)) | starts | others
     losses = torch.stack([objective.judge(one) for one in candidates.values()])

@@ -328,6 +328,8 @@ class Objective:
     ``owner`` is the number of each sample's owner. Comparisons take about ``rows`` evaluations.
     """
 
+    rows_per_step = 0  # not told: a descent takes comparisons beside its steps
+
     def __init__(self, evaluator: Evaluator, penalty: Penalty, owner: Tensor, seed: int, rows: int) -> None:
         self.evaluator, self.penalty, self.owner, self.seed, self.rows = evaluator, penalty, owner, seed, rows
         self.settings = penalty  # what the loss depends on, beside the model and the samples

@@ -92,8 +92,7 @@ class Run:
         self.kept: dict[str, Tensor] = {}  # what stages ended with, close calls, and a descent under way
         self.checkpoint: tuple[Path, str, Tensor] | None = None
         self.planned, self.done = 0, 0  # steps
-        self.rows_per_step, self.prepared = 0, 0.0  # of the default loss; seconds until its first step was done
-        self.reserve = 0.0  # seconds for what comes after its search
+        self.prepared, self.reserve = 0.0, 0.0  # seconds until the first step was done; for what follows the search
         self.bar = progress(0, "learning the baseline", "step")
 
     def resume(self, path: str | Path, fingerprint: str, signature: Float[Tensor, " values"]) -> None:
@@ -138,7 +137,7 @@ class Run:
         return list(self.looks(baseline))[-1]
 
     def _check_time(self) -> None:
-        usable = self.best is not None or self.rows_per_step  # there is something to return
+        usable = self.best is not None or self.objective.rows_per_step  # there is something to return
         if self.limit.left <= self.reserve and usable:
             raise StopLearning(f"the limit of {self.limit.seconds:g} s is reached")
 
@@ -151,9 +150,9 @@ class Run:
             self.prepared = spent  # preparations, and the first step, which takes longer than the others
         step = (spent - self.prepared) / (self.done - 1) if self.done > 1 else spent
         left = max(0.0, step * (self.planned - self.done))
-        if self.done == 2 and self.rows_per_step:
+        if self.done == 2 and self.objective.rows_per_step:
             self.reserve = step * _JUDGING
-            title = f"about {spent + left:.0f} s: {self.planned} steps of {self.rows_per_step:,} rows"
+            title = f"about {spent + left:.0f} s: {self.planned} steps of {self.objective.rows_per_step:,} rows"
             logging.getLogger("absentia").info("learning the baseline, %s", title)
             self.bar.set_description(f"learning the baseline, {title}")
         known = LearningStep(self.done, self.planned, loss, spent, left)
@@ -161,13 +160,13 @@ class Run:
             raise StopLearning("the callback returned True")
         self._check_time()
 
-    def search_faithful(self, starts: dict[str, Tensor], usual: dict[str, Tensor], rows: int) -> dict[str, Baselines]:
+    def search_faithful(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> dict[str, Baselines]:
         """Follow the gradient of the default loss from every start, and sweep if asked; return where they ended.
 
         Without a start it is the best of the usual baselines, whose values are taken over where they are better.
         Ctrl-C, the time limit and the callback end the search with what was found so far.
         """
-        self.rows_per_step, again = rows, self.steps // 3 if len(self.swept) else 0
+        again = self.steps // 3 if len(self.swept) else 0
         self.planned = self.bar.total = max(1, len(starts)) * (self.steps + again)
         ends: dict[str, Baselines] = {}
         with self.bar:
@@ -189,7 +188,7 @@ class Run:
                 if ends and self.steps == 0 and self.best is not None:
                     ends[name] = self.best.baseline
         if self.steps:
-            self.finished = f"{self.done} steps of {rows:,} rows are done"
+            self.finished = f"{self.done} steps of {self.objective.rows_per_step:,} rows are done"
         return ends
 
     def _follow(self, key: str, ends: dict[str, Baselines], name: str, steps: int, rate: float) -> Baselines:
@@ -258,8 +257,8 @@ class Run:
                 if end is None or bool((before < end.losses).any()):
                     end = self._search_from(len(starts), f"{best} (tried)", usual[best]).or_better(end)
             except (KeyboardInterrupt, StopLearning) as stop:
-                end, why = self.best, str(stop) or "interrupted"
-                self.unfinished = f"{why}; these are the best values so far"
+                end = self.best
+                self.unfinished = f"{str(stop) or 'interrupted'}; these are the best values so far"
         if end is None:
             raise KeyboardInterrupt  # before anything was evaluated
         return end

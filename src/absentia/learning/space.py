@@ -16,6 +16,7 @@ from absentia.players import ALWAYS_PRESENT, Players
 
 Start: TypeAlias = Literal["best", "zero", "mean", "median"] | float | Array
 Bounds: TypeAlias = Literal["range"] | float | tuple[float | Tensor, float | Tensor]
+Categorical: TypeAlias = Sequence[int | Sequence[int]]  # columns, or groups of columns
 Rows: TypeAlias = Float[Tensor, "rows entries"]
 Points: TypeAlias = Float[Tensor, "rows parameters"]
 HELD = -1
@@ -71,12 +72,7 @@ class Space:
 
 
 def make_space(
-    data: Rows,
-    players: Players,
-    bounds: object,
-    tie: Array | None,
-    held: Array | None,
-    categorical: Sequence[int | Sequence[int]],
+    data: Rows, players: Players, bounds: object, tie: Array | None, held: Array | None, categorical: Categorical
 ) -> Space:
     """Make the space; entries that no player owns are always present, and so held."""
     low, high = entry_bounds(data, bounds)
