@@ -226,8 +226,8 @@ def context_map(
     >>> ab.context_map(game, 0)
     Attribution: shares of the contexts of x0 of 1 sample, 3 players; value: the output as it is
       x1  +1
-      x0  +0
-      x2  +0
+      x0  0
+      x2  0
     """
     players = len(game.names)
     if game.samples != 1 or players < 2:
