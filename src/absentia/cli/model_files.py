@@ -60,8 +60,10 @@ def load_model(
         _load_weights(model, check_file("weights", Path(weights)), trust)
     if device is None:
         return model
-    with reading("device", f"be one that torch has here: {', '.join(devices())}", device):
+    try:
         torch.zeros(1, device=device).tolist()  # which fails on the device "meta" too
+    except Exception as error:
+        raise wrong("device", f"be one that torch has here: {', '.join(devices())}", repr(device)) from error
     return model.to(device)
 
 
