@@ -144,7 +144,7 @@ def test_an_explanation_has_names_data_and_base_values() -> None:
     np.testing.assert_allclose(from_game.base_values, by_hand.base_values)
     np.testing.assert_array_equal(from_game.data, by_hand.data)
     assert from_game.feature_names == ["a", "b", "c"]
-    assert from_game.display_data[1, 0] == f"{x[1, 0]:.4g}, {x[1, 3]:.4g}"
+    assert from_game.display_data[1, 0] == f"{x[1, 0]:.4g}, {x[1, 3]:.4g}".replace("-", "−")
     assert from_game.error_std is None
 
 
