@@ -144,11 +144,11 @@ def test_targets_are_numbered_in_the_order_of_the_model_or_refused():
         (lambda: read_data("columns.csv"), "have each column once. Got 'a' more than once in columns.csv"),
         (
             lambda: samples(background="gaps.csv", target=None, source="two.csv"),
-            "background must have a number in every",
+            "background must be finite. Got nan in column 'b', row 1",
         ),
         (lambda: read_data("twice.csv"), r"be a table that pandas can read"),
         (lambda: read_data("flat.npy"), r"hold samples, numbers of shape \(samples, …\)"),
-        (lambda: samples("gaps.csv", None), "a number in every row of column 'b'. Got nan in row 1"),
+        (lambda: samples("gaps.csv", None), "data must be finite. Got nan in column 'b', row 1"),
         (lambda: samples("text.csv", None), "Got text in 'b'"),
         (lambda: read_data("gaps.csv", "b"), "target must have no missing values"),
         (lambda: samples(background="data.npz"), "background must be a table"),

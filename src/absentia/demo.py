@@ -10,7 +10,7 @@ from typing import TypeAlias
 import torch
 from jaxtyping import Float, Int
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from torch import Tensor, nn
 
 from absentia.absences import Absence
@@ -29,9 +29,7 @@ _COMPARED = ("zero", "mean")  # with the recommended one
 _LEARNING = LearningOptions(steps=60, rows_per_step=2**12)
 _FEW_STEPS = LearningOptions(samples=40, steps=8, rows_per_step=2**10)
 _SHADES = " ░▒▓█"
-_PARTS = (
-    "top left", "top", "top right", "left", "centre", "right", "bottom left", "bottom", "bottom right",
-)  # fmt: skip
+_PARTS = ("top left", "top", "top right", "left", "centre", "right", "bottom left", "bottom", "bottom right")
 
 Removed: TypeAlias = Mapping[str, tuple[float, float, str]]  # see `_remove_all`
 
@@ -103,9 +101,7 @@ def run(folder: Path, seed: int = 0, console: Console | None = None, *, few: boo
     found.plot(folder / "audit.png")
     results = {"Absences": found, f"A {int(y[shown])} by {best}": one, "Learned values": learned}
     page = write_report(results, folder / "report.html", title="Why does the network read this digit?")
-    console.print(
-        f"\nPictures are in [bold]{folder}[/bold]: audit.png and explanation.png. All results are on one page:"
-    )
+    console.print(f"\nPictures are in [bold]{folder}[/bold]: audit.png and explanation.png. All results on a page:")
     console.print(f"[bold]{page.resolve().as_uri()}[/bold]", soft_wrap=True)
     return folder
 
@@ -171,10 +167,8 @@ def _show_answers(
 
 def _table(*heads: str) -> Table:
     """Make a table without lines, whose columns with a head are aligned to the right."""
-    table = Table(*heads[:1], box=None, padding=(0, 2))
-    for head in heads[1:]:
-        table.add_column(head, justify="right" if head else "left")
-    return table
+    columns = [Column(head, justify="right" if head else "left") for head in heads[1:]]
+    return Table(heads[0], *columns, box=None, padding=(0, 2))
 
 
 def _signed(value: float) -> str:

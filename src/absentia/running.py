@@ -28,7 +28,14 @@ def operations_per_row(model: Model, rows: Shaped[Tensor, "rows *entries"]) -> f
     if isinstance(model, NumpyModel):
         return _UNKNOWN + _PER_ENTRY * entries
     with evaluation_mode(model):
-        found = _count_all(model, rows.clone()) if module is None else _count_layers(module, model, rows.clone())
+        if module is not None:
+            found = _count_layers(module, model, rows.clone())
+        else:
+            from torch.utils.flop_counter import FlopCounterMode  # imported here, because that takes some seconds
+
+            with FlopCounterMode(display=False) as counter:
+                model(rows.clone())
+            found = counter.get_total_flops()
     return found / len(rows) + _PER_ROW + _PER_ENTRY * entries
 
 
@@ -48,16 +55,6 @@ def _count_layers(module: nn.Module, model: Model, rows: Tensor) -> float:
             hooks.enter_context(part.register_forward_hook(count))
         model(rows)
     return total
-
-
-def _count_all(model: Model, rows: Tensor) -> float:
-    """Count what a function does, by torch's counter, whose first use takes some seconds."""
-    from torch.utils.flop_counter import FlopCounterMode
-
-    counter = FlopCounterMode(display=False)
-    with counter:
-        model(rows)
-    return float(counter.get_total_flops())
 
 
 def affordable_rows(model: Model, x: Shaped[Tensor, "rows *entries"], operations: float) -> int:
@@ -90,10 +87,7 @@ class TimeLimit:
 
 @contextmanager
 def quickest_threads(work: Callable[[], object], device: torch.device) -> Iterator[int]:
-    """Use one thread if that is quicker for a piece of work than all of torch's threads; restore their number after.
-
-    Small models, and any model on a busy machine, are quicker with one.
-    """
+    """Use one thread if work is quicker so than with all of torch's, as with small models; restore their number."""
     usual = torch.get_num_threads()
     try:
         if usual > 1 and device.type == "cpu":

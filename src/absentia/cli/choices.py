@@ -73,11 +73,9 @@ def _segments(path: Path, shape: tuple[int, ...]) -> Players:
     labels = found.astype(np.int64)
     if suffix == ".png":
         labels[labels == VOID] = ALWAYS_PRESENT
-    if labels.shape == shape:
-        return Players.segments(labels)
-    if len(shape) == 3 and labels.shape == shape[1:]:
-        return Players.segments(labels, channels=shape[0])
-    raise wrong("players", f"have the shape of one sample, {shape}", f"a map of shape {labels.shape} in {path}")
+    if labels.shape not in (shape, shape[1:] if len(shape) == 3 else shape):
+        raise wrong("players", f"have the shape of one sample, {shape}", f"a map of shape {labels.shape} in {path}")
+    return Players.segments(np.broadcast_to(labels, shape))
 
 
 def load_readout(word: str | None, y: int | Int[Tensor, " samples"] | None) -> ab.Readout | None:

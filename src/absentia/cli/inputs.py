@@ -155,24 +155,25 @@ def fit_model(
 
 def _check_categories(model: models.Model, table: EncodedTable, x: Tensor, argument: str = "data") -> None:
     """Refuse a category that an estimator refuses, as most do if it was not in the data of their fit."""
-
-    def error_of(rows: Tensor) -> str:
-        try:
-            model(rows)
-        except Exception as error:  # of any kind: it is shown
-            return describe(error)
-        return ""
-
     for number in table.categorical:
         column, codes = table.columns[number], x[:, number].unique()
         tries = x[:1].repeat(len(codes), 1)
         tries[:, number] = codes
-        errors = [error_of(one[None]) for one in tries] if error_of(tries) else []
-        if "" in errors:  # not, if the first row has such a category in another column
-            code, error = next((code, error) for code, error in zip(codes, errors, strict=True) if error)
+        answers = [_try(model, one[None]) for one in tries] if isinstance(_try(model, tries), Exception) else []
+        bad = [(code, error) for code, error in zip(codes, answers, strict=False) if isinstance(error, Exception)]
+        if 0 < len(bad) < len(codes):  # all are, if the first row has such a category in another column
+            code, error = bad[0]
             row, category = int((x[:, number] == code).nonzero()[0]), table.categories[column][int(code)]
             must = f"hold categories of column {column!r} that the model knows"
-            raise wrong(argument, must, f"{category!r} in row {row} ({error})", "Drop such rows.")
+            raise wrong(argument, must, f"{category!r} in row {row} ({describe(error)})", "Drop such rows.")
+
+
+def _try(model: Callable[[Any], Any], rows: Tensor) -> Any:
+    """Return what a model returns, or the error that it raises."""
+    try:
+        return model(rows)
+    except Exception as error:
+        return error
 
 
 def _in_logarithms(model: models.Model) -> models.Model:
@@ -188,10 +189,7 @@ def _takes_tensors(model: Callable[[Any], Any], x: Tensor) -> bool:
     rows = x[[0, -1]]
     if rows.is_floating_point():
         rows = rows.clone().requires_grad_().clone()  # not a leaf, which can't be changed in place
-    try:
-        return isinstance(model(rows), Tensor)
-    except Exception:  # the callable is tried with arrays next, and any error is shown then
-        return False
+    return isinstance(_try(model, rows), Tensor)  # if not, the callable is tried with arrays, which shows errors
 
 
 def _takes_tokens(model: models.Model, x: Tensor) -> bool:

@@ -112,7 +112,13 @@ def _makes_model(found: Any) -> bool:
 
 def _read(path: Path, suffix: str, trust: bool) -> Any:
     if suffix == ".onnx":
-        return _read_onnx(path)
+        why = "onnx2torch is not installed"
+        if importlib.util.find_spec("onnx2torch") is not None:
+            try:
+                return require("onnx2torch").convert(str(path)).eval()
+            except Exception as error:  # the graph then runs as a black box
+                why = f"onnx2torch can't convert the file ({describe(error)})"
+        return OnnxModel(path, why)
     if suffix == ".skops":
         skops = require("skops.io", "skops")
         with reading("model", "be a file that skops saved", path):
@@ -125,11 +131,14 @@ def _read(path: Path, suffix: str, trust: bool) -> Any:
         check_trust(trust, path, "is a pickle, which can run any code when it is read", better)
         with reading("model", "be a pickle that can be read", path):
             return require("joblib", "sklearn").load(path)  # which reads plain pickles too
-    if suffix == ".pt2" or suffix in TORCH_FILES:
-        return _read_network(path, suffix, trust)
-    if suffix == ".safetensors":
-        raise wrong("model", "be more than weights", path, NAME_IT)
-    raise wrong("model", f"be a file of one of these kinds: {', '.join(FILES)}", path)
+    if suffix == ".pt2" or (suffix in TORCH_FILES and _is_script(path)):
+        return _read_program(path, suffix == ".pt2", trust)
+    if suffix not in (".safetensors", *TORCH_FILES):
+        raise wrong("model", f"be a file of one of these kinds: {', '.join(FILES)}", path)
+    found = _read_torch(path, "model", trust)
+    if not isinstance(found, nn.Module):
+        raise wrong("model", "be a whole network", f"{path}, which holds weights or other values", NAME_IT)
+    return found
 
 
 class Scripted(nn.Module):
@@ -153,23 +162,17 @@ class Scripted(nn.Module):
         return super()._apply(move, recurse)  # type: ignore[no-untyped-call]
 
 
-def _read_network(path: Path, suffix: str, trust: bool) -> nn.Module:
-    """Read a whole network: a program of torch.export, TorchScript, or a pickled module."""
-    exported = suffix == ".pt2"
-    if exported or _is_script(path):
-        # torch.export.load may unpickle constants without limits, and evaluates shapes as expressions.
-        what = "is a file of torch.export, parts of which torch unpickles: it can run any code when it is read"
-        if not exported:  # torch.from_file, which every such program may call, maps any file for writing.
-            what = "is a TorchScript file, which is a program that can read and overwrite files when it runs"
-        check_trust(trust, path, what, NAME_IT)
-        with reading("model", "be a file that torch saved", path), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about deprecated parts of torch, TorchScript among them
-            program: Any = torch.export.load(path) if exported else torch.jit.load(path, map_location="cpu")
-            return program.module() if exported else Scripted(program)
-    found = _read_torch(path, "model", trust)
-    if not isinstance(found, nn.Module):
-        raise wrong("model", "be a whole network", f"{path}, which holds weights or other values", NAME_IT)
-    return found
+def _read_program(path: Path, exported: bool, trust: bool) -> nn.Module:
+    """Read a program of torch.export or TorchScript."""
+    # torch.export.load may unpickle constants without limits, and evaluates shapes as expressions.
+    what = "is a file of torch.export, parts of which torch unpickles: it can run any code when it is read"
+    if not exported:  # torch.from_file, which every such program may call, maps any file for writing.
+        what = "is a TorchScript file, which is a program that can read and overwrite files when it runs"
+    check_trust(trust, path, what, NAME_IT)
+    with reading("model", "be a file that torch saved", path), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about deprecated parts of torch, TorchScript among them
+        program: Any = torch.export.load(path) if exported else torch.jit.load(path, map_location="cpu")
+        return program.module() if exported else Scripted(program)
 
 
 def _is_script(path: Path) -> bool:
@@ -181,8 +184,10 @@ def _is_script(path: Path) -> bool:
 
 
 def _read_torch(path: Path, argument: str, trust: bool) -> Any:
-    """Read a file of torch.save: tensors and containers of tensors, or anything if it is trusted."""
+    """Read safetensors, or a file of torch.save: tensors and containers of them, or anything if it is trusted."""
     with reading(argument, "be a file that torch can read", path):
+        if path.suffix == ".safetensors":
+            return load_file(path)
         try:
             return torch.load(path, map_location="cpu", weights_only=not trust)
         except pickle.UnpicklingError as error:
@@ -195,11 +200,7 @@ def _read_torch(path: Path, argument: str, trust: bool) -> Any:
 
 def _load_weights(network: nn.Module, path: Path, trust: bool) -> None:
     """Load weights from a safetensors file or a state_dict that torch saved."""
-    if path.suffix == ".safetensors":
-        with reading("weights", "be a safetensors file", path):
-            found: Any = load_file(path)
-    else:
-        found = _read_torch(path, "weights", trust)
+    found = _read_torch(path, "weights", trust)
     with reading("weights", "hold the tensors of the model by name", path):
         if isinstance(found, nn.Module):
             found = found.state_dict()
@@ -239,14 +240,3 @@ class OnnxModel:
         parts = np.split(np.concatenate([rows, padding]).astype(self.dtype), -(-len(rows) // size))
         found = [np.asarray(self.session.run([self.output], {self.input: part})[0]) for part in parts]
         return np.concatenate(found)[: len(rows)]
-
-
-def _read_onnx(path: Path) -> Any:
-    """Read a graph as a torch network if onnx2torch can convert it, else as a black box."""
-    why = "onnx2torch is not installed"
-    if importlib.util.find_spec("onnx2torch") is not None:
-        try:
-            return require("onnx2torch").convert(str(path)).eval()
-        except Exception as error:
-            why = f"onnx2torch can't convert the file ({describe(error)})"
-    return OnnxModel(path, why)

@@ -1,10 +1,8 @@
 """Data of users: read from tables, arrays and folders of images, and brought into the form that a model takes."""
 
-import csv
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from absentia.cli.model_files import is_estimator
 from absentia.cli.output import reading
 from absentia.data import as_tensor, class_numbers, holds_text, seeded
 from absentia.errors import require, wrong
-from absentia.interop import EncodedTable
+from absentia.interop.sklearn import EncodedTable, listed
 from absentia.models import as_model, labels_of
 
 PARQUET = (".parquet", ".pq")
@@ -25,6 +23,7 @@ TABLES = (".csv", ".tsv", *PARQUET)
 ARRAYS = (".npz", ".npy")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 GREY_MODES = ("1", "L", "I", "I;16", "F", "LA")
+NAMES = ("data", "background")
 NO_TABLE = EncodedTable(torch.empty(0, 0), (), {}, {})  # of arrays and images
 
 
@@ -82,21 +81,21 @@ def _read_table(path: Path, argument: str, target: str | None, drop: tuple[str, 
     separator = "\t" if suffix == ".tsv" else ","
     with reading(argument, "be a table that pandas can read", path):
         frame = pandas.read_parquet(path) if suffix in PARQUET else pandas.read_csv(path, sep=separator)
-    frame.columns = header = [str(column) for column in frame.columns]
-    if suffix not in PARQUET:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            header = next(filter(None, csv.reader(file, delimiter=separator)), header)
-    twice = [repr(name) for name, count in Counter(header).items() if count > 1]
+    header = frame.columns = frame.columns.astype(str)
+    if suffix not in PARQUET:  # pandas renames columns that are there twice, or have no name
+        first = pandas.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, na_filter=False)
+        header = pandas.Index(first.iloc[0])
+    twice = [repr(name) for name in header[header.duplicated()].unique()]
     if twice:
         then = "Rename the columns, so that --drop and --target can tell them apart."
         raise wrong(argument, "have each column once", f"{', '.join(twice[:6])} more than once in {path}", then)
-    if header[:1] == [""] and index is None:  # so pandas writes the names of rows
+    if list(header[:1]) == [""] and index is None:  # so pandas writes the names of rows
         index = frame.columns[0]
     if argument != "data":
         target, index = (column if column in frame.columns else None for column in (target, index))
     for option, column in [*(("drop", one) for one in drop), ("target", target), ("index", index)]:
         if column is not None and column not in frame.columns:
-            raise wrong(option, f"name a column of the table: {_listed(frame.columns)}", repr(column))
+            raise wrong(option, f"name a column of the table: {listed(frame.columns)}", repr(column))
     names = [] if index is None else frame[index].astype(str).tolist()
     left = frame.drop(columns=[*drop, *(column for column in (target, index) if column is not None)])
     if left.empty:
@@ -110,12 +109,6 @@ def _read_table(path: Path, argument: str, target: str | None, drop: tuple[str, 
     return RawData(left, frame[target].to_numpy(), names=names)
 
 
-def _listed(names: Iterable[Any], most: int = 12) -> str:
-    """List the first of some names."""
-    first = [str(name) for name in islice(names, most + 1)]
-    return ", ".join(first[:most]) + (", …" if len(first) > most else "")
-
-
 def likely_targets(data: RawData) -> str:
     """Say which columns may hold classes, if no target is given: text or whole numbers, with few different values."""
     if data.target is not None or not hasattr(data.inputs, "columns"):
@@ -123,7 +116,7 @@ def likely_targets(data: RawData) -> str:
     whole = data.inputs.select_dtypes(exclude="floating")
     counts = whole.nunique()
     found = counts[counts <= min(20, len(whole) // 2)].index
-    return f" Was --target forgotten? It could name {_listed(found, 6)}." if len(found) else ""
+    return f" Was --target forgotten? It could name {listed(found, 6)}." if len(found) else ""
 
 
 def _read_arrays(path: Path, argument: str, key: str | None, target: str | None) -> RawData:
@@ -267,13 +260,13 @@ def _code_tables(
         raise wrong("background", "be a table like the data", "arrays or images")
     usual = frames[0].columns if coding is None else coding["columns"]
     wanted = [str(name) for name in getattr(model, "feature_names_in_", usual)]
-    for frame, argument in zip(frames, ("data", "background"), strict=False):
+    for frame, argument in zip(frames, NAMES, strict=False):
         missing = [column for column in wanted if column not in frame.columns]
         if missing:
-            raise wrong(argument, f"have the columns {_listed(wanted)}", f"none named {missing[0]!r}")
+            raise wrong(argument, f"have the columns {listed(wanted)}", f"none named {missing[0]!r}")
     extra = frames[0].columns.difference(wanted, sort=False)
     if len(extra):
-        notes.append(f"Columns that the model does not take are ignored: {_listed(extra, 8)}.")
+        notes.append(f"Columns that the model does not take are ignored: {listed(extra, 8)}.")
     whole = require("pandas", "tables").concat(frames, ignore_index=True)[wanted]
     flags = () if is_estimator(model) else whole.select_dtypes("bool").columns
     table = EncodedTable.of(whole.astype(dict.fromkeys(flags, float)))  # booleans are numbers for a network
@@ -290,13 +283,5 @@ def _code_tables(
         table = replace(table, columns=tuple(coding["columns"]), categories=categories, dtypes=dtypes)
     empty = [column for column in table.categories if whole[column].isna().any()]
     if empty:
-        notes.append(f"Missing values are a category of their own in {_listed(empty, 8)}.")
-    rows = [table.encode(frame) for frame in frames]
-    for part, argument in zip(rows, ("data", "background"), strict=False):
-        bad = (~part.isfinite()).nonzero()
-        if len(bad):
-            row, column = bad[0].tolist()
-            then = "Fill in such values, drop these rows, or drop the column with --drop."
-            must = f"have a number in every row of column {table.columns[column]!r}"
-            raise wrong(argument, must, f"{part[row, column]:g} in row {row}", then)
-    return rows, table
+        notes.append(f"Missing values are a category of their own in {listed(empty, 8)}.")
+    return [as_tensor(name, table.numbers(frame)) for name, frame in zip(NAMES, frames, strict=False)], table

@@ -150,10 +150,20 @@ def to_shap(
     first, *others = by_name.values()
     if any(found.names != first.names or found.values.shape != first.values.shape for found in others):
         raise AbsentiaError("The attributions of all classes must have the same samples and players.")
-    x, players = _samples_and_players(first, x, players, next(iter(bases.values())))
-    if display_data is None and x is not None and players is not None:
-        plain = players.entry_values(x).isfinite().all() and not players.categories
-        display_data = None if plain else players.texts(x)
+    data, game = None, next(iter(bases.values()))
+    if isinstance(game, MaskedModel):
+        x = game.x if x is None else x
+        players = game.players if players is None else players
+    if x is not None:
+        x, (samples, count) = as_tensor("x", x), first.values.shape
+        then = "Pass players unless they are single features." if players is None else ""
+        players = Players.features(first.names) if players is None else players
+        if len(players) != count or len(x) != samples or players.shape != tuple(x.shape[1:]):
+            must = f"hold the attribution's {samples} samples, with its {count} players"
+            raise wrong("x", must, f"shape {tuple(x.shape)} and {players}", then)
+        data = players.means(x).numpy()
+        if display_data is None and (players.categories or not players.entry_values(x).isfinite().all()):
+            display_data = players.texts(x)
 
     def stack(parts: Iterable[Tensor]) -> np.ndarray:
         stacked: np.ndarray = torch.stack([part.detach().cpu() for part in parts], dim=-1).numpy()
@@ -163,7 +173,7 @@ def to_shap(
     return shap.Explanation(
         stack(found.values for found in by_name.values()),
         base_values=stack(empty_values(bases[name], len(first.values)) for name in by_name),
-        data=None if x is None or players is None else players.means(x).numpy(),
+        data=data,
         display_data=None if display_data is None else np.asarray(display_data),
         feature_names=list(first.names),
         output_names=list(by_name) if several else None,
@@ -181,22 +191,3 @@ def empty_values(given: BaseValues, samples: int) -> Float[Tensor, " samples"]:
         must = f"be the game, one number, or one for each of the {samples} samples"
         raise wrong("base_values", must, f"shape {tuple(values.shape)}")
     return values.detach().cpu().double().expand(samples).clone()
-
-
-def _samples_and_players(
-    attribution: Attribution, x: Table | None, players: Players | None, base: BaseValues
-) -> tuple[Tensor | None, Players | None]:
-    """Return the samples and players that are given, or those of the game."""
-    if isinstance(base, MaskedModel):
-        x = base.x if x is None else x
-        players = base.players if players is None else players
-    if x is None:
-        return None, None
-    x = as_tensor("x", x)
-    then = "Pass players unless they are single features." if players is None else ""
-    players = Players.features(attribution.names) if players is None else players
-    samples, count = attribution.values.shape
-    if len(players) != count or len(x) != samples or players.shape != tuple(x.shape[1:]):
-        must = f"hold the attribution's {samples} samples, with its {count} players"
-        raise wrong("x", must, f"shape {tuple(x.shape)} and {players}", then)
-    return x, players

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,12 @@ def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabi
     return wrap_estimator(estimator, table.decode, probabilities=probabilities)
 
 
+def listed(names: Iterable[Any], most: int = 12) -> str:
+    """List the first of some names."""
+    texts = [str(name) for name in names]
+    return ", ".join(texts[:most]) + (", …" if len(texts) > most else "")
+
+
 @dataclass(frozen=True, eq=False)
 class EncodedTable:
     """The rows of a DataFrame as numbers: categories by their place in a list, numbers as they are.
@@ -89,12 +96,10 @@ class EncodedTable:
             raise wrong("frame", "be a DataFrame with at least one row and column", type(frame).__name__)
         if not frame.columns.is_unique or not all(isinstance(column, str) for column in frame.columns):
             raise wrong("frame", "have columns with names, each once", list(frame.columns))
-        types, is_coded = pandas.api.types, {}
-        for column, dtype in frame.dtypes.drop_duplicates().items():
-            if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
-                raise wrong("frame", "hold numbers, text, booleans or categories", f"times in {column!r}")
-            is_coded[dtype] = types.is_bool_dtype(dtype) or not types.is_numeric_dtype(dtype)
-        dtypes = {column: dtype for column, dtype in frame.dtypes.items() if is_coded[dtype]}
+        times = frame.select_dtypes(["datetime", "datetimetz", "timedelta"]).columns
+        if len(times):
+            raise wrong("frame", "hold numbers, text, booleans or categories", f"times in {times[0]!r}")
+        dtypes = frame.select_dtypes(exclude="number").dtypes.to_dict()
         categories: dict[str, tuple[Any, ...]] = {}
         for column in dtypes:  # pandas' own categories keep their order, and include those that no row has
             known = frame[column].astype("category").cat.categories.tolist()
@@ -122,9 +127,7 @@ class EncodedTable:
         Ada   1.0  30.0
         Bo    0.0  41.0
         """
-        rows, pandas = self.encode(frame), require("pandas", "sklearn")
-        encoded: DataFrame = pandas.DataFrame(rows, frame.index, list(self.columns))
-        return encoded
+        return require("pandas", "sklearn").DataFrame(self.encode(frame), frame.index, list(self.columns))
 
     def encode(self, frame: DataFrame) -> Float[Tensor, "rows columns"]:
         """Encode another frame with the same categories; its columns may be in any order."""
@@ -138,10 +141,9 @@ class EncodedTable:
             column, index = frame[name], require("pandas", "sklearn").Index(known, dtype=object)
             codes = index.get_indexer(column.astype(object).where(column.notna(), np.nan))
             if (codes < 0).any():
-                listed = ", ".join(map(str, known[:6])) + (", …" if len(known) > 6 else "")
                 row = int((codes < 0).argmax())
-                unknown = f"{column.iloc[row]!r} in row {row}"
-                raise wrong(f"column {name!r}", "hold known categories", unknown, f"Known are {listed}.")
+                then = f"Known are {listed(known, 6)}."
+                raise wrong(f"column {name!r}", "hold known categories", f"{column.iloc[row]!r} in row {row}", then)
             rows[:, self.columns.index(name)] = codes
         return torch.from_numpy(rows)
 
@@ -155,10 +157,7 @@ class EncodedTable:
                 known = self.categories[column]
                 bad = (values != np.round(values)) | (values < 0) | (values >= len(known))
                 if bad.any():
-                    then = (
-                        "Use an absence that keeps to categories, such as Marginal(table.rows) or "
-                        "Baseline.median(table.rows, categorical=table.categorical)."
-                    )
+                    then = "Use Marginal(table.rows) or Baseline.median(table.rows, categorical=table.categorical)."
                     must = f"hold the numbers 0 … {len(known) - 1} of its categories"
                     raise wrong(f"column {column!r}", must, f"{values[bad][0]:g}", then)
                 values = pandas.Index(known, dtype=object).take(values.astype(np.int64))
