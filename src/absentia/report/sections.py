@@ -222,7 +222,12 @@ def cross_section(cross: CrossAudit) -> Section:
 def baseline_section(learned: LearnedBaseline) -> Section:
     """Return the section of a learned baseline."""
     record = learned.record
-    shown = _baseline_images(learned) if players_of(learned).is_image else _entries(learned)
+    if players_of(learned).is_image:
+        shown = _baseline_images(learned)
+    else:
+        names, values, written_values, levels, undetermined = entries_of(learned, _MOST_ENTRIES, _MOST_OWNERS)
+        shown = {"names": names, "values": numbers(values), "texts": written_values, "undetermined": undetermined}
+        shown |= {} if levels is None else {"quantiles": numbers(levels.T), "levels": texts(levels.T)}
     how = "converged" if record.converged else "did not converge"
     loss = f"{written(learned.loss, 4)} ({record.loss}, orders up to {record.orders})"
     heading, sentence = f"Baseline learned for {_SHARED_BY[learned.share]}", f"The search {how}: {record.stopped}."
@@ -232,13 +237,6 @@ def baseline_section(learned: LearnedBaseline) -> Section:
     data = shown | {"colour": LOOKS["learned"][0], "loss": record.loss, "history": history}
     data["owners"] = owner_names(learned)[:_MOST_OWNERS]
     return Section("baseline", heading, f"{sentence} Loss: {loss}.", learned, data)
-
-
-def _entries(learned: LearnedBaseline) -> dict[str, Any]:
-    """Return the names and values of entries, and quantiles of the data."""
-    names, values, shown, levels, undetermined = entries_of(learned, _MOST_ENTRIES, _MOST_OWNERS)
-    found = {"names": names, "values": numbers(values), "texts": shown, "undetermined": undetermined}
-    return found if levels is None else found | {"quantiles": numbers(levels.T), "levels": texts(levels.T)}
 
 
 def _baseline_images(learned: LearnedBaseline) -> dict[str, Any]:
