@@ -9,7 +9,6 @@ from absentia import AbsentiaError, Players
 from absentia.absences import Imputer, Marginal, Surrogate, train_imputer
 from absentia.absences import imputer as module
 from absentia.absences.fitting import MaskedRows, Standardise, fit, random_presence
-from absentia.absences.imputer import _divergence
 from absentia.coalitions import enumerate_coalitions
 from absentia.games import MaskedModel, value_table
 from absentia.results import read_tensors, write_tensors
@@ -221,11 +220,21 @@ def test_training_drops_its_rate_and_ends_with_the_best_weights(monkeypatch):
     assert record.epochs == len(rates) / 2
 
 
-def test_the_divergence_is_that_of_gaussians():
-    mean, deviation = torch.randn(2, 5, 3), torch.rand(2, 5, 3) + 0.1
-    ours = _divergence((mean[0], deviation[0]), (mean[1], deviation[1]))
-    first, second = (torch.distributions.Normal(m, d) for m, d in zip(mean, deviation, strict=True))
-    assert torch.allclose(ours, torch.distributions.kl_divergence(first, second).sum(1), atol=1e-5)
+def test_the_loss_is_minus_the_evidence_bound_written_out(imputer):
+    network, x, noise = imputer.network, DATA[:5].float(), torch.randn(5, imputer.network.latent)
+    presence = torch.arange(5 * ENTRIES).reshape(5, ENTRIES) % 3 > 0
+    wanted = (x - network.read.mean) / network.read.scale
+    context = network.context(network.read(torch.where(presence, x, torch.nan)))
+    outputs = network.guess(context), network.know(network.read.code(wanted, presence))
+    (guess, log_guess), (know, log_know) = (output.chunk(2, dim=1) for output in outputs)
+    log_guess, log_know = log_guess.clamp(-5, 3), log_know.clamp(-5, 3)
+    centre, spread = network._decoded(know + log_know.exp() * noise, context)
+    density = (-((wanted - centre) ** 2) / (2 * spread**2)).exp() / (2 * torch.pi * spread**2).sqrt()
+    squares = (log_know.exp() ** 2 + (know - guess) ** 2) / (2 * log_guess.exp() ** 2)
+    divergence = (log_guess - log_know + squares - 0.5).sum(1)
+    restraint = 1e-4 * (guess**2 / 2 + log_guess.exp() - log_guess).sum(1)
+    expected = (divergence + restraint - (density.log() * ~presence).sum(1)) / ENTRIES
+    assert torch.allclose(network.loss(x, presence, noise), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize(

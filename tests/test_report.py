@@ -20,17 +20,20 @@ import test_report_results as results
 from absentia.audit.figures import Companions
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, looks_of
 from absentia.report import writing
-from absentia.report.encoding import ImageScale, numbers, png, texts
 from absentia.report.sections import (
     KEPT_UP_TO_EACH_ORDER,
     MOST_SAMPLES,
+    ImageScale,
     audit_section,
     baseline_section,
     curve_counts,
     explanation_section,
+    numbers,
+    png,
     sparsity_curve,
     strongest,
     summarise,
+    texts,
 )
 
 FOLDER = Path(writing.__file__).parent

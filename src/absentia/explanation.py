@@ -154,18 +154,15 @@ class Explanation(Saved):
         values = self.shapley.values
         samples, players = values.shape
         order = values.abs().argsort(dim=1, descending=True, stable=True)
-        unknown = torch.full(self.x.shape, torch.nan)
-        inputs, absent = map(
-            self.players.named_values, (self.x, unknown if self.stand_ins is None else self.stand_ins)
-        )
+        absent = torch.full(self.x.shape, torch.nan) if self.stand_ins is None else self.stand_ins
         columns: dict[str, list[Any]] = {
             "sample": torch.arange(samples).repeat_interleave(players).tolist(),
             "player": list(self.names) * samples,
             "value": values.flatten().tolist(),
             "error": self.shapley.errors.flatten().tolist(),
             "rank": (order.argsort(dim=1) + 1).flatten().tolist(),
-            "input": [value for row in inputs for value in row],
-            "stand_in": [value for row in absent for value in row],
+            "input": [value for row in self.players.named_values(self.x) for value in row],
+            "stand_in": [value for row in self.players.named_values(absent) for value in row],
         }
         if self.record.rows:
             columns["row"] = [row for row in self.record.rows for _ in range(players)]

@@ -143,32 +143,22 @@ class Players:
         named = [*self.names, "always present"]  # label −1 indexes the last
         return [named[label] for label in self.labels.flatten().tolist()]
 
-    def entry_names(self) -> list[str]:
-        """Return a name for each entry: its player's, with a number where the player has several entries.
+    def each_entry(self, most: int | None = None) -> Players:
+        """Make entries of players, the first or all, players of their own, numbered where the old ones have several.
 
-        >>> Players.groups({"size": [0, 2], "mass": [1]}, features=3).entry_names()
-        ['size 0', 'mass', 'size 1']
+        >>> Players.groups({"size": [0, 2], "mass": [1]}, features=3).each_entry()
+        Players(3 of shape (3,): size 0, mass, size 1)
         """
-        owners, seen = self.owner_names(), Counter[str]()
-        sizes, names = Counter(owners), []
-        for owner in owners:
-            names.append(owner if sizes[owner] == 1 else f"{owner} {seen[owner]}")
-            seen[owner] += 1
-        return names
-
-    def entry_categories(self) -> list[tuple[str, ...]]:
-        """Return the names of each entry's categories; none for numbers."""
-        known = [*(self.categories or ((),) * len(self)), ()]  # label −1 indexes the last
-        return [known[owner] for owner in self.labels.flatten().tolist()]
-
-    def entry_texts(self, entries: Shaped[Tensor, " *entries"]) -> list[str]:
-        """Return each entry of a sample as text, by the names of categories.
-
-        >>> Players.features(["city", "age"], {"city": ["Bern", "Oslo"]}).entry_texts(torch.tensor([1.0, 30.0]))
-        ['Oslo', '30']
-        """
-        pairs = zip(entries.flatten(), self.entry_categories(), strict=True)
-        return [_text(entry[None], names) for entry, names in pairs]
+        places = (self.labels.flatten() != ALWAYS_PRESENT).nonzero()[:, 0]
+        owners, seen, names = self.labels.flatten()[places].tolist(), Counter[str](), []
+        sizes = Counter(self.names[owner] for owner in owners)
+        for name in [self.names[owner] for owner in owners[:most]]:
+            names.append(name if sizes[name] == 1 else f"{name} {seen[name]}")
+            seen[name] += 1
+        labels = torch.full((self.labels.numel(),), ALWAYS_PRESENT)
+        labels[places[:most]] = torch.arange(len(names))
+        categories = tuple(self.categories[owner] for owner in owners[:most]) if self.categories else ()
+        return Players(labels.reshape(self.shape), tuple(names), self.integer, categories)
 
     def entry_values(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the value of each player's entry; NaN for players of several entries."""

@@ -150,15 +150,11 @@ def _complete(matrices: Sequence[Tensor], rows: Tensor, residuals: _Vectors) -> 
 
 
 def _alike(chosen: Tensor, which: Tensor, vectors: int) -> Iterator[Int[Tensor, " coalitions"]]:
-    """Go through some of the coalitions by the size of their systems, largest first, as many as memory allows."""
-    numbers = which.nonzero().flatten()
-    sizes, order = chosen[numbers].sum(1).sort(descending=True, stable=True)
-    start = 0
-    while start < len(order):
-        numbers_each = 2 * int(sizes[start]) ** 2 + 4 * vectors * chosen.shape[1]
-        stop = start + max(1, _NUMBERS_AT_A_TIME // numbers_each)
-        yield numbers[order[start:stop]]
-        start = stop
+    """Go through some of the coalitions by the size of their systems, as many at once as memory allows."""
+    numbers, entries = which.nonzero().flatten(), chosen.shape[1]
+    order = chosen[numbers].sum(1).argsort(descending=True, stable=True)
+    numbers_each = entries**2 // 2 + 4 * vectors * entries  # systems have at most half of the entries
+    return (numbers[order[some]] for some in blocks(len(order), max(1, _NUMBERS_AT_A_TIME // numbers_each)))
 
 
 def _solve(matrix: Float[Tensor, "flat flat"], chosen: Bool[Tensor, "coalitions flat"], right: _Vectors) -> _Vectors:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.distributions import Normal, kl_divergence
 
 from absentia.absences.fitting import MaskedRows, Rows, Standardise, TrainingRecord, fit, mlp
 from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_at_least_one, check_shape
@@ -61,18 +62,6 @@ class _Residual(nn.Module):
         return features + self.change(features)
 
 
-def _decoder(shape: tuple[int, ...], latent: int, features: tuple[int, ...], patch: int) -> nn.ModuleDict:
-    """Build layers from a latent and features to two numbers for each entry of a row."""
-    hidden = features[0]
-    if not patch:
-        return nn.ModuleDict({"layers": mlp((latent + hidden, hidden, hidden, 2 * math.prod(shape)))})
-    # Every patch has weights of its own for the latent.
-    spread = nn.Sequential(nn.Linear(latent, math.prod(features)), nn.Unflatten(1, features))
-    last = nn.Conv2d(hidden, 2 * shape[0] * patch**2, 1)
-    layers = nn.Sequential(_Residual(hidden), _Residual(hidden), last, nn.PixelShuffle(patch))
-    return nn.ModuleDict({"spread": spread, "layers": layers})
-
-
 class ImputerNetwork(nn.Module):
     """Two encoders and a decoder, on rows whose absent entries are NaN; they work with standardised values."""
 
@@ -85,7 +74,14 @@ class ImputerNetwork(nn.Module):
         self.guess = nn.Sequential(nn.Flatten(), nn.Linear(self.features, 2 * latent))  # the masked encoder's end
         know = _encoder(read.shape, features, patch)
         self.know = nn.Sequential(know, nn.Flatten(), nn.Linear(self.features, 2 * latent))
-        self.decode = _decoder(read.shape, latent, features, patch)
+        self.decode = nn.ModuleDict()  # from a latent and features to two numbers for each entry of a row
+        if patch:  # every one has weights of its own for the latent
+            self.decode["spread"] = nn.Sequential(nn.Linear(latent, self.features), nn.Unflatten(1, features))
+            last = nn.Conv2d(hidden, 2 * read.shape[0] * patch**2, 1)
+            layers = nn.Sequential(_Residual(hidden), _Residual(hidden), last, nn.PixelShuffle(patch))
+        else:
+            layers = mlp((latent + hidden, hidden, hidden, 2 * math.prod(read.shape)))
+        self.decode["layers"] = layers
 
     def packed(self) -> dict[str, Any]:
         """Return what `unpacked` needs."""
@@ -106,8 +102,8 @@ class ImputerNetwork(nn.Module):
     ) -> Float[Tensor, "rows draws *entries"]:
         """Draw whole rows given the present entries, in the data's units, from given random numbers."""
         context = self.context(self.read(rows))
-        mean, deviation = _latent(self.guess(context))
-        latent = mean[:, None] + deviation[:, None] * latent_noise
+        guessed = _latent(self.guess(context))
+        latent = guessed.mean[:, None] + guessed.stddev[:, None] * latent_noise
         decoded = self._decoded(latent.flatten(0, 1), context.repeat_interleave(len(noise), 0))
         centre, spread = (part.unflatten(0, latent.shape[:2]) for part in decoded)
         return (centre + spread * noise) * self.read.scale + self.read.mean
@@ -119,13 +115,13 @@ class ImputerNetwork(nn.Module):
         wanted = self.read.standardised(rows)
         context = self.context(self.read.code(torch.where(presence, wanted, 0.0), presence))
         guessed, known = _latent(self.guess(context)), _latent(self.know(self.read.code(wanted, presence)))
-        centre, spread = self._decoded(known[0] + known[1] * latent_noise, context)
-        likelihood = -0.5 * ((wanted - centre) / spread).square() - spread.log() - 0.5 * math.log(2 * math.pi)
+        centre, spread = self._decoded(known.mean + known.stddev * latent_noise, context)
+        likelihood = Normal(centre, spread, validate_args=False).log_prob(wanted)
         if self.training:  # it is flat for uncertain entries, hardly learned otherwise [seitzer2022pitfalls]
             likelihood = likelihood * spread.detach()
         absent = torch.where(presence, 0.0, likelihood).flatten(1).sum(1)
-        restraint = _RESTRAINT * (guessed[0].square() / 2 + guessed[1] - guessed[1].log()).sum(1)
-        return (_divergence(known, guessed) - absent + restraint) / math.prod(self.read.shape)
+        restraint = _RESTRAINT * (guessed.mean.square() / 2 + guessed.stddev - guessed.stddev.log()).sum(1)
+        return (kl_divergence(known, guessed).sum(1) - absent + restraint) / math.prod(self.read.shape)
 
     def _decoded(self, latent: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and standard deviation of each entry, standardised."""
@@ -138,15 +134,9 @@ class ImputerNetwork(nn.Module):
         return centre, _LEAST_DEVIATION + (_MOST_DEVIATION - _LEAST_DEVIATION) * spread.sigmoid()
 
 
-def _latent(output: Tensor) -> tuple[Tensor, Tensor]:
+def _latent(output: Tensor) -> Normal:
     mean, log_deviation = output.chunk(2, dim=-1)
-    return mean, log_deviation.clamp(_LEAST_LOG, _MOST_LOG).exp()
-
-
-def _divergence(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Float[Tensor, " rows"]:
-    """Return the Kullback–Leibler divergence of two Gaussians with independent entries."""
-    ratio = (one[1] / other[1]).square()
-    return 0.5 * (ratio - ratio.log() - 1 + ((one[0] - other[0]) / other[1]).square()).sum(-1)
+    return Normal(mean, log_deviation.clamp(_LEAST_LOG, _MOST_LOG).exp(), validate_args=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,9 +46,7 @@ class SurrogateNetwork(nn.Module):
         """Return the Kullback–Leibler divergence or the squared error of each row."""
         answer = self(rows)
         if classes:
-            chances = wanted.softmax(1)
-            # xlogy counts 0·log 0 as 0, for classes that the model rules out.
-            return (torch.special.xlogy(chances, chances) - chances * answer.log_softmax(1)).sum(1)
+            return nn.functional.kl_div(answer.log_softmax(1), wanted.softmax(1), reduction="none").sum(1)
         return ((answer - wanted) / self.scale).square().reshape(len(rows), -1).mean(1)
 
     def fidelity(self, rows: Rows, wanted: Tensor, classes: bool) -> float:

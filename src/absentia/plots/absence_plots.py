@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from absentia.learning import LearnedBaseline
 
 _LOW, _LOWER_QUARTER, _MEDIAN, _UPPER_QUARTER, _HIGH = range(1, 6)  # rows of the quantiles
+_BOXES = ((_LOW, _HIGH, 0.22, "#DDDDDD"), (_LOWER_QUARTER, _UPPER_QUARTER, 0.56, "#BBBBBB"))
 _MOST_OWNERS, _MOST_IMAGES = 6, 10
 _FAR_APART = 20.0  # times the usual, above which the scale of a figure is logarithmic
 _STEEP = 30.0  # factor by which a loss falls above which its scale is logarithmic
@@ -63,7 +64,12 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     low, high = data.aminmax(dim=0)
     width = torch.where(high > low, high - low, 1.0)  # constants are drawn at the left end
     if quantiles is not None:
-        _draw_distribution(axes, (data - low) / width)
+        places, rows = (data - low) / width, range(entries)
+        axes.hlines(rows, places[0], places[-1], color="#999999", linewidth=0.8)
+        for start, end, height, colour in _BOXES:
+            axes.barh(rows, places[end] - places[start], left=places[start], height=height, color=colour)
+        style: dict[str, Any] = {"linestyle": "none", "marker": "|", "color": "black", "markersize": 12}
+        axes.plot(places[_MEDIAN], rows, label="median of the data", **style)
     _draw_values(axes, learned, (values - low) / width)
     for row, text in enumerate(texts[0] if len(texts) == 1 else ()):
         text += " (undetermined)" * undetermined[row]
@@ -78,17 +84,6 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     below = -0.02 - 0.9 / float(figure.get_size_inches()[1])
     axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=4)
     return figure
-
-
-def _draw_distribution(axes: Axes, places: Float[Tensor, "quantiles entries"]) -> None:
-    """Draw the quantiles of each entry as a line, a bar, a box and a tick."""
-    rows = list(range(places.shape[1]))
-    axes.hlines(rows, places[0], places[-1], color="#999999", linewidth=0.8)
-    boxes = ((_LOW, _HIGH, 0.22, "#DDDDDD"), (_LOWER_QUARTER, _UPPER_QUARTER, 0.56, "#BBBBBB"))
-    for start, end, height, colour in boxes:
-        axes.barh(rows, places[end] - places[start], left=places[start], height=height, color=colour)
-    style: dict[str, Any] = {"linestyle": "none", "marker": "|", "color": "black", "markersize": 12}
-    axes.plot(places[_MEDIAN], rows, label="median of the data", **style)
 
 
 def _draw_values(axes: Axes, learned: LearnedBaseline, places: Float[Tensor, "owners entries"]) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from absentia.absences.protocol import check_at_least_one
 from absentia.errors import wrong
 from absentia.interactions import Interactions
-from absentia.players import Players
+from absentia.players import ALWAYS_PRESENT, Players
 from absentia.plots.look import label
 from absentia.results import written
 
@@ -103,28 +103,22 @@ def players_of(learned: LearnedBaseline) -> Players:
     if learned.players is not None:
         return learned.players
     shape = learned.values.shape if learned.share == "all" else learned.values.shape[1:]
-    each = Players.features(shape.numel())
-    return Players(each.labels.reshape(shape), each.names)
+    return Players(torch.arange(shape.numel()).reshape(shape), Players.features(shape.numel()).names)
 
 
 def entries_of(
     learned: LearnedBaseline, most: int, owners: int | None = None
 ) -> tuple[list[str], Float[Tensor, "owners entries"], list[list[str]], Tensor | None, list[bool]]:
-    """Return names, values, texts and quantiles of the first entries of players, and which are undetermined.
-
-    Nothing stands in for what is always present. Quantiles of categories are NaN, because they have no range.
-    """
+    """Return names, values, texts and quantiles of the first entries of players, and which are undetermined."""
     players = players_of(learned)
-    chosen = (players.labels.flatten() >= 0).nonzero()[:most, 0].tolist()
+    each = players.each_entry(most)
     rows = (learned.values[None] if learned.share == "all" else learned.values)[:owners].detach().double()
-    names, whose, texts = players.entry_names(), players.owner_names(), [players.entry_texts(row) for row in rows]
-    quantiles, categories = None, players.entry_categories()
-    if learned.quantiles is not None:
-        quantiles = learned.quantiles.flatten(1)[:, chosen].clone()
-        quantiles[:, [bool(categories[i]) for i in chosen]] = torch.nan
-    undetermined = [whose[i] in learned.record.undetermined for i in chosen]
-    shown = [[row[i] for i in chosen] for row in texts]
-    return [names[i] for i in chosen], rows.flatten(1)[:, chosen], shown, quantiles, undetermined
+    quantiles = None if learned.quantiles is None else each.means(learned.quantiles)
+    if quantiles is not None and each.categories:
+        quantiles[:, [bool(names) for names in each.categories]] = torch.nan  # categories have no range
+    whose = players.labels[each.labels != ALWAYS_PRESENT].tolist()
+    undetermined = [players.names[owner] in learned.record.undetermined for owner in whose]
+    return list(each.names), each.means(rows), each.texts(rows), quantiles, undetermined
 
 
 def owner_names(learned: LearnedBaseline) -> list[str]:

@@ -94,14 +94,13 @@ def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, mos
     labels, attribution = player_labels(explanation, sample), explanation.shapley
     shown, others = largest_and_others(attribution.values[sample], most - 1)
     values, errors = (part[sample, shown].tolist() for part in (attribution.values, attribution.errors))
-    names, texts = [labels[player] for player in shown], dict(attribution.ranked(sample))
-    beside = [texts[player].split(" ± ")[0] for player in shown]
+    texts = dict(attribution.ranked(sample))
+    rows = [(labels[player], texts[player].split(" ± ")[0]) for player in shown]
     if others:
         # Estimates of several players depend on each other, so the error of their sum is unknown and not drawn.
-        names.append(f"{len(others)} others")
-        values.append(float(attribution.values[sample, others].sum()))
-        beside.append(written(values[-1], 4, plus=True))
-        errors.append(0.0)
+        values, errors = [*values, float(attribution.values[sample, others].sum())], [*errors, 0.0]
+        rows.append((f"{len(others)} others", written(values[-1], 4, plus=True)))
+    names, beside = zip(*rows, strict=True)
     base, output = float(explanation.base_values[sample]), float(explanation.outputs[sample])
     heights, last = list(accumulate(values, initial=base)), len(values) + 1
     for place, (start, value, error) in enumerate(zip(heights, values, errors, strict=False), start=1):

@@ -1,14 +1,18 @@
-"""Results as sections of the report: what the page shows of explanations, audits and learned baselines."""
+"""Results as sections of the report: what the page shows of them, as numbers, texts and images."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import base64
+import math
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
 
 from absentia.audit import Audit, CrossAudit
@@ -19,7 +23,6 @@ from absentia.interactions import Interactions
 from absentia.learning import LearnedBaseline
 from absentia.plots.drawable import answer, ends, entries_of, largest_and_others, owner_names, players_of
 from absentia.plots.look import LOOKS, looks_of
-from absentia.report.encoding import ImageScale, numbers, texts
 from absentia.results import count_of, with_error, written, written_alike
 
 # The page shows this many samples at most, and fewer if they have very many players.
@@ -34,6 +37,9 @@ _PERCENT, _WHOLE = ("removed", "low_orders"), ("evaluations", "players_outside")
 # The page shows at most this many baselines, entries and checks of the loss.
 _MOST_OWNERS, _MOST_ENTRIES, _MOST_CHECKS = 50, 200, 300
 _MEDIAN = 3  # the row of the quantiles
+# The images of a section have about this many bytes before compression. Their sides have this many pixels at most,
+# and are not reduced below this many.
+_ALL_BYTES, _LARGEST_SIDE, _SMALLEST_SIDE = 1_500_000, 128, 16
 _SHARED_BY = {"all": "all samples", "class": "each class", "sample": "each sample"}
 
 
@@ -216,7 +222,12 @@ def cross_section(cross: CrossAudit) -> Section:
 def baseline_section(learned: LearnedBaseline) -> Section:
     """Return the section of a learned baseline."""
     record = learned.record
-    shown = _baseline_images(learned) if players_of(learned).is_image else _entries(learned)
+    if players_of(learned).is_image:
+        shown = _baseline_images(learned)
+    else:
+        names, values, written_values, levels, undetermined = entries_of(learned, _MOST_ENTRIES, _MOST_OWNERS)
+        shown = {"names": names, "values": numbers(values), "texts": written_values, "undetermined": undetermined}
+        shown |= {} if levels is None else {"quantiles": numbers(levels.T), "levels": texts(levels.T)}
     how = "converged" if record.converged else "did not converge"
     loss = f"{written(learned.loss, 4)} ({record.loss}, orders up to {record.orders})"
     heading, sentence = f"Baseline learned for {_SHARED_BY[learned.share]}", f"The search {how}: {record.stopped}."
@@ -228,13 +239,6 @@ def baseline_section(learned: LearnedBaseline) -> Section:
     return Section("baseline", heading, f"{sentence} Loss: {loss}.", learned, data)
 
 
-def _entries(learned: LearnedBaseline) -> dict[str, Any]:
-    """Return the names and values of entries, and quantiles of the data."""
-    names, values, shown, levels, undetermined = entries_of(learned, _MOST_ENTRIES, _MOST_OWNERS)
-    found = {"names": names, "values": numbers(values), "texts": shown, "undetermined": undetermined}
-    return found if levels is None else found | {"quantiles": numbers(levels.T), "levels": texts(levels.T)}
-
-
 def _baseline_images(learned: LearnedBaseline) -> dict[str, Any]:
     """Return images of the baselines, and of the median of the data."""
     values = (learned.values[None] if learned.share == "all" else learned.values)[:_MOST_OWNERS]
@@ -243,3 +247,74 @@ def _baseline_images(learned: LearnedBaseline) -> dict[str, Any]:
     scale = ImageScale.of(chain(owners, data), count=len(owners) + bool(data))
     found: dict[str, Any] = {"images": [scale.address(image) for image in owners]}
     return found | {"median": scale.address(data[_MEDIAN])} if data else found
+
+
+def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:
+    """Convert a tensor to nested lists of rounded numbers to draw; NaN and infinity become None."""
+
+    def short(value: float) -> float | None:
+        value = float(f"{value:.{digits}g}")
+        if not math.isfinite(value):
+            return None
+        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+    return _each(short, values.detach().cpu().tolist())
+
+
+def texts(values: Shaped[Tensor, " *shape"], digits: int = 4, *, plus: bool = False) -> Any:
+    """Convert a tensor to nested lists of numbers as they are shown."""
+    return _each(lambda value: written(value, digits, plus=plus), values.detach().cpu().tolist())
+
+
+def _each(change: Callable[[float], Any], values: Any) -> Any:
+    return [_each(change, value) for value in values] if isinstance(values, list) else change(values)
+
+
+@dataclass(frozen=True)
+class ImageScale:
+    """The range of values and the size in pixels that all images of a section share."""
+
+    low: float
+    high: float
+    height: int
+    width: int
+
+    @classmethod
+    def of(cls, images: Iterable[Shaped[Tensor, "channels height width"]], count: int) -> ImageScale:
+        """Return the scale that fits these images, of which the page will hold ``count``."""
+        low, high, channels, height, width = math.inf, -math.inf, 1, 1, 1
+        for image in images:  # one by one: a copy of all in double precision may not fit into the memory
+            channels, height, width = image.shape
+            finite = image[torch.isfinite(image)]
+            if len(finite):
+                low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+        side = math.sqrt(_ALL_BYTES / (channels * max(count, 1)))
+        most = int(min(max(side, _SMALLEST_SIDE), _LARGEST_SIDE))
+        factor = min(1.0, most / max(height, width))
+        low, high = (low, high) if low <= high else (0.0, 1.0)
+        return cls(low, high, max(1, round(height * factor)), max(1, round(width * factor)))
+
+    def address(self, image: Shaped[Tensor, "channels height width"]) -> str:
+        """Return an image as a PNG in a data address."""
+        small: Float[Tensor, "channels height width"] = image.detach().cpu().double()
+        if small.shape[1:] != (self.height, self.width):
+            small = torch.nn.functional.adaptive_avg_pool2d(small, (self.height, self.width))
+        shades = (small - self.low) / max(self.high - self.low, 1e-12)
+        return png((shades.clamp(0, 1).nan_to_num() * 255).round().to(torch.uint8).permute(1, 2, 0))
+
+    def labels(self, labels: Int[Tensor, "height width"]) -> list[int]:
+        """Return the label at the middle of each pixel, row by row."""
+        rows = ((torch.arange(self.height) + 0.5) * labels.shape[0] / self.height).long()
+        columns = ((torch.arange(self.width) + 0.5) * labels.shape[1] / self.width).long()
+        return labels.cpu()[rows][:, columns].flatten().tolist()
+
+
+def png(pixels: UInt8[Tensor, "height width channels"]) -> str:
+    """Encode pixels of one channel (grey) or three (red, green, blue) as a PNG in a data address."""
+    height, width, channels = pixels.shape
+    head = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
+    lines = b"".join(b"\x00" + row.numpy().tobytes() for row in pixels)  # each line begins with its filter: none
+    file = b"\x89PNG\r\n\x1a\n"
+    for kind, content in ((b"IHDR", head), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")):
+        file += struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    return "data:image/png;base64," + base64.b64encode(file).decode()
