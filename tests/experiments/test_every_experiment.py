@@ -137,7 +137,7 @@ def test_sage_averages_probabilities_and_shap_log_odds():
     def model(inputs):
         return torch.cat([torch.zeros_like(inputs), inputs], dim=1)
 
-    x, y, nobody = torch.tensor([[1.0]]), torch.tensor([1]), torch.tensor([[False]])
+    x, y, nobody = torch.tensor([[2.0]]), torch.tensor([1]), torch.tensor([[False]])
     absence = ab.Marginal(rows)
     sage = learned_attributions.SageGame(model, x, y, absence)(nobody)
     assert float(sage) == pytest.approx(float(torch.logit(torch.sigmoid(rows.double()).mean())), rel=1e-5)

@@ -15,7 +15,8 @@ import absentia as ab
 from absentia.coalitions import enumerate_coalitions
 from experiments.function_families import HIGH, LOW, generate_functions, tsang_functions
 from experiments.functions import SigmoidTerm, activated_states, parse_function, parse_terms, read_functions
-from experiments.known_shapley import addition_multiplication, worked_examples
+from experiments.known_shapley import addition_multiplication
+from experiments.worked_examples import worked_examples
 
 # The variables, numbered from 1, whose true baseline value is 1 in each function that the paper prints.
 PRINTED = {
