@@ -266,10 +266,10 @@ IMAGE = torch.zeros(1, 1, 4, 4)
             lambda: MaskedModel(mlp(5), X, 1, readout=Logit(1), absence=ZERO),
             "readout must be left out if y is given",
         ),
-        (lambda: MaskedModel(forgetful, X, absence=ZERO), "model must return one row for each of the 2 input rows"),
+        (lambda: MaskedModel(forgetful, X, absence=ZERO), "model must return one row for each of the 3 input rows"),
         (
             lambda: MaskedModel(from_numpy(lambda rows: np.zeros(1)), X, absence=ZERO),
-            r"model must return one row for each of the 2 input rows. Got shape \(1,\)",
+            r"model must return one row for each of the 3 input rows. Got shape \(1,\)",
         ),
         (lambda: MaskedModel(mlp(5), X, absence=ZERO, batch_size=0), "batch_size must be at least 1. Got 0"),
         (

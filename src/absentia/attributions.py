@@ -32,7 +32,7 @@ from absentia.coalitions import (
 )
 from absentia.data import seeded
 from absentia.errors import wrong
-from absentia.evaluation import check_finite
+from absentia.evaluation import check_finite, check_repeated
 from absentia.games import Game, value_table
 from absentia.results import align, count_of, written
 
@@ -262,6 +262,7 @@ def sample_shapley(game: Game, evaluations: int, seed: int) -> tuple[Attribution
     values = game(asked).double().cpu()
     check_finite(values, torch.arange(len(values)), asked.expand(len(values), -1, -1), "values of the game")
     empty, full = values[:, :1], values[:, 1:2]
+    check_repeated(full, game(ends[1:]).double().cpu(), values)
     # A pair enters the regression through its difference alone: the even part of a game has no Shapley values.
     odd = (values[:, 2 : 2 + len(coalitions)] - values[:, 2 + len(coalitions) :]) / 2
     sizes = coalitions.sum(1).double()

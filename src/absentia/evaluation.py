@@ -32,6 +32,7 @@ from absentia.models import (
     BatchRunner,
     Model,
     NumpyModel,
+    Watcher,
     as_model,
     evaluation_mode,
     labels_of,
@@ -58,6 +59,8 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 # The largest ratio of a stand-in's part of a sum to the usual part: at most five bits of precision are lost.
 _LARGEST_PART = 32.0
 _ROWS_IN_CACHE = 2048
+# The largest difference between values of the same sample that may be due to rounding, in a model of low precision.
+_MOST_APART = 0.01
 # Layers that write their output to fresh memory.
 _FRESH_OUTPUT = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -133,9 +136,10 @@ class Evaluator:
         self._numbers, given = torch.arange(len(self.x), device=self.x.device), y is not None or readout is not None
         self._forward = layer_output(self.model, readout.layer) if isinstance(readout, Features) else self.model
         with evaluation_mode(self.model):
-            # Two rows, so that an output without a row for each input row is noticed; copies, because a model may
-            # work in place.
-            output, size, key = try_rows(self.model, self.x[[0, -1]])
+            # The first sample twice, and another row, so that an output without a row for each input row is noticed;
+            # copies, because a model may work in place.
+            output, size, key = try_rows(self.model, self.x[[0, -1, 0]])
+            check_repeated(output[:1], output[2:], output)
             self.batch_size = batch_size or rows_per_batch(self.model, size, self.x.device, memory)
             if isinstance(readout, Features):
                 output = self._forward(self.x[[0, -1]])
@@ -316,6 +320,25 @@ def check_finite(values: Tensor, samples: Tensor, coalitions: Tensor | int, argu
     raise wrong(argument, "give finite values", got, log_odds if math.isinf(value) else "")
 
 
+@torch.no_grad()
+def check_repeated(
+    first: Shaped[Tensor, "samples *output"], again: Tensor, every: Tensor
+) -> Float[Tensor, " samples"]:
+    """Return how far results of samples are from those computed again; raise an error beyond 1 % of the largest."""
+    apart = (
+        torch.where(first == again, 0.0, (first - again).abs().double())
+        .nan_to_num(0.0)
+        .reshape(len(first), -1)
+        .amax(1)
+    )
+    worst = int(apart.argmax())
+    if apart[worst] > 0 and apart[worst] > _MOST_APART * every[every.isfinite()].abs().max():
+        got = f"results for sample {worst} that differ by {apart[worst]:.3g}"
+        then = "Put it into evaluation mode, and fix the seed of what it draws."
+        raise wrong("model", "return the same for the same sample", got, then)
+    return apart
+
+
 class Block(NamedTuple):
     """Masked inputs for consecutive coalitions of a few samples."""
 
@@ -419,7 +442,8 @@ def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, bool, 
 
 
 def _is_altered(module: nn.Module) -> bool:
-    return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
+    hooks = [hook for hook in list(module._forward_hooks.values()) if not isinstance(hook, Watcher)]
+    return bool(hooks or module._forward_pre_hooks or "forward" in vars(module))
 
 
 def reuse_memory(model: Model) -> Model:

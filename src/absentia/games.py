@@ -16,7 +16,7 @@ from absentia.absences.words import named_absence
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
 from absentia.data import Array, Classes, Table, as_tensor, blocks
 from absentia.errors import AbsentiaError, wrong
-from absentia.evaluation import Evaluator, check_coalitions, check_finite, rounding_noise
+from absentia.evaluation import Evaluator, check_coalitions, check_finite, check_repeated, rounding_noise
 from absentia.models import as_model
 from absentia.players import Players
 from absentia.readouts import Readout
@@ -104,10 +104,12 @@ class ValueTable:
         table = given.reshape(-1, given.shape[-1]).double()
         players = table_players(table.shape[-1])
         check_finite(table, torch.arange(len(table)), 0, argument="values")
+        noise = rounding_noise(table, given.dtype) if noise is None else noise
+        if not bool(torch.isfinite(noise * 2.0 ** (52 + players)).all()):  # a bound on sums over all coalitions
+            raise wrong("values", "be small enough for sums over all coalitions", f"{table.detach().abs().max():.3g}")
         named = tuple(f"x{i}" for i in range(players)) if names is None else tuple(names)
         if len(named) != players:
             raise wrong("names", f"name each of the {players} players", f"{len(named)} names")
-        noise = rounding_noise(table, given.dtype) if noise is None else noise
         vars(self).update(values=table, names=named, readout=readout, noise=noise, evaluations=evaluations)
 
     def __repr__(self) -> str:
@@ -175,10 +177,15 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
             f"would take {need}. Explain {max(1, samples * MAX_TABLE_BYTES // size)} at a time."
         )
     if hasattr(game, "table"):  # its own way to compute the values of all coalitions
-        return game.table()
-    steps = blocks(coalitions, _COALITIONS_PER_STEP)
-    parts = [game(enumerate_coalitions(players, step.start, step.stop)) for step in steps]
-    return ValueTable(torch.cat(parts, dim=1), game.names, evaluations=samples * coalitions)
+        table = game.table()
+    else:
+        steps = blocks(coalitions, _COALITIONS_PER_STEP)
+        parts = [game(enumerate_coalitions(players, step.start, step.stop)) for step in steps]
+        table = ValueTable(torch.cat(parts, dim=1), game.names, evaluations=samples * coalitions)
+    again = game(torch.ones(1, players, dtype=torch.bool))[:, 0].to(table.values)
+    apart = check_repeated(table.values[:, -1], again, table.values)
+    vars(table).update(noise=torch.maximum(table.noise, apart))  # what is not repeated exactly is not known better
+    return table
 
 
 @final

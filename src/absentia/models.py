@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +30,9 @@ CPU_MEMORY = 4 * 2**20
 NUMPY_MEMORY = 64 * 2**20
 # The assumed size of the activations, as a multiple of the input, where the layers of a model cannot be seen.
 _ASSUMED_EXPANSION = 16
+# How deep, and among how many things at each level, modules are searched that a function or an object runs.
+_LEVELS_SEARCHED, _MOST_HELD = 5, 64
+_HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
 # The last operations of models that return probabilities, by the names of their gradients; and operations after them
 # that hardly change values.
 _PROBABILITY_ENDS = ("Sigmoid", "Softmax", "SafeSoftmax")
@@ -228,42 +235,113 @@ def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
     return x.device, x.dtype if x.is_floating_point() else torch.get_default_dtype()
 
 
+def modules_behind(model: Any) -> list[nn.Module]:
+    """Return the modules that a model may run: its own, or those that a function, a method or an object holds."""
+    found, seen, level = dict[nn.Module, None](), list[Any](), [model]
+    for _ in range(_LEVELS_SEARCHED):
+        for thing in level:
+            found |= dict.fromkeys(thing.modules() if isinstance(thing, nn.Module) else ())
+        seen += level
+        known = set(map(id, seen))
+        level = [inner for thing in level for inner in _held_by(thing) if id(inner) not in known]
+    return list(found)
+
+
+def _held_by(thing: Any) -> list[Any]:
+    """Return what may be or hold a module: variables that a function names, arguments, items, public attributes."""
+    if isinstance(thing, FunctionType):
+        names = inspect.getclosurevars(thing)
+        held = [*names.nonlocals.values(), *names.globals.values(), *(thing.__defaults__ or ())]
+    elif isinstance(thing, partial):
+        held = [thing.func, *thing.args, *thing.keywords.values()]
+    elif isinstance(thing, list | tuple | dict):
+        held = list(thing.values() if isinstance(thing, dict) else thing)
+    else:
+        held = [value for name, value in getattr(thing, "__dict__", {}).items() if not name.startswith("_")]
+        held += [thing.__self__] if isinstance(thing, MethodType) else []
+        own_call = type(thing).__dict__.get("__call__")
+        held += [own_call] if isinstance(own_call, FunctionType) and not isinstance(thing, nn.Module) else []
+    return [one for one in held[:_MOST_HELD] if not isinstance(one, _HOLD_NO_MODULE)]
+
+
+# Modules and parameters whose flag is off while they are evaluated: by how many threads, and the flag to restore.
+_OFF: dict[Any, tuple[int, bool]] = {}
+_LOCK = threading.Lock()
+
+
+@contextmanager
+def _turned_off(things: Iterable[Any], flag: str) -> Iterator[None]:
+    """Set a flag of some objects to False; the last of the threads that need this restores it."""
+    things = list(dict.fromkeys(things))
+    with _LOCK:
+        for thing in things:
+            count, before = _OFF.get(thing, (0, getattr(thing, flag)))
+            _OFF[thing] = count + 1, before
+            if before:
+                setattr(thing, flag, False)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            for thing in things:
+                count, before = _OFF.pop(thing)
+                if count > 1:
+                    _OFF[thing] = count - 1, before
+                elif before:
+                    setattr(thing, flag, True)
+
+
 @contextmanager
 def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
     """Run in evaluation mode, with a graph of the inputs alone if ``gradient``; then restore modes and flags."""
-    module = module_of(model)
-    training = [part for part in module.modules() if part.training] if module is not None else []
-    flags = [(p, p.requires_grad) for p in module.parameters()] if module is not None and gradient else []
-    try:
-        for part in training:
-            part.training = False
-        for parameter, _ in flags:
-            parameter.requires_grad_(False)
-        with nullcontext() if gradient else torch.no_grad():
+    parts = [part for part in modules_behind(model) if hasattr(part, "training")]  # frozen TorchScript has none
+    parameters = [one for part in parts for one in part.parameters(recurse=False)] if gradient else []
+    within = nullcontext() if gradient else torch.no_grad()
+    with _turned_off(parts, "training"), _turned_off(parameters, "requires_grad"), within:
+        yield
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """A hook that sees what a layer takes and returns, if the thread that made the hook runs the layer."""
+
+    see: Callable[[nn.Module, tuple[Any, ...], Any], object]
+    thread: int = field(default_factory=threading.get_ident)
+
+    def __call__(self, part: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        """Look at one call."""
+        if threading.get_ident() == self.thread:
+            self.see(part, inputs, output)
+
+    @contextmanager
+    def on(self, parts: Iterable[nn.Module]) -> Iterator[None]:
+        """Watch these layers."""
+        with ExitStack() as hooks:
+            for part in parts:
+                hooks.enter_context(part.register_forward_hook(self))
             yield
-    finally:
-        for part in training:
-            part.training = True
-        for parameter, flag in flags:
-            parameter.requires_grad_(flag)
+
+
+def layers_of(model: Model) -> list[nn.Module]:
+    """Return the modules of a model that can be watched; none of a function or of TorchScript."""
+    module = module_of(model)
+    parts = [] if module is None else module.modules()
+    return [part for part in parts if not isinstance(part, torch.jit.ScriptModule)]
 
 
 def layer_output(model: Model, layer: str) -> Model:
     """Return a model that returns the output of a named layer."""
-    module = module_of(model)
-    if module is None:
+    module, known = module_of(model), set(layers_of(model))
+    if module is None or not known:
         raise wrong("model", "be an nn.Module for the features of a layer", type(model).__name__)
-    layers = dict(module.named_modules())
-    if layer not in layers or not layer:
-        raise wrong("layer", f"be one of {', '.join(name for name in layers if name)}", repr(layer))
+    layers = {name: part for name, part in module.named_modules() if name and part in known}
+    if layer not in layers:
+        raise wrong("layer", f"be one of {', '.join(layers)}", repr(layer))
 
     def run(rows: Tensor) -> Tensor:
         caught: list[Tensor] = []
-        hook = layers[layer].register_forward_hook(lambda _module, _inputs, output: caught.append(output))
-        try:
+        with Watcher(lambda _part, _inputs, output: caught.append(output)).on([layers[layer]]):
             model(rows)
-        finally:
-            hook.remove()
         if not caught:
             raise AbsentiaError(f"The layer {layer!r} takes no part in the model's forward pass. Name another one.")
         return caught[-1]
@@ -275,22 +353,16 @@ def try_rows(
     model: Model, rows: Shaped[Tensor, "rows *entries"]
 ) -> tuple[Float[Tensor, "rows *output"], int, str | int | None]:
     """Run a few rows; return the output, the most bytes of a layer for a row, and where the output was found."""
-    module = module_of(model)
-    largest = rows.nbytes * (_ASSUMED_EXPANSION if module is None else 1)
+    leaves = [part for part in layers_of(model) if not list(part.children())]
+    largest = rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION)
 
-    def watch(_module: nn.Module, inputs: tuple[object, ...], output: object) -> None:
+    def watch(_part: nn.Module, inputs: tuple[Any, ...], output: object) -> None:
         nonlocal largest
         tensors = [t for t in (*inputs, output) if isinstance(t, Tensor)]
         largest = max(largest, sum(t.nbytes for t in tensors))
 
-    parts = [] if module is None else [part for part in module.modules() if not list(part.children())]
-    hooks = [part.register_forward_hook(watch) for part in parts]
-    try:
-        output = model(rows)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    output, key = read_output(output)
+    with Watcher(watch).on(leaves):
+        output, key = read_output(model(rows))
     check_output(output, len(rows))
     return output, -(-largest // len(rows)), key
 
