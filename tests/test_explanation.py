@@ -15,7 +15,6 @@ from absentia.absences.protocol import StandIns, empty_inputs
 from absentia.explanation import ExplanationRecord
 from absentia.results import read_tensors, write_tensors
 from known_games import cnn, harsanyi_by_definition, marginal_benefits_by_order, mlp, shapley_by_subsets
-from typechecker import unchecked
 
 FEW = ab.LearningOptions(steps=2, rows_per_comparison=2**8)
 
@@ -341,7 +340,7 @@ def test_an_absence_that_says_nothing_is_named_by_its_class():
 def test_a_mistake_gets_a_sentence(arguments, sentence):
     arguments = {"x": randn(3, 3), "absence": ab.Baseline(0.0)} | arguments
     with pytest.raises(ab.AbsentiaError, match=sentence):
-        unchecked(ab.explain)(mlp(3, 2), **arguments)
+        ab.explain(mlp(3, 2), **arguments)
 
 
 def test_a_sampled_run_evaluates_no_coalition_twice():

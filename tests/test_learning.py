@@ -328,12 +328,10 @@ def test_samples_come_from_anywhere(source):
     ],
 )
 def test_bad_input_gets_a_sentence(settings, sentence):
-    from typechecker import unchecked
-
     options = {name: value for name, value in settings.items() if name in OPTIONS}
     others = {name: value for name, value in settings.items() if name not in OPTIONS}
     with pytest.raises(AbsentiaError, match=sentence):
-        unchecked(learn_baseline)(product, uniform(), options=LearningOptions(**options), **others)
+        learn_baseline(product, uniform(), options=LearningOptions(**options), **others)
 
 
 def test_an_array_is_one_start_and_a_list_is_several():

@@ -23,7 +23,6 @@ from absentia import (
 )
 from absentia.coalitions import enumerate_coalitions
 from known_games import cnn, mlp
-from typechecker import unchecked
 
 X = torch.randn(4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 ZERO = Baseline(0.0)
@@ -279,15 +278,15 @@ IMAGE = torch.zeros(1, 1, 4, 4)
         (lambda: MaskedModel(mlp(5), X, absence=ZERO)(ALL[:0]), "coalitions must hold at least one coalition"),
         (lambda: MaskedModel(mlp(5), X, absence=ZERO)(ALL[None]), "coalitions must be boolean of shape"),
         (
-            lambda: unchecked(MaskedModel.__init__)(object.__new__(MaskedModel), "net", X, absence=ZERO),
+            lambda: MaskedModel("net", X, absence=ZERO),
             "model must be an",
         ),
         (
-            lambda: unchecked(MaskedModel.__init__)(object.__new__(MaskedModel), mlp(5), X, absence=[0.0]),
+            lambda: MaskedModel(mlp(5), X, absence=[0.0]),
             "absence must be an absence such as Baseline",
         ),
         (
-            lambda: unchecked(Evaluator.__init__)(object.__new__(Evaluator), mlp(5), X, players=5),
+            lambda: Evaluator(mlp(5), X, players=5),
             "players must be Players",
         ),
     ],

@@ -15,7 +15,6 @@ from absentia.models import (
     try_rows,
 )
 from known_games import mlp
-from typechecker import unchecked
 
 
 def test_numpy_callables_become_torch_ones():
@@ -48,7 +47,7 @@ def test_a_numpy_callable_of_the_wrong_length_is_refused():
     ):
         from_numpy(lambda rows: rows[:2, 0])(torch.zeros(3, 1))
     with pytest.raises(AbsentiaError, match="predict must be a callable"):
-        unchecked(from_numpy)("predict")
+        from_numpy("predict")
 
 
 class Moody(nn.Module):

@@ -1,5 +1,7 @@
 """Find out what absence means to your model: interactions, Shapley values, and the masking behind them."""
 
+import sys
+
 from absentia import interop, plots
 from absentia.absences import (
     Absence,
@@ -15,6 +17,7 @@ from absentia.absences import (
     train_imputer,
     train_surrogate,
 )  # fmt: skip
+from absentia.arguments import check_types
 from absentia.attributions import Attribution, banzhaf, marginal_benefits, order_marginals, order_shapley, shapley
 from absentia.audit import Audit, CrossAudit, audit, cross_audit
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius, zeta
@@ -43,3 +46,5 @@ __all__ = [
     "marginal_benefits", "moebius", "order_marginals", "order_shapley", "plot_explanation", "plots", "shapley",
     "train_imputer", "train_surrogate", "value_table", "write_report", "zeta",
 ]  # fmt: skip
+
+check_types(sys.modules[__name__])

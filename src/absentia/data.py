@@ -40,8 +40,12 @@ def as_tensor(name: str, value: Any) -> Tensor:
         raise wrong(name, "hold real numbers, none of them missing", got)
     if hasattr(value, "columns") and (array.dtype.kind not in "biuf" or not np.isfinite(array).all()):
         array = _read_columns(name, value)
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    native: Any = array.dtype.newbyteorder("=")
+    if kind in "uf" and size > (1 if kind == "u" else 8):  # types that torch lacks, or hardly computes with
+        native = np.float64 if size >= 8 else np.int64
     try:
-        return torch.as_tensor(np.require(array, requirements="W"))  # copies read-only arrays
+        return torch.as_tensor(np.require(array, native, ["C", "W"]))  # copies reversed and read-only arrays
     except (TypeError, ValueError) as error:
         raise wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__) from error
 
@@ -150,7 +154,7 @@ def blocks(total: int, size: int) -> Iterator[slice]:
 
 def seeded(seed: int, *path: object) -> torch.Generator:
     """Return the generator of a seed, or of the independent stream that a path below it names, in every process."""
-    if not path:
+    if not path and abs(seed) < 2**63:
         return torch.Generator().manual_seed(seed)
     text = " ".join(str(part) for part in (seed, *path))
     digest = hashlib.blake2b(text.encode(), digest_size=6).digest()

@@ -269,8 +269,6 @@ def explain(
     began = time.perf_counter()
     if isinstance(y, Absence):
         raise wrong("absence", "be passed by name", "it in the place of y", "Write explain(model, x, absence=…).")
-    if players is not None and not isinstance(players, Players):
-        raise wrong("players", "be Players, such as Players.features(names)", type(players).__name__)
     batch, players = _as_batch(x, players)
     chosen = absence
     if isinstance(absence, str | int | float):

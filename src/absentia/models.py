@@ -89,8 +89,6 @@ def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bo
     >>> model(torch.ones(2, 3))
     tensor([3., 3.], dtype=torch.float64)
     """
-    if not callable(predict):
-        raise wrong("predict", "be a callable such as estimator.predict_proba", type(predict).__name__)
     return NumpyModel(predict, probabilities)
 
 

@@ -262,8 +262,6 @@ class Noise:
     scale: tuple[Tensor, Tensor] = field(init=False)  # least and greatest value, or mean and standard deviation
 
     def __post_init__(self) -> None:
-        if self.kind not in ("uniform", "normal"):
-            raise wrong("kind", "be 'uniform' or 'normal'", repr(self.kind))
         uniform = self.kind == "uniform"
         if not uniform and (self.low is not None or self.high is not None):
             raise wrong("low and high", "be left out for normal noise", f"{self.low} and {self.high}")

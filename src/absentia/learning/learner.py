@@ -317,10 +317,6 @@ def _make_problem(
     class_names: Sequence[str] | None,
 ) -> Problem:
     """Draw the samples to learn from, and find out whose baselines are learned."""
-    if share not in ("all", "class", "sample"):
-        raise wrong("share", "be 'all', 'class' or 'sample'", repr(share))
-    if loss not in ("faithful", "interactions", "shapley", "marginal"):
-        raise wrong("loss", "be 'faithful', 'interactions', 'shapley' or 'marginal'", repr(loss))
     if players is None and hasattr(x, "columns"):  # those of a DataFrame name the players
         players = Players.features(list(x.columns))
     usual = _SAMPLES[loss != "faithful"] if options.samples is None else options.samples
@@ -397,9 +393,9 @@ def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor
     inputs: list[Tensor] = []
     targets: list[Any] = []
     for item in x:
-        batch, target = item if isinstance(item, tuple | list) else (item, ())
+        batch, *classes = item if isinstance(item, tuple | list) else (item,)
         inputs.append(torch.as_tensor(batch))
-        targets.extend(np.asarray(target).tolist())
+        targets.extend(np.asarray(classes[0] if classes else ()).tolist())
         if samples is not None and sum(map(len, inputs)) >= samples:
             break
     if not inputs:
