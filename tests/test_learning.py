@@ -305,13 +305,13 @@ def test_samples_come_from_anywhere(source):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"loss": "size"}, "loss must be 'faithful', 'interactions', 'shapley' or 'marginal'. Got 'size'"),
+        ({"loss": "size"}, "loss must be 'faithful' or 'interactions' or 'shapley' or 'marginal'. Got 'size'"),
         ({"start": "middle"}, "start must be 'zero', 'mean', 'median'"),
         ({"start": 2.0}, "start must lie within the bounds, .* Got 2 in entry 0"),
         ({"bounds": (5.0, 6.0)}, "bounds must overlap the data, here 5 to 6. Got data from"),
         ({"bounds": (1.0, 0.0)}, "bounds must have low ≤ high"),
         ({"bounds": -1.0}, "bounds must be a positive number of standard deviations"),
-        ({"share": "none"}, "share must be 'all', 'class' or 'sample'"),
+        ({"share": "none"}, "share must be 'all' or 'class' or 'sample'"),
         ({"share": "class"}, "y must be given for a baseline of each class"),
         ({"tie": torch.zeros(3)}, r"tie must have the shape of one sample, \(4,\)"),
         ({"held": torch.zeros(3)}, "held must have the shape of one sample"),

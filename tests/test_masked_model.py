@@ -283,11 +283,11 @@ IMAGE = torch.zeros(1, 1, 4, 4)
         ),
         (
             lambda: MaskedModel(mlp(5), X, absence=[0.0]),
-            "absence must be an absence such as Baseline",
+            "absence must be of type Absence",
         ),
         (
             lambda: Evaluator(mlp(5), X, players=5),
-            "players must be Players",
+            "players must be of type Players",
         ),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 import types
 import typing
@@ -16,12 +17,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from absentia.errors import wrong
 
 _NO = object()  # what does not fit
-_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "True or False", types.NoneType: "None"}
 _SHOWN = 60  # letters of a wrong value
 
 
@@ -74,12 +73,11 @@ def _fit(name: str, hint: Any, value: Any) -> Any:
     fitting = value if hint is Any else _as(hint, value)
     if fitting is _NO:
         shown = repr(value)
-        got = (
-            shown
-            if len(shown) <= _SHOWN and "\n" not in shown
-            else f"{type(value).__name__} {shown.split()[0][:_SHOWN]} …"
-        )
-        raise wrong(name, f"be {_describe(hint)}", got)
+        short = shown if len(shown) <= _SHOWN and "\n" not in shown else f"a value of type {type(value).__name__}"
+        must = f"be of type {re.sub(r'([a-z_]+[.])+', '', inspect.formatannotation(hint))}"
+        if typing.get_origin(hint) is typing.Literal:
+            must = f"be {' or '.join(map(repr, typing.get_args(hint)))}"
+        raise wrong(name, must, short)
     return fitting
 
 
@@ -126,20 +124,3 @@ def _items(hint: Any, value: Any) -> Any:
         return value
     items = [_as(hint, item) for item in value]
     return _NO if any(item is _NO for item in items) else type(value)(items)
-
-
-def _describe(hint: Any) -> str:
-    """Describe a type in words."""
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (types.UnionType, typing.Union):
-        words = list(dict.fromkeys(_describe(part) for part in parts))
-        return " or ".join(words)
-    if origin is typing.Literal:
-        return " or ".join(repr(part) for part in parts)
-    if origin is not None:
-        return {Sequence: "a sequence", Iterable: "several", Callable: "a callable"}.get(
-            origin, f"a {origin.__name__}"
-        )
-    if hasattr(hint, "array_type"):  # of jaxtyping
-        return f"a Tensor ({hint.__name__.partition('[')[0]}, of shape {hint.dim_str.strip() or '()'})"
-    return _WORDS.get(hint, "a Tensor or an array" if hint in (Tensor, np.ndarray) else f"{hint.__name__}")

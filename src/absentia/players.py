@@ -119,8 +119,6 @@ class Players:
         >>> Players.features(["age", "income", "debt"]).only(["debt", 0]).labels
         tensor([ 0, -1,  1])
         """
-        if isinstance(chosen, str):
-            raise wrong(argument, "be a list of players", repr(chosen), f"Pass [{chosen!r}].")
         numbers = [self.names.index(one) if self.names.count(one) == 1 else one for one in chosen]
         for one in numbers:
             if self.names.count(one) > 1:
