@@ -116,6 +116,7 @@ def scripted(seed=0):
     return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)).eval()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of TorchScript by torch
 @pytest.mark.parametrize("compiled", [torch.jit.script, lambda model: torch.jit.freeze(torch.jit.script(model))])
 def test_torchscript_is_a_model(compiled):
     model = compiled(scripted())

@@ -101,7 +101,7 @@ def test_too_many_samples_are_refused_before_memory_runs_out():
         (lambda: ValueTable([0.0, 1.0])(torch.zeros(1, 2, dtype=torch.bool)), "coalitions must be boolean"),
         (
             lambda: ValueTable([0.0, 1.0])(torch.zeros(1, 1)),
-            rr"coalitions must be of type Bool\[Tensor",
+            r"coalitions must be of type Bool\[Tensor",
         ),
         (lambda: value_table([1.0, 2.0]), "game must be of type Game"),
     ],

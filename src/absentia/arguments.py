@@ -13,15 +13,17 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from torch import Tensor, nn, strided
 
 from absentia.errors import wrong
 
 _NO = object()  # what does not fit
 _SHOWN = 60  # letters of a wrong value
+_TOO_LARGE = 2**63  # for whole numbers of torch
 
 
 def check_types(module: types.ModuleType) -> None:
@@ -86,6 +88,8 @@ def _as(hint: Any, value: Any) -> Any:
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return value
+    if isinstance(value, Tensor) and (value.layout is not strided or value.is_meta):
+        return _NO
     if origin in (types.UnionType, typing.Union):
         return next((fitting for part in parts if (fitting := _as(part, value)) is not _NO), _NO)
     if origin is typing.Literal:
@@ -97,6 +101,8 @@ def _as(hint: Any, value: Any) -> Any:
     kind = origin or (types.NoneType if hint is None else hint)
     if kind in (Sequence, Iterable):
         return _items(parts[0] if parts else Any, value)
+    if kind is Mapping and isinstance(value, Mapping) and any(_as(parts[1], one) is _NO for one in value.values()):
+        return _NO
     if kind is Callable:
         return value if callable(value) else _NO
     try:
@@ -112,15 +118,20 @@ def _number(kind: type, value: Any) -> Any:
     if not isinstance(value, Real):
         return _NO
     if kind is int:
-        return int(value) if isinstance(value, Integral) or value == value // 1 else _NO
-    return value if isinstance(value, int | float) else float(value)
+        return int(value) if abs(value) < _TOO_LARGE and value == value // 1 else _NO
+    return value if isinstance(value, int | float) and abs(value) < _TOO_LARGE else float(value)
 
 
 def _items(hint: Any, value: Any) -> Any:
-    """Return a sequence, with numbers of the type that the hint names."""
-    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
+    """Return a sequence, with items of the type that the hint names unless that is text; arrays become lists."""
+    if (
+        isinstance(value, str | bytes | Mapping | nn.Module)
+        or not hasattr(value, "__iter__")
+        or getattr(value, "ndim", 1) != 1
+    ):
         return _NO
-    if hint not in (int, float) or not isinstance(value, list | tuple):
+    value = value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, range) else value
+    if hint in (str, Any) or not isinstance(value, list | tuple):
         return value
     items = [_as(hint, item) for item in value]
     return _NO if any(item is _NO for item in items) else type(value)(items)

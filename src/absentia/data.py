@@ -28,6 +28,8 @@ _ROWS_AT_A_TIME = 4096
 
 def as_tensor(name: str, value: Any) -> Tensor:
     """Convert a tensor, an array, a DataFrame or nested lists of numbers to a tensor."""
+    if isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta):
+        raise wrong(name, "hold its numbers in memory, all of them", f"a {value.layout} tensor on {value.device}")
     if isinstance(value, Tensor) and not value.is_complex():
         return value
     try:
@@ -71,6 +73,7 @@ def _read_columns(name: str, frame: Any) -> np.ndarray:
 def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row") -> Tensor:
     """Convert data of shape (rows, …) to a tensor; raise an error if rows are missing or not finite."""
     data = as_tensor(name, data)
+    data = data.byte() if data.dtype == torch.bool else data
     if data.ndim < 2 or len(data) < least or data.numel() == 0:
         must = f"have at least {f'one {kind}' if least == 1 else f'{least} {kind}s'}, of shape ({kind}s, …)"
         then = f"Pass {name}[None] for one {kind}." if data.ndim == 1 and len(data) else ""
@@ -91,6 +94,7 @@ def class_numbers(
     """
     if samples is not None:
         return each_class(class_numbers(y, labels, name), samples)
+    y = as_tensor(name, y) if isinstance(y, Tensor) else y
     text = holds_text(y)
     if text and not labels:
         raise AbsentiaError(
@@ -125,7 +129,10 @@ def holds_text(y: Classes) -> bool:
     """Return whether classes are given by their names rather than by numbers."""
     if isinstance(y, Tensor | int | float):
         return False
-    array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    try:
+        array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    except ValueError:  # of no common shape
+        return False
     return array.dtype.kind in "UOS" and any(isinstance(label, str) for label in array.reshape(-1).tolist())
 
 

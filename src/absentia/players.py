@@ -17,6 +17,7 @@ from absentia.errors import wrong
 
 ALWAYS_PRESENT = -1
 _MOST_ENTRIES_SHOWN = 4
+_MOST_PLAYERS = 2**24  # that are counted, not named
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +283,8 @@ class Players:
         if labels.is_floating_point() or labels.dtype == torch.bool:
             raise wrong("labels", "be integers", f"{labels.dtype}")
         if channels is not None:
+            if channels < 1:
+                raise wrong("channels", "be at least 1", channels)
             labels = labels.expand(channels, *labels.shape).contiguous()
         count = len(torch.unique(labels[labels != ALWAYS_PRESENT]))
         return cls(labels.long(), tuple(f"segment {number}" for number in range(count)))
@@ -304,6 +307,8 @@ class Players:
 
 def _names(given: int | Sequence[str], pattern: str) -> tuple[str, ...]:
     if isinstance(given, int):
+        if given > _MOST_PLAYERS:
+            raise wrong("players", f"be at most {_MOST_PLAYERS:,}", given)
         return tuple(pattern.format(number) for number in range(given))
     return tuple(str(name) for name in given)
 

@@ -101,7 +101,7 @@ class _OfClass:
     """What readouts of a class have in common."""
 
     y: Classes
-    names: Sequence[Any] = ()
+    names: Sequence[str | float | bool] = ()
     check = _check_logits
     what: ClassVar[str]
 
