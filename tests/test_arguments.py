@@ -75,6 +75,7 @@ def test_what_is_public_can_be_pickled_and_keeps_its_signature():
 def test_whole_numbers_of_any_type_are_numbers(number):
     assert len(ab.Players.features(number)) == 3
     assert ab.Marginal(X, draws=number).bind(X).draws == 3
+    assert ab.ValueTable([0.0, 1.0], evaluations=np.int64(2**60 + 1)).evaluations == 2**60 + 1
     again, once = (ab.explain(total, X, absence=0.5, seed=one).shapley.values for one in (number, 3))
     assert torch.equal(again, once)
 

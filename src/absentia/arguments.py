@@ -13,7 +13,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -117,9 +117,10 @@ def _number(kind: type, value: Any) -> Any:
         return bool(value) if kind is bool and isinstance(value, bool | np.bool_) else _NO
     if not isinstance(value, Real):
         return _NO
+    value = int(value) if isinstance(value, Integral) else float(value)
     if kind is int:
         return int(value) if abs(value) < _TOO_LARGE and value == value // 1 else _NO
-    return value if isinstance(value, int | float) and abs(value) < _TOO_LARGE else float(value)
+    return value if abs(value) < _TOO_LARGE else float(value)
 
 
 def _items(hint: Any, value: Any) -> Any:

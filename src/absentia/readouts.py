@@ -303,13 +303,13 @@ def same_kind(note: str, other: str) -> bool:
     return kinds[0] == kinds[1] or any(all(kind.startswith(words) for kind in kinds) for words in usual)
 
 
-def _class_phrase(y: Tensor, names: Sequence[str]) -> str:
+def _class_phrase(y: Tensor, names: Sequence[Any]) -> str:
     if y.ndim == 0:
         return f"class {names[int(y)] if names else int(y)}"
     return f"each sample's class ({_class_list(y, names)})"
 
 
-def _class_list(y: Tensor, names: Sequence[str], most: int = 6) -> str:
+def _class_list(y: Tensor, names: Sequence[Any], most: int = 6) -> str:
     shown = [names[c] if names else str(c) for c in y[:most].tolist()]
     return ", ".join(shown) + (", …" if len(y) > most else "")
 
