@@ -48,6 +48,8 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*given: Any, **named: Any) -> Any:
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("absentia."):
+            return function(*given, **named)  # the library calls itself
         hints = _hints(function)
         kept = [_fit(name, hints[name], value) for name, value in zip(hints, given, strict=False)]
         named = {name: _fit(name, hints.get(name, Any), value) for name, value in named.items()}
