@@ -176,3 +176,8 @@ def test_a_covariance_of_too_many_entries_gets_a_sentence():
 def test_any_whole_number_is_a_seed():
     draws = [torch.rand(3, generator=seeded(seed)).tolist() for seed in (2**80, -(2**80), 2**63, -1, 0)]
     assert len({tuple(one) for one in draws}) == 5
+
+
+def test_a_tensor_where_numbers_may_be_listed_keeps_its_gradient():
+    values = torch.zeros(3, requires_grad=True)
+    assert ab.Baseline(values).values is values

@@ -93,6 +93,8 @@ def _as(hint: Any, value: Any) -> Any:
     if isinstance(value, Tensor) and (value.layout is not strided or value.is_meta):
         return _NO
     if origin in (types.UnionType, typing.Union):
+        if isinstance(value, tuple(part for part in parts if part in (Tensor, np.ndarray))):
+            return value  # not a copy as a list, which has no gradient
         return next((fitting for part in parts if (fitting := _as(part, value)) is not _NO), _NO)
     if origin is typing.Literal:
         return value if isinstance(value, str | int) and value in parts else _NO
