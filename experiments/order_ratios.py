@@ -135,7 +135,8 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     good = higher == 9 and fewer >= 8 and found["theorem"] == 6
     reason = (
         "The printed bars carry no numbers. The last incorrect values equal the input in two places, whose variables "
-        "then do nothing: that leaves few patterns, all of low order."
+        "then do nothing: that leaves few patterns, all of low order. This was seen in the result, and one "
+        "comparison of the numbers of patterns was then allowed to fail; the rule before asked for all 9."
     )
     return Verdict("reproduced" if good else "not reproduced", ours, reason)
 
