@@ -220,10 +220,15 @@ class TextCNN(nn.Module):
     def forward(self, tokens: Int[Tensor, "sentences tokens"]) -> Float[Tensor, "sentences classes"]:
         """Classify sentences."""
         tokens, lengths = _trimmed(tokens)
-        vectors = self.embedding(tokens).transpose(1, 2)
+        return self.classify(self.embedding(tokens), lengths)
+
+    def classify(
+        self, vectors: Float[Tensor, "sentences tokens dimensions"], lengths: Int[Tensor, " sentences"]
+    ) -> Float[Tensor, "sentences classes"]:
+        """Classify sentences of embedded words."""
         maxima = []
         for convolution, kernel in zip(self.convolutions, KERNELS, strict=True):
-            windows = convolution(vectors)
+            windows = convolution(vectors.transpose(1, 2))
             beyond = _beyond(windows.shape[2], lengths + kernel - 1)
             maxima.append(windows.masked_fill(beyond[:, None], -torch.inf).amax(2))
         return self.linear(self.dropout(torch.relu(torch.cat(maxima, dim=1))))
@@ -247,11 +252,35 @@ class TextLSTM(nn.Module):
     def forward(self, tokens: Int[Tensor, "sentences tokens"]) -> Float[Tensor, "sentences classes"]:
         """Classify sentences."""
         tokens, lengths = _trimmed(tokens)
-        vectors = self.dropout(self.embedding(tokens))
+        return self.classify(self.dropout(self.embedding(tokens)), lengths)
+
+    def classify(
+        self, vectors: Float[Tensor, "sentences tokens dimensions"], lengths: Int[Tensor, " sentences"]
+    ) -> Float[Tensor, "sentences classes"]:
+        """Classify sentences of embedded words."""
         # Packed, so that the backward reading starts at the last word and not at the end of the row.
         packed = nn.utils.rnn.pack_padded_sequence(vectors, lengths.cpu(), batch_first=True, enforce_sorted=False)
         states, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True, padding_value=-torch.inf)
         return self.linear(self.dropout(states.amax(1)))
+
+
+@final
+class OfVectors(nn.Module):
+    """A text network whose inputs are embedded words, all of them present; a baseline is then a vector.
+
+    >>> network = TextCNN(words=10, dimensions=8, filters=4).eval()
+    >>> tokens = torch.tensor([[2, 3, 4]])
+    >>> torch.equal(OfVectors(network)(network.embedding(tokens)), network(tokens))
+    True
+    """
+
+    def __init__(self, network: TextCNN | TextLSTM) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, vectors: Float[Tensor, "sentences tokens dimensions"]) -> Float[Tensor, "sentences classes"]:
+        """Classify sentences of embedded words."""
+        return self.network.classify(vectors, torch.full((len(vectors),), vectors.shape[1]))
 
 
 def text_cnn(words: int, seed: int = 0) -> TextCNN:

@@ -26,13 +26,14 @@ CELLS = (4, 3)  # of the whole image
 CENTRE = (7, 7)  # the grid whose central 4 × 3 cells are the players
 READOUTS: dict[str, Any] = {"log-odds": ab.LogOdds, "logit": ab.Logit, "probability": ab.Probability}
 MOST_BINS = 41
+WHITE = "white noise"
 
 
 def noise_part(name: str, run: Run) -> Found:
     """Compare the effects of images with those of white noise, for every absence, output and choice of players."""
     data: ImageData = run.data(name)
     model = run.network(name, run.seed)
-    count = run.pick(full=20, quick=6, tiny=2)
+    count = run.pick(full=20 if name == "mnist" else 8, quick=4 if name == "mnist" else 1, tiny=2)
     generator = torch.Generator().manual_seed(run.seed)
     chosen = torch.randperm(len(data.x_test), generator=generator)[:count]
     x, y = data.x_test[chosen], data.y_test[chosen]
@@ -45,16 +46,26 @@ def noise_part(name: str, run: Run) -> Found:
     }
     rows = data.x_train[: run.pick(full=10_000, quick=2_000, tiny=40)]
     absences: dict[str, ab.Absence] = {
-        "white noise": ab.Noise(rows, draws=1, seed=run.seed),
+        WHITE: ab.Noise(rows, draws=1, seed=run.seed),
         "zero": ab.Baseline(0.0),
         "mean": ab.Baseline.mean(rows),
     }
     note = (
         f"Mean |U(S)| over all sets S ≠ ∅ of 12 cells, of {len(x)} test images of {name} and as many images of white "
-        f"noise in the data's range; seed {run.seed}. The classes are those of the images, and for noise those that "
-        "the network predicts. Centre: the middle 4 × 3 of 7 × 7 cells, the rest being present."
+        f"noise in the data's range; seed {run.seed}. The output of images is that of their own class; of noise, "
+        "that of the class that the network predicts, or of the images' classes. Centre: the middle 4 × 3 of 7 × 7 "
+        "cells, the rest being present."
     )
-    heads = ("players", "absence", "output", "image", "white noise", "ratio")
+    heads = (
+        "players",
+        "absence",
+        "output",
+        "image",
+        "noise, predicted class",
+        "ratio",
+        "noise, image's class",
+        "ratio",
+    )
     table = ResultTable(f"Effects of images and of white noise: {name}", heads, note)
     figures: dict[str, float] = {}
     drawn = {}
@@ -62,24 +73,39 @@ def noise_part(name: str, run: Run) -> Found:
         predicted = model(noise).argmax(1)
     for place, players in grids.items():
         for word, absence in absences.items():
+            of_images, of_noise = (_outputs(model, images, absence, players) for images in (x, noise))
             for output, readout in READOUTS.items():
-                effects = [
-                    _effects(model, images, readout(classes), absence, players)
-                    for images, classes in ((x, y), (noise, predicted))
-                ]
-                image, white = (float(one.abs().mean()) for one in effects)
-                table.add(place, word, output, f"{image:.4g}", f"{white:.4g}", f"{image / white:.2f}")
-                figures[f"{place}, {word}, {output}"] = image / white
-                drawn[place, word, output] = effects
-    picture = run.picture(name, _draw(*drawn["whole image", "zero", "log-odds"]))
+                image, own, same = (
+                    _effects(outputs, readout(classes))
+                    for outputs, classes in ((of_images, y), (of_noise, predicted), (of_noise, y))
+                )
+                strength, *others = (float(one.abs().mean()) for one in (image, own, same))
+                ratios = [strength / other for other in others]
+                pairs = [f"{value:.4g}" for both in zip(others, ratios, strict=True) for value in both]
+                table.add(place, word, output, f"{strength:.4g}", *pairs)
+                for classes, ratio in zip(("predicted class", "image's class"), ratios, strict=True):
+                    figures[f"{place}, {word}, {output}, {classes}"] = ratio
+                drawn[place, word, output] = (image, same)
+    picture = run.picture(name, _draw(*drawn["whole image", WHITE, "log-odds"]))
     return Found(figures, (table,), (picture,))
 
 
+def _outputs(
+    model: nn.Module, x: Tensor, absence: ab.Absence, players: ab.Players
+) -> Float[Tensor, "samples coalitions classes"]:
+    """Return all outputs of the last layer, from which every readout is taken."""
+    last = [name for name, _ in model.named_modules()][-1]
+    game = ab.MaskedModel(model, x, absence=absence, players=players, readout=ab.Features(last))
+    return torch.cat([game(part) for part in ab.enumerate_coalitions(len(players)).split(512)], dim=1)
+
+
 def _effects(
-    model: nn.Module, x: Tensor, readout: ab.Readout, absence: ab.Absence, players: ab.Players
+    outputs: Float[Tensor, "samples coalitions classes"], readout: ab.Readout
 ) -> Float[Tensor, "samples sets"]:
     """Return the effects of all sets but ∅."""
-    return ab.harsanyi(ab.MaskedModel(model, x, absence=absence, players=players, readout=readout)).effects[:, 1:]
+    samples, coalitions = outputs.shape[:2]
+    values = readout(outputs.flatten(0, 1), torch.arange(samples).repeat_interleave(coalitions))
+    return ab.harsanyi(ab.ValueTable(values.view(samples, coalitions))).effects[:, 1:]
 
 
 def _draw(image: Tensor, noise: Tensor) -> Any:
@@ -93,20 +119,26 @@ def _draw(image: Tensor, noise: Tensor) -> Any:
 
 
 def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
-    """Ask whether images have far larger effects than noise under some setting, and at least larger under most."""
+    """Ask whether images have larger effects than noise if noise stands for absence, once by the printed ratio."""
     ratios = [(ratio, name, setting) for name, found in figures.items() for setting, ratio in found.items()]
     most, name, setting = max(ratios)
-    above = sum(ratio > 1 for ratio, *_ in ratios)
-    ours = f"{most:.1f} : 1 at most ({name}: {setting}); larger for images in {above} of {len(ratios)} settings"
+    against = [ratio for ratio, _, key in ratios if f", {WHITE}, " in key]
+    plain = max(ratio for ratio, _, key in ratios if "log-odds" in key)
+    ours = f"{most:.0f} : 1 at most ({name}: {setting}); {plain:.1f} : 1 at most by log-odds; larger for images in "
+    ours += f"{sum(ratio > 1 for ratio in against)} of {len(against)} settings if noise stands for absence, in "
+    ours += f"{sum(ratio > 1 for ratio, *_ in ratios)} of all {len(ratios)}"
     printed = PRINTED[0] / PRINTED[1]
-    if most >= printed:
+    if min(against) > 1 and most >= printed:
         return Verdict(
-            "reproduced", ours, "The paper names no setting; under this one the ratio is at least its own."
+            "reproduced",
+            ours,
+            f"The paper names no setting. {printed:.0f} : 1 is reached by the probability of the image's class, not "
+            "by log-odds, where the direction alone holds, and that only if noise stands for absence.",
         )
     return Verdict(
         "not reproduced",
         ours,
-        f"The direction holds; no output, absence or grid that was tried gives {printed:.0f} : 1.",
+        f"No output, absence or grid that was tried gives {printed:.0f} : 1 and the direction.",
     )
 
 
@@ -115,8 +147,8 @@ EXPERIMENT = Experiment(
     title="Effects of images and of white noise",
     claims=(Claim("mean |U| of 5.53 for an image and of 0.23 for white noise, 24 : 1", "Fig. 7 and its text"),),
     settings=(
-        "The paper states none. Ours: LeNet and ResNet-20, 20 test images, 12 cells of the whole image or of its "
-        "centre, three absences and three outputs."
+        "The paper states none. Ours: LeNet and ResNet-20, 20 and 8 test images, 12 cells of the whole image or of "
+        "its centre, three absences, three outputs, and two choices of the class of noise: 36 settings a network."
     ),
     parts={name: partial(noise_part, name) for name in ("mnist", "cifar10")},
     judge=judge,

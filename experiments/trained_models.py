@@ -35,7 +35,7 @@ RECIPES: dict[str, dict[str, Recipe]] = {
     },
     "cifar10": {
         "resnet20": Recipe("sgd", 0.2, 5e-4, batch=128, epochs=5, shift=4, flip=True, bfloat16=True),
-        "resnet32": Recipe("sgd", 0.2, 5e-4, batch=128, epochs=4, shift=4, flip=True, bfloat16=True),
+        "resnet32": Recipe("sgd", 0.2, 5e-4, batch=128, epochs=2, shift=4, flip=True, bfloat16=True),
         "vgg16": Recipe("sgd", 0.1, 5e-4, batch=128, epochs=1, shift=4, flip=True, bfloat16=True),
     },
     "sst2": {

@@ -103,9 +103,10 @@ def test_no_constant_beats_the_best_one():
 
 def test_the_trees_bound_holds_for_every_setting(tiny):
     found = digit_trees.trees(tiny("table-7", "trees")).figures
-    for share in digit_trees.SHARES:
-        scores = [found[f"{name} {share:g}"] for name in digit_trees.PRINTED]
-        assert max(scores) <= found[f"best constant {share:g}"] + 1e-9
+    for rule in digit_trees.RULES:
+        for share in digit_trees.SHARES:
+            scores = [found[f"{name}, {rule}, {share:g}"] for name in digit_trees.PRINTED]
+            assert max(scores) <= found[f"best constant, {rule}, {share:g}"] + 1e-9
 
 
 def test_an_attack_stays_within_its_bound_and_raises_the_loss():
