@@ -106,7 +106,7 @@ EXPERIMENT = Experiment(
     ),
     settings=(
         "The paper's greedy algorithm; it states neither its numbers of draws nor what stands for absence. Ours: 100 "
-        "contexts drawn, five grown after a tenth of the pixels was added, this six times, because pixels that do not "
+        "contexts drawn, five grown after a tenth of the pixels was added, six times, because pixels that do not "
         "matter stay as they were drawn; the mean image as absence."
     ),
     parts={"maps": maps},

@@ -59,6 +59,28 @@ CREDIT = DataSet(
     "https://doi.org/10.24432/C5QG88",
 )
 
+CHANNELS = ("BBC", "CNN", "CNNIBN", "NDTV", "TIMESNOW")
+TV_NEWS = DataSet(
+    name="tv-news",
+    files=tuple(
+        DataFile(
+            path=f"tv_news/{channel}.txt",
+            checksum="",
+            shape=(),
+            by_hand="it is in the archive of the UCI repository's data set 326",
+        )
+        for channel in CHANNELS
+    ),
+    licence="CC BY 4.0",
+    citation="Guha, P., Vyas, A. and Prasanth, K. (2015). TV News Channel Commercial Detection. UCI Machine Learning "
+    "Repository, id 326.",
+)
+# The first columns of the files; means of audio features, without their deviations and the words of bags after them.
+TV_COLUMNS = {
+    1: "shot length", 2: "motion", 4: "frame difference", 6: "short-time energy", 8: "zero crossings",
+    10: "spectral centroid", 12: "spectral roll-off", 14: "spectral flux", 16: "fundamental frequency",
+}  # fmt: skip
+
 # The columns of adult.data, in order. `education-num` codes the words in `education`, and `fnlwgt` weights rows for
 # population totals. Without these two, 12 players are left, as in the paper.
 ADULT_COLUMNS = (
@@ -129,6 +151,21 @@ def credit(source: DataSet = CREDIT, seed: int = 0) -> TabularData:
     categorical = tuple(i for i, name in enumerate(CREDIT_COLUMNS) if name not in CREDIT_NUMBERS)
     split = stratified_split(labels, share=0.2, seed=seed)
     return _standardised(source.name, CREDIT_COLUMNS, categorical, CREDIT_CLASSES, raw, labels, split)
+
+
+def tv_news(source: DataSet = TV_NEWS, seed: int = 0) -> TabularData:
+    """Load the shots of TV news: is one a commercial? Nine columns; a fifth of each class is test data."""
+    rows, labels = [], []
+    for path in locate(source):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            label, *entries = line.split()
+            values = dict(entry.split(":", 1) for entry in entries)
+            rows.append([float(values.get(str(column), 0.0)) for column in TV_COLUMNS])
+            labels.append(int(float(label) > 0))
+    found = torch.tensor(labels)
+    raw = torch.tensor(rows, dtype=torch.float64)
+    split = stratified_split(found, share=0.2, seed=seed)
+    return _standardised(source.name, tuple(TV_COLUMNS.values()), (), ("news", "commercial"), raw, found, split)
 
 
 def stratified_split(
@@ -496,4 +533,5 @@ LOADERS: dict[str, Callable[[], Any]] = {
     "mnist": mnist,
     "cifar10": cifar10,
     "sst2": sst2,
+    "tv-news": tv_news,
 }

@@ -67,15 +67,15 @@ def _effects(
     ]
 
 
-def census(run: Run) -> Found:
-    """Measure the first five test rows of each class of the census data."""
-    data: TabularData = run.data("census")
-    model = run.network("census", run.seed)
+def tables(name: str, run: Run) -> Found:
+    """Measure the first five test rows of each class of a table."""
+    data: TabularData = run.data(name)
+    model = run.network(name, run.seed)
     each = run.pick(full=5, quick=3, tiny=1)
     chosen = torch.cat([(data.y_test == c).nonzero().flatten()[:each] for c in (0, 1)])
     x, y = data.x_test[chosen], data.y_test[chosen]
     absences = _absences(model, data.x_train, data.y_train, None, run)
-    return measured("MLP on census", {word: _effects(model, x, y, one, None) for word, one in absences.items()}, run)
+    return measured(f"MLP on {name}", {word: _effects(model, x, y, one, None) for word, one in absences.items()}, run)
 
 
 def images(name: str, network: str, run: Run) -> Found:
@@ -115,11 +115,12 @@ def sentences(network: str, run: Run) -> Found:
 
 
 def tv_news(run: Run) -> Found:
-    """Say why the data of TV news cannot be had."""
-    raise NotToBeHadError(
-        "The data of commercials in TV news (UCI, id 326) are not among the data here, and cannot be downloaded from "
-        "this machine."
-    )
+    """Measure shots of TV news, or say why the data are missing."""
+    try:
+        run.data("tv-news")
+    except ab.AbsentiaError as error:
+        raise NotToBeHadError(f"The data of commercials in TV news are not at hand. {error}") from error
+    return tables("tv-news", run)
 
 
 def _absences(
@@ -135,7 +136,7 @@ def _absences(
 
 
 PARTS: dict[str, Callable[[Run], Found]] = {
-    "census": census,
+    "census": partial(tables, "census"),
     "mnist": partial(images, "mnist", "lenet"),
     "cifar10-resnet32": partial(images, "cifar10", "resnet32"),
     "cifar10-vgg16": partial(images, "cifar10", "vgg16"),

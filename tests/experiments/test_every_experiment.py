@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 import absentia as ab
-from experiments import adversarial_recovery, digit_trees, learned_attributions, order_strengths
-from experiments.datasets import ImageData, TabularData, TextData
+from experiments import adversarial_recovery, datasets, digit_trees, learned_attributions, order_strengths
+from experiments.datasets import LOADERS, ImageData, TabularData, TextData
 from experiments.experiment import NotToBeHadError, Run
 from experiments.networks import mlp, text_cnn, text_lstm
 from experiments.registry import EXPERIMENTS
@@ -48,7 +48,7 @@ def toy_network(channels, side):
 
 DATA = {
     "census": toy_table("census"), "credit": toy_table("credit"), "mnist": toy_images("mnist", 1, 14),
-    "cifar10": toy_images("cifar10", 3, 16), "sst2": sentences(),
+    "cifar10": toy_images("cifar10", 3, 16), "sst2": sentences(), "tv-news": toy_table("tv-news"),
 }  # fmt: skip
 NETWORKS = {"mnist": toy_network(1, 14), "cifar10": toy_network(3, 16)}
 
@@ -73,10 +73,6 @@ def test_every_part_runs_on_toy_data_and_can_be_judged(key, tiny, monkeypatch):
     monkeypatch.setattr(ab, "train_imputer", lambda data, **_: ab.Marginal(data[:2]))
     experiment, work = PARTS[key]
     run = tiny(*key)
-    if key == ("fig-5", "tv-news"):
-        with pytest.raises(NotToBeHadError, match="TV news"):
-            work(run)
-        return
     found = work(run)
     assert found.figures
     assert all(isinstance(value, int | float) and value == value for value in found.figures.values())
@@ -84,6 +80,29 @@ def test_every_part_runs_on_toy_data_and_can_be_judged(key, tiny, monkeypatch):
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
     assert all((run.folder / picture).stat().st_size < 200_000 for picture in found.pictures)
     assert experiment.judge({key[1]: found.figures}).word
+
+
+def test_missing_tv_news_are_not_to_be_had(tiny, monkeypatch, tmp_path):
+    monkeypatch.setenv("ABSENTIA_DATA", str(tmp_path))
+    monkeypatch.setenv("ABSENTIA_CACHE", str(tmp_path))
+    run = replace(tiny("fig-5", "tv-news"), data=lambda name: LOADERS[name]())
+    with pytest.raises(NotToBeHadError, match="TV news are not at hand"):
+        PARTS["fig-5", "tv-news"][1](run)
+
+
+def test_shots_of_tv_news_are_read_from_their_five_files(monkeypatch, tmp_path):
+    monkeypatch.setenv("ABSENTIA_DATA", str(tmp_path))
+    (tmp_path / "tv_news").mkdir()
+    for number, channel in enumerate(datasets.CHANNELS):
+        lines = [f"{label} 1:{number + row} 2:0.5 3:9 4:{row} 17:1 4124:2" for row, label in enumerate((1, -1) * 5)]
+        (tmp_path / "tv_news" / f"{channel}.txt").write_text("\n".join(lines), encoding="utf-8")
+    found = datasets.tv_news()
+    assert found.x_train.shape == (40, 9)
+    assert found.x_test.shape == (10, 9)
+    raw = torch.cat([found.x_train, found.x_test]) * found.std + found.mean
+    assert sorted(raw[:, 0].round().int().tolist()) == sorted(n + r for n in range(5) for r in range(10))
+    assert int(found.y_train.sum()) == 20
+    assert torch.allclose(raw[:, 1], torch.tensor(0.5))
 
 
 def test_a_tree_s_true_values_add_up_to_its_log_odds():
