@@ -18,7 +18,7 @@ from rich.console import Console
 
 from absentia import AbsentiaError
 from experiments import learned_against_usual, trained_models
-from experiments.experiment import RESULTS, Experiment, Record, Run, measure, record_file
+from experiments.experiment import RESULTS, Experiment, Journal, Record, Run, measure, record_file
 from experiments.registry import EXPERIMENTS, names
 from experiments.report import verdict_of, write_report
 from experiments.tables import write_results
@@ -125,7 +125,10 @@ def _show(experiment: Experiment, record: Record, console: Console) -> None:
 
 def _run_one(chosen: argparse.Namespace) -> None:
     run = _make_run(chosen)
-    record = measure(chosen.experiment, run, chosen.only or chosen.parts)
+    parts = chosen.only or chosen.parts
+    journal = _resume(f"{chosen.experiment.name} {' '.join(parts)}", chosen)
+    record = measure(chosen.experiment, run, parts, journal)
+    journal.close()
     path = record_file(chosen.output, chosen.experiment.name, run.size)
     console = Console(stderr=chosen.json)
     _show(chosen.experiment, record, console)
@@ -134,16 +137,27 @@ def _run_one(chosen: argparse.Namespace) -> None:
         print(path.read_text(encoding="utf-8"))
 
 
+def _resume(what: str, chosen: argparse.Namespace) -> Journal:
+    """Open the journal of a command, and say what it finished before it was stopped."""
+    size = "quick" if chosen.quick else "full"
+    journal = Journal(f"{what} {size} {chosen.seed} {chosen.retrain} {chosen.output.resolve()}")
+    if journal.finished:
+        print(f"Going on after {len(journal.finished)} finished parts.", file=sys.stderr)
+    return journal
+
+
 def _run_all(chosen: argparse.Namespace) -> None:
     """Run all experiments in turn; what fails is named at the end, and the others are still run."""
     run, console, failed = _make_run(chosen), Console(stderr=chosen.json), []
+    journal = _resume("all", chosen)
     for experiment in EXPERIMENTS:
         try:
-            _show(experiment, measure(experiment, run), console)
+            _show(experiment, measure(experiment, run, journal=journal), console)
         except AbsentiaError as error:  # noqa: PERF203  the others are still to be run
             console.print(f"[bold]{experiment.name} failed.[/bold] {error}")
             failed.append(experiment.name)
     _report(chosen)
+    journal.close()
     if failed:
         raise AbsentiaError(f"All experiments must run. Got errors in {', '.join(failed)} instead.")
 

@@ -7,9 +7,12 @@ large contexts lie nearer to the pixel i, and more often on the digit, than pixe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 import absentia as ab
 from experiments.datasets import ImageData
@@ -24,13 +27,28 @@ def maps(run: Run) -> Found:
     data: ImageData = run.data("mnist")
     model = run.network("mnist", run.seed)
     generator = torch.Generator().manual_seed(run.seed)
-    chosen = torch.randperm(len(data.x_test), generator=generator)[: run.pick(full=6, quick=2, tiny=1)]
+    chosen = torch.randperm(len(data.x_test), generator=generator)[: run.pick(full=6, quick=2, tiny=1)].tolist()
     side = int(data.x_test.shape[2]) // run.pick(full=1, quick=2, tiny=2)
     players = ab.Players.grid(tuple(data.x_test.shape[1:]), (side, side))
-    places = (
-        torch.stack(torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij"), -1).view(-1, 2).float()
-    )
     mean = ab.Baseline.mean(data.x_train)
+
+    def contexts_of(index: int) -> tuple[int, list[float]]:
+        """Return the pixel of an image whose contexts are mapped, and the map."""
+        x, y = data.x_test[index : index + 1], data.y_test[index : index + 1]
+        game = ab.MaskedModel(model, x, y, absence=mean, players=players)
+        drawn = torch.Generator().manual_seed(run.seed + index)
+        ink = (_shade(x, side) > INK).nonzero().flatten()
+        tries = ink[torch.randperm(len(ink), generator=drawn)[:5]].tolist() or [int(_shade(x, side).argmax())]
+        strongest = max(tries, key=lambda player: _largest_benefit(game, player, drawn))
+        found = [
+            ab.context_map(game, strongest, grown=run.pick(full=5, quick=2, tiny=2), seed=run.seed + restart).values[
+                0
+            ]
+            for restart in range(run.pick(full=6, quick=4, tiny=2))
+        ]
+        return strongest, torch.stack(found).mean(0).tolist()
+
+    found = replace(run, workers=1).each(contexts_of, {str(index): index for index in chosen})
     heads = ("image", "pixel", "distance of those in contexts", "of all", "share on the digit, in contexts", "of all")
     note = (
         f"Test images of MNIST by seed {run.seed}, {side} × {side} players, the mean as absence, log-odds of the "
@@ -40,29 +58,28 @@ def maps(run: Run) -> Found:
     table = ResultTable("Pixels in the contexts of a pixel", heads, note)
     figures: dict[str, float] = {}
     drawn = []
-    for number, index in enumerate(chosen.tolist()):
-        x, y = data.x_test[index : index + 1], data.y_test[index : index + 1]
-        game = ab.MaskedModel(model, x, y, absence=mean, players=players)
-        shade = torch.nn.functional.adaptive_avg_pool2d(x.mean(1), side).flatten()
-        ink = (shade > INK).nonzero().flatten()
-        tries = ink[torch.randperm(len(ink), generator=generator)[:5]].tolist() or [int(shade.argmax())]
-        strongest = max(tries, key=lambda player: _largest_benefit(game, player, generator))
-        grown = run.pick(full=5, quick=2, tiny=2)
-        found = torch.stack([
-            ab.context_map(game, strongest, grown=grown, seed=run.seed + restart).values[0]
-            for restart in range(run.pick(full=6, quick=4, tiny=2))
-        ]).mean(0)  # fmt: skip
-        excess = (found - found.median()).clamp_min(0)
-        excess[strongest] = 0
-        weights = excess / excess.sum().clamp_min(1e-12)
+    places = torch.cartesian_prod(torch.arange(side), torch.arange(side)).float()
+    for number, index in enumerate(chosen):
+        strongest, shares = found[str(index)][0], torch.tensor(found[str(index)][1])
+        x = data.x_test[index : index + 1]
+        on_digit = _shade(x, side) > INK
+        weights = (shares - shares.median()).clamp_min(0)
+        weights[strongest] = 0
+        weights = weights / weights.sum().clamp_min(1e-12)
         apart = (places - places[strongest]).norm(dim=1)
         near, far = float((weights * apart).sum()), float(apart.mean())
-        on, all_on = float((weights * (shade > INK)).sum()), float((shade > INK).double().mean())
+        on, all_on = float((weights * on_digit).sum()), float(on_digit.double().mean())
         figures |= {f"nearer {number}": near / far, f"on the digit {number}": on / max(all_on, 1e-12)}
         pixel = f"({strongest // side}, {strongest % side})"
-        table.add(f"{index}, a {int(y)}", pixel, f"{near:.1f}", f"{far:.1f}", f"{on:.1%}", f"{all_on:.1%}")
-        drawn.append((x[0].mean(0), found.view(side, side), (strongest // side, strongest % side)))
+        name = f"{index}, a {int(data.y_test[index])}"
+        table.add(name, pixel, f"{near:.1f}", f"{far:.1f}", f"{on:.1%}", f"{all_on:.1%}")
+        drawn.append((x[0].mean(0), shares.view(side, side), (strongest // side, strongest % side)))
     return Found(figures, (table,), (run.picture("maps", _draw(drawn)),))
+
+
+def _shade(x: Tensor, side: int) -> Float[Tensor, " players"]:
+    """Return the mean brightness of each player of one image."""
+    return torch.nn.functional.adaptive_avg_pool2d(x.mean(1), side).flatten()
 
 
 def _largest_benefit(game: ab.MaskedModel, player: int, generator: torch.Generator) -> float:

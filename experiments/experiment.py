@@ -171,13 +171,42 @@ class Record:
         return {name: part.found.figures for name, part in self.parts.items() if part.found is not None}
 
 
-def measure(experiment: Experiment, run: Run, only: tuple[str, ...] = ()) -> Record:
-    """Measure some or all parts of an experiment, save each as soon as it is there, and return the whole record."""
+class Journal:
+    """The parts that a command has finished, kept until it ends, so that the same command goes on after a kill.
+
+    A journal of other code is ignored.
+    """
+
+    def __init__(self, command: str) -> None:
+        name = hashlib.sha256(command.encode()).hexdigest()[:16]
+        self.path = cache_folder() / "runs" / f"journal-{name}.txt"
+        self.code = _fingerprint_of_all()
+        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []
+        self.finished = set(lines[1:]) if lines[:1] == [self.code] else set()
+
+    def add(self, part: str) -> None:
+        """Note a part that is finished and saved."""
+        self.finished.add(part)
+        with written_whole(self.path) as unfinished:
+            unfinished.write_text("\n".join([self.code, *sorted(self.finished)]), encoding="utf-8")
+
+    def close(self) -> None:
+        """Forget the journal: the command has ended."""
+        self.path.unlink(missing_ok=True)
+
+
+def measure(experiment: Experiment, run: Run, only: tuple[str, ...] = (), journal: Journal | None = None) -> Record:
+    """Measure some or all parts of an experiment, save each as soon as it is there, and return the whole record.
+
+    Parts that the journal knows are taken from the saved record.
+    """
     unknown = [part for part in only if part not in experiment.parts]
     if unknown:
         must = f"parts of {experiment.name} must be among {', '.join(experiment.parts)}"
         raise AbsentiaError(f"{must}. Got {unknown[0]!r} instead.")
     for name in only or experiment.parts:
+        if journal is not None and f"{experiment.name} {name}" in journal.finished:
+            continue
         began = time.perf_counter()
         found, missing, own = None, "", replace(run, experiment=experiment.name, part=name)
         try:
@@ -189,6 +218,8 @@ def measure(experiment: Experiment, run: Run, only: tuple[str, ...] = ()) -> Rec
         part = Part(found, missing, run.size, run.seed, round(seconds, 1), versions)
         save_record(run.folder, experiment.name, run.size, {name: part})
         own.unfinished.unlink(missing_ok=True)
+        if journal is not None:
+            journal.add(f"{experiment.name} {name}")
     return read_record(run.folder, experiment.name, run.size)
 
 
@@ -240,6 +271,14 @@ def _fingerprint(work: Callable[..., Any]) -> str:
     source = getattr(sys.modules.get(inner.__module__), "__file__", None)
     code = Path(source).read_bytes() if source else b""
     return hashlib.sha256(code + f"{inner.__qualname__} {settings} {__version__}".encode()).hexdigest()[:16]
+
+
+def _fingerprint_of_all() -> str:
+    """Describe the code of all experiments and the version of the library."""
+    digest = hashlib.sha256(__version__.encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _read_lines(path: Path, print_of_code: str) -> dict[str, Any]:
