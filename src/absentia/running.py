@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from jaxtyping import Shaped
 from torch import Tensor, nn
 
+from absentia.data import Rows
 from absentia.errors import wrong
-from absentia.models import Model, NumpyModel, evaluation_mode, module_of
+from absentia.models import Model, NumpyModel, evaluation_mode, module_of, run_watched
 
 # What a row costs beside the operations of its layers, in the same unit: fixed, and for each entry.
 _PER_ROW, _PER_ENTRY = 4_000.0, 50.0
@@ -22,7 +22,7 @@ _UNKNOWN = 100_000.0
 _LONG_WORK = 0.25  # seconds, after which work is timed only once with each number of threads
 
 
-def operations_per_row(model: Model, rows: Shaped[Tensor, "rows *entries"]) -> float:
+def operations_per_row(model: Model, rows: Rows) -> float:
     """Count the floating-point operations of one row: the same on every machine, unlike a time."""
     entries, module = rows[0].numel(), module_of(model)
     if isinstance(model, NumpyModel):
@@ -50,14 +50,11 @@ def _count_layers(module: nn.Module, model: Model, rows: Tensor) -> float:
             if weight.ndim > 1 and not isinstance(part, nn.Embedding) and isinstance(out, Tensor):
                 total += 2 * weight.numel() * out.numel() / out.shape[1 if weight.ndim > 2 else -1]
 
-    with ExitStack() as hooks:
-        for part in module.modules():
-            hooks.enter_context(part.register_forward_hook(count))
-        model(rows)
+    run_watched(model, rows, module.modules(), count)
     return total
 
 
-def affordable_rows(model: Model, x: Shaped[Tensor, "rows *entries"], operations: float) -> int:
+def affordable_rows(model: Model, x: Rows, operations: float) -> int:
     """Return how many rows the model can evaluate with this many operations: a power of two, so that it is stable.
 
     >>> affordable_rows(torch.nn.Linear(4, 1), torch.zeros(1, 4), 1e6)
