@@ -388,14 +388,11 @@ def _draw_pairs(
         more = draw_coalitions(players, torch.full((count,), size), generator)
         if 2 * size == players:
             more = more ^ ~more[:, :1]
-        drawn = _distinct(torch.cat([drawn, more]))
+        drawn = torch.cat([drawn, more])
+        # Repeated rows are dropped. The others keep their order, because a sorted one would bias the cut.
+        _, first = np.unique(np.packbits(drawn.numpy(), axis=1), axis=0, return_index=True)
+        drawn = drawn[np.sort(first)]
     return drawn[:count]
-
-
-def _distinct(coalitions: Tensor) -> Tensor:
-    """Drop repeated rows and keep the order of first appearance, because a sorted order would bias a cut."""
-    _, first = np.unique(np.packbits(coalitions.numpy(), axis=1), axis=0, return_index=True)
-    return coalitions[np.sort(first)]
 
 
 def _jackknife_weights(strata: list[Stratum], generator: torch.Generator) -> Float[Tensor, "replicates pairs"]:

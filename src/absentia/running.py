@@ -24,34 +24,28 @@ _LONG_WORK = 0.25  # seconds, after which work is timed only once with each numb
 
 def operations_per_row(model: Model, rows: Rows) -> float:
     """Count the floating-point operations of one row: the same on every machine, unlike a time."""
-    entries, module = rows[0].numel(), module_of(model)
+    entries, module, total = rows[0].numel(), module_of(model), 0.0
     if isinstance(model, NumpyModel):
         return _UNKNOWN + _PER_ENTRY * entries
-    with evaluation_mode(model):
-        if module is not None:
-            found = _count_layers(module, model, rows.clone())
-        else:
-            from torch.utils.flop_counter import FlopCounterMode  # imported here, because that takes some seconds
-
-            with FlopCounterMode(display=False) as counter:
-                model(rows.clone())
-            found = counter.get_total_flops()
-    return found / len(rows) + _PER_ROW + _PER_ENTRY * entries
-
-
-def _count_layers(module: nn.Module, model: Model, rows: Tensor) -> float:
-    """Count the products of each layer's weights: two operations for each weight and place of the output."""
-    total = 0.0
 
     def count(part: nn.Module, _inputs: object, output: Any) -> None:
+        """Count two operations for each weight of a layer and each place of its output."""
         nonlocal total
         out = output[0] if isinstance(output, tuple) else output
         for weight in part.parameters(recurse=False):
             if weight.ndim > 1 and not isinstance(part, nn.Embedding) and isinstance(out, Tensor):
                 total += 2 * weight.numel() * out.numel() / out.shape[1 if weight.ndim > 2 else -1]
 
-    run_watched(model, rows, module.modules(), count)
-    return total
+    with evaluation_mode(model):
+        if module is not None:
+            run_watched(model, rows.clone(), module.modules(), count)
+        else:
+            from torch.utils.flop_counter import FlopCounterMode  # imported here, because that takes some seconds
+
+            with FlopCounterMode(display=False) as counter:
+                model(rows.clone())
+            total = counter.get_total_flops()
+    return total / len(rows) + _PER_ROW + _PER_ENTRY * entries
 
 
 def affordable_rows(model: Model, x: Rows, operations: float) -> int:

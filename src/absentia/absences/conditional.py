@@ -117,9 +117,7 @@ class GaussianConditional:
         return (mean + scale * centres + scale * found).to(x.dtype).unflatten(-1, x.shape[1:])
 
 
-def _correlations(
-    rows: Shaped[Tensor, "rows entries"],
-) -> tuple[Float[Tensor, " entries"], Float[Tensor, " entries"], Float[Tensor, "entries entries"], float]:
+def _correlations(rows: Shaped[Tensor, "rows entries"]) -> tuple[Tensor, Tensor, Tensor, float]:
     """Return means, standard deviations, correlations, and by how much to shrink these [ledoit2004covariance]."""
     count, entries = rows.shape
     mean, scale = mean_and_deviation(rows)

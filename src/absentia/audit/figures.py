@@ -16,12 +16,12 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from absentia.attributions import order_shapley_of
 from absentia.coalitions import coalition_sizes, moebius, sums_by_size
-from absentia.data import DataRange, seeded
+from absentia.data import DataRange, Rows, seeded
 from absentia.evaluation import Tabulated
 from absentia.interactions import Interactions
 from absentia.players import Players
@@ -308,9 +308,7 @@ class Plausibility:
     outside: Bool[Tensor, "methods players"]
 
 
-def measure_distances(
-    data: Shaped[Tensor, "rows *entries"], seed: int
-) -> tuple[Callable[[Shaped[Tensor, "inputs *entries"]], float] | None, str]:
+def measure_distances(data: Rows, seed: int) -> tuple[Callable[[Rows], float] | None, str]:
     """Return the function that measures inputs' distance to the data, or why it cannot be measured."""
     if not data.is_floating_point():
         return None, "Distances to the data were not measured: tokens have none."

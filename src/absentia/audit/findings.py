@@ -206,13 +206,10 @@ class Audit(Saved):
     def _cells(self) -> list[list[str]]:
         """Return the cells of the table, heads first."""
         columns, unknown = self.columns(), torch.full((len(self.methods),), torch.nan)
-        rows = [["", *("Σ|U|" if name == "strength" else name for name in _SHOWN)]]
-        for number in self.order:
-            rows.append([self.methods[number]])
-            for name in _SHOWN:
-                pair = columns[name], columns.get(f"{name}_error", unknown)
-                rows[-1].append(with_error(*(float(part[number]) for part in pair)).replace("-", "−"))
-        return rows
+        heads = ["", *("Σ|U|" if name == "strength" else name for name in _SHOWN)]
+        pairs = [(columns[name].tolist(), columns.get(f"{name}_error", unknown).tolist()) for name in _SHOWN]
+        figures = [[with_error(values[number], errors[number]) for values, errors in pairs] for number in self.order]
+        return [heads, *([self.methods[number], *row] for number, row in zip(self.order, figures, strict=True))]
 
     def _title(self) -> str:
         record, region = self.record, len(self.region)
