@@ -199,8 +199,8 @@ def context_map(
     """Find contexts S in which a player's benefit |v(S∪i) − v(S)| is large, and the share of them that others are in.
 
     The value of player j is p(j|i), the share of the contexts that contain j [ren2023faithful, Alg. 1]. The best of
-    some drawn contexts gets a tenth more players at random, many times over. Each of these then gains and loses one
-    player at a time as long as the benefit grows. A player that does not matter to i stays as it was drawn.
+    some drawn contexts gets more players at random, a tenth of all, many times over. Each of these then gains and
+    loses one player at a time as long as the benefit grows. A player that does not matter to i stays as it was drawn.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def context_map(
     players = len(game.names)
     if game.samples != 1 or players < 2:
         raise wrong("game", "have one sample and two players or more", f"{game.samples} and {players}")
-    check_number("player", 0 if player is None else player, 0, players - 1)
+    check_number("player", player, 0, players - 1)
     check_number("drawn and grown", min(drawn, grown), 1)
     generator, evaluations = seeded(seed), 0
 

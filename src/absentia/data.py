@@ -121,9 +121,9 @@ def holds_text(y: Classes) -> bool:
     return array.dtype.kind in "UOS" and any(isinstance(label, str) for label in array.reshape(-1).tolist())
 
 
-def check_number(name: str, number: float, least: float, most: float = math.inf) -> None:
-    """Raise an error for a number outside a range, to which its ends belong."""
-    if not least <= number <= most:
+def check_number(name: str, number: float | None, least: float, most: float = math.inf) -> None:
+    """Raise an error for a number outside a range, to which its ends belong; None is no number."""
+    if number is not None and not least <= number <= most:
         must = f"be at least {least}" if most == math.inf else f"lie between {least} and {most}"
         raise wrong(name, must, number)
 

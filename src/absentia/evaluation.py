@@ -117,7 +117,7 @@ class Evaluator:
         batch_size: int | None = None,
         memory: int | None = None,
     ) -> None:
-        check_number("batch_size", 1 if batch_size is None else batch_size, 1)
+        check_number("batch_size", batch_size, 1)
         self.model = as_model(model)
         columns = getattr(x, "columns", None)  # those of a DataFrame name the players
         x = check_rows(x, name="x", kind="sample")

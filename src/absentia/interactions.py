@@ -159,7 +159,7 @@ class Interactions:
         >>> ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 2.0])).salient(0.1).sum(1)
         tensor([2])
         """
-        check_number("tau", 0 if tau is None else tau, 0)
+        check_number("tau", tau, 0)
         strength = self.effects.abs()
         threshold = 0.05 * strength[:, 1:].amax(1, keepdim=True) if tau is None else tau
         return (strength > threshold) & self.measurable

@@ -73,7 +73,7 @@ class GaussianConditional:
 
     def __post_init__(self, data: Table) -> None:
         rows = check_rows(data, least=2)
-        check_number("shrinkage", 0 if self.shrinkage is None else self.shrinkage, 0, 1)
+        check_number("shrinkage", self.shrinkage, 0, 1)
         if not self.sample and self.draws not in (None, 1):
             raise wrong("draws", "be left out for the conditional mean", self.draws, "Use sample=True for draws.")
         draws = self.draws if self.draws is not None else 10 if self.sample else 1

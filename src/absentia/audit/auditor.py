@@ -136,7 +136,7 @@ def audit(
     'half'
     """
     limit = TimeLimit(seconds)
-    check_number("tau", 0 if tau is None else tau, 0)
+    check_number("tau", tau, 0)
     evaluator = _read_samples(model, x, y, players, readout, class_names)
     run = Auditor(evaluator, absences, region, data, draws, max_players, categorical, seed, evaluations)
     against = run.reference(reference)
