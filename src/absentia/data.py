@@ -193,10 +193,12 @@ class DataRange:
         return (values >= self.low - slack) & (values <= self.high + slack)
 
 
-def data_range(data: Rows, from_rows: Bool[Tensor, " *entries"] | None = None) -> DataRange:
-    """Return the range of each entry of a table, or of each channel of images."""
-    low, high = least_and_most(data)
-    return DataRange(low.expand(data.shape[1:]), high.expand(data.shape[1:]), data, from_rows)
+def data_range(data: Rows, categorical: Iterable[Any] = ()) -> DataRange:
+    """Return the range of each entry of a table, or of each channel of images; categories have the values of rows."""
+    (low, high), from_rows = least_and_most(data), torch.zeros(data[0].numel(), dtype=torch.bool)
+    from_rows[column_numbers(categorical, len(from_rows))] = True
+    shape = data.shape[1:]
+    return DataRange(low.expand(shape), high.expand(shape), data, from_rows.reshape(shape))
 
 
 def white_noise(within: DataRange, like: Rows, generator: torch.Generator) -> Rows:

@@ -22,17 +22,7 @@ from absentia.audit.figures import MaskingCurve, Removal, compare_with_data, gam
 from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit
 from absentia.audit.plan import Games, Plan
 from absentia.coalitions import draw_coalitions, moebius_
-from absentia.data import (
-    Classes,
-    Table,
-    blocks,
-    check_number,
-    check_rows,
-    column_numbers,
-    data_range,
-    seeded,
-    white_noise,
-)
+from absentia.data import Classes, Table, blocks, check_number, check_rows, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
@@ -232,9 +222,7 @@ class Auditor:
         self.region = evaluator.players if region is None else evaluator.players.only(region, "region")
         self.data = evaluator.x if data is None else check_rows(data).to(evaluator.x)
         check_shape("data", self.data.shape[1:], evaluator.x)
-        from_rows = torch.zeros(evaluator.x[0].numel(), dtype=torch.bool)
-        from_rows[column_numbers(categorical, len(from_rows))] = True
-        self.within = data_range(self.data, from_rows.reshape(evaluator.players.shape))
+        self.within = data_range(self.data, categorical)
         owned = self.region.labels.to(evaluator.x.device) >= 0
         if not bool(((self.within.high > self.within.low) & owned).any()):
             then = "Pass data=… with rows that show the range of white noise."

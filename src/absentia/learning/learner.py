@@ -362,7 +362,7 @@ def _make_objective(
         rows = options.rows_per_step
         if rows is None:
             rows = min(_MOST_ROWS, max(_FEWEST_ROWS, affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)))
-        within = data_range(evaluator.x, ~space.free.reshape(evaluator.players.shape))
+        within = data_range(evaluator.x, (~space.free).nonzero().flatten().tolist())
         return Faithful(evaluator, problem.owner, seed, rows, (options.evidence, options.noise), mean, within)
     players, samples = len(evaluator.players), evaluator.samples
     if options.cube is not None and not 1 <= options.cube <= players:
