@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy.ndimage import gaussian_filter
 
-from absentia import AbsentiaError, Players
+from absentia import AbsentiaError, MaskedModel, Output, Players
 from absentia.absences import (
     Absence,
     Baseline,
@@ -338,6 +338,13 @@ def test_the_baselines_of_the_samples_classes_are_used():
         for_classes(OfEachClass(), None)
     plain = Baseline(0.0)
     assert for_classes(plain, None) is plain
+
+
+def test_classes_beside_a_readout_choose_among_the_baselines_of_classes():
+    nobody = torch.zeros(1, 6, dtype=torch.bool)
+    for y in ([2, 0, 1, 1, 0], 1):
+        game = MaskedModel(lambda rows: rows, TABLE, y, absence=OfEachClass(), readout=Output(0))
+        assert game(nobody)[:, 0].tolist() == torch.tensor(y).expand(5).tolist()
 
 
 def test_what_is_no_absence_gets_a_sentence():

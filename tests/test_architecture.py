@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = Path(absentia.__file__).parent
 DESIGN = ROOT / "docs" / "design.md"
 EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.py"))
-MOST_LINES, MOST_FILES = 13_050, 95
+MOST_LINES, MOST_FILES = 13_000, 95
 SMALL = 40  # lines; a module below this that only one other imports belongs into that one
 
 PUBLIC = {

@@ -294,20 +294,3 @@ def test_the_record_says_what_each_method_is():
     methods = {"none": ab.Baseline(0.0), "half": ab.Baseline(0.5)}
     found = ab.audit(lambda rows: rows.prod(1), x, None, methods)
     assert found.record.absences == {"none": "Baseline(0)", "half": "Baseline(0.5)"}
-
-
-def test_attributions_from_elsewhere_are_compared_with_every_method():
-    x = randn(5, 4)
-    model = mlp(4, 2)
-    methods = {"zero": ab.Baseline(0.0), "mean": ab.Baseline.mean(x), "one": ab.Baseline(1.0)}
-    found = ab.audit(model, x, None, methods)
-    others = randn(5, 4, seed=7)
-    agreement = found.agreement_with(others)
-    for number, absence in enumerate(methods.values()):
-        game = ab.MaskedModel(model, x, absence=absence, readout=ab.LogOdds(model(x).argmax(1)))
-        own = ab.shapley(game).values.numpy()
-        by_hand = [spearmanr(a, b).statistic for a, b in zip(own, others.numpy(), strict=True)]
-        assert agreement.value[number].item() == pytest.approx(sum(by_hand) / 5)
-    assert found.agreement_with(torch.from_numpy(own)).value[2] == pytest.approx(1.0)
-    with pytest.raises(ab.AbsentiaError, match="a row for each of the 5 samples and a column for each of 4 players"):
-        found.agreement_with(others[:, :2])

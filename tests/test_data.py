@@ -120,6 +120,13 @@ def test_white_noise_fills_the_range_and_integers_include_both_ends():
     assert tokens[:, 1].unique().tolist() == [-2, -1, 0, 1, 2, 3]
 
 
+def test_white_noise_has_the_categories_of_drawn_rows():
+    rows = torch.tensor([[0.0, -2.0, 7.0], [1.0, 3.0, 8.0]])
+    noise = white_noise(data_range(rows, categorical=[[1, 2]]), torch.zeros(400, 3), seeded(0))
+    assert noise[:, 1:].unique(dim=0).tolist() == rows[:, 1:].tolist()
+    assert len(noise[:, 0].unique()) > 300
+
+
 def test_rows_that_are_missing_or_not_finite_get_a_sentence():
     with pytest.raises(AbsentiaError, match="data must have at least 2 rows"):
         check_rows([[1.0]], least=2)

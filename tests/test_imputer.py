@@ -242,7 +242,6 @@ def test_the_loss_is_minus_the_evidence_bound_written_out(imputer):
     [
         (lambda: train_imputer(DATA[:1]), "data must have at least 2 rows"),
         (lambda: train_imputer(DATA, draws=0), "draws must be at least 1"),
-        (lambda: train_imputer(DATA, latent=0), "latent must be at least 1"),
         (lambda: train_imputer(DATA, epochs=0), "epochs must be at least 1"),
         (lambda: train_imputer(DATA, players=Players.features(3)), r"players must have the rows' shape \(4,\)"),
         (

@@ -262,10 +262,6 @@ IMAGE = torch.zeros(1, 1, 4, 4)
             "y must lie between 0 and 2, the model's classes. Got 3",
         ),
         (lambda: MaskedModel(mlp(5, 3), X, [0, 1], absence=ZERO), "y must hold one class for each of the 4 samples"),
-        (
-            lambda: MaskedModel(mlp(5), X, 1, readout=Logit(1), absence=ZERO),
-            "readout must be left out if y is given",
-        ),
         (lambda: MaskedModel(forgetful, X, absence=ZERO), "model must return one row for each of the 2 input rows"),
         (
             lambda: MaskedModel(from_numpy(lambda rows: np.zeros(1)), X, absence=ZERO),

@@ -12,6 +12,7 @@ import absentia as ab
 from absentia import AbsentiaError
 from absentia.errors import require, wrong
 from absentia.results import (
+    Saved,
     align,
     count_of,
     fold,
@@ -19,9 +20,7 @@ from absentia.results import (
     html_table,
     load,
     read_header,
-    read_result,
     read_tensors,
-    save_result,
     with_error,
     write_tensors,
     written,
@@ -38,7 +37,7 @@ class Inner:
 
 
 @dataclass(frozen=True, eq=False)
-class Thing:
+class Thing(Saved):
     KIND: ClassVar[str] = "thing"
     FORMAT: ClassVar[int] = 4
 
@@ -73,8 +72,8 @@ def test_what_is_written_is_read(tmp_path):
 
 def test_a_result_is_read_as_it_was_saved_with_the_types_of_its_fields(tmp_path):
     saved = thing()
-    save_result(saved, tmp_path / "file", extra={"coding": {"columns": ["a"]}})
-    found = read_result(Thing, tmp_path / "file")
+    saved.save(tmp_path / "file", coding={"columns": ["a"]})
+    found = Thing.load(tmp_path / "file")
     assert torch.equal(found.values, saved.values)
     assert found.none is None
     assert torch.equal(found.maybe.tensor, saved.maybe.tensor)
@@ -85,16 +84,16 @@ def test_a_result_is_read_as_it_was_saved_with_the_types_of_its_fields(tmp_path)
 
 
 def test_a_field_that_a_file_lacks_gets_its_default(tmp_path):
-    save_result(thing(), tmp_path / "file")
+    thing().save(tmp_path / "file")
     tensors, header = read_tensors(tmp_path / "file")
     del header["fields"]["added_later"]
     write_tensors(tmp_path / "older", tensors, header)
-    assert read_result(Thing, tmp_path / "older").added_later == 7
+    assert Thing.load(tmp_path / "older").added_later == 7
 
 
 def test_files_of_old_formats_are_read_by_the_class(tmp_path):
     write_tensors(tmp_path / "file", TENSORS, {"kind": "thing", "format": 2})
-    found = read_result(Thing, tmp_path / "file")
+    found = Thing.load(tmp_path / "file")
     assert torch.equal(found.values, TENSORS["a"])
     assert torch.equal(found.inner.tensor, TENSORS["b"])
     assert (found.inner.names, found.costs, found.number, found.added_later) == (("c",), {}, 2, 7)
@@ -105,10 +104,10 @@ def test_files_of_old_formats_are_read_by_the_class(tmp_path):
 def test_kinds_and_formats_are_told_apart(tmp_path):
     write_tensors(tmp_path / "new", TENSORS, {"kind": "thing", "format": 5, "version": "9.9"})
     with pytest.raises(AbsentiaError, match=r"format 4 or older. Got format 5 by absentia 9.9 instead. Install a"):
-        read_result(Thing, tmp_path / "new")
+        Thing.load(tmp_path / "new")
     write_tensors(tmp_path / "other", TENSORS, {"kind": "imputer", "format": 1})
     with pytest.raises(AbsentiaError, match=r"path must hold a saved thing. Got .*, a saved imputer instead"):
-        read_result(Thing, tmp_path / "other")
+        Thing.load(tmp_path / "other")
     with pytest.raises(AbsentiaError, match=r"hold a saved explanation, audit, .* Got .*, a saved thing instead"):
         load(tmp_path / "new")
 

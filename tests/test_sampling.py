@@ -108,6 +108,12 @@ def test_the_same_seed_gives_the_same_and_another_another():
     assert not torch.equal(first, other)
 
 
+def test_more_players_than_numbers_of_coalitions_fit_into_a_float_are_sampled():
+    x = torch.rand(1, 1100, generator=torch.Generator().manual_seed(0)).double()
+    game = MaskedModel(lambda rows: rows.sum(1), x, absence=0.0)
+    assert shapley(game, evaluations=4 * 1100 + 2).values[0].tolist() == pytest.approx(x[0].tolist())
+
+
 @pytest.mark.parametrize("players", [7, 8, 20, 70])
 @pytest.mark.parametrize("pairs", [40, 63, 200])
 def test_strata_hold_distinct_pairs_of_every_size(players, pairs):

@@ -19,18 +19,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from absentia.coalitions import (
-    coalition_numbers,
-    draw_coalitions,
-    sums_by_size,
-    sums_by_size_and_player,
-    table_players,
-)
-from absentia.data import seeded
+from absentia.coalitions import draw_coalitions, sums_by_size, sums_by_size_and_player, table_players
+from absentia.data import check_number, seeded
 from absentia.errors import wrong
 from absentia.evaluation import check_finite
 from absentia.games import Game, value_table
@@ -189,8 +184,7 @@ def marginal_benefits(game: Game, player: int) -> Float[Tensor, "samples coaliti
     tensor([[1., 3.]], dtype=torch.float64)
     """
     table = value_table(game)
-    if not 0 <= player < len(table.names):
-        raise wrong("player", f"lie between 0 and {len(table.names) - 1}", player)
+    check_number("player", player, 0, len(table.names) - 1)
     return marginal_benefits_of(table.values, player)
 
 
@@ -200,14 +194,13 @@ def context_map(
     *,
     drawn: int = 100,
     grown: int = 20,
-    added: int | None = None,
     seed: int = 0,
 ) -> Attribution:
     """Find contexts S in which a player's benefit |v(S∪i) − v(S)| is large, and the share of them that others are in.
 
     The value of player j is p(j|i), the share of the contexts that contain j [ren2023faithful, Alg. 1]. The best of
-    some drawn contexts gets a few more players at random, many times over. Each of these then gains and loses one
-    player at a time as long as the benefit grows. A player that does not matter to i stays as it was drawn.
+    some drawn contexts gets more players at random, a tenth of all, many times over. Each of these then gains and
+    loses one player at a time as long as the benefit grows. A player that does not matter to i stays as it was drawn.
 
     Parameters
     ----------
@@ -215,9 +208,8 @@ def context_map(
         A game of one sample, of any number of players.
     player : int, optional
         The number of the player i. By default the one with the largest benefit in a drawn context.
-    drawn, grown, added : int
-        How many contexts are drawn for a player, how many grow from the best, and how many players, a tenth by
-        default, each gets before.
+    drawn, grown : int
+        How many contexts are drawn for a player, and how many grow from the best.
     seed : int, default 0
 
     Examples
@@ -232,10 +224,8 @@ def context_map(
     players = len(game.names)
     if game.samples != 1 or players < 2:
         raise wrong("game", "have one sample and two players or more", f"{game.samples} and {players}")
-    if player is not None and not 0 <= player < players:
-        raise wrong("player", f"lie between 0 and {players - 1}", player)
-    if min(drawn, grown) < 1:
-        raise wrong("drawn and grown", "be at least 1", (drawn, grown))
+    check_number("player", player, 0, players - 1)
+    check_number("drawn and grown", min(drawn, grown), 1)
     generator, evaluations = seeded(seed), 0
 
     def benefits(of: int, contexts: Tensor) -> Tensor:
@@ -253,7 +243,7 @@ def context_map(
     _, player, best = max(found, key=lambda one: one[0])
     taken = best | (torch.arange(players) == player)
     ranks = torch.rand(grown, players, generator=generator).masked_fill(taken, 2.0).argsort(1).argsort(1)
-    contexts = best | ((ranks < (max(1, players // 10) if added is None else added)) & ~taken)
+    contexts = best | ((ranks < max(1, players // 10)) & ~taken)
     strengths, growing = benefits(player, contexts), torch.arange(grown)
     while len(growing):
         before = strengths[growing]
@@ -265,12 +255,8 @@ def context_map(
             contexts[growing[better]], strengths[growing[better]] = changed[better], tried[better]
         growing = growing[strengths[growing] > before]
     contexts[:, player] = False
-    shares, readout = (
-        contexts.double().mean(0)[None],
-        getattr(game, "readout_note", getattr(game, "readout", "given")),
-    )
-    kind = f"shares of the contexts of {game.names[player]}"
-    return Attribution(shares, torch.zeros_like(shares), evaluations, game.names, kind, readout)
+    shares, kind = contexts.double().mean(0)[None], f"shares of the contexts of {game.names[player]}"
+    return Attribution(shares, torch.zeros_like(shares), evaluations, game.names, kind, readout_of(game))
 
 
 def order_shapley_of(
@@ -327,6 +313,11 @@ def draws_of(game: Game) -> int:
     return int(getattr(game, "draws", 1))
 
 
+def readout_of(game: Game) -> str:
+    """Return the description of a game's value."""
+    return getattr(game, "readout_note", getattr(game, "readout", "given"))
+
+
 def sample_shapley(game: Game, evaluations: int, seed: int) -> tuple[Attribution, Tensor, Tensor]:
     """Estimate Shapley values from this many rows for each sample; also return v(∅) and v(N) of the samples."""
     players, draws = len(game.names), draws_of(game)
@@ -347,15 +338,12 @@ def sample_shapley(game: Game, evaluations: int, seed: int) -> tuple[Attribution
     targets = odd - (full - empty) * (sizes / players - 0.5)
     rows = coalitions.double() - sizes[:, None] / players
     share = (full - empty) / players
-    groups = _jackknife_groups(strata, generator)
-    # The last number is no group's: nothing is left out.
-    left_out = range(JACKKNIFE_GROUPS + 1)
-    *others, estimate = (_solve(rows, targets, _weights(strata, groups, group)) + share for group in left_out)
+    weights = _jackknife_weights(strata, generator)
+    *others, estimate = (_solve(rows, targets, one) + share for one in weights)
     replicates = torch.stack(others)
     spread = ((replicates - replicates.mean(0)) ** 2).sum(0) * (JACKKNIFE_GROUPS - 1) / JACKKNIFE_GROUPS
     spent = game.samples * (2 + 2 * len(coalitions)) * draws
-    readout = getattr(game, "readout_note", getattr(game, "readout", "given"))
-    found = Attribution(estimate, spread.sqrt(), spent, game.names, "sampled Shapley values", readout)
+    found = Attribution(estimate, spread.sqrt(), spent, game.names, "sampled Shapley values", readout_of(game))
     return found, empty[:, 0], full[:, 0]
 
 
@@ -364,7 +352,11 @@ def draw_strata(players: int, pairs: int, generator: torch.Generator) -> list[St
     sizes = range(1, players // 2 + 1)
     totals = [math.comb(players, size) // (2 if 2 * size == players else 1) for size in sizes]
     # Sizes s and n − s share a stratum, so the middle size of an even n has half the leverage of the others.
-    drawn = _allocate(pairs, totals, [1.0 if 2 * size < players else 0.5 for size in sizes], generator)
+    leverage = torch.tensor([1.0 if 2 * size < players else 0.5 for size in sizes]).double()
+    most = torch.tensor([min(total, pairs) for total in totals]).double()
+    # Systematic rounding: whole numbers that add up, each within one of its share.
+    reached = share_out(min(pairs, sum(totals)), leverage, most).cumsum(0) + torch.rand(1, generator=generator)
+    drawn = torch.cat([torch.zeros(1), (reached + 1e-9).floor()]).diff().long().tolist()
     return [
         (_draw_pairs(players, size, count, total, generator), total)
         for size, (count, total) in enumerate(zip(drawn, totals, strict=True), start=1)
@@ -372,23 +364,15 @@ def draw_strata(players: int, pairs: int, generator: torch.Generator) -> list[St
     ]
 
 
-def _allocate(pairs: int, totals: list[int], leverage: list[float], generator: torch.Generator) -> list[int]:
-    """Distribute pairs in proportion to leverage; what exceeds the pairs of a size goes to the other sizes."""
-    shares = [0.0] * len(totals)
-    open_strata = set(range(len(totals)))
-    left = float(min(pairs, sum(totals)))
-    while left > 1e-9 and open_strata:
-        unit = left / sum(leverage[i] for i in open_strata)
-        for i in sorted(open_strata):
-            take = min(unit * leverage[i], totals[i] - shares[i])
-            shares[i] += take
-            left -= take
-            if shares[i] >= totals[i] - 1e-9:
-                open_strata.discard(i)
-    # Systematic rounding: whole numbers that add up, each within one of its share.
-    offset = float(torch.rand(1, generator=generator))
-    bounds = [math.floor(total + offset) for total in itertools.accumulate(shares, initial=0.0)]
-    return [min(b - a, totals[i]) for i, (a, b) in enumerate(itertools.pairwise(bounds))]
+def share_out(count: int, weights: Float[Tensor, " parts"], most: Float[Tensor, " parts"]) -> Float[Tensor, " parts"]:
+    """Distribute a number in proportion to weights; what exceeds the most that a part takes goes to the others."""
+    shares = torch.minimum(weights * count / weights.sum(), most)
+    for _ in range(50):
+        free, lacking = shares < most, count - float(shares.sum())
+        if lacking < 1e-9 or not bool(free.any()):
+            break
+        shares[free] = torch.minimum(shares[free] * (1 + lacking / float(shares[free].sum())), most[free])
+    return shares
 
 
 def _draw_pairs(
@@ -404,40 +388,24 @@ def _draw_pairs(
         more = draw_coalitions(players, torch.full((count,), size), generator)
         if 2 * size == players:
             more = more ^ ~more[:, :1]
-        drawn = _distinct(torch.cat([drawn, more]))
+        drawn = torch.cat([drawn, more])
+        # Repeated rows are dropped. The others keep their order, because a sorted one would bias the cut.
+        _, first = np.unique(np.packbits(drawn.numpy(), axis=1), axis=0, return_index=True)
+        drawn = drawn[np.sort(first)]
     return drawn[:count]
 
 
-def _distinct(coalitions: Tensor) -> Tensor:
-    """Drop repeated rows and keep the order of first appearance, because a sorted order would bias a cut."""
-    if coalitions.shape[1] < 63:
-        _, inverse = torch.unique(coalition_numbers(coalitions), return_inverse=True)
-    else:
-        _, inverse = torch.unique(coalitions, dim=0, return_inverse=True)
-    first = torch.full((int(inverse.max()) + 1,), len(inverse))
-    return coalitions[first.scatter_reduce(0, inverse, torch.arange(len(inverse)), "amin").sort().values]
-
-
-def _jackknife_groups(strata: list[Stratum], generator: torch.Generator) -> list[Int[Tensor, " pairs"]]:
-    """Assign each stratum's pairs to groups; an enumerated stratum has no error and is never left out."""
-    groups = [torch.full((len(drawn),), -1) for drawn, _ in strata]
-    dealt = 0
-    for (_, total), group in zip(strata, groups, strict=True):
-        if len(group) < total:
-            group[:] = (torch.randperm(len(group), generator=generator) + dealt) % JACKKNIFE_GROUPS
-            dealt += len(group)
-    return groups
-
-
-def _weights(strata: list[Stratum], groups: list[Tensor], left_out: int) -> Float[Tensor, " pairs"]:
-    """Weight each pair by the regression's kernel times the number of pairs that it represents."""
-    weights = []
-    for (drawn, total), group in zip(strata, groups, strict=True):
-        size, players = int(drawn[0].sum()), drawn.shape[1]
-        kernel = 1 / (math.comb(players, size) * size * (players - size))
-        kept = group != left_out
-        weights.append(kept.double() * (kernel * total / max(1, int(kept.sum()))))
-    return torch.cat(weights)
+def _jackknife_weights(strata: list[Stratum], generator: torch.Generator) -> Float[Tensor, "replicates pairs"]:
+    """Weight pairs by the regression's kernel and what they represent; every row but the last leaves a group out."""
+    weights, dealt, left_out = [], 0, torch.arange(JACKKNIFE_GROUPS + 1)[:, None]
+    for drawn, total in strata:
+        (count, players), size, group = drawn.shape, int(drawn[0].sum()), torch.full((len(drawn),), -1)
+        if count < total:  # an enumerated stratum has no error and is never left out
+            group = (torch.randperm(count, generator=generator) + dealt) % JACKKNIFE_GROUPS
+            dealt += count
+        kernel, kept = total / (math.comb(players, size) * size * (players - size)), (group != left_out).double()
+        weights.append(kept * (kernel / kept.sum(1, keepdim=True).clamp_min(1)))
+    return torch.cat(weights, dim=1)
 
 
 def _solve(rows: Tensor, targets: Tensor, weights: Float[Tensor, " pairs"]) -> Float[Tensor, "samples players"]:

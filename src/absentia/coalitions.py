@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from absentia.data import check_number
 from absentia.errors import wrong
 
 # Tables are transformed in blocks of 2^16 entries first, so that the work of the first 16 players stays in cache.
@@ -37,8 +38,7 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
     >>> enumerate_coalitions(2).int().tolist()
     [[0, 0], [1, 0], [0, 1], [1, 1]]
     """
-    if players < 0:
-        raise wrong("players", "be at least 0", players)
+    check_number("players", players, 0)
     numbers = torch.arange(start, 2**players if stop is None else stop)
     return (numbers[:, None] >> torch.arange(players) & 1).bool()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -19,6 +20,8 @@ Array: TypeAlias = Tensor | np.ndarray
 Table: TypeAlias = Any
 # Classes as users hold them: numbers or names, one or one for each sample.
 Classes: TypeAlias = Any
+Rows: TypeAlias = Shaped[Tensor, "rows *entries"]
+Scales: TypeAlias = tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]
 
 # The levels at which the distribution of an entry is summarised.
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
@@ -78,15 +81,8 @@ def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row
     return data
 
 
-def class_numbers(
-    y: Classes, labels: Sequence[Any] = (), name: str = "y", samples: int | None = None
-) -> Int[Tensor, " *samples"]:
-    """Convert classes to numbers: names, or an estimator's own numbers, by their place in ``labels``.
-
-    With a number of ``samples`` there is one class for each of them.
-    """
-    if samples is not None:
-        return each_class(class_numbers(y, labels, name), samples)
+def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> Int[Tensor, " *samples"]:
+    """Convert classes to numbers: names, or an estimator's own numbers, by their place in ``labels``."""
     text = holds_text(y)
     if text and not labels:
         raise AbsentiaError(
@@ -125,6 +121,13 @@ def holds_text(y: Classes) -> bool:
     return array.dtype.kind in "UOS" and any(isinstance(label, str) for label in array.reshape(-1).tolist())
 
 
+def check_number(name: str, number: float | None, least: float, most: float = math.inf) -> None:
+    """Raise an error for a number outside a range, to which its ends belong; None is no number."""
+    if number is not None and not least <= number <= most:
+        must = f"be at least {least}" if most == math.inf else f"lie between {least} and {most}"
+        raise wrong(name, must, number)
+
+
 def column_numbers(categorical: Iterable[Any], entries: int) -> list[int]:
     """Return the numbers of columns, those of groups one by one; raise an error for one that does not exist."""
     numbers = [int(one) for item in categorical for one in (item if isinstance(item, Iterable) else [item])]
@@ -154,9 +157,7 @@ def seeded(seed: int, *path: object) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(digest, "big"))
 
 
-def mean_and_deviation(
-    rows: Shaped[Tensor, "rows *entries"],
-) -> tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]:
+def mean_and_deviation(rows: Rows) -> Scales:
     """Return means and standard deviations of each entry, or of each channel of images, in double precision."""
     mean = rows.mean(_axes(rows), keepdim=True, dtype=torch.float64)
     parts = rows.split(_ROWS_AT_A_TIME)  # a copy of all rows in double precision might not fit into memory
@@ -167,9 +168,7 @@ def mean_and_deviation(
     return mean[0], deviation[0]
 
 
-def least_and_most(
-    rows: Shaped[Tensor, "rows *entries"],
-) -> tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]:
+def least_and_most(rows: Rows) -> Scales:
     """Return the least and the greatest value of each entry, or of each channel of images."""
     return rows.amin(_axes(rows), keepdim=True)[0].double(), rows.amax(_axes(rows), keepdim=True)[0].double()
 
@@ -185,7 +184,7 @@ class DataRange:
 
     low: Float[Tensor, " *entries"]
     high: Float[Tensor, " *entries"]
-    rows: Shaped[Tensor, "rows *entries"] | None = None
+    rows: Rows | None = None
     from_rows: Bool[Tensor, " *entries"] | None = None  # which entries have values of rows, such as categories
 
     def holds(self, values: Shaped[Tensor, "*rows"]) -> Bool[Tensor, "*rows"]:
@@ -194,17 +193,15 @@ class DataRange:
         return (values >= self.low - slack) & (values <= self.high + slack)
 
 
-def data_range(
-    data: Shaped[Tensor, "rows *entries"], from_rows: Bool[Tensor, " *entries"] | None = None
-) -> DataRange:
-    """Return the range of each entry of a table, or of each channel of images."""
-    low, high = least_and_most(data)
-    return DataRange(low.expand(data.shape[1:]), high.expand(data.shape[1:]), data, from_rows)
+def data_range(data: Rows, categorical: Iterable[Any] = ()) -> DataRange:
+    """Return the range of each entry of a table, or of each channel of images; categories have the values of rows."""
+    (low, high), from_rows = least_and_most(data), torch.zeros(data[0].numel(), dtype=torch.bool)
+    from_rows[column_numbers(categorical, len(from_rows))] = True
+    shape = data.shape[1:]
+    return DataRange(low.expand(shape), high.expand(shape), data, from_rows.reshape(shape))
 
 
-def white_noise(
-    within: DataRange, like: Shaped[Tensor, "rows *entries"], generator: torch.Generator
-) -> Shaped[Tensor, "rows *entries"]:
+def white_noise(within: DataRange, like: Rows, generator: torch.Generator) -> Rows:
     """Draw every entry uniformly within the range, in the shape and type of ``like``; integers include both ends.
 
     Entries such as categories have the values of a drawn row instead.

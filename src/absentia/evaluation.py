@@ -26,7 +26,7 @@ from torch.utils.checkpoint import checkpoint
 
 from absentia.absences.protocol import Fill, StandIns
 from absentia.coalitions import coalition_members, enumerate_coalitions
-from absentia.data import Classes, Table, blocks, check_rows, each_class
+from absentia.data import Classes, Table, blocks, check_number, check_rows, class_numbers, each_class
 from absentia.errors import wrong
 from absentia.models import (
     BatchRunner,
@@ -88,7 +88,8 @@ class Evaluator:
     readout : Readout, optional
         What number to take from the output. The default depends on ``y``: see `default_readout`.
     y : int, str, sequence or array, optional
-        The classes that the default readout reads: numbers or names.
+        The classes of the samples, numbers or names: the default readout reads them. Beside a readout they only
+        choose among baselines for each class.
     class_names : sequence of str, optional
         The names of the classes, in the order of the model's outputs.
     batch_size : int, optional
@@ -116,10 +117,7 @@ class Evaluator:
         batch_size: int | None = None,
         memory: int | None = None,
     ) -> None:
-        if y is not None and readout is not None:
-            raise wrong("readout", "be left out if y is given", readout, "Put y into the readout.")
-        if batch_size is not None and batch_size < 1:
-            raise wrong("batch_size", "be at least 1", batch_size)
+        check_number("batch_size", batch_size, 1)
         self.model = as_model(model)
         columns = getattr(x, "columns", None)  # those of a DataFrame name the players
         x = check_rows(x, name="x", kind="sample")
@@ -130,7 +128,7 @@ class Evaluator:
         self.samples, self.names = len(x), self.players.names
         labels = tuple(class_names) if class_names is not None else labels_of(self.model)
         self.class_names = tuple(str(label) for label in labels)
-        self._numbers, given = torch.arange(len(self.x), device=self.x.device), y is not None or readout is not None
+        self._numbers, own = torch.arange(len(self.x), device=self.x.device), readout is not None
         self._forward = layer_output(self.model, readout.layer) if isinstance(readout, Features) else self.model
         with evaluation_mode(self.model):
             # Two rows, so that an output without a row for each input row is noticed; copies, because a model may
@@ -150,7 +148,8 @@ class Evaluator:
         self.readout, self.readout_note = readout, note + _note_on_output(self.model, key)
         self.class_names = getattr(self.readout, "names", ()) or self.class_names
         # The class of each sample, if they were given: those that the model predicts choose no baseline.
-        classes = getattr(self.readout, "y", None) if given else None
+        classes = getattr(self.readout, "y", None) if own or y is not None else None
+        classes = class_numbers(y, labels) if own and y is not None else classes
         self.classes = None if classes is None else each_class(classes, self.samples)
 
     def __repr__(self) -> str:

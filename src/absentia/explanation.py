@@ -13,15 +13,14 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.absences import Absence
-from absentia.absences.protocol import BringsModel, check_absence, describe_absence, empty_inputs, for_classes
+from absentia.absences.protocol import BringsModel, describe_absence, empty_inputs
 from absentia.attributions import Attribution, draws_of, order_shapley, sample_shapley, shapley
-from absentia.data import Classes, Table, as_tensor, class_numbers, each_class
+from absentia.data import Classes, Table, as_tensor, check_number, each_class
 from absentia.errors import require, wrong
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
 from absentia.interactions import Interactions, harsanyi
 from absentia.interop import to_shap, to_shapiq
 from absentia.learning import LearnedBaseline, choose_absence
-from absentia.models import as_model, labels_of
 from absentia.players import Players
 from absentia.plots import KINDS, OF_ALL_SAMPLES
 from absentia.plots.interaction_plots import names_of_sets
@@ -270,18 +269,13 @@ def explain(
     if players is not None and not isinstance(players, Players):
         raise wrong("players", "be Players, such as Players.features(names)", type(players).__name__)
     batch, players = _as_batch(x, players)
-    chosen = absence
     if isinstance(absence, str | int | float):
         # A readout of each sample's own class says nothing about the rows of the data.
         shared = None if getattr(getattr(readout, "y", None), "ndim", 0) == 1 else readout
-        chosen = choose_absence(absence, model, data, None, players=players, readout=shared, seed=seed)
-    given, classes = chosen, None
-    if y is not None and readout is not None:  # y then only chooses among baselines for each class
-        classes = class_numbers(y, tuple(class_names or labels_of(as_model(model))), samples=len(batch))
-        chosen = for_classes(check_absence("absence", chosen), classes)
+        absence = choose_absence(absence, model, data, None, players=players, readout=shared, seed=seed)
     game = MaskedModel(
-        model, batch, y if readout is None else None, absence=chosen, players=players, readout=readout,
-        class_names=class_names, batch_size=batch_size, memory=memory,
+        model, batch, y, absence=absence, players=players, readout=readout, class_names=class_names,
+        batch_size=batch_size, memory=memory,
     )  # fmt: skip
     if isinstance(game.readout, Features):
         raise wrong("readout", "give one number for an explanation", str(game.readout))
@@ -294,7 +288,7 @@ def explain(
         evaluations=results["shapley"].evaluations,
         seconds=time.perf_counter() - began,
         seed=seed,
-        notes=tuple(_notes(game, given, budget, evaluations is None)),
+        notes=tuple(_notes(game, budget, evaluations is None)),
         class_names=game.evaluator.class_names,
         rows=tuple(str(label) for label in x.index) if hasattr(x, "columns") else (),
         values=tuple(_values_of_classes(game)),
@@ -302,7 +296,7 @@ def explain(
     stand_ins = None
     if not isinstance(game.absence, BringsModel):
         stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device)
-    classes, kept = game.evaluator.classes if classes is None else classes, batch.detach().cpu().clone()
+    kept, classes = batch.detach().cpu().clone(), game.evaluator.classes
     return Explanation(kept, classes, game.players, stand_ins=stand_ins, record=record, **results)
 
 
@@ -328,8 +322,7 @@ def _values_of_classes(game: MaskedModel) -> Iterator[str]:
 
 def _budget(game: MaskedModel, evaluations: int | None, max_players: int) -> int | None:
     """Return the rows to evaluate for each sample; None for all coalitions."""
-    if not 1 <= max_players <= MAX_PLAYERS:
-        raise wrong("max_players", f"lie between 1 and {MAX_PLAYERS}", max_players)
+    check_number("max_players", max_players, 1, MAX_PLAYERS)
     players, draws = len(game.players), draws_of(game)
     if evaluations is None:
         if players <= max_players:
@@ -353,7 +346,7 @@ def _results(game: MaskedModel, budget: int | None, seed: int) -> dict[str, Any]
     }
 
 
-def _notes(game: MaskedModel, given: object, budget: int | None, chosen_here: bool) -> list[str]:
+def _notes(game: MaskedModel, budget: int | None, chosen_here: bool) -> list[str]:
     """Say how values are sampled, what brings its own model, and what was learned for another value."""
     notes, players = [], len(game.players)
     if budget is not None:
@@ -364,4 +357,6 @@ def _notes(game: MaskedModel, given: object, budget: int | None, chosen_here: bo
         )
     if isinstance(game.absence, BringsModel):
         notes.append("The absence brings its own model: its outputs are explained, not those of the given model.")
-    return notes + (given.notes_on(game.readout_note) if isinstance(given, LearnedBaseline) else [])
+    if isinstance(game.absence, LearnedBaseline):
+        notes += game.absence.notes_on(game.readout_note)
+    return notes

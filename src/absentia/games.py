@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, final, runtime_checkable
 
@@ -125,14 +125,9 @@ class ValueTable:
         """The sums of the values over the coalitions of each size that contain each player."""
         return sums_by_size_and_player(self.values)
 
-    def table(self) -> ValueTable:
-        """Return the table itself."""
-        return self
-
     def cpu(self) -> ValueTable:
         """Return the table in the CPU's memory."""
-        values, noise = self.values.cpu(), self.noise.cpu()
-        return ValueTable(values, self.names, readout=self.readout, noise=noise, evaluations=self.evaluations)
+        return replace(self, values=self.values.cpu(), noise=self.noise.cpu())
 
     def __call__(self, coalitions: Bool[Tensor, "coalitions players"]) -> Float[Tensor, "samples coalitions"]:
         """Look the coalitions up."""

@@ -20,7 +20,9 @@ from absentia.coalitions import (
     sums_by_size_and_player,
     zeta_,
 )
+from absentia.data import check_number
 from absentia.errors import require, wrong
+from absentia.evaluation import check_coalitions
 from absentia.games import Game, value_table
 from absentia.results import align, count_of, written
 
@@ -118,8 +120,7 @@ class Interactions:
         """
         if not -len(self.effects) <= sample < len(self.effects):
             raise wrong("sample", f"be one of the {len(self.effects)} samples", sample)
-        if k < 0:
-            raise wrong("k", "be at least 0", k)
+        check_number("k", k, 0)
         effects = self.effects[sample].detach()
         numbers = effects[1:].abs().topk(min(k, len(effects) - 1)).indices + 1
         measurable = self.measurable[sample]
@@ -158,8 +159,7 @@ class Interactions:
         >>> ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 2.0])).salient(0.1).sum(1)
         tensor([2])
         """
-        if tau is not None and not tau >= 0:
-            raise wrong("tau", "be at least 0", tau)
+        check_number("tau", tau, 0)
         strength = self.effects.abs()
         threshold = 0.05 * strength[:, 1:].amax(1, keepdim=True) if tau is None else tau
         return (strength > threshold) & self.measurable
@@ -181,9 +181,7 @@ class Interactions:
         values = zeta_(effects.clone() if keep is None else effects * keep)
         if coalitions is None:
             return values
-        if coalitions.dtype != torch.bool or coalitions.shape[-1] != len(self.names):
-            expected = f"be boolean of shape (rows, {len(self.names)})"
-            raise wrong("coalitions", expected, f"{coalitions.dtype} of shape {tuple(coalitions.shape)}")
+        check_coalitions(coalitions, len(self.names))
         return values[:, coalition_numbers(coalitions)]
 
     def sparsity(self, error: float = 0.05) -> Int[Tensor, " samples"]:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float
 from torch import Tensor, nn
 
+from absentia.data import Rows
 from absentia.errors import AbsentiaError, require, wrong
 
 Model: TypeAlias = Callable[[Tensor], Tensor]
+Outputs: TypeAlias = Float[Tensor, "rows *output"]
 
 # On a CPU the fastest batch is one whose activations stay in cache, far below what memory would hold.
 CPU_MEMORY = 4 * 2**20
@@ -44,7 +46,7 @@ class NumpyModel:
     regression: bool = False  # whether outputs are numbers that are no logits
     least: float = 0.0  # below the least positive probability that the model can return, where it is known
 
-    def __call__(self, rows: Shaped[Tensor, "rows *entries"]) -> Float[Tensor, "rows *output"]:
+    def __call__(self, rows: Rows) -> Outputs:
         """Predict, and convert probabilities to log-probabilities, which are logits."""
         answer = np.asarray(self.predict(rows.detach().cpu().numpy()))
         if answer.ndim == 0 or len(answer) != len(rows):
@@ -177,7 +179,7 @@ def labels_of(model: Model) -> tuple[Any, ...]:
     return model.labels if isinstance(model, NumpyModel) else tuple(getattr(model, "class_names", ()))
 
 
-def are_probabilities(output: Float[Tensor, "rows *output"]) -> bool:
+def are_probabilities(output: Outputs) -> bool:
     """Return whether outputs are rows of probabilities that add up to 1."""
     if output.ndim != 2 or output.shape[1] < 2 or not bool((output >= 0).all()):
         return False
@@ -185,7 +187,7 @@ def are_probabilities(output: Float[Tensor, "rows *output"]) -> bool:
     return torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
 
 
-def returns_one_probability(model: Model, x: Shaped[Tensor, "rows *entries"]) -> bool:
+def returns_one_probability(model: Model, x: Rows) -> bool:
     """Return whether a model with a single output returns probabilities: by its last operation, or else by values."""
     if isinstance(model, NumpyModel):
         return model.probabilities is None and not model.regression and _within_0_and_1(run_rows(model, x))
@@ -207,7 +209,7 @@ def _within_0_and_1(output: Tensor) -> bool:
     return bool(((output >= 0) & (output <= 1)).all())
 
 
-def log_probabilities(output: Float[Tensor, "rows *output"]) -> Float[Tensor, "rows *output"]:
+def log_probabilities(output: Outputs) -> Outputs:
     """Return the logarithms of several probabilities, or the log-odds of a single one, that of class 1."""
     return torch.logit(output) if output.ndim == 1 or output.shape[1] == 1 else output.log()
 
@@ -259,11 +261,7 @@ def layer_output(model: Model, layer: str) -> Model:
 
     def run(rows: Tensor) -> Tensor:
         caught: list[Tensor] = []
-        hook = layers[layer].register_forward_hook(lambda _module, _inputs, output: caught.append(output))
-        try:
-            model(rows)
-        finally:
-            hook.remove()
+        run_watched(model, rows, [layers[layer]], lambda _part, _inputs, output: caught.append(output))
         if not caught:
             raise AbsentiaError(f"The layer {layer!r} takes no part in the model's forward pass. Name another one.")
         return caught[-1]
@@ -271,26 +269,25 @@ def layer_output(model: Model, layer: str) -> Model:
     return run
 
 
-def try_rows(
-    model: Model, rows: Shaped[Tensor, "rows *entries"]
-) -> tuple[Float[Tensor, "rows *output"], int, str | int | None]:
+def run_watched(model: Model, rows: Tensor, parts: Iterable[nn.Module], watch: Callable[..., None]) -> Any:
+    """Run a model while a hook sees some of its modules, their inputs and their outputs."""
+    with ExitStack() as hooks:
+        for part in parts:
+            hooks.enter_context(part.register_forward_hook(watch))
+        return model(rows)
+
+
+def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
     """Run a few rows; return the output, the most bytes of a layer for a row, and where the output was found."""
     module = module_of(model)
     largest = rows.nbytes * (_ASSUMED_EXPANSION if module is None else 1)
 
-    def watch(_module: nn.Module, inputs: tuple[object, ...], output: object) -> None:
+    def watch(_part: nn.Module, inputs: tuple[object, ...], output: object) -> None:
         nonlocal largest
-        tensors = [t for t in (*inputs, output) if isinstance(t, Tensor)]
-        largest = max(largest, sum(t.nbytes for t in tensors))
+        largest = max(largest, sum(one.nbytes for one in (*inputs, output) if isinstance(one, Tensor)))
 
-    parts = [] if module is None else [part for part in module.modules() if not list(part.children())]
-    hooks = [part.register_forward_hook(watch) for part in parts]
-    try:
-        output = model(rows)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    output, key = read_output(output)
+    leaves = [] if module is None else [part for part in module.modules() if not list(part.children())]
+    output, key = read_output(run_watched(model, rows, leaves, watch))
     check_output(output, len(rows))
     return output, -(-largest // len(rows)), key
 
@@ -311,7 +308,7 @@ class BatchRunner:
     model: Model
     batch: int
 
-    def __call__(self, rows: Shaped[Tensor, "rows *entries"]) -> Float[Tensor, "rows *output"]:
+    def __call__(self, rows: Rows) -> Outputs:
         """Run the model on all rows."""
         outputs: list[Tensor] = []
         done = 0
@@ -338,7 +335,7 @@ class BatchRunner:
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
 
-def run_rows(model: Model, x: Shaped[Tensor, "rows *entries"]) -> Float[Tensor, "rows *output"]:
+def run_rows(model: Model, x: Rows) -> Outputs:
     """Run a model on all rows, in evaluation mode and in batches; on copies, because it may work in place."""
     with evaluation_mode(model):
         _, size, _ = try_rows(model, x[[0, -1]])

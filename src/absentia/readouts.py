@@ -14,7 +14,7 @@ from torch.nn.functional import softplus
 
 from absentia.data import Classes, class_numbers, each_class, holds_text
 from absentia.errors import AbsentiaError, wrong
-from absentia.models import Model, NumpyModel, are_probabilities, returns_one_probability
+from absentia.models import Model, NumpyModel, Outputs, are_probabilities, returns_one_probability
 
 
 @runtime_checkable
@@ -31,21 +31,19 @@ class Readout(Protocol):
     True
     """
 
-    def check(self, output: Float[Tensor, "rows *output"], samples: int) -> None:
+    def check(self, output: Outputs, samples: int) -> None:
         """Raise an error for a model whose output on full samples does not fit."""
 
-    def __call__(
-        self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]
-    ) -> Float[Tensor, "rows *features"]:
+    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, "rows *features"]:
         """Return the value of every row of the model's output; ``sample`` is the number of each row's sample."""
 
 
-def count_classes(output: Float[Tensor, "rows *output"]) -> int:
+def count_classes(output: Outputs) -> int:
     """Return the number of classes of an output of shape (rows,), (rows, 1) or (rows, classes)."""
     return 2 if output.ndim == 1 else max(2, output.shape[1])
 
 
-def _check_classes(readout: Any, output: Float[Tensor, "rows *output"], samples: int) -> None:
+def _check_classes(readout: Any, output: Outputs, samples: int) -> None:
     """Raise an error unless the targets are classes of the output."""
     if output.ndim > 2:
         expected = "return (rows,), (rows, 1) or (rows, classes) for a readout of a class"
@@ -57,7 +55,7 @@ def _check_classes(readout: Any, output: Float[Tensor, "rows *output"], samples:
         raise wrong("y", f"lie between 0 and {classes - 1}, the model's classes", outside[0].item())
 
 
-def _check_logits(readout: Any, output: Float[Tensor, "rows *output"], samples: int) -> None:
+def _check_logits(readout: Any, output: Outputs, samples: int) -> None:
     """Check the classes; raise an error for probabilities: reading them as logits would be silently wrong."""
     _check_classes(readout, output, samples)
     if are_probabilities(output):
@@ -69,7 +67,7 @@ def _check_logits(readout: Any, output: Float[Tensor, "rows *output"], samples: 
 
 
 def check_single_logit(
-    readout: Readout, output: Float[Tensor, "rows *output"], model: Model, x: Shaped[Tensor, "samples *entries"]
+    readout: Readout, output: Outputs, model: Model, x: Shaped[Tensor, "samples *entries"]
 ) -> None:
     """Raise an error for a readout of logits if the single output of a model is a number or a probability."""
     if not isinstance(readout, LogOdds | Probability) or output.ndim > 2 or not _is_single_logit(output):
@@ -110,7 +108,9 @@ class _OfClass:
         vars(self).update(y=numbers, names=tuple(str(name) for name in self.names))
 
     def __str__(self) -> str:
-        return f"{self.what} of {_class_phrase(self.y, self.names)}"
+        if self.y.ndim:
+            return f"{self.what} of each sample's class ({_class_list(self.y, self.names)})"
+        return f"{self.what} of class {self.names[int(self.y)] if self.names else int(self.y)}"
 
     def _targets(self, output: Tensor, sample: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
         """Return the class of each row."""
@@ -139,13 +139,11 @@ class LogOdds(_OfClass):
 
     what = "log-odds"
 
-    def __call__(self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the log-odds without forming a probability, which would round to 0 or 1."""
         target = self._targets(output, sample)
-        if _is_single_logit(output):
-            return _of_class(output, target)
-        others = output.scatter(1, target[:, None], -torch.inf)
-        return _of_class(output, target) - others.logsumexp(1)
+        own = _of_class(output, target)
+        return own if _is_single_logit(output) else own - output.scatter(1, target[:, None], -torch.inf).logsumexp(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +158,7 @@ class Logit(_OfClass):
 
     what, check = "logit", _check_classes
 
-    def __call__(self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the logit."""
         return _of_class(output, self._targets(output, sample))
 
@@ -177,7 +175,7 @@ class Probability(_OfClass):
 
     what = "probability"
 
-    def __call__(self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the probability."""
         target = self._targets(output, sample)
         single = _is_single_logit(output)
@@ -204,14 +202,14 @@ class Output:
     def __str__(self) -> str:
         return f"output {self.index}"
 
-    def check(self, output: Float[Tensor, "rows *output"], samples: int) -> None:
+    def check(self, output: Outputs, samples: int) -> None:
         """Check that the index names one number."""
         index = (self.index,) if isinstance(self.index, int) else self.index
         sizes = output.shape[1:] or (1,)
         if len(index) != len(sizes) or any(not 0 <= i < size for i, size in zip(index, sizes, strict=True)):
             raise wrong("index", f"name one number of an output of shape {tuple(sizes)}", self.index)
 
-    def __call__(self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the number."""
         if output.ndim == 1:
             return output
@@ -244,18 +242,16 @@ class Features:
     def __str__(self) -> str:
         return f"features of layer {self.layer!r}"
 
-    def check(self, output: Float[Tensor, "rows *output"], samples: int) -> None:
+    def check(self, output: Outputs, samples: int) -> None:
         """Accept any output."""
 
-    def __call__(
-        self, output: Float[Tensor, "rows *output"], sample: Int[Tensor, " rows"]
-    ) -> Float[Tensor, "rows features"]:
+    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, "rows features"]:
         """Flatten the layer's output, which the evaluator passes in place of the model's."""
         return output.flatten(1)
 
 
 def default_readout(
-    output: Float[Tensor, "samples *output"], y: Classes, names: Sequence[Any] = (), regression: bool = False
+    output: Outputs, y: Classes, names: Sequence[Any] = (), regression: bool = False
 ) -> tuple[Readout, str]:
     """Choose a readout by the model's output on the full samples, and describe it.
 
@@ -301,12 +297,6 @@ def same_kind(note: str, other: str) -> bool:
     kinds = [text.partition(";")[0].partition(" (")[0] for text in (note, other)]
     usual = ("log-odds of each", "log-odds of the"), ("the output as it is", "output 0")
     return kinds[0] == kinds[1] or any(all(kind.startswith(words) for kind in kinds) for words in usual)
-
-
-def _class_phrase(y: Tensor, names: Sequence[str]) -> str:
-    if y.ndim == 0:
-        return f"class {names[int(y)] if names else int(y)}"
-    return f"each sample's class ({_class_list(y, names)})"
 
 
 def _class_list(y: Tensor, names: Sequence[str], most: int = 6) -> str:

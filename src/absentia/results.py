@@ -181,42 +181,33 @@ def read_header(path: str | Path) -> dict[str, Any]:
     return {"kind": "baseline" if "share" in header else "file of another kind"} | header
 
 
-def save_result(result: Any, path: str | Path, extra: Mapping[str, Any] | None = None) -> None:
-    """Save a dataclass that has a ``KIND`` and a ``FORMAT``; ``extra`` is added to the header."""
-    tensors: dict[str, Tensor] = {}
-    fields = _pack(result, (), tensors)
-    header = {"kind": result.KIND, "format": result.FORMAT, "version": __version__, "fields": fields}
-    write_tensors(path, tensors, header | dict(extra or {}))
-
-
-def read_result(cls: Any, path: str | Path, **more: Any) -> Any:
-    """Read a saved result of a class; ``more`` is handed to its `unpacked`."""
-    tensors, header = read_tensors(path)
-    kind = header.get("kind", "baseline")
-    if kind != cls.KIND:
-        raise wrong("path", f"hold a saved {cls.KIND}", f"{path}, a saved {kind}")
-    if header.get("format", 0) > cls.FORMAT:
-        made = header.get("version", header.get("record", {}).get("version", "unknown"))
-        got = f"format {header['format']} by absentia {made}"
-        raise wrong("path", f"hold a saved {kind} of format {cls.FORMAT} or older", got, "Install a newer absentia.")
-    old = header.get("format", 0) < _FIRST_COMMON_FORMAT
-    return _unpack(cls, cls.from_old(tensors, header) if old else header["fields"], (), tensors, more)
-
-
 class Saved:
     """What is saved to one file, as a dataclass."""
 
     KIND: ClassVar[str]
     FORMAT: ClassVar[int]
+    from_old: ClassVar[Any]  # tensors, header of a file of an older format → its fields in the present one
 
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file: safetensors with a JSON header, without pickle."""
-        save_result(self, path)
+    def save(self, path: str | Path, **extra: Any) -> None:
+        """Write everything to one file: safetensors with a JSON header, and ``extra`` in it, without pickle."""
+        tensors: dict[str, Tensor] = {}
+        fields = _pack(self, (), tensors)
+        header = {"kind": self.KIND, "format": self.FORMAT, "version": __version__, "fields": fields}
+        write_tensors(path, tensors, header | extra)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a file of `save`."""
-        return read_result(cls, path)
+    def load(cls, path: str | Path, **more: Any) -> Self:
+        """Read a file of `save`; a surrogate with a network of the user's needs one like it, ``network=…``."""
+        tensors, header = read_tensors(path)
+        kind = header.get("kind", "baseline")
+        if kind != cls.KIND:
+            raise wrong("path", f"hold a saved {cls.KIND}", f"{path}, a saved {kind}")
+        if header.get("format", 0) > cls.FORMAT:
+            made = header.get("version", header.get("record", {}).get("version", "unknown"))
+            got, then = f"format {header['format']} by absentia {made}", "Install a newer absentia."
+            raise wrong("path", f"hold a saved {kind} of format {cls.FORMAT} or older", got, then)
+        old = header.get("format", 0) < _FIRST_COMMON_FORMAT
+        return _unpack(cls, cls.from_old(tensors, header) if old else header["fields"], (), tensors, more)
 
 
 def load(path: str | Path) -> Any:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from jaxtyping import Shaped
 from torch import Tensor, nn
 
+from absentia.data import Rows
 from absentia.errors import wrong
-from absentia.models import Model, NumpyModel, evaluation_mode, module_of
+from absentia.models import Model, NumpyModel, evaluation_mode, module_of, run_watched
 
 # What a row costs beside the operations of its layers, in the same unit: fixed, and for each entry.
 _PER_ROW, _PER_ENTRY = 4_000.0, 50.0
@@ -22,42 +22,33 @@ _UNKNOWN = 100_000.0
 _LONG_WORK = 0.25  # seconds, after which work is timed only once with each number of threads
 
 
-def operations_per_row(model: Model, rows: Shaped[Tensor, "rows *entries"]) -> float:
+def operations_per_row(model: Model, rows: Rows) -> float:
     """Count the floating-point operations of one row: the same on every machine, unlike a time."""
-    entries, module = rows[0].numel(), module_of(model)
+    entries, module, total = rows[0].numel(), module_of(model), 0.0
     if isinstance(model, NumpyModel):
         return _UNKNOWN + _PER_ENTRY * entries
-    with evaluation_mode(model):
-        if module is not None:
-            found = _count_layers(module, model, rows.clone())
-        else:
-            from torch.utils.flop_counter import FlopCounterMode  # imported here, because that takes some seconds
-
-            with FlopCounterMode(display=False) as counter:
-                model(rows.clone())
-            found = counter.get_total_flops()
-    return found / len(rows) + _PER_ROW + _PER_ENTRY * entries
-
-
-def _count_layers(module: nn.Module, model: Model, rows: Tensor) -> float:
-    """Count the products of each layer's weights: two operations for each weight and place of the output."""
-    total = 0.0
 
     def count(part: nn.Module, _inputs: object, output: Any) -> None:
+        """Count two operations for each weight of a layer and each place of its output."""
         nonlocal total
         out = output[0] if isinstance(output, tuple) else output
         for weight in part.parameters(recurse=False):
             if weight.ndim > 1 and not isinstance(part, nn.Embedding) and isinstance(out, Tensor):
                 total += 2 * weight.numel() * out.numel() / out.shape[1 if weight.ndim > 2 else -1]
 
-    with ExitStack() as hooks:
-        for part in module.modules():
-            hooks.enter_context(part.register_forward_hook(count))
-        model(rows)
-    return total
+    with evaluation_mode(model):
+        if module is not None:
+            run_watched(model, rows.clone(), module.modules(), count)
+        else:
+            from torch.utils.flop_counter import FlopCounterMode  # imported here, because that takes some seconds
+
+            with FlopCounterMode(display=False) as counter:
+                model(rows.clone())
+            total = counter.get_total_flops()
+    return total / len(rows) + _PER_ROW + _PER_ENTRY * entries
 
 
-def affordable_rows(model: Model, x: Shaped[Tensor, "rows *entries"], operations: float) -> int:
+def affordable_rows(model: Model, x: Rows, operations: float) -> int:
     """Return how many rows the model can evaluate with this many operations: a power of two, so that it is stable.
 
     >>> affordable_rows(torch.nn.Linear(4, 1), torch.zeros(1, 4), 1e6)

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_at_least_one, check_shape, check_whole
-from absentia.data import Table, blocks, check_rows, mean_and_deviation, seeded
+from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_shape, check_whole
+from absentia.data import Table, blocks, check_number, check_rows, mean_and_deviation, seeded
 from absentia.errors import wrong
 
 _Vectors: TypeAlias = Float[Tensor, "coalitions vectors flat"]
@@ -73,12 +73,11 @@ class GaussianConditional:
 
     def __post_init__(self, data: Table) -> None:
         rows = check_rows(data, least=2)
-        if self.shrinkage is not None and not 0 <= self.shrinkage <= 1:
-            raise wrong("shrinkage", "lie between 0 and 1", self.shrinkage)
+        check_number("shrinkage", self.shrinkage, 0, 1)
         if not self.sample and self.draws not in (None, 1):
             raise wrong("draws", "be left out for the conditional mean", self.draws, "Use sample=True for draws.")
         draws = self.draws if self.draws is not None else 10 if self.sample else 1
-        check_at_least_one("draws", draws)
+        check_number("draws", draws, 1)
         mean, scale, covariance, intensity = _correlations(rows.flatten(1))
         shrinkage = intensity if self.shrinkage is None else float(self.shrinkage)
         average = covariance.trace() / len(covariance)
@@ -118,9 +117,7 @@ class GaussianConditional:
         return (mean + scale * centres + scale * found).to(x.dtype).unflatten(-1, x.shape[1:])
 
 
-def _correlations(
-    rows: Shaped[Tensor, "rows entries"],
-) -> tuple[Float[Tensor, " entries"], Float[Tensor, " entries"], Float[Tensor, "entries entries"], float]:
+def _correlations(rows: Shaped[Tensor, "rows entries"]) -> tuple[Tensor, Tensor, Tensor, float]:
     """Return means, standard deviations, correlations, and by how much to shrink these [ledoit2004covariance]."""
     count, entries = rows.shape
     mean, scale = mean_and_deviation(rows)

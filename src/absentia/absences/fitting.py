@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from absentia.absences.protocol import check_at_least_one, check_floating
-from absentia.data import seeded
+from absentia.absences.protocol import check_floating
+from absentia.data import check_number, seeded
 from absentia.errors import AbsentiaError, wrong
 from absentia.models import progress
 from absentia.players import Players
@@ -131,7 +131,7 @@ def random_presence(players: Players, rows: int, generator: torch.Generator) -> 
 
 def fit(network: nn.Module, loss: Loss, rows: MaskedRows, *, epochs: int, title: str, show: bool) -> TrainingRecord:
     """Train until the held-out loss stops falling, and leave the network with the weights of the lowest."""
-    check_at_least_one("epochs", epochs)
+    check_number("epochs", epochs, 1)
     begun, generator = time.perf_counter(), seeded(rows.seed)
     adam = torch.optim.Adam(network.parameters(), lr=_RATES[0], fused=True)
     batch = min(_BATCH, max(_LEAST_BATCH, len(rows.kept) // 16))

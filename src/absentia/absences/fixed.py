@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from absentia.absences.protocol import Fill, Samples, StandIns, check_at_least_one, check_shape, check_whole
+from absentia.absences.protocol import Fill, Samples, StandIns, check_shape, check_whole
 from absentia.data import (
     Array,
     DataRange,
     Table,
     as_tensor,
+    check_number,
     check_rows,
     column_numbers,
     least_and_most,
@@ -26,6 +27,8 @@ from absentia.data import (
     white_noise,
 )
 from absentia.errors import wrong
+
+Categorical: TypeAlias = Sequence[int | Sequence[int]]  # columns of categories, or groups of columns that code one
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +78,7 @@ class Baseline:
         return cls(data.mean(0, dtype=torch.float64 if not data.is_floating_point() else None))
 
     @classmethod
-    def median(cls, data: Table, categorical: Sequence[int | Sequence[int]] = ()) -> Baseline:
+    def median(cls, data: Table, categorical: Categorical = ()) -> Baseline:
         """Use the median of the data's rows (the lower of the middle two), and the mode of categorical columns.
 
         Columns that are one category together, such as one-hot ones, are a list in ``categorical``.
@@ -268,7 +271,7 @@ class Noise:
         uniform = self.kind == "uniform"
         if not uniform and (self.low is not None or self.high is not None):
             raise wrong("low and high", "be left out for normal noise", f"{self.low} and {self.high}")
-        check_at_least_one("draws", self.draws)
+        check_number("draws", self.draws, 1)
         first, second = torch.tensor([0.0, 1.0], dtype=torch.float64)
         data = None if self.data is None else check_rows(self.data).cpu()
         if data is not None:

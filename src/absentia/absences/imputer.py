@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
 from absentia.absences.fitting import MaskedRows, Rows, Standardise, TrainingRecord, fit, mlp
-from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_at_least_one, check_shape
-from absentia.data import Table, check_rows, least_and_most, mean_and_deviation, seeded
+from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_shape
+from absentia.data import Table, check_number, check_rows, least_and_most, mean_and_deviation, seeded
 from absentia.players import Players
 from absentia.results import Saved
 
@@ -164,7 +164,7 @@ class Imputer(Saved):
     record: TrainingRecord
 
     def __post_init__(self) -> None:
-        check_at_least_one("draws", self.draws)
+        check_number("draws", self.draws, 1)
 
     def __repr__(self) -> str:
         record = self.record
@@ -212,7 +212,6 @@ def train_imputer(
     *,
     players: Players | None = None,
     draws: int = 10,
-    latent: int | None = None,
     epochs: int = 500,
     seed: int = 0,
     progress: bool = True,
@@ -227,8 +226,6 @@ def train_imputer(
         The players of the games to come; each entry is one by default. Coalitions have sizes uniform on 0 … n.
     draws : int, default 10
         The number of stand-ins for each coalition; a game averages over them.
-    latent : int, optional
-        The size of the latent: 16 by default, or 32 for images of more than 256 pixels, which take convolutions.
     epochs : int, default 500
         The most passes over the rows. Training ends earlier if the loss of held-out rows stops falling.
     seed : int, default 0
@@ -245,9 +242,7 @@ def train_imputer(
     (True, True)
     """
     x = check_rows(data, least=2)
-    check_at_least_one("draws", draws)
-    if latent is not None:
-        check_at_least_one("latent", latent)
+    check_number("draws", draws, 1)
     rows, x = MaskedRows.draw(x, players, seed, "an imputer"), x.float()
     shape = tuple(x.shape[1:])
     large_image = len(shape) == 3 and shape[1] * shape[2] > _MOST_FLAT_PIXELS
@@ -256,7 +251,7 @@ def train_imputer(
     read = Standardise(shape, *mean_and_deviation(x))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = ImputerNetwork(read, latent or (32 if patch else 16), hidden, patch).to(x.device)
+        network = ImputerNetwork(read, 32 if patch else 16, hidden, patch).to(x.device)
 
     def loss(some: Tensor, presence: Tensor, generator: torch.Generator) -> Tensor:
         latent_noise = torch.randn(len(some), network.latent, generator=generator)

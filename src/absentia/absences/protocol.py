@@ -184,9 +184,3 @@ def check_floating(method: str, x: Tensor) -> None:
     if not x.is_floating_point():
         then = "Embed tokens first, or use NearestNeighbours or Marginal."
         raise wrong("x", f"be in floating point for {method}", f"{x.dtype}", then)
-
-
-def check_at_least_one(name: str, number: int) -> None:
-    """Raise an error for a number, such as that of draws, below one."""
-    if number < 1:
-        raise wrong(name, "be at least 1", number)

@@ -10,7 +10,6 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -23,7 +22,7 @@ from absentia.data import Table, check_rows, mean_and_deviation
 from absentia.errors import wrong
 from absentia.models import Model, are_probabilities, as_model, evaluation_mode, placement, run_rows
 from absentia.players import Players
-from absentia.results import Saved, read_result, save_result
+from absentia.results import Saved
 
 
 class SurrogateNetwork(nn.Module):
@@ -125,15 +124,6 @@ class Surrogate(Saved):
     def instead_of(self, model: Model) -> Model:
         """Return the surrogate, whatever the model."""
         return self.network
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file: safetensors with a JSON header, without pickle."""
-        save_result(self, path, {"own_network": self.network.own})
-
-    @classmethod
-    def load(cls, path: str | Path, network: nn.Module | None = None) -> Surrogate:
-        """Read a file of `save`; a surrogate with a network of the user's needs one with the same layers."""
-        return read_result(cls, path, network=network)
 
     @staticmethod
     def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from absentia.absences.conditional import GaussianConditional, NearestNeighbours
-from absentia.absences.fixed import Baseline, Blur, Marginal, Noise
+from absentia.absences.fixed import Baseline, Blur, Categorical, Marginal, Noise
 from absentia.absences.protocol import Absence, check_absence
 from absentia.data import Table, check_rows
 from absentia.errors import AbsentiaError, wrong
@@ -26,7 +26,7 @@ def named_absence(
     data: Table | None = None,
     *,
     players: Players | None = None,
-    categorical: Sequence[int | Sequence[int]] = (),
+    categorical: Categorical = (),
     seed: int = 0,
 ) -> Absence:
     """Return the absence that a number or a word such as "blur:2" names; an absence is returned as it is."""
@@ -76,9 +76,7 @@ def named_absence(
     return makers[name]()
 
 
-def usual_absences(
-    data: Table, players: Players, *, categorical: Sequence[int | Sequence[int]] = ()
-) -> dict[str, Absence]:
+def usual_absences(data: Table, players: Players, *, categorical: Categorical = ()) -> dict[str, Absence]:
     """Return the usual absences for a kind of data, by name."""
     rows = check_rows(data)
     if players.integer:

@@ -15,28 +15,19 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from absentia.absences import Absence, BringsModel, Fill, StandIns
-from absentia.absences.protocol import check_at_least_one, check_shape, describe_absence, for_classes
+from absentia.absences.fixed import Categorical
+from absentia.absences.protocol import check_shape, describe_absence, for_classes
 from absentia.absences.words import usual_absences
 from absentia.audit.figures import MaskingCurve, Removal, compare_with_data, game_figures, join_games
 from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit
 from absentia.audit.plan import Games, Plan
 from absentia.coalitions import draw_coalitions, moebius_
-from absentia.data import (
-    Classes,
-    Table,
-    blocks,
-    check_rows,
-    class_numbers,
-    column_numbers,
-    data_range,
-    seeded,
-    white_noise,
-)
+from absentia.data import Classes, Table, blocks, check_number, check_rows, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
 from absentia.learning import LearnedBaseline, choose_absence
-from absentia.models import evaluation_mode, labels_of, progress
+from absentia.models import evaluation_mode, progress
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import Features, LogOdds, Readout, Score
 from absentia.running import TimeLimit, affordable_rows, quickest_threads
@@ -72,7 +63,7 @@ def audit(
     data: Table | None = None,
     tau: float | None = None,
     max_players: int = 16,
-    categorical: Sequence[int | Sequence[int]] = (),
+    categorical: Categorical = (),
     class_names: Iterable[str] | None = None,
     evaluations: int | None = None,
     seconds: float | None = None,
@@ -135,8 +126,7 @@ def audit(
     'half'
     """
     limit = TimeLimit(seconds)
-    if tau is not None and not tau >= 0:
-        raise wrong("tau", "be at least 0", tau)
+    check_number("tau", tau, 0)
     evaluator = _read_samples(model, x, y, players, readout, class_names)
     run = Auditor(evaluator, absences, region, data, draws, max_players, categorical, seed, evaluations)
     against = run.reference(reference)
@@ -147,7 +137,6 @@ def audit(
     described = str(reference) if isinstance(reference, str | int | float) else describe_absence(reference)
     record = run.record(
         reference="white noise" if described == "noise" else described,
-        companion_players=evaluator.names if run.plan.own.players == len(evaluator.players) else (),
         threshold="above 5 % of a sample's largest" if tau is None else f"above {tau:g}",
         stopped=stopped,
     )
@@ -168,7 +157,7 @@ def cross_audit(
     draws: int = 5,
     data: Table | None = None,
     max_players: int = 16,
-    categorical: Sequence[int | Sequence[int]] = (),
+    categorical: Categorical = (),
     class_names: Iterable[str] | None = None,
     seed: int = 0,
 ) -> CrossAudit:
@@ -202,15 +191,11 @@ def cross_audit(
 
 
 def _read_samples(model: Any, x: Table, y: Classes, players: Any, readout: Any, class_names: Any) -> Evaluator:
-    """Return the evaluator; beside a readout, y only chooses among baselines for each class."""
+    """Return the evaluator; raise an error for absences in the place of classes."""
     first = y[0] if isinstance(y, list | tuple) and y else y
     if isinstance(first, Mapping | Absence):
         raise AbsentiaError("Absences were passed in the place of y, the classes. Write audit(model, x, absences=…).")
-    labels = None if class_names is None else tuple(class_names)
-    evaluator = Evaluator(model, x, players, readout, y=y if readout is None else None, class_names=labels)
-    if y is not None and readout is not None:
-        evaluator.classes = class_numbers(y, labels or labels_of(evaluator.model), samples=evaluator.samples)
-    return evaluator
+    return Evaluator(model, x, players, readout, y=y, class_names=class_names)
 
 
 @final
@@ -225,22 +210,19 @@ class Auditor:
         data: Table | None,
         draws: int,
         max_players: int,
-        categorical: Sequence[int | Sequence[int]],
+        categorical: Categorical,
         seed: int,
         evaluations: int | None = None,
     ) -> None:
-        check_at_least_one("draws", draws)
-        if not 1 <= max_players <= MAX_PLAYERS:
-            raise wrong("max_players", f"lie between 1 and {MAX_PLAYERS}", max_players)
+        check_number("draws", draws, 1)
+        check_number("max_players", max_players, 1, MAX_PLAYERS)
         if isinstance(evaluator.readout, Features):
             raise wrong("readout", "give one number for an audit", str(evaluator.readout))
         self.evaluator, self.categorical, self.seed = evaluator, categorical, seed
         self.region = evaluator.players if region is None else evaluator.players.only(region, "region")
         self.data = evaluator.x if data is None else check_rows(data).to(evaluator.x)
         check_shape("data", self.data.shape[1:], evaluator.x)
-        from_rows = torch.zeros(evaluator.x[0].numel(), dtype=torch.bool)
-        from_rows[column_numbers(categorical, len(from_rows))] = True
-        self.within = data_range(self.data, from_rows.reshape(evaluator.players.shape))
+        self.within = data_range(self.data, categorical)
         owned = self.region.labels.to(evaluator.x.device) >= 0
         if not bool(((self.within.high > self.within.low) & owned).any()):
             then = "Pass data=… with rows that show the range of white noise."

@@ -13,19 +13,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from absentia.attributions import order_shapley_of
 from absentia.coalitions import coalition_sizes, moebius, sums_by_size
-from absentia.data import DataRange, seeded
+from absentia.data import DataRange, Rows, seeded
 from absentia.evaluation import Tabulated
 from absentia.interactions import Interactions
 from absentia.players import Players
 from absentia.readouts import Score
+
+Values: TypeAlias = Float[Tensor, "*methods samples draws"]
 
 # A difference of more than this many standard errors is significant, if there are many samples and draws.
 SURE = 2.0
@@ -48,7 +50,7 @@ class Estimate(NamedTuple):
         return float(self.value[number]), float(self.error[number])
 
 
-def _variances(values: Float[Tensor, "*methods samples draws"]) -> tuple[Tensor, Tensor]:
+def _variances(values: Values) -> tuple[Tensor, Tensor]:
     """Return the variance of the mean that comes of the samples, and that of the draws: see `estimate`."""
     samples, draws = values.shape[-2:]
     by_sample, by_draw = values.mean(-1), values.mean(-2)
@@ -60,7 +62,7 @@ def _variances(values: Float[Tensor, "*methods samples draws"]) -> tuple[Tensor,
     return of_samples, (by_draw.var(-1) / draws - rest_variance / (samples * draws)).clamp_min(0)
 
 
-def estimate(values: Float[Tensor, "*methods samples draws"]) -> Estimate:
+def estimate(values: Values) -> Estimate:
     """Average over samples and draws; the samples may share the draws or not.
 
     With values y = μ + sample + draw + rest, the variance of the mean is the variance over samples of the samples'
@@ -90,9 +92,7 @@ def is_above(values: Float[Tensor, "samples draws"]) -> bool:
     return mean > SURE * (1 + 1.25 / freedom + 1.53 / freedom**2 + 1.43 / freedom**3) * math.sqrt(variance)
 
 
-def ratio_of_means(
-    upper: Float[Tensor, "*methods samples draws"], lower: Float[Tensor, "*#methods samples draws"]
-) -> Estimate:
+def ratio_of_means(upper: Values, lower: Float[Tensor, "*#methods samples draws"]) -> Estimate:
     """Divide one mean by another; the error is that of the linearised ratio, (upper − ratio · lower)/mean(lower)."""
     bottom = lower.mean((-2, -1))
     ratio = upper.mean((-2, -1)) / bottom
@@ -181,7 +181,7 @@ class Removal:
         """Which samples the model responds to."""
         return self.original.mean(1) > self.rounding
 
-    def _shares(self, strengths: Float[Tensor, "*methods samples draws"]) -> Float[Tensor, "*methods kept draws"]:
+    def _shares(self, strengths: Values) -> Float[Tensor, "*methods kept draws"]:
         """Divide by the strengths of the kept samples, linearised: a sample's mean is its ratio of means."""
         original, some = self.original[self.kept], strengths[..., self.kept, :]
         bottom = original.mean(1, keepdim=True)
@@ -271,12 +271,6 @@ class Companions:
         """Return the rank correlation of Shapley values between each two methods, averaged over samples."""
         return spearman(self.shapley).flatten(0, 1).nanmean(0)
 
-    def agreement_with(self, attributions: Float[Tensor, "samples players"]) -> Estimate:
-        """Return the rank correlation of other attributions with each method's Shapley values."""
-        own = self.shapley
-        both = torch.cat([own, attributions.to(own)[None, :, None].expand_as(own[:1])])
-        return estimate(spearman(both)[..., :-1, -1].mean(1).T[..., None])
-
 
 def game_figures(table: Tabulated, players: int, tau: float | None) -> dict[str, Tensor]:
     """Return the fields of `Companions`, without the axes of methods and games, for the games of a few samples."""
@@ -314,9 +308,7 @@ class Plausibility:
     outside: Bool[Tensor, "methods players"]
 
 
-def measure_distances(
-    data: Shaped[Tensor, "rows *entries"], seed: int
-) -> tuple[Callable[[Shaped[Tensor, "inputs *entries"]], float] | None, str]:
+def measure_distances(data: Rows, seed: int) -> tuple[Callable[[Rows], float] | None, str]:
     """Return the function that measures inputs' distance to the data, or why it cannot be measured."""
     if not data.is_floating_point():
         return None, "Distances to the data were not measured: tokens have none."

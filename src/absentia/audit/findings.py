@@ -14,8 +14,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.audit.figures import Companions, Estimate, MaskingCurve, Plausibility, Removal, estimate, is_above
-from absentia.data import Array, as_tensor
-from absentia.errors import AbsentiaError, require, wrong
+from absentia.errors import require
 from absentia.plots.absence_plots import draw_audit
 from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, with_error, written
 from absentia.version import __version__
@@ -61,7 +60,6 @@ class AuditRecord:
     notes: tuple[str, ...]
     reference: str = ""
     game_players: int = 0  # the number of players of each game that R was measured in
-    companion_players: tuple[str, ...] = ()  # the players of each method's own game; none if games were drawn
     threshold: str = ""  # above which size an effect is salient, in words
     absences: dict[str, str] = field(default_factory=dict)  # a description of each method
     given: int = 0  # the number of samples that were given, of which `samples` were audited
@@ -174,22 +172,6 @@ class Audit(Saved):
             "seconds": torch.tensor([record.costs[name].seconds for name in self.methods]),
         }
 
-    def agreement_with(self, attributions: Array) -> Estimate:
-        """Return the rank correlation of other attributions, (samples, players), with each method's Shapley values.
-
-        The absence that attributions from elsewhere, such as captum's, agree with best is the one that they imply.
-        """
-        values = as_tensor("attributions", attributions).detach().cpu()
-        if not self.record.companion_players:
-            raise AbsentiaError("This audit is of drawn games, whose players vary. Audit all coalitions to compare.")
-        wanted = (self.record.given or self.record.samples, len(self.record.companion_players))
-        if tuple(values.shape) != wanted:
-            must = f"have a row for each of the {wanted[0]} samples and a column for each of {wanted[1]} players"
-            raise wrong("attributions", must, f"shape {tuple(values.shape)}")
-        if self.samples is not None:
-            values = values[self.samples[: self.companions.shapley.shape[1]]]
-        return self.companions.agreement_with(values)
-
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame: a row for each method, a column for each figure and its error."""
         pandas = require("pandas", "tables")
@@ -224,13 +206,10 @@ class Audit(Saved):
     def _cells(self) -> list[list[str]]:
         """Return the cells of the table, heads first."""
         columns, unknown = self.columns(), torch.full((len(self.methods),), torch.nan)
-        rows = [["", *("Σ|U|" if name == "strength" else name for name in _SHOWN)]]
-        for number in self.order:
-            rows.append([self.methods[number]])
-            for name in _SHOWN:
-                pair = columns[name], columns.get(f"{name}_error", unknown)
-                rows[-1].append(with_error(*(float(part[number]) for part in pair)).replace("-", "−"))
-        return rows
+        heads = ["", *("Σ|U|" if name == "strength" else name for name in _SHOWN)]
+        pairs = [(columns[name].tolist(), columns.get(f"{name}_error", unknown).tolist()) for name in _SHOWN]
+        figures = [[with_error(values[number], errors[number]) for values, errors in pairs] for number in self.order]
+        return [heads, *([self.methods[number], *row] for number, row in zip(self.order, figures, strict=True))]
 
     def _title(self) -> str:
         record, region = self.record, len(self.region)

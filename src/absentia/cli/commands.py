@@ -215,8 +215,7 @@ def audit(
     data, chosen, methods = problem.samples, problem.chosen, problem.absences(absence) if absence else None
     settings = problem.settings(region=region, draws=draws, max_players=max_players, data=data.background)
     settings["categorical"] = data.table.categorical
-    y = problem.y if settings["readout"] is None else None
-    arguments: tuple[Any, ...] = (problem.model, data.x[chosen], y, methods)
+    arguments: tuple[Any, ...] = (problem.model, data.x[chosen], problem.y, methods)
     limit, count = "" if cross else f", at most {more['seconds']:g} s", len(methods) if methods else "the usual"
     work = f"Auditing {count} absences on {len(chosen)} samples, {len(problem.players)} players{limit}"
     with working(work, problem.notes):
@@ -315,7 +314,8 @@ def _contents(path: Path) -> tuple[dict[str, Any], str]:
     if "fingerprint" in header:
         text = f"A search for a baseline in progress, {header['evaluations']:,} evaluations so far"
     else:
-        text = "A surrogate with a network of the user" if header.get("own_network") else repr(ab.load(path))
+        own = header.get("own_network", header.get("fields", {}).get("network", {}).get("own"))
+        text = "A surrogate with a network of the user" if own else repr(ab.load(path))
     if "coding" in header:
         text += f"\nColumns: {', '.join(header['coding']['columns'])}"
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}

@@ -11,7 +11,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from absentia import models
-from absentia.absences.protocol import Absence, for_classes
+from absentia.absences.protocol import Absence
 from absentia.cli.choices import OF_A_CLASS, load_absences, load_players, load_readout, parse_size, saved_coding
 from absentia.cli.model_files import OnnxModel, is_estimator, load_model
 from absentia.cli.output import describe, reading
@@ -105,11 +105,8 @@ class Problem:
         return shared | {"readout": load_readout(self.inputs.readout, y)} | more
 
     def absences(self, words: Sequence[str]) -> dict[str, Absence]:
-        """Make absences for the chosen samples; of their classes, if there is a readout that may not know them."""
-        y, found = self.y, load_absences(words, self.samples, self.players, self.chosen, self.inputs.seed)
-        if y is None or (self.inputs.readout is None and self.inputs.one_class is None):
-            return found
-        return {name: for_classes(absence, y) for name, absence in found.items()}
+        """Make absences for the chosen samples."""
+        return load_absences(words, self.samples, self.players, self.chosen, self.inputs.seed)
 
 
 def prepare(

@@ -15,7 +15,7 @@ import typer
 from torch import Tensor
 
 from absentia.errors import AbsentiaError, wrong
-from absentia.results import check_folder, save_result
+from absentia.results import check_folder
 
 PATIENCE = 1.0  # seconds of work after which a command says what it is doing
 
@@ -59,7 +59,7 @@ def working(work: str, notes: Iterable[str] = ()) -> Iterator[None]:
 def finish(result: Any, payload: dict[str, Any], as_json: bool, path: Path | None, **extra: Any) -> None:
     """Save a result if a path is given, and print it as text or as one JSON object."""
     if path is not None:
-        save_result(result, path, extra)
+        result.save(path, **extra)
     show(payload | {"file": path}, repr(result), as_json)
     if not as_json:
         written = f"Written to {path}" if path is not None else "Not saved. Use --output FILE to save the result."

@@ -113,7 +113,6 @@ def to_shap(
     *,
     base_values: BaseValues | Mapping[str, BaseValues],
     players: Players | None = None,
-    display_data: Table | None = None,
 ) -> Any:
     """Convert attributions to shap's Explanation, which all its plots draw.
 
@@ -128,9 +127,8 @@ def to_shap(
     base_values : Game, numbers, or a mapping of them
         v(∅), or the game that computes it; by name if each class has its own.
     players : Players, optional
-        The players; by default those of the game in ``base_values``, or the features.
-    display_data : array-like of shape (samples, players), optional
-        Labels of the data, such as names of categories; by default the entries of players that have several.
+        The players; by default those of the game in ``base_values``, or the features. Names of categories, and the
+        entries of players that have several, are the labels of the data.
 
     Examples
     --------
@@ -150,7 +148,7 @@ def to_shap(
     first, *others = by_name.values()
     if any(found.names != first.names or found.values.shape != first.values.shape for found in others):
         raise AbsentiaError("The attributions of all classes must have the same samples and players.")
-    data, game = None, next(iter(bases.values()))
+    data, labels, game = None, None, next(iter(bases.values()))
     if isinstance(game, MaskedModel):
         x = game.x if x is None else x
         players = game.players if players is None else players
@@ -162,8 +160,8 @@ def to_shap(
             must = f"hold the attribution's {samples} samples, with its {count} players"
             raise wrong("x", must, f"shape {tuple(x.shape)} and {players}", then)
         data = players.means(x).numpy()
-        if display_data is None and (players.categories or not players.entry_values(x).isfinite().all()):
-            display_data = players.texts(x)
+        if players.categories or not players.entry_values(x).isfinite().all():
+            labels = np.asarray(players.texts(x))
 
     def stack(parts: Iterable[Tensor]) -> np.ndarray:
         stacked: np.ndarray = torch.stack([part.detach().cpu() for part in parts], dim=-1).numpy()
@@ -174,7 +172,7 @@ def to_shap(
         stack(found.values for found in by_name.values()),
         base_values=stack(empty_values(bases[name], len(first.values)) for name in by_name),
         data=data,
-        display_data=None if display_data is None else np.asarray(display_data),
+        display_data=labels,
         feature_names=list(first.names),
         output_names=list(by_name) if several else None,
         error_std=errors if errors.any() else None,

@@ -14,12 +14,11 @@ from absentia.absences.protocol import Absence, StandIns
 from absentia.absences.words import named_absence
 from absentia.attributions import Attribution
 from absentia.coalitions import coalition_members, zeta
-from absentia.data import Table, as_tensor
+from absentia.data import Table, as_tensor, check_number
 from absentia.errors import AbsentiaError, require, wrong
 from absentia.games import Game, MaskedModel, ValueTable
 from absentia.interactions import Interactions
 from absentia.interop.shap import BaseValues, empty_values
-from absentia.plots.drawable import check_sample
 from absentia.readouts import Features, Readout
 
 # shapiq's name of each kind of attribution.
@@ -47,11 +46,11 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
     """
     shapiq = require("shapiq")
     if isinstance(result, Interactions):
-        check_sample(sample, len(result.effects))
+        check_number("sample", sample, 0, len(result.effects) - 1)
         kind: dict[str, Any] = {"index": "Moebius", "max_order": len(result.names), "estimated": False}
         sets = {coalition_members(number): effect for number, effect in enumerate(result.effects[sample].tolist())}
     elif isinstance(result, Attribution):
-        check_sample(sample, len(result.values))
+        check_number("sample", sample, 0, len(result.values) - 1)
         if base_values is None:
             raise AbsentiaError("An attribution needs base_values. Pass base_values=game, or v(∅) as a number.")
         kind = {"index": _INDICES[result.kind], "max_order": 1, "estimated": False}
@@ -121,7 +120,7 @@ def shapiq_game(game: Game, sample: int = 0, *, normalize: bool = False) -> Any:
     shapiq = require("shapiq")
     if not isinstance(game, Game):
         raise wrong("game", "be a game such as MaskedModel(…) or ValueTable(values)", type(game).__name__)
-    check_sample(sample, game.samples)
+    check_number("sample", sample, 0, game.samples - 1)
     row, players = sample, len(game.names)
     values: Callable[[Tensor], Tensor] = game
     if isinstance(game, MaskedModel):  # the model then runs on this sample only

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Subset
 
+from absentia.absences.fixed import Categorical
 from absentia.absences.protocol import Absence, BringsModel, StandIns, for_classes
 from absentia.absences.words import named_absence
 from absentia.data import Array, Classes, as_tensor, class_numbers, data_quantiles, data_range, holds_text, seeded
@@ -125,7 +126,7 @@ def learn_baseline(
     start: Start | Sequence[Start] = "best",
     bounds: Bounds = "range",
     share: Share = "all",
-    categorical: Sequence[int | Sequence[int]] = (),
+    categorical: Categorical = (),
     class_names: Sequence[str] | None = None,
     seed: int = 0,
     seconds: float | None = None,
@@ -228,7 +229,7 @@ def baseline_loss(
     loss: AnyLoss = "faithful",
     players: Players | None = None,
     readout: Readout | None = None,
-    categorical: Sequence[int | Sequence[int]] = (),
+    categorical: Categorical = (),
     options: LearningOptions | None = None,
     seed: int = 0,
 ) -> float:
@@ -283,7 +284,7 @@ def choose_absence(
     *,
     players: Players | None = None,
     readout: Readout | None = None,
-    categorical: Sequence[int | Sequence[int]] = (),
+    categorical: Categorical = (),
     seed: int = 0,
 ) -> Absence:
     """Return an absence as it is, or the one that a word or a number names; "learned" learns it from the data."""
@@ -337,9 +338,7 @@ def _make_problem(
     if isinstance(readout, LogOdds | Logit | Probability) and readout.y.shape == (len(data),):
         readout = type(readout)(readout.y[rows], readout.names)
     names = [str(label) for label in labels] or None
-    evaluator = Evaluator(
-        model, data[rows], players, readout, y=numbers if readout is None else None, class_names=names
-    )
+    evaluator = Evaluator(model, data[rows], players, readout, y=numbers, class_names=names)
     evaluator.readout_note += note
     if share == "class" and numbers is None:
         raise wrong("y", "be given for a baseline of each class", "none")
@@ -363,7 +362,7 @@ def _make_objective(
         rows = options.rows_per_step
         if rows is None:
             rows = min(_MOST_ROWS, max(_FEWEST_ROWS, affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)))
-        within = data_range(evaluator.x, ~space.free.reshape(evaluator.players.shape))
+        within = data_range(evaluator.x, (~space.free).nonzero().flatten().tolist())
         return Faithful(evaluator, problem.owner, seed, rows, (options.evidence, options.noise), mean, within)
     players, samples = len(evaluator.players), evaluator.samples
     if options.cube is not None and not 1 <= options.cube <= players:

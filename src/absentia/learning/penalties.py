@@ -30,7 +30,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from absentia.absences.protocol import StandIns
-from absentia.attributions import order_marginals_of, order_shapley_of
+from absentia.attributions import order_marginals_of, order_shapley_of, share_out
 from absentia.coalitions import coalition_sizes, draw_coalitions, draw_walks, enumerate_coalitions, moebius
 from absentia.data import blocks, seeded
 from absentia.errors import wrong
@@ -260,24 +260,13 @@ def shares_of(outputs: Float[Tensor, "samples *features"]) -> Float[Tensor, " sa
 
 def draw_samples(shares: Float[Tensor, " samples"], count: int, generator: torch.Generator) -> Chosen:
     """Draw ``count`` samples by their shares, none twice; weights keep means unbiased."""
-    chance = _chances(shares, min(count, len(shares)))
+    chance = share_out(min(count, len(shares)), shares, torch.ones_like(shares))
     shuffled = torch.randperm(len(shares), generator=generator)
     # One draw in every stretch of length 1 of the chances, laid end to end.
     reached = torch.cat([torch.zeros(1).double(), chance[shuffled].cumsum(0)]) + torch.rand(1, generator=generator)
     rows = shuffled[(reached[1:] + 1e-9).floor() > (reached[:-1] + 1e-9).floor()]
     weights = 1 / chance[rows]
     return Chosen(rows, weights / weights.mean())
-
-
-def _chances(shares: Tensor, count: int) -> Tensor:
-    """Scale shares to chances of being drawn that add up to ``count``; none is above 1."""
-    chance = (shares * count / shares.sum()).clamp_max(1.0)
-    for _ in range(50):
-        free, lacking = chance < 1, count - float(chance.sum())
-        if lacking < 1e-9 or not bool(free.any()):
-            break
-        chance[free] = (chance[free] * (1 + lacking / float(chance[free].sum()))).clamp_max(1.0)
-    return chance
 
 
 def balanced_order(x: Shaped[Tensor, "samples *entries"], weights: Tensor, generator: torch.Generator) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -10,13 +9,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from absentia.absences.fixed import Categorical
 from absentia.data import QUANTILES, Array, as_tensor, column_numbers, most_frequent
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 
 Start: TypeAlias = Literal["best", "zero", "mean", "median"] | float | Array
 Bounds: TypeAlias = Literal["range"] | float | tuple[float | Tensor, float | Tensor]
-Categorical: TypeAlias = Sequence[int | Sequence[int]]  # columns, or groups of columns
 Rows: TypeAlias = Float[Tensor, "rows entries"]
 Points: TypeAlias = Float[Tensor, "rows parameters"]
 HELD = -1

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from absentia.absences.protocol import check_at_least_one
+from absentia.data import check_number
 from absentia.errors import wrong
 from absentia.plots.drawable import entries_of, owner_names, players_of
 from absentia.plots.look import LOWERS, NEUTRAL, draw_curve, label, look_of, looks_of, new_figure
@@ -52,7 +52,7 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     """
     if getattr(learned, "KIND", "") != "baseline":
         raise wrong("learned", "be a LearnedBaseline, which learn_baseline returns", type(learned).__name__)
-    check_at_least_one("most", most)
+    check_number("most", most, 1)
     players = players_of(learned)
     if players.is_image:
         return _draw_baseline_images(learned)

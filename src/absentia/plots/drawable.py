@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from absentia.absences.protocol import check_at_least_one
+from absentia.data import check_number
 from absentia.errors import wrong
 from absentia.interactions import Interactions
 from absentia.players import ALWAYS_PRESENT, Players
@@ -24,19 +24,14 @@ def check_explanation(explanation: Explanation, sample: int, **counts: int) -> N
     """Raise an error for what is no explanation, has no such sample, or for a number to draw below 1."""
     if getattr(explanation, "KIND", "") != "explanation":
         raise wrong("explanation", "be an Explanation, which explain returns", type(explanation).__name__)
-    check_sample(sample, len(explanation.outputs))
+    check_number("sample", sample, 0, len(explanation.outputs) - 1)
     for name, count in counts.items():
-        check_at_least_one(name, count)
+        check_number(name, count, 1)
 
 
-def check_sample(sample: int, samples: int) -> None:
-    """Raise an error for the number of a sample that does not exist."""
-    if not 0 <= sample < samples:
-        raise wrong("sample", f"lie between 0 and {samples - 1}", sample)
-
-
-def interactions_of(explanation: Explanation) -> Interactions:
-    """Return the interactions of an explanation; raise an error if it has none."""
+def interactions_of(explanation: Explanation, sample: int = 0, **counts: int) -> Interactions:
+    """Return the interactions of an explanation; check what is drawn, and raise an error if there are none."""
+    check_explanation(explanation, sample, **counts)
     if explanation.interactions is None:
         then = "Group players until all coalitions can be evaluated, and do not pass evaluations."
         raise wrong("explanation", "be exact for a plot of interactions", "a sampled one", then)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from absentia.coalitions import coalition_members
+from absentia.data import check_number
 from absentia.errors import wrong
 from absentia.interactions import Interactions
-from absentia.plots.drawable import check_explanation, check_sample, in_short, interactions_of, largest, player_labels
+from absentia.plots.drawable import in_short, interactions_of, largest, player_labels
 from absentia.plots.look import NEUTRAL, colour_of, draw_bars, draw_curve, label, look_of, looks_of, new_figure
 from absentia.results import written
 
@@ -47,8 +48,7 @@ def interaction_list(explanation: Explanation, sample: int = 0, *, strongest: in
     >>> [label.get_text() for label in ab.plots.interaction_list(explanation).axes[0].get_yticklabels()]
     ['x0 & x1', 'x1', 'x0']
     """
-    check_explanation(explanation, sample, strongest=strongest)
-    interactions = interactions_of(explanation)
+    interactions = interactions_of(explanation, sample, strongest=strongest)
     rows = min(strongest, interactions.effects.shape[1] - 1)
     figure = new_figure(1, width=8.0, rows=rows, title=f"value: {in_short(explanation, sample)}")
     draw_strongest(figure.axes[0], interactions, sample, strongest)
@@ -90,8 +90,7 @@ def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> 
     >>> ab.plots.upset(explanation).axes[0].lines[-1].get_xydata().tolist()
     [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]
     """
-    check_explanation(explanation, sample, strongest=strongest)
-    interactions = interactions_of(explanation)
+    interactions = interactions_of(explanation, sample, strongest=strongest)
     effects = interactions.effects[sample, 1:].abs()
     sets = [coalition_members(one + 1) for one in effects.topk(min(strongest, len(effects))).indices.tolist()]
     players = sorted({player for members in sets for player in members})
@@ -137,7 +136,6 @@ def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 
     >>> [text.get_text() for text in ab.plots.and_or_graph(explanation).axes[0].texts][:3]
     ['+2', '+6', '+3']
     """
-    check_explanation(explanation, sample, strongest=strongest)
     nodes = salient_nodes(explanation, sample, strongest)
     players, ordered = arrange(nodes, len(explanation.players))
     across = max(len(players), len(ordered), 2)
@@ -187,7 +185,6 @@ def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -
     >>> [line.get_linewidth() for line in ab.plots.network(explanation).axes[0].lines]
     [6.0]
     """
-    check_explanation(explanation, sample, strongest=strongest)
     nodes = salient_nodes(explanation, sample, strongest)
     players = sorted({player for node in nodes for player in node.players}) or [*range(len(explanation.players))]
     turns = [2 * math.pi * number / len(players) for number in range(len(players))]
@@ -217,7 +214,7 @@ def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -
 
 def salient_nodes(explanation: Explanation, sample: int, strongest: int) -> list[AndNode]:
     """Return the strongest of the salient interactions: measurable, and above 5 % of the largest."""
-    interactions = interactions_of(explanation)
+    interactions = interactions_of(explanation, sample, strongest=strongest)
     count = min(strongest, int(interactions.salient()[sample, 1:].sum()))
     effects = interactions.effects[sample]
     numbers = (effects[1:].abs().topk(count).indices + 1).tolist()
@@ -291,8 +288,7 @@ def order_profile(explanation: Explanation, sample: int = 0, *, most: int = 6) -
     >>> [round(float(bar.get_height()), 3) for bar in ab.plots.order_profile(explanation).axes[0].patches]
     [0.455, 0.545]
     """
-    check_explanation(explanation, sample, most=most)
-    interactions = interactions_of(explanation)
+    interactions = interactions_of(explanation, sample, most=most)
     figure = new_figure(2, width=5.6, height=4.4, title=f"value: {in_short(explanation)}")
     draw_order_profile(figure.axes[0], interactions, sample)
     if explanation.order_shapley is not None:
@@ -350,7 +346,7 @@ def sparsity(
             raise wrong("results", "hold explanations or interactions", type(result).__name__)
         interactions = result if isinstance(result, Interactions) else interactions_of(result)
         if sample is not None:
-            check_sample(sample, len(interactions.effects))
+            check_number("sample", sample, 0, len(interactions.effects) - 1)
         rows = slice(None) if sample is None else [sample]
         strength = interactions.effects[rows, 1:].detach().abs().cpu().sort(dim=1, descending=True).values.mean(0)
         spaced = torch.logspace(0, math.log10(len(strength)), _POINTS, dtype=torch.float64)
