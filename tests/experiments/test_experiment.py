@@ -10,6 +10,7 @@ from experiments.experiment import (
     Claim,
     Experiment,
     Found,
+    Journal,
     NotToBeHadError,
     Part,
     Record,
@@ -67,6 +68,31 @@ def test_results_of_other_code_are_not_used(run, monkeypatch):
 def test_several_processes_give_the_same_results(run):
     found = Run("trial", "both", "tiny", workers=2).each(abs, {"a": -1, "b": -2, "c": 3})
     assert found == {"a": 1, "b": 2, "c": 3}
+
+
+def test_parts_that_a_command_finished_before_a_kill_are_not_measured_again(run, monkeypatch):
+    def part(name):
+        def work(_run):
+            done.append(name)
+            if name == "second" and done.count("second") == 1:
+                raise KeyboardInterrupt
+            return Found({"number": len(done)})
+
+        return work
+
+    parts = {name: part(name) for name in ("first", "second", "third")}
+    trial = Experiment("trial", "A trial", "None.", parts, lambda figures: Verdict("reproduced", "", ""))
+    with pytest.raises(KeyboardInterrupt):
+        measure(trial, run, journal=Journal("all"))
+    record = measure(trial, run, journal=Journal("all"))
+    assert done == ["first", "second", "second", "third"]
+    assert list(record.parts) == ["first", "second", "third"]
+    assert not Journal("of another command").finished
+    monkeypatch.setattr(core, "__version__", "another")
+    assert not Journal("all").finished
+    monkeypatch.undo()
+    Journal("all").close()
+    assert not Journal("all").finished
 
 
 def part_of(run):
