@@ -262,10 +262,10 @@ IMAGE = torch.zeros(1, 1, 4, 4)
             "y must lie between 0 and 2, the model's classes. Got 3",
         ),
         (lambda: MaskedModel(mlp(5, 3), X, [0, 1], absence=ZERO), "y must hold one class for each of the 4 samples"),
-        (lambda: MaskedModel(forgetful, X, absence=ZERO), "model must return one row for each of the 2 input rows"),
+        (lambda: MaskedModel(forgetful, X, absence=ZERO), "model must return one row for each of the 3 input rows"),
         (
             lambda: MaskedModel(from_numpy(lambda rows: np.zeros(1)), X, absence=ZERO),
-            r"model must return one row for each of the 2 input rows. Got shape \(1,\)",
+            r"model must return one row for each of the 3 input rows. Got shape \(1,\)",
         ),
         (lambda: MaskedModel(mlp(5), X, absence=ZERO, batch_size=0), "batch_size must be at least 1. Got 0"),
         (

@@ -128,13 +128,16 @@ def check_number(name: str, number: float | None, least: float, most: float = ma
         raise wrong(name, must, number)
 
 
-def column_numbers(categorical: Iterable[Any], entries: int) -> list[int]:
-    """Return the numbers of columns, those of groups one by one; raise an error for one that does not exist."""
-    numbers = [int(one) for item in categorical for one in (item if isinstance(item, Iterable) else [item])]
-    wrong_ones = [one for one in numbers if not 0 <= one < entries]
-    if wrong_ones:
-        raise wrong("categorical", f"name columns from 0 to {entries - 1}", wrong_ones[0])
-    return numbers
+def column_groups(categorical: Iterable[Any], entries: int) -> list[list[int]]:
+    """Return groups of column numbers, one for each category; raise an error for columns that do not fit."""
+    groups = [[int(one) for one in (item if isinstance(item, Iterable) else [item])] for item in categorical]
+    numbers = [one for group in groups for one in group]
+    for number, one in enumerate(numbers):
+        if not 0 <= one < entries:
+            raise wrong("categorical", f"name columns from 0 to {entries - 1}", one)
+        if one in numbers[:number]:
+            raise wrong("categorical", "name each column once", f"column {one} twice")
+    return groups
 
 
 def most_frequent(rows: Shaped[Tensor, "rows entries"]) -> Shaped[Tensor, " entries"]:
@@ -196,7 +199,8 @@ class DataRange:
 def data_range(data: Rows, categorical: Iterable[Any] = ()) -> DataRange:
     """Return the range of each entry of a table, or of each channel of images; categories have the values of rows."""
     (low, high), from_rows = least_and_most(data), torch.zeros(data[0].numel(), dtype=torch.bool)
-    from_rows[column_numbers(categorical, len(from_rows))] = True
+    for columns in column_groups(categorical, len(from_rows)):
+        from_rows[columns] = True
     shape = data.shape[1:]
     return DataRange(low.expand(shape), high.expand(shape), data, from_rows.reshape(shape))
 

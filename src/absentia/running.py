@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from absentia.data import Rows
 from absentia.errors import wrong
-from absentia.models import Model, NumpyModel, evaluation_mode, module_of, run_watched
+from absentia.models import Model, NumpyModel, evaluation_mode, layers_of, run_watched
 
 # What a row costs beside the operations of its layers, in the same unit: fixed, and for each entry.
 _PER_ROW, _PER_ENTRY = 4_000.0, 50.0
@@ -24,7 +24,7 @@ _LONG_WORK = 0.25  # seconds, after which work is timed only once with each numb
 
 def operations_per_row(model: Model, rows: Rows) -> float:
     """Count the floating-point operations of one row: the same on every machine, unlike a time."""
-    entries, module, total = rows[0].numel(), module_of(model), 0.0
+    entries, layers, total = rows[0].numel(), layers_of(model), 0.0
     if isinstance(model, NumpyModel):
         return _UNKNOWN + _PER_ENTRY * entries
 
@@ -37,8 +37,8 @@ def operations_per_row(model: Model, rows: Rows) -> float:
                 total += 2 * weight.numel() * out.numel() / out.shape[1 if weight.ndim > 2 else -1]
 
     with evaluation_mode(model):
-        if module is not None:
-            run_watched(model, rows.clone(), module.modules(), count)
+        if layers:
+            run_watched(model, rows.clone(), layers, count)
         else:
             from torch.utils.flop_counter import FlopCounterMode  # imported here, because that takes some seconds
 
