@@ -9,6 +9,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import absentia as ab
 from absentia import AbsentiaError
@@ -255,6 +256,15 @@ def test_results_share_no_memory_with_what_users_hand_in_or_models_return():
     explanation = ab.explain(reused, x, absence=0.0)
     x.fill_(9.0)
     assert torch.equal(explanation.x, X)
+
+
+def test_batches_of_a_loader_may_hold_the_inputs_alone():
+    def model(rows):
+        return rows.prod(1)
+
+    options = LearningOptions(steps=2)
+    loaded = ab.learn_baseline(model, DataLoader(TensorDataset(X), batch_size=2), options=options)
+    assert torch.equal(loaded.values, ab.learn_baseline(model, X, options=options).values)
 
 
 def saved_results(folder):

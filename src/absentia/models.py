@@ -462,13 +462,4 @@ def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any
         return tqdm(disable=True)
     # Terminals without a size, such as those that some tools make, would hide the bar.
     width, height = shutil.get_terminal_size((100, 24))
-    return tqdm(
-        total=total,
-        desc=title,
-        unit=unit,
-        delay=2,
-        miniters=1,
-        leave=False,
-        ncols=width,
-        nrows=height,
-    )
+    return tqdm(total=total, desc=title, unit=unit, delay=2, miniters=1, leave=False, ncols=width, nrows=height)
