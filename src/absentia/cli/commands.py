@@ -57,12 +57,8 @@ def learn(
     categorical: Annotated[
         list[str] | None, Option(help="Column of categories, or several that code one: a,b,c. Repeatable.")
     ] = None,
-    evidence: Annotated[
-        float, Option(help="Weight of honest predictions in the loss faithful.", min=0)
-    ] = ab.LearningOptions.evidence,
-    noise: Annotated[
-        float, Option(help="Weight of white noise in the loss faithful.", min=0)
-    ] = ab.LearningOptions.noise,
+    evidence: Annotated[float, Option(help="Weight of masked predictions.", min=0)] = ab.LearningOptions.evidence,
+    noise: Annotated[float, Option(help="Weight of white noise.", min=0)] = ab.LearningOptions.noise,
     samples: Annotated[int | None, Option(help="Number of samples to learn from.", min=1)] = None,
     rows_per_step: Annotated[int | None, Option(help="Rows to evaluate in a step of the loss faithful.")] = None,
     rows_per_comparison: Annotated[int, Option(help="Rows to compare two baselines by the paper's losses.")] = 2**18,
