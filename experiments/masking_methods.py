@@ -168,6 +168,7 @@ def reduced(setting: Setting, run: Run) -> Setting:
         "imputer_rows": rows,
         "imputer_epochs": run.pick(quick=3, tiny=1),
         "draws": 1,
+        "default_images": run.pick(quick=500, tiny=16),
     }
     return replace(setting, **schedules, **fewer, imputer_draws=2, default_steps=run.pick(quick=20, tiny=2))
 
