@@ -136,8 +136,8 @@ class Evaluator:
         with evaluation_mode(self.model):
             # The last sample twice, so that an output that does not repeat, or lacks a row for each input row, is
             # noticed; copies, because a model may work in place.
-            output, size, key = try_rows(self.model, self.x[[0, -1, -1]])
-            self._check_repeated(output[1], output[2], output)
+            output, size, key = try_rows(self.model, self.x[[0, -1, -1] if self.samples > 1 else [0, 0]])
+            self._check_repeated(output[-2], output[-1], output)
             self.batch_size = batch_size or rows_per_batch(self.model, size, self.x.device, memory)
             if isinstance(readout, Features):
                 output = self._forward(self.x[[0, -1]])
