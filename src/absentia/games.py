@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from absentia.absences.protocol import Absence, BringsModel, Fill, for_classes
+from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence, for_classes
 from absentia.absences.words import named_absence
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
 from absentia.data import Array, Classes, Table, as_tensor, blocks
@@ -221,7 +221,10 @@ class MaskedModel:
         batch_size: int | None = None,
         memory: int | None = None,
     ) -> None:
-        self.absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
+        if isinstance(absence, str | int | float):
+            self.absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
+        else:
+            self.absence = check_absence("absence", absence)
         if hasattr(self.absence, "instead_of") and isinstance(self.absence, BringsModel):  # quicker
             model = self.absence.instead_of(as_model(model))
         self.evaluator = evaluator = Evaluator(
