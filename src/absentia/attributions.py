@@ -33,7 +33,7 @@ from absentia.coalitions import (
 from absentia.data import seeded
 from absentia.errors import wrong
 from absentia.evaluation import check_finite
-from absentia.games import Game, value_table
+from absentia.games import Game, MaskedModel, value_table
 from absentia.results import align, count_of, written, written_alike
 
 # Drawn coalitions of one size, and the number of all pairs of that size with a complement, which they represent.
@@ -341,6 +341,8 @@ def sample_shapley(game: Game, evaluations: int, seed: int) -> tuple[Attribution
     values = game(asked).double().cpu()
     check_finite(values, torch.arange(len(values)), asked.expand(len(values), -1, -1), "values of the game")
     empty, full = values[:, :1], values[:, 1:2]
+    if isinstance(game, MaskedModel):
+        game.evaluator.check_again(values, full=1)
     # A pair enters the regression through its difference alone: the even part of a game has no Shapley values.
     odd = (values[:, 2 : 2 + len(coalitions)] - values[:, 2 + len(coalitions) :]) / 2
     sizes = coalitions.sum(1).double()

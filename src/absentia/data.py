@@ -125,13 +125,16 @@ def holds_text(y: Classes) -> bool:
     return array.dtype.kind in "UOS" and any(isinstance(label, str) for label in array.reshape(-1).tolist())
 
 
-def column_numbers(categorical: Iterable[Any], entries: int) -> list[int]:
-    """Return the numbers of columns, those of groups one by one; raise an error for one that does not exist."""
-    numbers = [int(one) for item in categorical for one in (item if isinstance(item, Iterable) else [item])]
-    wrong_ones = [one for one in numbers if not 0 <= one < entries]
-    if wrong_ones:
-        raise wrong("categorical", f"name columns from 0 to {entries - 1}", wrong_ones[0])
-    return numbers
+def column_groups(categorical: Iterable[Any], entries: int) -> list[list[int]]:
+    """Return groups of column numbers, one for each category; raise an error for columns that do not fit."""
+    groups = [[int(one) for one in (item if isinstance(item, Iterable) else [item])] for item in categorical]
+    numbers = [one for group in groups for one in group]
+    for number, one in enumerate(numbers):
+        if not 0 <= one < entries:
+            raise wrong("categorical", f"name columns from 0 to {entries - 1}", one)
+        if one in numbers[:number]:
+            raise wrong("categorical", "name each column once", f"column {one} twice")
+    return groups
 
 
 def most_frequent(rows: Shaped[Tensor, "rows entries"]) -> Shaped[Tensor, " entries"]:

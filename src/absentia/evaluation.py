@@ -32,6 +32,7 @@ from absentia.models import (
     BatchRunner,
     Model,
     NumpyModel,
+    Watcher,
     as_model,
     evaluation_mode,
     labels_of,
@@ -58,6 +59,8 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 # The largest ratio of a stand-in's part of a sum to the usual part: at most five bits of precision are lost.
 _LARGEST_PART = 32.0
 _ROWS_IN_CACHE = 2048
+# The largest share by which values of the same sample may differ due to rounding.
+_MOST_APART = 0.01
 # Layers that write their output to fresh memory.
 _FRESH_OUTPUT = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -133,13 +136,14 @@ class Evaluator:
         self._numbers, given = torch.arange(len(self.x), device=self.x.device), y is not None or readout is not None
         self._forward = layer_output(self.model, readout.layer) if isinstance(readout, Features) else self.model
         with evaluation_mode(self.model):
-            # Two rows, so that an output without a row for each input row is noticed; copies, because a model may
-            # work in place.
-            output, size, key = try_rows(self.model, self.x[[0, -1]])
+            # The last sample twice, so that an output that does not repeat, or lacks a row for each input row, is
+            # noticed; copies, because a model may work in place.
+            output, size, key = try_rows(self.model, self.x[[-1, -1]])
+            self._check_repeated(output[0], output[1], output)
             self.batch_size = batch_size or rows_per_batch(self.model, size, self.x.device, memory)
             if isinstance(readout, Features):
-                output = self._forward(self.x[[0, -1]])
-            self.dtype = output.dtype
+                output = self._forward(self.x[[-1, -1]])
+            self.dtype, self._last = output.dtype, output[:1].clone()
             note = str(readout)
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:
@@ -224,7 +228,22 @@ class Evaluator:
         else:
             rows = enumerate_coalitions(len(players))
             values = self.values(fill, rows, samples=samples, players=players, gradient=gradient).double()
+            if getattr(fill, "x", None) is self.x:
+                self.check_again(values)
         return Tabulated(values, rounding_noise(values, self.dtype), values.numel() * fill.draws)
+
+    def check_again(self, values: Float[Tensor, "samples coalitions"], full: int = -1) -> None:
+        """Raise an error if v(N) of the last sample, in column ``full``, is not what the model returned at first."""
+        first, values = self.readout(self._last, self._numbers[-1:])[0], values.detach()
+        self._check_repeated(first, values[-1, full].to(first), values)
+
+    def _check_repeated(self, first: Shaped[Tensor, "*output"], again: Tensor, every: Tensor) -> None:
+        """Raise an error if results of the last sample differ by more than rounding errors."""
+        apart = float((first - again).abs().max())
+        if apart > 0 and apart > max(_MOST_APART, 16 * torch.finfo(first.dtype).eps) * float(every.abs().max()):
+            got = f"results for sample {self.samples - 1} that differ by {apart:.3g}"
+            then = "Put it into evaluation mode, and fix the seed of what it draws."
+            raise wrong("model", "return the same for the same sample", got, then)
 
     def _enumerate(self, fill: StandIns, numbers: Tensor, players: Players) -> Float[Tensor, "samples coalitions"]:
         """Evaluate all coalitions block by block, which is faster than by presence."""
@@ -236,7 +255,8 @@ class Evaluator:
                 whose, (pairs, coalitions) = numbers[samples], inputs.shape[:2]
                 # One sample's number is expanded, which is a view; several are repeated, which is a copy.
                 whose = whose.expand(coalitions) if pairs == 1 else whose.repeat_interleave(coalitions)
-                values = self.readout(runner(inputs.flatten(0, 1)), whose).view(pairs, coalitions)
+                outputs = runner(inputs.flatten(0, 1))
+                values = self.readout(outputs, whose).view(pairs, coalitions)
                 columns = table[:, first : first + coalitions]
                 if fill.draws == 1:  # samples follow each other: the same as below, in one quicker step
                     start = int(samples[0])
@@ -247,6 +267,8 @@ class Evaluator:
                     check_finite(values, numbers[samples], first)
                 bar.update()
         check_finite(table, numbers, 0)
+        if fill.x is self.x:
+            self._check_repeated(self._last[0], outputs[-1], outputs)
         return table
 
     def _lattice(self, fill: StandIns, players: Players) -> tuple[Layout, Iterator[Block], Model]:
@@ -420,7 +442,8 @@ def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, bool, 
 
 
 def _is_altered(module: nn.Module) -> bool:
-    return bool(module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module))
+    hooks = [hook for hook in list(module._forward_hooks.values()) if not isinstance(hook, Watcher)]
+    return bool(hooks or module._forward_pre_hooks or "forward" in vars(module))
 
 
 def reuse_memory(model: Model) -> Model:

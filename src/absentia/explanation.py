@@ -265,7 +265,7 @@ def explain(
         x0       +2
     """
     began = time.perf_counter()
-    if isinstance(y, Absence):
+    if y is not None and isinstance(y, Absence):
         raise wrong("absence", "be passed by name", "it in the place of y", "Write explain(model, x, absence=…).")
     if players is not None and not isinstance(players, Players):
         raise wrong("players", "be Players, such as Players.features(names)", type(players).__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -104,10 +105,12 @@ class ValueTable:
         table = given.reshape(-1, given.shape[-1]).double()
         players = table_players(table.shape[-1])
         check_finite(table, torch.arange(len(table)), 0, argument="values")
+        noise = rounding_noise(table, given.dtype) if noise is None else noise
+        if not math.isfinite(float(noise.max()) * 2.0 ** (52 + players)):  # a bound on sums over all coalitions
+            raise wrong("values", "be small enough for sums over all coalitions", f"{table.detach().abs().max():.3g}")
         named = tuple(f"x{i}" for i in range(players)) if names is None else tuple(names)
         if len(named) != players:
             raise wrong("names", f"name each of the {players} players", f"{len(named)} names")
-        noise = rounding_noise(table, given.dtype) if noise is None else noise
         vars(self).update(values=table, names=named, readout=readout, noise=noise, evaluations=evaluations)
 
     def __repr__(self) -> str:
@@ -131,6 +134,8 @@ class ValueTable:
 
     def cpu(self) -> ValueTable:
         """Return the table in the CPU's memory."""
+        if self.values.device.type == "cpu":
+            return self
         values, noise = self.values.cpu(), self.noise.cpu()
         return ValueTable(values, self.names, readout=self.readout, noise=noise, evaluations=self.evaluations)
 

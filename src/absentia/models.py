@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +29,10 @@ CPU_MEMORY = 4 * 2**20
 NUMPY_MEMORY = 64 * 2**20
 # The assumed size of the activations, as a multiple of the input, where the layers of a model cannot be seen.
 _ASSUMED_EXPANSION = 16
+# Modules that a function or an object runs are searched among this many things, the nearest ones first.
+_MOST_SEARCHED = 256
+_EMPTY_CELL = CellType()
+_HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
 # The last operations of models that return probabilities, by the names of their gradients; and operations after them
 # that hardly change values.
 _PROBABILITY_ENDS = ("Sigmoid", "Softmax", "SafeSoftmax")
@@ -228,42 +235,113 @@ def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
     return x.device, x.dtype if x.is_floating_point() else torch.get_default_dtype()
 
 
+def modules_behind(model: Any) -> list[nn.Module]:
+    """Return the modules that a model may run: its own, or those that a function, a method or an object holds."""
+    found, things, known = dict[nn.Module, None](), [model], {id(model)}
+    for thing in things:  # which grows
+        if isinstance(thing, nn.Module):
+            found |= dict.fromkeys(thing.modules())
+        for one in _held_by(thing):
+            if not isinstance(one, _HOLD_NO_MODULE) and id(one) not in known and len(things) < _MOST_SEARCHED:
+                known.add(id(one))
+                things.append(one)
+    return list(found)
+
+
+def _held_by(thing: Any) -> list[Any]:
+    """Return what may be or hold a module: variables that a function names, arguments, items, attributes."""
+    if isinstance(thing, FunctionType):
+        outer, cells, defaults = thing.__globals__, thing.__closure__ or (), (thing.__defaults__ or ())
+        named = [outer[name] for name in thing.__code__.co_names if name in outer]
+        inner = [cell.cell_contents for cell in cells if cell != _EMPTY_CELL]
+        return [*inner, *named, *defaults, *(thing.__kwdefaults__ or {}).values()]
+    if isinstance(thing, MethodType):
+        return [thing.__self__, thing.__func__]
+    if isinstance(thing, partial):
+        return [thing.func, *thing.args, *thing.keywords.values()]
+    if isinstance(thing, list | tuple | dict):
+        return list(thing.values() if isinstance(thing, dict) else thing)
+    attributes = getattr(thing, "__dict__", {})
+    if isinstance(thing, nn.Module):  # its layers are known; it may hold a function beside them
+        return [value for name, value in attributes.items() if name[0] != "_"]
+    return [*attributes.values(), type(thing).__dict__.get("__call__")]
+
+
+# Modules and parameters whose flag is off while they are evaluated, and by how many threads.
+_OFF: dict[Any, int] = {}
+_LOCK = threading.Lock()
+
+
+@contextmanager
+def _turned_off(things: Iterable[Any], flag: str) -> Iterator[None]:
+    """Set a flag of some objects to False; the last of the threads that need this restores it."""
+    with _LOCK:
+        changed = [thing for thing in things if thing in _OFF or getattr(thing, flag)]
+        for thing in changed:
+            _OFF[thing] = _OFF.get(thing, 0) + 1
+            setattr(thing, flag, False)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            for thing in changed:
+                _OFF[thing] -= 1
+                if not _OFF[thing]:
+                    del _OFF[thing]
+                    setattr(thing, flag, True)
+
+
 @contextmanager
 def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
     """Run in evaluation mode, with a graph of the inputs alone if ``gradient``; then restore modes and flags."""
-    module = module_of(model)
-    training = [part for part in module.modules() if part.training] if module is not None else []
-    flags = [(p, p.requires_grad) for p in module.parameters()] if module is not None and gradient else []
-    try:
-        for part in training:
-            part.training = False
-        for parameter, _ in flags:
-            parameter.requires_grad_(False)
-        with nullcontext() if gradient else torch.no_grad():
+    parts = [part for part in modules_behind(model) if hasattr(part, "training")]  # frozen TorchScript has none
+    parameters = [one for part in parts for one in part.parameters(recurse=False)] if gradient else []
+    within = nullcontext() if gradient else torch.no_grad()
+    with _turned_off(parts, "training"), _turned_off(parameters, "requires_grad"), within:
+        yield
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """A hook that sees what a layer takes and returns, if the thread that made the hook runs the layer."""
+
+    see: Callable[[nn.Module, tuple[Any, ...], Any], object]
+    thread: int = field(default_factory=threading.get_ident)
+
+    def __call__(self, part: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        """Look at one call."""
+        if threading.get_ident() == self.thread:
+            self.see(part, inputs, output)
+
+    @contextmanager
+    def on(self, parts: Iterable[nn.Module]) -> Iterator[None]:
+        """Watch these layers."""
+        with ExitStack() as hooks:
+            for part in parts:
+                hooks.enter_context(part.register_forward_hook(self))
             yield
-    finally:
-        for part in training:
-            part.training = True
-        for parameter, flag in flags:
-            parameter.requires_grad_(flag)
+
+
+def layers_of(model: Model) -> list[nn.Module]:
+    """Return the modules of a model that can be watched; none of a function or of TorchScript."""
+    module = module_of(model)
+    parts = [] if module is None else module.modules()
+    return [part for part in parts if not isinstance(part, torch.jit.ScriptModule)]
 
 
 def layer_output(model: Model, layer: str) -> Model:
     """Return a model that returns the output of a named layer."""
-    module = module_of(model)
-    if module is None:
+    module, known = module_of(model), set(layers_of(model))
+    if module is None or not known:
         raise wrong("model", "be an nn.Module for the features of a layer", type(model).__name__)
-    layers = dict(module.named_modules())
-    if layer not in layers or not layer:
-        raise wrong("layer", f"be one of {', '.join(name for name in layers if name)}", repr(layer))
+    layers = {name: part for name, part in module.named_modules() if name and part in known}
+    if layer not in layers:
+        raise wrong("layer", f"be one of {', '.join(layers)}", repr(layer))
 
     def run(rows: Tensor) -> Tensor:
         caught: list[Tensor] = []
-        hook = layers[layer].register_forward_hook(lambda _module, _inputs, output: caught.append(output))
-        try:
+        with Watcher(lambda _part, _inputs, output: caught.append(output)).on([layers[layer]]):
             model(rows)
-        finally:
-            hook.remove()
         if not caught:
             raise AbsentiaError(f"The layer {layer!r} takes no part in the model's forward pass. Name another one.")
         return caught[-1]
@@ -275,22 +353,16 @@ def try_rows(
     model: Model, rows: Shaped[Tensor, "rows *entries"]
 ) -> tuple[Float[Tensor, "rows *output"], int, str | int | None]:
     """Run a few rows; return the output, the most bytes of a layer for a row, and where the output was found."""
-    module = module_of(model)
-    largest = rows.nbytes * (_ASSUMED_EXPANSION if module is None else 1)
+    leaves = [part for part in layers_of(model) if not list(part.children())]
+    largest = rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION)
 
-    def watch(_module: nn.Module, inputs: tuple[object, ...], output: object) -> None:
+    def watch(_part: nn.Module, inputs: tuple[Any, ...], output: object) -> None:
         nonlocal largest
         tensors = [t for t in (*inputs, output) if isinstance(t, Tensor)]
         largest = max(largest, sum(t.nbytes for t in tensors))
 
-    parts = [] if module is None else [part for part in module.modules() if not list(part.children())]
-    hooks = [part.register_forward_hook(watch) for part in parts]
-    try:
-        output = model(rows)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    output, key = read_output(output)
+    with Watcher(watch).on(leaves):
+        output, key = read_output(model(rows))
     check_output(output, len(rows))
     return output, -(-largest // len(rows)), key
 
@@ -391,6 +463,8 @@ def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any
 
     within = bool(getattr(tqdm, "_instances", ()))
     seen = show and not within and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    if not seen:
+        return tqdm(disable=True)
     # Terminals without a size, such as those that some tools make, would hide the bar.
     width, height = shutil.get_terminal_size((100, 24))
     return tqdm(
@@ -399,7 +473,6 @@ def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any
         unit=unit,
         delay=2,
         miniters=1,
-        disable=not seen,
         leave=False,
         ncols=width,
         nrows=height,

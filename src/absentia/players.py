@@ -122,8 +122,10 @@ class Players:
         """
         if isinstance(chosen, str):
             raise wrong(argument, "be a list of players", repr(chosen), f"Pass [{chosen!r}].")
-        numbers = [self.names.index(one) if isinstance(one, str) and one in self.names else one for one in chosen]
+        numbers = [self.names.index(one) if self.names.count(one) == 1 else one for one in chosen]
         for one in numbers:
+            if self.names.count(one) > 1:
+                raise wrong(argument, "tell players apart", f"{one!r}, which two players are called", "Use numbers.")
             if isinstance(one, bool | str) or one not in range(len(self)):
                 must = f"hold players ({_shorten(self.names)}) or their numbers 0 … {len(self) - 1}"
                 raise wrong(argument, must, repr(one))
@@ -219,6 +221,9 @@ class Players:
         labels = torch.full((len(columns),), ALWAYS_PRESENT)
         for player, (group, members) in enumerate(groups.items()):
             for member in members:
+                if columns.count(member) > 1:
+                    got = f"{member!r}, which two features are called"
+                    raise wrong("groups", "tell features apart", got, "Use their numbers.")
                 column = columns.index(member) if member in columns else member
                 if not isinstance(column, int) or not 0 <= column < len(columns):
                     raise wrong("groups", f"hold columns of the {len(columns)} features", repr(member))

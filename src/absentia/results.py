@@ -1,12 +1,14 @@
 """What results have in common: tables in text and HTML, and one safe file format for all of them.
 
 A saved result is one safetensors file with a JSON header, without pickle. The header holds the kind, the format and
-the plain fields; the tensors are stored beside it under the path of their field, such as ``shapley.values``.
+the plain fields; the tensors are stored beside it under the path of their field, such as ``shapley.values``. A
+checksum of all of it tells damaged files.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib
 import json
 import math
@@ -21,9 +23,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, uint8
 
-from absentia.errors import wrong
+from absentia.errors import AbsentiaError, wrong
 from absentia.version import __version__
 
 if TYPE_CHECKING:
@@ -156,22 +158,38 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], header: Mappi
     """Write tensors and a JSON header to one file."""
     # Copies, because a file holds no two tensors that share memory.
     kept = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
-    write_whole(path, lambda there: save_file(kept, there, metadata={"absentia": json.dumps(header)}))
+    text = json.dumps(header)
+    metadata = {"absentia": text, "checksum": _checksum(text, kept)}
+    write_whole(path, lambda there: save_file(kept, there, metadata=metadata))
+
+
+def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
+    """Return a digest of a header and of tensors with their names, types and shapes."""
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.as_strided((tensor.numel(),), (1,)).view(uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read a file of `write_tensors`."""
+    """Read a file of `write_tensors`; files of earlier versions have no checksum."""
     if not Path(path).is_file():
         raise wrong("path", "name a file that exists", path)
     try:
         with safe_open(path, framework="pt") as file:
-            header = (file.metadata() or {}).get("absentia")
+            metadata = file.metadata() or {}
             tensors = {key: file.get_tensor(key) for key in list(file.keys())}
-    except SafetensorError as error:
+        header = json.loads(metadata.get("absentia", "null"))
+    except (SafetensorError, ValueError, OSError) as error:
         raise wrong("path", "be a file that absentia saved", f"{path}, which can't be read") from error
-    if header is None:
+    if not isinstance(header, dict):
         raise wrong("path", "be a file that absentia saved", f"{path}, which has no header of absentia's")
-    return tensors, json.loads(header)
+    if metadata.get("checksum", found := _checksum(metadata["absentia"], tensors)) != found:
+        raise wrong(
+            "path", "be as it was saved", f"{path}, which has been damaged since", "Use a copy, or make it anew."
+        )
+    return tensors, header
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
@@ -192,15 +210,20 @@ def save_result(result: Any, path: str | Path, extra: Mapping[str, Any] | None =
 def read_result(cls: Any, path: str | Path, **more: Any) -> Any:
     """Read a saved result of a class; ``more`` is handed to its `unpacked`."""
     tensors, header = read_tensors(path)
-    kind = header.get("kind", "baseline")
+    kind, number = header.get("kind", "baseline"), header.get("format", 0)
     if kind != cls.KIND:
         raise wrong("path", f"hold a saved {cls.KIND}", f"{path}, a saved {kind}")
-    if header.get("format", 0) > cls.FORMAT:
-        made = header.get("version", header.get("record", {}).get("version", "unknown"))
-        got = f"format {header['format']} by absentia {made}"
-        raise wrong("path", f"hold a saved {kind} of format {cls.FORMAT} or older", got, "Install a newer absentia.")
-    old = header.get("format", 0) < _FIRST_COMMON_FORMAT
-    return _unpack(cls, cls.from_old(tensors, header) if old else header["fields"], (), tensors, more)
+    try:
+        if number > cls.FORMAT:
+            made = header.get("version", header.get("record", {}).get("version", "unknown"))
+            must, got = f"hold a saved {kind} of format {cls.FORMAT} or older", f"format {number} by absentia {made}"
+            raise wrong("path", must, got, "Install a newer absentia.")
+        fields = cls.from_old(tensors, header) if number < _FIRST_COMMON_FORMAT else header["fields"]
+        return _unpack(cls, fields, (), tensors, more)
+    except AbsentiaError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise wrong("path", f"hold a whole {kind}", f"{path}, in which something is missing or damaged") from error
 
 
 class Saved:
@@ -240,7 +263,7 @@ def load(path: str | Path) -> Any:
     ...     ab.load(f"{folder}/two.safetensors").shapley.values
     tensor([[2., 3.]], dtype=torch.float64)
     """
-    kind = read_header(path)["kind"]
+    kind = str(read_header(path)["kind"])
     if kind not in _KINDS:
         raise wrong("path", f"hold a saved {', '.join(_KINDS)}", f"{path}, a saved {kind}")
     module, name = _KINDS[kind].split(":")

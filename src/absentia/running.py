@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from absentia.errors import wrong
-from absentia.models import Model, NumpyModel, evaluation_mode, module_of
+from absentia.models import Model, NumpyModel, Watcher, evaluation_mode, layers_of
 
 # What a row costs beside the operations of its layers, in the same unit: fixed, and for each entry.
 _PER_ROW, _PER_ENTRY = 4_000.0, 50.0
@@ -24,12 +24,12 @@ _LONG_WORK = 0.25  # seconds, after which work is timed only once with each numb
 
 def operations_per_row(model: Model, rows: Shaped[Tensor, "rows *entries"]) -> float:
     """Count the floating-point operations of one row: the same on every machine, unlike a time."""
-    entries, module = rows[0].numel(), module_of(model)
+    entries, layers = rows[0].numel(), layers_of(model)
     if isinstance(model, NumpyModel):
         return _UNKNOWN + _PER_ENTRY * entries
     with evaluation_mode(model):
-        if module is not None:
-            found = _count_layers(module, model, rows.clone())
+        if layers:
+            found = _count_layers(layers, model, rows.clone())
         else:
             from torch.utils.flop_counter import FlopCounterMode  # imported here, because that takes some seconds
 
@@ -39,7 +39,7 @@ def operations_per_row(model: Model, rows: Shaped[Tensor, "rows *entries"]) -> f
     return found / len(rows) + _PER_ROW + _PER_ENTRY * entries
 
 
-def _count_layers(module: nn.Module, model: Model, rows: Tensor) -> float:
+def _count_layers(layers: list[nn.Module], model: Model, rows: Tensor) -> float:
     """Count the products of each layer's weights: two operations for each weight and place of the output."""
     total = 0.0
 
@@ -50,9 +50,7 @@ def _count_layers(module: nn.Module, model: Model, rows: Tensor) -> float:
             if weight.ndim > 1 and not isinstance(part, nn.Embedding) and isinstance(out, Tensor):
                 total += 2 * weight.numel() * out.numel() / out.shape[1 if weight.ndim > 2 else -1]
 
-    with ExitStack() as hooks:
-        for part in module.modules():
-            hooks.enter_context(part.register_forward_hook(count))
+    with Watcher(count).on(layers):
         model(rows)
     return total
 

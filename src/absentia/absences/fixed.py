@@ -18,7 +18,7 @@ from absentia.data import (
     Table,
     as_tensor,
     check_rows,
-    column_numbers,
+    column_groups,
     least_and_most,
     mean_and_deviation,
     most_frequent,
@@ -85,8 +85,7 @@ class Baseline:
         """
         data = check_rows(data)
         values = data.median(0).values
-        for item in categorical:
-            columns = column_numbers([item], data.shape[1])
+        for columns in column_groups(categorical, data.shape[1]):
             values[columns] = most_frequent(data[:, columns])
         return cls(values)
 

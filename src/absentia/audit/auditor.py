@@ -27,7 +27,7 @@ from absentia.data import (
     blocks,
     check_rows,
     class_numbers,
-    column_numbers,
+    column_groups,
     data_range,
     seeded,
     white_noise,
@@ -239,7 +239,7 @@ class Auditor:
         self.data = evaluator.x if data is None else check_rows(data).to(evaluator.x)
         check_shape("data", self.data.shape[1:], evaluator.x)
         from_rows = torch.zeros(evaluator.x[0].numel(), dtype=torch.bool)
-        from_rows[column_numbers(categorical, len(from_rows))] = True
+        from_rows[[one for group in column_groups(categorical, len(from_rows)) for one in group]] = True
         self.within = data_range(self.data, from_rows.reshape(evaluator.players.shape))
         owned = self.region.labels.to(evaluator.x.device) >= 0
         if not bool(((self.within.high > self.within.low) & owned).any()):

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from absentia.data import QUANTILES, Array, as_tensor, column_numbers, most_frequent
+from absentia.data import QUANTILES, Array, as_tensor, column_groups, most_frequent
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 
@@ -76,19 +76,19 @@ def make_space(
 ) -> Space:
     """Make the space; entries that no player owns are always present, and so held."""
     low, high = entry_bounds(data, bounds)
-    group = torch.arange(data.shape[1]) if tie is None else _flat("tie", tie, players).long()
+    owner = torch.arange(data.shape[1]) if tie is None else _flat("tie", tie, players).long()
     fixed = players.labels.flatten() == ALWAYS_PRESENT
     if held is not None:
         fixed |= _flat("held", held, players).bool()
     chosen: list[Tensor] = []
-    for item in categorical:
-        entries = torch.tensor(sorted(column_numbers([item], data.shape[1])))
+    for group in column_groups(categorical, data.shape[1]):
+        entries = torch.tensor(sorted(group))
         if not fixed[entries].any():
             chosen.append(entries)
         fixed[entries] = True
-    _, numbers = torch.unique(group[~fixed], return_inverse=True)
+    _, numbers = torch.unique(owner[~fixed], return_inverse=True)
     count = int(numbers.max()) + 1 if len(numbers) else 0
-    coordinate = torch.full_like(group, HELD)
+    coordinate = torch.full_like(owner, HELD)
     coordinate[~fixed] = numbers
     lower = torch.full((count,), -torch.inf).double().scatter_reduce(0, numbers, low[~fixed], "amax")
     upper = torch.full((count,), torch.inf).double().scatter_reduce(0, numbers, high[~fixed], "amin")

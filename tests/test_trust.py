@@ -1,0 +1,267 @@
+"""No silent error: what users hand in is not changed, and what would give wrong numbers is refused."""
+
+import functools
+import threading
+
+import pandas as pd
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+import absentia as ab
+from absentia import AbsentiaError
+from absentia.learning import LearningOptions
+
+X = torch.rand(4, 3, generator=torch.Generator().manual_seed(1))
+
+
+def networks():
+    """Networks in train mode, whose evaluation differs from their training."""
+    torch.manual_seed(0)
+    dropout = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.ReLU(), nn.Linear(8, 1))
+    norm = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1))
+    return {"dropout": dropout, "norm": norm}
+
+
+def state(model):
+    tensors = {name: value.clone() for name, value in model.state_dict().items()}
+    flags = [part.training for part in model.modules()] + [one.requires_grad for one in model.parameters()]
+    return tensors, flags, [len(part._forward_hooks) for part in model.modules()]
+
+
+def assert_same_state(before, after):
+    assert all(torch.equal(before[0][name], after[0][name]) for name in before[0])
+    assert before[1:] == after[1:]
+
+
+def explain(model):
+    return ab.explain(model, X, absence=0.0).interactions.effects
+
+
+def features(model):
+    game = ab.MaskedModel(model, X, absence=0.0, readout=ab.Features("0"))
+    return game(ab.enumerate_coalitions(3))
+
+
+def gradients(model):
+    stand_ins = torch.zeros(4, 3, requires_grad=True)
+    game = ab.MaskedModel(model, X, absence=ab.OwnBaselines(stand_ins), gradient=True)
+    game(ab.enumerate_coalitions(3)).sum().backward()
+    return stand_ins.grad
+
+
+@pytest.mark.parametrize("name", ["dropout", "norm"])
+@pytest.mark.parametrize("work", [explain, features, gradients])
+def test_two_threads_on_one_model_find_what_one_finds_and_leave_the_model_as_it_was(name, work):
+    model = networks()[name]
+    expected, before = work(model), state(model)
+    for _ in range(34):
+        found = {}
+        start = threading.Barrier(2)
+
+        def run(number, found=found, start=start):
+            start.wait()
+            found[number] = work(model)
+
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(torch.equal(found[number], expected) for number in range(2))
+        assert_same_state(before, state(model))
+
+
+class Holder:
+    def __init__(self, model):
+        self._parts = {"inner": [model]}
+
+    def __call__(self, rows):
+        return self._parts["inner"][0](rows)
+
+    def predict_rows(self, rows):
+        return self(rows)
+
+
+def hidden(model):
+    def call(rows):
+        return model(rows)
+
+    class Slotless:
+        def __call__(self, rows):
+            return call(rows)
+
+    return {
+        "lambda": lambda rows: model(rows),
+        "function of a function": lambda rows: call(rows) + 0,
+        "default": lambda rows, model=model: model(rows),
+        "partial": functools.partial(lambda model, rows: model(rows), model),
+        "keyword": lambda rows, *, inner={"model": model}: inner["model"](rows),
+        "object": Holder(model),
+        "closure of a class": Slotless(),
+        "method": Holder(model).predict_rows,
+        "numpy": ab.from_numpy(lambda rows: model(torch.from_numpy(rows)).detach().numpy()),
+        "joined": ab.JoinedInputs(lambda one: model(one), [X]),
+    }
+
+
+@pytest.mark.parametrize("way", hidden(nn.Linear(3, 1)))
+@pytest.mark.parametrize("name", ["dropout", "norm"])
+def test_a_module_in_train_mode_is_found_wherever_it_is_hidden(name, way):
+    model = networks()[name]
+    expected, before = explain(model), state(model)
+    assert torch.allclose(explain(hidden(model)[way]), expected, atol=1e-6)
+    assert_same_state(before, state(model))
+
+
+def test_learning_through_a_function_leaves_no_gradients_in_the_model():
+    model = networks()["dropout"]
+    ab.learn_baseline(lambda rows: model(rows), torch.rand(32, 3), options=LearningOptions(steps=2))
+    assert all(one.grad is None for one in model.parameters())
+
+
+class Unsteady:
+    """A model that returns something else from some call on."""
+
+    def __init__(self, after=10**9):
+        self.calls, self.after = 0, after
+
+    def __call__(self, rows):
+        self.calls += 1
+        return rows.sum(1) + (rows[:, 0] > 0.99) * float(self.calls > self.after)
+
+
+def test_a_model_that_is_not_deterministic_is_refused_by_every_function():
+    def model(rows):
+        return rows.sum(1) + torch.rand(len(rows))
+
+    for run in (
+        lambda: explain(model),
+        lambda: ab.explain(model, X, absence=0.0, evaluations=8),
+        lambda: ab.learn_baseline(model, X),
+        lambda: ab.audit(model, X, absences={"zero": ab.Baseline(0.0)}),
+    ):
+        with pytest.raises(
+            AbsentiaError, match=r"the same for the same sample. Got results for sample \d+ that differ"
+        ):
+            run()
+
+
+@pytest.mark.parametrize("absence", [ab.Baseline(0.0), ab.NearestNeighbours(torch.rand(9, 12), neighbours=2)])
+@pytest.mark.parametrize("evaluations", [None, 100])
+def test_a_model_that_changes_on_the_way_is_refused_with_the_sample_and_the_difference(absence, evaluations):
+    x = torch.cat([torch.ones(3, 1), torch.zeros(3, 11)], 1)
+    steady = Unsteady()
+    ab.explain(steady, x, absence=absence, evaluations=evaluations)
+    with pytest.raises(AbsentiaError, match=r"results for sample 2 that differ by 1 instead. Put it into evaluation"):
+        ab.explain(Unsteady(steady.calls - 1), x, absence=absence, evaluations=evaluations)
+
+
+def test_rounding_errors_of_low_precision_are_no_change_of_the_model():
+    torch.manual_seed(0)
+    layers = [layer for _ in range(6) for layer in (nn.Linear(10, 10), nn.ReLU())]
+    for kind in (torch.bfloat16, torch.float16):
+        network = nn.Sequential(*layers, nn.Linear(10, 2)).to(kind)
+        ab.explain(network, torch.rand(3, 10), 0, absence=0.0)
+
+
+def test_players_of_the_same_name_are_told_apart_by_their_number():
+    x = torch.rand(64, 3, generator=torch.Generator().manual_seed(0)).double()
+    options = LearningOptions(steps=5)
+    model = lambda rows: (rows[:, 1] - 0.25) * (rows[:, 2] - 0.5)  # noqa: E731
+    named, same = (
+        ab.learn_baseline(model, pd.DataFrame(x.numpy(), columns=names), options=options, loss="interactions")
+        for names in (["a", "b", "c"], ["a", "a", "c"])
+    )
+    assert torch.equal(named.values, same.values)
+    assert (named.record.undetermined, same.record.undetermined) == (("a",), ("a",))
+    with pytest.raises(AbsentiaError, match="'a', which two players are called"):
+        ab.Players.features(["a", "a", "c"]).only(["a"])
+    with pytest.raises(AbsentiaError, match="'a', which two features are called"):
+        ab.Players.groups({"g": ["a"]}, ["a", "a", "c"])
+
+
+def test_categories_that_share_a_column_are_refused():
+    data = torch.rand(32, 3).round()
+    for make in (
+        lambda: ab.Baseline.median(data, categorical=[[0, 1], [1, 2]]),
+        lambda: ab.learn_baseline(lambda rows: rows.sum(1), data, categorical=[[0, 1], [1, 2]]),
+        lambda: ab.audit(lambda rows: rows.sum(1), data, absences={"zero": ab.Baseline(0.0)}, categorical=[1, 1]),
+    ):
+        with pytest.raises(
+            AbsentiaError, match=r"categorical must name each column once. Got column 1 twice instead"
+        ):
+            make()
+
+
+@pytest.mark.parametrize("values", [[1e308, -1e308, 1e308, -1e308], [0.0, 8e307, -8e307, 1e308]])
+def test_values_whose_sums_would_be_infinite_are_refused(values):
+    with pytest.raises(AbsentiaError, match=r"values must be small enough for sums over all coalitions. Got 1e\+308"):
+        ab.ValueTable(values)
+
+
+def saved_results(folder):
+    x = torch.rand(24, 3, generator=torch.Generator().manual_seed(0)).double()
+    model = lambda rows: rows.prod(1)  # noqa: E731
+    made = {
+        "explanation": ab.explain(model, x[:2], absence=0.0),
+        "baseline": ab.learn_baseline(model, x, options=LearningOptions(steps=2)),
+        "audit": ab.audit(model, x, absences={"zero": ab.Baseline(0.0)}),
+        "imputer": ab.train_imputer(x, epochs=1, latent=1, progress=False),
+    }
+    for name, result in made.items():
+        result.save(folder / name)
+    return [folder / name for name in made]
+
+
+def test_a_file_with_a_flipped_bit_is_refused_or_holds_the_same(tmp_path):
+    generator = torch.Generator().manual_seed(0)
+    for path in saved_results(tmp_path):
+        whole, shown = path.read_bytes(), repr(ab.load(path))
+        with safe_open(path, framework="pt") as file:
+            tensors = {key: file.get_tensor(key) for key in list(file.keys())}
+        refused = 0
+        # Half of the flips fall into the header.
+        header = 8 + int.from_bytes(whole[:8], "little")
+        for number in range(300):
+            place = int(torch.randint(header if number % 2 else len(whole), (), generator=generator))
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << int(torch.randint(8, (), generator=generator))
+            path.write_bytes(damaged)
+            try:
+                found = ab.load(path)
+            except AbsentiaError:
+                refused += 1
+                continue
+            found.save(tmp_path / "again")
+            with safe_open(tmp_path / "again", framework="pt") as file:
+                assert all(torch.equal(file.get_tensor(key), tensors[key]) for key in list(file.keys()))
+            assert repr(found) == shown
+        assert refused >= 290
+
+
+def test_a_file_without_a_checksum_is_read_and_damage_to_it_gets_a_sentence(tmp_path):
+    path = saved_results(tmp_path)[0]
+    with safe_open(path, framework="pt") as file:
+        tensors = {key: file.get_tensor(key) for key in list(file.keys())}
+        text = file.metadata()["absentia"]
+    save_file(tensors, path, metadata={"absentia": text})
+    assert isinstance(ab.load(path), ab.Explanation)
+    for bad in (
+        text.replace('"fields"', '"feelds"'),
+        text.replace('"record"', '"recrod"'),
+        text.replace('"format": 3', '"format": "3"'),
+        text.replace('"evaluations"', '"evaluatiuns"'),
+        text.replace('"kind": "explanation"', '"kind": ["explanation"]'),
+        text[:-1],
+        "[1, 2]",
+    ):
+        assert bad != text
+        save_file(tensors, path, metadata={"absentia": bad})
+        with pytest.raises(AbsentiaError, match="path must"):
+            ab.load(path)
+    save_file({name: one for name, one in tensors.items() if name != "x"}, path, metadata={"absentia": text})
+    with pytest.raises(AbsentiaError, match="in which something is missing or damaged"):
+        ab.load(path)
