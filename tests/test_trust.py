@@ -12,6 +12,7 @@ from torch import nn
 
 import absentia as ab
 from absentia import AbsentiaError
+from absentia.data import column_groups
 from absentia.learning import LearningOptions
 
 X = torch.rand(4, 3, generator=torch.Generator().manual_seed(1))
@@ -118,7 +119,7 @@ def test_a_module_in_train_mode_is_found_wherever_it_is_hidden(name, way):
 
 def test_learning_through_a_function_leaves_no_gradients_in_the_model():
     model = networks()["dropout"]
-    ab.learn_baseline(lambda rows: model(rows), torch.rand(32, 3), options=LearningOptions(steps=2))
+    ab.learn_baseline(lambda rows: model(rows), X, options=LearningOptions(steps=1))
     assert all(one.grad is None for one in model.parameters())
 
 
@@ -202,6 +203,60 @@ def test_values_whose_sums_would_be_infinite_are_refused(values):
         ab.ValueTable(values)
 
 
+@pytest.mark.parametrize("value", [1.5e307, float("nan")])
+def test_sampled_values_that_are_not_finite_are_refused(value):
+    class Large:
+        samples, names = 1, tuple("abcdefghijkl")
+
+        def __call__(self, coalitions):
+            return value * (coalitions.double() - 0.5).sum(1)[None]
+
+    with pytest.raises(
+        AbsentiaError, match=r"values of the game must be (small enough for sums over coalitions|finite)"
+    ):
+        ab.shapley(Large(), evaluations=100)
+    if value != value:
+        with pytest.raises(AbsentiaError, match="values of the game must be finite"):
+            ab.context_map(Large())
+
+
+def test_numbers_that_are_not_whole_are_not_rounded_without_a_word():
+    embedding = nn.Embedding(5, 2)
+    tokens, players = torch.tensor([[1, 2]]), ab.Players.tokens(2)
+
+    def model(rows):
+        return embedding(rows).sum((1, 2))
+
+    for run, sentence in (
+        (lambda: column_groups([0.5], 3), "categorical must name columns from 0 to 2. Got 0.5"),
+        (
+            lambda: ab.explain(model, tokens, players=players, absence=ab.Noise(low=0.5, high=2.5)),
+            "low and high must hold whole numbers for integer inputs. Got 0.5",
+        ),
+    ):
+        with pytest.raises(AbsentiaError, match=sentence):
+            run()
+
+
+def test_results_share_no_memory_with_what_users_hand_in_or_models_return():
+    x, buffer, out = X.clone(), torch.empty(99), []
+
+    def reused(rows):
+        torch.sum(rows, 1, out=buffer[: len(rows)])
+        return buffer[: len(rows)]
+
+    for batch_size in (None, 2):
+        game = ab.MaskedModel(reused, x, absence=0.0, batch_size=batch_size)
+        out.append(game(ab.enumerate_coalitions(3)))
+        assert torch.equal(ab.explain(reused, x, absence=0.0, batch_size=batch_size).x, X)
+    buffer.fill_(torch.nan)
+    expected = ab.enumerate_coalitions(3).float() @ X.T
+    assert all(torch.allclose(found, expected.T) for found in out)
+    explanation = ab.explain(reused, x, absence=0.0)
+    x.fill_(9.0)
+    assert torch.equal(explanation.x, X)
+
+
 def saved_results(folder):
     x = torch.rand(24, 3, generator=torch.Generator().manual_seed(0)).double()
     model = lambda rows: rows.prod(1)  # noqa: E731
@@ -225,7 +280,7 @@ def test_a_file_with_a_flipped_bit_is_refused_or_holds_the_same(tmp_path):
         refused = 0
         # Half of the flips fall into the header.
         header = 8 + int.from_bytes(whole[:8], "little")
-        for number in range(300):
+        for number in range(100):
             place = int(torch.randint(header if number % 2 else len(whole), (), generator=generator))
             damaged = bytearray(whole)
             damaged[place] ^= 1 << int(torch.randint(8, (), generator=generator))
@@ -239,7 +294,7 @@ def test_a_file_with_a_flipped_bit_is_refused_or_holds_the_same(tmp_path):
             with safe_open(tmp_path / "again", framework="pt") as file:
                 assert all(torch.equal(file.get_tensor(key), tensors[key]) for key in list(file.keys()))
             assert repr(found) == shown
-        assert refused >= 290
+        assert refused >= 95
 
 
 def test_a_file_without_a_checksum_is_read_and_damage_to_it_gets_a_sentence(tmp_path):

@@ -242,7 +242,10 @@ def context_map(
         nonlocal evaluations
         evaluations += 2 * len(contexts) * draws_of(game)
         own = torch.arange(players) == of
-        having, without = game(torch.cat([contexts | own, contexts & ~own]))[0].double().cpu().chunk(2)
+        asked = torch.cat([contexts | own, contexts & ~own])
+        values = game(asked).detach().double().cpu()
+        check_finite(values, torch.zeros(1), asked[None], "values of the game")
+        having, without = values[0].chunk(2)
         return (having - without).abs()
 
     found = []
@@ -355,6 +358,8 @@ def sample_shapley(game: Game, evaluations: int, seed: int) -> tuple[Attribution
     *others, estimate = (_solve(rows, targets, _weights(strata, groups, group)) + share for group in left_out)
     replicates = torch.stack(others)
     spread = ((replicates - replicates.mean(0)) ** 2).sum(0) * (JACKKNIFE_GROUPS - 1) / JACKKNIFE_GROUPS
+    if not bool(torch.isfinite(spread).all()):
+        raise wrong("values of the game", "be small enough for sums over coalitions", f"{values.abs().max():.3g}")
     spent = game.samples * (2 + 2 * len(coalitions)) * draws
     readout = getattr(game, "readout_note", getattr(game, "readout", "given"))
     found = Attribution(estimate, spread.sqrt(), spent, game.names, "sampled Shapley values", readout)

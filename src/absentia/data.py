@@ -127,14 +127,14 @@ def holds_text(y: Classes) -> bool:
 
 def column_groups(categorical: Iterable[Any], entries: int) -> list[list[int]]:
     """Return groups of column numbers, one for each category; raise an error for columns that do not fit."""
-    groups = [[int(one) for one in (item if isinstance(item, Iterable) else [item])] for item in categorical]
+    groups = [list(item) if isinstance(item, Iterable) else [item] for item in categorical]
     numbers = [one for group in groups for one in group]
     for number, one in enumerate(numbers):
-        if not 0 <= one < entries:
+        if one not in range(entries):
             raise wrong("categorical", f"name columns from 0 to {entries - 1}", one)
         if one in numbers[:number]:
             raise wrong("categorical", "name each column once", f"column {one} twice")
-    return groups
+    return [[int(one) for one in group] for group in groups]
 
 
 def most_frequent(rows: Shaped[Tensor, "rows entries"]) -> Shaped[Tensor, " entries"]:

@@ -289,6 +289,7 @@ class Noise:
             check_shape("data", self.data.shape[1:], x)
         like, generator = x.new_empty(self.draws, *x.shape[1:]), seeded(self.seed)
         if self.kind == "uniform":
+            check_whole("low and high", torch.stack(self.scale), x)
             return StandIns(x, white_noise(DataRange(*self.scale), like, generator)[None])
         if not x.is_floating_point():
             raise wrong("kind", "be 'uniform' for integer inputs", "'normal'")

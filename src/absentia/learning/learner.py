@@ -397,9 +397,9 @@ def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor
     inputs: list[Tensor] = []
     targets: list[Any] = []
     for item in x:
-        batch, target = item if isinstance(item, tuple | list) else (item, ())
+        batch, *classes = item if isinstance(item, tuple | list) else (item,)
         inputs.append(torch.as_tensor(batch))
-        targets.extend(np.asarray(target).tolist())
+        targets.extend(np.asarray(classes[0] if classes else ()).tolist())
         if samples is not None and sum(map(len, inputs)) >= samples:
             break
     if not inputs:
