@@ -37,9 +37,12 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
     >>> enumerate_coalitions(2).int().tolist()
     [[0, 0], [1, 0], [0, 1], [1, 1]]
     """
-    if players < 0:
-        raise wrong("players", "be at least 0", players)
-    numbers = torch.arange(start, 2**players if stop is None else stop)
+    if not 0 <= players < 63:
+        raise wrong("players", "lie between 0 and 62", players)
+    stop = 2**players if stop is None else stop
+    if not 0 <= start <= stop <= 2**players:
+        raise wrong("start and stop", f"lie between 0 and {2**players}, in this order", f"{start} and {stop}")
+    numbers = torch.arange(start, stop)
     return (numbers[:, None] >> torch.arange(players) & 1).bool()
 
 

@@ -361,8 +361,14 @@ def try_rows(
         tensors = [t for t in (*inputs, output) if isinstance(t, Tensor)]
         largest = max(largest, sum(t.nbytes for t in tensors))
 
-    with Watcher(watch).on(leaves):
-        output, key = read_output(model(rows))
+    try:
+        with Watcher(watch).on(leaves):
+            output, key = read_output(model(rows))
+    except AbsentiaError:
+        raise
+    except Exception as error:
+        got = f"{rows.dtype} rows of shape {tuple(rows.shape)}"
+        raise AbsentiaError(f"The model fails on {got}: {type(error).__name__}: {error}") from error
     check_output(output, len(rows))
     return output, -(-largest // len(rows)), key
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -65,6 +65,11 @@ class BringsModel(Protocol):
 
     def instead_of(self, model: Model) -> Model:
         """Return the model that takes this model's place in the game; the readout then applies to its output."""
+
+
+def brings_model(absence: object) -> TypeGuard[BringsModel]:
+    """Return whether an absence brings its own model: quicker than by the protocol."""
+    return hasattr(absence, "instead_of")
 
 
 @runtime_checkable
@@ -139,7 +144,7 @@ def check_absence(argument: str, absence: object) -> Absence:
 
 def for_classes(absence: Absence, y: Classes) -> Absence:
     """Return the absence for samples of classes ``y``, where it has one baseline for each class."""
-    if not isinstance(absence, ClassWise) or not absence.needs_classes:
+    if not getattr(absence, "needs_classes", False) or not isinstance(absence, ClassWise):
         return absence
     if y is None:
         raise wrong("y", "be given for an absence with one baseline for each class", "none")
