@@ -163,7 +163,7 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
     """
     if isinstance(game, ValueTable):
         return game
-    if not isinstance(game, Game):
+    if not isinstance(game, MaskedModel | Game):
         raise wrong("game", "be a game such as MaskedModel(…) or ValueTable(values)", type(game).__name__)
     players, samples, coalitions = len(game.names), game.samples, 2 ** len(game.names)
     size = 8 * samples * coalitions
@@ -226,7 +226,7 @@ class MaskedModel:
         batch_size: int | None = None,
         memory: int | None = None,
     ) -> None:
-        if isinstance(absence, Absence):
+        if not isinstance(absence, str | int | float):
             self.absence = check_absence("absence", absence)
         else:
             self.absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)

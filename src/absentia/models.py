@@ -273,32 +273,30 @@ _LOCK = threading.Lock()
 
 
 @contextmanager
-def _turned_off(things: Iterable[Any], flag: str) -> Iterator[None]:
-    """Set a flag of some objects to False; the last of the threads that need this restores it."""
+def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
+    """Run in evaluation mode, with a graph of the inputs alone if ``gradient``; then restore modes and flags.
+
+    The last of the threads that evaluate a module restores them.
+    """
+    parts = [part for part in modules_behind(model) if hasattr(part, "training")]  # frozen TorchScript has none
+    flags: dict[Any, str] = dict.fromkeys(parts, "training")
+    if gradient:
+        flags |= dict.fromkeys((one for part in parts for one in part.parameters(recurse=False)), "requires_grad")
     with _LOCK:
-        changed = [thing for thing in things if thing in _OFF or getattr(thing, flag)]
-        for thing in changed:
+        off = [(thing, flag) for thing, flag in flags.items() if thing in _OFF or getattr(thing, flag)]
+        for thing, flag in off:
             _OFF[thing] = _OFF.get(thing, 0) + 1
             setattr(thing, flag, False)
     try:
-        yield
+        with nullcontext() if gradient else torch.no_grad():
+            yield
     finally:
         with _LOCK:
-            for thing in changed:
+            for thing, flag in off:
                 _OFF[thing] -= 1
                 if not _OFF[thing]:
                     del _OFF[thing]
                     setattr(thing, flag, True)
-
-
-@contextmanager
-def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
-    """Run in evaluation mode, with a graph of the inputs alone if ``gradient``; then restore modes and flags."""
-    parts = [part for part in modules_behind(model) if hasattr(part, "training")]  # frozen TorchScript has none
-    parameters = [one for part in parts for one in part.parameters(recurse=False)] if gradient else []
-    within = nullcontext() if gradient else torch.no_grad()
-    with _turned_off(parts, "training"), _turned_off(parameters, "requires_grad"), within:
-        yield
 
 
 @dataclass(frozen=True)

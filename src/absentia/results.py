@@ -290,6 +290,8 @@ def _unpack(hint: Any, value: Any, path: tuple[str, ...], tensors: dict[str, Ten
     """Return a value of `_pack` as the type that the hint names."""
     if ".".join(path) in tensors:
         return tensors[".".join(path)]
+    if isinstance(value, dict) and value.keys() == {"tensor"}:
+        raise KeyError(".".join(path))
     if value is None:
         return None
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
