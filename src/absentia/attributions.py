@@ -242,8 +242,7 @@ def context_map(
         nonlocal evaluations
         evaluations += 2 * len(contexts) * draws_of(game)
         own = torch.arange(players) == of
-        asked = torch.cat([contexts | own, contexts & ~own])
-        values = game(asked).detach().double().cpu()
+        values = game(asked := torch.cat([contexts | own, contexts & ~own])).detach().double().cpu()
         check_finite(values, torch.zeros(1), asked[None], "values of the game")
         having, without = values[0].chunk(2)
         return (having - without).abs()

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.absences import Absence
-from absentia.absences.protocol import brings_model, check_absence, describe_absence, empty_inputs, for_classes
+from absentia.absences.protocol import check_absence, describe_absence, empty_inputs, for_classes
 from absentia.attributions import Attribution, draws_of, order_shapley, sample_shapley, shapley
 from absentia.data import Classes, Table, as_tensor, class_numbers, each_class
 from absentia.errors import require, wrong
@@ -300,7 +300,7 @@ def explain(
         values=tuple(_values_of_classes(game)),
     )
     stand_ins = None
-    if not brings_model(game.absence):
+    if not hasattr(game.absence, "instead_of"):
         stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device)
     classes, kept = game.evaluator.classes if classes is None else classes, batch.detach().cpu().clone()
     return Explanation(kept, classes, game.players, stand_ins=stand_ins, record=record, **results)
@@ -362,6 +362,6 @@ def _notes(game: MaskedModel, given: object, budget: int | None, chosen_here: bo
             f"{why}: Shapley values are sampled from {budget // draws_of(game):,} coalitions of each sample, with "
             "standard errors. There are no interactions and no order-wise values. Group players for exact results."
         )
-    if brings_model(game.absence):
+    if hasattr(game.absence, "instead_of"):
         notes.append("The absence brings its own model: its outputs are explained, not those of the given model.")
     return notes + (given.notes_on(game.readout_note) if isinstance(given, LearnedBaseline) else [])

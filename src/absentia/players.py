@@ -223,8 +223,9 @@ class Players:
         for player, (group, members) in enumerate(groups.items()):
             for member in members:
                 if columns.count(member) > 1:
-                    got = f"{member!r}, which two features are called"
-                    raise wrong("groups", "tell features apart", got, "Use their numbers.")
+                    raise wrong(
+                        "groups", "tell features apart by numbers", f"{member!r}, which two features are called"
+                    )
                 column = columns.index(member) if member in columns else member
                 if isinstance(column, str) or column not in range(len(columns)):
                     raise wrong("groups", f"hold columns of the {len(columns)} features", repr(member))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -65,11 +65,6 @@ class BringsModel(Protocol):
 
     def instead_of(self, model: Model) -> Model:
         """Return the model that takes this model's place in the game; the readout then applies to its output."""
-
-
-def brings_model(absence: object) -> TypeGuard[BringsModel]:
-    """Return whether an absence brings its own model: quicker than by the protocol."""
-    return hasattr(absence, "instead_of")
 
 
 @runtime_checkable
