@@ -417,13 +417,13 @@ def _other_players_presence(layout: Layout) -> Iterator[Bool[Tensor, " entries"]
 def _first_players_mask(layout: Layout) -> Shaped[Tensor, "coalitions entries"]:
     """Set all bits of the entries whose player is present, for every coalition of the first players."""
     labels = layout.players.labels.flatten().to(layout.fill.x.device)
-    bits = _BITS[layout.fill.x.element_size()]
-    mask = torch.zeros(2**layout.first_players, len(labels), dtype=bits, device=labels.device)
+    numbers = torch.arange(layout.first_players, device=labels.device)
+    own = -(labels == numbers[:, None]).to(_BITS[layout.fill.x.element_size()])  # all bits of each player's entries
+    mask = own.new_zeros(2**layout.first_players, len(labels))
     # By doubling: the coalitions up to a player are those before it, and the same with the player.
-    for player in range(layout.first_players):
+    for player, entries in enumerate(own):
         half = 2**player
-        mask[half : 2 * half] = mask[:half]
-        mask[half : 2 * half].index_fill_(1, (labels == player).nonzero().flatten(), -1)
+        torch.bitwise_or(mask[:half], entries, out=mask[half : 2 * half])
     return mask
 
 

@@ -225,7 +225,7 @@ class MaskedModel:
             self.absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
         else:
             self.absence = check_absence("absence", absence)
-        if hasattr(self.absence, "instead_of") and isinstance(self.absence, BringsModel):  # quicker
+        if isinstance(self.absence, BringsModel):
             model = self.absence.instead_of(as_model(model))
         self.evaluator = evaluator = Evaluator(
             model, x, players, readout, y=y, class_names=class_names, batch_size=batch_size, memory=memory
