@@ -134,9 +134,9 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     return Verdict(
         "not reproduced",
         ours,
-        f"The direction {direction}. {printed:.0f} : 1 is not reached by log-odds, the paper's value, with any of the "
-        "players, absences and classes that were tried. Where a probability reaches it, its effects are far below the "
-        f"printed {PRINTED[0]:g}.",
+        f"The direction {direction}. {printed:.0f} : 1 is not reached by log-odds, the paper's value, with any of "
+        "the players, absences and classes that were tried. Where a probability reaches it, its effects are far "
+        f"below the printed {PRINTED[0]:g}.",
     )
 
 
