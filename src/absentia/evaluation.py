@@ -277,8 +277,8 @@ class Evaluator:
     def _lattice(self, fill: StandIns, players: Players) -> tuple[Layout, Iterator[Block], Model]:
         """Choose what to enumerate, masked inputs or the first layer's outputs, and what to run on it."""
         enough = 2 ** len(players) // self.batch_size >= _BATCHES_TO_GROW_FOR
-        split = split_first_layer(self._forward, players)
-        if split is not None and enough and keeps_precision(split[0], fill):
+        split = split_first_layer(self._forward, players) if enough else None
+        if split is not None and keeps_precision(split[0], fill):
             layout = Layout.of(players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size)
             return layout, first_layer_outputs(layout, *split[:2]), split[2]
         layout = Layout.of(players, fill, _BATCHES_PER_BLOCK * self.batch_size)

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence, for_classes
+from absentia.absences.protocol import Absence, Fill, check_absence, for_classes
 from absentia.absences.words import named_absence
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
 from absentia.data import Array, Classes, Table, as_tensor, blocks
@@ -225,7 +225,7 @@ class MaskedModel:
             self.absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
         else:
             self.absence = check_absence("absence", absence)
-        if isinstance(self.absence, BringsModel):
+        if hasattr(self.absence, "instead_of"):
             model = self.absence.instead_of(as_model(model))
         self.evaluator = evaluator = Evaluator(
             model, x, players, readout, y=y, class_names=class_names, batch_size=batch_size, memory=memory

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -128,18 +128,18 @@ class ConditionalFill:
         return ConditionalFill(self.x if samples is None else self.x[samples], numbers, self.stand_ins)
 
 
-def check_absence(argument: str, absence: object) -> Absence:
+def check_absence(argument: str, absence: Any) -> Absence:
     """Raise an error for what is no absence; the class of an absence is none."""
     if isinstance(absence, type):
         raise wrong(argument, "be an absence such as Baseline(0.0)", f"the class {absence.__name__}", "Call it.")
-    if not isinstance(absence, Absence):
+    if not hasattr(absence, "bind"):  # quicker than to ask the protocol
         raise wrong(argument, "be an absence such as Baseline(0.0), a number or a word", type(absence).__name__)
     return absence
 
 
-def for_classes(absence: Absence, y: Classes) -> Absence:
+def for_classes(absence: Any, y: Classes) -> Absence:
     """Return the absence for samples of classes ``y``, where it has one baseline for each class."""
-    if not isinstance(absence, ClassWise) or not absence.needs_classes:
+    if not getattr(absence, "needs_classes", False):
         return absence
     if y is None:
         raise wrong("y", "be given for an absence with one baseline for each class", "none")
