@@ -38,8 +38,11 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
     >>> enumerate_coalitions(2).int().tolist()
     [[0, 0], [1, 0], [0, 1], [1, 1]]
     """
-    check_number("players", players, 0)
-    numbers = torch.arange(start, 2**players if stop is None else stop)
+    check_number("players", players, 0, 62)
+    stop = 2**players if stop is None else stop
+    if not 0 <= start <= stop <= 2**players:
+        raise wrong("start and stop", f"lie between 0 and {2**players}, in this order", f"{start} and {stop}")
+    numbers = torch.arange(start, stop)
     return (numbers[:, None] >> torch.arange(players) & 1).bool()
 
 

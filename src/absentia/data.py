@@ -1,11 +1,26 @@
-"""What users hand in as data, converted to tensors once; and statistics of data: ranges, quantiles, white noise."""
+"""What users hand in: data, converted to tensors once, and its ranges, quantiles, white noise; types of arguments.
+
+Types are read from the signatures of what is public. Numbers are looked at first, because a wrong one may give a
+wrong result: those of numpy become Python's, and a whole number may be written as a float, such as 1e4. Other types
+are looked at only if a call fails: it takes no longer, and sentences of the function itself, which know more, come
+first.
+"""
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import sys
+import types
+import typing
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,10 +42,22 @@ Scales: TypeAlias = tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _MOST_ROWS_FOR_QUANTILES = 4096
 _ROWS_AT_A_TIME = 4096
+_SHOWN = 60  # letters of a wrong argument
+_TOO_LARGE = 2**63  # for whole numbers of torch
+_LISTS = (Sequence, Iterable, Collection)
+# What torch says if memory runs out, which has no exception type of its own on a CPU.
+_NO_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "calculation overflowed", "multiplication overflow")
+_ONE = {
+    int: "a whole number", float: "a number", bool: "True or False", str: "text", types.NoneType: "None",
+    Callable: "a function", Mapping: "a mapping", Path: "a path", Tensor: "a tensor", np.ndarray: "an array",
+}  # fmt: skip
+_MANY = {int: "whole numbers", float: "numbers", bool: "truth values", str: "texts", Tensor: "tensors"}
 
 
 def as_tensor(name: str, value: Any) -> Tensor:
     """Convert a tensor, an array, a DataFrame or nested lists of numbers to a tensor."""
+    if isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta):
+        raise wrong(name, "hold its numbers in memory, all of them", f"a {value.layout} tensor on {value.device}")
     if isinstance(value, Tensor) and not value.is_complex():
         return value
     try:
@@ -43,8 +70,12 @@ def as_tensor(name: str, value: Any) -> Tensor:
         raise wrong(name, "hold real numbers, none of them missing", got)
     if hasattr(value, "columns") and (array.dtype.kind not in "biuf" or not np.isfinite(array).all()):
         array = _read_columns(name, value)
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    native: Any = array.dtype.newbyteorder("=")
+    if kind in "uf" and size > (1 if kind == "u" else 8):  # types that torch lacks, or hardly computes with
+        native = np.float64 if size >= 8 else np.int64
     try:
-        return torch.as_tensor(np.require(array, requirements="W"))  # copies read-only arrays
+        return torch.as_tensor(np.require(array, native, ["C", "W"]))  # copies reversed and read-only arrays
     except (TypeError, ValueError) as error:
         raise wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__) from error
 
@@ -70,6 +101,7 @@ def _read_columns(name: str, frame: Any) -> np.ndarray:
 def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row") -> Tensor:
     """Convert data of shape (rows, …) to a tensor; raise an error if rows are missing or not finite."""
     data = as_tensor(name, data)
+    data = data.byte() if data.dtype == torch.bool else data
     if data.ndim < 2 or len(data) < least or data.numel() == 0:
         must = f"have at least {f'one {kind}' if least == 1 else f'{least} {kind}s'}, of shape ({kind}s, …)"
         then = f"Pass {name}[None] for one {kind}." if data.ndim == 1 and len(data) else ""
@@ -83,18 +115,22 @@ def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row
 
 def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> Int[Tensor, " *samples"]:
     """Convert classes to numbers: names, or an estimator's own numbers, by their place in ``labels``."""
+    y, labels = as_tensor(name, y) if isinstance(y, Tensor) else y, list(labels)
+    twice = [label for label, count in Counter(map(str, labels)).items() if count > 1]
+    if twice:
+        raise wrong("class_names", "name each class once", f"{twice[0]!r} twice")
     text = holds_text(y)
     if text and not labels:
         raise AbsentiaError(
             f"{name} holds names of classes, but the model does not know their order. "
             "Pass class_names=[…] in the order of the model's outputs."
         )
-    numeric = bool(labels) and not any(isinstance(label, str) for label in labels)
+    numeric = bool(labels) and not any(isinstance(one, str) or not isinstance(one, Hashable) for one in labels)
     if text or numeric:
         number_of = {label if numeric else str(label): number for number, label in enumerate(labels)}
         array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y, dtype=object)
         given = [label if numeric else str(label) for label in array.reshape(-1).tolist()]
-        unknown = [label for label in given if label not in number_of]
+        unknown = [label for label in given if not isinstance(label, Hashable) or label not in number_of]
         if unknown:
             raise wrong(name, f"hold classes of the model: {', '.join(map(str, labels))}", repr(unknown[0]))
         return torch.tensor([number_of[label] for label in given]).reshape(array.shape)
@@ -117,7 +153,10 @@ def holds_text(y: Classes) -> bool:
     """Return whether classes are given by their names rather than by numbers."""
     if isinstance(y, Tensor | int | float):
         return False
-    array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    try:
+        array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    except ValueError:  # of no common shape
+        return False
     return array.dtype.kind in "UOS" and any(isinstance(label, str) for label in array.reshape(-1).tolist())
 
 
@@ -153,7 +192,7 @@ def blocks(total: int, size: int) -> Iterator[slice]:
 
 def seeded(seed: int, *path: object) -> torch.Generator:
     """Return the generator of a seed, or of the independent stream that a path below it names, in every process."""
-    if not path:
+    if not path and abs(seed) < 2**63:
         return torch.Generator().manual_seed(seed)
     text = " ".join(str(part) for part in (seed, *path))
     digest = hashlib.blake2b(text.encode(), digest_size=6).digest()
@@ -231,3 +270,146 @@ def data_quantiles(data: Shaped[Tensor, "rows *shape"]) -> Float[Tensor, "quanti
     found = torch.cat(parts, dim=1).unflatten(1, data.shape[1:])
     found[0], found[-1] = data.amin(0).double(), data.amax(0).double()
     return found.cpu()
+
+
+def check_types(module: types.ModuleType) -> None:
+    """Let the functions of a module, and the methods of its classes, check the types of their arguments."""
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if isinstance(thing, types.FunctionType):
+            # Where it is defined too, so that both are the same object.
+            for place in (module, sys.modules[thing.__module__]):
+                setattr(place, name, _checked(thing))
+        elif inspect.isclass(thing) and not getattr(thing, "_is_protocol", False):
+            for attribute, value in list(vars(thing).items()):
+                method = getattr(value, "__func__", value)
+                if isinstance(method, types.FunctionType) and attribute.strip("_") in (attribute, "init", "call"):
+                    whole = _checked(method)
+                    setattr(thing, attribute, whole if method is value else type(value)(whole))
+
+
+@functools.cache
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that converts numbers, and says which argument was wrong if it fails."""
+    numbers, number, failure = _numbers, _number, _failure
+
+    def call(*given: Any, **named: Any) -> Any:
+        kinds = numbers(function)
+        if kinds:
+            kept = [number(*kind, value) for kind, value in zip(kinds.items(), given, strict=False)]
+            given = (*kept, *given[len(kinds) :])
+            named = {name: number(name, kinds.get(name), value) for name, value in named.items()}
+        try:
+            return function(*given, **named)
+        except Exception as error:
+            found = failure(function, given, named, error)
+            if found is None:
+                raise
+            raise found from error
+
+    # With the function's own globals, by which doctests tell where it is from.
+    return functools.wraps(function)(
+        types.FunctionType(call.__code__, function.__globals__, closure=call.__closure__)
+    )
+
+
+@functools.cache
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of arguments in their order; Any for those that only type checkers know."""
+    plain, found = inspect.unwrap(function), {}
+    for name, parameter in inspect.signature(plain).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            break
+        hint = plain.__annotations__.get(name, Any)
+        try:
+            found[name] = eval(hint, plain.__globals__) if isinstance(hint, str) else hint
+        except (NameError, SyntaxError, TypeError):
+            found[name] = Any
+    return found
+
+
+@functools.cache
+def _numbers(function: Callable[..., Any]) -> dict[str, type | None]:
+    """Return for each argument whether it is a whole number, may be some number (object), or is none."""
+    found: dict[str, type | None] = {}
+    for name, hint in _hints(function).items():
+        kinds = {hint, *(typing.get_args(hint) if _is_union(hint) else ())} - {types.NoneType}
+        whole = int in kinds and not any(kind in (float, bool) for kind in kinds)
+        found[name] = int if whole else object if kinds & {int, float} else None
+    return found if any(found.values()) else {}
+
+
+def _number(name: str, kind: type | None, value: Any) -> Any:
+    """Return a number as Python's; raise an error for a fraction in place of a whole number."""
+    if kind is None or type(value) is kind or value is None:
+        return value
+    value = value.item() if isinstance(value, np.generic) else value
+    if kind is object or not isinstance(value, float):
+        return value
+    if not value.is_integer():
+        raise wrong(name, "be a whole number", value)
+    return int(value)
+
+
+def _failure(function: Callable[..., Any], given: Any, named: Any, error: Exception) -> AbsentiaError | None:
+    """Return the error for the first argument of a wrong type, or for a lack of memory; None if there is neither."""
+    if isinstance(error, AbsentiaError):
+        return None
+    hints = _hints(function)
+    for name, value in [*zip(hints, given, strict=False), *named.items()]:
+        if not _fits(hints.get(name, Any), value):
+            shown = repr(value)
+            short = shown if len(shown) <= _SHOWN and "\n" not in shown else f"a value of type {type(value).__name__}"
+            large = isinstance(value, int) and abs(value) >= _TOO_LARGE
+            return wrong(name, "lie within ±2^63" if large else f"be {_phrase(hints[name])}", short)
+    first = str(error).splitlines()[0] if str(error) else ""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(one in first for one in _NO_MEMORY):
+        size = re.search(r"allocate (\d+) bytes", first)
+        much = f": {int(size[1]) / 2**30:,.1f} GiB" if size else ""
+        return AbsentiaError(f"This takes more memory than there is{much}. Use smaller inputs, or fewer at a time.")
+    return None
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (types.UnionType, typing.Union)
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    """Return whether a value is of the type that a hint names."""
+    kind, parts = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if _is_union(hint):
+        return any(_fits(part, value) for part in parts)
+    if isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta):
+        return kind is Any
+    if kind is typing.Literal:
+        return isinstance(value, str | int) and value in parts
+    if kind in (int, float):
+        number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+        return number and not (isinstance(value, int) and abs(value) >= _TOO_LARGE)
+    if kind is Callable:
+        return callable(value)
+    if kind in _LISTS:
+        array = hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1
+        if not array and (isinstance(value, str | bytes | Mapping | Tensor) or not isinstance(value, kind)):
+            return False
+        items = value.tolist() if array else value if isinstance(value, Sequence) else ()
+        return not parts or all(_fits(parts[0], item) for item in items)
+    if kind is Mapping and isinstance(value, Mapping):
+        return all(_fits(parts[0], key) and _fits(parts[1], one) for key, one in value.items())
+    try:
+        return kind is Any or value is kind or isinstance(value, types.NoneType if kind is None else kind)
+    except TypeError:  # a type for type checkers only
+        return True
+
+
+def _phrase(hint: Any) -> str:
+    """Describe a type in words."""
+    kind, parts = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if _is_union(hint):
+        return " or ".join(_phrase(part) for part in parts)
+    if kind is typing.Literal:
+        return " or ".join(map(repr, parts))
+    if kind in _LISTS:
+        return "a list" + (f" of {_MANY[parts[0]]}" if parts and parts[0] in _MANY else "")
+    kind = getattr(kind, "array_type", kind)  # of a tensor with named axes
+    return _ONE.get(kind, getattr(kind, "__name__", str(kind)))

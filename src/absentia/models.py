@@ -357,7 +357,13 @@ def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
         nonlocal largest
         largest = max(largest, sum(one.nbytes for one in (*inputs, output) if isinstance(one, Tensor)))
 
-    output, key = read_output(run_watched(model, rows, leaves, watch))
+    try:
+        output, key = read_output(run_watched(model, rows, leaves, watch))
+    except AbsentiaError:
+        raise
+    except Exception as error:
+        got = f"{rows.dtype} rows of shape {tuple(rows.shape)}"
+        raise AbsentiaError(f"The model fails on {got}: {type(error).__name__}: {error}") from error
     check_output(output, len(rows))
     return output, -(-largest // len(rows)), key
 
