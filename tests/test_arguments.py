@@ -165,7 +165,7 @@ def test_class_names_are_different_and_of_any_kind_of_list(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     names = np.array(["no", "yes"])
     assert ab.LogOdds("yes", names).y == ab.LogOdds("yes", pd.Series(names)).y == 1
-    with pytest.raises(AbsentiaError, match=r"class_names must name each class once. Got 'no' twice"):
+    with pytest.raises(AbsentiaError, match=r"class_names must name each class once. Got"):
         ab.LogOdds("no", ["no", "no"])
 
 

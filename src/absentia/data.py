@@ -16,7 +16,6 @@ import re
 import sys
 import types
 import typing
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -116,9 +115,8 @@ def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row
 def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> Int[Tensor, " *samples"]:
     """Convert classes to numbers: names, or an estimator's own numbers, by their place in ``labels``."""
     y, labels = as_tensor(name, y) if isinstance(y, Tensor) else y, list(labels)
-    twice = [label for label, count in Counter(map(str, labels)).items() if count > 1]
-    if twice:
-        raise wrong("class_names", "name each class once", f"{twice[0]!r} twice")
+    if len(set(map(str, labels))) < len(labels):
+        raise wrong("class_names", "name each class once", labels)
     text = holds_text(y)
     if text and not labels:
         raise AbsentiaError(
@@ -291,9 +289,11 @@ def check_types(module: types.ModuleType) -> None:
 @functools.cache
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that converts numbers, and says which argument was wrong if it fails."""
-    numbers, number, failure = _numbers, _number, _failure
+    frame, numbers, number, failure = sys._getframe, _numbers, _number, _failure
 
     def call(*given: Any, **named: Any) -> Any:
+        if frame(1).f_globals.get("__name__", "").startswith("absentia."):  # the library calls itself
+            return function(*given, **named)
         kinds = numbers(function)
         if kinds:
             kept = [number(*kind, value) for kind, value in zip(kinds.items(), given, strict=False)]
