@@ -330,3 +330,18 @@ def test_a_file_without_a_checksum_is_read_and_damage_to_it_gets_a_sentence(tmp_
     save_file({name: one for name, one in tensors.items() if name != "x"}, path, metadata={"absentia": text})
     with pytest.raises(AbsentiaError, match="in which something is missing or damaged"):
         ab.load(path)
+
+
+def test_learning_goes_on_with_a_warning_if_its_checkpoint_cannot_be_written(tmp_path, monkeypatch):
+    def learn(**more):
+        return ab.learn_baseline(lambda rows: rows.prod(1), X, options=LearningOptions(steps=2, **more)).values
+
+    def full(*given, **named):
+        raise OSError("No space left on device")
+
+    expected = learn()
+    monkeypatch.setattr("absentia.results.save_file", full)
+    with pytest.warns(UserWarning, match="The checkpoint is not up to date. .*can't be written: No space left"):
+        found = learn(checkpoint=tmp_path / "checkpoint")
+    assert torch.equal(found, expected)
+    assert not list(tmp_path.iterdir())

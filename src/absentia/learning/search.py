@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 from absentia.data import seeded
-from absentia.errors import wrong
+from absentia.errors import AbsentiaError, wrong
 from absentia.learning.faithful import Faithful
 from absentia.learning.penalties import Baselines, Chosen, Found, Objective, Owners, Plan
 from absentia.learning.space import HELD, Space
@@ -117,7 +118,10 @@ class Run:
             path, fingerprint, signature = self.checkpoint
             tensors = {"history": torch.tensor(self.history).double().reshape(-1, 2), "signature": signature}
             spent = {"evaluations": self.objective.evaluations, "unfinished": self.unfinished}
-            write_tensors(path, self.kept | tensors, {"fingerprint": fingerprint} | spent)
+            try:
+                write_tensors(path, self.kept | tensors, {"fingerprint": fingerprint} | spent, keep=False)
+            except AbsentiaError as error:  # the work goes on without it
+                warnings.warn(f"The checkpoint is not up to date. {error}", stacklevel=2)
 
     def looks(self, baseline: Baselines) -> Iterator[Owners]:
         """Compute the loss on ever more samples; remember the best baseline that was seen on all of them."""
