@@ -54,5 +54,4 @@ __all__ = [
     "train_imputer", "train_surrogate", "value_table", "write_report", "zeta",
 ]  # fmt: skip
 
-for _part in (interop, plots, sys.modules[__name__]):
-    check_types(_part)
+check_types(interop, plots, sys.modules[__name__])

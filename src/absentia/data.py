@@ -270,9 +270,9 @@ def data_quantiles(data: Shaped[Tensor, "rows *shape"]) -> Float[Tensor, "quanti
     return found.cpu()
 
 
-def check_types(module: types.ModuleType) -> None:
-    """Let the functions of a module, and the methods of its classes, check the types of their arguments."""
-    for name in module.__all__:
+def check_types(*modules: types.ModuleType) -> None:
+    """Let the functions of modules, and the methods of their classes, check the types of their arguments."""
+    for module, name in [(one, name) for one in modules for name in one.__all__]:
         thing = getattr(module, name)
         if isinstance(thing, types.FunctionType):
             # Where it is defined too, so that both are the same object.
@@ -289,37 +289,32 @@ def check_types(module: types.ModuleType) -> None:
 @functools.cache
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that converts numbers, and says which argument was wrong if it fails."""
-    frame, numbers, number, failure = sys._getframe, _numbers, _number, _failure
+    frame, hints_of, number, failure, known = sys._getframe, _hints, _number, _failure, AbsentiaError
 
     def call(*given: Any, **named: Any) -> Any:
         if frame(1).f_globals.get("__name__", "").startswith("absentia."):  # the library calls itself
             return function(*given, **named)
-        kinds = numbers(function)
-        if kinds:
-            kept = [number(*kind, value) for kind, value in zip(kinds.items(), given, strict=False)]
-            given = (*kept, *given[len(kinds) :])
-            named = {name: number(name, kinds.get(name), value) for name, value in named.items()}
+        hints = hints_of(function)
+        kept = [number(*one, value) for one, value in zip(hints.items(), given, strict=False)]
+        given = (*kept, *given[len(kept) :])
+        named = {name: number(name, hints.get(name), value) for name, value in named.items()}
         try:
             return function(*given, **named)
         except Exception as error:
-            found = failure(function, given, named, error)
-            if found is None:
+            if isinstance(error, known) or (found := failure(function, given, named, error)) is None:
                 raise
             raise found from error
 
     # With the function's own globals, by which doctests tell where it is from.
-    return functools.wraps(function)(
-        types.FunctionType(call.__code__, function.__globals__, closure=call.__closure__)
-    )
+    own = types.FunctionType(call.__code__, function.__globals__, closure=call.__closure__)
+    return functools.wraps(function)(own)
 
 
 @functools.cache
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of arguments in their order; Any for those that only type checkers know."""
     plain, found = inspect.unwrap(function), {}
-    for name, parameter in inspect.signature(plain).parameters.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            break
+    for name in inspect.signature(plain).parameters:
         hint = plain.__annotations__.get(name, Any)
         try:
             found[name] = eval(hint, plain.__globals__) if isinstance(hint, str) else hint
@@ -328,33 +323,21 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     return found
 
 
-@functools.cache
-def _numbers(function: Callable[..., Any]) -> dict[str, type | None]:
-    """Return for each argument whether it is a whole number, may be some number (object), or is none."""
-    found: dict[str, type | None] = {}
-    for name, hint in _hints(function).items():
-        kinds = {hint, *(typing.get_args(hint) if _is_union(hint) else ())} - {types.NoneType}
-        whole = int in kinds and not any(kind in (float, bool) for kind in kinds)
-        found[name] = int if whole else object if kinds & {int, float} else None
-    return found if any(found.values()) else {}
-
-
-def _number(name: str, kind: type | None, value: Any) -> Any:
+def _number(name: str, hint: Any, value: Any) -> Any:
     """Return a number as Python's; raise an error for a fraction in place of a whole number."""
-    if kind is None or type(value) is kind or value is None:
+    if not isinstance(value, float | np.generic):
         return value
-    value = value.item() if isinstance(value, np.generic) else value
-    if kind is object or not isinstance(value, float):
-        return value
-    if not value.is_integer():
-        raise wrong(name, "be a whole number", value)
-    return int(value)
+    kinds = typing.get_args(hint) if _is_union(hint) else (hint,)
+    plain: Any = value.item() if isinstance(value, np.generic) and (int in kinds or float in kinds) else value
+    if not isinstance(plain, float) or int not in kinds or float in kinds:
+        return plain
+    if not plain.is_integer():
+        raise wrong(name, "be a whole number", plain)
+    return int(plain)
 
 
 def _failure(function: Callable[..., Any], given: Any, named: Any, error: Exception) -> AbsentiaError | None:
     """Return the error for the first argument of a wrong type, or for a lack of memory; None if there is neither."""
-    if isinstance(error, AbsentiaError):
-        return None
     hints = _hints(function)
     for name, value in [*zip(hints, given, strict=False), *named.items()]:
         if not _fits(hints.get(name, Any), value):
@@ -362,12 +345,16 @@ def _failure(function: Callable[..., Any], given: Any, named: Any, error: Except
             short = shown if len(shown) <= _SHOWN and "\n" not in shown else f"a value of type {type(value).__name__}"
             large = isinstance(value, int) and abs(value) >= _TOO_LARGE
             return wrong(name, "lie within ±2^63" if large else f"be {_phrase(hints[name])}", short)
-    first = str(error).splitlines()[0] if str(error) else ""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(one in first for one in _NO_MEMORY):
-        size = re.search(r"allocate (\d+) bytes", first)
+    if lacks_memory(error):
+        size = re.search(r"allocate (\d+) bytes", str(error))
         much = f": {int(size[1]) / 2**30:,.1f} GiB" if size else ""
         return AbsentiaError(f"This takes more memory than there is{much}. Use smaller inputs, or fewer at a time.")
     return None
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Return whether an error says that memory has run out."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(one in str(error) for one in _NO_MEMORY)
 
 
 def _is_union(hint: Any) -> bool:

@@ -54,6 +54,8 @@ _BATCHES_PER_GROWN_BLOCK, _BATCHES_TO_GROW_FOR = 2, 4
 _PAIRS_AT_A_TIME = 64
 # The presence of the players that are fixed within a block is made for this many blocks at once.
 _BLOCKS_AT_A_TIME = 256
+# Fewer of each where inputs are large: this many numbers.
+_NUMBERS_AT_A_TIME = 2**20
 _ENTRIES_OF_A_LONG_ROW = 2048
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 # The largest ratio of a stand-in's part of a sum to the usual part: at most five bits of precision are lost.
@@ -281,7 +283,8 @@ class Evaluator:
         if split is not None and keeps_precision(split[0], fill):
             layout = Layout.of(players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size)
             return layout, first_layer_outputs(layout, *split[:2]), split[2]
-        layout = Layout.of(players, fill, _BATCHES_PER_BLOCK * self.batch_size)
+        few = self.batch_size * fill.x[0].numel() <= _NUMBERS_AT_A_TIME
+        layout = Layout.of(players, fill, (_BATCHES_PER_BLOCK if few else 1) * self.batch_size)
         return layout, masked_inputs(layout), self._forward
 
 
@@ -369,11 +372,15 @@ class Layout(NamedTuple):
         pairs = len(self.fill.x) * self.fill.draws
         return -(-pairs // self.pairs_per_block) * 2 ** (len(self.players) - self.first_players)
 
+    def at_a_time(self, most: int) -> int:
+        """Return how many inputs to hold at a time: as many as hold few numbers, and at most ``most``."""
+        return max(1, min(most, _NUMBERS_AT_A_TIME // self.fill.x[0].numel()))
+
     def pairs(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield the samples, their entries and their stand-ins for the pairs of one block after another."""
         x, stand_ins, size = self.fill.x, self.fill.values, self.pairs_per_block
         pairs = torch.arange(len(x) * self.fill.draws, device=x.device)
-        for some in pairs.split(max(1, _PAIRS_AT_A_TIME // size) * size):
+        for some in pairs.split(max(1, self.at_a_time(_PAIRS_AT_A_TIME) // size) * size):
             samples = some // self.fill.draws
             gathered = samples, x[samples], stand_ins[samples % len(stand_ins), some % self.fill.draws]
             yield from zip(*(part.split(size) for part in gathered), strict=True)
@@ -384,7 +391,7 @@ def masked_inputs(layout: Layout) -> Iterator[Block]:
     players, first_players = layout.players, layout.first_players
     mask = _first_players_mask(layout)
     # Kept if they are few; made anew for each pair if they would fill the memory.
-    few_blocks = 2 ** (len(players) - first_players) <= _BLOCKS_AT_A_TIME
+    few_blocks = 2 ** (len(players) - first_players) <= layout.at_a_time(_BLOCKS_AT_A_TIME)
     kept = list(_other_players_presence(layout)) if few_blocks else None
     flips = mask.new_empty(layout.pairs_per_block, *mask.shape)
     # With one block for each pair the flips are not needed again, and the inputs can overwrite them.
@@ -409,7 +416,7 @@ def masked_inputs(layout: Layout) -> Iterator[Block]:
 def _other_players_presence(layout: Layout) -> Iterator[Bool[Tensor, " entries"]]:
     """Yield, for each block, which entries are present in all of it."""
     others = len(layout.players) - layout.first_players
-    for part in blocks(2**others, _BLOCKS_AT_A_TIME):
+    for part in blocks(2**others, layout.at_a_time(_BLOCKS_AT_A_TIME)):
         coalitions = enumerate_coalitions(others, part.start, part.stop).to(layout.fill.x.device)
         yield from layout.players.presence(pad(coalitions, (layout.first_players, 0))).flatten(1)
 

@@ -48,7 +48,6 @@ _KINDS = {
 }
 # Files of older formats keep each class's own layout; `from_old` of the class returns its fields in the present one.
 _FIRST_COMMON_FORMAT = 3
-_SECONDS_OF_A_DAY = 86_400
 
 _TABLE = "border-collapse:collapse;font-size:90%;margin:0.3em 0"
 _HEAD = "text-align:left;padding:0.15em 0.8em 0.15em 0;border-bottom:1px solid #999"
@@ -154,10 +153,9 @@ def write_whole(path: str | Path, write: Callable[[Path], object], keep: bool = 
     try:
         _write_and_rename(path, write)
     except (OSError, SafetensorError) as error:
-        kept = ""
+        kept, spare = "", Path(tempfile.gettempdir()) / f"{uuid.uuid4().hex[:12]}-{path.name}"
         with suppress(OSError, SafetensorError):
             if keep:
-                spare = Path(tempfile.gettempdir()) / f"{uuid.uuid4().hex[:12]}-{path.name}"
                 _write_and_rename(spare, write)
                 kept = f" The result is in {spare} instead."
         raise AbsentiaError(f"{path} can't be written: {error}.{kept}") from error
@@ -166,7 +164,7 @@ def write_whole(path: str | Path, write: Callable[[Path], object], keep: bool = 
 def _write_and_rename(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file of a name that no other writer uses, sync it and rename it; remove those of killed runs."""
     for left in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
-        if time.time() - left.lstat().st_mtime > _SECONDS_OF_A_DAY:
+        if time.time() - left.lstat().st_mtime > 86_400:  # a day
             left.unlink(missing_ok=True)
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.part")
     try:
@@ -215,8 +213,7 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not isinstance(header, dict):
         raise wrong("path", "be a file that absentia saved", f"{path}, which has no header of absentia's")
     if metadata.get("checksum", found := _checksum(metadata["absentia"], tensors)) != found:
-        got, then = f"{path}, which has been damaged since", "Use a copy, or make it anew."
-        raise wrong("path", "be as it was saved", got, then)
+        raise wrong("path", "be as it was saved", f"{path}, which has been damaged since", "Make it anew.")
     return tensors, header
 
 
