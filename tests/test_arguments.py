@@ -58,7 +58,7 @@ def total(rows):
         (lambda: ab.learn_baseline(total, X, loss="least"), "loss must be 'faithful', 'interactions', 'shapley' or"),
         (
             lambda: ab.explain(lambda rows: rows @ torch.ones(4), X, absence=0.0),
-            "The model fails on torch.float32 rows of shape (2, 3): RuntimeError: ",
+            "The model fails on torch.float32 samples of shape (3,): RuntimeError: ",
         ),
     ],
 )

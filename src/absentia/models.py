@@ -349,7 +349,7 @@ def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
     except AbsentiaError:
         raise
     except Exception as error:
-        got = f"{rows.dtype} rows of shape {tuple(rows.shape)}"
+        got = f"{rows.dtype} samples of shape {tuple(rows.shape[1:])}"
         raise AbsentiaError(f"The model fails on {got}: {type(error).__name__}: {error}") from error
     check_output(output, len(rows))
     return output, -(-largest // len(rows)), key
