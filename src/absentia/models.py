@@ -10,6 +10,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -486,7 +487,7 @@ def spread(work: Callable[[Any], Any], items: Sequence[Any], title: str) -> Iter
                     bar.update()
                     yield found
                 return
-            except BrokenProcessPool:
+            except (BrokenProcessPool, CancelledError):
                 if attempt == _ATTEMPTS - 1:
                     raise
 
