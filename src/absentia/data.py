@@ -377,7 +377,8 @@ def _fits(hint: Any, value: Any) -> bool:
         return callable(value)
     if kind in _LISTS:
         array = hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1
-        if not array and (isinstance(value, str | bytes | Mapping | Tensor) or not isinstance(value, kind)):
+        single = isinstance(value, str | bytes | Mapping | Tensor | np.ndarray) or not isinstance(value, kind)
+        if single and not array:
             return False
         items = value.tolist() if array else value if isinstance(value, Sequence) else ()
         return not parts or all(_fits(parts[0], item) for item in items)

@@ -18,12 +18,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pandas as pd
 import torch
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import absentia as ab
+
+matplotlib.use("agg")
 
 
 def network() -> nn.Module:
@@ -36,6 +40,8 @@ def network() -> nn.Module:
 MODEL = network()
 X = torch.rand(6, 3, generator=torch.Generator().manual_seed(0))
 TABLE = ab.ValueTable(torch.rand(2, 8, generator=torch.Generator().manual_seed(0)))
+TABLE_OF_ONE = ab.ValueTable(TABLE.values[0])
+ESTIMATOR = LogisticRegression().fit(X.numpy(), [0, 1, 0, 1, 0, 1])
 # A right call of each public function, of whose arguments one or two are replaced.
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "explain": (ab.explain, {"model": MODEL, "x": X, "y": 0, "absence": 0.0, "players": None, "evaluations": None,
@@ -75,7 +81,50 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "enumerate": (ab.enumerate_coalitions, {"players": 3, "start": 0, "stop": 4}),
     "moebius": (ab.moebius, {"values": torch.rand(8)}),
     "zeta": (ab.zeta, {"effects": torch.rand(8)}),
+    "draw_coalitions": (ab.draw_coalitions, {"players": 3, "sizes": torch.tensor([1, 2]),
+        "generator": torch.Generator().manual_seed(0)}),
+    "context_map": (ab.context_map, {"game": TABLE_OF_ONE, "player": 0, "drawn": 4, "grown": 2, "seed": 0}),
+    "from_numpy": (ab.from_numpy, {"predict": lambda rows: rows, "probabilities": None}),
+    "from_estimator": (ab.interop.from_estimator, {"estimator": ESTIMATOR, "table": None, "probabilities": True}),
+    "EncodedTable": (ab.interop.EncodedTable.of, {"frame": pd.DataFrame({"a": ["x", "y"]})}),
+    "captum_baselines": (ab.interop.captum_baselines, {"absence": 0.0, "x": X, "players": None}),
+    "captum_feature_mask": (ab.interop.captum_feature_mask, {"players": ab.Players.features(3)}),
+    "from_captum": (ab.interop.from_captum, {"attributions": X, "players": ab.Players.features(3), "by_entry": False}),
 }  # fmt: skip
+OPTIONS = ab.LearningOptions(steps=2, rows_per_step=64)
+FOUND = ab.explain(MODEL, X, 0, absence=0.0)
+# The same of functions that take long, and are called seldom.
+SLOW: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "audit": (ab.audit, {"model": MODEL, "x": X, "y": 0, "absences": {"zero": 0.0}, "players": None, "readout": None,
+        "region": None, "reference": "noise", "draws": 1, "data": X, "tau": None, "max_players": 16,
+        "categorical": (), "class_names": None, "evaluations": 2000, "seconds": None, "seed": 0}),
+    "cross_audit": (ab.cross_audit, {"model": MODEL, "x": X, "absences": ["zero", "mean"], "draws": 1, "data": X}),
+    "learn_baseline": (ab.learn_baseline, {"model": MODEL, "x": X, "y": None, "players": None, "readout": ab.Logit(0),
+        "loss": "faithful", "start": "best", "bounds": "range", "share": "all", "categorical": (),
+        "class_names": None, "seed": 0, "seconds": 5.0, "options": OPTIONS}),
+    "baseline_loss": (ab.baseline_loss, {"model": MODEL, "x": X, "absence": 0.0, "loss": "interactions",
+        "readout": ab.Logit(0), "options": OPTIONS, "seed": 0}),
+    "train_imputer": (ab.train_imputer, {"data": X, "players": None, "draws": 2, "epochs": 1, "seed": 0}),
+    "train_surrogate": (ab.train_surrogate, {"model": MODEL, "x": X, "players": None, "network": None, "epochs": 1,
+        "seed": 0}),
+    "write_report": (ab.write_report, {"results": FOUND, "path": Path(tempfile.gettempdir()) / "fuzz.html",
+        "title": None}),
+    "bars": (ab.plots.bars, {"explanation": FOUND, "sample": 0, "most": 3}),
+    "waterfall": (ab.plots.waterfall, {"explanation": FOUND, "sample": 0, "most": 3}),
+    "network": (ab.plots.network, {"explanation": FOUND, "sample": 0, "strongest": 3}),
+    "upset": (ab.plots.upset, {"explanation": FOUND, "sample": 0, "strongest": 3}),
+    "scatter": (ab.plots.scatter, {"explanation": FOUND, "player": 0}),
+    "beeswarm": (ab.plots.beeswarm, {"explanation": FOUND, "most": 3}),
+    "order_profile": (ab.plots.order_profile, {"explanation": FOUND, "sample": 0, "most": 3}),
+    "sparsity_plot": (ab.plots.sparsity, {"results": FOUND, "sample": None}),
+    "shap_masker": (ab.interop.shap_masker, {"absence": 0.0, "players": ab.Players.features(3), "x": X}),
+    "to_shap": (ab.interop.to_shap, {"attribution": FOUND.shapley, "x": X, "base_values": FOUND.base_values}),
+    "to_shapiq": (ab.interop.to_shapiq, {"result": FOUND.interactions, "sample": 0}),
+    "shapiq_game": (ab.interop.shapiq_game, {"game": TABLE, "sample": 0, "normalize": False}),
+}  # fmt: skip
+SELDOM = 0.02
+# Numbers that are no mistake here, but take hours.
+COSTLY, TOO_MUCH = {"draws", "epochs", "evaluations", "drawn", "grown", "seconds", "most", "strongest"}, 1000
 
 
 class Odd:
@@ -114,11 +163,14 @@ def state() -> tuple[Any, ...]:
 def malformed_calls(draw: random.Random) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Draw calls with one or two arguments replaced."""
     while True:
-        name = draw.choice(list(CALLS))
-        function, usual = CALLS[name]
+        calls = SLOW if draw.random() < SELDOM else CALLS
+        name = draw.choice(list(calls))
+        function, usual = calls[name]
         given = dict(usual)
         for argument in draw.sample(list(given), min(len(given), draw.choice((1, 1, 1, 2)))):
-            given[argument] = draw.choice(ODD)
+            odd = draw.choice(ODD)
+            if not (argument in COSTLY and isinstance(odd, int | float) and odd > TOO_MUCH):
+                given[argument] = odd
         shown = ", ".join(f"{key}={value!r:.40}" for key, value in given.items() if value is not usual[key])
         yield f"{name}({shown})", lambda function=function, given=given: function(**given)
 

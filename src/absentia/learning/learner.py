@@ -400,7 +400,9 @@ def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor
     targets: list[Any] = []
     for item in x:
         batch, *classes = item if isinstance(item, tuple | list) else (item,)
-        inputs.append(torch.as_tensor(batch))
+        inputs.append(as_tensor("x", batch))
+        if inputs[-1].ndim < 2:
+            raise wrong("x", "be an array, or a source of batches of shape (rows, …)", f"items of {type(x).__name__}")
         targets.extend(np.asarray(classes[0] if classes else ()).tolist())
         if samples is not None and sum(map(len, inputs)) >= samples:
             break
