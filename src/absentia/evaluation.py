@@ -61,6 +61,8 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 # The largest ratio of a stand-in's part of a sum to the usual part: at most five bits of precision are lost.
 _LARGEST_PART = 32.0
 _ROWS_IN_CACHE = 2048
+# Rounding errors of values, in units of their type's precision, as networks of some layers were seen to have.
+_ROUNDED = 4
 # The largest share by which values of the same sample may differ due to rounding.
 _MOST_APART = 0.01
 # Layers that write their output to fresh memory.
@@ -143,7 +145,7 @@ class Evaluator:
             self.batch_size = batch_size or rows_per_batch(self.model, size, self.x.device, memory)
             if isinstance(readout, Features):
                 output = self._forward(self.x[[0, -1]])
-            self.dtype, self._last = output.dtype, output[-1:].clone()
+            self.dtype, self._last, self._largest = output.dtype, output[-1:].clone(), float(output.abs().max())
             note = str(readout)
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:
@@ -231,7 +233,7 @@ class Evaluator:
             values = self.values(fill, rows, samples=samples, players=players, gradient=gradient).double()
             if getattr(fill, "x", None) is self.x:
                 self.check_again(values)
-        return Tabulated(values, rounding_noise(values, self.dtype), values.numel() * fill.draws)
+        return Tabulated(values, rounding_noise(values, self.dtype, self._largest), values.numel() * fill.draws)
 
     def check_again(self, values: Float[Tensor, "samples coalitions"], full: int = -1) -> None:
         """Raise an error if v(N) of the last sample, in column ``full``, is not what the model returned at first."""
@@ -309,11 +311,16 @@ def _check_players(players: object, x: Tensor, columns: Iterable[str] | None) ->
     return players
 
 
-def rounding_noise(values: Float[Tensor, "samples coalitions"], dtype: torch.dtype) -> Float[Tensor, " samples"]:
-    """Estimate the rounding errors of values computed in ``dtype``: its precision times the largest value."""
+def rounding_noise(
+    values: Float[Tensor, "samples coalitions"], dtype: torch.dtype, largest: float = 0.0
+) -> Float[Tensor, " samples"]:
+    """Estimate the rounding errors of values computed in ``dtype`` from outputs of this size.
+
+    It is a few times the precision of the type at the largest value or output: log-odds are differences of logits.
+    """
     precision = torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps
     low, high = values.detach().aminmax(dim=1)
-    return torch.maximum(-low, high).double() * precision
+    return torch.maximum(-low, high).double().clamp_min(largest) * (_ROUNDED * precision)
 
 
 def check_coalitions(coalitions: Tensor, players: int, samples: int | None = None) -> None:
