@@ -37,7 +37,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "plot": ("matplotlib",), "tables": ("pandas",), "parquet": ("pandas", "pyarrow"), "images": ("PIL",),
     "onnx": ("onnxruntime",), "skops": ("skops",), "sklearn": ("sklearn", "pandas"), "shap": ("shap",),
     "captum": ("captum",), "shapiq": ("shapiq",), "transformers": ("transformers",),
-    "demo": ("matplotlib", "sklearn"),
+    "demo": ("matplotlib", "sklearn"), "scale": ("joblib", "cloudpickle"), "dask": ("distributed",),
 }  # fmt: skip
 _absence = Option("--absence", "-a", help=ABSENCE_HELP, autocompletion=lambda: list(WORDS))
 _sample = Option("--sample", "-s", help="Row of a sample in the data, from 0. Repeatable.")
