@@ -90,10 +90,9 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_numbers(tmp_path):
     distributed = pytest.importorskip("distributed")
     model = dies_once(tmp_path / "died")
     alone = ab.explain(model, X, 0, absence=0.0, batch_size=64)
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
-        ) as cluster,
+        distributed.LocalCluster(**settings) as cluster,
         distributed.Client(cluster),
         joblib.parallel_config("dask"),
     ):

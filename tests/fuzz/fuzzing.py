@@ -40,6 +40,7 @@ def network() -> nn.Module:
 MODEL = network()
 X = torch.rand(6, 3, generator=torch.Generator().manual_seed(0))
 TABLE = ab.ValueTable(torch.rand(2, 8, generator=torch.Generator().manual_seed(0)))
+PLAYERS = ab.Players.features(3)
 TABLE_OF_ONE = ab.ValueTable(TABLE.values[0])
 ESTIMATOR = LogisticRegression().fit(X.numpy(), [0, 1, 0, 1, 0, 1])
 # A right call of each public function, of whose arguments one or two are replaced.
@@ -88,8 +89,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "from_estimator": (ab.interop.from_estimator, {"estimator": ESTIMATOR, "table": None, "probabilities": True}),
     "EncodedTable": (ab.interop.EncodedTable.of, {"frame": pd.DataFrame({"a": ["x", "y"]})}),
     "captum_baselines": (ab.interop.captum_baselines, {"absence": 0.0, "x": X, "players": None}),
-    "captum_feature_mask": (ab.interop.captum_feature_mask, {"players": ab.Players.features(3)}),
-    "from_captum": (ab.interop.from_captum, {"attributions": X, "players": ab.Players.features(3), "by_entry": False}),
+    "captum_feature_mask": (ab.interop.captum_feature_mask, {"players": PLAYERS}),
+    "from_captum": (ab.interop.from_captum, {"attributions": X, "players": PLAYERS, "by_entry": False}),
 }  # fmt: skip
 OPTIONS = ab.LearningOptions(steps=2, rows_per_step=64)
 FOUND = ab.explain(MODEL, X, 0, absence=0.0)
@@ -117,7 +118,7 @@ SLOW: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "beeswarm": (ab.plots.beeswarm, {"explanation": FOUND, "most": 3}),
     "order_profile": (ab.plots.order_profile, {"explanation": FOUND, "sample": 0, "most": 3}),
     "sparsity_plot": (ab.plots.sparsity, {"results": FOUND, "sample": None}),
-    "shap_masker": (ab.interop.shap_masker, {"absence": 0.0, "players": ab.Players.features(3), "x": X}),
+    "shap_masker": (ab.interop.shap_masker, {"absence": 0.0, "players": PLAYERS, "x": X}),
     "to_shap": (ab.interop.to_shap, {"attribution": FOUND.shapley, "x": X, "base_values": FOUND.base_values}),
     "to_shapiq": (ab.interop.to_shapiq, {"result": FOUND.interactions, "sample": 0}),
     "shapiq_game": (ab.interop.shapiq_game, {"game": TABLE, "sample": 0, "normalize": False}),
