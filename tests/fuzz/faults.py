@@ -287,7 +287,8 @@ def flipped_bits(folder: Path) -> str:
                 counts["the same"] += 1
             except ab.AbsentiaError:
                 counts["refused"] += 1
-    return f"1,200 files of four kinds: {counts['refused']:,} refused with a sentence, {counts['the same']} read alike"
+    refused, alike = counts.values()
+    return f"1,200 files of four kinds: {refused:,} refused with a sentence, {alike} read alike"
 
 
 @fault("Too little memory for the usual batches")
