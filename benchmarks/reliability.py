@@ -28,9 +28,9 @@ from result_tables import HERE, Row, Table, describe_machine, options, print_tab
 
 ROOT = HERE.parent
 sys.path.insert(0, str(ROOT / "tests"))
-from fuzz.faults import FAULTS  # noqa: E402
-from fuzz.fuzzing import fuzz  # noqa: E402
-from fuzz.soak import soak  # noqa: E402
+from fuzz.faults import FAULTS  # type: ignore[import-not-found]  # noqa: E402
+from fuzz.fuzzing import fuzz  # type: ignore[import-not-found]  # noqa: E402
+from fuzz.soak import soak  # type: ignore[import-not-found]  # noqa: E402
 
 PAGE = ROOT / "docs" / "reliability.md"
 COVERED, KILLED, GROWTH = 0.95, 0.85, 0.02  # the goals
@@ -53,9 +53,7 @@ def malformed(quick: bool) -> Table:
                 "changed the user's objects": sum("changed what" in text for text in wrong),
             }
         )  # fmt: skip
-    note = (
-        "Calls have one or two arguments of a wrong kind; every fifth item is a file with a flipped bit or cut off."
-    )
+    note = "Calls have one or two arguments of a wrong kind; every fifth item is a file with a flipped bit or cut."
     return Table("Malformed calls and damaged files", note, rows)
 
 
@@ -186,9 +184,8 @@ def main(arguments: argparse.Namespace) -> None:
         record[name] = {"machine": describe_machine(), "table": asdict(table)}
         kept.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     tables = [Table(**record[name]["table"]) for name in MEASURES if name in record]
-    page = to_markdown(
-        "Reliability", "python benchmarks/reliability.py", next(iter(record.values()))["machine"], tables
-    )
+    machine = next(iter(record.values()))["machine"]
+    page = to_markdown("Reliability", "python benchmarks/reliability.py", machine, tables)
     (folder / "reliability.md" if arguments.quick or arguments.output else PAGE).write_text(page)
 
 

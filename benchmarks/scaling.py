@@ -56,12 +56,15 @@ def efficiency(plan: Plan) -> Table:
     for _ in range(plan.rounds):
         for workers in seconds:
             settings = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-            with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster):
-                with joblib.parallel_config("dask"):  # the workers load the library
-                    ab.explain(model, images[:2], 0, absence=0.0, players=players, batch_size=64)
-                    began = time.perf_counter()
-                    found[workers] = ab.explain(model, images, 0, absence=0.0, players=players, batch_size=1024)
-                    seconds[workers].append(time.perf_counter() - began)
+            with (
+                distributed.LocalCluster(**settings) as cluster,
+                distributed.Client(cluster),
+                joblib.parallel_config("dask"),
+            ):
+                ab.explain(model, images[:2], 0, absence=0.0, players=players, batch_size=64)  # workers load absentia
+                began = time.perf_counter()
+                found[workers] = ab.explain(model, images, 0, absence=0.0, players=players, batch_size=1024)
+                seconds[workers].append(time.perf_counter() - began)
     one, two = (statistics.median(seconds[workers]) for workers in (1, 2))
     row: Row = {
         "samples": plan.samples,
@@ -102,7 +105,7 @@ def unit_costs(plan: Plan) -> Table:
         per_row = (time.perf_counter() - began) / len(rows)
     torch.set_num_threads(threads)
     sent = len(cloudpickle.dumps(network))
-    table = []
+    table: list[Row] = []
     for how, players, evaluations in (
         ("sampled, 196 cells", 196, 4096), ("exact, 10 segments", 10, 2**10), ("exact, 16 cells", 16, 2**16),
     ):  # fmt: skip
@@ -122,8 +125,8 @@ def unit_costs(plan: Plan) -> Table:
         f"Measured: {1 / per_row:.1f} rows a second on one core, for the convolutions of VGG-11 on {plan.pixels} × "
         f"{plan.pixels} pixels ({sum(one.numel() for one in network.parameters()) / 1e6:.1f} million weights, "
         f"{sent / 2**20:.0f} MiB, sent to a worker once for each call). A worker holds the model and a batch: at "
-        "most the memory that `memory=` names, beside the values of its samples. Hours are evaluations by this rate; a "
-        "GPU does them as many times faster as its rate of rows is higher."
+        "most the memory that `memory=` names, beside the values of its samples. Hours are evaluations by this "
+        "rate; a GPU does them as many times faster as its rate of rows is higher."
     )
     return Table("A million samples of a network of ImageNet's size", note, table)
 
