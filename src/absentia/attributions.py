@@ -189,12 +189,7 @@ def marginal_benefits(game: Game, player: int) -> Float[Tensor, "samples coaliti
 
 
 def context_map(
-    game: Game,
-    player: int | None = None,
-    *,
-    drawn: int = 100,
-    grown: int = 20,
-    seed: int = 0,
+    game: Game, player: int | None = None, *, drawn: int = 100, grown: int = 20, seed: int = 0
 ) -> Attribution:
     """Find contexts S in which a player's benefit |v(S∪i) − v(S)| is large, and the share of them that others are in.
 

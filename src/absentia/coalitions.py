@@ -98,16 +98,6 @@ def draw_coalitions(
     return ranks < sizes[:, None]
 
 
-def draw_walks(
-    players: int, length: int, walks: int, generator: torch.Generator
-) -> tuple[Int[Tensor, "walks length"], Bool[Tensor, "walks steps players"]]:
-    """Draw random orders of ``length`` players, and the coalitions that grow along them from the empty one."""
-    if not 0 <= length <= players:
-        raise wrong("length", f"lie between 0 and {players} players", length)
-    orders = torch.rand(walks, players, generator=generator).argsort(-1)
-    return orders[:, :length], orders.argsort(-1)[:, None, :] < torch.arange(length + 1)[None, :, None]
-
-
 def moebius(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
     """Compute effects from values: U(S) = Σ_{T⊆S} (−1)^{|S|−|T|} v(T), the Harsanyi dividends.
 

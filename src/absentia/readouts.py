@@ -204,11 +204,8 @@ class Output:
 
     def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the number."""
-        if output.ndim == 1:
-            return output
-        for index in (self.index,) if isinstance(self.index, int) else self.index:
-            output = output[:, index]
-        return output
+        index = (self.index,) if isinstance(self.index, int) else self.index
+        return output if output.ndim == 1 else output[(slice(None), *index)]
 
 
 @dataclass(frozen=True)

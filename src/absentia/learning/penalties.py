@@ -31,7 +31,7 @@ from torch import Tensor
 
 from absentia.absences.protocol import StandIns
 from absentia.attributions import order_marginals_of, order_shapley_of, share_out
-from absentia.coalitions import coalition_sizes, draw_coalitions, draw_walks, enumerate_coalitions, moebius
+from absentia.coalitions import coalition_sizes, draw_coalitions, enumerate_coalitions, moebius
 from absentia.data import blocks, seeded
 from absentia.errors import wrong
 from absentia.evaluation import Evaluator
@@ -130,7 +130,8 @@ class Penalty:
     def walks(self, samples: int, walks: int, generator: torch.Generator) -> Plan:
         """Draw walks for each sample: marginal benefits at all orders below λ, for any number of players."""
         pairs = -(-samples // 2)
-        _, coalitions = draw_walks(self.players, self.orders, pairs * walks, generator)
+        places = torch.rand(pairs * walks, self.players, generator=generator).argsort(-1).argsort(-1)
+        coalitions = places[:, None] < torch.arange(self.orders + 1)[:, None]  # one player more at each step
 
         def measure(values: Tensor) -> Tensor:
             along = values.unflatten(1, (walks, self.orders + 1))
