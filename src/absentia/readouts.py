@@ -204,7 +204,7 @@ class Output:
 
     def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the number."""
-        index = (self.index,) if isinstance(self.index, int) else self.index
+        index: tuple[Any, ...] = (self.index,) if isinstance(self.index, int) else self.index
         return output if output.ndim == 1 else output[(slice(None), *index)]
 
 
