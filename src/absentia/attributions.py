@@ -21,10 +21,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from absentia.coalitions import draw_coalitions, sums_by_size, sums_by_size_and_player, table_players
+from absentia.coalitions import Coalitions, draw_coalitions, sums_by_size, sums_by_size_and_player, table_players
 from absentia.data import check_number, seeded
 from absentia.errors import wrong
 from absentia.evaluation import check_finite
@@ -377,9 +377,7 @@ def share_out(count: int, weights: Float[Tensor, " parts"], most: Float[Tensor, 
     return shares
 
 
-def _draw_pairs(
-    players: int, size: int, count: int, total: int, generator: torch.Generator
-) -> Bool[Tensor, "pairs players"]:
+def _draw_pairs(players: int, size: int, count: int, total: int, generator: torch.Generator) -> Coalitions:
     """Draw distinct coalitions of one size; of the middle size, those with player 0."""
     if total <= 4 * count:
         members = torch.tensor(list(itertools.islice(itertools.combinations(range(players), size), total)))

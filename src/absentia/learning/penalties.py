@@ -31,7 +31,7 @@ from torch import Tensor
 
 from absentia.absences.protocol import StandIns
 from absentia.attributions import order_marginals_of, order_shapley_of, share_out
-from absentia.coalitions import coalition_sizes, draw_coalitions, enumerate_coalitions, moebius
+from absentia.coalitions import Coalitions, coalition_sizes, draw_coalitions, enumerate_coalitions, moebius
 from absentia.data import blocks, seeded
 from absentia.errors import wrong
 from absentia.evaluation import Evaluator
@@ -187,7 +187,7 @@ def _for_pairs(coalitions: Bool[Tensor, "pairs coalitions players"], samples: in
 
 def order_shapley_weights(
     players: int, orders: int, evaluations: int, generator: torch.Generator
-) -> tuple[Bool[Tensor, "coalitions players"], Float[Tensor, "estimates coalitions"]]:
+) -> tuple[Coalitions, Float[Tensor, "estimates coalitions"]]:
     """Draw coalitions, and the weights W with which their values estimate all φᵢ⁽ᵐ⁾, m < λ: φ ≈ W v.
 
     A quadratic a + Σβᵢ + Σγᵢⱼ is fitted by ridge regression. Its order-wise values are βᵢ + m/(n−1)·Σⱼγᵢⱼ exactly.
@@ -213,9 +213,7 @@ def order_shapley_weights(
     return coalitions, read.flatten(0, 1) @ fit + means.flatten(0, 1) @ residual
 
 
-def _balanced_coalitions(
-    players: int, orders: int, evaluations: int, generator: torch.Generator
-) -> Bool[Tensor, "coalitions players"]:
+def _balanced_coalitions(players: int, orders: int, evaluations: int, generator: torch.Generator) -> Coalitions:
     """Take all coalitions of the sizes 0 … λ that are few, and equally many of each of the other sizes."""
     chosen: list[Tensor] = []
     sizes = sorted(range(orders + 1), key=lambda size: math.comb(players, size))
