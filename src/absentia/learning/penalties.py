@@ -129,7 +129,7 @@ class Penalty:
 
     def walks(self, samples: int, walks: int, generator: torch.Generator) -> Plan:
         """Draw walks for each sample: marginal benefits at all orders below λ, for any number of players."""
-        pairs = -(-samples // 2)
+        pairs = -(-samples // 2)  # of samples with the same walks: in a balanced order their extremes cancel
         places = torch.rand(pairs * walks, self.players, generator=generator).argsort(-1).argsort(-1)
         coalitions = places[:, None] < torch.arange(self.orders + 1)[:, None]  # one player more at each step
 
@@ -138,7 +138,7 @@ class Penalty:
             # A walk meets one player at each order; Σᵢ E is n times the mean over players.
             return self.players * (along[:, :, 1:] - along[:, :, :-1]).abs().sum((2, 3)).mean(1)
 
-        return Plan(_for_pairs(coalitions.view(pairs, -1, self.players), samples), measure)
+        return Plan(coalitions.view(pairs, -1, self.players).repeat_interleave(2, dim=0)[:samples], measure)
 
     def detours(self) -> Plan:
         """Sum up how much longer the ways from ∅ to N become by a stop at N∖i.
@@ -177,12 +177,7 @@ class Penalty:
                 return moebius(table)[..., 1:].abs().sum((2, 3)).mean(1)
             return order_shapley_of(table).abs().sum((2, 3, 4)).mean(1)
 
-        return Plan(_for_pairs(coalitions.view(pairs, -1, self.players), samples), measure)
-
-
-def _for_pairs(coalitions: Bool[Tensor, "pairs coalitions players"], samples: int) -> Tensor:
-    """Repeat coalitions for a sample and the next: in a balanced order their extremes cancel."""
-    return coalitions.repeat_interleave(2, dim=0)[:samples]
+        return Plan(coalitions.view(pairs, -1, self.players).repeat_interleave(2, dim=0)[:samples], measure)
 
 
 def order_shapley_weights(
