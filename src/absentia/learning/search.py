@@ -347,10 +347,11 @@ class Run:
         current, calls = list(self.looks(baseline)), []
         before = current[-1]
         for number in order.tolist():
-            most = torch.zeros(()).double()
+            self.leverage[number].clamp_min_(0.0)
             for candidate, near in _candidates(self.space, baseline, number, radius, wide):
-                found, change = self._compare(candidate, current, _DROPPED if wide else _DROPPED_IF_CLOSE)
-                most = torch.maximum(most, change)
+                found = self._compare(candidate, current, _DROPPED if wide else _DROPPED_IF_CLOSE)
+                changes = torch.stack(found) - torch.stack(current[: len(found)])
+                self.leverage[number].clamp_min_(changes.abs().max())
                 if len(found) < len(current):
                     continue
                 if not near and len(baseline) == 1 and bool(found[-1] <= current[-1] * (1 + _CLOSE_CALL)):
@@ -359,23 +360,19 @@ class Run:
                 better = found[-1] < current[-1] * (1 - 1e-6)
                 baseline = torch.where(better[:, None], candidate, baseline)
                 current = [torch.where(better, new, old) for new, old in zip(found, current, strict=True)]
-            self.leverage[number] = torch.maximum(self.leverage[number], most)
         if wide:
             closest = [change for _, change in sorted(calls, key=lambda call: call[0])[:_MOST_CALLS]]
             self.kept["calls"] = torch.stack(closest) if closest else baseline[:0]
         return baseline, bool((current[-1] < before * (1 - 1e-3)).any())
 
-    def _compare(
-        self, candidate: Baselines, current: list[Owners], limits: Sequence[float]
-    ) -> tuple[list[Owners], Tensor]:
-        """Return a candidate's losses on ever more samples, fewer if it is dropped early, and the largest change."""
-        found, most = [], torch.zeros(()).double()
+    def _compare(self, candidate: Baselines, current: list[Owners], limits: Sequence[float]) -> list[Owners]:
+        """Return a candidate's losses on ever more samples, fewer if it is dropped early."""
+        found = []
         for seen, known, limit in zip(self.looks(candidate), current, limits, strict=False):
             found.append(seen)
-            most = torch.maximum(most, (seen - known).abs().max())
             if bool((seen > limit * known).all()):
                 break
-        return found, most
+        return found
 
     def _cross(self, _key: str, baseline: Baselines, other: Baselines) -> Baselines:
         """Take over from another baseline the values of each player with which the loss is lower.
@@ -387,7 +384,7 @@ class Run:
             candidate = torch.where(players.labels.flatten() == player, other, baseline)
             if torch.equal(candidate, baseline):
                 continue
-            found, _ = self._compare(candidate, current, _DROPPED_IF_CLOSE)
+            found = self._compare(candidate, current, _DROPPED_IF_CLOSE)
             if len(found) == len(current):
                 better = found[-1] < current[-1]
                 baseline = torch.where(better[:, None], candidate, baseline)
