@@ -55,6 +55,19 @@ def test_workers_give_the_numbers_of_one_process(absence, exact):
         assert torch.equal(alone.interactions.effects, together.interactions.effects)
 
 
+def test_workers_audit_as_one_process_does():
+    y = network()(X).argmax(1)
+    alone = ab.audit(network(), X, y, ["zero", "mean", "marginal"], draws=2)
+    with joblib.parallel_config("loky", n_jobs=2):
+        together = ab.audit(network(), X, y, ["zero", "mean", "marginal"], draws=2)
+    assert alone.verdict == together.verdict
+    for name, column in alone.columns().items():
+        torch.testing.assert_close(column, together.columns()[name], rtol=0, atol=0, equal_nan=True)
+    assert {name: cost.evaluations for name, cost in alone.record.costs.items()} == {
+        name: cost.evaluations for name, cost in together.record.costs.items()
+    }
+
+
 def test_samples_are_sent_in_the_batches_of_one_process(monkeypatch):
     sent = []
     monkeypatch.setattr("absentia.games.spread", lambda work, items, title: sent.extend(items) or map(work, items))
