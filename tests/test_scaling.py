@@ -62,7 +62,8 @@ def test_workers_audit_as_one_process_does():
         together = ab.audit(network(), X, y, ["zero", "mean", "marginal"], draws=2)
     assert alone.verdict == together.verdict
     for name, column in alone.columns().items():
-        torch.testing.assert_close(column, together.columns()[name], rtol=0, atol=0, equal_nan=True)
+        if name != "seconds":
+            torch.testing.assert_close(column, together.columns()[name], rtol=0, atol=0, equal_nan=True)
     assert {name: cost.evaluations for name, cost in alone.record.costs.items()} == {
         name: cost.evaluations for name, cost in together.record.costs.items()
     }

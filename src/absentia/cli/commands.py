@@ -27,6 +27,7 @@ from absentia.cli.user_data import Samples
 from absentia.errors import AbsentiaError, wrong
 from absentia.learning.learned import Share
 from absentia.learning.learner import AnyLoss
+from absentia.learning.processes import joined_processes
 from absentia.plots.drawable import players_and_inputs
 from absentia.results import read_tensors
 
@@ -113,8 +114,13 @@ def learn(
     settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds), seconds=seconds)
     settings["start"] = [_start(word) for word in start or ()] or "best"
     settings["categorical"] = [*data.table.categorical, *(_columns(word, data) for word in categorical or ())]
-    with working(f"Learning a baseline for {len(problem.players)} players", problem.notes):
+    with (
+        joined_processes() as first,
+        working(f"Learning a baseline for {len(problem.players)} players", problem.notes),
+    ):
         learned = ab.learn_baseline(problem.model, data.x, data.y, **settings)
+    if not first:  # of the processes of torchrun, which all have the same result
+        return
     payload = _payload("learn", learned, "names share classes values loss record")
     finish(learned, payload, as_json, output, **data.coding)
     if learned.record.stopped.startswith("interrupted"):
