@@ -116,6 +116,42 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_numbers(tmp_path):
     assert torch.equal(alone.shapley.values, together.shapley.values)
 
 
+FILES = {
+    "made.py": "import torch\n\ndef build():\n    torch.manual_seed(0)\n    return torch.nn.Linear(3, 2)\n",
+    "data.csv": "a,b,c,t\n" + "\n".join(f"{row},{row * row % 7},{row % 3},{row % 2}" for row in range(30)),
+}
+
+
+def command(folder: Path, *words: str, start: tuple[str, ...] = ()) -> str:
+    """Run a command on a small model and a table, in a process of its own."""
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    given = ("-m", "made:build", "--untrained", "-d", "data.csv", "-t", "t")
+    call = [*(start or (sys.executable, "-m")), "absentia", words[0], *given, *words[1:]]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_commands_spread_samples_over_processes(tmp_path):
+    words = ("explain", "-a", "mean", "--samples", "20", "--batch-size", "2")
+    for name, more in (("alone", ()), ("together", ("--jobs", "2"))):
+        assert "Written to" in command(tmp_path, *words, *more, "-o", name)
+    alone, together = (ab.load(tmp_path / name).shapley.values for name in ("alone", "together"))
+    assert torch.equal(alone, together)
+    refused = command(tmp_path, *words, "--dask", "nonsense")
+    assert "dask must be the address of a scheduler, as in tcp://host:8786. Got nonsense" in refused
+
+
+def test_torchrun_starts_a_command_that_writes_once(tmp_path):
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m")
+    words = ("learn", "--steps", "3", "-o")
+    assert command(tmp_path, *words, "together", start=torchrun).count("Written to") == 1
+    assert command(tmp_path, *words, "alone").count("Written to") == 1
+    alone, together = (ab.load(tmp_path / name).values for name in ("alone", "together"))
+    torch.testing.assert_close(alone, together, atol=1e-6, rtol=0)
+
+
 LEARNING = """
     import sys
     import torch

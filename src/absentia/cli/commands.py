@@ -114,10 +114,8 @@ def learn(
     settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds), seconds=seconds)
     settings["start"] = [_start(word) for word in start or ()] or "best"
     settings["categorical"] = [*data.table.categorical, *(_columns(word, data) for word in categorical or ())]
-    with (
-        joined_processes() as first,
-        working(f"Learning a baseline for {len(problem.players)} players", problem.notes),
-    ):
+    work = f"Learning a baseline for {len(problem.players)} players"
+    with joined_processes() as first, working(work, problem.notes):
         learned = ab.learn_baseline(problem.model, data.x, data.y, **settings)
     if not first:  # of the processes of torchrun, which all have the same result
         return
