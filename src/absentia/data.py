@@ -16,10 +16,8 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,15 +40,8 @@ QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _MOST_ROWS_FOR_QUANTILES = 4096
 _ROWS_AT_A_TIME = 4096
 _SHOWN = 60  # letters of a wrong argument
-_TOO_LARGE = 2**63  # for whole numbers of torch
-_LISTS = (Sequence, Iterable, Collection)
 # What torch says if memory runs out, which has no exception type of its own on a CPU.
 _NO_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "calculation overflowed", "multiplication overflow")
-_ONE = {
-    int: "a whole number", float: "a number", bool: "True or False", str: "text", types.NoneType: "None",
-    Callable: "a function", Mapping: "a mapping", Path: "a path", Tensor: "a tensor", np.ndarray: "an array",
-}  # fmt: skip
-_MANY = {int: "whole numbers", float: "numbers", bool: "truth values", str: "texts", Tensor: "tensors"}
 
 
 def as_tensor(name: str, value: Any) -> Tensor:
@@ -315,9 +306,8 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of arguments in their order; Any for those that only type checkers know."""
     plain, found = inspect.unwrap(function), {}
     for name in inspect.signature(plain).parameters:
-        hint = plain.__annotations__.get(name, Any)
         try:
-            found[name] = eval(hint, plain.__globals__) if isinstance(hint, str) else hint
+            found[name] = eval(plain.__annotations__.get(name, "Any"), plain.__globals__)
         except (NameError, SyntaxError, TypeError):
             found[name] = Any
     return found
@@ -327,7 +317,7 @@ def _number(name: str, hint: Any, value: Any) -> Any:
     """Return a number as Python's; raise an error for a fraction in place of a whole number."""
     if not isinstance(value, float | np.generic):
         return value
-    kinds = typing.get_args(hint) if _is_union(hint) else (hint,)
+    kinds = (hint, *typing.get_args(hint))
     plain: Any = value.item() if isinstance(value, np.generic) and (int in kinds or float in kinds) else value
     if not isinstance(plain, float) or int not in kinds or float in kinds:
         return plain
@@ -338,13 +328,17 @@ def _number(name: str, hint: Any, value: Any) -> Any:
 
 def _failure(function: Callable[..., Any], given: Any, named: Any, error: Exception) -> AbsentiaError | None:
     """Return the error for the first argument of a wrong type, or for a lack of memory; None if there is neither."""
-    hints = _hints(function)
+    from beartype.door import is_bearable  # imported here, because most calls do not fail
+
+    hints, texts = _hints(function), inspect.unwrap(function).__annotations__
     for name, value in [*zip(hints, given, strict=False), *named.items()]:
-        if not _fits(hints.get(name, Any), value):
+        odd = isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta)
+        large = isinstance(value, int) and abs(value) >= 2**63
+        if odd or large or not is_bearable(value, hints.get(name, Any)):
+            kinds = re.sub(r"\w+\[Tensor[^]]*]", "Tensor", texts.get(name, "numbers in memory")).split(" | ")
             shown = repr(value)
             short = shown if len(shown) <= _SHOWN and "\n" not in shown else f"a value of type {type(value).__name__}"
-            large = isinstance(value, int) and abs(value) >= _TOO_LARGE
-            return wrong(name, "lie within ±2^63" if large else f"be {_phrase(hints[name])}", short)
+            return wrong(name, "lie within ±2^63" if large else f"be {' or '.join(kinds)}", short)
     if lacks_memory(error):
         size = re.search(r"allocate (\d+) bytes", str(error))
         much = f": {int(size[1]) / 2**30:,.1f} GiB" if size else ""
@@ -355,49 +349,3 @@ def _failure(function: Callable[..., Any], given: Any, named: Any, error: Except
 def lacks_memory(error: Exception) -> bool:
     """Return whether an error says that memory has run out."""
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(one in str(error) for one in _NO_MEMORY)
-
-
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) in (types.UnionType, typing.Union)
-
-
-def _fits(hint: Any, value: Any) -> bool:
-    """Return whether a value is of the type that a hint names."""
-    kind, parts = typing.get_origin(hint) or hint, typing.get_args(hint)
-    if _is_union(hint):
-        return any(_fits(part, value) for part in parts)
-    if isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta):
-        return kind is Any
-    if kind is typing.Literal:
-        return isinstance(value, str | int) and value in parts
-    if kind in (int, float):
-        number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
-        return number and not (isinstance(value, int) and abs(value) >= _TOO_LARGE)
-    if kind is Callable:
-        return callable(value)
-    if kind in _LISTS:
-        array = hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1
-        single = isinstance(value, str | bytes | Mapping | Tensor | np.ndarray) or not isinstance(value, kind)
-        if single and not array:
-            return False
-        items = value.tolist() if array else value if isinstance(value, Sequence) else ()
-        return not parts or all(_fits(parts[0], item) for item in items)
-    if kind is Mapping and isinstance(value, Mapping):
-        return all(_fits(parts[0], key) and _fits(parts[1], one) for key, one in value.items())
-    try:
-        return kind is Any or value is kind or isinstance(value, types.NoneType if kind is None else kind)
-    except TypeError:  # a type for type checkers only
-        return True
-
-
-def _phrase(hint: Any) -> str:
-    """Describe a type in words."""
-    kind, parts = typing.get_origin(hint) or hint, typing.get_args(hint)
-    if _is_union(hint):
-        return " or ".join(_phrase(part) for part in parts)
-    if kind is typing.Literal:
-        return " or ".join(map(repr, parts))
-    if kind in _LISTS:
-        return "a list" + (f" of {_MANY[parts[0]]}" if parts and parts[0] in _MANY else "")
-    kind = getattr(kind, "array_type", kind)  # of a tensor with named axes
-    return _ONE.get(kind, getattr(kind, "__name__", str(kind)))

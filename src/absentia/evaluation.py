@@ -145,7 +145,8 @@ class Evaluator:
             self.batch_size = batch_size or rows_per_batch(self.model, size, self.x.device, memory)
             if isinstance(readout, Features):
                 output = self._forward(self.x[[0, -1]])
-            self.dtype, self._last, self._largest = output.dtype, output[-1:].clone(), float(output.abs().max())
+            self.dtype, self._last = output.dtype, output[-1:].clone()
+            self._largest = float(output.abs().nan_to_num(posinf=0.0).max())
             note = str(readout)
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:

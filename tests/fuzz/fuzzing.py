@@ -7,6 +7,7 @@ number of threads as they were. Arguments that the signature leaves out or does 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
 import tempfile
@@ -197,8 +198,10 @@ def fuzz(seed: int, seconds: float, most: int = 10**9) -> tuple[Counter[str], li
     """Run malformed calls and damaged files in turn; return the outcomes, and a text for each that is wrong."""
     draw, counts, wrong = random.Random(seed), Counter[str](), list[str]()
     began, before = time.perf_counter(), state()
+    home = Path.cwd()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        os.chdir(folder)  # some calls write files
         sources = [malformed_calls(draw)] * 4 + [damaged_files(draw, Path(folder))]
         while time.perf_counter() - began < seconds and sum(counts.values()) < most:
             shown, call = next(draw.choice(sources))
@@ -214,6 +217,7 @@ def fuzz(seed: int, seconds: float, most: int = 10**9) -> tuple[Counter[str], li
             if str(state()) != str(before):
                 wrong.append(f"{shown} changed what is not its own")
                 before = state()
+        os.chdir(home)
     return counts, wrong
 
 
