@@ -123,7 +123,7 @@ def test_a_surrogate_is_a_floor_and_entries_that_stay_are_no_leak():
     assert found.verdict[-1].startswith("own explains another model: its score, ")
     alone = ab.audit(model, x, y, {"own": OwnModel()}, draws=1)
     assert alone.recommended is None
-    assert alone.verdict[0].startswith("Use none of these: own explains another model")
+    assert repr(alone).startswith("Use none of these: own explains another model")
     shown = ab.Players.groups({"a": [0], "b": [1]}, 4)
     kept = ab.audit(model, x, y, {"zero": 0.0}, players=shown, draws=1)
     assert float(kept.curve.evidence.value) < -0.5

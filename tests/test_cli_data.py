@@ -11,8 +11,7 @@ from torch import nn
 
 import absentia as ab
 from absentia import AbsentiaError
-from absentia.cli.choices import load_absences, load_players, load_readout, saved_coding
-from absentia.cli.inputs import fit_model
+from absentia.cli.inputs import fit_model, load_absences, load_players, load_readout, saved_coding
 from absentia.cli.output import finish
 from absentia.cli.user_data import RawData, make_samples, read_data
 from own_files import make_network, make_rows, write_files

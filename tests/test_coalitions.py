@@ -1,4 +1,3 @@
-import itertools
 import math
 from collections import Counter
 
@@ -11,7 +10,6 @@ from absentia.coalitions import (
     coalition_numbers,
     coalition_sizes,
     draw_coalitions,
-    draw_walks,
     enumerate_coalitions,
     moebius,
     moebius_,
@@ -77,31 +75,6 @@ def test_the_same_seed_draws_the_same():
 def test_impossible_sizes_are_refused(sizes):
     with pytest.raises(AbsentiaError, match="sizes must lie between 0 and 5 players"):
         draw_coalitions(5, torch.tensor(sizes), seeded())
-
-
-@given(st.integers(1, 8), st.data())
-def test_walks_add_one_player_a_step(players, data):
-    length = data.draw(st.integers(0, players))
-    orders, coalitions = draw_walks(players, length, walks=5, generator=seeded())
-    assert coalitions.shape == (5, length + 1, players)
-    assert not coalitions[:, 0].any()
-    for walk, step in itertools.product(range(5), range(length)):
-        added = coalitions[walk, step + 1] & ~coalitions[walk, step]
-        assert added.nonzero().flatten().tolist() == [orders[walk, step].item()]
-        assert not (coalitions[walk, step] & ~coalitions[walk, step + 1]).any()
-
-
-def test_walks_visit_contexts_uniformly():
-    orders, coalitions = draw_walks(4, 3, walks=12_000, generator=seeded())
-    pairs = Counter(zip(orders[:, 2].tolist(), coalition_numbers(coalitions[:, 2]).tolist(), strict=True))
-    assert len(pairs) == 4 * math.comb(3, 2)
-    expected = 12_000 / 12
-    assert sum((count - expected) ** 2 / expected for count in pairs.values()) < 31.3  # 0.999 quantile, 11 degrees
-
-
-def test_a_walk_longer_than_the_players_is_refused():
-    with pytest.raises(AbsentiaError, match="length must lie between 0 and 4 players"):
-        draw_walks(4, 5, walks=1, generator=seeded())
 
 
 @given(st.integers(0, 6), st.integers(0, 2**31))

@@ -1,7 +1,7 @@
 """Explanations against the games they are made of; what they keep, show and hand on."""
 
 import math
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pandas as pd
@@ -74,6 +74,15 @@ def test_shapley_values_share_the_difference_out(exact, sampled):
     for explanation in (exact, sampled):
         total = explanation.outputs - explanation.base_values
         assert torch.allclose(explanation.shapley.values.sum(1), total)
+
+
+def test_shapley_values_that_miss_the_difference_are_reported(exact, sampled):
+    for found in (exact, sampled):
+        assert float(found.efficiency_gap.abs().max()) < 1e-9
+        assert "miss the difference" not in repr(found)
+    moved = replace(exact, outputs=exact.outputs + 0.5)
+    assert torch.allclose(moved.efficiency_gap, torch.tensor(0.5).double())
+    assert "miss the difference by" in repr(moved)
 
 
 def test_the_model_runs_once_for_all_results():

@@ -62,8 +62,8 @@ def test_values_are_looked_up():
 def test_rounding_noise_follows_the_type_of_the_values():
     single = ValueTable(torch.tensor([1.0, -8.0], dtype=torch.float32))
     double = ValueTable(torch.tensor([1.0, -8.0], dtype=torch.float64))
-    assert single.noise.item() == pytest.approx(8 * 2**-23)
-    assert double.noise.item() == pytest.approx(8 * 2**-52)
+    assert single.noise.item() == pytest.approx(4 * 8 * 2**-23)
+    assert double.noise.item() == pytest.approx(4 * 8 * 2**-52)
 
 
 def test_more_players_than_the_bound_are_refused_with_what_to_do_instead():

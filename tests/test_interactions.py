@@ -7,7 +7,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from absentia import AbsentiaError, Baseline, MaskedModel, Players, ValueTable, harsanyi, shapley, value_table
+from absentia import (
+    AbsentiaError,
+    Baseline,
+    LogOdds,
+    MaskedModel,
+    Output,
+    Players,
+    Probability,
+    ValueTable,
+    harsanyi,
+    shapley,
+    value_table,
+)  # fmt: skip
 from absentia.coalitions import coalition_sizes, enumerate_coalitions
 from known_games import cnn, harsanyi_by_definition, mlp, product, subsets
 
@@ -31,6 +43,24 @@ def test_theorem_1_effects_add_up_to_every_value(players, seed):
     for value, row in zip(table.values[0], rows, strict=True):
         inside = ~(rows & ~row).any(1)
         assert effects[inside].sum().item() == pytest.approx(value.item(), abs=1e-9)
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+@pytest.mark.parametrize("players", [5, 10])
+@pytest.mark.parametrize("readout", [LogOdds(0), Output(0), Probability(0)], ids=str)
+def test_errors_of_single_precision_lie_below_the_floor(readout, players, offset):
+    """At all orders, against double precision; logits with an offset have larger errors than their differences."""
+    for seed in range(4):
+        torch.manual_seed(seed)
+        layers = [torch.nn.Linear(players, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.ReLU()]
+        model = torch.nn.Sequential(*layers, torch.nn.Linear(64, 3))
+        with torch.no_grad():
+            model[-1].bias += offset
+        x = torch.randn(2, players)
+        single = harsanyi(MaskedModel(model, x, absence=0.0, readout=readout))
+        exact = harsanyi(MaskedModel(model.double(), x.double(), absence=0.0, readout=readout))
+        errors = (single.effects - exact.effects).abs() / single.floor[:, coalition_sizes(players)]
+        assert 0.01 < float(errors.max()) <= 1
 
 
 @pytest.mark.parametrize("model", [mlp(6), cnn()], ids=["mlp", "cnn"])

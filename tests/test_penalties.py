@@ -1,5 +1,10 @@
+import math
+from collections import Counter
+
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from absentia import AbsentiaError, Baseline, MaskedModel, order_shapley
 from absentia.coalitions import coalition_numbers, enumerate_coalitions
@@ -38,6 +43,29 @@ def test_vectors_count_by_the_sum_of_their_components(loss):
     together = plan.penalty(tables[:, coalition_numbers(plan.coalitions)])
     parts = [plan.penalty(tables[:, coalition_numbers(plan.coalitions), k]) for k in range(3)]
     assert torch.allclose(together, sum(parts))
+
+
+def walks_of(players, length, walks):
+    coalitions = Penalty("marginal", players, length).walks(1, walks, seeded()).coalitions
+    return coalitions.view(walks, length + 1, players)
+
+
+@given(st.integers(1, 8), st.data())
+def test_walks_add_one_player_a_step(players, data):
+    length = data.draw(st.integers(1, players))
+    coalitions = walks_of(players, length, walks=5)
+    assert not coalitions[:, 0].any()
+    assert coalitions.sum(-1).tolist() == [list(range(length + 1))] * 5
+    assert not (coalitions[:, :-1] & ~coalitions[:, 1:]).any()
+
+
+def test_walks_visit_contexts_uniformly():
+    coalitions = walks_of(4, 3, walks=12_000)
+    added = (coalitions[:, 3] & ~coalitions[:, 2]).int().argmax(-1)
+    pairs = Counter(zip(added.tolist(), coalition_numbers(coalitions[:, 2]).tolist(), strict=True))
+    assert len(pairs) == 4 * math.comb(3, 2)
+    expected = 12_000 / 12
+    assert sum((count - expected) ** 2 / expected for count in pairs.values()) < 31.3  # 0.999 quantile, 11 degrees
 
 
 def test_walks_are_unbiased_and_converge():

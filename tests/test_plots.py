@@ -427,7 +427,7 @@ def test_a_line_that_can_not_be_drawn_has_no_legend():
     values, nothing = torch.tensor([0.5, 1.0]), float("nan")
     draw_methods(left, ["zero", "mean"], values, values, {"white noise": 0.0, "unmasked": nothing})
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["white noise"]
-    draw_masking_curve(right, ["zero", "mean"], torch.tensor([0, 1]), torch.ones(2, 2), prior=nothing)
+    draw_masking_curve(right, torch.tensor([0, 1]), {"zero": torch.ones(2), "mean": torch.ones(2)}, prior=nothing)
     assert [text.get_text() for text in right.get_legend().get_texts()] == ["zero", "mean"]
 
 
@@ -510,8 +510,8 @@ def test_an_audit_is_drawn_with_its_errors_and_the_masking_curve():
     assert left.get_xscale() == "symlog"  # one of them is far from the others
     assert [text.get_text() for text in left.get_yticklabels()] == ["zero", r"\$", "c"]
     assert [text.get_fontweight() for text in left.get_yticklabels()] == ["normal", "bold", "normal"]
-    scores = torch.tensor([[0.5, 0.1], [9.0, 0.1]])
-    draw_masking_curve(right, ["zero", "mean"], torch.tensor([0, 4]), scores, prior=0.7, best=0)
+    scores = {"zero": torch.tensor([0.5, 0.1]), "mean": torch.tensor([9.0, 0.1])}
+    draw_masking_curve(right, torch.tensor([0, 4]), scores, prior=0.7, best=0)
     assert [line.get_ydata().tolist() for line in right.lines[:2]] == [
         pytest.approx([0.5, 0.1]),
         pytest.approx([9, 0.1]),

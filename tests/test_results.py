@@ -1,5 +1,11 @@
+import errno
 import math
 import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -122,9 +128,80 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
         raise OSError("no space left")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(AbsentiaError, match=r"file can't be written: no space left.$"):
         write_tensors(path, TENSORS, {"n": 2})
     assert read_tensors(path)[1] == {"n": 1}
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_what_cannot_be_written_is_kept_elsewhere_unless_it_is_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    path, touch = tmp_path / "full" / "file", Path.touch
+    path.parent.mkdir()
+
+    def full(self, *given, **named):
+        if self.parent == path.parent:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        touch(self, *given, **named)
+
+    monkeypatch.setattr(Path, "touch", full)
+    with pytest.raises(AbsentiaError, match=r"No space left on device. The result is in .*file instead") as caught:
+        write_tensors(path, TENSORS, {"n": 2})
+    kept = Path(str(caught.value).split(" is in ")[1].removesuffix(" instead."))
+    assert read_tensors(kept)[1] == {"n": 2}
+    with pytest.raises(AbsentiaError, match=r"No space left on device.$"):
+        write_tensors(path, TENSORS, {"n": 2}, keep=False)
+    assert not list(path.parent.iterdir())
+
+
+def test_a_full_disk_keeps_the_result_elsewhere(tmp_path):
+    """A limit on the size of files, as a full disk would, stops the writing half-way."""
+    program = (
+        "import resource, signal, sys, torch, absentia as ab\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "found = ab.explain(lambda rows: rows.sum(1), torch.ones(1, 12), absence=0.0)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try:\n    found.save(sys.argv[1])\nexcept ab.AbsentiaError as error:\n    print(error)"
+    )
+    (tmp_path / "here").write_text("before")
+    ran = subprocess.run([sys.executable, "-c", program, str(tmp_path / "here")], capture_output=True, text=True)
+    assert "here can't be written" in ran.stdout, ran.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+    assert (tmp_path / "here").read_text() == "before"
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(AbsentiaError, match=r"path must lie in a folder that can be written to. Got .*file instead"):
+        write_tensors(tmp_path / "file", TENSORS, {})
+
+
+def test_no_link_is_followed_and_what_killed_runs_left_is_removed(tmp_path):
+    for name, age in (("file.0.part", 2 * 86_400), ("file.1.part", 60), ("other.0.part", 2 * 86_400)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, times=(time.time() - age,) * 2)
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    (tmp_path / "file").symlink_to(victim)
+    write_tensors(tmp_path / "file", TENSORS, {"n": 1})
+    assert victim.read_text() == "untouched"
+    assert sorted(os.listdir(tmp_path)) == ["file", "file.1.part", "other.0.part", "victim"]
+
+
+def test_two_writers_of_one_path_both_end_well(tmp_path):
+    def write(number):
+        for _ in range(20):
+            write_tensors(tmp_path / "file", {"a": torch.full((1000,), float(number))}, {"n": number})
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        if (tmp_path / "file").exists():
+            tensors, header = read_tensors(tmp_path / "file")
+            assert bool((tensors["a"] == header["n"]).all())
+    for thread in threads:
+        thread.join()
     assert os.listdir(tmp_path) == ["file"]
 
 

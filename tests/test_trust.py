@@ -1,6 +1,8 @@
 """No silent error: what users hand in is not changed, and what would give wrong numbers is refused."""
 
 import functools
+import subprocess
+import sys
 import threading
 
 import pandas as pd
@@ -330,3 +332,32 @@ def test_a_file_without_a_checksum_is_read_and_damage_to_it_gets_a_sentence(tmp_
     save_file({name: one for name, one in tensors.items() if name != "x"}, path, metadata={"absentia": text})
     with pytest.raises(AbsentiaError, match="in which something is missing or damaged"):
         ab.load(path)
+
+
+def test_learning_goes_on_with_a_warning_if_its_checkpoint_cannot_be_written(tmp_path, monkeypatch):
+    def learn(**more):
+        return ab.learn_baseline(lambda rows: rows.prod(1), X, options=LearningOptions(steps=2, **more)).values
+
+    def full(*given, **named):
+        raise OSError("No space left on device")
+
+    expected = learn()
+    monkeypatch.setattr("absentia.results.save_file", full)
+    with pytest.warns(UserWarning, match="The checkpoint is not up to date. .*can't be written: No space left"):
+        found = learn(checkpoint=tmp_path / "checkpoint")
+    assert torch.equal(found, expected)
+    assert not list(tmp_path.iterdir())
+
+
+def test_large_inputs_are_held_a_few_at_a_time():
+    """In a process of its own, whose memory is limited to what is there and 30 inputs of 10 MB each."""
+    program = (
+        "import resource, torch, absentia as ab\n"
+        "torch.set_num_threads(1)\n"
+        "x, players = torch.rand(1, 3, 900, 900), ab.Players.grid((3, 900, 900), (3, 3))\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 30 * x.nbytes,) * 2)\n"
+        "print(ab.explain(lambda rows: rows.amax((1, 2, 3)), x, absence=0.0, players=players, memory=2**24).samples)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.stdout == "1\n", ran.stderr

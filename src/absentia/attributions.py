@@ -21,10 +21,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from absentia.coalitions import draw_coalitions, sums_by_size, sums_by_size_and_player, table_players
+from absentia.coalitions import Coalitions, draw_coalitions, sums_by_size, sums_by_size_and_player, table_players
 from absentia.data import check_number, seeded
 from absentia.errors import wrong
 from absentia.evaluation import check_finite
@@ -189,12 +189,7 @@ def marginal_benefits(game: Game, player: int) -> Float[Tensor, "samples coaliti
 
 
 def context_map(
-    game: Game,
-    player: int | None = None,
-    *,
-    drawn: int = 100,
-    grown: int = 20,
-    seed: int = 0,
+    game: Game, player: int | None = None, *, drawn: int = 100, grown: int = 20, seed: int = 0
 ) -> Attribution:
     """Find contexts S in which a player's benefit |v(S∪i) − v(S)| is large, and the share of them that others are in.
 
@@ -382,9 +377,7 @@ def share_out(count: int, weights: Float[Tensor, " parts"], most: Float[Tensor, 
     return shares
 
 
-def _draw_pairs(
-    players: int, size: int, count: int, total: int, generator: torch.Generator
-) -> Bool[Tensor, "pairs players"]:
+def _draw_pairs(players: int, size: int, count: int, total: int, generator: torch.Generator) -> Coalitions:
     """Draw distinct coalitions of one size; of the middle size, those with player 0."""
     if total <= 4 * count:
         members = torch.tensor(list(itertools.islice(itertools.combinations(range(players), size), total)))

@@ -7,7 +7,7 @@ Then the complement of every coalition is ``flip``, and splitting a table by one
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,11 +16,13 @@ from torch import Tensor
 from absentia.data import check_number
 from absentia.errors import wrong
 
+Coalitions: TypeAlias = Bool[Tensor, "coalitions players"]
+
 # Tables are transformed in blocks of 2^16 entries first, so that the work of the first 16 players stays in cache.
 _BLOCK_PLAYERS = 16
 
 
-def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) -> Bool[Tensor, "coalitions players"]:
+def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) -> Coalitions:
     """Return the coalitions of all 2ⁿ in counting order: row k holds player i iff bit i of k is set.
 
     Parameters
@@ -38,8 +40,11 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
     >>> enumerate_coalitions(2).int().tolist()
     [[0, 0], [1, 0], [0, 1], [1, 1]]
     """
-    check_number("players", players, 0)
-    numbers = torch.arange(start, 2**players if stop is None else stop)
+    check_number("players", players, 0, 62)
+    stop = 2**players if stop is None else stop
+    if not 0 <= start <= stop <= 2**players:
+        raise wrong("start and stop", f"lie between 0 and {2**players}, in this order", f"{start} and {stop}")
+    numbers = torch.arange(start, stop)
     return (numbers[:, None] >> torch.arange(players) & 1).bool()
 
 
@@ -71,9 +76,7 @@ def table_players(length: int) -> int:
     return players
 
 
-def draw_coalitions(
-    players: int, sizes: Int[Tensor, " coalitions"], generator: torch.Generator
-) -> Bool[Tensor, "coalitions players"]:
+def draw_coalitions(players: int, sizes: Int[Tensor, " coalitions"], generator: torch.Generator) -> Coalitions:
     """Draw one coalition of each given size, uniformly among those of that size.
 
     Parameters
@@ -96,16 +99,6 @@ def draw_coalitions(
         raise wrong("sizes", f"lie between 0 and {players} players", sizes.tolist())
     ranks = torch.rand(len(sizes), players, generator=generator).argsort(-1).argsort(-1)
     return ranks < sizes[:, None]
-
-
-def draw_walks(
-    players: int, length: int, walks: int, generator: torch.Generator
-) -> tuple[Int[Tensor, "walks length"], Bool[Tensor, "walks steps players"]]:
-    """Draw random orders of ``length`` players, and the coalitions that grow along them from the empty one."""
-    if not 0 <= length <= players:
-        raise wrong("length", f"lie between 0 and {players} players", length)
-    orders = torch.rand(walks, players, generator=generator).argsort(-1)
-    return orders[:, :length], orders.argsort(-1)[:, None, :] < torch.arange(length + 1)[None, :, None]
 
 
 def moebius(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -27,10 +27,14 @@ Scales: TypeAlias = tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _MOST_ROWS_FOR_QUANTILES = 4096
 _ROWS_AT_A_TIME = 4096
+# What torch says if memory runs out, which has no exception type of its own on a CPU.
+_NO_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "calculation overflowed", "multiplication overflow")
 
 
 def as_tensor(name: str, value: Any) -> Tensor:
     """Convert a tensor, an array, a DataFrame or nested lists of numbers to a tensor."""
+    if isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta):
+        raise wrong(name, "hold its numbers in memory, all of them", f"a {value.layout} tensor on {value.device}")
     if isinstance(value, Tensor) and not value.is_complex():
         return value
     try:
@@ -43,8 +47,12 @@ def as_tensor(name: str, value: Any) -> Tensor:
         raise wrong(name, "hold real numbers, none of them missing", got)
     if hasattr(value, "columns") and (array.dtype.kind not in "biuf" or not np.isfinite(array).all()):
         array = _read_columns(name, value)
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    native: Any = array.dtype.newbyteorder("=")
+    if kind in "uf" and size > (1 if kind == "u" else 8):  # types that torch lacks, or hardly computes with
+        native = np.float64 if size >= 8 else np.int64
     try:
-        return torch.as_tensor(np.require(array, requirements="W"))  # copies read-only arrays
+        return torch.as_tensor(np.require(array, native, ["C", "W"]))  # copies reversed and read-only arrays
     except (TypeError, ValueError) as error:
         raise wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__) from error
 
@@ -70,6 +78,7 @@ def _read_columns(name: str, frame: Any) -> np.ndarray:
 def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row") -> Tensor:
     """Convert data of shape (rows, …) to a tensor; raise an error if rows are missing or not finite."""
     data = as_tensor(name, data)
+    data = data.byte() if data.dtype == torch.bool else data
     if data.ndim < 2 or len(data) < least or data.numel() == 0:
         must = f"have at least {f'one {kind}' if least == 1 else f'{least} {kind}s'}, of shape ({kind}s, …)"
         then = f"Pass {name}[None] for one {kind}." if data.ndim == 1 and len(data) else ""
@@ -83,18 +92,21 @@ def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row
 
 def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> Int[Tensor, " *samples"]:
     """Convert classes to numbers: names, or an estimator's own numbers, by their place in ``labels``."""
+    y, labels = as_tensor(name, y) if isinstance(y, Tensor) else y, list(labels)
+    if len(set(map(str, labels))) < len(labels):
+        raise wrong("class_names", "name each class once", labels)
     text = holds_text(y)
     if text and not labels:
         raise AbsentiaError(
             f"{name} holds names of classes, but the model does not know their order. "
             "Pass class_names=[…] in the order of the model's outputs."
         )
-    numeric = bool(labels) and not any(isinstance(label, str) for label in labels)
+    numeric = bool(labels) and not any(isinstance(one, str) or not isinstance(one, Hashable) for one in labels)
     if text or numeric:
         number_of = {label if numeric else str(label): number for number, label in enumerate(labels)}
         array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y, dtype=object)
         given = [label if numeric else str(label) for label in array.reshape(-1).tolist()]
-        unknown = [label for label in given if label not in number_of]
+        unknown = [label for label in given if not isinstance(label, Hashable) or label not in number_of]
         if unknown:
             raise wrong(name, f"hold classes of the model: {', '.join(map(str, labels))}", repr(unknown[0]))
         return torch.tensor([number_of[label] for label in given]).reshape(array.shape)
@@ -117,7 +129,10 @@ def holds_text(y: Classes) -> bool:
     """Return whether classes are given by their names rather than by numbers."""
     if isinstance(y, Tensor | int | float):
         return False
-    array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    try:
+        array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    except ValueError:  # of no common shape
+        return False
     return array.dtype.kind in "UOS" and any(isinstance(label, str) for label in array.reshape(-1).tolist())
 
 
@@ -153,7 +168,7 @@ def blocks(total: int, size: int) -> Iterator[slice]:
 
 def seeded(seed: int, *path: object) -> torch.Generator:
     """Return the generator of a seed, or of the independent stream that a path below it names, in every process."""
-    if not path:
+    if not path and abs(seed) < 2**63:
         return torch.Generator().manual_seed(seed)
     text = " ".join(str(part) for part in (seed, *path))
     digest = hashlib.blake2b(text.encode(), digest_size=6).digest()
@@ -231,3 +246,8 @@ def data_quantiles(data: Shaped[Tensor, "rows *shape"]) -> Float[Tensor, "quanti
     found = torch.cat(parts, dim=1).unflatten(1, data.shape[1:])
     found[0], found[-1] = data.amin(0).double(), data.amax(0).double()
     return found.cpu()
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Return whether an error says that memory has run out."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(one in str(error) for one in _NO_MEMORY)

@@ -54,11 +54,15 @@ _BATCHES_PER_GROWN_BLOCK, _BATCHES_TO_GROW_FOR = 2, 4
 _PAIRS_AT_A_TIME = 64
 # The presence of the players that are fixed within a block is made for this many blocks at once.
 _BLOCKS_AT_A_TIME = 256
+# Fewer of each where inputs are large: this many numbers.
+_NUMBERS_AT_A_TIME = 2**20
 _ENTRIES_OF_A_LONG_ROW = 2048
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 # The largest ratio of a stand-in's part of a sum to the usual part: at most five bits of precision are lost.
 _LARGEST_PART = 32.0
 _ROWS_IN_CACHE = 2048
+# Rounding errors of values, in units of their type's precision, as networks of some layers were seen to have.
+_ROUNDED = 4
 # The largest share by which values of the same sample may differ due to rounding.
 _MOST_APART = 0.01
 # Layers that write their output to fresh memory.
@@ -142,6 +146,7 @@ class Evaluator:
             if isinstance(readout, Features):
                 output = self._forward(self.x[[0, -1]])
             self.dtype, self._last = output.dtype, output[-1:].clone()
+            self._largest = float(output.abs().nan_to_num(posinf=0.0).max())
             note = str(readout)
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:
@@ -229,7 +234,7 @@ class Evaluator:
             values = self.values(fill, rows, samples=samples, players=players, gradient=gradient).double()
             if getattr(fill, "x", None) is self.x:
                 self.check_again(values)
-        return Tabulated(values, rounding_noise(values, self.dtype), values.numel() * fill.draws)
+        return Tabulated(values, rounding_noise(values, self.dtype, self._largest), values.numel() * fill.draws)
 
     def check_again(self, values: Float[Tensor, "samples coalitions"], full: int = -1) -> None:
         """Raise an error if v(N) of the last sample, in column ``full``, is not what the model returned at first."""
@@ -281,7 +286,8 @@ class Evaluator:
         if split is not None and keeps_precision(split[0], fill):
             layout = Layout.of(players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size)
             return layout, first_layer_outputs(layout, *split[:2]), split[2]
-        layout = Layout.of(players, fill, _BATCHES_PER_BLOCK * self.batch_size)
+        few = self.batch_size * fill.x[0].numel() <= _NUMBERS_AT_A_TIME
+        layout = Layout.of(players, fill, (_BATCHES_PER_BLOCK if few else 1) * self.batch_size)
         return layout, masked_inputs(layout), self._forward
 
 
@@ -306,11 +312,16 @@ def _check_players(players: object, x: Tensor, columns: Iterable[str] | None) ->
     return players
 
 
-def rounding_noise(values: Float[Tensor, "samples coalitions"], dtype: torch.dtype) -> Float[Tensor, " samples"]:
-    """Estimate the rounding errors of values computed in ``dtype``: its precision times the largest value."""
+def rounding_noise(
+    values: Float[Tensor, "samples coalitions"], dtype: torch.dtype, largest: float = 0.0
+) -> Float[Tensor, " samples"]:
+    """Estimate the rounding errors of values computed in ``dtype`` from outputs of this size.
+
+    It is a few times the precision of the type at the largest value or output: log-odds are differences of logits.
+    """
     precision = torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps
     low, high = values.detach().aminmax(dim=1)
-    return torch.maximum(-low, high).double() * precision
+    return torch.maximum(-low, high).double().clamp_min(largest) * (_ROUNDED * precision)
 
 
 def check_coalitions(coalitions: Tensor, players: int, samples: int | None = None) -> None:
@@ -369,11 +380,15 @@ class Layout(NamedTuple):
         pairs = len(self.fill.x) * self.fill.draws
         return -(-pairs // self.pairs_per_block) * 2 ** (len(self.players) - self.first_players)
 
+    def at_a_time(self, most: int) -> int:
+        """Return how many inputs to hold at a time: as many as hold few numbers, and at most ``most``."""
+        return max(1, min(most, _NUMBERS_AT_A_TIME // self.fill.x[0].numel()))
+
     def pairs(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield the samples, their entries and their stand-ins for the pairs of one block after another."""
         x, stand_ins, size = self.fill.x, self.fill.values, self.pairs_per_block
         pairs = torch.arange(len(x) * self.fill.draws, device=x.device)
-        for some in pairs.split(max(1, _PAIRS_AT_A_TIME // size) * size):
+        for some in pairs.split(max(1, self.at_a_time(_PAIRS_AT_A_TIME) // size) * size):
             samples = some // self.fill.draws
             gathered = samples, x[samples], stand_ins[samples % len(stand_ins), some % self.fill.draws]
             yield from zip(*(part.split(size) for part in gathered), strict=True)
@@ -384,7 +399,7 @@ def masked_inputs(layout: Layout) -> Iterator[Block]:
     players, first_players = layout.players, layout.first_players
     mask = _first_players_mask(layout)
     # Kept if they are few; made anew for each pair if they would fill the memory.
-    few_blocks = 2 ** (len(players) - first_players) <= _BLOCKS_AT_A_TIME
+    few_blocks = 2 ** (len(players) - first_players) <= layout.at_a_time(_BLOCKS_AT_A_TIME)
     kept = list(_other_players_presence(layout)) if few_blocks else None
     flips = mask.new_empty(layout.pairs_per_block, *mask.shape)
     # With one block for each pair the flips are not needed again, and the inputs can overwrite them.
@@ -409,7 +424,7 @@ def masked_inputs(layout: Layout) -> Iterator[Block]:
 def _other_players_presence(layout: Layout) -> Iterator[Bool[Tensor, " entries"]]:
     """Yield, for each block, which entries are present in all of it."""
     others = len(layout.players) - layout.first_players
-    for part in blocks(2**others, _BLOCKS_AT_A_TIME):
+    for part in blocks(2**others, layout.at_a_time(_BLOCKS_AT_A_TIME)):
         coalitions = enumerate_coalitions(others, part.start, part.stop).to(layout.fill.x.device)
         yield from layout.players.presence(pad(coalitions, (layout.first_players, 0))).flatten(1)
 

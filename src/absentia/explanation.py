@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 # The coalitions that are drawn of each sample if players are too many for all: a number, or a number for each player.
+_LARGEST_GAP = 1e-6  # between Shapley values and what they add up to, beyond rounding errors
 _COALITIONS, _COALITIONS_PER_PLAYER = 2**12, 16
 
 
@@ -93,6 +94,11 @@ class Explanation(Saved):
         """The players' names."""
         return self.players.names
 
+    @property
+    def efficiency_gap(self) -> Float[Tensor, " samples"]:
+        """What Shapley values lack of outputs − base_values: rounding errors, also of sampled values."""
+        return self.outputs - self.base_values - self.shapley.values.sum(1)
+
     def sample_name(self, sample: int) -> str:
         """Return the name of a sample: its row in a DataFrame, or its number; and its class if it is known.
 
@@ -130,11 +136,16 @@ class Explanation(Saved):
         how = "exact" if record.exact else f"sampled, seed {record.seed}"
         base, output = (written(float(values[0]), 4) for values in (self.base_values, self.outputs))
         where = "" if self.samples == 1 and not self.record.rows else f"of {self.sample_name(0)}: "
-        return {
+        facts = {
             "absence": record.absence,
             "cost": f"{record.evaluations:,} evaluations, {record.seconds:.1f} s; {how}",
             "value": f"{where}{base} with all players absent, {output} with all present",
         }
+        size = (self.outputs.abs() + self.base_values.abs()).clamp_min(1e-300)
+        gap = float((self.efficiency_gap.abs() / size).max())
+        if gap > _LARGEST_GAP:
+            facts["gap"] = f"Shapley values miss the difference by {gap:.1g} of the values"
+        return facts
 
     def _tables(self, players: int, sets: int) -> tuple[list[tuple[str, str]], list[str], list[tuple[str, str]]]:
         """Return the first players with their values, the number of others in words, and the strongest sets."""

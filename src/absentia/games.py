@@ -69,8 +69,8 @@ class ValueTable:
     readout : str, default "given"
         A description of the value, for records.
     noise : Tensor, optional
-        The size of the rounding errors in the values of each sample; by default the precision of the values' type
-        times the largest value.
+        The size of the rounding errors in the values of each sample; by default four times the precision of the
+        values' type at the largest value.
     evaluations : int, default 0
         The rows that the model evaluated.
 

@@ -12,7 +12,6 @@ from torch import Tensor
 from absentia.attributions import Attribution, exact_attribution
 from absentia.coalitions import (
     coalition_members,
-    coalition_numbers,
     coalition_sizes,
     enumerate_coalitions,
     moebius,
@@ -22,8 +21,7 @@ from absentia.coalitions import (
 )
 from absentia.data import check_number
 from absentia.errors import require, wrong
-from absentia.evaluation import check_coalitions
-from absentia.games import Game, value_table
+from absentia.games import Game, ValueTable, value_table
 from absentia.results import align, count_of, written
 
 if TYPE_CHECKING:
@@ -179,10 +177,7 @@ class Interactions:
         """
         effects = self.effects.detach()
         values = zeta_(effects.clone() if keep is None else effects * keep)
-        if coalitions is None:
-            return values
-        check_coalitions(coalitions, len(self.names))
-        return values[:, coalition_numbers(coalitions)]
+        return values if coalitions is None else ValueTable(values, self.names)(coalitions)
 
     def sparsity(self, error: float = 0.05) -> Int[Tensor, " samples"]:
         """Return how few of the strongest effects reconstruct all 2ⁿ values.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import sys
@@ -9,9 +10,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from absentia.data import Rows
+from absentia.data import Rows, lacks_memory
 from absentia.errors import AbsentiaError, require, wrong
 
 Model: TypeAlias = Callable[[Tensor], Tensor]
@@ -33,7 +33,6 @@ NUMPY_MEMORY = 64 * 2**20
 _ASSUMED_EXPANSION = 16
 # Modules that a function or an object runs are searched among this many things, the nearest ones first.
 _MOST_SEARCHED = 256
-_EMPTY_CELL = CellType()
 _HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
 # The last operations of models that return probabilities, by the names of their gradients; and operations after them
 # that hardly change values.
@@ -253,20 +252,11 @@ def modules_behind(model: Any) -> list[nn.Module]:
 def _held_by(thing: Any) -> list[Any]:
     """Return what may be or hold a module: variables that a function names, arguments, items, attributes."""
     if isinstance(thing, FunctionType):
-        outer, cells, defaults = thing.__globals__, thing.__closure__ or (), (thing.__defaults__ or ())
-        named = [outer[name] for name in thing.__code__.co_names if name in outer]
-        inner = [cell.cell_contents for cell in cells if cell != _EMPTY_CELL]
-        return [*inner, *named, *defaults, *(thing.__kwdefaults__ or {}).values()]
-    if isinstance(thing, MethodType):
-        return [thing.__self__, thing.__func__]
-    if isinstance(thing, partial):
-        return [thing.func, *thing.args, *thing.keywords.values()]
-    if isinstance(thing, list | tuple | dict):
-        return list(thing.values() if isinstance(thing, dict) else thing)
-    attributes = getattr(thing, "__dict__", {})
+        named = [thing.__globals__.get(name) for name in thing.__code__.co_names]
+        return [thing.__closure__, thing.__defaults__, thing.__kwdefaults__, *named]
     if isinstance(thing, nn.Module):  # its layers are known; it may hold a function beside them
-        return [value for name, value in attributes.items() if name[0] != "_"]
-    return [*attributes.values(), type(thing).__dict__.get("__call__")]
+        return [value for name, value in vars(thing).items() if name[0] != "_"]
+    return [*gc.get_referents(thing), type(thing).__dict__.get("__call__")]
 
 
 # Modules and parameters whose flag is off while they are evaluated, and by how many threads.
@@ -276,10 +266,7 @@ _LOCK = threading.Lock()
 
 @contextmanager
 def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
-    """Run in evaluation mode, with a graph of the inputs alone if ``gradient``; then restore modes and flags.
-
-    The last of the threads that evaluate a module restores them.
-    """
+    """Run in evaluation mode, with a graph of the inputs alone if ``gradient``; the last thread restores flags."""
     parts = [part for part in modules_behind(model) if hasattr(part, "training")]  # frozen TorchScript has none
     flags: dict[Any, str] = dict.fromkeys(parts, "training")
     if gradient:
@@ -357,7 +344,13 @@ def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
         nonlocal largest
         largest = max(largest, sum(one.nbytes for one in (*inputs, output) if isinstance(one, Tensor)))
 
-    output, key = read_output(run_watched(model, rows, leaves, watch))
+    try:
+        output, key = read_output(run_watched(model, rows, leaves, watch))
+    except AbsentiaError:
+        raise
+    except Exception as error:
+        got = f"{rows.dtype} samples of shape {tuple(rows.shape[1:])}"
+        raise AbsentiaError(f"The model fails on {got}: {type(error).__name__}: {error}") from error
     check_output(output, len(rows))
     return output, -(-largest // len(rows)), key
 
@@ -389,10 +382,7 @@ class BatchRunner:
                 several = isinstance(output, Tensor) and len(rows) > self.batch and not output.requires_grad
                 outputs.append(output.clone() if several else output)
             except (MemoryError, RuntimeError) as error:
-                # The CPU allocator has no exception type of its own.
-                phrases = ("DefaultCPUAllocator", "can't allocate memory")
-                known = isinstance(error, MemoryError | torch.OutOfMemoryError)
-                if not known and not any(phrase in str(error) for phrase in phrases):
+                if not lacks_memory(error):
                     raise
                 if self.batch == 1:
                     raise AbsentiaError(

@@ -18,6 +18,7 @@ from absentia.results import written
 
 ALWAYS_PRESENT = -1
 _MOST_ENTRIES_SHOWN = 4
+_MOST_PLAYERS = 2**24  # that are counted, not named
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +226,7 @@ class Players:
                     got = f"{member!r}, which two features are called"
                     raise wrong("groups", "tell features apart", got, "Use their numbers.")
                 column = columns.index(member) if member in columns else member
-                if not isinstance(column, int) or not 0 <= column < len(columns):
+                if isinstance(column, str) or column not in range(len(columns)):
                     raise wrong("groups", f"hold columns of the {len(columns)} features", repr(member))
                 if labels[column] != ALWAYS_PRESENT:
                     raise wrong("groups", "hold each feature once", f"{columns[column]!r} twice")
@@ -279,6 +280,8 @@ class Players:
         if labels.is_floating_point() or labels.dtype == torch.bool:
             raise wrong("labels", "be integers", f"{labels.dtype}")
         if channels is not None:
+            if channels < 1:
+                raise wrong("channels", "be at least 1", channels)
             labels = labels.expand(channels, *labels.shape).contiguous()
         count = len(torch.unique(labels[labels != ALWAYS_PRESENT]))
         return cls(labels.long(), tuple(f"segment {number}" for number in range(count)))
@@ -301,6 +304,8 @@ class Players:
 
 def _names(given: int | Sequence[str], pattern: str) -> tuple[str, ...]:
     if isinstance(given, int):
+        if not 0 <= given <= _MOST_PLAYERS:
+            raise wrong("players", f"be from 1 to {_MOST_PLAYERS:,}", given)
         return tuple(pattern.format(number) for number in range(given))
     return tuple(str(name) for name in given)
 

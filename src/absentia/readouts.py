@@ -43,29 +43,6 @@ def count_classes(output: Outputs) -> int:
     return 2 if output.ndim == 1 else max(2, output.shape[1])
 
 
-def _check_classes(readout: Any, output: Outputs, samples: int) -> None:
-    """Raise an error unless the targets are classes of the output."""
-    if output.ndim > 2:
-        expected = "return (rows,), (rows, 1) or (rows, classes) for a readout of a class"
-        raise wrong("model", expected, f"shape {tuple(output.shape)}")
-    each_class(readout.y, samples)
-    classes, y = count_classes(output), readout.y.flatten()
-    outside = y[(y < 0) | (y >= classes)]
-    if len(outside):
-        raise wrong("y", f"lie between 0 and {classes - 1}, the model's classes", outside[0].item())
-
-
-def _check_logits(readout: Any, output: Outputs, samples: int) -> None:
-    """Check the classes; raise an error for probabilities: reading them as logits would be silently wrong."""
-    _check_classes(readout, output, samples)
-    if are_probabilities(output):
-        raise AbsentiaError(
-            "model must return logits for this readout. Got rows of probabilities that add up to 1 instead. "
-            "Return their logarithm, wrap a numpy model with from_numpy(…, probabilities=True), or use "
-            "--probabilities in a command. Use the readout Output(class) to explain the probability itself."
-        )
-
-
 def check_single_logit(
     readout: Readout, output: Outputs, model: Model, x: Shaped[Tensor, "samples *entries"]
 ) -> None:
@@ -100,8 +77,8 @@ class _OfClass:
 
     y: Classes
     names: Sequence[Any] = ()
-    check = _check_logits
     what: ClassVar[str]
+    takes_probabilities: ClassVar[bool] = False  # reading them as logits would be silently wrong
 
     def __post_init__(self) -> None:
         numbers = class_numbers(self.y, self.names)
@@ -111,6 +88,22 @@ class _OfClass:
         if self.y.ndim:
             return f"{self.what} of each sample's class ({_class_list(self.y, self.names)})"
         return f"{self.what} of class {self.names[int(self.y)] if self.names else int(self.y)}"
+
+    def check(self, output: Outputs, samples: int) -> None:
+        """Raise an error unless the targets are classes of the output, and the output are logits."""
+        if output.ndim > 2:
+            expected = "return (rows,), (rows, 1) or (rows, classes) for a readout of a class"
+            raise wrong("model", expected, f"shape {tuple(output.shape)}")
+        y, classes = each_class(self.y, samples), count_classes(output)
+        outside = y[(y < 0) | (y >= classes)]
+        if len(outside):
+            raise wrong("y", f"lie between 0 and {classes - 1}, the model's classes", outside[0].item())
+        if are_probabilities(output) and not self.takes_probabilities:
+            raise AbsentiaError(
+                "model must return logits for this readout. Got rows of probabilities that add up to 1 instead. "
+                "Return their logarithm, wrap a numpy model with from_numpy(…, probabilities=True), or use "
+                "--probabilities in a command. Use the readout Output(class) to explain the probability itself."
+            )
 
     def _targets(self, output: Tensor, sample: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
         """Return the class of each row."""
@@ -156,7 +149,7 @@ class Logit(_OfClass):
     tensor([0.5000])
     """
 
-    what, check = "logit", _check_classes
+    what, takes_probabilities = "logit", True
 
     def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the logit."""
@@ -211,11 +204,8 @@ class Output:
 
     def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the number."""
-        if output.ndim == 1:
-            return output
-        for index in (self.index,) if isinstance(self.index, int) else self.index:
-            output = output[:, index]
-        return output
+        index: tuple[Any, ...] = (self.index,) if isinstance(self.index, int) else self.index
+        return output if output.ndim == 1 else output[(slice(None), *index)]
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,20 @@ checksum of all of it tells damaged files.
 from __future__ import annotations
 
 import dataclasses
+import glob
 import hashlib
 import importlib
 import json
 import math
 import os
+import tempfile
 import textwrap
+import time
 import types
 import typing
+import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -123,10 +128,12 @@ def html_result(
 
 
 def check_folder(name: str, path: str | Path) -> None:
-    """Raise an error if the folder of a path does not exist, before anything is computed for it."""
+    """Raise an error if no file can be written to the folder of a path, before anything is computed for it."""
     parent = Path(path).parent
     if not parent.is_dir():
         raise wrong(name, "lie in a folder that exists", path, f"Make {parent} first.")
+    if not os.access(parent, os.W_OK):
+        raise wrong(name, "lie in a folder that can be written to", path)
 
 
 def keep_figure(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
@@ -139,28 +146,48 @@ def keep_figure(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
     return figure
 
 
-def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` write a temporary file, and rename it: the file is complete whenever it exists."""
+def write_whole(path: str | Path, write: Callable[[Path], object], keep: bool = True) -> None:
+    """Let ``write`` write a file, which is complete whenever it exists; ``keep`` elsewhere what can't be written."""
     path = Path(path)
     check_folder("path", path)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        temporary.touch()
+        _write_and_rename(path, write)
+    except (OSError, SafetensorError) as error:
+        kept, spare = "", Path(tempfile.gettempdir()) / f"{uuid.uuid4().hex[:12]}-{path.name}"
+        with suppress(OSError, SafetensorError):
+            if keep:
+                _write_and_rename(spare, write)
+                kept = f" The result is in {spare} instead."
+        raise AbsentiaError(f"{path} can't be written: {error}.{kept}") from error
+
+
+def _write_and_rename(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file of a name that no other writer uses, sync it and rename it; remove those of killed runs."""
+    for left in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
+        if time.time() - left.lstat().st_mtime > 86_400:  # a day
+            left.unlink(missing_ok=True)
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.part")
+    try:
+        temporary.touch(exist_ok=False)  # so that no link is followed
         mode = temporary.stat().st_mode
         write(temporary)
         temporary.chmod(mode)  # safetensors makes files that only their owner may read
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
-    """Write tensors and a JSON header to one file."""
+def write_tensors(
+    path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any], keep: bool = True
+) -> None:
+    """Write tensors and a JSON header to one file; see `write_whole`."""
     # Copies, because a file holds no two tensors that share memory.
     kept = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(header)
     metadata = {"absentia": text, "checksum": _checksum(text, kept)}
-    write_whole(path, lambda there: save_file(kept, there, metadata=metadata))
+    write_whole(path, lambda there: save_file(kept, there, metadata=metadata), keep)
 
 
 def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
@@ -186,8 +213,7 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not isinstance(header, dict):
         raise wrong("path", "be a file that absentia saved", f"{path}, which has no header of absentia's")
     if metadata.get("checksum", found := _checksum(metadata["absentia"], tensors)) != found:
-        got, then = f"{path}, which has been damaged since", "Use a copy, or make it anew."
-        raise wrong("path", "be as it was saved", got, then)
+        raise wrong("path", "be as it was saved", f"{path}, which has been damaged since", "Make it anew.")
     return tensors, header
 
 

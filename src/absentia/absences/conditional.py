@@ -20,6 +20,7 @@ _Vectors: TypeAlias = Float[Tensor, "coalitions vectors flat"]
 _LEAST_PIVOT = 1e-10
 # Columns that are copies of each other leave a covariance without an inverse, whatever the number of rows.
 _LEAST_SHRINKAGE = 1e-6
+_MOST_ENTRIES = 2**13  # their covariance takes half a gigabyte
 # Systems to solve, or distances from all rows, are held for as many coalitions as take 64 MiB.
 _NUMBERS_AT_A_TIME = 2**23
 # Differences from the rows go through several steps, which find them in cache: 1 MiB.
@@ -73,6 +74,9 @@ class GaussianConditional:
 
     def __post_init__(self, data: Table) -> None:
         rows = check_rows(data, least=2)
+        if rows[0].numel() > _MOST_ENTRIES:
+            then = "Use another absence for large inputs, such as Marginal or train_imputer(data)."
+            raise wrong("data", f"have at most {_MOST_ENTRIES:,} entries in a row", f"{rows[0].numel():,}", then)
         check_number("shrinkage", self.shrinkage, 0, 1)
         if not self.sample and self.draws not in (None, 1):
             raise wrong("draws", "be left out for the conditional mean", self.draws, "Use sample=True for draws.")

@@ -82,6 +82,7 @@ class ImputerNetwork(nn.Module):
         else:
             layers = mlp((latent + hidden, hidden, hidden, 2 * math.prod(read.shape)))
         self.decode["layers"] = layers
+        self.float()  # whatever torch's default
 
     def packed(self) -> dict[str, Any]:
         """Return what `unpacked` needs."""
@@ -183,8 +184,8 @@ class Imputer(Saved):
         """Draw the random numbers."""
         check_shape("imputer", self.shape, x, "Imputer")
         generator = seeded(self.seed)
-        latent_noise = torch.randn(self.draws, self.network.latent, generator=generator)
-        noise = torch.randn(self.draws, *self.shape, generator=generator)
+        latent_noise = torch.randn(self.draws, self.network.latent, generator=generator, dtype=torch.float32)
+        noise = torch.randn(self.draws, *self.shape, generator=generator, dtype=torch.float32)
         here = self.network.read.mean.device == x.device
         network = self.network if here else copy.deepcopy(self.network).to(x.device)
         tensors = (latent_noise, noise, self.least, self.most)
@@ -254,7 +255,7 @@ def train_imputer(
         network = ImputerNetwork(read, 32 if patch else 16, hidden, patch).to(x.device)
 
     def loss(some: Tensor, presence: Tensor, generator: torch.Generator) -> Tensor:
-        latent_noise = torch.randn(len(some), network.latent, generator=generator)
+        latent_noise = torch.randn(len(some), network.latent, generator=generator, dtype=torch.float32)
         return network.loss(x[some], presence.to(x.device), latent_noise.to(x.device))
 
     record = fit(network, loss, rows, epochs=epochs, title="training an imputer", show=progress)

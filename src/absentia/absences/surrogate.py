@@ -36,6 +36,7 @@ class SurrogateNetwork(nn.Module):
         self.read, self.body, self.outputs, self.own = read, body, outputs, own  # own: the body is the user's
         self.register_buffer("offset", torch.zeros(outputs))
         self.register_buffer("scale", torch.ones(outputs))
+        self.float()  # whatever torch's default
 
     def forward(self, rows: Rows) -> Float[Tensor, "rows *outputs"]:
         """Run on masked inputs, absent entries of which are NaN."""
@@ -207,15 +208,15 @@ def _untrained(x: Tensor, outputs: Tensor, network: nn.Module | None, seed: int)
     read, count = Standardise(tuple(x.shape[1:]), *mean_and_deviation(x)), outputs[0].numel()
     if network is None:
         return SurrogateNetwork(read, _default_body(read.shape, count, seed), tuple(outputs.shape[1:]), own=False)
-    coded = read.to(x.device)(x[:2])
+    coded, body = read.to(x.device)(x[:2]), copy.deepcopy(network).to(x.device, torch.float32)
     try:
-        with evaluation_mode(network):
-            answer = network.to(x.device)(coded)
+        with evaluation_mode(body):
+            answer = body(coded)
     except RuntimeError as error:
         raise wrong("network", f"take rows of shape {tuple(coded.shape[1:])}", f"the error: {error}") from error
     if tuple(answer.shape) != (2, count):
         raise wrong("network", f"return (rows, {count})", f"shape {tuple(answer.shape)} for two rows")
-    return SurrogateNetwork(read, copy.deepcopy(network), tuple(outputs.shape[1:]), own=True)
+    return SurrogateNetwork(read, body, tuple(outputs.shape[1:]), own=True)
 
 
 def _default_body(shape: tuple[int, ...], outputs: int, seed: int) -> nn.Sequential:

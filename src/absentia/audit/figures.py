@@ -343,7 +343,6 @@ def compare_with_data(
     for number, inputs in enumerate(masked):
         if inputs is not None:
             beyond = (~within.holds(inputs)).flatten(0, 1).any(0)
-            owned = [region.labels.to(beyond.device) == player for player in range(len(region))]
-            outside[number] = torch.stack([beyond[entries].any() for entries in owned])
+            outside[number] = region.sums(beyond[None].int())[0] > 0
             distance[number] = math.nan if measure is None else measure(inputs.flatten(0, 1))
     return Plausibility(distance, outside), note

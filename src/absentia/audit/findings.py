@@ -322,7 +322,8 @@ class Audit(Saved):
         if len(curve.prior) == 1:
             yield "One sample has no standard error: pass more samples to get errors."
         own = [name not in self.record.surrogates for name in self.methods]
-        if len(curve.prior) > 1 and not is_above((curve.prior - curve.scores[own][:1, :, -1].flatten())[:, None]):
+        full = curve.scores[own][:1, :, -1].flatten()  # the model's own; none if there are only surrogates
+        if len(full) > 1 and not is_above((curve.prior - full)[:, None]):
             yield "The model predicts no better than the class frequencies, so evidence says little."
         samples, kept = len(removal.original), int(removal.kept.sum())
         share = float((removal.rounding / removal.original.mean(1))[removal.kept].quantile(0.5)) if kept else 0.0

@@ -1,5 +1,5 @@
 """The command line: commands, and what they read from files and words. No maths."""
 
-from absentia.cli.application import app, main
+from absentia.cli.commands import app, main
 
 __all__ = ["app", "main"]

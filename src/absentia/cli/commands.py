@@ -1,9 +1,13 @@
-"""The commands: each calls the library, and saves and prints the result."""
+"""The commands: each calls the library, and saves and prints the result; and how a command ends."""
 
+import errno
 import importlib.metadata
 import importlib.util
 import math
+import os
 import platform
+import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +24,15 @@ from absentia.cli.inputs import MOST_SEED, Inputs, prepare, takes_inputs
 from absentia.cli.model_files import devices
 from absentia.cli.output import AsJson, Output, check_file, finish, note, show, working
 from absentia.cli.user_data import Samples
-from absentia.errors import wrong
+from absentia.errors import AbsentiaError, wrong
 from absentia.learning.learned import Share
 from absentia.learning.learner import AnyLoss
 from absentia.plots.drawable import players_and_inputs
 from absentia.results import read_tensors
 
-INTERRUPTED = 130
+WRONG_USE, INTERRUPTED = 2, 130  # exit codes
+# The base class of typer's usage errors, which moves between modules from version to version.
+_UsageError: Any = typer.BadParameter.__bases__[0]
 AUDIT_SECONDS = 120.0  # after which an audit ends, unless another limit is given
 ABSENCE_HELP = (
     "What stands in for absent players: zero, mean, median, mode, a number, blur[:sigma], marginal[:rows], "
@@ -42,6 +48,28 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 _absence = Option("--absence", "-a", help=ABSENCE_HELP, autocompletion=lambda: list(WORDS))
 _sample = Option("--sample", "-s", help="Row of a sample in the data, from 0. Repeatable.")
 _output = Output(help="File to save the result to.")
+app = typer.Typer(
+    help="Find out what absence means to your model: learn it, audit it, explain with it.",
+    epilog="Example: absentia demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool | None) -> None:
+    if wanted:
+        typer.echo(f"absentia {ab.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool | None, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = None,
+    traceback: Annotated[bool, Option("--traceback", help="Show the full traceback of an error.")] = False,
+) -> None:
+    """Read the options that come before the command."""
 
 
 @takes_inputs
@@ -321,3 +349,39 @@ def _contents(path: Path) -> tuple[dict[str, Any], str]:
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     text += "\nTensors: " + ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     return {"file": path, "header": header, "tensors": shapes}, text
+
+
+for command in (demo, learn, explain, audit, report, info):
+    app.command()(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 on success, 2 with one sentence on wrong use, 130 on Ctrl-C."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app(args=words or ["--help"], prog_name="absentia", standalone_mode=False)
+    except (AbsentiaError, _UsageError, OSError) as error:
+        if "--traceback" in words:
+            raise
+        if isinstance(error, OSError) and error.errno == errno.EPIPE:  # the reader of a pipe has closed it
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        typer.echo(f"absentia: {_sentence(error)}", err=True)
+        sys.exit(WRONG_USE)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        typer.echo("absentia: interrupted.", err=True)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _sentence(error: Exception) -> str:
+    """Put an error into one line."""
+    if isinstance(error, AbsentiaError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or 'a file'} can't be used: {error.strerror or error}."
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "absentia"
+    message = " ".join(str(error.format_message()).split())  # type: ignore[attr-defined]  # of all usage errors
+    return f"{message}{'' if message.endswith(('.', '?')) else '.'} Try {where} --help."

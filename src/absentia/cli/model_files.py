@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import nn
 
 from absentia.cli.output import check_file, check_trust, describe, reading
 from absentia.errors import AbsentiaError, require, wrong
@@ -141,27 +141,6 @@ def _read(path: Path, suffix: str, trust: bool) -> Any:
     return found
 
 
-class Scripted(nn.Module):
-    """A TorchScript program as a module without submodules or weights; a buffer shows its device and precision."""
-
-    def __init__(self, program: Any) -> None:
-        super().__init__()
-        program.eval()
-        for weight in program.parameters():
-            weight.requires_grad_(False)
-        self._program = (program,)  # nn.Module does not look for submodules in a tuple
-        floating = [one for one in (*program.parameters(), *program.buffers()) if one.is_floating_point()]
-        self.register_buffer("like", torch.empty_like(floating[0]) if floating else torch.empty(0))
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """Run the program."""
-        return self._program[0](rows)
-
-    def _apply(self, move: Any, recurse: bool = True) -> Any:
-        self._program[0]._apply(move)
-        return super()._apply(move, recurse)  # type: ignore[no-untyped-call]
-
-
 def _read_program(path: Path, exported: bool, trust: bool) -> nn.Module:
     """Read a program of torch.export or TorchScript."""
     # torch.export.load may unpickle constants without limits, and evaluates shapes as expressions.
@@ -172,7 +151,8 @@ def _read_program(path: Path, exported: bool, trust: bool) -> nn.Module:
     with reading("model", "be a file that torch saved", path), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about deprecated parts of torch, TorchScript among them
         program: Any = torch.export.load(path) if exported else torch.jit.load(path, map_location="cpu")
-        return program.module() if exported else Scripted(program)
+        # In a container, because TorchScript takes no hooks itself.
+        return program.module() if exported else nn.Sequential(program)
 
 
 def _is_script(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.absences.protocol import Absence, BringsModel, StandIns, describe_absence
@@ -63,9 +63,7 @@ def captum_feature_mask(players: Players) -> Int[Tensor, "1 *entries"]:
     return players.labels.masked_fill(players.labels == ALWAYS_PRESENT, len(players))[None]
 
 
-def from_captum(
-    attributions: Array, players: Players, *, by_entry: bool = False
-) -> Shaped[Tensor, "samples players"]:
+def from_captum(attributions: Array, players: Players, *, by_entry: bool = False) -> Float[Tensor, "samples players"]:
     """Return one value for each player from captum's attributions, which have the shape of the inputs.
 
     Parameters

@@ -156,7 +156,7 @@ def to_shap(
         x, (samples, count) = as_tensor("x", x), first.values.shape
         then = "Pass players unless they are single features." if players is None else ""
         players = Players.features(first.names) if players is None else players
-        if len(players) != count or len(x) != samples or players.shape != tuple(x.shape[1:]):
+        if len(players) != count or tuple(x.shape) != (samples, *players.shape):
             must = f"hold the attribution's {samples} samples, with its {count} players"
             raise wrong("x", must, f"shape {tuple(x.shape)} and {players}", then)
         data = players.means(x).numpy()

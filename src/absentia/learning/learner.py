@@ -189,7 +189,7 @@ def learn_baseline(
         run = Run(objective, space, steps if gradient else 0, rate, options.polish, limit, options.callback)
         if options.checkpoint is not None:
             settings = (share, seed, run.steps, run.rate, options.polish)
-            run.resume(options.checkpoint, *_identity(objective, problem, space, starts, settings))
+            run.resume(options.checkpoint, *_identity(run, problem, starts, settings))
         if isinstance(objective, Faithful):
             values, losses, compared = _choose(run, objective, {} if choose and not gradient else starts, usual)
         else:
@@ -201,7 +201,7 @@ def learn_baseline(
     values = values.unflatten(1, evaluator.players.shape)
     return LearnedBaseline(
         values[0] if share == "all" else values, share, problem.classes, evaluator.players, float(losses.mean()),
-        torch.tensor(run.history).double().reshape(-1, 2), _record(run, loss, bounds, idle, limit.spent, compared),
+        torch.tensor(run.history).double().reshape(-1, 2), _record(run, loss, bounds, idle, compared),
         data_quantiles(data.unflatten(1, evaluator.players.shape)) if evaluator.x.is_floating_point() else None,
     )  # fmt: skip
 
@@ -397,7 +397,9 @@ def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor
     targets: list[Any] = []
     for item in x:
         batch, *classes = item if isinstance(item, tuple | list) else (item,)
-        inputs.append(torch.as_tensor(batch))
+        inputs.append(as_tensor("x", batch))
+        if inputs[-1].ndim < 2:
+            raise wrong("x", "be an array, or a source of batches of shape (rows, …)", f"items of {type(x).__name__}")
         targets.extend(np.asarray(classes[0] if classes else ()).tolist())
         if samples is not None and sum(map(len, inputs)) >= samples:
             break
@@ -450,12 +452,10 @@ def _try_step(evaluator: Evaluator, baseline: Tensor, gradient: bool, rows: int 
     return leaf.grad
 
 
-def _identity(
-    objective: Objective | Faithful, problem: Problem, space: Space, starts: dict[str, Tensor], settings: object
-) -> tuple[str, Tensor]:
+def _identity(run: Run, problem: Problem, starts: dict[str, Tensor], settings: object) -> tuple[str, Tensor]:
     """Return what a run depends on: a digest, and values of the model with all players present or absent."""
-    evaluator, classes = objective.evaluator, () if problem.numbers is None else (problem.numbers,)
-    described = repr((objective.settings, evaluator.readout_note, settings))
+    space, evaluator, classes = run.space, problem.evaluator, () if problem.numbers is None else (problem.numbers,)
+    described = repr((run.objective.settings, evaluator.readout_note, settings))
     digest = hashlib.blake2b(described.encode(), digest_size=16)
     for tensor in (evaluator.x, *classes, *starts.values(), space.low, space.high, space.coordinate, *space.choices):
         digest.update(tensor.detach().cpu().double().numpy().tobytes())
@@ -467,9 +467,7 @@ def _identity(
     return digest.hexdigest(), torch.cat([one.double().cpu().flatten() for one in values])
 
 
-def _record(
-    run: Run, loss: str, bounds: object, idle: Tensor, seconds: float, compared: dict[str, float]
-) -> LearningRecord:
+def _record(run: Run, loss: str, bounds: object, idle: Tensor, compared: dict[str, float]) -> LearningRecord:
     """Describe how a baseline was learned."""
     objective, evaluator = run.objective, run.objective.evaluator
     undetermined = tuple(name for name, one in zip(evaluator.names, idle.tolist(), strict=True) if one)
@@ -478,7 +476,7 @@ def _record(
         box = f"{bounds[0]:g} to {bounds[1]:g}"
     return LearningRecord(
         loss=loss, bounds=box, starts=tuple(run.finals), final_losses=tuple(run.finals.values()),
-        seed=objective.seed, samples=evaluator.samples, evaluations=objective.evaluations, seconds=seconds,
+        seed=objective.seed, samples=evaluator.samples, evaluations=objective.evaluations, seconds=run.limit.spent,
         converged=not run.unfinished, stopped=run.unfinished or run.finished, undetermined=undetermined,
         compared=compared, chosen=min(compared, key=compared.__getitem__, default=""),
         readout=evaluator.readout_note, class_names=evaluator.class_names, **objective.record,

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from absentia.absences.protocol import StandIns
 from absentia.attributions import order_marginals_of, order_shapley_of, share_out
-from absentia.coalitions import coalition_sizes, draw_coalitions, draw_walks, enumerate_coalitions, moebius
+from absentia.coalitions import Coalitions, coalition_sizes, draw_coalitions, enumerate_coalitions, moebius
 from absentia.data import blocks, seeded
 from absentia.errors import wrong
 from absentia.evaluation import Evaluator
@@ -129,15 +129,16 @@ class Penalty:
 
     def walks(self, samples: int, walks: int, generator: torch.Generator) -> Plan:
         """Draw walks for each sample: marginal benefits at all orders below λ, for any number of players."""
-        pairs = -(-samples // 2)
-        _, coalitions = draw_walks(self.players, self.orders, pairs * walks, generator)
+        pairs = -(-samples // 2)  # of samples with the same walks: in a balanced order their extremes cancel
+        places = torch.rand(pairs * walks, self.players, generator=generator).argsort(-1).argsort(-1)
+        coalitions = places[:, None] < torch.arange(self.orders + 1)[:, None]  # one player more at each step
 
         def measure(values: Tensor) -> Tensor:
             along = values.unflatten(1, (walks, self.orders + 1))
             # A walk meets one player at each order; Σᵢ E is n times the mean over players.
             return self.players * (along[:, :, 1:] - along[:, :, :-1]).abs().sum((2, 3)).mean(1)
 
-        return Plan(_for_pairs(coalitions.view(pairs, -1, self.players), samples), measure)
+        return Plan(coalitions.view(pairs, -1, self.players).repeat_interleave(2, dim=0)[:samples], measure)
 
     def detours(self) -> Plan:
         """Sum up how much longer the ways from ∅ to N become by a stop at N∖i.
@@ -176,17 +177,12 @@ class Penalty:
                 return moebius(table)[..., 1:].abs().sum((2, 3)).mean(1)
             return order_shapley_of(table).abs().sum((2, 3, 4)).mean(1)
 
-        return Plan(_for_pairs(coalitions.view(pairs, -1, self.players), samples), measure)
-
-
-def _for_pairs(coalitions: Bool[Tensor, "pairs coalitions players"], samples: int) -> Tensor:
-    """Repeat coalitions for a sample and the next: in a balanced order their extremes cancel."""
-    return coalitions.repeat_interleave(2, dim=0)[:samples]
+        return Plan(coalitions.view(pairs, -1, self.players).repeat_interleave(2, dim=0)[:samples], measure)
 
 
 def order_shapley_weights(
     players: int, orders: int, evaluations: int, generator: torch.Generator
-) -> tuple[Bool[Tensor, "coalitions players"], Float[Tensor, "estimates coalitions"]]:
+) -> tuple[Coalitions, Float[Tensor, "estimates coalitions"]]:
     """Draw coalitions, and the weights W with which their values estimate all φᵢ⁽ᵐ⁾, m < λ: φ ≈ W v.
 
     A quadratic a + Σβᵢ + Σγᵢⱼ is fitted by ridge regression. Its order-wise values are βᵢ + m/(n−1)·Σⱼγᵢⱼ exactly.
@@ -212,9 +208,7 @@ def order_shapley_weights(
     return coalitions, read.flatten(0, 1) @ fit + means.flatten(0, 1) @ residual
 
 
-def _balanced_coalitions(
-    players: int, orders: int, evaluations: int, generator: torch.Generator
-) -> Bool[Tensor, "coalitions players"]:
+def _balanced_coalitions(players: int, orders: int, evaluations: int, generator: torch.Generator) -> Coalitions:
     """Take all coalitions of the sizes 0 … λ that are few, and equally many of each of the other sizes."""
     chosen: list[Tensor] = []
     sizes = sorted(range(orders + 1), key=lambda size: math.comb(players, size))

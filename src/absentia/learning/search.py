@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 from absentia.data import seeded
-from absentia.errors import wrong
+from absentia.errors import AbsentiaError, wrong
 from absentia.learning.faithful import Faithful
 from absentia.learning.penalties import Baselines, Chosen, Found, Objective, Owners, Plan
 from absentia.learning.space import HELD, Space
@@ -117,7 +118,10 @@ class Run:
             path, fingerprint, signature = self.checkpoint
             tensors = {"history": torch.tensor(self.history).double().reshape(-1, 2), "signature": signature}
             spent = {"evaluations": self.objective.evaluations, "unfinished": self.unfinished}
-            write_tensors(path, self.kept | tensors, {"fingerprint": fingerprint} | spent)
+            try:
+                write_tensors(path, self.kept | tensors, {"fingerprint": fingerprint} | spent, keep=False)
+            except AbsentiaError as error:  # the work goes on without it
+                warnings.warn(f"The checkpoint is not up to date. {error}", stacklevel=2)
 
     def looks(self, baseline: Baselines) -> Iterator[Owners]:
         """Compute the loss on ever more samples; remember the best baseline that was seen on all of them."""
@@ -340,10 +344,11 @@ class Run:
         current, calls = list(self.looks(baseline)), []
         before = current[-1]
         for number in order.tolist():
-            most = torch.zeros(()).double()
+            self.leverage[number].clamp_min_(0.0)
             for candidate, near in _candidates(self.space, baseline, number, radius, wide):
-                found, change = self._compare(candidate, current, _DROPPED if wide else _DROPPED_IF_CLOSE)
-                most = torch.maximum(most, change)
+                found = self._compare(candidate, current, _DROPPED if wide else _DROPPED_IF_CLOSE)
+                changes = torch.stack(found) - torch.stack(current[: len(found)])
+                self.leverage[number].clamp_min_(changes.abs().max())
                 if len(found) < len(current):
                     continue
                 if not near and len(baseline) == 1 and bool(found[-1] <= current[-1] * (1 + _CLOSE_CALL)):
@@ -352,23 +357,19 @@ class Run:
                 better = found[-1] < current[-1] * (1 - 1e-6)
                 baseline = torch.where(better[:, None], candidate, baseline)
                 current = [torch.where(better, new, old) for new, old in zip(found, current, strict=True)]
-            self.leverage[number] = torch.maximum(self.leverage[number], most)
         if wide:
             closest = [change for _, change in sorted(calls, key=lambda call: call[0])[:_MOST_CALLS]]
             self.kept["calls"] = torch.stack(closest) if closest else baseline[:0]
         return baseline, bool((current[-1] < before * (1 - 1e-3)).any())
 
-    def _compare(
-        self, candidate: Baselines, current: list[Owners], limits: Sequence[float]
-    ) -> tuple[list[Owners], Tensor]:
-        """Return a candidate's losses on ever more samples, fewer if it is dropped early, and the largest change."""
-        found, most = [], torch.zeros(()).double()
+    def _compare(self, candidate: Baselines, current: list[Owners], limits: Sequence[float]) -> list[Owners]:
+        """Return a candidate's losses on ever more samples, fewer if it is dropped early."""
+        found = []
         for seen, known, limit in zip(self.looks(candidate), current, limits, strict=False):
             found.append(seen)
-            most = torch.maximum(most, (seen - known).abs().max())
             if bool((seen > limit * known).all()):
                 break
-        return found, most
+        return found
 
     def _cross(self, _key: str, baseline: Baselines, other: Baselines) -> Baselines:
         """Take over from another baseline the values of each player with which the loss is lower.
@@ -380,7 +381,7 @@ class Run:
             candidate = torch.where(players.labels.flatten() == player, other, baseline)
             if torch.equal(candidate, baseline):
                 continue
-            found, _ = self._compare(candidate, current, _DROPPED_IF_CLOSE)
+            found = self._compare(candidate, current, _DROPPED_IF_CLOSE)
             if len(found) == len(current):
                 better = found[-1] < current[-1]
                 baseline = torch.where(better[:, None], candidate, baseline)

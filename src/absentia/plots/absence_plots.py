@@ -157,7 +157,8 @@ def draw_audit(audit: Audit) -> Figure:
         axes.set(title=title, xlabel=text)
         if name != "evidence":  # the names stand beside the first panel
             axes.set_yticklabels([])
-    draw_masking_curve(right, names, curve.sizes, curve.scores.mean(1)[order], float(curve.prior.mean()), best)
+    scores = dict(zip(names, curve.scores.mean(1)[order], strict=True))
+    draw_masking_curve(right, curve.sizes, scores, float(curve.prior.mean()), best)
     right.set(title="what do masked samples tell?", xlabel="present players")
     right.set_ylabel(f"score, {curve.unit}; lower is better")
     return figure
@@ -198,21 +199,16 @@ def draw_methods(
 
 
 def draw_masking_curve(
-    axes: Axes,
-    names: Sequence[str],
-    sizes: Int[Tensor, " sizes"],
-    scores: Float[Tensor, "methods sizes"],
-    prior: float,
-    best: int | None = None,
+    axes: Axes, sizes: Int[Tensor, " sizes"], scores: Mapping[str, Tensor], prior: float, best: int | None = None
 ) -> None:
     """Draw the score over the number of present players, a line for each absence, the best one thicker."""
-    for place, (name, look, line) in enumerate(zip(names, looks_of(names), scores, strict=True)):
+    for place, (look, (name, line)) in enumerate(zip(looks_of(list(scores)), scores.items(), strict=True)):
         stands_out: dict[str, Any] = {"linewidth": 3, "zorder": 3} if place == best else {}
         draw_curve(axes, look, label(name, 22), sizes, line, **stands_out)
     if math.isfinite(prior):
         axes.axhline(prior, color=NEUTRAL, linewidth=1, linestyle="--", label="prior: knows nothing")
     axes.locator_params(axis="x", integer=True)
-    if prior > 0 and scores.numel() and float(scores.max()) > _FAR_APART * prior / 2:
+    if prior > 0 and max(float(line.max()) for line in scores.values()) > _FAR_APART * prior / 2:
         axes.set_yscale("symlog", linthresh=2 * prior)
         axes.yaxis.set_major_formatter(lambda value, _position: written(value, 2))
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))

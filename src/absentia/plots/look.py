@@ -100,18 +100,15 @@ def _as_png(figure: Figure) -> bytes:
     return picture.getvalue()
 
 
-def draw_bar(
-    axes: Axes, place: int, value: float, error: float = 0.0, *, start: float = 0.0, hollow: bool = False
-) -> None:
-    """Draw one horizontal bar with two standard errors; bars that take from the value are hatched."""
+def draw_bar(axes: Axes, place: int, value: float, error: float, *, start: float = 0.0, hollow: bool = False) -> Any:
+    """Draw one horizontal bar with two standard errors, and return it; bars that take from the value are hatched."""
     colour = colour_of(value)
     style: dict[str, Any] = {"color": "none" if hollow else colour, "edgecolor": colour, "linewidth": 0.8}
     if value < 0 and not hollow:
         style |= {"hatch": "////", "edgecolor": "white", "linewidth": 0}
-    axes.barh(place, value, left=start, height=0.7, **style)
     if error > 0:
-        whisker: dict[str, Any] = {"fmt": "none", "ecolor": "black", "elinewidth": 0.8, "capsize": 2}
-        axes.errorbar(start + value, place, xerr=2 * error, **whisker)
+        style |= {"xerr": 2 * error, "error_kw": {"ecolor": "black", "elinewidth": 0.8, "capsize": 2}}
+    return axes.barh(place, value, left=start, height=0.7, **style)
 
 
 def draw_bars(axes: Axes, rows: Sequence[tuple[str, float, float, bool]]) -> None:

@@ -1,0 +1,256 @@
+"""Measure what can be relied on, and write the figures to docs/reliability.md.
+
+    python benchmarks/reliability.py                  # all of it: some hours, most of them for mutants
+    python benchmarks/reliability.py faults soak      # some of it; the page keeps the other figures
+    python benchmarks/reliability.py --quick --output DIR
+
+Figures are kept in results/reliability.json. The page is made of them, and of nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from functools import partial, reduce
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import absentia as ab
+from result_tables import HERE, Row, Table, describe_machine, options, print_table, to_markdown
+
+ROOT = HERE.parent
+sys.path.insert(0, str(ROOT / "tests"))
+from faults.injected import FAULTS  # type: ignore[import-not-found]  # noqa: E402
+from faults.soak import soak  # type: ignore[import-not-found]  # noqa: E402
+
+PAGE = ROOT / "docs" / "reliability.md"
+COVERED, KILLED, GROWTH = 0.95, 0.85, 0.02  # the goals
+# Modules that are mutated, and the tests that should notice.
+MUTATED = {
+    "coalitions.py": ("test_coalitions.py",),
+    "interactions.py": ("test_interactions.py", "test_reconstruction.py"),
+    "attributions.py": ("test_attributions.py", "test_sampling.py"),
+    "learning/penalties.py": ("test_penalties.py",),
+}
+SETTINGS = """
+[cosmic-ray]
+module-path = "src/absentia/{module}"
+timeout = 180.0
+excluded-modules = []
+test-command = "{python} -m pytest -x -q -p no:cacheprovider {tests}"
+[cosmic-ray.distributor]
+name = "local"
+"""
+
+
+def met(holds: bool) -> str:
+    return "met" if holds else "missed"
+
+
+def faults(quick: bool) -> Table:
+    """Inject every fault."""
+    rows: list[Row] = []
+    for title, inject in list(FAULTS.items())[9:10] if quick else FAULTS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                seen = inject(Path(folder))
+            except (AssertionError, OSError, subprocess.SubprocessError) as error:
+                seen = f"failed: {error!s:.200}"
+        rows.append({"fault": title, "what was seen": seen})
+    return Table("Faults", "Injected into processes of their own.", rows)
+
+
+def concurrent(quick: bool) -> Table:
+    """Explain by two threads at once, and compare with one."""
+    pairs, rows = 3 if quick else 100, list[Row]()
+    shape = (nn.Linear(6, 12), nn.BatchNorm1d(12), nn.Tanh(), nn.Linear(12, 3))
+    cases: dict[str, tuple[nn.Module, ab.Readout | None]] = {
+        "dropout": (nn.Sequential(nn.Linear(6, 12), nn.Dropout(), nn.Linear(12, 3)), None),
+        "batch normalisation": (nn.Sequential(*shape), None),
+        "features of a layer": (nn.Sequential(*shape), ab.Features("2")),
+    }
+    for name, (model, readout) in cases.items():
+        torch.manual_seed(0)
+        model.train()
+        before = {key: value.clone() for key, value in model.state_dict().items()}
+        batches = torch.randn(2 * pairs, 4, 6)
+        coalitions = ab.enumerate_coalitions(6)
+
+        def work(x: torch.Tensor, model: nn.Module = model, readout: ab.Readout | None = readout) -> torch.Tensor:
+            game = ab.MaskedModel(model, x, 0 if readout is None else None, absence=0.0, readout=readout)
+            return game(coalitions)  # noqa: B023  the same for all
+
+        alone = [work(x) for x in batches]
+        with ThreadPoolExecutor(2) as threads:
+            together = list(threads.map(work, batches))
+        same = sum(
+            torch.equal(alone[i], together[i]) and torch.equal(alone[i + 1], together[i + 1])
+            for i in range(0, 2 * pairs, 2)
+        )
+        kept = all(torch.equal(before[key], value) for key, value in model.state_dict().items()) and model.training
+        rows.append({"model": name, "pairs": pairs, "equal to one thread": same, "model unchanged": str(kept)})
+    return Table("Two threads on one model", "The model is in train mode when it is handed in.", rows)
+
+
+def numerics(quick: bool) -> Table:
+    """Compare the effects of v(S) = Π_{i∈S}(1 + xᵢ), which are U(S) = Π_{i∈S} xᵢ, by their order."""
+    players = 8 if quick else 20
+    x = torch.linspace(-0.9, 0.95, players).double()
+    exact = reduce(lambda known, one: torch.cat([known, known * one]), x, torch.ones(1).double())
+    sizes = ab.enumerate_coalitions(players).sum(1)
+    found = {
+        name: ab.harsanyi(ab.MaskedModel(lambda rows: (1 + rows).prod(1), x[None].to(dtype), absence=0.0))
+        for name, dtype in (("single", torch.float32), ("double", torch.float64))
+    }
+    # In single precision the inputs are rounded first: their exact effects are compared with.
+    rounded = reduce(lambda known, one: torch.cat([known, known * one]), x.float().double(), torch.ones(1).double())
+    rows: list[Row] = []
+    for order in range(1, players + 1):
+        row: Row = {"order": order, "largest effect": float(exact[sizes == order].abs().max())}
+        for name, truth in (("single", rounded), ("double", exact)):
+            error = float((found[name].effects[0] - truth)[sizes == order].abs().max())
+            row |= {f"{name}: error": error, f"{name}: error / floor": error / float(found[name].floor[0, order])}
+        rows.append(row)
+    note = (
+        f"All {2**players:,} effects of v(S) = Π_(i∈S)(1 + xᵢ) with {players} players against their closed form. The "
+        "floor is what absentia states: effects below it are not measurable."
+    )
+    return Table("Errors of effects by order", note, rows)
+
+
+def memory(quick: bool) -> Table:
+    """Explain many times in one process."""
+    count = 100 if quick else 2000
+    before, after = soak(count)
+    flat = after < (1 + GROWTH) * before
+    row: Row = {
+        "explanations": count, "MiB after a quarter": before / 2**20, "MiB at the end": after / 2**20,
+        "growth": f"{after / before - 1:+.2%}", "goal": f"< {GROWTH:.0%}", "verdict": met(flat),
+    }  # fmt: skip
+    return Table("Memory over many explanations", "Fresh models and samples in one process.", [row])
+
+
+def coverage(quick: bool) -> Table:
+    """Run the tests of the library, and count the lines that they run."""
+    with tempfile.TemporaryDirectory() as folder:
+        data, found = Path(folder) / "data", Path(folder) / "found.json"
+        start = [sys.executable, "-m", "coverage"]
+        chosen = ["tests/test_coalitions.py"] if quick else ["tests", "src", "--ignore", "tests/experiments"]
+        settings = ["--data-file", str(data), "--source", str(ROOT / "src" / "absentia")]
+        run = [*start, "run", *settings, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen]
+        subprocess.run(run, cwd=ROOT, check=False, capture_output=True)
+        subprocess.run([*start, "json", "--data-file", str(data), "-o", str(found)], check=True, capture_output=True)
+        record = json.loads(found.read_text())
+    rooms: dict[str, list[int]] = {}
+    for path, one in record["files"].items():
+        room = Path(path).relative_to("src/absentia").parts[0] if path.startswith("src") else Path(path).name
+        counts = rooms.setdefault(room, [0, 0])
+        counts[0] += one["summary"]["num_statements"]
+        counts[1] += one["summary"]["covered_lines"]
+    rows: list[Row] = [
+        {"room": room, "statements": counts[0], "run by tests": f"{counts[1] / max(1, counts[0]):.1%}"}
+        for room, counts in sorted(rooms.items()) if counts[0]
+    ]  # fmt: skip
+    share = record["totals"]["covered_lines"] / record["totals"]["num_statements"]
+    note = f"{share:.1%} of all statements; goal: at least {COVERED:.0%}, {met(share >= COVERED)}. "
+    note += "Lines that only run in processes of their own do not count."
+    return Table("Lines that the tests run", note, rows)
+
+
+def typed_lines(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Return where the annotations of a module stand, which nothing evaluates."""
+    notes: list[ast.expr] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            notes.append(node.annotation)
+        elif isinstance(node, ast.FunctionDef) and node.returns is not None:
+            notes.append(node.returns)
+    return [((one.lineno, one.col_offset), (one.end_lineno or 0, one.end_col_offset or 0)) for one in notes]
+
+
+def mutants(quick: bool) -> Table:
+    """Change the code in one place at a time, and count the changes that the tests notice."""
+    from cosmic_ray.work_db import WorkDB, use_db
+    from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
+
+    count, rows = 1 if quick else 40, list[Row]()
+    for module, tests in list(MUTATED.items())[: 1 if quick else None]:
+        with tempfile.TemporaryDirectory() as folder:
+            for part in ("src", "tests", "experiments", "pyproject.toml", "README.md"):
+                copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+                copy(ROOT / part, Path(folder) / part)
+            named = " ".join(f"tests/{one}" for one in tests)
+            settings = SETTINGS.format(module=module, python=sys.executable, tests=named)
+            (Path(folder) / "settings.toml").write_text(settings)
+            environment = os.environ | {"PYTHONPATH": str(Path(folder) / "src")}
+            step = partial(subprocess.run, cwd=folder, env=environment, check=True, capture_output=True)
+            step(["cosmic-ray", "init", "settings.toml", "session.sqlite"])
+            spans = typed_lines((ROOT / "src" / "absentia" / module).read_text())
+            with use_db(str(Path(folder) / "session.sqlite"), WorkDB.Mode.open) as work:
+                items = list(work.work_items)
+                live = [
+                    item.job_id for item in items
+                    if not any(start <= tuple(item.mutations[0].start_pos) < end for start, end in spans)
+                ]  # fmt: skip
+                drawn = set(random.Random(0).sample(sorted(live), min(count, len(live))))
+                for item in items:
+                    if item.job_id not in drawn:
+                        work.set_result(item.job_id, WorkResult(worker_outcome=WorkerOutcome.SKIPPED))
+            step(["cosmic-ray", "exec", "settings.toml", "session.sqlite"])
+            with use_db(str(Path(folder) / "session.sqlite"), WorkDB.Mode.open) as work:
+                found = Counter(result.test_outcome for job, result in work.results if job in drawn)
+                left = [item.mutations[0] for item in work.work_items if item.job_id in {
+                    job for job, result in work.results if result.test_outcome == TestOutcome.SURVIVED}]  # fmt: skip
+            for one in left:
+                print("survived:", module, one.operator_name, one.start_pos, flush=True)
+        killed = found[TestOutcome.KILLED] + found[TestOutcome.INCOMPETENT]
+        share = killed / max(1, sum(found.values()))
+        rows.append(
+            {
+                "module": module, "mutants": f"{sum(found.values())} of {len(live):,}", "noticed": killed,
+                "share": f"{share:.0%}", "goal": f"{KILLED:.0%}", "verdict": met(share >= KILLED),
+            }
+        )  # fmt: skip
+    note = "Drawn at random of all that cosmic-ray makes, but for those of annotations, which nothing evaluates."
+    return Table("Mutants", note, rows)
+
+
+MEASURES: dict[str, Callable[[bool], Table]] = {
+    "faults": faults, "threads": concurrent, "numerics": numerics, "memory": memory,
+    "coverage": coverage, "mutants": mutants,
+}  # fmt: skip
+
+
+def main(arguments: argparse.Namespace) -> None:
+    folder = arguments.output or (Path(tempfile.mkdtemp()) if arguments.quick else HERE / "results")
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / "reliability.json"
+    record = json.loads(kept.read_text()) if kept.exists() else {}
+    for name in arguments.names or MEASURES:
+        table = MEASURES[name](arguments.quick)
+        print_table(table)
+        record[name] = {"machine": describe_machine(), "table": asdict(table)}
+        kept.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    tables = [Table(**record[name]["table"]) for name in MEASURES if name in record]
+    machine = next(iter(record.values()))["machine"]
+    page = to_markdown("Reliability", "python benchmarks/reliability.py", machine, tables)
+    (folder / "reliability.md" if arguments.quick or arguments.output else PAGE).write_text(page)
+
+
+if __name__ == "__main__":
+    parser = options(__doc__, "a minute")
+    parser.add_argument("names", nargs="*", choices=[[], *MEASURES], metavar="NAME", help=f"of {', '.join(MEASURES)}")
+    main(parser.parse_args())
