@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from types import FunctionType, ModuleType
 from typing import Any, TypeAlias
@@ -449,7 +450,15 @@ def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any
     within = bool(getattr(tqdm, "_instances", ()))
     seen = show and not within and (sys.stderr.isatty() or "ipykernel" in sys.modules)
     if not seen:
-        return tqdm(disable=True)
+        return _hidden_bar()
     # Terminals without a size, such as those that some tools make, would hide the bar.
     width, height = shutil.get_terminal_size((100, 24))
     return tqdm(total=total, desc=title, unit=unit, delay=2, miniters=1, leave=False, ncols=width, nrows=height)
+
+
+@cache
+def _hidden_bar() -> Any:
+    """Return the bar that is never shown, which is made once, because that takes longer than all else of it."""
+    from tqdm import tqdm
+
+    return tqdm(disable=True)
