@@ -142,7 +142,7 @@ def test_values_come_back_to_the_sample_that_the_loss_masks():
     x = DATA["mnist"].x_test[:2]
     features = nn.Sequential(*list(NETWORKS["mnist"].children())[:-1])
     start = (x + 0.2).clamp(0, 1)
-    end = adversarial_recovery.recover(features, start[0], x[:1], 150, torch.Generator().manual_seed(0))
+    end = adversarial_recovery.recover(features, start[0], x[:1], 150, 0.01, torch.Generator().manual_seed(0))
     assert (end - x[0]).norm() < 0.8 * (start[0] - x[0]).norm()
 
 
