@@ -108,7 +108,7 @@ def _add_run(
 def _make_run(chosen: argparse.Namespace) -> Run:
     if chosen.output.exists() and not chosen.output.is_dir():  # before the experiment, not after it
         raise AbsentiaError(f"output must name a folder. Got the file {chosen.output} instead.")
-    network = partial(trained_models.trained, retrain=True) if chosen.retrain else trained_models.trained
+    network = partial(trained_models.trained, retrain=chosen.retrain, quick=chosen.quick)
     return Run(
         size="quick" if chosen.quick else "full", seed=chosen.seed, workers=chosen.workers, folder=chosen.output,
         network=network,

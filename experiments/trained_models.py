@@ -49,6 +49,7 @@ RECIPES: dict[str, dict[str, Recipe]] = {
     },
 }
 
+QUICK_ROWS = 2000  # that networks of quick runs are trained on
 # Networks of seed 0 that come along: at most 2 MB each and 12 MB in all.
 COMMITTED = Path(__file__).parent / "models"
 
@@ -75,12 +76,18 @@ class Trained:
 
 
 def train(
-    name: str, seed: int = 0, *, network: str | None = None, epochs: int | None = None, path: Path | None = None
+    name: str,
+    seed: int = 0,
+    *,
+    network: str | None = None,
+    epochs: int | None = None,
+    rows: int | None = None,
+    path: Path | None = None,
 ) -> Trained:
     """Train a network on a data set, and write it to a file in the cache or at ``path``.
 
-    By default, it is the first network of the data set, trained for the recipe's number of epochs. The same seed
-    gives the same network. The test samples are only used to measure its accuracy.
+    By default, it is the first network of the data set, trained for the recipe's number of epochs on all rows. The
+    same seed gives the same network. The test samples are only used to measure its accuracy.
     """
     network, recipe = _choose(name, network)
     if epochs is not None and epochs < 1:
@@ -91,6 +98,9 @@ def train(
     recipe = recipe if epochs is None else replace(recipe, epochs=epochs)
     data = LOADERS[name]()
     architecture = _architecture(network, recipe, data)
+    if rows is not None:
+        parts = ("x_train", "y_train", "lengths_train")
+        data = replace(data, **{part: getattr(data, part)[:rows] for part in parts if hasattr(data, part)})
     model = fit(build(architecture, seed), data, recipe, seed)
     score = accuracy(model, data.x_test, data.y_test)
     header = Header(architecture, name, seed, score, str(recipe), __version__)
@@ -98,8 +108,13 @@ def train(
     return Trained(model, header, path)
 
 
-def trained(name: str, seed: int = 0, network: str | None = None, *, retrain: bool = False) -> nn.Module:
-    """Load a network that comes along or is in the cache; train it if there is none of its recipe, or on demand."""
+def trained(
+    name: str, seed: int = 0, network: str | None = None, *, retrain: bool = False, quick: bool = False
+) -> nn.Module:
+    """Load a network that comes along or is in the cache; train it if there is none of its recipe, or on demand.
+
+    A ``quick`` run takes a network that is at hand, or trains one for an epoch on some rows, which has its own file.
+    """
     network, recipe = _choose(name, network)
     path = model_file(name, seed, network)
     for place in () if retrain else (COMMITTED / path.name, path):
@@ -107,6 +122,11 @@ def trained(name: str, seed: int = 0, network: str | None = None, *, retrain: bo
             model, header = load(place)
             if header.recipe == str(recipe):
                 return model
+    if quick:
+        path = path.with_stem(f"{path.stem}-quick")
+        if path.is_file() and not retrain:
+            return load(path)[0]
+        return train(name, seed, network=network, epochs=1, rows=QUICK_ROWS, path=path).model
     return train(name, seed, network=network).model
 
 

@@ -147,6 +147,16 @@ def test_trained_trains_the_first_time_only(toy_models, tmp_path):
     assert len(list((tmp_path / "models").iterdir())) == 2
 
 
+def test_quick_runs_take_what_is_at_hand_or_train_shortly(toy_models, monkeypatch):
+    monkeypatch.setattr(models, "QUICK_ROWS", 20)
+    short = trained("toy", seed=5, quick=True)
+    assert model_file("toy", seed=5).with_stem("toy-mlp-seed5-quick").is_file()
+    assert torch.equal(weights(trained("toy", seed=5, quick=True)), weights(short))
+    whole = trained("toy", seed=5)
+    assert not torch.equal(weights(whole), weights(short))
+    assert torch.equal(weights(trained("toy", seed=5, quick=True)), weights(whole))
+
+
 def test_trained_writes_the_header(toy_models):
     model = trained("toy", seed=1)
     data = table()
