@@ -45,3 +45,14 @@ def test_learning_writes_times_and_losses(tmp_path: Path) -> None:
     assert row["default, CPU s"] > 0
     assert row["default, held-out loss"] > 0
     assert row["times faster"] > 0
+
+
+def test_reliability_writes_a_page_of_what_it_measures(tmp_path: Path) -> None:
+    names = ["threads", "numerics", "faults"]
+    run = [sys.executable, EXACT.with_name("reliability.py"), *names, "--quick", "--output", tmp_path]
+    subprocess.run(run, check=True, timeout=300)
+    record = json.loads((tmp_path / "reliability.json").read_text())
+    assert all(row["equal to one thread"] == row["pairs"] for row in record["threads"]["table"]["rows"])
+    assert all(row["single: error / floor"] < 1 for row in record["numerics"]["table"]["rows"])
+    assert record["faults"]["table"]["rows"][0]["what was seen"] == "one sentence; the former file is untouched"
+    assert "## Errors of effects by order" in (tmp_path / "reliability.md").read_text()
