@@ -15,6 +15,7 @@ from experiments.experiment import Claim, Experiment, Found, NotToBeHadError, Ru
 from experiments.networks import OfVectors
 from experiments.tables import ResultTable
 from experiments.tabular_baselines import reconstruction_r2
+from experiments.training import accuracy
 
 CELLS = (4, 3)
 TOKENS = 10
@@ -23,11 +24,11 @@ ENOUGH = 0.9  # R² that counts as a good approximation
 CONCISE = 0.5  # the weight of masked predictions; the default, 4, asks for more than few interactions
 
 
-def measured(name: str, games: Mapping[str, list[ab.Interactions]], run: Run) -> Found:
+def measured(name: str, games: Mapping[str, list[ab.Interactions]], run: Run, about: str = "") -> Found:
     """Tabulate the effects of some samples under each absence, and draw their strengths in descending order."""
     heads = ("absence", "effects", "salient", "share", "R² of the salient", f"R² of the {FEW} strongest")
     count = len(next(iter(games.values())))
-    note = f"Means over {count} samples. Salient: above 5 % of a sample's largest effect. R²: of all masked outputs."
+    note = f"Means over {count} samples. Salient: above 5 % of a sample's largest effect. R²: of all masked outputs." + about
     table = ResultTable(f"Sparsity of effects: {name}", heads, note)
     figures: dict[str, float] = {}
     figure = ab.plots.new_figure(1, width=5.0, height=3.2, title=name)
@@ -88,7 +89,10 @@ def images(name: str, network: str, run: Run) -> Found:
     rows = data.x_train[: run.pick(full=2000, quick=500, tiny=40)]
     absences = _absences(model, rows, data.y_train[: len(rows)], players, run)
     games = {word: _effects(model, x, y, absence, players) for word, absence in absences.items()}
-    return measured(f"{network} on {name}", games, run)
+    count = run.pick(full=2000, quick=200, tiny=4)
+    score = accuracy(model, data.x_test[:count], data.y_test[:count])
+    about = f" The network is right on {score:.1%} of the first {count:,} test images."
+    return measured(f"{network} on {name}", games, run, about)
 
 
 def sentences(network: str, run: Run) -> Found:
