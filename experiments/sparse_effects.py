@@ -28,8 +28,8 @@ def measured(name: str, games: Mapping[str, list[ab.Interactions]], run: Run, ab
     """Tabulate the effects of some samples under each absence, and draw their strengths in descending order."""
     heads = ("absence", "effects", "salient", "share", "R² of the salient", f"R² of the {FEW} strongest")
     count = len(next(iter(games.values())))
-    note = f"Means over {count} samples. Salient: above 5 % of a sample's largest effect. R²: of all masked outputs." + about
-    table = ResultTable(f"Sparsity of effects: {name}", heads, note)
+    note = f"Means over {count} samples. Salient: above 5 % of a sample's largest effect. R²: of all masked outputs."
+    table = ResultTable(f"Sparsity of effects: {name}", heads, note + about)
     figures: dict[str, float] = {}
     figure = ab.plots.new_figure(1, width=5.0, height=3.2, title=name)
     for absence, found in games.items():
