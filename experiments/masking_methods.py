@@ -30,7 +30,7 @@ VALUES: dict[Value, str] = {
 FROM_NOISE, DEFAULT = "learned from noise", "learned by default"
 
 # An audit evaluates all coalitions of all images, however long it takes.
-ALL = 10**12
+ALL, QUICK = 10**12, 30_000
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class Setting:
     draws: int
     default_images: int = 1024  # for the library's default loss
     default_steps: int | None = None
+    evaluations: int = ALL  # of the audit
 
 
 SETTINGS = {
@@ -157,10 +158,10 @@ def masking_part(name: str, run: Run) -> Found:
 
 
 def reduced(setting: Setting, run: Run) -> Setting:
-    """Return a setting that takes a minute or two, or a second."""
-    steps, images, rows = run.pick(quick=(60, 500, 1000), tiny=(2, 20, 40))
+    """Return a setting that takes a minute or two, or a second; the audit has fewer samples and smaller games."""
+    steps, images, rows = run.pick(quick=(15, 500, 1000), tiny=(2, 20, 40))
     schedules = {
-        field: replace(getattr(setting, field), steps=steps, images=images, batch=run.pick(quick=24, tiny=4))
+        field: replace(getattr(setting, field), steps=steps, images=images, batch=run.pick(quick=12, tiny=4))
         for field in ("schedule", "from_noise")
     }
     fewer: dict[str, Any] = {
@@ -170,7 +171,9 @@ def reduced(setting: Setting, run: Run) -> Setting:
         "draws": 1,
         "default_images": run.pick(quick=500, tiny=16),
     }
-    return replace(setting, **schedules, **fewer, imputer_draws=2, default_steps=run.pick(quick=20, tiny=2))
+    return replace(
+        setting, **schedules, **fewer, imputer_draws=2, default_steps=run.pick(quick=8, tiny=2), evaluations=QUICK
+    )
 
 
 def compare(
@@ -183,7 +186,7 @@ def compare(
     absences[DEFAULT] = learn_by_default(model, scene, setting, seed)
     found = ab.audit(
         model, scene.x, scene.y, absences,
-        players=scene.players, data=scene.data, draws=setting.draws, evaluations=ALL, seed=seed,
+        players=scene.players, data=scene.data, draws=setting.draws, evaluations=setting.evaluations, seed=seed,
     )  # fmt: skip
     columns = {key: values.tolist() for key, values in found.columns().items()}
     figures = {
