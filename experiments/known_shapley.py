@@ -328,7 +328,7 @@ def _scores_of(job: tuple[ShapleyCase, int]) -> list[dict[str, Any]]:
 
 def family(run: Run) -> Found:
     """Count the right Shapley values of generated functions for each absence."""
-    cases = addition_multiplication(run.pick(full=100, quick=20, tiny=2), run.seed)
+    cases = addition_multiplication(run.pick(full=100, quick=3, tiny=2), run.seed)
     found = run.each(_scores_of, {case.function.name: (case, run.seed) for case in cases})
     scores = [[Score(tuple(one["right"]), tuple(one["of"])) for one in many] for many in found.values()]
     totals = {
