@@ -107,15 +107,15 @@ def test_list_names_every_experiment(capsys):
     ]
 
 
-def test_retraining_reaches_the_networks(monkeypatch, seen, tmp_path):
+def test_retraining_and_the_quick_size_reach_the_networks(monkeypatch, seen, tmp_path):
     asked = []
     monkeypatch.setattr(trained_models, "trained", lambda name, seed=0, network=None, **rest: asked.append(rest))
     part = lambda run: Found({"figure": float(run.network("mnist", 0) is None)})  # noqa: E731
     one = Experiment("table-0", "nothing", "None.", {"one": part}, lambda figures: Verdict("better", "", ""))
     monkeypatch.setattr(registry, "EXPERIMENTS", (one,))
-    for words in ([], ["--retrain"]):
+    for words in ([], ["--retrain"], ["--quick"]):
         assert commands.main(["table-0", "-o", str(tmp_path), *words]) == 0
-    assert asked == [{}, {"retrain": True}]
+    assert [(one["retrain"], one["quick"]) for one in asked] == [(False, False), (True, False), (False, True)]
 
 
 def test_the_package_runs_as_a_module():
