@@ -32,6 +32,7 @@ ORDERS = 0.2  # the paper's λ, as a share of the pixels
 RATE = 0.01 * 255 / 32
 # Images and steps at full size: as many as two cores take in about a quarter of an hour.
 SIZES = {"mnist-lenet": (20, 250), "mnist-alexnet": (5, 60), "cifar10-resnet20": (10, 60)}
+FALL = 0.01  # the least share of the distance that counts as a fall
 OWN, OTHERS = "the original sample", "other samples of its class"
 
 
@@ -141,16 +142,20 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     for part, found in figures.items():
         before, after, other = (found[key] for key in ("before", f"after, {OWN}", f"after, {OTHERS}"))
         _, before_printed, after_printed = PRINTED[part]
-        lines.append(f"{part}: {before:.2f} → {after:.2f} (on other samples {other:.2f})")
-        fell.append(after < before)
+        lines.append(f"{part}: {before:.3f} → {after:.3f} (on other samples {other:.2f})")
+        fell.append(part if after > (1 - FALL) * before else "")
         at_least.append(after / before <= after_printed / before_printed)
     reason = "The distance falls if the loss masks the original sample, which has its minimum, 0, at b = x."
     if not any(found[f"after, {OTHERS}"] < found["before"] for found in figures.values()):
         reason += " On other samples of the class it does not fall."
-    if not all(fell):
-        return Verdict(
-            "not reproduced", "; ".join(lines), "The distance does not fall, though the loss is 0 at b = x."
+    if any(fell):
+        short = " and ".join(part for part in fell if part)
+        nearer = min(figures[part][f"nearer, {OWN}"] for part in fell if part)
+        reason += (
+            f" By {short} it falls by less than {FALL:.0%}, after as many steps as two cores take in a quarter of an "
+            f"hour; in L1 at least {nearer:.0%} of the images come nearer. The paper does not state its steps."
         )
+        return Verdict("not reproduced", "; ".join(lines), reason)
     better = all(at_least) and len(figures) == len(PRINTED)
     return Verdict("better" if better else "reproduced", "; ".join(lines), reason)
 
