@@ -186,7 +186,7 @@ def mutants(quick: bool) -> Table:
     from cosmic_ray.work_db import WorkDB, use_db
     from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
 
-    count, rows = 1 if quick else 40, list[Row]()
+    count, rows = 1 if quick else 12, list[Row]()
     for module, tests in list(MUTATED.items())[: 1 if quick else None]:
         with tempfile.TemporaryDirectory() as folder:
             for part in ("src", "tests", "experiments", "pyproject.toml", "README.md"):
