@@ -29,7 +29,7 @@ import torch
 from torch import nn
 
 import absentia as ab
-from result_tables import HERE, Row, Table, describe_machine, options, print_table, to_markdown
+from result_tables import HERE, Row, Table, describe_machine, options, print_table, to_markdown, verdict
 
 ROOT = HERE.parent
 sys.path.insert(0, str(ROOT / "tests"))
@@ -54,10 +54,6 @@ test-command = "{python} -m pytest -x -q -p no:cacheprovider {tests}"
 [cosmic-ray.distributor]
 name = "local"
 """
-
-
-def met(holds: bool) -> str:
-    return "met" if holds else "missed"
 
 
 def faults(quick: bool) -> Table:
@@ -138,7 +134,7 @@ def memory(quick: bool) -> Table:
     flat = after < (1 + GROWTH) * before
     row: Row = {
         "explanations": count, "MiB after a quarter": before / 2**20, "MiB at the end": after / 2**20,
-        "growth": f"{after / before - 1:+.2%}", "goal": f"< {GROWTH:.0%}", "verdict": met(flat),
+        "growth": f"{after / before - 1:+.2%}", "goal": f"< {GROWTH:.0%}", "verdict": verdict(flat),
     }  # fmt: skip
     return Table("Memory over many explanations", "Fresh models and samples in one process.", [row])
 
@@ -165,7 +161,7 @@ def coverage(quick: bool) -> Table:
         for room, counts in sorted(rooms.items()) if counts[0]
     ]  # fmt: skip
     share = record["totals"]["covered_lines"] / record["totals"]["num_statements"]
-    note = f"{share:.1%} of all statements; goal: at least {COVERED:.0%}, {met(share >= COVERED)}. "
+    note = f"{share:.1%} of all statements; goal: at least {COVERED:.0%}, {verdict(share >= COVERED)}. "
     note += "Lines that only run in processes of their own do not count."
     return Table("Lines that the tests run", note, rows)
 
@@ -221,7 +217,7 @@ def mutants(quick: bool) -> Table:
         rows.append(
             {
                 "module": module, "mutants": f"{sum(found.values())} of {len(live):,}", "noticed": killed,
-                "share": f"{share:.0%}", "goal": f"{KILLED:.0%}", "verdict": met(share >= KILLED),
+                "share": f"{share:.0%}", "goal": f"{KILLED:.0%}", "verdict": verdict(share >= KILLED),
             }
         )  # fmt: skip
     note = "Drawn at random of all that cosmic-ray makes, but for those of annotations, which nothing evaluates."

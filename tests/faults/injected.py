@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal  # noqa: F401  (of the programs)
 import subprocess
 import sys
 import tempfile
@@ -85,7 +84,6 @@ def learned_after_kills(folder: Path, kills: int) -> str:
     whole.mkdir()
     killed.mkdir()
     run(LEARN, whole)
-    steps = []
     for _ in range(kills):
         process, before = start(LEARN, killed), (killed / "checkpoint").exists()
         changed = (killed / "checkpoint").stat().st_mtime_ns if before else 0
@@ -97,7 +95,6 @@ def learned_after_kills(folder: Path, kills: int) -> str:
         process.kill()
         process.wait()
         assert not (killed / "learned").exists()
-        steps.append((killed / "checkpoint").stat().st_size)
     run(LEARN, killed)
     one, two = ab.load(whole / "learned"), ab.load(killed / "learned")
     assert torch.equal(one.values, two.values)
@@ -293,7 +290,6 @@ def two_writers(folder: Path) -> str:
 @fault("Ctrl-C while a baseline is learned")
 def interrupt(folder: Path) -> str:
     program = """
-        seen = []
         def note(step):
             if step.step == 20:
                 os.kill(os.getpid(), signal.SIGINT)
