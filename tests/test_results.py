@@ -6,6 +6,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -186,6 +187,22 @@ def test_no_link_is_followed_and_what_killed_runs_left_is_removed(tmp_path):
     write_tensors(tmp_path / "file", TENSORS, {"n": 1})
     assert victim.read_text() == "untouched"
     assert sorted(os.listdir(tmp_path)) == ["file", "file.1.part", "other.0.part", "victim"]
+
+
+def test_a_link_at_the_temporary_name_is_refused(tmp_path, monkeypatch):
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=0))
+    (tmp_path / "file.000000000000.part").symlink_to(victim)
+    with pytest.raises(AbsentiaError, match=r"file can't be written: .*File exists"):
+        write_tensors(tmp_path / "file", TENSORS, {"n": 1}, keep=False)
+    assert victim.read_text() == "untouched"
+
+
+def test_files_that_another_writer_renames_meanwhile_do_not_matter(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "glob", lambda path, pattern: [path / "file.gone.part"])
+    write_tensors(tmp_path / "file", TENSORS, {"n": 1})
+    assert (tmp_path / "file").exists()
 
 
 def test_two_writers_of_one_path_both_end_well(tmp_path):

@@ -164,8 +164,9 @@ def write_whole(path: str | Path, write: Callable[[Path], object], keep: bool = 
 def _write_and_rename(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file of a name that no other writer uses, sync it and rename it; remove those of killed runs."""
     for left in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
-        if time.time() - left.lstat().st_mtime > 86_400:  # a day
-            left.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # another writer may just have renamed it
+            if time.time() - left.lstat().st_mtime > 86_400:  # a day
+                left.unlink()
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.part")
     try:
         temporary.touch(exist_ok=False)  # so that no link is followed
