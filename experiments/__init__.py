@@ -7,4 +7,4 @@ import os
 
 # Some virtual machines announce instructions for matrices (AMX) that they cannot run: a linear layer in bfloat16 then
 # ends the process with "Illegal instruction". Without these instructions training is slower, and always works.
-os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
