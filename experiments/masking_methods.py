@@ -30,7 +30,7 @@ VALUES: dict[Value, str] = {
 FROM_NOISE, DEFAULT = "learned from noise", "learned by default"
 
 # An audit evaluates all coalitions of all images, however long it takes.
-ALL, QUICK = 10**12, 30_000
+ALL, QUICK = 10**12, 8_000
 
 
 @dataclass(frozen=True)
