@@ -1,4 +1,4 @@
-"""Faults, injected for real into processes that compute: ``python tests/faults/injected.py``.
+"""Faults, injected for real into processes that compute: ``python tests/fuzz/faults.py``.
 
 Every fault is a function that returns what was seen, or fails. Nothing may be lost: results are those of a run
 without the fault, and a result that can't be written where it should be is kept elsewhere.
