@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, final, runtime_checkable
 
 import torch
@@ -17,8 +17,8 @@ from absentia.absences.words import named_absence
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
 from absentia.data import Array, Classes, Table, as_tensor, blocks
 from absentia.errors import AbsentiaError, wrong
-from absentia.evaluation import Evaluator, check_coalitions, check_finite, rounding_noise
-from absentia.models import as_model
+from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
+from absentia.models import as_model, spread, worker_count
 from absentia.players import Players
 from absentia.readouts import Readout
 from absentia.results import count_of
@@ -27,6 +27,8 @@ MAX_PLAYERS = 24
 MAX_TABLE_BYTES = 4 * 2**30
 # How many coalitions are asked of a game at a time.
 _COALITIONS_PER_STEP = 2**14
+# Samples are spread over workers in a few parts for each, which are multiples of what an evaluator takes at once.
+_PARTS_OF_A_WORKER, _BATCHES_OF_A_BLOCK = 4, 4
 
 
 @runtime_checkable
@@ -248,9 +250,40 @@ class MaskedModel:
         self, coalitions: Bool[Tensor, "*own coalitions players"]
     ) -> Float[Tensor, "samples coalitions *features"]:
         """Return the value of each coalition for each sample."""
-        return self.evaluator.values(self.fill, coalitions, gradient=self.gradient)
+        if self.gradient or worker_count() == 1:
+            return self.evaluator.values(self.fill, coalitions, gradient=self.gradient)
+        check_coalitions(coalitions, len(self.names), self.samples)
+        at_once = self.evaluator.batch_size // self.draws // max(1, coalitions.shape[-2])
+        return torch.cat(self._spread(partial(_values_of, self.evaluator, self.fill, coalitions), at_once))
 
     def table(self) -> ValueTable:
         """Evaluate all 2ⁿ coalitions; `value_table` also checks that they fit into memory."""
-        found, note = self.evaluator.table(self.fill, gradient=self.gradient), self.readout_note
-        return ValueTable(found.values, self.names, readout=note, noise=found.noise, evaluations=found.evaluations)
+        if self.gradient or worker_count() == 1:
+            parts = [self.evaluator.table(self.fill, gradient=self.gradient)]
+        else:
+            at_once = _BATCHES_OF_A_BLOCK * self.evaluator.batch_size >> len(self.names)
+            parts = self._spread(partial(_table_of, self.evaluator, self.fill), at_once)
+        values, noise, evaluations = zip(*parts, strict=True)
+        return ValueTable(
+            torch.cat(values),
+            self.names,
+            readout=self.readout_note,
+            noise=torch.cat(noise),
+            evaluations=sum(evaluations),
+        )
+
+    def _spread(self, work: Callable[[Tensor], Any], at_once: int) -> list[Any]:
+        """Evaluate samples at the workers, as many at once as here, so that results do not depend on the workers."""
+        at_once = max(1, at_once)
+        each = at_once * -(-self.samples // (at_once * _PARTS_OF_A_WORKER * worker_count()))
+        return list(spread(work, torch.arange(self.samples).split(each), "evaluating coalitions"))
+
+
+def _table_of(evaluator: Evaluator, fill: Fill, samples: Tensor) -> Tabulated:
+    return evaluator.table(fill.select(samples), samples=samples)
+
+
+def _values_of(evaluator: Evaluator, fill: Fill, coalitions: Tensor, samples: Tensor) -> Tensor:
+    return evaluator.values(
+        fill.select(samples), coalitions if coalitions.ndim == 2 else coalitions[samples], samples=samples
+    )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
+import pickle
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
@@ -34,6 +38,7 @@ NUMPY_MEMORY = 64 * 2**20
 _ASSUMED_EXPANSION = 16
 # Modules that a function or an object runs are searched among this many things, the nearest ones first.
 _MOST_SEARCHED = 256
+_ATTEMPTS = 3  # at items whose workers die
 _HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
 # The last operations of models that return probabilities, by the names of their gradients; and operations after them
 # that hardly change values.
@@ -447,7 +452,7 @@ def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any
     """
     from tqdm import tqdm  # imported here, because most work ends before a bar would be shown
 
-    within = bool(getattr(tqdm, "_instances", ()))
+    within = bool(getattr(tqdm, "_instances", ())) or getattr(_WORKER, "busy", False)
     seen = show and not within and (sys.stderr.isatty() or "ipykernel" in sys.modules)
     if not seen:
         return _hidden_bar()
@@ -462,3 +467,54 @@ def _hidden_bar() -> Any:
     from tqdm import tqdm
 
     return tqdm(disable=True)
+
+
+def worker_count() -> int:
+    """Return how many workers there are: those of an active ``joblib.parallel_config``, or this process alone."""
+    joblib = sys.modules.get("joblib")
+    backend, jobs = joblib.parallel.get_active_backend() if joblib else (None, 1)
+    return 1 if backend is None else int(backend.effective_n_jobs(jobs))
+
+
+def spread(work: Callable[[Any], Any], items: Sequence[Any], title: str) -> Iterator[Any]:
+    """Do work on items and yield the results in their order: here, or by the workers of `worker_count`.
+
+    What the work holds, such as a model, is packed once. Items of a worker that dies are done again.
+    """
+    if worker_count() == 1 or len(items) < 2:
+        yield from map(work, items)
+        return
+    joblib, written = require("joblib", "scale"), require("cloudpickle", "scale").dumps(work)
+    packed = np.frombuffer(written, dtype=np.uint8)  # an array, because these are shared, or sent once
+    name, done = hashlib.blake2b(written, digest_size=16).hexdigest(), 0
+    with progress(len(items), title, "part") as bar:
+        for attempt in range(_ATTEMPTS):
+            calls = (joblib.delayed(_work_here)(packed, name, item) for item in items[done:])
+            try:
+                for found in joblib.Parallel(return_as="generator", batch_size=1)(calls):
+                    done += 1
+                    bar.update()
+                    yield found
+                return
+            except (BrokenProcessPool, CancelledError):
+                if attempt == _ATTEMPTS - 1:
+                    raise
+
+
+# What a worker was sent last, and whether this thread is one.
+_SENT: dict[str, Any] = {}
+_WORKER = threading.local()
+
+
+def _work_here(packed: np.ndarray, name: str, item: Any) -> Any:
+    """Do packed work on an item, at a worker; unpack it only if it is not the last one."""
+    if name not in _SENT:
+        work = pickle.loads(packed.tobytes())
+        _SENT.clear()
+        _SENT[name] = work
+    _WORKER.busy = True
+    try:
+        with require("joblib").parallel_config("sequential"):  # workers have no workers
+            return _SENT[name](item)
+    finally:
+        _WORKER.busy = False

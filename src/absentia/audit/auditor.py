@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import torch
 from jaxtyping import Shaped
@@ -27,7 +26,7 @@ from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
 from absentia.learning import LearnedBaseline, choose_absence
-from absentia.models import evaluation_mode, progress
+from absentia.models import evaluation_mode, progress, spread
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import Features, LogOdds, Readout, Score
 from absentia.running import TimeLimit, affordable_rows, quickest_threads
@@ -36,6 +35,7 @@ Region: TypeAlias = Sequence[str | int]
 Absences: TypeAlias = Mapping[str, Absence | str | float] | Sequence[Absence | str | float]
 # What absent players of a game are replaced by: the number of a draw, the inputs of present players → a fill.
 Reference: TypeAlias = Callable[[int, Tensor], Fill]
+Spend: TypeAlias = Callable[[str, int], None]  # books the rows of a method
 
 # The operations that an audit may take by default: up to a minute on two cores; and the rows that it may
 # always take.
@@ -129,8 +129,8 @@ def audit(
     check_number("tau", tau, 0)
     evaluator = _read_samples(model, x, y, players, readout, class_names)
     run = Auditor(evaluator, absences, region, data, draws, max_players, categorical, seed, evaluations)
-    against = run.reference(reference)
-    stopped = run.work(chain(run.measure_curve(), run.measure_games(tau), run.measure_removal(against)), limit)
+    run.against, run.tau = run.reference(reference), tau
+    stopped = run.work(run.steps("curve", "games", "removal"), limit)
     masked = [run.masked.get(name) for name in run.methods]
     plausibility, note = compare_with_data(masked, run.data, run.within, run.region, seed)
     run.notes += [note] if note else []
@@ -183,8 +183,8 @@ def cross_audit(
     rows = run.plan.removal.coalitions * run.plan.states
     with progress((1 + len(names)) * rows, "auditing", "row") as bar:
         for reference in ("noise", *run.methods.values()):
-            for spent in run.measure_removal(run.reference(reference)):
-                bar.update(spent)
+            run.against = run.reference(reference)
+            run.take(run.steps("removal"), bar)
             found.append(run.removal().R)
     values, errors = (torch.stack(parts) for parts in zip(*found, strict=True))
     return CrossAudit(names, ("white noise", *names), values, errors, run.record())
@@ -196,6 +196,14 @@ def _read_samples(model: Any, x: Table, y: Classes, players: Any, readout: Any, 
     if isinstance(first, Mapping | Absence):
         raise AbsentiaError("Absences were passed in the place of y, the classes. Write audit(model, x, absences=…).")
     return Evaluator(model, x, players, readout, y=y, class_names=class_names)
+
+
+class Step(NamedTuple):
+    """What to measure of a few samples: the curve, their games, or removal in one draw."""
+
+    kind: str
+    some: slice
+    draw: int
 
 
 @final
@@ -244,6 +252,9 @@ class Auditor:
         self.games: list[dict[str, Tensor]] = []  # figures of each method's own games, for blocks of samples
         self.notes = self._first_notes(data is None)
         self._choose_samples()
+        self.sizes = torch.linspace(0, len(evaluator.players), self.plan.sizes + 1).round().long()
+        self.against: Reference = self.reference("noise")
+        self.tau: float | None = None
 
     def _name(self, absences: Any) -> dict[str, Any]:
         """Return what was given by name: that of a mapping, the word, or the description."""
@@ -359,8 +370,8 @@ class Auditor:
         """Draw white noise for every sample that R is measured on."""
         return white_noise(self.within, self.x[: self.plan.removal.samples], seeded(self.seed, stream, draw))
 
-    def work(self, steps: Iterator[int], limit: TimeLimit) -> str:
-        """Take the steps, which yield their rows; return why they ended early, if they did."""
+    def work(self, steps: list[Step], limit: TimeLimit) -> str:
+        """Take the steps; return why they ended early, if they did."""
         rows = max(1, min(self.evaluator.batch_size, self.plan.rows // (4 * _STEPS)))
         batch = self.x[torch.arange(rows) % len(self.x)]
 
@@ -374,46 +385,82 @@ class Auditor:
             about = (time.perf_counter() - began) * self.plan.rows / rows
             with progress(self.plan.rows, f"auditing, about {about:.0f} s", "row") as bar:
                 try:
-                    for spent in steps:
-                        bar.update(spent)
-                        if limit.left <= 0 and sum(self.costs.values(), Cost()).evaluations < self.plan.rows:
-                            return f"time limit of {limit.seconds:g} s"
+                    return self.take(steps, bar, limit)
                 except KeyboardInterrupt:
                     if not self.values:
                         raise
                     return "interrupted"
+
+    def take(self, steps: list[Step], bar: Any, limit: TimeLimit | None = None) -> str:
+        """Take the steps, here or at workers, and keep what they find; return why they ended early, if they did."""
+        for step, (found, costs) in zip(steps, spread(self.measure, steps, "auditing"), strict=True):
+            self._keep(step, found)
+            for name, cost in costs:
+                self.costs[name] += cost
+                bar.update(cost.evaluations)
+            if limit is not None and limit.left <= 0 and step is not steps[-1]:
+                return f"time limit of {limit.seconds:g} s"
         return ""
 
-    def _steps(self, samples: int, rows: int, players: int = 0) -> Iterator[slice]:
-        """Split samples of this many rows, or with tables of this many players, into steps."""
-        step = max(self.plan.rows // _STEPS, 4 * self.evaluator.batch_size)
-        return blocks(samples, max(1, min(step // rows, _VALUES_AT_A_TIME >> players)))
+    def steps(self, *kinds: str) -> list[Step]:
+        """Split what is measured into steps of a few samples each, which do not depend on each other."""
+        plan, most = self.plan, max(self.plan.rows // _STEPS, 4 * self.evaluator.batch_size)
+        own, removal = plan.own, plan.removal
+        sizes = {
+            "curve": (plan.samples, plan.curve_rows, 0, 1),
+            "games": (own.samples, plan.draws << own.players, own.players, 1),
+            "removal": (removal.samples, plan.states << removal.players, removal.players, removal.draws),
+        }
+        return [
+            Step(kind, some, draw)
+            for kind, (samples, rows, players, draws) in sizes.items() if kind in kinds
+            for draw in range(draws)
+            for some in blocks(samples, max(1, min(most // rows, _VALUES_AT_A_TIME >> players)))
+        ]  # fmt: skip
 
-    def _spend(self, name: str, rows: int, began: float) -> int:
-        """Book the cost of a method, or one that serves all, of no name; return the rows."""
-        self.costs[name] += Cost(rows, time.perf_counter() - began)
-        return rows
+    def measure(self, step: Step) -> tuple[Any, list[tuple[str, Cost]]]:
+        """Measure one step; return what it found, and what it cost for each method, or for all, of no name."""
+        costs, last = list[tuple[str, Cost]](), time.perf_counter()
 
-    def measure_curve(self) -> Iterator[int]:
-        """Evaluate a coalition of each size, for a few samples at a time; yield the rows that each step takes."""
-        players = len(self.evaluator.players)
+        def spend(name: str, rows: int) -> None:
+            nonlocal last
+            last, began = time.perf_counter(), last
+            costs.append((name, Cost(rows, last - began)))
+
+        return getattr(self, f"_measure_{step.kind}")(step.some, step.draw, spend), costs
+
+    def _keep(self, step: Step, found: Any) -> None:
+        """Put what a step found beside that of the steps before."""
+        if step.kind == "curve":
+            self.values.append(found)
+        elif step.kind == "games":
+            self.games.append(found)
+        else:
+            strengths, rounding = found
+            if step.draw == step.some.start == 0:  # the first step
+                draws, samples = self.plan.removal.draws, self.plan.removal.samples
+                self.strengths = torch.full((self.plan.states, samples, draws), math.nan).double()
+                self.rounding = torch.zeros(samples).double()
+            self.strengths[:, step.some, step.draw] = strengths
+            self.rounding[step.some] += rounding
+
+    def _measure_curve(self, some: slice, _draw: int, spend: Spend) -> Tensor:
+        """Evaluate a coalition of each size: v(N), and the values of each method."""
+        players, numbers = len(self.evaluator.players), self.numbers[some]
         everybody = torch.ones(1, players, dtype=torch.bool)
-        self.sizes = torch.linspace(0, players, self.plan.sizes + 1).round().long()
-        for some in self._steps(self.plan.samples, self.plan.curve_rows):
-            began, numbers = time.perf_counter(), self.numbers[some]
-            streams = [seeded(self.seed, "curve", number) for number in numbers.tolist()]
-            coalitions = torch.stack([draw_coalitions(players, self.sizes[:-1], stream) for stream in streams])
-            full = self.evaluator.values(StandIns(self.x[some], self.x[some, None]), everybody, samples=numbers)
-            found, rows = [full.expand(-1, len(self.sizes))], self._spend("", len(numbers), began)
-            for name, (own, fill) in self.bound.items():
-                began, mine = time.perf_counter(), fill.select(some)
-                values, last = own.values(mine, coalitions, samples=numbers), full
-                if name in self.surrogates:
-                    last = own.values(mine.select(draws=[0]), everybody, samples=numbers)
-                found.append(torch.cat([values, last], dim=1))
-                rows += self._spend(name, values.numel() * mine.draws, began)
-            self.values.append(torch.stack(found).double().cpu())
-            yield rows
+        streams = [seeded(self.seed, "curve", number) for number in numbers.tolist()]
+        coalitions = torch.stack([draw_coalitions(players, self.sizes[:-1], stream) for stream in streams])
+        full = self.evaluator.values(StandIns(self.x[some], self.x[some, None]), everybody, samples=numbers)
+        found = [full.expand(-1, len(self.sizes))]
+        spend("", len(numbers))
+        for name, (own, fill) in self.bound.items():
+            mine = fill.select(some)
+            values, last = own.values(mine, coalitions, samples=numbers), full
+            if name in self.surrogates:
+                last = own.values(mine.select(draws=[0]), everybody, samples=numbers)
+            found.append(torch.cat([values, last], dim=1))
+            spend(name, values.numel() * mine.draws)
+        return torch.stack(found).double().cpu()
 
     def curve(self) -> MaskingCurve:
         """Score what was measured of the masking curve."""
@@ -438,38 +485,28 @@ class Auditor:
         values, noise, evaluations = zip(*tables, strict=True)
         return Tabulated(torch.cat(values), torch.cat(noise), sum(evaluations))
 
-    def measure_games(self, tau: float | None) -> Iterator[int]:
-        """Evaluate each method's own games, for a few samples at a time; yield the rows that each step takes."""
-        games = self.plan.own
-        for some in self._steps(games.samples, self.plan.draws << games.players, games.players):
-            found, rows = [], 0
-            for name, (own, fill) in self.bound.items():
-                began = time.perf_counter()
-                table = self._tabulate(own, fill, self.evaluator.players, games, some)
-                found.append(game_figures(table, games.players, tau))
-                rows += self._spend(name, table.evaluations, began)
-            self.games.append({name: torch.stack([one[name] for one in found]) for name in found[0]})
-            yield rows
+    def _measure_games(self, some: slice, _draw: int, spend: Spend) -> dict[str, Tensor]:
+        """Evaluate each method's own games, and return their figures."""
+        games, found = self.plan.own, []
+        for name, (own, fill) in self.bound.items():
+            table = self._tabulate(own, fill, self.evaluator.players, games, some)
+            found.append(game_figures(table, games.players, self.tau))
+            spend(name, table.evaluations)
+        return {name: torch.stack([one[name] for one in found]) for name in found[0]}
 
-    def measure_removal(self, reference: Reference) -> Iterator[int]:
-        """Measure the strengths that R is made of, draw by draw, for a few samples at a time; yield the rows."""
+    def _measure_removal(self, some: slice, draw: int, spend: Spend) -> tuple[Tensor, Tensor]:
+        """Measure the strengths that R is made of, and the rounding errors in those of the samples."""
         games, x = self.plan.removal, self.x[: self.plan.removal.samples]
-        self.strengths = torch.full((self.plan.states, games.samples, games.draws), math.nan).double()
-        self.rounding = torch.zeros(games.samples).double()
-        for draw in range(games.draws):
-            noise = torch.where(self.presence, x, self._noise("replacement", draw))
-            masked = [inputs[:, draw % inputs.shape[1]] for inputs in self.masked.values()]
-            fills = [reference(draw, inputs) for inputs in (x, noise, *masked)]
-            for some in self._steps(games.samples, self.plan.states << games.players, games.players):
-                rows = 0
-                for number, (name, fill) in enumerate(zip(("", "", *self.masked), fills, strict=True)):
-                    began = time.perf_counter()
-                    table = self._tabulate(self.evaluator, fill, self.region, games, some, draw)
-                    self.strengths[number, some, draw] = moebius_(table.values)[:, 1:].abs().sum(1).cpu()
-                    if number == 0:
-                        self.rounding[some] += table.noise.cpu() * _GROWTH**games.players / games.draws
-                    rows += self._spend(name, table.evaluations, began)
-                yield rows
+        noise = torch.where(self.presence, x, self._noise("replacement", draw))
+        masked = {name: inputs[:, draw % inputs.shape[1]] for name, inputs in self.masked.items()}
+        strengths, rounding = [], torch.zeros(1)
+        for name, inputs in (("", x), ("", noise), *masked.items()):
+            table = self._tabulate(self.evaluator, self.against(draw, inputs), self.region, games, some, draw)
+            strengths.append(moebius_(table.values)[:, 1:].abs().sum(1).cpu())
+            if inputs is x:
+                rounding = table.noise.cpu() * _GROWTH**games.players / games.draws
+            spend(name, table.evaluations)
+        return torch.stack(strengths), rounding
 
     def removal(self) -> Removal:
         """Return the strengths of the finished draws, or of the samples that are finished in the first draw."""

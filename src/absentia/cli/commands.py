@@ -27,6 +27,7 @@ from absentia.cli.user_data import Samples
 from absentia.errors import AbsentiaError, wrong
 from absentia.learning.learned import Share
 from absentia.learning.learner import AnyLoss
+from absentia.learning.processes import joined_processes
 from absentia.plots.drawable import players_and_inputs
 from absentia.results import read_tensors
 
@@ -43,7 +44,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "plot": ("matplotlib",), "tables": ("pandas",), "parquet": ("pandas", "pyarrow"), "images": ("PIL",),
     "onnx": ("onnxruntime",), "skops": ("skops",), "sklearn": ("sklearn", "pandas"), "shap": ("shap",),
     "captum": ("captum",), "shapiq": ("shapiq",), "transformers": ("transformers",),
-    "demo": ("matplotlib", "sklearn"),
+    "demo": ("matplotlib", "sklearn"), "scale": ("joblib", "cloudpickle"), "dask": ("distributed",),
 }  # fmt: skip
 _absence = Option("--absence", "-a", help=ABSENCE_HELP, autocompletion=lambda: list(WORDS))
 _sample = Option("--sample", "-s", help="Row of a sample in the data, from 0. Repeatable.")
@@ -113,8 +114,11 @@ def learn(
     settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds), seconds=seconds)
     settings["start"] = [_start(word) for word in start or ()] or "best"
     settings["categorical"] = [*data.table.categorical, *(_columns(word, data) for word in categorical or ())]
-    with working(f"Learning a baseline for {len(problem.players)} players", problem.notes):
+    work = f"Learning a baseline for {len(problem.players)} players"
+    with joined_processes() as first, working(work, problem.notes):
         learned = ab.learn_baseline(problem.model, data.x, data.y, **settings)
+    if not first:  # of the processes of torchrun, which all have the same result
+        return
     payload = _payload("learn", learned, "names share classes values loss record")
     finish(learned, payload, as_json, output, **data.coding)
     if learned.record.stopped.startswith("interrupted"):

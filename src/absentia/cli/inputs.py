@@ -2,7 +2,8 @@
 
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from absentia.results import read_header
 _model = partial(typer.Option, rich_help_panel="The model")
 _data = partial(typer.Option, rich_help_panel="The data")
 _game = partial(typer.Option, rich_help_panel="What is explained")
+_work = partial(typer.Option, rich_help_panel="More than one process")
 MODEL_HELP = (
     "package.module:object (a network, a fitted estimator, a function of rows, or a function that makes one), or a "
     "file: .onnx, .skops; with --trust also TorchScript .pt, torch.export .pt2, .pkl, .joblib."
@@ -40,6 +42,7 @@ PLAYERS_HELP = (
 READOUT_HELP = "log-odds (the default for classes), logit, probability, output[:NUMBER], features:LAYER."
 RUN_HELP = "Name other columns with --target and --drop. Export a program with dynamic_shapes for any number of rows."
 MOST_SEED = 2**63 - 1  # that torch takes
+_SECONDS_TO_CONNECT = 10
 VOID = 255  # marks pixels of no segment in images, which hold no negative labels
 SAVED = (".absentia", ".safetensors")
 OF_A_CLASS: dict[str, Any] = {"log-odds": ab.LogOdds, "logit": ab.Logit, "probability": ab.Probability}
@@ -69,6 +72,8 @@ class Inputs:
     readout: Annotated[Word, _game(help=READOUT_HELP, autocompletion=lambda: [*OF_A_CLASS, "output"])] = None
     one_class: Annotated[Word, _game("--class", help="Explain this class, not that of each sample.")] = None
     seed: Annotated[int, _game(help="Seed of all random draws.", min=0, max=MOST_SEED)] = 0
+    jobs: Annotated[int, _work(min=1, help="Processes to spread samples over.")] = 1
+    dask: Annotated[Word, _work(help="Dask cluster to spread samples over: tcp://host:8786.")] = None
 
 
 def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
@@ -77,7 +82,9 @@ def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
 
     def run(**given: Any) -> None:
-        command(Inputs(**{one.name: given.pop(one.name) for one in shared}), **given)
+        inputs = Inputs(**{one.name: given.pop(one.name) for one in shared})
+        with workers(inputs.jobs, inputs.dask):
+            command(inputs, **given)
 
     options = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared, *own)]
     # typer reads the options from the signature and the annotations.
@@ -85,6 +92,22 @@ def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {one.name: one.annotation for one in options}
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     return run
+
+
+@contextmanager
+def workers(jobs: int, scheduler: str | None) -> Iterator[None]:
+    """Spread samples over processes of this machine, or over the Dask cluster of a scheduler."""
+    if scheduler is not None:
+        dask = require("distributed", "dask")
+        with reading("dask", "be the address of a scheduler, as in tcp://host:8786", scheduler):
+            client = dask.Client(scheduler, timeout=_SECONDS_TO_CONNECT)
+        with client, require("joblib", "scale").parallel_config("dask"):
+            yield
+    elif jobs > 1:
+        with require("joblib", "scale").parallel_config("loky", n_jobs=jobs):
+            yield
+    else:
+        yield
 
 
 @dataclass(frozen=True, eq=False)

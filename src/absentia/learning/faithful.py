@@ -28,6 +28,7 @@ from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius
 from absentia.data import DataRange, blocks, seeded, white_noise
 from absentia.evaluation import Evaluator
 from absentia.learning.penalties import Baselines, Found, Owners, Penalty
+from absentia.learning.processes import shared_values
 from absentia.models import evaluation_mode
 from absentia.readouts import Score
 
@@ -154,7 +155,7 @@ class Faithful:
         self.evaluations += len(present) * coalitions.shape[-2]
         fill = StandIns(present, absent[:, None])
         recompute = gradient and self.recompute
-        values = evaluator.values(fill, coalitions, samples=whose, gradient=gradient, recompute=recompute)
+        values = shared_values(evaluator, fill, coalitions, whose, gradient=gradient, recompute=recompute)
         return values.double().cpu()
 
     def figures(self, baseline: Baselines, batch: Batch) -> Figures:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from absentia.evaluation import Evaluator
 from absentia.learning.faithful import Faithful
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
 from absentia.learning.penalties import Objective, Penalty, count_orders
+from absentia.learning.processes import process_count
 from absentia.learning.search import LearningStep, Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
 from absentia.models import NumpyModel, as_model, labels_of
@@ -181,7 +183,8 @@ def learn_baseline(
     starts, usual = _starts("mean" if choose else start, data, space, int(problem.owner.max()) + 1)
     first = next(iter(starts.values()))
     gradient, tried = _has_gradient(evaluator, first, options), min(_TRIED_COALITIONS, evaluator.batch_size)
-    with quickest_threads(partial(_try_step, evaluator, first, gradient, tried), evaluator.x.device):
+    trial = partial(_try_step, evaluator, first, gradient, tried)
+    with nullcontext() if process_count() > 1 else quickest_threads(trial, evaluator.x.device):
         objective = _make_objective(problem, loss, seed, options, usual["mean"][0], space)
         paper = loss != "faithful"
         steps = _STEPS[paper] if options.steps is None else options.steps

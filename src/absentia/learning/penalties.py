@@ -35,6 +35,7 @@ from absentia.coalitions import Coalitions, coalition_sizes, draw_coalitions, en
 from absentia.data import blocks, seeded
 from absentia.errors import wrong
 from absentia.evaluation import Evaluator
+from absentia.learning.processes import shared_values
 
 Loss: TypeAlias = Literal["shapley", "marginal", "interactions"]
 Baselines: TypeAlias = Float[Tensor, "owners entries"]
@@ -353,7 +354,7 @@ class Objective:
         stand_ins = baseline[self.owner[rows]].unflatten(1, self.evaluator.players.shape).to(x)
         self.evaluations += len(rows) * coalitions.shape[-2]
         fill = StandIns(x, stand_ins[:, None])
-        return self.evaluator.values(fill, coalitions, samples=rows, gradient=baseline.requires_grad)
+        return shared_values(self.evaluator, fill, coalitions, rows, gradient=baseline.requires_grad)
 
     def losses(self, baseline: Baselines, chosen: Chosen, plan: Plan) -> Owners:
         """Compute the mean penalty over each owner's samples, in blocks; add its gradient to ``baseline.grad``."""

@@ -27,6 +27,7 @@ from absentia.data import seeded
 from absentia.errors import AbsentiaError, wrong
 from absentia.learning.faithful import Faithful
 from absentia.learning.penalties import Baselines, Chosen, Found, Objective, Owners, Plan
+from absentia.learning.processes import added_up, decided_by_first, is_first
 from absentia.learning.space import HELD, Space
 from absentia.models import progress
 from absentia.results import read_tensors, write_tensors
@@ -83,6 +84,7 @@ class Run:
         callback: Callable[[LearningStep], Any] | None = None,
     ) -> None:
         self.objective, self.space, self.limit, self.callback = objective, space, limit, callback
+        self.device = objective.evaluator.x.device
         self.steps, self.rate, self.thorough = steps, rate, polish or not steps
         self.swept = torch.arange(0 if self.thorough else len(space.low), len(space))  # coordinates
         self.best: Found | None = None  # of all that was compared: the result of an interrupted run
@@ -94,7 +96,7 @@ class Run:
         self.checkpoint: tuple[Path, str, Tensor] | None = None
         self.planned, self.done = 0, 0  # steps
         self.prepared, self.reserve = 0.0, 0.0  # seconds until the first step was done; for what follows the search
-        self.bar = progress(0, "learning the baseline", "step")
+        self.bar = progress(0, "learning the baseline", "step", show=is_first())
 
     def resume(self, path: str | Path, fingerprint: str, signature: Float[Tensor, " values"]) -> None:
         """Keep the stages in a file, and go on from it if it exists.
@@ -142,7 +144,8 @@ class Run:
 
     def _check_time(self) -> None:
         usable = self.best is not None or self.objective.rows_per_step  # there is something to return
-        if self.limit.left <= self.reserve and usable:
+        limited = self.limit.seconds < math.inf and bool(usable)
+        if limited and decided_by_first(self.limit.left <= self.reserve, self.device):
             raise StopLearning(f"the limit of {self.limit.seconds:g} s is reached")
 
     def _count_step(self, loss: float) -> None:
@@ -160,7 +163,7 @@ class Run:
             logging.getLogger("absentia").info("learning the baseline, %s", title)
             self.bar.set_description(f"learning the baseline, {title}")
         known = LearningStep(self.done, self.planned, loss, spent, left)
-        if self.callback is not None and self.callback(known) is True:
+        if self.callback is not None and decided_by_first(self.callback(known) is True, self.device):
             raise StopLearning("the callback returned True")
         self._check_time()
 
@@ -225,7 +228,7 @@ class Run:
         stream = 1 + int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")  # of random numbers
         while step < steps and self.kept.get(f"{key}: stalled", nothing) < _PLATEAU_CHECKS:
             slope, loss = self.objective.gradient(space.place(point, baseline), stream, step)
-            slope = space.gather(slope) * (space.high - space.low)
+            slope = space.gather(added_up(slope, self.device)) * (space.high - space.low)
             size = rate * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)))
             # The function behind torch.optim.Adam: the class imports torch's compiler, which takes two seconds.
             adam([point], [slope], [mean], [square], [], [torch.tensor(float(step))], foreach=False, amsgrad=False,
