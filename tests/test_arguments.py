@@ -47,7 +47,7 @@ def total(rows):
         (lambda: ab.load(3), "path must be text or a path. Got 3 instead."),
         (lambda: ab.LearningOptions(steps="few"), "steps must be a whole number or None. Got 'few' instead."),
         # What functions say themselves comes first.
-        (lambda: ab.explain(total, X, absence=0.0, players=3), "players must be Players, such as Players.features"),
+        (lambda: ab.explain(total, X, absence=0.0, players=3), "players must be Players or None. Got 3"),
         (
             lambda: ab.explain(total, X, absence=[0.0]),
             "absence must be an absence such as Baseline(0.0), a number or",

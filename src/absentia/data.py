@@ -17,6 +17,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -40,6 +41,11 @@ QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _MOST_ROWS_FOR_QUANTILES = 4096
 _ROWS_AT_A_TIME = 4096
 _SHOWN = 60  # letters of a wrong argument
+# How sentences name the types of signatures.
+_IN_WORDS = {
+    r"Mapping\[.*]": "a mapping", r"\w+\[Tensor[^]]*]|\bTensor\b": "a tensor", r"\bSequence\[int]": "a list of whole numbers",
+    r"\bint\b": "a whole number", r"\bfloat\b": "a number", r"\bstr\b": "text", r"\bPath\b": "a path", r" \| ": " or ",
+}  # fmt: skip
 # What torch says if memory runs out, which has no exception type of its own on a CPU.
 _NO_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "calculation overflowed", "multiplication overflow")
 
@@ -126,7 +132,7 @@ def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> In
     target = as_tensor(name, y)
     if target.ndim > 1:
         raise wrong(name, "be one class number or one for each sample", f"shape {tuple(target.shape)}")
-    if target.is_complex() or not torch.equal(target.double(), target.double().round()):
+    if not torch.equal(target.double(), target.double().round()):
         raise wrong(name, "hold class numbers", f"{target.dtype} values", "Leave y out for a regression.")
     return target.long()
 
@@ -304,12 +310,11 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 @functools.cache
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of arguments in their order; Any for those that only type checkers know."""
-    plain, found = inspect.unwrap(function), {}
-    for name in inspect.signature(plain).parameters:
-        try:
+    plain = inspect.unwrap(function)
+    found = dict.fromkeys(inspect.signature(plain).parameters, Any)
+    for name in found:
+        with suppress(NameError, SyntaxError, TypeError):
             found[name] = eval(plain.__annotations__.get(name, "Any"), plain.__globals__)
-        except (NameError, SyntaxError, TypeError):
-            found[name] = Any
     return found
 
 
@@ -334,11 +339,13 @@ def _failure(function: Callable[..., Any], given: Any, named: Any, error: Except
     for name, value in [*zip(hints, given, strict=False), *named.items()]:
         odd = isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta)
         large = isinstance(value, int) and abs(value) >= 2**63
-        if odd or large or not is_bearable(value, hints.get(name, Any)):
-            kinds = re.sub(r"\w+\[Tensor[^]]*]", "Tensor", texts.get(name, "numbers in memory")).split(" | ")
-            shown = repr(value)
+        flag = isinstance(value, bool) and "int" in texts.get(name, "")
+        if odd or large or flag or not is_bearable(value, hints.get(name, Any)):
+            kinds, shown = texts.get(name, "numbers in memory"), repr(value)
+            for kind, words in _IN_WORDS.items():
+                kinds = re.sub(kind, words, kinds)
             short = shown if len(shown) <= _SHOWN and "\n" not in shown else f"a value of type {type(value).__name__}"
-            return wrong(name, "lie within ±2^63" if large else f"be {' or '.join(kinds)}", short)
+            return wrong(name, "lie within ±2^63" if large else f"be {kinds}", short)
     if lacks_memory(error):
         size = re.search(r"allocate (\d+) bytes", str(error))
         much = f": {int(size[1]) / 2**30:,.1f} GiB" if size else ""

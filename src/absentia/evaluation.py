@@ -300,16 +300,14 @@ def _note_on_output(model: Model, key: str | int | None) -> str:
     return note
 
 
-def _check_players(players: object, x: Tensor, columns: Iterable[str] | None) -> Players:
-    if players is None:
-        if x.ndim != 2:
-            then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
-            raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
-        return Players.features(x.shape[1] if columns is None else list(columns))
-    if not isinstance(players, Players):
-        raise wrong("players", "be Players, such as Players.features(names)", type(players).__name__)
-    players.check_samples(x)
-    return players
+def _check_players(players: Players | None, x: Tensor, columns: Iterable[str] | None) -> Players:
+    if players is not None:
+        players.check_samples(x)
+        return players
+    if x.ndim != 2:
+        then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
+        raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
+    return Players.features(x.shape[1] if columns is None else list(columns))
 
 
 def rounding_noise(

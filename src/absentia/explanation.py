@@ -277,8 +277,6 @@ def explain(
     began = time.perf_counter()
     if y is not None and isinstance(y, Absence):
         raise wrong("absence", "be passed by name", "it in the place of y", "Write explain(model, x, absence=…).")
-    if players is not None and not isinstance(players, Players):
-        raise wrong("players", "be Players, such as Players.features(names)", type(players).__name__)
     batch, players = _as_batch(x, players)
     if isinstance(absence, str | int | float):
         # A readout of each sample's own class says nothing about the rows of the data.

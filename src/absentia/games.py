@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol, final, runtime_checkable
 
 import torch
@@ -17,7 +17,7 @@ from absentia.absences.words import named_absence
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
 from absentia.data import Array, Classes, Table, as_tensor, blocks
 from absentia.errors import AbsentiaError, wrong
-from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
+from absentia.evaluation import Evaluator, check_coalitions, check_finite, rounding_noise
 from absentia.models import as_model, spread, worker_count
 from absentia.players import Players
 from absentia.readouts import Readout
@@ -250,19 +250,26 @@ class MaskedModel:
         self, coalitions: Bool[Tensor, "*own coalitions players"]
     ) -> Float[Tensor, "samples coalitions *features"]:
         """Return the value of each coalition for each sample."""
+        evaluator, fill, shared = self.evaluator, self.fill, coalitions.ndim == 2
         if self.gradient or worker_count() == 1:
-            return self.evaluator.values(self.fill, coalitions, gradient=self.gradient)
+            return evaluator.values(fill, coalitions, gradient=self.gradient)
         check_coalitions(coalitions, len(self.names), self.samples)
-        at_once = self.evaluator.batch_size // self.draws // max(1, coalitions.shape[-2])
-        return torch.cat(self._spread(partial(_values_of, self.evaluator, self.fill, coalitions), at_once))
+        found = self._spread(
+            lambda some: evaluator.values(
+                fill.select(some), coalitions if shared else coalitions[some], samples=some
+            ),
+            at_once=evaluator.batch_size // self.draws // max(1, coalitions.shape[-2]),
+        )
+        return torch.cat(found)
 
     def table(self) -> ValueTable:
         """Evaluate all 2ⁿ coalitions; `value_table` also checks that they fit into memory."""
+        evaluator, fill = self.evaluator, self.fill
         if self.gradient or worker_count() == 1:
-            parts = [self.evaluator.table(self.fill, gradient=self.gradient)]
+            parts = [evaluator.table(fill, gradient=self.gradient)]
         else:
-            at_once = _BATCHES_OF_A_BLOCK * self.evaluator.batch_size >> len(self.names)
-            parts = self._spread(partial(_table_of, self.evaluator, self.fill), at_once)
+            at_once = _BATCHES_OF_A_BLOCK * evaluator.batch_size >> len(self.names)
+            parts = self._spread(lambda some: evaluator.table(fill.select(some), samples=some), at_once)
         values, noise, evaluations = zip(*parts, strict=True)
         return ValueTable(
             torch.cat(values),
@@ -277,13 +284,3 @@ class MaskedModel:
         at_once = max(1, at_once)
         each = at_once * -(-self.samples // (at_once * _PARTS_OF_A_WORKER * worker_count()))
         return list(spread(work, torch.arange(self.samples).split(each), "evaluating coalitions"))
-
-
-def _table_of(evaluator: Evaluator, fill: Fill, samples: Tensor) -> Tabulated:
-    return evaluator.table(fill.select(samples), samples=samples)
-
-
-def _values_of(evaluator: Evaluator, fill: Fill, coalitions: Tensor, samples: Tensor) -> Tensor:
-    return evaluator.values(
-        fill.select(samples), coalitions if coalitions.ndim == 2 else coalitions[samples], samples=samples
-    )

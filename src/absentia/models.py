@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -201,23 +201,16 @@ def are_probabilities(output: Outputs) -> bool:
 
 def returns_one_probability(model: Model, x: Rows) -> bool:
     """Return whether a model with a single output returns probabilities: by its last operation, or else by values."""
-    if isinstance(model, NumpyModel):
-        return model.probabilities is None and not model.regression and _within_0_and_1(run_rows(model, x))
-    rows = x[[0, -1]].clone()
-    try:
-        with evaluation_mode(model, gradient=True), torch.enable_grad():
-            output, _ = read_output(model(rows.requires_grad_() if rows.is_floating_point() else rows))
-    except RuntimeError:  # a model that refuses a gradient
-        return _within_0_and_1(run_rows(model, x))
-    step = output.grad_fn
+    if isinstance(model, NumpyModel) and (model.probabilities is not None or model.regression):
+        return False
+    rows, step = x[[0, -1]].clone(), None
+    with suppress(RuntimeError), evaluation_mode(model, gradient=True), torch.enable_grad():  # some refuse a gradient
+        step = read_output(model(rows.requires_grad_() if rows.is_floating_point() else rows))[0].grad_fn
     while step is not None and step.name().startswith(_SHAPE_ENDS):
         step = step.next_functions[0][0]
-    if step is None or step.name().startswith("Compiled"):
-        return _within_0_and_1(run_rows(model, x))
-    return step.name().startswith(_PROBABILITY_ENDS)
-
-
-def _within_0_and_1(output: Tensor) -> bool:
+    if step is not None and not step.name().startswith("Compiled"):
+        return step.name().startswith(_PROBABILITY_ENDS)
+    output = run_rows(model, x)
     return bool(((output >= 0) & (output <= 1)).all())
 
 

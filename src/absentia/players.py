@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from absentia.data import Array, as_tensor
+from absentia.data import Array, as_tensor, check_number
 from absentia.errors import wrong
 from absentia.results import written
 
@@ -140,11 +140,6 @@ class Players:
             labels[self.labels == old] = new
         categories = tuple(self.categories[number] for number in kept) if self.categories else ()
         return Players(labels, tuple(self.names[number] for number in kept), self.integer, categories)
-
-    def owner_names(self) -> list[str]:
-        """Return the name of each entry's player, "always present" for entries without one."""
-        named = [*self.names, "always present"]  # label −1 indexes the last
-        return [named[label] for label in self.labels.flatten().tolist()]
 
     def each_entry(self, most: int | None = None) -> Players:
         """Make entries of players, the first or all, players of their own, numbered where the old ones have several.
@@ -279,9 +274,8 @@ class Players:
         labels = as_tensor("labels", labels)
         if labels.is_floating_point() or labels.dtype == torch.bool:
             raise wrong("labels", "be integers", f"{labels.dtype}")
+        check_number("channels", channels, 1)
         if channels is not None:
-            if channels < 1:
-                raise wrong("channels", "be at least 1", channels)
             labels = labels.expand(channels, *labels.shape).contiguous()
         count = len(torch.unique(labels[labels != ALWAYS_PRESENT]))
         return cls(labels.long(), tuple(f"segment {number}" for number in range(count)))
@@ -304,8 +298,7 @@ class Players:
 
 def _names(given: int | Sequence[str], pattern: str) -> tuple[str, ...]:
     if isinstance(given, int):
-        if not 0 <= given <= _MOST_PLAYERS:
-            raise wrong("players", f"be from 1 to {_MOST_PLAYERS:,}", given)
+        check_number("players", given, 0, _MOST_PLAYERS)
         return tuple(pattern.format(number) for number in range(given))
     return tuple(str(name) for name in given)
 

@@ -105,10 +105,14 @@ class _OfClass:
                 "--probabilities in a command. Use the readout Output(class) to explain the probability itself."
             )
 
-    def _targets(self, output: Tensor, sample: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
-        """Return the class of each row."""
+    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+        """Return the number of each row's class."""
         y = self.y.to(output.device)
-        return y[sample] if y.ndim else y.expand(len(sample))
+        return self._read(output, y[sample] if y.ndim else y.expand(len(sample)))
+
+    def _read(self, output: Tensor, target: Int[Tensor, " rows"]) -> Tensor:
+        """Return the logit."""
+        return _of_class(output, target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +136,8 @@ class LogOdds(_OfClass):
 
     what = "log-odds"
 
-    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    def _read(self, output: Tensor, target: Int[Tensor, " rows"]) -> Tensor:
         """Return the log-odds without forming a probability, which would round to 0 or 1."""
-        target = self._targets(output, sample)
         own = _of_class(output, target)
         return own if _is_single_logit(output) else own - output.scatter(1, target[:, None], -torch.inf).logsumexp(1)
 
@@ -151,10 +154,6 @@ class Logit(_OfClass):
 
     what, takes_probabilities = "logit", True
 
-    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
-        """Return the logit."""
-        return _of_class(output, self._targets(output, sample))
-
 
 @dataclass(frozen=True, eq=False)
 class Probability(_OfClass):
@@ -168,9 +167,8 @@ class Probability(_OfClass):
 
     what = "probability"
 
-    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    def _read(self, output: Tensor, target: Int[Tensor, " rows"]) -> Tensor:
         """Return the probability."""
-        target = self._targets(output, sample)
         single = _is_single_logit(output)
         return _of_class(output, target).sigmoid() if single else _of_class(output.softmax(1), target)
 

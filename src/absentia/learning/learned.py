@@ -206,7 +206,9 @@ class LearnedBaseline(Saved):
     def _columns(self) -> dict[str, Sequence[Any]]:
         values = self.values.reshape(1, -1) if self.share == "all" else self.values.flatten(1)
         owners, entries = values.shape
-        names = ["?"] * entries if self.players is None else self.players.owner_names()
+        labels = torch.zeros(entries).long() if self.players is None else self.players.labels.flatten()
+        known = ["?"] if self.players is None else [*self.names, "always present"]  # label −1 indexes the last
+        names = [known[label] for label in labels.tolist()]
         columns: dict[str, Sequence[Any]] = {}
         if self.share != "all":
             columns[self.share] = [one for one in self.class_labels or range(owners) for _ in range(entries)]

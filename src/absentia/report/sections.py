@@ -40,7 +40,6 @@ _MEDIAN = 3  # the row of the quantiles
 # The images of a section have about this many bytes before compression. Their sides have this many pixels at most,
 # and are not reduced below this many.
 _ALL_BYTES, _LARGEST_SIDE, _SMALLEST_SIDE = 1_500_000, 128, 16
-_SHARED_BY = {"all": "all samples", "class": "each class", "sample": "each sample"}
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,8 @@ def baseline_section(learned: LearnedBaseline) -> Section:
         shown |= {} if levels is None else {"quantiles": numbers(levels.T), "levels": texts(levels.T)}
     how = "converged" if record.converged else "did not converge"
     loss = f"{written(learned.loss, 4)} ({record.loss}, orders up to {record.orders})"
-    heading, sentence = f"Baseline learned for {_SHARED_BY[learned.share]}", f"The search {how}: {record.stopped}."
+    whose = "all samples" if learned.share == "all" else f"each {learned.share}"
+    heading, sentence = f"Baseline learned for {whose}", f"The search {how}: {record.stopped}."
     checks = torch.linspace(0, len(learned.history) - 1, min(len(learned.history), _MOST_CHECKS)).round().long()
     kept = learned.history[checks]
     history = [[*numbers(row), f"{row[0]:,.0f} evaluations: {written(float(row[1]), 4)}"] for row in kept]
