@@ -31,6 +31,7 @@ from absentia.results import (
     with_error,
     write_tensors,
     written,
+    written_alike,
 )
 
 TENSORS = {"a": torch.arange(3.0), "b": torch.tensor([[1, 2]])}
@@ -302,3 +303,7 @@ def test_columns_line_up_and_long_sentences_are_folded():
     folded = fold("  " + "word " * 40)
     assert all(len(line) <= 118 for line in folded.splitlines())
     assert folded.splitlines()[1].startswith("    word")
+
+
+def test_numbers_beside_each_other_have_the_same_decimal_place():
+    assert written_alike([-12.344, 0.5, 1e-9], plus=True) == ["−12.34", "+0.50", "0"]

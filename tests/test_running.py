@@ -23,6 +23,7 @@ def test_fewer_rows_are_affordable_for_a_larger_model():
     assert small.bit_count() == large.bit_count() == 1
     assert affordable_rows(from_numpy(lambda rows: rows.sum(1)), torch.zeros(1, 64), 1e9) > 1000
     assert affordable_rows(nn.Linear(64, 64), torch.zeros(1, 64), 1.0) == 1
+    assert affordable_rows(nn.Linear(4, 1), torch.zeros(1, 4), 1e6) == 128
 
 
 @pytest.mark.parametrize("slow", [1, 2])

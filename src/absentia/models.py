@@ -406,9 +406,6 @@ def read_output(output: Any) -> tuple[Any, str | int | None]:
     """Find the tensor in what a model returns: itself, logits of an object or a dict, or the first of a tuple.
 
     Also return where it was found; None for a tensor, and for what holds none.
-
-    >>> read_output({"logits": torch.zeros(1, 2), "hidden": torch.ones(1, 8)})
-    (tensor([[0., 0.]]), 'logits')
     """
     if isinstance(output, Tensor):
         return output, None

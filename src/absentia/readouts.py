@@ -275,13 +275,7 @@ def default_readout(
 
 
 def same_kind(note: str, other: str) -> bool:
-    """Return whether two descriptions are of the same readout; classes of other samples do not matter.
-
-    >>> same_kind("log-odds of each sample's class (0, 1)", "log-odds of the class predicted on the full sample (2)")
-    True
-    >>> same_kind("log-odds of class 1", "probability of class 1")
-    False
-    """
+    """Return whether two descriptions are of the same readout; classes of other samples do not matter."""
     kinds = [text.partition(";")[0].partition(" (")[0] for text in (note, other)]
     usual = ("log-odds of each", "log-odds of the"), ("the output as it is", "output 0")
     return kinds[0] == kinds[1] or any(all(kind.startswith(words) for kind in kinds) for words in usual)
@@ -298,23 +292,10 @@ class Score:
 
     For log-odds of each sample's class it is the log-loss in nats. For other readouts it is the squared difference
     to v(N), divided by the variance of v(N) over the samples.
-
-    Parameters
-    ----------
-    readout : Readout
-        The readout of the values.
-    full : Tensor
-        v(N) of each sample.
-
-    Examples
-    --------
-    >>> full = torch.tensor([2.0, 3.0, 1.0])
-    >>> Score(LogOdds([0, 1, 1]), full)(torch.zeros(3, 1)).flatten()
-    tensor([0.6931, 0.6931, 0.6931])
     """
 
-    readout: Readout
-    full: Float[Tensor, "samples *features"]
+    readout: Readout  # of the values
+    full: Float[Tensor, "samples *features"]  # v(N) of each sample
 
     @property
     def classes(self) -> Int[Tensor, " samples"] | None:

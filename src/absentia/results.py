@@ -68,11 +68,7 @@ def written(value: float, digits: int = 3, *, plus: bool = False) -> str:
 
 
 def written_alike(values: Sequence[float], digits: int = 4, *, plus: bool = False) -> list[str]:
-    """Write numbers for a reader to the same decimal place: the digits of the largest; less than that is 0.
-
-    >>> written_alike([-12.344, 0.5, 1e-9], plus=True)
-    ['−12.34', '+0.50', '0']
-    """
+    """Write numbers for a reader to the same decimal place: the digits of the largest; less than that is 0."""
     most = max((abs(value) for value in values), default=0.0)
     decimals = digits - 1 - math.floor(math.log10(most)) if most > 0 else 0
     rounded = [round(value, decimals) for value in values]

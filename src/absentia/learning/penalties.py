@@ -243,9 +243,6 @@ def shares_of(outputs: Float[Tensor, "samples *features"]) -> Float[Tensor, " sa
     """Return how often to draw each sample: half of the draws evenly, half by the output's distance from the median.
 
     If a model returns the same on most samples, an even draw would miss most of those that tell baselines apart.
-
-    >>> shares_of(torch.tensor([0.0, 0.0, 0.0, 4.0]))
-    tensor([0.1250, 0.1250, 0.1250, 0.6250], dtype=torch.float64)
     """
     values = outputs.detach().double().cpu().reshape(len(outputs), -1)
     distance = (values - values.median(0).values).abs().sum(1)
@@ -268,10 +265,6 @@ def balanced_order(x: Shaped[Tensor, "samples *entries"], weights: Tensor, gener
     """Order samples so that the first few have nearly the weighted mean of all, however many they are.
 
     Every other sample is drawn. The one after it is the one that brings the mean so far nearest to that of all.
-
-    >>> rows = torch.tensor([[0.0], [1.0], [1.0], [0.0], [0.0], [1.0]])
-    >>> balanced_order(rows, torch.ones(6).double(), torch.Generator().manual_seed(0))
-    tensor([2, 3, 5, 0, 1, 4])
     """
     rows = torch.randperm(len(x), generator=generator)
     values, weight = x[rows].flatten(1).double().cpu(), weights[rows, None]
