@@ -261,7 +261,6 @@ def test_baselines_made_from_data():
         2,
         9,
     ]
-    assert Baseline.zeros().values.item() == 0
     assert Baseline.mean(torch.tensor([[1, 2], [2, 2]])).values.tolist() == [1.5, 2.0]
 
 

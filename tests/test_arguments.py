@@ -42,12 +42,18 @@ def total(rows):
             "embedding must lie within ±2^63. Got 1180591620717411303424",
         ),
         (lambda: ab.Players.tokens(10**6, embedding=10**6), "This takes more memory than there is: 7,450.6 GiB. Use"),
-        (lambda: ab.shapley(3, evaluations=99), "game must be Game. Got 3 instead."),
+        (
+            lambda: ab.shapley(3, evaluations=99),
+            "game must be a game such as MaskedModel(…) or ValueTable(values). Got 3",
+        ),
         (lambda: ab.moebius([1.0, 2.0]), "values must be a tensor. Got [1.0, 2.0] instead."),
         (lambda: ab.load(3), "path must be text or a path. Got 3 instead."),
         (lambda: ab.LearningOptions(steps="few"), "steps must be a whole number or None. Got 'few' instead."),
         # What functions say themselves comes first.
-        (lambda: ab.explain(total, X, absence=0.0, players=3), "players must be Players or None. Got 3"),
+        (
+            lambda: ab.explain(total, X, absence=0.0, players=3),
+            "players must be Players.features(names) or None. Got 3",
+        ),
         (
             lambda: ab.explain(total, X, absence=[0.0]),
             "absence must be an absence such as Baseline(0.0), a number or",

@@ -182,6 +182,6 @@ def test_each_class_has_a_look_and_images_are_images(learned, tmp_path):
 
 
 def test_the_history_is_drawn_as_it_went(learned):
-    line = learned.plot_history().axes[0].lines[0]
+    line = ab.plots.learning_history(learned).axes[0].lines[0]
     assert line.get_xdata().tolist() == learned.history[:, 0].tolist()
     assert line.get_ydata().tolist() == learned.history[:, 1].tolist()

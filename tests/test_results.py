@@ -116,8 +116,9 @@ def test_kinds_and_formats_are_told_apart(tmp_path):
     write_tensors(tmp_path / "other", TENSORS, {"kind": "imputer", "format": 1})
     with pytest.raises(AbsentiaError, match=r"path must hold a saved thing. Got .*, a saved imputer instead"):
         Thing.load(tmp_path / "other")
-    with pytest.raises(AbsentiaError, match=r"hold a saved explanation, audit, .* Got .*, a saved thing instead"):
-        load(tmp_path / "new")
+    write_tensors(tmp_path / "picture", TENSORS, {"kind": "picture", "format": 1})
+    with pytest.raises(AbsentiaError, match=r"hold a saved .*explanation.* Got .*, a saved picture instead"):
+        load(tmp_path / "picture")
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):

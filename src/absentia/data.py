@@ -12,6 +12,7 @@ import functools
 import hashlib
 import inspect
 import math
+import random
 import re
 import sys
 import types
@@ -40,11 +41,12 @@ Scales: TypeAlias = tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _MOST_ROWS_FOR_QUANTILES = 4096
 _ROWS_AT_A_TIME = 4096
-_SHOWN = 60  # letters of a wrong argument
+_SHOWN, _LOOKS = 60, 64  # letters of a wrong argument, and looks at it
 # How sentences name the types of signatures.
 _IN_WORDS = {
-    r"Mapping\[.*]": "a mapping", r"\w+\[Tensor[^]]*]|\bTensor\b": "a tensor", r"\bSequence\[int]": "a list of whole numbers",
-    r"\bint\b": "a whole number", r"\bfloat\b": "a number", r"\bstr\b": "text", r"\bPath\b": "a path", r" \| ": " or ",
+    r"Mapping\[.*]": "a mapping", r"\w+\[Tensor[^]]*]|Tensor": "a tensor", r"\bPlayers\b": "Players.features(names)",
+    r"\bGame\b": "a game such as MaskedModel(…) or ValueTable(values)", r"Sequence\[int]": "a list of whole numbers",
+    r"\bint\b": "a whole number", r"\bfloat\b": "a number", r"\bstr\b": "text", "Path": "a path", r" \| ": " or ",
 }  # fmt: skip
 # What torch says if memory runs out, which has no exception type of its own on a CPU.
 _NO_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "calculation overflowed", "multiplication overflow")
@@ -336,11 +338,15 @@ def _failure(function: Callable[..., Any], given: Any, named: Any, error: Except
     from beartype.door import is_bearable  # imported here, because most calls do not fail
 
     hints, texts = _hints(function), inspect.unwrap(function).__annotations__
-    for name, value in [*zip(hints, given, strict=False), *named.items()]:
+    values = [*zip(hints, given, strict=False), *named.items()]
+    state = random.getstate()  # beartype looks at a random item of a list: it is asked often, and leaves no trace
+    bad = [name for name, one in values if not all(is_bearable(one, hints.get(name, Any)) for _ in range(_LOOKS))]
+    random.setstate(state)
+    for name, value in values:
         odd = isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta)
         large = isinstance(value, int) and abs(value) >= 2**63
         flag = isinstance(value, bool) and "int" in texts.get(name, "")
-        if odd or large or flag or not is_bearable(value, hints.get(name, Any)):
+        if odd or large or flag or name in bad:
             kinds, shown = texts.get(name, "numbers in memory"), repr(value)
             for kind, words in _IN_WORDS.items():
                 kinds = re.sub(kind, words, kinds)

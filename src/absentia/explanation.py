@@ -281,7 +281,7 @@ def explain(
     if isinstance(absence, str | int | float):
         # A readout of each sample's own class says nothing about the rows of the data.
         shared = None if getattr(getattr(readout, "y", None), "ndim", 0) == 1 else readout
-        absence = choose_absence(absence, model, data, None, players=players, readout=shared, seed=seed)
+        absence = choose_absence(absence, model, data, shared, players=players, seed=seed)
     game = MaskedModel(
         model, batch, y, absence=absence, players=players, readout=readout, class_names=class_names,
         batch_size=batch_size, memory=memory,

@@ -160,8 +160,6 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
     """
     if isinstance(game, ValueTable):
         return game
-    if not isinstance(game, MaskedModel | Game):  # the class first, because protocols are slow to check
-        raise wrong("game", "be a game such as MaskedModel(…) or ValueTable(values)", type(game).__name__)
     players, samples, coalitions = len(game.names), game.samples, 2 ** len(game.names)
     size = 8 * samples * coalitions
     need = f"{samples} × 2^{players} = {samples * coalitions:.2g} values, {size / 2**30:.2g} GiB"

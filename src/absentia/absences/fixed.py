@@ -63,11 +63,6 @@ class Baseline:
         return f"Baseline(of shape {tuple(values.shape)}, from {values.min():g} to {values.max():g})"
 
     @classmethod
-    def zeros(cls) -> Baseline:
-        """Use zero everywhere: black pixels, or the mean of standardised data."""
-        return cls(0.0)
-
-    @classmethod
     def mean(cls, data: Table) -> Baseline:
         """Use the mean of the data's rows.
 

@@ -279,9 +279,8 @@ class Auditor:
             raise AbsentiaError("Each sample would be its own nearest row. Pass data=… without the audited samples.")
         # A readout of each sample's own class does not fit other rows.
         fits = own or getattr(getattr(readout, "y", None), "ndim", 0) == 0
-        model, players, of_data = self.evaluator.model, self.evaluator.players, readout if fits else None
-        settings: dict[str, Any] = {"players": players, "readout": of_data, "categorical": self.categorical}
-        return choose_absence(given, model, self.data, seed=self.seed, **settings)
+        settings = {"players": self.evaluator.players, "categorical": self.categorical, "seed": self.seed}
+        return choose_absence(given, self.evaluator.model, self.data, readout if fits else None, **settings)
 
     def _afford(self, draws: int, max_players: int, evaluations: int | None) -> Plan:
         """Plan the work within the rows that were given, or that the model's size allows."""

@@ -20,7 +20,7 @@ from typer import Option
 import absentia as ab
 from absentia import demo as demonstration
 from absentia.absences.words import WORDS
-from absentia.cli.inputs import MOST_SEED, Inputs, prepare, takes_inputs
+from absentia.cli.inputs import MOST_SEED, Inputs, load_absences, prepare, takes_inputs
 from absentia.cli.model_files import devices
 from absentia.cli.output import AsJson, Output, check_file, finish, note, show, working
 from absentia.cli.user_data import Samples
@@ -178,7 +178,7 @@ def explain(
         raise wrong("samples", "be left out if samples are named with --sample", samples)
     problem = prepare(inputs, [absence], sample or ([0] if samples is None else ()), samples)
     rows, x = problem.chosen.tolist(), problem.samples.x
-    (method,) = problem.absences([absence]).values()
+    (method,) = load_absences([absence], problem).values()
     settings = problem.settings(absence=method, evaluations=evaluations, batch_size=batch_size)
     work = f"Explaining {len(rows)} of {len(x):,} samples, {len(problem.players)} players"
     with working(work, problem.notes):
@@ -244,7 +244,7 @@ def audit(
             raise wrong(option, "be left out with --cross", value)
     more["seconds"] = AUDIT_SECONDS if seconds is None else seconds
     problem = prepare(inputs, absence or (), sample or (), samples)
-    data, chosen, methods = problem.samples, problem.chosen, problem.absences(absence) if absence else None
+    data, chosen, methods = problem.samples, problem.chosen, load_absences(absence, problem) if absence else None
     settings = problem.settings(region=region, draws=draws, max_players=max_players, data=data.background)
     settings["categorical"] = data.table.categorical
     arguments: tuple[Any, ...] = (problem.model, data.x[chosen], problem.y, methods)
@@ -302,12 +302,8 @@ def demo(
 
     Example: absentia demo --output demo
     """
-    threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the networks are so small that more threads are slower
-    try:
-        demonstration.run(output, seed)
-    finally:
-        torch.set_num_threads(threads)
+    demonstration.run(output, seed)
 
 
 def info(

@@ -135,10 +135,6 @@ class Problem:
         shared = {"players": self.players, "class_names": names or None, "seed": self.inputs.seed}
         return shared | {"readout": load_readout(self.inputs.readout, y)} | more
 
-    def absences(self, words: Sequence[str]) -> dict[str, ab.Absence]:
-        """Make absences for the chosen samples."""
-        return load_absences(words, self.samples, self.players, self.chosen, self.inputs.seed)
-
 
 def prepare(
     inputs: Inputs, absences: Sequence[str] = (), numbers: Sequence[int] = (), count: int | None = None
@@ -308,11 +304,9 @@ def load_readout(word: str | None, y: int | Int[Tensor, " samples"] | None) -> a
     raise wrong("readout", "be log-odds, logit, probability, output, output:NUMBER or features:LAYER", repr(word))
 
 
-def load_absences(
-    words: Sequence[str], samples: Samples, players: Players, chosen: Int[Tensor, " samples"], seed: int = 0
-) -> dict[str, ab.Absence]:
-    """Make absences for the ``chosen`` samples from words of `named_absence`, saved files, or ``name=`` these."""
-    found: dict[str, ab.Absence] = {}
+def load_absences(words: Sequence[str], problem: Problem) -> dict[str, ab.Absence]:
+    """Make absences for the chosen samples from words of `named_absence`, saved files, or ``name=`` these."""
+    samples, players, found = problem.samples, problem.players, dict[str, ab.Absence]()
     for word in words:
         name, spec = _split_name(word)
         if name in found:
@@ -330,12 +324,12 @@ def load_absences(
             continue
         if spec.partition(":")[0] == "neighbours" and samples.background_is_data:
             # The nearest row of a sample would be the sample itself.
-            rows = rows[~torch.isin(torch.arange(len(rows)), chosen)]
+            rows = rows[~torch.isin(torch.arange(len(rows)), problem.chosen)]
             if len(rows) == 0:
                 then = "Name a --background, or choose fewer samples."
                 raise wrong("background", "hold rows besides the chosen samples for neighbours", "none", then)
-        categorical = samples.table.categorical
-        found[name] = named_absence(spec, rows, players=players, categorical=categorical, seed=seed)
+        more: dict[str, Any] = {"categorical": samples.table.categorical, "seed": problem.inputs.seed}
+        found[name] = named_absence(spec, rows, players=players, **more)
     return found
 
 

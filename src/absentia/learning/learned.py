@@ -17,7 +17,7 @@ from absentia.absences.protocol import Fill
 from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import require, wrong
 from absentia.players import Players
-from absentia.plots import baselines, learning_history
+from absentia.plots import baselines
 from absentia.readouts import same_kind
 from absentia.results import Saved, count_of, html_result, keep_figure
 from absentia.version import __version__
@@ -171,10 +171,6 @@ class LearnedBaseline(Saved):
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the values beside the data's distribution; write the figure to a path if one is given."""
         return keep_figure(lambda: baselines(self), path)
-
-    def plot_history(self, path: str | Path | None = None) -> Figure:
-        """Draw the loss over the evaluations; write the figure to a path if one is given."""
-        return keep_figure(lambda: learning_history(self), path)
 
     @property
     def _title(self) -> str:

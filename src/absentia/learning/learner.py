@@ -279,23 +279,13 @@ def baseline_loss(
     return float((losses[rows] * weights).sum() / weights.sum())
 
 
-def choose_absence(
-    absence: object,
-    model: Any,
-    data: Any,
-    y: Classes = None,
-    *,
-    players: Players | None = None,
-    readout: Readout | None = None,
-    categorical: Categorical = (),
-    seed: int = 0,
-) -> Absence:
+def choose_absence(absence: object, model: Any, data: Any, readout: Readout | None = None, **more: Any) -> Absence:
     """Return an absence as it is, or the one that a word or a number names; "learned" learns it from the data."""
     if isinstance(absence, str) and absence == "learned":
         if data is None:
             raise AbsentiaError("A baseline is learned from data. Pass data=…, rows such as those of the training.")
-        return learn_baseline(model, data, y, players=players, readout=readout, categorical=categorical, seed=seed)
-    return named_absence(absence, data, players=players, categorical=categorical, seed=seed)
+        return learn_baseline(model, data, readout=readout, **more)
+    return named_absence(absence, data, **more)
 
 
 class Problem(NamedTuple):

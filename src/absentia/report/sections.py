@@ -180,7 +180,7 @@ def audit_section(audit: Audit) -> Section:
     columns = {key: values[order].double() for key, values in audit.columns().items()}
     nothing = torch.full((len(methods),), torch.nan)
     pairs = {key: (columns[key], columns.get(f"{key}_error", nothing)) for key in columns if "_error" not in key}
-    per_sample = audit.removal.per_sample[order]
+    per_sample = audit.removal.ratios[order].mean(-1)
     step = -(-max(per_sample.shape[1], 1) // _MOST_DOTS)
     data: dict[str, Any] = {
         "methods": methods,
