@@ -16,7 +16,7 @@ import test_report_results as results
 from absentia.plots.absence_plots import draw_masking_curve, draw_methods
 from absentia.plots.interaction_plots import AndNode, arrange, names_of_sets, salient_nodes
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, label
-from absentia.report.sections import baseline_section
+from absentia.report.page import baseline_section
 from known_games import cnn, mlp
 from typechecker import unchecked
 
