@@ -9,7 +9,7 @@ from absentia.evaluation import Evaluator
 from absentia.learning.penalties import PARTS, Chosen, Objective, Penalty, balanced_order, draw_samples, shares_of
 from absentia.learning.search import Run, settle
 from absentia.learning.space import make_space
-from absentia.running import TimeLimit
+from absentia.models import TimeLimit
 from known_games import mlp
 from small_learning import learn
 

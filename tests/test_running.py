@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from absentia import AbsentiaError, from_numpy
-from absentia.models import progress
-from absentia.running import TimeLimit, affordable_rows, operations_per_row, quickest_threads
+from absentia.models import TimeLimit, affordable_rows, operations_per_row, progress, quickest_threads
 
 
 def test_operations_are_those_of_the_layers_and_a_little_more():

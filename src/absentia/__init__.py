@@ -36,11 +36,10 @@ from absentia.games import Game, MaskedModel, ValueTable, value_table
 from absentia.interactions import Interaction, Interactions, OrderProfile, harsanyi
 from absentia.learning import LearnedBaseline, LearningOptions, baseline_loss, learn_baseline
 from absentia.models import from_numpy
-from absentia.players import Players
+from absentia.players import JoinedInputs, Players
 from absentia.readouts import Features, Logit, LogOdds, Output, Probability, Readout
 from absentia.report import write_report
 from absentia.results import load
-from absentia.several_inputs import JoinedInputs
 from absentia.version import __version__
 
 __all__ = [

@@ -335,24 +335,19 @@ class Imputer(Saved):
         check_number("draws", self.draws, 1)
 
     def __repr__(self) -> str:
-        record = self.record
+        record, shape = self.record, self.network.read.shape
         return (
-            f"Imputer of entries of shape {self.shape}, {self.draws} draws, seed {self.seed}\n  {record}\n"
+            f"Imputer of entries of shape {shape}, {self.draws} draws, seed {self.seed}\n  {record}\n"
             f"  held-out  {record.held_out:,} rows: evidence bound {-record.loss:.4g} nats per entry "
             f"(at the start {-record.first_loss:.4g})"
         )
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one sample."""
-        return self.network.read.shape
-
     def bind(self, x: Samples) -> Fill:
         """Draw the random numbers."""
-        check_shape("imputer", self.shape, x, "Imputer")
+        check_shape("imputer", self.network.read.shape, x, "Imputer")
         generator = seeded(self.seed)
         latent_noise = torch.randn(self.draws, self.network.latent, generator=generator, dtype=torch.float32)
-        noise = torch.randn(self.draws, *self.shape, generator=generator, dtype=torch.float32)
+        noise = torch.randn(self.draws, *x.shape[1:], generator=generator, dtype=torch.float32)
         here = self.network.read.mean.device == x.device
         network = self.network if here else copy.deepcopy(self.network).to(x.device)
         tensors = (latent_noise, noise, self.least, self.most)
@@ -507,24 +502,19 @@ class Surrogate(Saved):
     record: TrainingRecord
 
     def __repr__(self) -> str:
-        record, outputs = self.record, self.network.outputs
+        record, shape, outputs = self.record, self.network.read.shape, self.network.outputs
         loss = "KL divergence" if self.classes else "squared error, by the output's variance,"
         shown = "{:.1%}" if self.classes else "R² {:.3f}"
         return (
-            f"Surrogate of a model from inputs of shape {self.shape} to outputs of shape {outputs}\n  {record}\n"
+            f"Surrogate of a model from inputs of shape {shape} to outputs of shape {outputs}\n  {record}\n"
             f"  held-out  {record.held_out:,} rows: {loss} {record.loss:.4g} (at the start {record.first_loss:.4g})\n"
             f"  fidelity  {shown.format(self.fidelity)} with nothing absent, {shown.format(self.masked_fidelity)} "
             "with random players absent"
         )
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one sample."""
-        return self.network.read.shape
-
     def bind(self, x: Samples) -> Fill:
         """Mark absent entries by NaN, which only the surrogate understands."""
-        check_shape("surrogate", self.shape, x, "Surrogate")
+        check_shape("surrogate", self.network.read.shape, x, "Surrogate")
         return StandIns(x, torch.full_like(x[:1], torch.nan)[None])
 
     def instead_of(self, model: Model) -> Model:

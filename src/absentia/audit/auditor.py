@@ -26,10 +26,9 @@ from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
 from absentia.learning import LearnedBaseline, choose_absence
-from absentia.models import evaluation_mode, progress, spread
+from absentia.models import TimeLimit, affordable_rows, evaluation_mode, progress, quickest_threads, spread
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import Features, LogOdds, Readout, Score
-from absentia.running import TimeLimit, affordable_rows, quickest_threads
 
 Region: TypeAlias = Sequence[str | int]
 Absences: TypeAlias = Mapping[str, Absence | str | float] | Sequence[Absence | str | float]
@@ -141,7 +140,7 @@ def audit(
         stopped=stopped,
     )
     curve, removal = run.curve(), run.removal()
-    games = join_games(run.games, len(run.methods), run.plan.own.players)
+    games = join_games([found for _, found in run.found["games"]], len(run.methods), run.plan.own.players)
     return Audit(tuple(run.methods), evaluator.names, removal, games, plausibility, record, curve, run.numbers)
 
 
@@ -183,7 +182,7 @@ def cross_audit(
     rows = run.plan.removal.coalitions * run.plan.states
     with progress((1 + len(names)) * rows, "auditing", "row") as bar:
         for reference in ("noise", *run.methods.values()):
-            run.against = run.reference(reference)
+            run.against, run.found["removal"] = run.reference(reference), []
             run.take(run.steps("removal"), bar)
             found.append(run.removal().R)
     values, errors = (torch.stack(parts) for parts in zip(*found, strict=True))
@@ -248,8 +247,7 @@ class Auditor:
         self.surrogates = tuple(name for name, one in self.methods.items() if isinstance(one, BringsModel))
         self.plan = self._afford(draws, max_players, evaluations)
         self.costs = dict.fromkeys((*self.methods, ""), Cost())
-        self.values: list[Tensor] = []  # of the masking curve: v(N), then each method's, for blocks of samples
-        self.games: list[dict[str, Tensor]] = []  # figures of each method's own games, for blocks of samples
+        self.found: dict[str, list[tuple[Step, Any]]] = {"curve": [], "games": [], "removal": []}  # by finished steps
         self.notes = self._first_notes(data is None)
         self._choose_samples()
         self.sizes = torch.linspace(0, len(evaluator.players), self.plan.sizes + 1).round().long()
@@ -305,7 +303,6 @@ class Auditor:
             few = self.numbers.to(self.evaluator.x.device)
             self.bound = {name: (own, fill.select(few)) for name, (own, fill) in self.bound.items()}
         self.x = self.evaluator.x[self.numbers]
-        self.strengths, self.rounding = torch.zeros(plan.states, 0, 1).double(), torch.zeros(0).double()
         self.presence = self.region.labels.to(self.x.device) == ALWAYS_PRESENT  # with the region masked
         self.masked: dict[str, Tensor] = {}  # the samples, by each method that masks the model's input
         for name, (own, fill) in self.bound.items():
@@ -386,14 +383,14 @@ class Auditor:
                 try:
                     return self.take(steps, bar, limit)
                 except KeyboardInterrupt:
-                    if not self.values:
+                    if not self.found["curve"]:
                         raise
                     return "interrupted"
 
     def take(self, steps: list[Step], bar: Any, limit: TimeLimit | None = None) -> str:
         """Take the steps, here or at workers, and keep what they find; return why they ended early, if they did."""
         for step, (found, costs) in zip(steps, spread(self.measure, steps, "auditing"), strict=True):
-            self._keep(step, found)
+            self.found[step.kind].append((step, found))
             for name, cost in costs:
                 self.costs[name] += cost
                 bar.update(cost.evaluations)
@@ -428,21 +425,6 @@ class Auditor:
 
         return getattr(self, f"_measure_{step.kind}")(step.some, step.draw, spend), costs
 
-    def _keep(self, step: Step, found: Any) -> None:
-        """Put what a step found beside that of the steps before."""
-        if step.kind == "curve":
-            self.values.append(found)
-        elif step.kind == "games":
-            self.games.append(found)
-        else:
-            strengths, rounding = found
-            if step.draw == step.some.start == 0:  # the first step
-                draws, samples = self.plan.removal.draws, self.plan.removal.samples
-                self.strengths = torch.full((self.plan.states, samples, draws), math.nan).double()
-                self.rounding = torch.zeros(samples).double()
-            self.strengths[:, step.some, step.draw] = strengths
-            self.rounding[step.some] += rounding
-
     def _measure_curve(self, some: slice, _draw: int, spend: Spend) -> Tensor:
         """Evaluate a coalition of each size: v(N), and the values of each method."""
         players, numbers = len(self.evaluator.players), self.numbers[some]
@@ -463,7 +445,7 @@ class Auditor:
 
     def curve(self) -> MaskingCurve:
         """Score what was measured of the masking curve."""
-        full, *values = torch.cat(self.values, dim=1)
+        full, *values = torch.cat([found for _, found in self.found["curve"]], dim=1)
         all_absent = not bool((self.evaluator.players.labels == ALWAYS_PRESENT).any())
         readout = self.evaluator.readout
         if isinstance(readout, LogOdds) and readout.y.ndim:  # of each sample's class
@@ -509,13 +491,19 @@ class Auditor:
 
     def removal(self) -> Removal:
         """Return the strengths of the finished draws, or of the samples that are finished in the first draw."""
-        done = ~self.strengths.isnan().any(0)
+        games = self.plan.removal
+        strengths = torch.full((self.plan.states, games.samples, games.draws), math.nan).double()
+        rounding = torch.zeros(games.samples).double()
+        for step, (some, errors) in self.found["removal"]:
+            strengths[:, step.some, step.draw] = some
+            rounding[step.some] += errors
+        done = ~strengths.isnan().any(0)
         samples, draws = int(done[:, 0].sum()), max(1, int(done.all(0).sum()))
-        strengths = self.strengths[:, :samples, :draws]
+        strengths = strengths[:, :samples, :draws]
         none = torch.full_like(strengths[0], math.nan)  # of methods that mask no input
         found = dict(zip(self.masked, strengths[2:], strict=True))
         masked = torch.stack([found.get(name, none) for name in self.methods])
-        removal = Removal(masked, strengths[0], strengths[1], self.rounding[:samples])
+        removal = Removal(masked, strengths[0], strengths[1], rounding[:samples])
         if samples and not bool(removal.kept.any()):
             raise AbsentiaError(
                 "The model does not respond to the region's players: effects are no larger than rounding errors in "

@@ -28,11 +28,10 @@ from absentia.learning.penalties import Objective, Penalty, count_orders
 from absentia.learning.processes import process_count
 from absentia.learning.search import LearningStep, Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
-from absentia.models import NumpyModel, as_model, labels_of
+from absentia.models import NumpyModel, TimeLimit, affordable_rows, as_model, labels_of, quickest_threads
 from absentia.players import Players
 from absentia.readouts import Logit, LogOdds, Probability, Readout
 from absentia.results import check_folder
-from absentia.running import TimeLimit, affordable_rows, quickest_threads
 
 AnyLoss: TypeAlias = Literal["faithful", "interactions", "shapley", "marginal"]
 

@@ -29,9 +29,8 @@ from absentia.learning.faithful import Faithful
 from absentia.learning.penalties import Baselines, Chosen, Found, Objective, Owners, Plan
 from absentia.learning.processes import added_up, decided_by_first, is_first
 from absentia.learning.space import HELD, Space
-from absentia.models import progress
+from absentia.models import TimeLimit, progress
 from absentia.results import read_tensors, write_tensors
-from absentia.running import TimeLimit
 
 _CONVERGED = "no other value of a single coordinate lowers the loss by 0.1 %"
 _PLATEAU_CHECKS, _PLATEAU_SHARE, _STEPS_PER_CHECK = 20, 0.005, 5  # descent stops without such a gain for long
