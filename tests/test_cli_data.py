@@ -21,7 +21,7 @@ from absentia.cli.inputs import (
     saved_coding,
 )
 from absentia.cli.output import finish
-from absentia.cli.user_data import RawData, make_samples, read_data
+from absentia.cli.user_files import RawData, make_samples, read_data
 from own_files import make_network, make_rows, write_files
 
 NETWORK = make_network()

@@ -21,9 +21,8 @@ import absentia as ab
 from absentia import demo as demonstration
 from absentia.absences.words import WORDS
 from absentia.cli.inputs import MOST_SEED, Inputs, load_absences, prepare, takes_inputs
-from absentia.cli.model_files import devices
 from absentia.cli.output import AsJson, Output, check_file, finish, note, show, working
-from absentia.cli.user_data import Samples
+from absentia.cli.user_files import Samples, devices
 from absentia.errors import AbsentiaError, wrong
 from absentia.learning.learned import Share
 from absentia.learning.learner import AnyLoss

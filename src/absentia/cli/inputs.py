@@ -18,9 +18,8 @@ from torch import Tensor, nn
 import absentia as ab
 from absentia import models
 from absentia.absences.words import named_absence
-from absentia.cli.model_files import OnnxModel, is_estimator, load_model
 from absentia.cli.output import check_file, describe, reading
-from absentia.cli.user_data import Samples, likely_targets, make_samples, read_data
+from absentia.cli.user_files import Samples, is_estimator, likely_targets, load_model, make_samples, read_data
 from absentia.errors import AbsentiaError, require, wrong
 from absentia.interop import EncodedTable, from_estimator
 from absentia.players import ALWAYS_PRESENT, Players
@@ -157,7 +156,7 @@ def prepare(
             _check_categories(model, table, samples.background, "background")
     except AbsentiaError as error:
         raise AbsentiaError(f"{error}{'' if is_estimator(loaded) else likely_targets(data)}") from error
-    notes = [*([loaded.note] if isinstance(loaded, OnnxModel) else []), *samples.notes]
+    notes = [*getattr(loaded, "notes_on_file", ()), *samples.notes]
     chosen = samples.choose(numbers, count, inputs.seed)
     return Problem(inputs, model, samples, chosen, load_players(inputs.players, samples, tokens), notes)
 

@@ -374,10 +374,7 @@ class Run:
         return found
 
     def _cross(self, _key: str, baseline: Baselines, other: Baselines) -> Baselines:
-        """Take over from another baseline the values of each player with which the loss is lower.
-
-        Gradients do not find values that many samples share, such as a count of 0, which leave no effect at all.
-        """
+        """Take over from another baseline the values of each player with which the loss is lower."""
         current, players = list(self.looks(baseline)), self.objective.evaluator.players
         for player in range(len(players)):
             candidate = torch.where(players.labels.flatten() == player, other, baseline)
@@ -425,9 +422,6 @@ def settle(objective: Objective, baseline: Baselines, calls: Float[Tensor, "call
     If all coalitions of all samples are affordable, the penalty over them decides. If not, a draw cannot decide
     between losses that nearly tie, but it shows a true tie: over all samples, and the same coalitions of each, the
     losses differ by rounding alone. True ties go to the smaller walks and detours, over all samples too.
-
-    An ablation on the 100 synthetic functions defends this: without it, variable x9 of the function in line 56 is
-    missed with all three losses, and 1,234 of 1,235 values are found instead of all.
     """
     penalty, samples, rows = objective.penalty, len(objective.owner), objective.rows
     exact = penalty.exact and samples * objective.plan.coalitions.shape[-2] <= _TIMES * rows
