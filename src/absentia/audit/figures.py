@@ -45,10 +45,6 @@ class Estimate(NamedTuple):
     value: Float[Tensor, " *methods"]
     error: Float[Tensor, " *methods"]
 
-    def at(self, number: int) -> tuple[float, float]:
-        """Return one method's value and error."""
-        return float(self.value[number]), float(self.error[number])
-
 
 def _variances(values: Values) -> tuple[Tensor, Tensor]:
     """Return the variance of the mean that comes of the samples, and that of the draws: see `estimate`."""
