@@ -111,7 +111,6 @@ def test_a_prediction_by_class_frequencies_scores_the_entropy() -> None:
     entropy = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
     torch.testing.assert_close(score(log_odds[:, None])[:, 0], score.prior)
     assert score.prior.mean().item() == pytest.approx(entropy)
-    assert score.unit == "nats"
 
 
 def test_other_values_are_scored_by_their_squared_difference_to_the_full_value() -> None:
@@ -123,7 +122,6 @@ def test_other_values_are_scored_by_their_squared_difference_to_the_full_value()
         torch.testing.assert_close(
             score(torch.zeros(1, 2).double(), torch.tensor([3])), torch.full((1, 2), 36 / 3.5).double()
         )
-        assert score.unit == "of the variance"
 
 
 def test_descriptions_of_one_readout_are_of_the_same_kind_whatever_the_classes():

@@ -242,10 +242,7 @@ def data_range(data: Rows, categorical: Iterable[Any] = ()) -> DataRange:
 
 
 def white_noise(within: DataRange, like: Rows, generator: torch.Generator) -> Rows:
-    """Draw every entry uniformly within the range, in the shape and type of ``like``; integers include both ends.
-
-    Entries such as categories have the values of a drawn row instead.
-    """
+    """Draw every entry uniformly within the range, in the shape and type of ``like``; integers include both ends."""
     share = torch.rand(like.shape, generator=generator, dtype=torch.float64).to(like.device)
     low, width = within.low.to(like.device), (within.high - within.low).to(like.device)
     if like.is_floating_point():
@@ -254,6 +251,7 @@ def white_noise(within: DataRange, like: Rows, generator: torch.Generator) -> Ro
         noise = (low + ((width + 1) * share).floor()).to(like.dtype)
     if within.rows is None or within.from_rows is None or not bool(within.from_rows.any()):
         return noise
+    # Entries such as categories have the values of a drawn row instead.
     drawn = within.rows[torch.randint(len(within.rows), (len(like),), generator=generator).to(within.rows.device)]
     return torch.where(within.from_rows.to(like.device), drawn.to(like), noise)
 

@@ -115,7 +115,11 @@ class Evaluator:
         self.model = models.as_model(model)
         columns = getattr(x, "columns", None)  # those of a DataFrame name the players
         x = check_rows(x, name="x", kind="sample")
-        self.players = _check_players(players, x, columns)
+        if players is None and x.ndim != 2:
+            then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
+            raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
+        self.players = players or Players.features(x.shape[1] if columns is None else list(columns))
+        self.players.check_samples(x)
         device, dtype = models.placement(self.model, x)
         # Token numbers stay integers, all else gets the model's dtype.
         self.x = x.to(device) if self.players.integer and not x.is_floating_point() else x.to(device, dtype)
@@ -287,23 +291,11 @@ def _note_on_output(model: models.Model, key: str | int | None) -> str:
     return note
 
 
-def _check_players(players: Players | None, x: Tensor, columns: Iterable[str] | None) -> Players:
-    if players is not None:
-        players.check_samples(x)
-        return players
-    if x.ndim != 2:
-        then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
-        raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
-    return Players.features(x.shape[1] if columns is None else list(columns))
-
-
 def rounding_noise(
     values: Float[Tensor, "samples coalitions"], dtype: torch.dtype, largest: float = 0.0
 ) -> Float[Tensor, " samples"]:
-    """Estimate the rounding errors of values computed in ``dtype`` from outputs of this size.
-
-    It is a few times the precision of the type at the largest value or output: log-odds are differences of logits.
-    """
+    """Estimate the rounding errors of values computed in ``dtype`` from outputs of this size."""
+    # A few times the precision of the type at the largest value or output: log-odds are differences of logits.
     precision = torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps
     low, high = values.detach().aminmax(dim=1)
     return torch.maximum(-low, high).double().clamp_min(largest) * (_ROUNDED * precision)

@@ -160,7 +160,11 @@ def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], str]:
         return estimator.decision_function, "scores"
     predict = getattr(estimator, "inplace_predict", getattr(estimator, "predict", None))
     if predict is not None and not hasattr(estimator, "classes_"):
-        objective = _objective(estimator)
+        # Boosters know the loss that they were trained with: LightGBM in params, XGBoost in its configuration.
+        params = getattr(estimator, "params", None)
+        objective = str(params.get("objective", "")).split(" ")[0] if isinstance(params, dict) else ""
+        if hasattr(estimator, "save_config"):
+            objective = str(json.loads(estimator.save_config())["learner"]["objective"]["name"])
         if objective in _PROBABILITY_OBJECTIVES:
             return predict, "probabilities"
         return predict, "scores" if objective.startswith(("binary", "multi")) else "numbers"
@@ -183,14 +187,6 @@ def _least_probability(estimator: Any) -> float | None:
         shares = leaves / leaves.sum(1, keepdims=True)
         found.append(shares[shares > 0].min())
     return float(min(found)) / len(trees)
-
-
-def _objective(booster: Any) -> str:
-    """Return the loss that a booster was trained with: LightGBM keeps it in params, XGBoost in its configuration."""
-    if hasattr(booster, "save_config"):
-        return str(json.loads(booster.save_config())["learner"]["objective"]["name"])
-    params = getattr(booster, "params", None)
-    return str(params.get("objective", "")).split(" ")[0] if isinstance(params, dict) else ""
 
 
 def labels_of(model: Model) -> tuple[Any, ...]:
@@ -410,12 +406,9 @@ def run_rows(model: Model, x: Rows) -> Outputs:
 
 
 def read_output(output: Any) -> tuple[Any, str | int | None]:
-    """Find the tensor in what a model returns: itself, logits of an object or a dict, or the first of a tuple.
-
-    Also return where it was found; None for a tensor, and for what holds none.
-    """
+    """Find the tensor in what a model returns: itself, logits of an object or a dict, or the first of a tuple."""
     if isinstance(output, Tensor):
-        return output, None
+        return output, None  # where it was found: nowhere inside
     if isinstance(output, Mapping):
         tensors = {key: value for key, value in output.items() if isinstance(value, Tensor)}
         if "logits" not in tensors and len(tensors) != 1:
@@ -443,27 +436,23 @@ def check_output(output: object, rows: int) -> None:
 
 
 def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any:
-    """Return a progress bar for work that takes longer than two seconds, shown on a terminal or in a notebook.
-
-    Work within work that has a bar shows none.
-    """
+    """Return a progress bar for work that takes longer than two seconds, shown on a terminal or in a notebook."""
     from tqdm import tqdm  # imported here, because most work ends before a bar would be shown
 
+    # Work within work that has a bar shows none.
     within = bool(getattr(tqdm, "_instances", ())) or getattr(_WORKER, "busy", False)
     seen = show and not within and (sys.stderr.isatty() or "ipykernel" in sys.modules)
     if not seen:
-        return _hidden_bar()
+        return _hidden_bar(tqdm)
     # Terminals without a size, such as those that some tools make, would hide the bar.
     width, height = shutil.get_terminal_size((100, 24))
     return tqdm(total=total, desc=title, unit=unit, delay=2, miniters=1, leave=False, ncols=width, nrows=height)
 
 
 @cache
-def _hidden_bar() -> Any:
+def _hidden_bar(kind: Any) -> Any:
     """Return the bar that is never shown, which is made once, because that takes longer than all else of it."""
-    from tqdm import tqdm
-
-    return tqdm(disable=True)
+    return kind(disable=True)
 
 
 def operations_per_row(model: Model, rows: Rows) -> float:

@@ -304,11 +304,6 @@ class Score:
         return classes if isinstance(classes, Tensor) and classes.ndim == 1 else None
 
     @property
-    def unit(self) -> str:
-        """What the score is measured in."""
-        return "of the variance" if self.classes is None else "nats"
-
-    @property
     def prior(self) -> Float[Tensor, " samples"]:
         """The score of the best prediction that knows nothing of the sample: class frequencies, or the mean."""
         if self.classes is None:

@@ -207,8 +207,7 @@ class Marginal:
 
     def __post_init__(self) -> None:
         rows = check_rows(self.background)
-        if self.draws is not None and not 1 <= self.draws <= len(rows):
-            raise wrong("draws", f"lie between 1 and the background's {len(rows)} rows", self.draws)
+        check_number("draws", self.draws, 1, len(rows))
         vars(self).update(background=rows)
 
     def __repr__(self) -> str:

@@ -390,9 +390,16 @@ class Auditor:
             self.bound[name] = own, self._few_draws(fill, plan.most_draws)
             if fill.draws > plan.most_draws:
                 self.notes.append(f"{name} is audited with {plan.most_draws} of its {fill.draws:,} draws.")
-            if name not in self.surrogates:
-                with _naming(f"{name} cannot be audited"):
-                    self.masked[name] = self._mask(self._few_draws(fill, plan.removal.draws))
+            if name in self.surrogates:
+                continue
+            with _naming(f"{name} cannot be audited"):
+                few = self._few_draws(fill, plan.removal.draws)
+                parts = blocks(
+                    plan.removal.samples, max(1, _ENTRIES_AT_A_TIME // (self.presence.numel() * few.draws))
+                )
+                self.masked[name] = torch.cat([few(some, self.presence[None, None])[:, 0] for some in parts])
+                if not bool(torch.isfinite(self.masked[name]).all()):
+                    raise AbsentiaError("It fills absent entries with NaN or infinity.")
 
     def _few_draws(self, fill: Fill, most: int) -> Fill:
         """Return a fill with at most ``most`` of its draws, chosen at random."""
@@ -400,14 +407,6 @@ class Auditor:
             return fill
         chosen = torch.randperm(fill.draws, generator=seeded(self.seed, "draws"))[:most]
         return fill.select(draws=chosen.sort().values.tolist())
-
-    def _mask(self, fill: Fill) -> Shaped[Tensor, "samples draws *entries"]:
-        """Mask the region of the samples that R is measured on."""
-        few = blocks(self.plan.removal.samples, max(1, _ENTRIES_AT_A_TIME // (self.presence.numel() * fill.draws)))
-        masked = torch.cat([fill(some, self.presence[None, None])[:, 0] for some in few])
-        if not bool(torch.isfinite(masked).all()):
-            raise AbsentiaError("It fills absent entries with NaN or infinity.")
-        return masked
 
     def _first_notes(self, own_data: bool) -> list[str]:
         """Describe on how many samples and in which games figures are measured, if not in all, and the data."""

@@ -125,12 +125,12 @@ class MaskingCurve:
     @classmethod
     def of(cls, score: Score, values: Tensor, sizes: Tensor, all_absent: bool) -> MaskingCurve:
         """Score values of shape (methods, samples, sizes)."""
-        scores, limit = torch.stack([score(one) for one in values]), 1.0
+        scores, limit, unit = torch.stack([score(one) for one in values]), 1.0, "of the variance"
         if score.classes is not None:
-            limit = math.log(max(2, len(score.classes.unique())))
+            limit, unit = math.log(max(2, len(score.classes.unique()))), "nats"
         elif bool((score.full == score.full[0]).all()):  # there is no variance to compare with
             scores = scores * math.nan
-        return cls(scores, score.prior, sizes, score.unit, limit, all_absent)
+        return cls(scores, score.prior, sizes, unit, limit, all_absent)
 
     @property
     def beyond_prior(self) -> Float[Tensor, "methods samples 1"]:

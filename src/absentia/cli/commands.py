@@ -104,12 +104,12 @@ def learn(
     data = problem.samples
     if problem.players.integer and not data.x.is_floating_point():  # all tokens are categories
         categorical = categorical or [str(place) for place in range(len(problem.players))]
-    search: dict[str, Any] = {"samples": samples, "steps": steps, "polish": polish, "checkpoint": checkpoint}
-    search |= {"rows_per_comparison": rows_per_comparison, "cube": cube, "rows_per_step": rows_per_step}
-    search |= {"evidence": evidence, "noise": noise}
-    if orders is not None:
-        search["orders"] = _number("orders", "be a number, or a share of the players as in 0.5", orders)
-    options = ab.LearningOptions(**search)
+    share_help = "be a number, or a share of the players as in 0.5"
+    options = ab.LearningOptions(
+        evidence, noise, polish, steps, rows_per_step=rows_per_step, samples=samples, checkpoint=checkpoint,
+        orders=None if orders is None else _number("orders", share_help, orders),
+        cube=cube, rows_per_comparison=rows_per_comparison,
+    )  # fmt: skip
     settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds), seconds=seconds)
     settings["start"] = [_start(word) for word in start or ()] or "best"
     settings["categorical"] = [*data.table.categorical, *(_columns(word, data) for word in categorical or ())]

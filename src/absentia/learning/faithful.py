@@ -12,8 +12,6 @@ All of it comes from the values of small fresh batches: whole tables of a few sa
 over drawn contexts, if there are more players.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import cached_property

@@ -240,10 +240,7 @@ class Chosen(NamedTuple):
 
 
 def shares_of(outputs: Float[Tensor, "samples *features"]) -> Float[Tensor, " samples"]:
-    """Return how often to draw each sample: half of the draws evenly, half by the output's distance from the median.
-
-    If a model returns the same on most samples, an even draw would miss most of those that tell baselines apart.
-    """
+    """Return how often to draw each sample: half of the draws evenly, half by the output's distance to the median."""
     values = outputs.detach().double().cpu().reshape(len(outputs), -1)
     distance = (values - values.median(0).values).abs().sum(1)
     even, total = torch.full_like(distance, 1 / len(distance)), float(distance.sum())
@@ -262,10 +259,8 @@ def draw_samples(shares: Float[Tensor, " samples"], count: int, generator: torch
 
 
 def balanced_order(x: Shaped[Tensor, "samples *entries"], weights: Tensor, generator: torch.Generator) -> Tensor:
-    """Order samples so that the first few have nearly the weighted mean of all, however many they are.
-
-    Every other sample is drawn. The one after it is the one that brings the mean so far nearest to that of all.
-    """
+    """Order samples so that the first few have nearly the weighted mean of all, however many they are."""
+    # Every other sample is drawn. The one after it is the one that brings the mean so far nearest to that of all.
     rows = torch.randperm(len(x), generator=generator)
     values, weight = x[rows].flatten(1).double().cpu(), weights[rows, None]
     values = values[:, :: 1 + values.shape[1] // 1024]

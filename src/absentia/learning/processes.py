@@ -4,8 +4,6 @@ All processes draw the same samples and coalitions and take the same steps. Each
 gets the values of the others', and follows its own ones back; the gradients add up to that of a single process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

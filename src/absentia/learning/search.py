@@ -5,8 +5,6 @@ losses are compared on fixed samples on the way. Sweeps try other values of one 
 of models without a gradient, and to polish what the gradient found.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import math
@@ -98,10 +96,7 @@ class Run:
         self.bar = progress(0, "learning the baseline", "step", show=is_first())
 
     def resume(self, path: str | Path, fingerprint: str, signature: Float[Tensor, " values"]) -> None:
-        """Keep the stages in a file, and go on from it if it exists.
-
-        It must have the same fingerprint, and nearly the same signature, which are values of the model.
-        """
+        """Keep the stages in a file, and go on from it if it exists; the signature is values of the same model."""
         self.checkpoint = (Path(path), fingerprint, signature)
         if not Path(path).exists():
             return
