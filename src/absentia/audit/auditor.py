@@ -393,11 +393,10 @@ class Auditor:
             if name in self.surrogates:
                 continue
             with _naming(f"{name} cannot be audited"):
-                few = self._few_draws(fill, plan.removal.draws)
-                parts = blocks(
-                    plan.removal.samples, max(1, _ENTRIES_AT_A_TIME // (self.presence.numel() * few.draws))
-                )
-                self.masked[name] = torch.cat([few(some, self.presence[None, None])[:, 0] for some in parts])
+                mine = self._few_draws(fill, plan.removal.draws)
+                at_once = max(1, _ENTRIES_AT_A_TIME // (self.presence.numel() * mine.draws))
+                parts = (mine(some, self.presence[None, None]) for some in blocks(plan.removal.samples, at_once))
+                self.masked[name] = torch.cat([part[:, 0] for part in parts])
                 if not bool(torch.isfinite(self.masked[name]).all()):
                     raise AbsentiaError("It fills absent entries with NaN or infinity.")
 

@@ -104,10 +104,10 @@ def learn(
     data = problem.samples
     if problem.players.integer and not data.x.is_floating_point():  # all tokens are categories
         categorical = categorical or [str(place) for place in range(len(problem.players))]
-    share_help = "be a number, or a share of the players as in 0.5"
+    must = "be a number, or a share of the players as in 0.5"
     options = ab.LearningOptions(
         evidence, noise, polish, steps, rows_per_step=rows_per_step, samples=samples, checkpoint=checkpoint,
-        orders=None if orders is None else _number("orders", share_help, orders),
+        orders=None if orders is None else _number("orders", must, orders),
         cube=cube, rows_per_comparison=rows_per_comparison,
     )  # fmt: skip
     settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds), seconds=seconds)
