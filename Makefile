@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: demo test check reliability bench reproduce docs clean
+.PHONY: demo test check fuzz reliability bench reproduce docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/absentia demo
@@ -17,6 +17,10 @@ check: $(VENV)/.check test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# Malformed calls and damaged files, for an hour.
+fuzz: $(VENV)/.test
+	$(BIN)/python tests/fuzz/fuzzing.py --seconds 3600
 
 # The figures of docs/reliability.md: `make reliability NAMES="faults memory"` measures some of them anew.
 reliability: $(VENV)/.reliability

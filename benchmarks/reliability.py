@@ -33,8 +33,9 @@ from result_tables import HERE, Row, Table, describe_machine, options, print_tab
 
 ROOT = HERE.parent
 sys.path.insert(0, str(ROOT / "tests"))
-from faults.injected import FAULTS  # type: ignore[import-not-found]  # noqa: E402
-from faults.soak import soak  # type: ignore[import-not-found]  # noqa: E402
+from fuzz.faults import FAULTS  # type: ignore[import-not-found]  # noqa: E402
+from fuzz.fuzzing import fuzz  # type: ignore[import-not-found]  # noqa: E402
+from fuzz.soak import soak  # type: ignore[import-not-found]  # noqa: E402
 
 PAGE = ROOT / "docs" / "reliability.md"
 COVERED, KILLED, GROWTH = 0.95, 0.85, 0.02  # the goals
@@ -54,6 +55,22 @@ test-command = "{python} -m pytest -x -q -p no:cacheprovider {tests}"
 [cosmic-ray.distributor]
 name = "local"
 """
+
+
+def malformed(quick: bool) -> Table:
+    """Call public functions with malformed arguments, and load damaged files."""
+    rows: list[Row] = []
+    for seed in (0,) if quick else (0, 1, 2, 3):
+        counts, wrong = fuzz(seed, seconds=3 if quick else 120)
+        rows.append(
+            {
+                "seed": seed, "calls and files": f"{sum(counts.values()):,}", "a sentence": f"{counts['sentence']:,}",
+                "a result": f"{counts['result']:,}", "another error": counts["raw"],
+                "changed the user's objects": sum("changed what" in text for text in wrong),
+            }
+        )  # fmt: skip
+    note = "Calls have one or two arguments of a wrong kind; every fifth item is a file with a flipped bit or cut."
+    return Table("Malformed calls and damaged files", note, rows)
 
 
 def faults(quick: bool) -> Table:
@@ -225,7 +242,7 @@ def mutants(quick: bool) -> Table:
 
 
 MEASURES: dict[str, Callable[[bool], Table]] = {
-    "faults": faults, "threads": concurrent, "numerics": numerics, "memory": memory,
+    "malformed": malformed, "faults": faults, "threads": concurrent, "numerics": numerics, "memory": memory,
     "coverage": coverage, "mutants": mutants,
 }  # fmt: skip
 

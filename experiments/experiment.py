@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import platform
 import sys
 import time
@@ -19,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+import joblib
 import torch
 from torch import nn
 from tqdm.auto import tqdm
@@ -117,10 +117,10 @@ class Run:
 
     def _results(self, work: Callable[[Job], Any], jobs: list[tuple[str, Job]]) -> Iterator[tuple[str, Any]]:
         if self.workers == 1 or len(jobs) < 2:
-            yield from ((key, work(job)) for key, job in jobs)
-            return
-        with multiprocessing.get_context("spawn").Pool(self.workers) as pool:
-            yield from pool.imap_unordered(partial(_keyed, work), jobs)
+            return ((key, work(job)) for key, job in jobs)
+        # Where an active `joblib.parallel_config` says, or else in processes of this machine.
+        spread = joblib.Parallel(self.workers or -1, return_as="generator_unordered", batch_size=1)
+        return spread(joblib.delayed(_keyed)(work, *job) for job in jobs)
 
     def picture(self, name: str, figure: Figure) -> str:
         """Write a figure beside the records, and return the name of its file."""
@@ -259,9 +259,9 @@ def _read_part(content: dict[str, Any]) -> Part:
     return Part(Found(found["figures"], tables, tuple(found["pictures"])), **content)
 
 
-def _keyed(work: Callable[[Job], Any], job: tuple[str, Job]) -> tuple[str, Any]:
+def _keyed(work: Callable[[Job], Any], key: str, job: Job) -> tuple[str, Any]:
     torch.set_num_threads(1)
-    return job[0], work(job[1])
+    return key, work(job)
 
 
 def _fingerprint(work: Callable[..., Any]) -> str:

@@ -266,7 +266,7 @@ def goals(found: ab.Audit, method: str, printed: Mapping[str, float]) -> str:
               for number, rival in enumerate(found.methods) if number != learned}  # fmt: skip
     above = ", ".join(f"{rival} {gap.value:+.3f} ± {gap.error:.3f}" for rival, gap in rivals.items())
     beaten = all(float(gap.value) > 2 * float(gap.error) for gap in rivals.values())
-    value, _ = found.R.at(learned)
+    value = float(found.R.value[learned])
     as_printed = value <= printed["learned"]
     return (
         f"Goals, {method}: the lowest R by two standard errors ({'met' if beaten else 'missed'}: others' R less its "

@@ -1,5 +1,9 @@
 """Types of arguments are checked where users call; numbers of other libraries are numbers."""
 
+import inspect
+import pickle
+import re
+
 import jaxtyping
 import numpy as np
 import pandas as pd
@@ -15,11 +19,94 @@ from absentia.data import as_tensor, seeded
 X = torch.rand(6, 3, generator=torch.Generator().manual_seed(1))
 
 
-ARRAY = np.arange(12.0).reshape(4, 3)
-
-
 def total(rows):
     return rows.sum(1)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda: ab.explain(total, X, absence=0.0, evaluations="many"),
+            "evaluations must be a whole number or None. Got 'many' instead.",
+        ),
+        (lambda: ab.explain(total, X, absence=0.0, seed=0.5), "seed must be a whole number. Got 0.5 instead."),
+        (lambda: ab.explain(total, X, absence=0.0, batch_size=1.5), "batch_size must be a whole number. Got 1.5"),
+        (lambda: ab.Marginal(X, draws=2.5), "draws must be a whole number. Got 2.5 instead."),
+        (lambda: ab.Blur("wide"), "sigma must be a number. Got 'wide' instead."),
+        (lambda: ab.Players.grid((1, 4, 4), 2), "cells must be a list of whole numbers. Got 2 instead."),
+        (lambda: ab.Players.grid((1, "a", 4), (2, 2)), "shape must be a list of whole numbers"),
+        (lambda: ab.Players.groups([0], 3), "groups must be a mapping. Got [0] instead."),
+        (
+            lambda: ab.Players.tokens(2, embedding=2**70),
+            "embedding must lie within ±2^63. Got 1180591620717411303424",
+        ),
+        (lambda: ab.Players.tokens(10**6, embedding=10**6), "This takes more memory than there is: 7,450.6 GiB. Use"),
+        (
+            lambda: ab.shapley(3, evaluations=99),
+            "game must be a game such as MaskedModel(…) or ValueTable(values). Got 3",
+        ),
+        (lambda: ab.moebius([1.0, 2.0]), "values must be a tensor. Got [1.0, 2.0] instead."),
+        (lambda: ab.load(3), "path must be text or a path. Got 3 instead."),
+        (lambda: ab.LearningOptions(steps="few"), "steps must be a whole number or None. Got 'few' instead."),
+        # What functions say themselves comes first.
+        (
+            lambda: ab.explain(total, X, absence=0.0, players=3),
+            "players must be Players.features(names) or None. Got 3",
+        ),
+        (
+            lambda: ab.explain(total, X, absence=[0.0]),
+            "absence must be an absence such as Baseline(0.0), a number or",
+        ),
+        (lambda: ab.Noise(kind="pink"), "kind must be 'uniform' or 'normal'. Got 'pink' instead."),
+        (lambda: ab.from_numpy("predict"), "predict must be a callable such as estimator.predict_proba. Got str"),
+        (lambda: ab.value_table([1.0, 2.0]), "game must be a game such as MaskedModel(…) or ValueTable(values). Got"),
+        (lambda: ab.learn_baseline(total, X, loss="least"), "loss must be 'faithful', 'interactions', 'shapley' or"),
+        (
+            lambda: ab.explain(lambda rows: rows @ torch.ones(4), X, absence=0.0),
+            "The model fails on torch.float32 samples of shape (3,): RuntimeError: ",
+        ),
+    ],
+)
+def test_an_argument_of_another_type_gets_a_sentence(call, sentence, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # users have no checks of types by the tests
+    with pytest.raises(AbsentiaError, match=re.escape(sentence)):
+        call()
+
+
+def test_an_error_of_the_users_own_is_passed_on_as_it_is():
+    class Failing:
+        samples, names = 1, ("a", "b")
+
+        def __call__(self, coalitions):
+            raise KeyError("not here")
+
+    with pytest.raises(KeyError, match="not here"):
+        ab.shapley(Failing())
+
+
+def test_what_is_public_can_be_pickled_and_keeps_its_signature():
+    assert pickle.loads(pickle.dumps(ab.explain)) is ab.explain
+    assert list(inspect.signature(ab.explain).parameters)[:3] == ["model", "x", "y"]
+    assert ab.explain.__doc__.startswith("Explain the model's output")
+
+
+@pytest.mark.parametrize("number", [np.int64(3), np.uint8(3), 3.0, np.float32(3)])
+def test_whole_numbers_of_any_type_are_numbers(number):
+    assert len(ab.Players.features(number)) == 3
+    assert ab.Marginal(X, draws=number).bind(X).draws == 3
+    assert ab.ValueTable([0.0, 1.0], evaluations=np.int64(2**60 + 1)).evaluations == 2**60 + 1
+    again, once = (ab.explain(total, X, absence=0.5, seed=one).shapley.values for one in (number, 3))
+    assert torch.equal(again, once)
+
+
+def test_numbers_of_numpy_are_absences_and_places_of_the_output():
+    model = nn.Linear(3, 2)
+    found = ab.explain(model, X, absence=np.float32(0.5), readout=ab.Output(np.int64(1)))
+    assert torch.equal(found.outputs, ab.explain(model, X, absence=0.5, readout=ab.Output(1)).outputs)
+
+
+ARRAY = np.arange(12.0).reshape(4, 3)
 
 
 @pytest.mark.parametrize(

@@ -364,7 +364,7 @@ def test_samples_that_the_model_does_not_respond_to_are_left_out():
 
     found = ab.audit(model, x, None, ZERO_AND_MEAN, region=[0], data=data)
     assert found.removal.kept.tolist() == [False] + [True] * 5
-    assert found.removal.per_sample.shape == (2, 5)
+    assert found.removal.ratios.mean(-1).shape == (2, 5)
     assert "1 of 6 samples are left out of R: the model ignores their region." in found.warnings
 
 

@@ -11,9 +11,9 @@ from torch.nn.functional import cross_entropy
 
 import absentia as ab
 from absentia.absences import StandIns
+from absentia.audit.auditor import Games, Plan
 from absentia.audit.figures import Companions, MaskingCurve, Plausibility, Removal, is_above
 from absentia.audit.findings import AuditRecord, Cost
-from absentia.audit.plan import Games, Plan
 from known_games import mlp
 
 AUDITOR = sys.modules["absentia.audit.auditor"]
@@ -325,7 +325,7 @@ def test_what_is_done_is_kept_on_an_interruption(reached, monkeypatch):
     rows = {"curve": 500, "games": 2000, "removal": 12_000}[reached]
     settings = {"draws": 3, "seed": 1}
     model = StopsAfter(rows, interrupt)
-    monkeypatch.setattr("absentia.evaluation.rows_per_batch", lambda *_: 16)
+    monkeypatch.setattr("absentia.models.rows_per_batch", lambda *_: 16)
     found = ab.audit(model, x, y, METHODS, **settings)
     whole = ab.audit(mlp(6, 2), x, y, METHODS, **settings)
     assert found.record.stopped == "interrupted"
@@ -348,7 +348,7 @@ def test_an_interruption_before_anything_is_measured_is_passed_on():
 
 
 def test_a_time_limit_keeps_what_is_done(monkeypatch, tmp_path):
-    monkeypatch.setattr("absentia.evaluation.rows_per_batch", lambda *_: 16)
+    monkeypatch.setattr("absentia.models.rows_per_batch", lambda *_: 16)
     model = StopsAfter(300, lambda: time.sleep(0.02))
     began = time.perf_counter()
     found = ab.audit(model, randn(40, 6), torch.arange(40) % 2, METHODS, seconds=0.3)

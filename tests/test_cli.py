@@ -1,7 +1,6 @@
 """The commands on files of a user: what they write and print is what the library returns."""
 
 import importlib.util
-import itertools
 import json
 import os
 import signal
@@ -222,17 +221,15 @@ def test_audit_is_audit_and_cross_audit(run):
 def test_an_audit_ends_in_time_and_on_ctrl_c(run, monkeypatch):
     command = ["audit", *MODEL, *DATA, "--absence", "zero", "-o", "found"]
     with monkeypatch.context() as clock:
-        clock.setattr("absentia.running.TimeLimit.left", -1.0)
+        clock.setattr("absentia.models.TimeLimit.left", -1.0)
         out = succeed(run(*command, "--seconds", 9, "--evaluations", 9000))
     assert "the audit ended early (time limit of 9 s)" in out
     assert ab.load("found").record.stopped == "time limit of 9 s"
 
     def stop(*_):
-        yield 1
         raise KeyboardInterrupt
 
-    measure = Auditor.measure_curve
-    monkeypatch.setattr(Auditor, "measure_curve", lambda self: itertools.chain(measure(self), stop()))
+    monkeypatch.setattr(Auditor, "_measure_games", stop)
     code, out, _ = run(*command)
     assert code == 130
     assert "the audit ended early (interrupted)" in out

@@ -11,9 +11,17 @@ from torch import nn
 
 import absentia as ab
 from absentia import AbsentiaError
-from absentia.cli.inputs import fit_model, load_absences, load_players, load_readout, saved_coding
+from absentia.cli.inputs import (
+    Inputs,
+    Problem,
+    fit_model,
+    load_absences,
+    load_players,
+    load_readout,
+    saved_coding,
+)
 from absentia.cli.output import finish
-from absentia.cli.user_data import RawData, make_samples, read_data
+from absentia.cli.user_files import RawData, make_samples, read_data
 from own_files import make_network, make_rows, write_files
 
 NETWORK = make_network()
@@ -400,7 +408,10 @@ def test_what_is_no_player_gets_a_sentence(folder, word, shape, message):
 
 def absences(words, data=None, players=None, chosen=(0, 1), seed=0):
     data = data or make_samples(RawData(ROWS, CLASSES), NETWORK)
-    return load_absences(words, data, players or load_players(None, data), torch.tensor(chosen), seed)
+    players = players or load_players(None, data)
+    return load_absences(
+        words, Problem(Inputs("m", "d", seed=seed), NETWORK, data, torch.tensor(chosen), players, [])
+    )
 
 
 def test_words_are_those_of_the_library_with_the_background_and_the_seed():

@@ -16,7 +16,7 @@ from torch import nn
 import absentia as ab
 from absentia import AbsentiaError
 from absentia.cli.inputs import fit_model
-from absentia.cli.model_files import is_estimator, load_model
+from absentia.cli.user_files import is_estimator, load_model
 from own_files import make_network, make_rows, write_files
 
 X = torch.from_numpy(make_rows()[0])
@@ -163,8 +163,8 @@ def write_onnx(path, batch="rows"):
 def test_onnx_runs_as_a_black_box_whatever_its_batch(folder, batch):
     write_onnx("net.onnx", batch)
     loaded = load_model("net.onnx")
-    assert "without gradients" in loaded.note
-    assert "'logits'" in loaded.note
+    assert "without gradients" in loaded.notes_on_file[0]
+    assert "'logits'" in loaded.notes_on_file[0]
     torch.testing.assert_close(values(fit_model(loaded, X)[0]), expected(), atol=1e-5, rtol=1e-5)
 
 

@@ -341,7 +341,6 @@ def test_an_absence_that_says_nothing_is_named_by_its_class():
         ({"y": 7}, "y must lie between 0 and 1"),
         ({"x": 3.0}, "x must be a sample or a batch of samples"),
         ({"x": torch.zeros(0, 3)}, "x must have at least one sample"),
-        ({"players": ["a"]}, "players must be Players"),
         ({"evaluations": 3}, "evaluations must be at least 14 for 3 players"),
         ({"max_players": 30}, "max_players must lie between 1 and 24"),
         ({"readout": ab.Features("0")}, "readout must give one number for an explanation"),

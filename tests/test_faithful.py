@@ -14,7 +14,7 @@ from absentia import AbsentiaError, LearningOptions, Players, learn_baseline
 from absentia.coalitions import coalition_sizes, enumerate_coalitions
 from absentia.data import data_range
 from absentia.evaluation import Evaluator
-from absentia.learning.faithful import Faithful, keep_aside
+from absentia.learning.faithful import Faithful, _cube_and_batch, keep_aside
 from absentia.readouts import Score
 from known_games import mlp
 
@@ -343,3 +343,15 @@ def test_memory_is_bounded_for_many_players_and_large_images(shape, players, lay
 def test_all_coalitions_are_enumerated_if_they_are_few():
     batch = make().draw(torch.arange(40), generator())
     assert torch.equal(batch.coalitions, enumerate_coalitions(4))
+
+
+def test_a_fifth_of_the_samples_is_kept_aside_or_all_if_they_are_few():
+    assert [len(part) for part in keep_aside(torch.zeros(20, dtype=torch.int64), seed=0)] == [16, 4]
+    assert [len(part) for part in keep_aside(torch.arange(3), seed=0)] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("players", "owners", "expected"), [(10, 1, (10, 16)), (64, 1, (8, 64)), (64, 100, (7, 128))]
+)
+def test_tables_are_as_large_as_the_rows_of_a_step_allow(players, owners, expected):
+    assert _cube_and_batch(players, 2**14, owners) == expected

@@ -104,7 +104,6 @@ def test_too_many_samples_are_refused_before_memory_runs_out():
             lambda: unchecked(ValueTable.__call__)(ValueTable([0.0, 1.0]), torch.zeros(1, 1)),
             r"coalitions must be boolean .* Got torch.float32",
         ),
-        (lambda: unchecked(value_table)([1.0, 2.0]), "game must be a game such as"),
     ],
 )
 def test_bad_input_gets_a_sentence(make, sentence):

@@ -7,8 +7,8 @@ import torch
 
 from absentia import AbsentiaError, Players
 from absentia.absences import Imputer, Marginal, Surrogate, train_imputer
-from absentia.absences import imputer as module
-from absentia.absences.fitting import MaskedRows, Standardise, fit, random_presence
+from absentia.absences import trained as module
+from absentia.absences.trained import MaskedRows, Standardise, fit, random_presence
 from absentia.coalitions import enumerate_coalitions
 from absentia.games import MaskedModel, value_table
 from absentia.results import read_tensors, write_tensors

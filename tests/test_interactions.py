@@ -272,7 +272,7 @@ def test_shapley_from_effects_equals_shapley_from_values():
 @pytest.mark.parametrize(
     ("use", "sentence"),
     [
-        (lambda effects: effects.top(3, sample=1), "sample must be one of the 1 samples. Got 1"),
+        (lambda effects: effects.top(3, sample=1), "sample must lie between -1 and 0. Got 1"),
         (lambda effects: effects.top(-1), "k must be at least 0. Got -1"),
         (lambda effects: effects.salient(-0.1), "tau must be at least 0. Got -0.1"),
         (lambda effects: effects.sparsity(1.5), "error must be a share between 0 and 1. Got 1.5"),

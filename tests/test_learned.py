@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import absentia as ab
-from absentia.absences import ClassWise
 from absentia.data import QUANTILES, data_quantiles
 from absentia.learning import LearningOptions
 from absentia.results import read_tensors, write_tensors
@@ -145,7 +144,6 @@ def test_players_of_several_entries_keep_their_names_in_files_of_the_first_forma
 
 
 def test_it_is_an_absence_that_may_need_classes(learned):
-    assert isinstance(learned, ClassWise)
     assert not learned.needs_classes
     with pytest.raises(ab.AbsentiaError, match=r"share must be 'class' to pick by class\. Got 'all'"):
         learned.of([0])
@@ -184,6 +182,6 @@ def test_each_class_has_a_look_and_images_are_images(learned, tmp_path):
 
 
 def test_the_history_is_drawn_as_it_went(learned):
-    line = learned.plot_history().axes[0].lines[0]
+    line = ab.plots.learning_history(learned).axes[0].lines[0]
     assert line.get_xdata().tolist() == learned.history[:, 0].tolist()
     assert line.get_ydata().tolist() == learned.history[:, 1].tolist()

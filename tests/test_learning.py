@@ -23,6 +23,7 @@ from absentia.absences import Absence
 from absentia.attributions import order_marginals_of
 from absentia.coalitions import enumerate_coalitions
 from absentia.learning import LearningOptions, baseline_loss, choose_absence, learn_baseline
+from absentia.plots import learning_history
 from absentia.results import read_tensors, write_tensors
 from known_games import mlp
 from small_learning import OPTIONS, learn
@@ -62,7 +63,7 @@ def test_learning_lowers_the_loss_of_a_network_below_usual_baselines_on_new_samp
     learned = learn(model, x, readout=Output(0), samples=64, rows_per_comparison=2**14)
     new = 2 * torch.randn(32, 6, generator=torch.Generator().manual_seed(1)).double()
     mine = strength(model, new, learned, readout=Output(0))
-    for usual in (Baseline.zeros(), Baseline.mean(x), Baseline.median(x)):
+    for usual in (Baseline(0.0), Baseline.mean(x), Baseline.median(x)):
         assert mine < 0.8 * strength(model, new, usual, readout=Output(0))
 
 
@@ -196,7 +197,7 @@ def test_it_is_an_absence_that_prints_saves_and_loads(tmp_path):
     assert os.listdir(tmp_path) == ["base.absentia"]
     for word in ("loss", "converged", "starts", "evaluations"):
         assert word in repr(learned)
-    assert learned.plot_history().axes[0].lines
+    assert learning_history(learned).axes[0].lines
 
 
 def test_files_that_are_not_ours_get_a_sentence(tmp_path):

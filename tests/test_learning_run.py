@@ -9,7 +9,7 @@ from absentia.evaluation import Evaluator
 from absentia.learning.penalties import PARTS, Chosen, Objective, Penalty, balanced_order, draw_samples, shares_of
 from absentia.learning.search import Run, settle
 from absentia.learning.space import make_space
-from absentia.running import TimeLimit
+from absentia.models import TimeLimit
 from known_games import mlp
 from small_learning import learn
 
@@ -263,3 +263,19 @@ def test_the_size_of_a_cube_is_checked():
         learn(lambda rows: rows.prod(1), x, cube=4)
     with pytest.raises(AbsentiaError, match="cube must be left out for other losses than interactions"):
         learn(lambda rows: rows.prod(1), x, loss="marginal", cube=2)
+
+
+def test_samples_far_from_the_median_are_drawn_more_often():
+    assert shares_of(torch.tensor([0.0, 0.0, 0.0, 4.0])).tolist() == [0.125, 0.125, 0.125, 0.625]
+
+
+def test_every_other_sample_of_a_balanced_order_evens_out_the_one_before():
+    rows = torch.tensor([[0.0], [1.0], [1.0], [0.0], [0.0], [1.0]])
+    assert balanced_order(rows, torch.ones(6).double(), torch.Generator().manual_seed(0)).tolist() == [
+        2,
+        3,
+        5,
+        0,
+        1,
+        4,
+    ]

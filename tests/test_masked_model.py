@@ -8,7 +8,6 @@ from absentia import (
     AbsentiaError,
     Baseline,
     Blur,
-    Evaluator,
     Features,
     Logit,
     LogOdds,
@@ -281,10 +280,6 @@ IMAGE = torch.zeros(1, 1, 4, 4)
         (
             lambda: unchecked(MaskedModel.__init__)(object.__new__(MaskedModel), mlp(5), X, absence=[0.0]),
             "absence must be an absence such as Baseline",
-        ),
-        (
-            lambda: unchecked(Evaluator.__init__)(object.__new__(Evaluator), mlp(5), X, players=5),
-            "players must be Players",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from absentia.models import (
     evaluation_mode,
     layer_output,
     placement,
+    read_output,
     rows_per_batch,
     try_rows,
 )
@@ -202,3 +203,8 @@ def test_a_model_may_return_the_same_memory_again():
 
     rows = torch.arange(20.0).reshape(10, 2)
     assert torch.equal(BatchRunner(model, 4)(rows), rows.sum(1))
+
+
+def test_logits_are_found_in_a_dict():
+    output, key = read_output({"logits": torch.zeros(1, 2), "hidden": torch.ones(1, 8)})
+    assert (output.tolist(), key) == ([[0.0, 0.0]], "logits")

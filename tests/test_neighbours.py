@@ -103,7 +103,7 @@ def test_it_comes_near_the_conditional_mean_and_nearer_with_more_rows():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: NearestNeighbours(DATA, neighbours=41), "neighbours must lie between 1 and the data's 40 rows"),
+        (lambda: NearestNeighbours(DATA, neighbours=41), "neighbours must lie between 1 and 40"),
         (lambda: NearestNeighbours(DATA, neighbours=0), "neighbours must lie between 1"),
         (lambda: NearestNeighbours(DATA).bind(X[:, :2]), r"data must have rows of the shape of one sample, \(2,\)"),
         (lambda: NearestNeighbours(DATA).bind(X.long()), "data must hold whole numbers for integer inputs"),

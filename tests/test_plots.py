@@ -14,9 +14,9 @@ from matplotlib.colors import to_rgb
 import absentia as ab
 import test_report_results as results
 from absentia.plots.absence_plots import draw_masking_curve, draw_methods
-from absentia.plots.interaction_plots import AndNode, arrange, names_of_sets, salient_nodes
+from absentia.plots.interaction_plots import arrange, names_of_sets, salient_nodes
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, label
-from absentia.report.sections import baseline_section
+from absentia.report.page import baseline_section
 from known_games import cnn, mlp
 from typechecker import unchecked
 
@@ -189,27 +189,27 @@ def test_the_order_profile_is_that_of_the_interactions_and_of_the_players(six):
 def test_the_graph_has_a_node_for_each_salient_interaction_and_an_edge_for_each_of_its_players(six):
     axes = ab.plots.and_or_graph(six, sample=1, strongest=8).axes[0]
     nodes = salient_nodes(six, 1, 8)
-    assert [node.effect for node in nodes] == pytest.approx([found.effect for found in six.interactions.top(8, 1)])
-    assert len(axes.lines) == sum(len(node.players) + 1 for node in nodes)
+    assert [effect for _, effect in nodes] == pytest.approx([found.effect for found in six.interactions.top(8, 1)])
+    assert len(axes.lines) == sum(len(members) + 1 for members, _ in nodes)
     shown = [text.get_text() for text in axes.texts]
-    for node in nodes:
-        assert f"{node.effect:+.4g}".replace("-", "−") in shown
+    for _, effect in nodes:
+        assert f"{effect:+.4g}".replace("-", "−") in shown
     widest = max(axes.lines, key=lambda line: line.get_linewidth())
-    assert widest.get_color() == (RAISES if nodes[0].effect >= 0 else LOWERS)
+    assert widest.get_color() == (RAISES if nodes[0][1] >= 0 else LOWERS)
     dashed = [line for line in axes.lines if line.get_color() == LOWERS]
     assert all(line.get_linestyle() == "--" for line in dashed)  # for grey
-    assert f"add {sum(n.effect for n in nodes):+.4g}".replace("-", "−") in axes.get_title()
+    assert f"add {sum(effect for _, effect in nodes):+.4g}".replace("-", "−") in axes.get_title()
 
 
 def test_the_graph_keeps_players_of_one_interaction_side_by_side():
-    nodes = [AndNode((0, 3), 1.0), AndNode((1, 2), 1.0), AndNode((3,), 1.0)]
+    nodes = [((0, 3), 1.0), ((1, 2), 1.0), ((3,), 1.0)]
     players, ordered = arrange(nodes, players=6)
     assert sorted(players) == [0, 1, 2, 3]  # those that take part
     assert abs(players.index(0) - players.index(3)) == 1
     assert abs(players.index(1) - players.index(2)) == 1
     assert set(ordered) == set(nodes)
     assert arrange([], players=3) == ([0, 1, 2], [])
-    assert arrange([AndNode((0, 2), 1.0), AndNode((1,), 1.0)], players=4)[0] == [0, 2, 1]
+    assert arrange([((0, 2), 1.0), ((1,), 1.0)], players=4)[0] == [0, 2, 1]
 
 
 def test_the_heat_map_gives_every_pixel_its_players_value(pictured):

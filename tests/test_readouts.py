@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from absentia import AbsentiaError, Features, Logit, LogOdds, Output, Probability, Readout
-from absentia.readouts import Score, default_readout
+from absentia.readouts import Score, default_readout, same_kind
 
 LOGITS = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 WHOSE = torch.tensor([0, 0, 1, 1, 2])
@@ -111,7 +111,6 @@ def test_a_prediction_by_class_frequencies_scores_the_entropy() -> None:
     entropy = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
     torch.testing.assert_close(score(log_odds[:, None])[:, 0], score.prior)
     assert score.prior.mean().item() == pytest.approx(entropy)
-    assert score.unit == "nats"
 
 
 def test_other_values_are_scored_by_their_squared_difference_to_the_full_value() -> None:
@@ -123,4 +122,15 @@ def test_other_values_are_scored_by_their_squared_difference_to_the_full_value()
         torch.testing.assert_close(
             score(torch.zeros(1, 2).double(), torch.tensor([3])), torch.full((1, 2), 36 / 3.5).double()
         )
-        assert score.unit == "of the variance"
+
+
+def test_descriptions_of_one_readout_are_of_the_same_kind_whatever_the_classes():
+    assert same_kind(
+        "log-odds of each sample's class (0, 1)", "log-odds of the class predicted on the full sample (2)"
+    )
+    assert not same_kind("log-odds of class 1", "probability of class 1")
+
+
+def test_the_score_of_even_odds_is_log_2():
+    score = Score(LogOdds([0, 1, 1]), torch.tensor([2.0, 3.0, 1.0]))
+    torch.testing.assert_close(score(torch.zeros(3, 1)), torch.full((3, 1), math.log(2)))

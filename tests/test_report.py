@@ -19,8 +19,8 @@ import absentia as ab
 import test_report_results as results
 from absentia.audit.figures import Companions
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, looks_of
-from absentia.report import writing
-from absentia.report.sections import (
+from absentia.report import page as writing
+from absentia.report.page import (
     KEPT_UP_TO_EACH_ORDER,
     MOST_SAMPLES,
     ImageScale,
@@ -242,7 +242,7 @@ def test_a_sparsity_curve_is_the_error_of_values_rebuilt_by_hand():
 def test_what_is_kept_does_not_depend_on_how_many_samples_are_looked_at_together(monkeypatch):
     interactions = ab.harsanyi(ab.ValueTable(results.draw(5, 32)))
     together = list(summarise(interactions, 5))
-    monkeypatch.setattr("absentia.report.sections._AT_A_TIME", 32)
+    monkeypatch.setattr("absentia.report.page._AT_A_TIME", 32)
     assert list(summarise(interactions, 5)) == together
 
 

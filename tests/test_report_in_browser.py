@@ -10,7 +10,7 @@ import torch
 import absentia as ab
 import test_report_results as results
 from absentia.plots.look import looks_of
-from absentia.report.sections import audit_section, explanation_section
+from absentia.report.page import audit_section, explanation_section
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 REQUIRED = os.environ.get("ABSENTIA_REQUIRE_BROWSER") == "1"

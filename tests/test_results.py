@@ -31,6 +31,7 @@ from absentia.results import (
     with_error,
     write_tensors,
     written,
+    written_alike,
 )
 
 TENSORS = {"a": torch.arange(3.0), "b": torch.tensor([[1, 2]])}
@@ -115,8 +116,9 @@ def test_kinds_and_formats_are_told_apart(tmp_path):
     write_tensors(tmp_path / "other", TENSORS, {"kind": "imputer", "format": 1})
     with pytest.raises(AbsentiaError, match=r"path must hold a saved thing. Got .*, a saved imputer instead"):
         Thing.load(tmp_path / "other")
-    with pytest.raises(AbsentiaError, match=r"hold a saved explanation, audit, .* Got .*, a saved thing instead"):
-        load(tmp_path / "new")
+    write_tensors(tmp_path / "picture", TENSORS, {"kind": "picture", "format": 1})
+    with pytest.raises(AbsentiaError, match=r"hold a saved .*explanation.* Got .*, a saved picture instead"):
+        load(tmp_path / "picture")
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
@@ -302,3 +304,7 @@ def test_columns_line_up_and_long_sentences_are_folded():
     folded = fold("  " + "word " * 40)
     assert all(len(line) <= 118 for line in folded.splitlines())
     assert folded.splitlines()[1].startswith("    word")
+
+
+def test_numbers_beside_each_other_have_the_same_decimal_place():
+    assert written_alike([-12.344, 0.5, 1e-9], plus=True) == ["−12.34", "+0.50", "0"]

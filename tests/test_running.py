@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from absentia import AbsentiaError, from_numpy
-from absentia.models import progress
-from absentia.running import TimeLimit, affordable_rows, operations_per_row, quickest_threads
+from absentia.models import TimeLimit, affordable_rows, operations_per_row, progress, quickest_threads
 
 
 def test_operations_are_those_of_the_layers_and_a_little_more():
@@ -23,6 +22,7 @@ def test_fewer_rows_are_affordable_for_a_larger_model():
     assert small.bit_count() == large.bit_count() == 1
     assert affordable_rows(from_numpy(lambda rows: rows.sum(1)), torch.zeros(1, 64), 1e9) > 1000
     assert affordable_rows(nn.Linear(64, 64), torch.zeros(1, 64), 1.0) == 1
+    assert affordable_rows(nn.Linear(4, 1), torch.zeros(1, 4), 1e6) == 128
 
 
 @pytest.mark.parametrize("slow", [1, 2])

@@ -81,7 +81,7 @@ def test_a_blur_fits_the_image_and_a_marginal_is_a_hundred_rows():
         ("blur:x", "absence must give the blur a number of pixels, as in blur:2. Got blur:x"),
         ("blur:-1", "sigma must be a positive number"),
         ("marginal:x", "absence must give marginal a whole number, as in marginal:10"),
-        ("marginal:99", "draws must lie between 1 and the background's 40 rows"),
+        ("marginal:99", "draws must lie between 1 and 40"),
         ("noise:0", "draws must be at least 1"),
         ("neighbours:0", "neighbours must lie between 1"),
         ("nan", "values must be finite"),

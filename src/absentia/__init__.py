@@ -1,5 +1,7 @@
 """Find out what absence means to your model: interactions, Shapley values, and the masking behind them."""
 
+import sys
+
 from absentia import interop, plots
 from absentia.absences import (
     Absence,
@@ -26,6 +28,7 @@ from absentia.attributions import (
 )  # fmt: skip
 from absentia.audit import Audit, CrossAudit, audit, cross_audit
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius, zeta
+from absentia.data import check_types
 from absentia.errors import AbsentiaError
 from absentia.evaluation import Evaluator
 from absentia.explanation import Explanation, explain
@@ -33,11 +36,10 @@ from absentia.games import Game, MaskedModel, ValueTable, value_table
 from absentia.interactions import Interaction, Interactions, OrderProfile, harsanyi
 from absentia.learning import LearnedBaseline, LearningOptions, baseline_loss, learn_baseline
 from absentia.models import from_numpy
-from absentia.players import Players
+from absentia.players import JoinedInputs, Players
 from absentia.readouts import Features, Logit, LogOdds, Output, Probability, Readout
 from absentia.report import write_report
 from absentia.results import load
-from absentia.several_inputs import JoinedInputs
 from absentia.version import __version__
 
 __all__ = [
@@ -50,3 +52,5 @@ __all__ = [
     "marginal_benefits", "moebius", "order_marginals", "order_shapley", "plots", "shapley",
     "train_imputer", "train_surrogate", "value_table", "write_report", "zeta",
 ]  # fmt: skip
+
+check_types(interop, plots, sys.modules[__name__])

@@ -298,12 +298,9 @@ def exact_attribution(source: Any, values: Float[Tensor, "samples players"], kin
 
 
 def _pick_orders(by_order: Tensor, orders: Sequence[int] | None) -> Tensor:
-    if orders is None:
-        return by_order
-    highest = by_order.shape[-2] - 1
-    if not all(0 <= order <= highest for order in orders):
-        raise wrong("orders", f"lie between 0 and {highest}", list(orders))
-    return by_order[..., list(orders), :]
+    for order in orders or ():
+        check_number("orders", order, 0, by_order.shape[-2] - 1)
+    return by_order if orders is None else by_order[..., list(orders), :]
 
 
 def draws_of(game: Game) -> int:

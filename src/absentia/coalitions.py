@@ -6,7 +6,7 @@ Then the complement of every coalition is ``flip``, and splitting a table by one
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import torch
@@ -143,16 +143,6 @@ def zeta(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch c
     return _Butterfly.apply(effects, 1, 1)  # type: ignore[no-untyped-call]
 
 
-def moebius_(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
-    """Compute `moebius` in place, without a gradient and without extra memory."""
-    return _butterfly_(values, half=1, sign=-1)
-
-
-def zeta_(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
-    """Compute `zeta` in place, without a gradient and without extra memory."""
-    return _butterfly_(effects, half=1, sign=1)
-
-
 @torch.no_grad()
 def _butterfly_(table: Tensor, half: int, sign: int) -> Tensor:
     """For every player in turn: add ``sign`` × the other half of the table to the given half (1 = present)."""
@@ -168,6 +158,10 @@ def _butterfly_(table: Tensor, half: int, sign: int) -> Tensor:
         halves = table.view(-1, 2, 2**player)
         halves[:, half].add_(halves[:, 1 - half], alpha=sign)
     return table
+
+
+# The transforms in place, without a gradient and without extra memory.
+moebius_, zeta_ = partial(_butterfly_, half=1, sign=-1), partial(_butterfly_, half=1, sign=1)
 
 
 class _Butterfly(torch.autograd.Function):

@@ -1,10 +1,24 @@
-"""What users hand in as data, converted to tensors once; and statistics of data: ranges, quantiles, white noise."""
+"""What users hand in: data, converted to tensors once, and its ranges, quantiles, white noise; types of arguments.
+
+Types are read from the signatures of what is public. Numbers are looked at first, because a wrong one may give a
+wrong result: those of numpy become Python's, and a whole number may be written as a float, such as 1e4. Other types
+are looked at only if a call fails: it takes no longer, and sentences of the function itself, which know more, come
+first.
+"""
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+import random
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -27,6 +41,13 @@ Scales: TypeAlias = tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _MOST_ROWS_FOR_QUANTILES = 4096
 _ROWS_AT_A_TIME = 4096
+_SHOWN, _LOOKS = 60, 64  # letters of a wrong argument, and looks at it
+# How sentences name the types of signatures.
+_IN_WORDS = {
+    r"Mapping\[.*]": "a mapping", r"\w+\[Tensor[^]]*]|Tensor": "a tensor", r"\bPlayers\b": "Players.features(names)",
+    r"\bGame\b": "a game such as MaskedModel(…) or ValueTable(values)", r"Sequence\[int]": "a list of whole numbers",
+    r"\bint\b": "a whole number", r"\bfloat\b": "a number", r"\bstr\b": "text", "Path": "a path", r" \| ": " or ",
+}  # fmt: skip
 # What torch says if memory runs out, which has no exception type of its own on a CPU.
 _NO_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "calculation overflowed", "multiplication overflow")
 
@@ -113,7 +134,7 @@ def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> In
     target = as_tensor(name, y)
     if target.ndim > 1:
         raise wrong(name, "be one class number or one for each sample", f"shape {tuple(target.shape)}")
-    if target.is_complex() or not torch.equal(target.double(), target.double().round()):
+    if not torch.equal(target.double(), target.double().round()):
         raise wrong(name, "hold class numbers", f"{target.dtype} values", "Leave y out for a regression.")
     return target.long()
 
@@ -221,10 +242,7 @@ def data_range(data: Rows, categorical: Iterable[Any] = ()) -> DataRange:
 
 
 def white_noise(within: DataRange, like: Rows, generator: torch.Generator) -> Rows:
-    """Draw every entry uniformly within the range, in the shape and type of ``like``; integers include both ends.
-
-    Entries such as categories have the values of a drawn row instead.
-    """
+    """Draw every entry uniformly within the range, in the shape and type of ``like``; integers include both ends."""
     share = torch.rand(like.shape, generator=generator, dtype=torch.float64).to(like.device)
     low, width = within.low.to(like.device), (within.high - within.low).to(like.device)
     if like.is_floating_point():
@@ -233,6 +251,7 @@ def white_noise(within: DataRange, like: Rows, generator: torch.Generator) -> Ro
         noise = (low + ((width + 1) * share).floor()).to(like.dtype)
     if within.rows is None or within.from_rows is None or not bool(within.from_rows.any()):
         return noise
+    # Entries such as categories have the values of a drawn row instead.
     drawn = within.rows[torch.randint(len(within.rows), (len(like),), generator=generator).to(within.rows.device)]
     return torch.where(within.from_rows.to(like.device), drawn.to(like), noise)
 
@@ -246,6 +265,96 @@ def data_quantiles(data: Shaped[Tensor, "rows *shape"]) -> Float[Tensor, "quanti
     found = torch.cat(parts, dim=1).unflatten(1, data.shape[1:])
     found[0], found[-1] = data.amin(0).double(), data.amax(0).double()
     return found.cpu()
+
+
+def check_types(*modules: types.ModuleType) -> None:
+    """Let the functions of modules, and the methods of their classes, check the types of their arguments."""
+    for module, name in [(one, name) for one in modules for name in one.__all__]:
+        thing = getattr(module, name)
+        if isinstance(thing, types.FunctionType):
+            # Where it is defined too, so that both are the same object.
+            for place in (module, sys.modules[thing.__module__]):
+                setattr(place, name, _checked(thing))
+        elif inspect.isclass(thing) and not getattr(thing, "_is_protocol", False):
+            for attribute, value in list(vars(thing).items()):
+                method = getattr(value, "__func__", value)
+                if isinstance(method, types.FunctionType) and attribute.strip("_") in (attribute, "init", "call"):
+                    whole = _checked(method)
+                    setattr(thing, attribute, whole if method is value else type(value)(whole))
+
+
+@functools.cache
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that converts numbers, and says which argument was wrong if it fails."""
+    frame, hints_of, number, failure, known = sys._getframe, _hints, _number, _failure, AbsentiaError
+
+    def call(*given: Any, **named: Any) -> Any:
+        if frame(1).f_globals.get("__name__", "").startswith("absentia."):  # the library calls itself
+            return function(*given, **named)
+        hints = hints_of(function)
+        kept = [number(*one, value) for one, value in zip(hints.items(), given, strict=False)]
+        given = (*kept, *given[len(kept) :])
+        named = {name: number(name, hints.get(name), value) for name, value in named.items()}
+        try:
+            return function(*given, **named)
+        except Exception as error:
+            if isinstance(error, known) or (found := failure(function, given, named, error)) is None:
+                raise
+            raise found from error
+
+    # With the function's own globals, by which doctests tell where it is from.
+    own = types.FunctionType(call.__code__, function.__globals__, closure=call.__closure__)
+    return functools.wraps(function)(own)
+
+
+@functools.cache
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of arguments in their order; Any for those that only type checkers know."""
+    plain = inspect.unwrap(function)
+    found = dict.fromkeys(inspect.signature(plain).parameters, Any)
+    for name in found:
+        with suppress(NameError, SyntaxError, TypeError):
+            found[name] = eval(plain.__annotations__.get(name, "Any"), plain.__globals__)
+    return found
+
+
+def _number(name: str, hint: Any, value: Any) -> Any:
+    """Return a number as Python's; raise an error for a fraction in place of a whole number."""
+    if not isinstance(value, float | np.generic):
+        return value
+    kinds = (hint, *typing.get_args(hint))
+    plain: Any = value.item() if isinstance(value, np.generic) and (int in kinds or float in kinds) else value
+    if not isinstance(plain, float) or int not in kinds or float in kinds:
+        return plain
+    if not plain.is_integer():
+        raise wrong(name, "be a whole number", plain)
+    return int(plain)
+
+
+def _failure(function: Callable[..., Any], given: Any, named: Any, error: Exception) -> AbsentiaError | None:
+    """Return the error for the first argument of a wrong type, or for a lack of memory; None if there is neither."""
+    from beartype.door import is_bearable  # imported here, because most calls do not fail
+
+    hints, texts = _hints(function), inspect.unwrap(function).__annotations__
+    values = [*zip(hints, given, strict=False), *named.items()]
+    state = random.getstate()  # beartype looks at a random item of a list: it is asked often, and leaves no trace
+    bad = [name for name, one in values if not all(is_bearable(one, hints.get(name, Any)) for _ in range(_LOOKS))]
+    random.setstate(state)
+    for name, value in values:
+        odd = isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta)
+        large = isinstance(value, int) and abs(value) >= 2**63
+        flag = isinstance(value, bool) and "int" in texts.get(name, "")
+        if odd or large or flag or name in bad:
+            kinds, shown = texts.get(name, "numbers in memory"), repr(value)
+            for kind, words in _IN_WORDS.items():
+                kinds = re.sub(kind, words, kinds)
+            short = shown if len(shown) <= _SHOWN and "\n" not in shown else f"a value of type {type(value).__name__}"
+            return wrong(name, "lie within ±2^63" if large else f"be {kinds}", short)
+    if lacks_memory(error):
+        size = re.search(r"allocate (\d+) bytes", str(error))
+        much = f": {int(size[1]) / 2**30:,.1f} GiB" if size else ""
+        return AbsentiaError(f"This takes more memory than there is{much}. Use smaller inputs, or fewer at a time.")
+    return None
 
 
 def lacks_memory(error: Exception) -> bool:

@@ -1,7 +1,5 @@
 """The demonstration: train a network that reads digits, learn a baseline, audit absences, explain a digit, report."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

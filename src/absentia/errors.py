@@ -1,7 +1,5 @@
 """The one family of errors, the sentence that each of them says, and packages that are not installed."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from typing import Any

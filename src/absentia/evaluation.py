@@ -24,24 +24,11 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
+from absentia import models
 from absentia.absences.protocol import Fill, StandIns
 from absentia.coalitions import coalition_members, enumerate_coalitions
 from absentia.data import Classes, Table, blocks, check_number, check_rows, class_numbers, each_class
 from absentia.errors import wrong
-from absentia.models import (
-    BatchRunner,
-    Model,
-    NumpyModel,
-    Watcher,
-    as_model,
-    evaluation_mode,
-    labels_of,
-    layer_output,
-    placement,
-    progress,
-    rows_per_batch,
-    try_rows,
-)
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import Features, Readout, check_single_logit, default_readout
 
@@ -125,32 +112,37 @@ class Evaluator:
         memory: int | None = None,
     ) -> None:
         check_number("batch_size", batch_size, 1)
-        self.model = as_model(model)
+        self.model = models.as_model(model)
         columns = getattr(x, "columns", None)  # those of a DataFrame name the players
         x = check_rows(x, name="x", kind="sample")
-        self.players = _check_players(players, x, columns)
-        device, dtype = placement(self.model, x)
+        if players is None and x.ndim != 2:
+            then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
+            raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
+        self.players = players or Players.features(x.shape[1] if columns is None else list(columns))
+        self.players.check_samples(x)
+        device, dtype = models.placement(self.model, x)
         # Token numbers stay integers, all else gets the model's dtype.
         self.x = x.to(device) if self.players.integer and not x.is_floating_point() else x.to(device, dtype)
         self.samples, self.names = len(x), self.players.names
-        labels = tuple(class_names) if class_names is not None else labels_of(self.model)
+        labels = tuple(class_names) if class_names is not None else models.labels_of(self.model)
         self.class_names = tuple(str(label) for label in labels)
         self._numbers, own = torch.arange(len(self.x), device=self.x.device), readout is not None
-        self._forward = layer_output(self.model, readout.layer) if isinstance(readout, Features) else self.model
-        with evaluation_mode(self.model):
+        layer = readout.layer if isinstance(readout, Features) else None
+        self._forward = self.model if layer is None else models.layer_output(self.model, layer)
+        with models.evaluation_mode(self.model):
             # The last sample twice, so that an output that does not repeat, or lacks a row for each input row, is
             # noticed; copies, because a model may work in place.
-            output, size, key = try_rows(self.model, self.x[[0, -1, -1] if self.samples > 1 else [0, 0]])
+            output, size, key = models.try_rows(self.model, self.x[[0, -1, -1] if self.samples > 1 else [0, 0]])
             self._check_repeated(output[-2], output[-1], output)
-            self.batch_size = batch_size or rows_per_batch(self.model, size, self.x.device, memory)
-            if isinstance(readout, Features):
+            self.batch_size = batch_size or models.rows_per_batch(self.model, size, self.x.device, memory)
+            if layer is not None:
                 output = self._forward(self.x[[0, -1]])
             self.dtype, self._last = output.dtype, output[-1:].clone()
             self._largest = float(output.abs().nan_to_num(posinf=0.0).max())
             note = str(readout)
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:
-                    output = BatchRunner(self._forward, self.batch_size)(self.x.clone())
+                    output = models.BatchRunner(self._forward, self.batch_size)(self.x.clone())
                 readout, note = default_readout(output, y, labels, getattr(self.model, "regression", False))
             readout.check(output, self.samples)
         check_single_logit(readout, output, self.model, self.x)
@@ -191,12 +183,10 @@ class Evaluator:
         pairs = max(1, self.batch_size // fill.draws)
         sample_blocks = list(blocks(len(numbers), max(1, pairs // max(1, rows.shape[1]))))
         coalition_blocks = list(blocks(rows.shape[1], pairs))
-        runner = BatchRunner(self._forward, self.batch_size)
+        runner = models.BatchRunner(self._forward, self.batch_size)
         values = []
-        with (
-            evaluation_mode(self.model, gradient),
-            progress(len(sample_blocks) * len(coalition_blocks), "evaluating coalitions", "batch") as bar,
-        ):
+        bar = models.progress(len(sample_blocks) * len(coalition_blocks), "evaluating coalitions", "batch")
+        with models.evaluation_mode(self.model, gradient), bar:
             for some in sample_blocks:
                 parts = []
                 for columns in coalition_blocks:
@@ -255,8 +245,9 @@ class Evaluator:
         """Evaluate all coalitions block by block, which is faster than by presence."""
         table = torch.zeros(len(numbers), 2 ** len(players), dtype=torch.float64, device=self.x.device)
         layout, lattice, model = self._lattice(fill, players)
-        runner = BatchRunner(reuse_memory(model), self.batch_size)
-        with evaluation_mode(self.model), progress(layout.blocks, "evaluating coalitions", "batch") as bar:
+        runner = models.BatchRunner(reuse_memory(model), self.batch_size)
+        bar = models.progress(layout.blocks, "evaluating coalitions", "batch")
+        with models.evaluation_mode(self.model), bar:
             for step, (samples, first, inputs) in enumerate(lattice):
                 whose, (pairs, coalitions) = numbers[samples], inputs.shape[:2]
                 # One sample's number is expanded, which is a view; several are repeated, which is a copy.
@@ -279,7 +270,7 @@ class Evaluator:
             self._check_repeated(self._last[0], last, table)
         return table
 
-    def _lattice(self, fill: StandIns, players: Players) -> tuple[Layout, Iterator[Block], Model]:
+    def _lattice(self, fill: StandIns, players: Players) -> tuple[Layout, Iterator[Block], models.Model]:
         """Choose what to enumerate, masked inputs or the first layer's outputs, and what to run on it."""
         enough = 2 ** len(players) // self.batch_size >= _BATCHES_TO_GROW_FOR
         split = split_first_layer(self._forward, players) if enough else None
@@ -291,34 +282,20 @@ class Evaluator:
         return layout, masked_inputs(layout), self._forward
 
 
-def _note_on_output(model: Model, key: str | int | None) -> str:
+def _note_on_output(model: models.Model, key: str | int | None) -> str:
     """Describe which part of the model's output is read, and how its probabilities are bounded."""
     note = "" if key is None else f"; from {key!r} of the model's output"
-    if isinstance(model, NumpyModel) and model.probabilities and model.least:
+    if isinstance(model, models.NumpyModel) and model.probabilities and model.least:
         places = 1 - math.floor(math.log10(model.least))
         note += f"; probabilities of 0 and 1 are read as {model.least:.{places}f} and {1 - model.least:.{places}f}"
     return note
 
 
-def _check_players(players: object, x: Tensor, columns: Iterable[str] | None) -> Players:
-    if players is None:
-        if x.ndim != 2:
-            then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
-            raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
-        return Players.features(x.shape[1] if columns is None else list(columns))
-    if not isinstance(players, Players):
-        raise wrong("players", "be Players, such as Players.features(names)", type(players).__name__)
-    players.check_samples(x)
-    return players
-
-
 def rounding_noise(
     values: Float[Tensor, "samples coalitions"], dtype: torch.dtype, largest: float = 0.0
 ) -> Float[Tensor, " samples"]:
-    """Estimate the rounding errors of values computed in ``dtype`` from outputs of this size.
-
-    It is a few times the precision of the type at the largest value or output: log-odds are differences of logits.
-    """
+    """Estimate the rounding errors of values computed in ``dtype`` from outputs of this size."""
+    # A few times the precision of the type at the largest value or output: log-odds are differences of logits.
     precision = torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps
     low, high = values.detach().aminmax(dim=1)
     return torch.maximum(-low, high).double().clamp_min(largest) * (_ROUNDED * precision)
@@ -447,7 +424,7 @@ def _tile(rows: Tensor, times: int) -> Tensor:
     return rows.unsqueeze(1).expand(-1, times, -1).flatten(1)
 
 
-def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, bool, nn.Sequential] | None:
+def split_first_layer(model: models.Model, players: Players) -> tuple[nn.Linear, bool, nn.Sequential] | None:
     """Split a model into its first linear layer, whether a ReLU follows, and the rest; None if it can't be split."""
     # Subclasses and hooks may do more than their layers.
     if type(model) is not nn.Sequential or len(model) < 2 or _is_altered(model):
@@ -460,11 +437,11 @@ def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, bool, 
 
 
 def _is_altered(module: nn.Module) -> bool:
-    hooks = [hook for hook in list(module._forward_hooks.values()) if not isinstance(hook, Watcher)]
+    hooks = [hook for hook in list(module._forward_hooks.values()) if not isinstance(hook, models.Watcher)]
     return bool(hooks or module._forward_pre_hooks or "forward" in vars(module))
 
 
-def reuse_memory(model: Model) -> Model:
+def reuse_memory(model: models.Model) -> models.Model:
     """Return a plain nn.Sequential that runs each ReLU in place whose input nothing else can hold: in less time."""
     if type(model) is not nn.Sequential or _is_altered(model):
         return model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -277,21 +277,26 @@ def explain(
     began = time.perf_counter()
     if y is not None and isinstance(y, Absence):
         raise wrong("absence", "be passed by name", "it in the place of y", "Write explain(model, x, absence=…).")
-    if players is not None and not isinstance(players, Players):
-        raise wrong("players", "be Players, such as Players.features(names)", type(players).__name__)
     batch, players = _as_batch(x, players)
     if isinstance(absence, str | int | float):
         # A readout of each sample's own class says nothing about the rows of the data.
         shared = None if getattr(getattr(readout, "y", None), "ndim", 0) == 1 else readout
-        absence = choose_absence(absence, model, data, None, players=players, readout=shared, seed=seed)
+        absence = choose_absence(absence, model, data, shared, players=players, seed=seed)
     game = MaskedModel(
         model, batch, y, absence=absence, players=players, readout=readout, class_names=class_names,
         batch_size=batch_size, memory=memory,
     )  # fmt: skip
     if isinstance(game.readout, Features):
         raise wrong("readout", "give one number for an explanation", str(game.readout))
-    budget = _budget(game, evaluations, max_players)
+    check_number("max_players", max_players, 1, MAX_PLAYERS)
+    players, draws = game.players, draws_of(game)
+    budget = evaluations  # the rows to evaluate for each sample; None for all coalitions
+    if evaluations is None and len(players) > max_players:
+        budget = max(_COALITIONS, _COALITIONS_PER_PLAYER * len(players)) * draws
+    budget = None if budget is None or budget >= 2 ** len(players) * draws else budget
     results = _results(game, budget, seed)
+    (what, whose), names = (getattr(game.readout, one, None) for one in ("what", "y")), game.evaluator.class_names
+    classes = [] if whose is None else each_class(whose, game.samples).tolist()
     record = ExplanationRecord(
         readout=game.readout_note,
         absence=describe_absence(game.absence),
@@ -300,15 +305,15 @@ def explain(
         seconds=time.perf_counter() - began,
         seed=seed,
         notes=tuple(_notes(game, budget, evaluations is None)),
-        class_names=game.evaluator.class_names,
+        class_names=names,
         rows=tuple(str(label) for label in x.index) if hasattr(x, "columns") else (),
-        values=tuple(_values_of_classes(game)),
+        values=tuple(f"{what or 'value'} of {names[number] if names else f'class {number}'}" for number in classes),
     )
     stand_ins = None
     if not isinstance(game.absence, BringsModel):
         stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device)
-    kept, classes = batch.detach().cpu().clone(), game.evaluator.classes
-    return Explanation(kept, classes, game.players, stand_ins=stand_ins, record=record, **results)
+    kept = batch.detach().cpu().clone()
+    return Explanation(kept, game.evaluator.classes, game.players, stand_ins=stand_ins, record=record, **results)
 
 
 def _as_batch(x: Table, players: Players | None) -> tuple[Tensor, Players | None]:
@@ -322,24 +327,6 @@ def _as_batch(x: Table, players: Players | None) -> tuple[Tensor, Players | None
     if players is None and batch.ndim == 2 and names is not None and not callable(names):
         players = Players.features(list(names))
     return batch, players
-
-
-def _values_of_classes(game: MaskedModel) -> Iterator[str]:
-    """Say of which class the value of each sample is, if it is that of a class."""
-    y, names = getattr(game.readout, "y", None), game.evaluator.class_names
-    for number in [] if y is None else each_class(y, game.samples).tolist():
-        yield f"{getattr(game.readout, 'what', 'value')} of {names[number] if names else f'class {number}'}"
-
-
-def _budget(game: MaskedModel, evaluations: int | None, max_players: int) -> int | None:
-    """Return the rows to evaluate for each sample; None for all coalitions."""
-    check_number("max_players", max_players, 1, MAX_PLAYERS)
-    players, draws = len(game.players), draws_of(game)
-    if evaluations is None:
-        if players <= max_players:
-            return None
-        evaluations = max(_COALITIONS, _COALITIONS_PER_PLAYER * players) * draws
-    return None if evaluations >= 2**players * draws else evaluations
 
 
 def _results(game: MaskedModel, budget: int | None, seed: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, final, runtime_checkable
@@ -18,7 +18,7 @@ from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by
 from absentia.data import Array, Classes, Table, as_tensor, blocks
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, check_coalitions, check_finite, rounding_noise
-from absentia.models import as_model
+from absentia.models import as_model, spread, worker_count
 from absentia.players import Players
 from absentia.readouts import Readout
 from absentia.results import count_of
@@ -27,6 +27,8 @@ MAX_PLAYERS = 24
 MAX_TABLE_BYTES = 4 * 2**30
 # How many coalitions are asked of a game at a time.
 _COALITIONS_PER_STEP = 2**14
+# Samples are spread over workers in a few parts for each, which are multiples of what an evaluator takes at once.
+_PARTS_OF_A_WORKER, _BATCHES_OF_A_BLOCK = 4, 4
 
 
 @runtime_checkable
@@ -158,8 +160,6 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
     """
     if isinstance(game, ValueTable):
         return game
-    if not isinstance(game, MaskedModel | Game):  # the class first, because protocols are slow to check
-        raise wrong("game", "be a game such as MaskedModel(…) or ValueTable(values)", type(game).__name__)
     players, samples, coalitions = len(game.names), game.samples, 2 ** len(game.names)
     size = 8 * samples * coalitions
     need = f"{samples} × 2^{players} = {samples * coalitions:.2g} values, {size / 2**30:.2g} GiB"
@@ -248,9 +248,37 @@ class MaskedModel:
         self, coalitions: Bool[Tensor, "*own coalitions players"]
     ) -> Float[Tensor, "samples coalitions *features"]:
         """Return the value of each coalition for each sample."""
-        return self.evaluator.values(self.fill, coalitions, gradient=self.gradient)
+        evaluator, fill, shared = self.evaluator, self.fill, coalitions.ndim == 2
+        if self.gradient or worker_count() == 1:
+            return evaluator.values(fill, coalitions, gradient=self.gradient)
+        check_coalitions(coalitions, len(self.names), self.samples)
+        found = self._spread(
+            lambda some: evaluator.values(
+                fill.select(some), coalitions if shared else coalitions[some], samples=some
+            ),
+            at_once=evaluator.batch_size // self.draws // max(1, coalitions.shape[-2]),
+        )
+        return torch.cat(found)
 
     def table(self) -> ValueTable:
         """Evaluate all 2ⁿ coalitions; `value_table` also checks that they fit into memory."""
-        found, note = self.evaluator.table(self.fill, gradient=self.gradient), self.readout_note
-        return ValueTable(found.values, self.names, readout=note, noise=found.noise, evaluations=found.evaluations)
+        evaluator, fill = self.evaluator, self.fill
+        if self.gradient or worker_count() == 1:
+            parts = [evaluator.table(fill, gradient=self.gradient)]
+        else:
+            at_once = _BATCHES_OF_A_BLOCK * evaluator.batch_size >> len(self.names)
+            parts = self._spread(lambda some: evaluator.table(fill.select(some), samples=some), at_once)
+        values, noise, evaluations = zip(*parts, strict=True)
+        return ValueTable(
+            torch.cat(values),
+            self.names,
+            readout=self.readout_note,
+            noise=torch.cat(noise),
+            evaluations=sum(evaluations),
+        )
+
+    def _spread(self, work: Callable[[Tensor], Any], at_once: int) -> list[Any]:
+        """Evaluate samples at the workers, as many at once as here, so that results do not depend on the workers."""
+        at_once = max(1, at_once)
+        each = at_once * -(-self.samples // (at_once * _PARTS_OF_A_WORKER * worker_count()))
+        return list(spread(work, torch.arange(self.samples).split(each), "evaluating coalitions"))

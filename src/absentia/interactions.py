@@ -116,8 +116,7 @@ class Interactions:
         >>> ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0])).top(1)
         [Interaction(players=('x0', 'x1'), effect=6.0, measurable=True)]
         """
-        if not -len(self.effects) <= sample < len(self.effects):
-            raise wrong("sample", f"be one of the {len(self.effects)} samples", sample)
+        check_number("sample", sample, -len(self.effects), len(self.effects) - 1)
         check_number("k", k, 0)
         effects = self.effects[sample].detach()
         numbers = effects[1:].abs().topk(min(k, len(effects) - 1)).indices + 1

@@ -1,14 +1,20 @@
-"""Any model as a function from rows to outputs: torch, numpy, estimators; modes, devices, batches, progress."""
+"""Any model as a function from rows to outputs: torch, numpy, estimators; modes, devices, batches, cost, workers."""
 
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
+import math
+import pickle
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -34,11 +40,17 @@ NUMPY_MEMORY = 64 * 2**20
 _ASSUMED_EXPANSION = 16
 # Modules that a function or an object runs are searched among this many things, the nearest ones first.
 _MOST_SEARCHED = 256
+_ATTEMPTS = 3  # at items whose workers die
 _HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
 # The last operations of models that return probabilities, by the names of their gradients; and operations after them
 # that hardly change values.
 _PROBABILITY_ENDS = ("Sigmoid", "Softmax", "SafeSoftmax")
 _SHAPE_ENDS = ("View", "Reshape", "Squeeze", "Unsqueeze", "Select", "Slice", "Clamp", "Alias", "Clone", "ToCopy", "T")
+# What a row costs beside the operations of its layers, in the same unit: fixed, and for each entry.
+_PER_ROW, _PER_ENTRY = 4_000.0, 50.0
+# The assumed operations of a row where they cannot be counted: about those of 100 trees.
+_UNKNOWN = 100_000.0
+_LONG_WORK = 0.25  # seconds, after which work is timed only once with each number of threads
 # Boosters name the loss that they were trained with; these make their predictions probabilities.
 _PROBABILITY_OBJECTIVES = ("binary", "binary:logistic", "multiclass", "multiclassova", "multi:softprob", "softmax")
 
@@ -148,7 +160,11 @@ def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], str]:
         return estimator.decision_function, "scores"
     predict = getattr(estimator, "inplace_predict", getattr(estimator, "predict", None))
     if predict is not None and not hasattr(estimator, "classes_"):
-        objective = _objective(estimator)
+        # Boosters know the loss that they were trained with: LightGBM in params, XGBoost in its configuration.
+        params = getattr(estimator, "params", None)
+        objective = str(params.get("objective", "")).split(" ")[0] if isinstance(params, dict) else ""
+        if hasattr(estimator, "save_config"):
+            objective = str(json.loads(estimator.save_config())["learner"]["objective"]["name"])
         if objective in _PROBABILITY_OBJECTIVES:
             return predict, "probabilities"
         return predict, "scores" if objective.startswith(("binary", "multi")) else "numbers"
@@ -173,14 +189,6 @@ def _least_probability(estimator: Any) -> float | None:
     return float(min(found)) / len(trees)
 
 
-def _objective(booster: Any) -> str:
-    """Return the loss that a booster was trained with: LightGBM keeps it in params, XGBoost in its configuration."""
-    if hasattr(booster, "save_config"):
-        return str(json.loads(booster.save_config())["learner"]["objective"]["name"])
-    params = getattr(booster, "params", None)
-    return str(params.get("objective", "")).split(" ")[0] if isinstance(params, dict) else ""
-
-
 def labels_of(model: Model) -> tuple[Any, ...]:
     """Return the classes that a model knows, in the order of its outputs; none for most models."""
     return model.labels if isinstance(model, NumpyModel) else tuple(getattr(model, "class_names", ()))
@@ -196,23 +204,16 @@ def are_probabilities(output: Outputs) -> bool:
 
 def returns_one_probability(model: Model, x: Rows) -> bool:
     """Return whether a model with a single output returns probabilities: by its last operation, or else by values."""
-    if isinstance(model, NumpyModel):
-        return model.probabilities is None and not model.regression and _within_0_and_1(run_rows(model, x))
-    rows = x[[0, -1]].clone()
-    try:
-        with evaluation_mode(model, gradient=True), torch.enable_grad():
-            output, _ = read_output(model(rows.requires_grad_() if rows.is_floating_point() else rows))
-    except RuntimeError:  # a model that refuses a gradient
-        return _within_0_and_1(run_rows(model, x))
-    step = output.grad_fn
+    if isinstance(model, NumpyModel) and (model.probabilities is not None or model.regression):
+        return False
+    rows, step = x[[0, -1]].clone(), None
+    with suppress(RuntimeError), evaluation_mode(model, gradient=True), torch.enable_grad():  # some refuse a gradient
+        step = read_output(model(rows.requires_grad_() if rows.is_floating_point() else rows))[0].grad_fn
     while step is not None and step.name().startswith(_SHAPE_ENDS):
         step = step.next_functions[0][0]
-    if step is None or step.name().startswith("Compiled"):
-        return _within_0_and_1(run_rows(model, x))
-    return step.name().startswith(_PROBABILITY_ENDS)
-
-
-def _within_0_and_1(output: Tensor) -> bool:
+    if step is not None and not step.name().startswith("Compiled"):
+        return step.name().startswith(_PROBABILITY_ENDS)
+    output = run_rows(model, x)
     return bool(((output >= 0) & (output <= 1)).all())
 
 
@@ -405,15 +406,9 @@ def run_rows(model: Model, x: Rows) -> Outputs:
 
 
 def read_output(output: Any) -> tuple[Any, str | int | None]:
-    """Find the tensor in what a model returns: itself, logits of an object or a dict, or the first of a tuple.
-
-    Also return where it was found; None for a tensor, and for what holds none.
-
-    >>> read_output({"logits": torch.zeros(1, 2), "hidden": torch.ones(1, 8)})
-    (tensor([[0., 0.]]), 'logits')
-    """
+    """Find the tensor in what a model returns: itself, logits of an object or a dict, or the first of a tuple."""
     if isinstance(output, Tensor):
-        return output, None
+        return output, None  # where it was found: nowhere inside
     if isinstance(output, Mapping):
         tensors = {key: value for key, value in output.items() if isinstance(value, Tensor)}
         if "logits" not in tensors and len(tensors) != 1:
@@ -441,24 +436,146 @@ def check_output(output: object, rows: int) -> None:
 
 
 def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any:
-    """Return a progress bar for work that takes longer than two seconds, shown on a terminal or in a notebook.
-
-    Work within work that has a bar shows none.
-    """
+    """Return a progress bar for work that takes longer than two seconds, shown on a terminal or in a notebook."""
     from tqdm import tqdm  # imported here, because most work ends before a bar would be shown
 
-    within = bool(getattr(tqdm, "_instances", ()))
+    # Work within work that has a bar shows none.
+    within = bool(getattr(tqdm, "_instances", ())) or getattr(_WORKER, "busy", False)
     seen = show and not within and (sys.stderr.isatty() or "ipykernel" in sys.modules)
     if not seen:
-        return _hidden_bar()
+        return _hidden_bar(tqdm)
     # Terminals without a size, such as those that some tools make, would hide the bar.
     width, height = shutil.get_terminal_size((100, 24))
     return tqdm(total=total, desc=title, unit=unit, delay=2, miniters=1, leave=False, ncols=width, nrows=height)
 
 
 @cache
-def _hidden_bar() -> Any:
+def _hidden_bar(kind: Any) -> Any:
     """Return the bar that is never shown, which is made once, because that takes longer than all else of it."""
-    from tqdm import tqdm
+    return kind(disable=True)
 
-    return tqdm(disable=True)
+
+def operations_per_row(model: Model, rows: Rows) -> float:
+    """Count the floating-point operations of one row: the same on every machine, unlike a time."""
+    entries, layers, total = rows[0].numel(), layers_of(model), 0.0
+    if isinstance(model, NumpyModel):
+        return _UNKNOWN + _PER_ENTRY * entries
+
+    def count(part: nn.Module, _inputs: object, output: Any) -> None:
+        """Count two operations for each weight of a layer and each place of its output."""
+        nonlocal total
+        out = output[0] if isinstance(output, tuple) else output
+        for weight in part.parameters(recurse=False):
+            if weight.ndim > 1 and not isinstance(part, nn.Embedding) and isinstance(out, Tensor):
+                total += 2 * weight.numel() * out.numel() / out.shape[1 if weight.ndim > 2 else -1]
+
+    with evaluation_mode(model):
+        if layers:
+            run_watched(model, rows.clone(), layers, count)
+        else:
+            from torch.utils.flop_counter import FlopCounterMode  # imported here, because that takes some seconds
+
+            with FlopCounterMode(display=False) as counter:
+                model(rows.clone())
+            total = counter.get_total_flops()
+    return total / len(rows) + _PER_ROW + _PER_ENTRY * entries
+
+
+def affordable_rows(model: Model, x: Rows, operations: float) -> int:
+    """Return how many rows the model can evaluate with this many operations: a power of two, so that it is stable."""
+    return int(2 ** math.floor(math.log2(max(1.0, operations / operations_per_row(model, x[:1])))))
+
+
+class TimeLimit:
+    """A limit on the time that work takes from now on; None for no limit."""
+
+    def __init__(self, seconds: object = None) -> None:
+        if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
+            raise wrong("seconds", "be a positive number, or None for no limit", seconds)
+        self.seconds, self.began = math.inf if seconds is None else float(seconds), time.perf_counter()
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self.began
+
+    @property
+    def left(self) -> float:
+        """Seconds until the limit; at most 0 once it is reached."""
+        return self.seconds - self.spent
+
+
+@contextmanager
+def quickest_threads(work: Callable[[], object], device: torch.device) -> Iterator[int]:
+    """Use one thread if work is quicker so than with all of torch's, as with small models; restore their number."""
+    usual = torch.get_num_threads()
+    try:
+        if usual > 1 and device.type == "cpu":
+            work()  # the first call is slower than others
+            torch.set_num_threads(1 if _time(work, 1) <= _time(work, usual) else usual)
+        yield torch.get_num_threads()
+    finally:
+        torch.set_num_threads(usual)
+
+
+def _time(work: Callable[[], object], threads: int) -> float:
+    """Time the work with this many threads: the mean of up to three times, because threads may wait only at times."""
+    torch.set_num_threads(threads)
+    began = time.perf_counter()
+    for count in (1, 2, 3):
+        work()
+        mean = (time.perf_counter() - began) / count
+        if mean > _LONG_WORK:
+            break
+    return mean
+
+
+def worker_count() -> int:
+    """Return how many workers there are: those of an active ``joblib.parallel_config``, or this process alone."""
+    joblib = sys.modules.get("joblib")
+    backend, jobs = joblib.parallel.get_active_backend() if joblib else (None, 1)
+    return 1 if backend is None else int(backend.effective_n_jobs(jobs))
+
+
+def spread(work: Callable[[Any], Any], items: Sequence[Any], title: str) -> Iterator[Any]:
+    """Do work on items and yield the results in their order: here, or by the workers of `worker_count`.
+
+    What the work holds, such as a model, is packed once. Items of a worker that dies are done again.
+    """
+    if worker_count() == 1 or len(items) < 2:
+        yield from map(work, items)
+        return
+    joblib, written = require("joblib", "scale"), require("cloudpickle", "scale").dumps(work)
+    packed = np.frombuffer(written, dtype=np.uint8)  # an array, because these are shared, or sent once
+    name, done = hashlib.blake2b(written, digest_size=16).hexdigest(), 0
+    with progress(len(items), title, "part") as bar:
+        for attempt in range(_ATTEMPTS):
+            calls = (joblib.delayed(_work_here)(packed, name, item) for item in items[done:])
+            try:
+                for found in joblib.Parallel(return_as="generator", batch_size=1)(calls):
+                    done += 1
+                    bar.update()
+                    yield found
+                return
+            except (BrokenProcessPool, CancelledError):
+                if attempt == _ATTEMPTS - 1:
+                    raise
+
+
+# What a worker was sent last, and whether this thread is one.
+_SENT: dict[str, Any] = {}
+_WORKER = threading.local()
+
+
+def _work_here(packed: np.ndarray, name: str, item: Any) -> Any:
+    """Do packed work on an item, at a worker; unpack it only if it is not the last one."""
+    if name not in _SENT:
+        work = pickle.loads(packed.tobytes())
+        _SENT.clear()
+        _SENT[name] = work
+    _WORKER.busy = True
+    try:
+        with require("joblib").parallel_config("sequential"):  # workers have no workers
+            return _SENT[name](item)
+    finally:
+        _WORKER.busy = False

@@ -105,10 +105,14 @@ class _OfClass:
                 "--probabilities in a command. Use the readout Output(class) to explain the probability itself."
             )
 
-    def _targets(self, output: Tensor, sample: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
-        """Return the class of each row."""
+    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+        """Return the number of each row's class."""
         y = self.y.to(output.device)
-        return y[sample] if y.ndim else y.expand(len(sample))
+        return self._read(output, y[sample] if y.ndim else y.expand(len(sample)))
+
+    def _read(self, output: Tensor, target: Int[Tensor, " rows"]) -> Tensor:
+        """Return the logit."""
+        return _of_class(output, target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +136,8 @@ class LogOdds(_OfClass):
 
     what = "log-odds"
 
-    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    def _read(self, output: Tensor, target: Int[Tensor, " rows"]) -> Tensor:
         """Return the log-odds without forming a probability, which would round to 0 or 1."""
-        target = self._targets(output, sample)
         own = _of_class(output, target)
         return own if _is_single_logit(output) else own - output.scatter(1, target[:, None], -torch.inf).logsumexp(1)
 
@@ -151,10 +154,6 @@ class Logit(_OfClass):
 
     what, takes_probabilities = "logit", True
 
-    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
-        """Return the logit."""
-        return _of_class(output, self._targets(output, sample))
-
 
 @dataclass(frozen=True, eq=False)
 class Probability(_OfClass):
@@ -168,9 +167,8 @@ class Probability(_OfClass):
 
     what = "probability"
 
-    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    def _read(self, output: Tensor, target: Int[Tensor, " rows"]) -> Tensor:
         """Return the probability."""
-        target = self._targets(output, sample)
         single = _is_single_logit(output)
         return _of_class(output, target).sigmoid() if single else _of_class(output.softmax(1), target)
 
@@ -277,13 +275,7 @@ def default_readout(
 
 
 def same_kind(note: str, other: str) -> bool:
-    """Return whether two descriptions are of the same readout; classes of other samples do not matter.
-
-    >>> same_kind("log-odds of each sample's class (0, 1)", "log-odds of the class predicted on the full sample (2)")
-    True
-    >>> same_kind("log-odds of class 1", "probability of class 1")
-    False
-    """
+    """Return whether two descriptions are of the same readout; classes of other samples do not matter."""
     kinds = [text.partition(";")[0].partition(" (")[0] for text in (note, other)]
     usual = ("log-odds of each", "log-odds of the"), ("the output as it is", "output 0")
     return kinds[0] == kinds[1] or any(all(kind.startswith(words) for kind in kinds) for words in usual)
@@ -300,34 +292,16 @@ class Score:
 
     For log-odds of each sample's class it is the log-loss in nats. For other readouts it is the squared difference
     to v(N), divided by the variance of v(N) over the samples.
-
-    Parameters
-    ----------
-    readout : Readout
-        The readout of the values.
-    full : Tensor
-        v(N) of each sample.
-
-    Examples
-    --------
-    >>> full = torch.tensor([2.0, 3.0, 1.0])
-    >>> Score(LogOdds([0, 1, 1]), full)(torch.zeros(3, 1)).flatten()
-    tensor([0.6931, 0.6931, 0.6931])
     """
 
-    readout: Readout
-    full: Float[Tensor, "samples *features"]
+    readout: Readout  # of the values
+    full: Float[Tensor, "samples *features"]  # v(N) of each sample
 
     @property
     def classes(self) -> Int[Tensor, " samples"] | None:
         """The class of each sample if the score is a log-loss, else None."""
         classes = self.readout.y if isinstance(self.readout, LogOdds) else None
         return classes if isinstance(classes, Tensor) and classes.ndim == 1 else None
-
-    @property
-    def unit(self) -> str:
-        """What the score is measured in."""
-        return "of the variance" if self.classes is None else "nats"
 
     @property
     def prior(self) -> Float[Tensor, " samples"]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import glob
 import hashlib
-import importlib
 import json
 import math
 import os
@@ -37,15 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Self
 
-# The classes that `load` reads, by the kind that their files name.
-_KINDS = {
-    "explanation": "absentia.explanation:Explanation",
-    "audit": "absentia.audit:Audit",
-    "cross audit": "absentia.audit:CrossAudit",
-    "baseline": "absentia.learning:LearnedBaseline",
-    "imputer": "absentia.absences:Imputer",
-    "surrogate": "absentia.absences:Surrogate",
-}
 # Files of older formats keep each class's own layout; `from_old` of the class returns its fields in the present one.
 _FIRST_COMMON_FORMAT = 3
 
@@ -68,11 +58,7 @@ def written(value: float, digits: int = 3, *, plus: bool = False) -> str:
 
 
 def written_alike(values: Sequence[float], digits: int = 4, *, plus: bool = False) -> list[str]:
-    """Write numbers for a reader to the same decimal place: the digits of the largest; less than that is 0.
-
-    >>> written_alike([-12.344, 0.5, 1e-9], plus=True)
-    ['−12.34', '+0.50', '0']
-    """
+    """Write numbers for a reader to the same decimal place: the digits of the largest; less than that is 0."""
     most = max((abs(value) for value in values), default=0.0)
     decimals = digits - 1 - math.floor(math.log10(most)) if most > 0 else 0
     rounded = [round(value, decimals) for value in values]
@@ -281,11 +267,10 @@ def load(path: str | Path) -> Any:
     ...     ab.load(f"{folder}/two.safetensors").shapley.values
     tensor([[2., 3.]], dtype=torch.float64)
     """
-    kind = str(read_header(path)["kind"])
-    if kind not in _KINDS:
-        raise wrong("path", f"hold a saved {', '.join(_KINDS)}", f"{path}, a saved {kind}")
-    module, name = _KINDS[kind].split(":")
-    return getattr(importlib.import_module(module), name).load(path)
+    kind, known = str(read_header(path)["kind"]), {one.KIND: one for one in Saved.__subclasses__()}
+    if kind not in known:
+        raise wrong("path", f"hold a saved {', '.join(known)}", f"{path}, a saved {kind}")
+    return known[kind].load(path)
 
 
 def _pack(value: Any, path: tuple[str, ...], tensors: dict[str, Tensor]) -> Any:

@@ -208,8 +208,7 @@ class NearestNeighbours:
 
     def __post_init__(self, data: Table) -> None:
         rows = check_rows(data)
-        if not 1 <= self.neighbours <= len(rows):
-            raise wrong("neighbours", f"lie between 1 and the data's {len(rows)} rows", self.neighbours)
+        check_number("neighbours", self.neighbours, 1, len(rows))
         order = torch.randperm(len(rows), generator=seeded(self.seed)).to(rows.device)
         _, deviation = mean_and_deviation(rows)
         weight = torch.where(deviation > 0, 1 / deviation, 0.0) if self.standardise else torch.ones_like(deviation)

@@ -63,11 +63,6 @@ class Baseline:
         return f"Baseline(of shape {tuple(values.shape)}, from {values.min():g} to {values.max():g})"
 
     @classmethod
-    def zeros(cls) -> Baseline:
-        """Use zero everywhere: black pixels, or the mean of standardised data."""
-        return cls(0.0)
-
-    @classmethod
     def mean(cls, data: Table) -> Baseline:
         """Use the mean of the data's rows.
 
@@ -212,8 +207,7 @@ class Marginal:
 
     def __post_init__(self) -> None:
         rows = check_rows(self.background)
-        if self.draws is not None and not 1 <= self.draws <= len(rows):
-            raise wrong("draws", f"lie between 1 and the background's {len(rows)} rows", self.draws)
+        check_number("draws", self.draws, 1, len(rows))
         vars(self).update(background=rows)
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Shaped
 from torch import Tensor
 
 from absentia.data import Classes, blocks
@@ -65,18 +65,6 @@ class BringsModel(Protocol):
 
     def instead_of(self, model: Model) -> Model:
         """Return the model that takes this model's place in the game; the readout then applies to its output."""
-
-
-@runtime_checkable
-class ClassWise(Protocol):
-    """An absence that may have one baseline for each class."""
-
-    @property
-    def needs_classes(self) -> bool:
-        """Whether it has one baseline for each class, so that samples need theirs."""
-
-    def of(self, y: Int[Tensor, " samples"]) -> Absence:
-        """Return the absence for samples of these classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +126,7 @@ def check_absence(argument: str, absence: Any) -> Absence:
 
 
 def for_classes(absence: Any, y: Classes) -> Absence:
-    """Return the absence for samples of classes ``y``, where it has one baseline for each class."""
+    """Return the absence for samples of classes ``y``, ``of(y)``, where it ``needs_classes``: a baseline for each."""
     if not getattr(absence, "needs_classes", False):
         return absence
     if y is None:

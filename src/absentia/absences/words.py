@@ -1,7 +1,5 @@
 """Absences by word or number, as in ``absence="mean"``, ``"blur:2"`` or ``0.0``; and the usual ones for data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from absentia.absences.conditional import GaussianConditional, NearestNeighbours

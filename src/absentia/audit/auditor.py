@@ -6,9 +6,8 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from itertools import chain
-from typing import Any, TypeAlias, final
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias, final
 
 import torch
 from jaxtyping import Shaped
@@ -20,22 +19,21 @@ from absentia.absences.protocol import check_shape, describe_absence, for_classe
 from absentia.absences.words import usual_absences
 from absentia.audit.figures import MaskingCurve, Removal, compare_with_data, game_figures, join_games
 from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit
-from absentia.audit.plan import Games, Plan
 from absentia.coalitions import draw_coalitions, moebius_
 from absentia.data import Classes, Table, blocks, check_number, check_rows, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
 from absentia.learning import LearnedBaseline, choose_absence
-from absentia.models import evaluation_mode, progress
+from absentia.models import TimeLimit, affordable_rows, evaluation_mode, progress, quickest_threads, spread
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import Features, LogOdds, Readout, Score
-from absentia.running import TimeLimit, affordable_rows, quickest_threads
 
 Region: TypeAlias = Sequence[str | int]
 Absences: TypeAlias = Mapping[str, Absence | str | float] | Sequence[Absence | str | float]
 # What absent players of a game are replaced by: the number of a draw, the inputs of present players → a fill.
 Reference: TypeAlias = Callable[[int, Tensor], Fill]
+Spend: TypeAlias = Callable[[str, int], None]  # books the rows of a method
 
 # The operations that an audit may take by default: up to a minute on two cores; and the rows that it may
 # always take.
@@ -47,6 +45,15 @@ _ENTRIES_AT_A_TIME = 2**24
 # An effect of order m adds up rounding errors to 2^(m/2) times those of the values; the sum over all effects grows
 # by this factor with each player.
 _GROWTH = 1 + 2**0.5
+# The masking curve is measured on at most this many samples, and at about this many sizes of coalitions.
+_MOST_SAMPLES, _MOST_SIZES = 500, 32
+# A random absence is audited with at most this many of its draws, and with this many if rows are scarce.
+_MOST_DRAWS, _FEW_DRAWS = 32, 8
+# The number of players of a drawn game, if there are too many for all their coalitions.
+_GAME_PLAYERS = 12
+# Scarce rows are saved down to these: sizes below this many samples, then samples, draws, and players of a game.
+_MANY_SAMPLES, _FEW_SIZES = 64, 8
+_FEWEST_SAMPLES, _FEWEST_DRAWS, _FEWEST_PLAYERS = 16, 2, 4
 
 
 def audit(
@@ -129,8 +136,8 @@ def audit(
     check_number("tau", tau, 0)
     evaluator = _read_samples(model, x, y, players, readout, class_names)
     run = Auditor(evaluator, absences, region, data, draws, max_players, categorical, seed, evaluations)
-    against = run.reference(reference)
-    stopped = run.work(chain(run.measure_curve(), run.measure_games(tau), run.measure_removal(against)), limit)
+    run.against, run.tau = run.reference(reference), tau
+    stopped = run.work(run.steps("curve", "games", "removal"), limit)
     masked = [run.masked.get(name) for name in run.methods]
     plausibility, note = compare_with_data(masked, run.data, run.within, run.region, seed)
     run.notes += [note] if note else []
@@ -141,7 +148,7 @@ def audit(
         stopped=stopped,
     )
     curve, removal = run.curve(), run.removal()
-    games = join_games(run.games, len(run.methods), run.plan.own.players)
+    games = join_games([found for _, found in run.found["games"]], len(run.methods), run.plan.own.players)
     return Audit(tuple(run.methods), evaluator.names, removal, games, plausibility, record, curve, run.numbers)
 
 
@@ -183,8 +190,8 @@ def cross_audit(
     rows = run.plan.removal.coalitions * run.plan.states
     with progress((1 + len(names)) * rows, "auditing", "row") as bar:
         for reference in ("noise", *run.methods.values()):
-            for spent in run.measure_removal(run.reference(reference)):
-                bar.update(spent)
+            run.against, run.found["removal"] = run.reference(reference), []
+            run.take(run.steps("removal"), bar)
             found.append(run.removal().R)
     values, errors = (torch.stack(parts) for parts in zip(*found, strict=True))
     return CrossAudit(names, ("white noise", *names), values, errors, run.record())
@@ -196,6 +203,87 @@ def _read_samples(model: Any, x: Table, y: Classes, players: Any, readout: Any, 
     if isinstance(first, Mapping | Absence):
         raise AbsentiaError("Absences were passed in the place of y, the classes. Write audit(model, x, absences=…).")
     return Evaluator(model, x, players, readout, y=y, class_names=class_names)
+
+
+@dataclass(frozen=True)
+class Games:
+    """Games of which all coalitions are evaluated: how many samples, draws for each, and players."""
+
+    samples: int
+    draws: int
+    players: int
+
+    @property
+    def coalitions(self) -> int:
+        """The number of coalitions of all games."""
+        return self.samples * self.draws << self.players
+
+    def within(self, coalitions: float) -> Games:
+        """Return smaller games with at most this many coalitions, if they can be so small."""
+        samples = min(self.samples, max(_FEWEST_SAMPLES, int(coalitions / (self.draws << self.players))))
+        draws = min(self.draws, max(_FEWEST_DRAWS, int(coalitions / (samples << self.players))))
+        fitting = math.floor(math.log2(max(1.0, coalitions / (samples * draws))))
+        return Games(samples, draws, min(self.players, max(_FEWEST_PLAYERS, fitting)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an audit evaluates: the masking curve, each method's own games, and the games of R."""
+
+    samples: int  # of the masking curve
+    sizes: int  # of coalitions, besides that of all players
+    own: Games
+    removal: Games
+    draws_of: Sequence[int]  # the draws of each method
+    states: int  # of a sample that R compares: itself, noise, and each method
+    most_draws: int = _MOST_DRAWS  # of a random absence
+
+    @classmethod
+    def of(
+        cls, samples: int, players: int, region: int, draws: int, most: int, draws_of: Sequence[int], states: int
+    ) -> Plan:
+        """Plan an audit without a limit, but that of ``most`` players for all coalitions."""
+        samples, sizes = min(samples, _MOST_SAMPLES), min(players, _MOST_SIZES)
+        own, masked = (size if size <= most else min(_GAME_PLAYERS, most) for size in (players, region))
+        return cls(samples, sizes, Games(samples, 1, own), Games(samples, draws, masked), draws_of, states)
+
+    @property
+    def draws(self) -> int:
+        """The number of draws of all methods together."""
+        return sum(min(draws, self.most_draws) for draws in self.draws_of)
+
+    @property
+    def curve_rows(self) -> int:
+        """The rows of each sample of the masking curve."""
+        return 1 + self.sizes * self.draws
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that the model evaluates."""
+        games = self.own.coalitions * self.draws + self.removal.coalitions * self.states
+        return self.samples * self.curve_rows + games
+
+    def within(self, rows: int) -> Plan:
+        """Return a plan of at most this many rows: a quarter for the curve, the rest in halves; or the least plan."""
+        if self.rows <= rows:
+            return self
+        plan = replace(self, most_draws=_FEW_DRAWS)
+        if rows / 4 < min(self.samples, _MANY_SAMPLES) * plan.curve_rows:
+            plan = replace(plan, sizes=min(self.sizes, _FEW_SIZES))
+        samples = min(self.samples, max(_FEWEST_SAMPLES, int(rows / 4 / plan.curve_rows)))
+        left = rows - samples * plan.curve_rows
+        own = replace(self.own, samples=samples).within(left / 2 / plan.draws)
+        left -= own.coalitions * plan.draws
+        removal = replace(self.removal, samples=samples).within(left / self.states)
+        return replace(plan, samples=samples, own=own, removal=removal)
+
+
+class Step(NamedTuple):
+    """What to measure of a few samples: the curve, their games, or removal in one draw."""
+
+    kind: str
+    some: slice
+    draw: int
 
 
 @final
@@ -240,10 +328,12 @@ class Auditor:
         self.surrogates = tuple(name for name, one in self.methods.items() if isinstance(one, BringsModel))
         self.plan = self._afford(draws, max_players, evaluations)
         self.costs = dict.fromkeys((*self.methods, ""), Cost())
-        self.values: list[Tensor] = []  # of the masking curve: v(N), then each method's, for blocks of samples
-        self.games: list[dict[str, Tensor]] = []  # figures of each method's own games, for blocks of samples
+        self.found: dict[str, list[tuple[Step, Any]]] = {"curve": [], "games": [], "removal": []}  # by finished steps
         self.notes = self._first_notes(data is None)
         self._choose_samples()
+        self.sizes = torch.linspace(0, len(evaluator.players), self.plan.sizes + 1).round().long()
+        self.against: Reference = self.reference("noise")
+        self.tau: float | None = None
 
     def _name(self, absences: Any) -> dict[str, Any]:
         """Return what was given by name: that of a mapping, the word, or the description."""
@@ -268,9 +358,8 @@ class Auditor:
             raise AbsentiaError("Each sample would be its own nearest row. Pass data=… without the audited samples.")
         # A readout of each sample's own class does not fit other rows.
         fits = own or getattr(getattr(readout, "y", None), "ndim", 0) == 0
-        model, players, of_data = self.evaluator.model, self.evaluator.players, readout if fits else None
-        settings: dict[str, Any] = {"players": players, "readout": of_data, "categorical": self.categorical}
-        return choose_absence(given, model, self.data, seed=self.seed, **settings)
+        settings = {"players": self.evaluator.players, "categorical": self.categorical, "seed": self.seed}
+        return choose_absence(given, self.evaluator.model, self.data, readout if fits else None, **settings)
 
     def _afford(self, draws: int, max_players: int, evaluations: int | None) -> Plan:
         """Plan the work within the rows that were given, or that the model's size allows."""
@@ -295,16 +384,21 @@ class Auditor:
             few = self.numbers.to(self.evaluator.x.device)
             self.bound = {name: (own, fill.select(few)) for name, (own, fill) in self.bound.items()}
         self.x = self.evaluator.x[self.numbers]
-        self.strengths, self.rounding = torch.zeros(plan.states, 0, 1).double(), torch.zeros(0).double()
         self.presence = self.region.labels.to(self.x.device) == ALWAYS_PRESENT  # with the region masked
         self.masked: dict[str, Tensor] = {}  # the samples, by each method that masks the model's input
         for name, (own, fill) in self.bound.items():
             self.bound[name] = own, self._few_draws(fill, plan.most_draws)
             if fill.draws > plan.most_draws:
                 self.notes.append(f"{name} is audited with {plan.most_draws} of its {fill.draws:,} draws.")
-            if name not in self.surrogates:
-                with _naming(f"{name} cannot be audited"):
-                    self.masked[name] = self._mask(self._few_draws(fill, plan.removal.draws))
+            if name in self.surrogates:
+                continue
+            with _naming(f"{name} cannot be audited"):
+                mine = self._few_draws(fill, plan.removal.draws)
+                at_once = max(1, _ENTRIES_AT_A_TIME // (self.presence.numel() * mine.draws))
+                parts = (mine(some, self.presence[None, None]) for some in blocks(plan.removal.samples, at_once))
+                self.masked[name] = torch.cat([part[:, 0] for part in parts])
+                if not bool(torch.isfinite(self.masked[name]).all()):
+                    raise AbsentiaError("It fills absent entries with NaN or infinity.")
 
     def _few_draws(self, fill: Fill, most: int) -> Fill:
         """Return a fill with at most ``most`` of its draws, chosen at random."""
@@ -312,14 +406,6 @@ class Auditor:
             return fill
         chosen = torch.randperm(fill.draws, generator=seeded(self.seed, "draws"))[:most]
         return fill.select(draws=chosen.sort().values.tolist())
-
-    def _mask(self, fill: Fill) -> Shaped[Tensor, "samples draws *entries"]:
-        """Mask the region of the samples that R is measured on."""
-        few = blocks(self.plan.removal.samples, max(1, _ENTRIES_AT_A_TIME // (self.presence.numel() * fill.draws)))
-        masked = torch.cat([fill(some, self.presence[None, None])[:, 0] for some in few])
-        if not bool(torch.isfinite(masked).all()):
-            raise AbsentiaError("It fills absent entries with NaN or infinity.")
-        return masked
 
     def _first_notes(self, own_data: bool) -> list[str]:
         """Describe on how many samples and in which games figures are measured, if not in all, and the data."""
@@ -359,8 +445,8 @@ class Auditor:
         """Draw white noise for every sample that R is measured on."""
         return white_noise(self.within, self.x[: self.plan.removal.samples], seeded(self.seed, stream, draw))
 
-    def work(self, steps: Iterator[int], limit: TimeLimit) -> str:
-        """Take the steps, which yield their rows; return why they ended early, if they did."""
+    def work(self, steps: list[Step], limit: TimeLimit) -> str:
+        """Take the steps; return why they ended early, if they did."""
         rows = max(1, min(self.evaluator.batch_size, self.plan.rows // (4 * _STEPS)))
         batch = self.x[torch.arange(rows) % len(self.x)]
 
@@ -374,50 +460,71 @@ class Auditor:
             about = (time.perf_counter() - began) * self.plan.rows / rows
             with progress(self.plan.rows, f"auditing, about {about:.0f} s", "row") as bar:
                 try:
-                    for spent in steps:
-                        bar.update(spent)
-                        if limit.left <= 0 and sum(self.costs.values(), Cost()).evaluations < self.plan.rows:
-                            return f"time limit of {limit.seconds:g} s"
+                    return self.take(steps, bar, limit)
                 except KeyboardInterrupt:
-                    if not self.values:
+                    if not self.found["curve"]:
                         raise
                     return "interrupted"
+
+    def take(self, steps: list[Step], bar: Any, limit: TimeLimit | None = None) -> str:
+        """Take the steps, here or at workers, and keep what they find; return why they ended early, if they did."""
+        for step, (found, costs) in zip(steps, spread(self.measure, steps, "auditing"), strict=True):
+            self.found[step.kind].append((step, found))
+            for name, cost in costs:
+                self.costs[name] += cost
+                bar.update(cost.evaluations)
+            if limit is not None and limit.left <= 0 and step is not steps[-1]:
+                return f"time limit of {limit.seconds:g} s"
         return ""
 
-    def _steps(self, samples: int, rows: int, players: int = 0) -> Iterator[slice]:
-        """Split samples of this many rows, or with tables of this many players, into steps."""
-        step = max(self.plan.rows // _STEPS, 4 * self.evaluator.batch_size)
-        return blocks(samples, max(1, min(step // rows, _VALUES_AT_A_TIME >> players)))
+    def steps(self, *kinds: str) -> list[Step]:
+        """Split what is measured into steps of a few samples each, which do not depend on each other."""
+        plan, most = self.plan, max(self.plan.rows // _STEPS, 4 * self.evaluator.batch_size)
+        own, removal = plan.own, plan.removal
+        sizes = {
+            "curve": (plan.samples, plan.curve_rows, 0, 1),
+            "games": (own.samples, plan.draws << own.players, own.players, 1),
+            "removal": (removal.samples, plan.states << removal.players, removal.players, removal.draws),
+        }
+        return [
+            Step(kind, some, draw)
+            for kind, (samples, rows, players, draws) in sizes.items() if kind in kinds
+            for draw in range(draws)
+            for some in blocks(samples, max(1, min(most // rows, _VALUES_AT_A_TIME >> players)))
+        ]  # fmt: skip
 
-    def _spend(self, name: str, rows: int, began: float) -> int:
-        """Book the cost of a method, or one that serves all, of no name; return the rows."""
-        self.costs[name] += Cost(rows, time.perf_counter() - began)
-        return rows
+    def measure(self, step: Step) -> tuple[Any, list[tuple[str, Cost]]]:
+        """Measure one step; return what it found, and what it cost for each method, or for all, of no name."""
+        costs, last = list[tuple[str, Cost]](), time.perf_counter()
 
-    def measure_curve(self) -> Iterator[int]:
-        """Evaluate a coalition of each size, for a few samples at a time; yield the rows that each step takes."""
-        players = len(self.evaluator.players)
+        def spend(name: str, rows: int) -> None:
+            nonlocal last
+            last, began = time.perf_counter(), last
+            costs.append((name, Cost(rows, last - began)))
+
+        return getattr(self, f"_measure_{step.kind}")(step.some, step.draw, spend), costs
+
+    def _measure_curve(self, some: slice, _draw: int, spend: Spend) -> Tensor:
+        """Evaluate a coalition of each size: v(N), and the values of each method."""
+        players, numbers = len(self.evaluator.players), self.numbers[some]
         everybody = torch.ones(1, players, dtype=torch.bool)
-        self.sizes = torch.linspace(0, players, self.plan.sizes + 1).round().long()
-        for some in self._steps(self.plan.samples, self.plan.curve_rows):
-            began, numbers = time.perf_counter(), self.numbers[some]
-            streams = [seeded(self.seed, "curve", number) for number in numbers.tolist()]
-            coalitions = torch.stack([draw_coalitions(players, self.sizes[:-1], stream) for stream in streams])
-            full = self.evaluator.values(StandIns(self.x[some], self.x[some, None]), everybody, samples=numbers)
-            found, rows = [full.expand(-1, len(self.sizes))], self._spend("", len(numbers), began)
-            for name, (own, fill) in self.bound.items():
-                began, mine = time.perf_counter(), fill.select(some)
-                values, last = own.values(mine, coalitions, samples=numbers), full
-                if name in self.surrogates:
-                    last = own.values(mine.select(draws=[0]), everybody, samples=numbers)
-                found.append(torch.cat([values, last], dim=1))
-                rows += self._spend(name, values.numel() * mine.draws, began)
-            self.values.append(torch.stack(found).double().cpu())
-            yield rows
+        streams = [seeded(self.seed, "curve", number) for number in numbers.tolist()]
+        coalitions = torch.stack([draw_coalitions(players, self.sizes[:-1], stream) for stream in streams])
+        full = self.evaluator.values(StandIns(self.x[some], self.x[some, None]), everybody, samples=numbers)
+        found = [full.expand(-1, len(self.sizes))]
+        spend("", len(numbers))
+        for name, (own, fill) in self.bound.items():
+            mine = fill.select(some)
+            values, last = own.values(mine, coalitions, samples=numbers), full
+            if name in self.surrogates:
+                last = own.values(mine.select(draws=[0]), everybody, samples=numbers)
+            found.append(torch.cat([values, last], dim=1))
+            spend(name, values.numel() * mine.draws)
+        return torch.stack(found).double().cpu()
 
     def curve(self) -> MaskingCurve:
         """Score what was measured of the masking curve."""
-        full, *values = torch.cat(self.values, dim=1)
+        full, *values = torch.cat([found for _, found in self.found["curve"]], dim=1)
         all_absent = not bool((self.evaluator.players.labels == ALWAYS_PRESENT).any())
         readout = self.evaluator.readout
         if isinstance(readout, LogOdds) and readout.y.ndim:  # of each sample's class
@@ -438,48 +545,44 @@ class Auditor:
         values, noise, evaluations = zip(*tables, strict=True)
         return Tabulated(torch.cat(values), torch.cat(noise), sum(evaluations))
 
-    def measure_games(self, tau: float | None) -> Iterator[int]:
-        """Evaluate each method's own games, for a few samples at a time; yield the rows that each step takes."""
-        games = self.plan.own
-        for some in self._steps(games.samples, self.plan.draws << games.players, games.players):
-            found, rows = [], 0
-            for name, (own, fill) in self.bound.items():
-                began = time.perf_counter()
-                table = self._tabulate(own, fill, self.evaluator.players, games, some)
-                found.append(game_figures(table, games.players, tau))
-                rows += self._spend(name, table.evaluations, began)
-            self.games.append({name: torch.stack([one[name] for one in found]) for name in found[0]})
-            yield rows
+    def _measure_games(self, some: slice, _draw: int, spend: Spend) -> dict[str, Tensor]:
+        """Evaluate each method's own games, and return their figures."""
+        games, found = self.plan.own, []
+        for name, (own, fill) in self.bound.items():
+            table = self._tabulate(own, fill, self.evaluator.players, games, some)
+            found.append(game_figures(table, games.players, self.tau))
+            spend(name, table.evaluations)
+        return {name: torch.stack([one[name] for one in found]) for name in found[0]}
 
-    def measure_removal(self, reference: Reference) -> Iterator[int]:
-        """Measure the strengths that R is made of, draw by draw, for a few samples at a time; yield the rows."""
+    def _measure_removal(self, some: slice, draw: int, spend: Spend) -> tuple[Tensor, Tensor]:
+        """Measure the strengths that R is made of, and the rounding errors in those of the samples."""
         games, x = self.plan.removal, self.x[: self.plan.removal.samples]
-        self.strengths = torch.full((self.plan.states, games.samples, games.draws), math.nan).double()
-        self.rounding = torch.zeros(games.samples).double()
-        for draw in range(games.draws):
-            noise = torch.where(self.presence, x, self._noise("replacement", draw))
-            masked = [inputs[:, draw % inputs.shape[1]] for inputs in self.masked.values()]
-            fills = [reference(draw, inputs) for inputs in (x, noise, *masked)]
-            for some in self._steps(games.samples, self.plan.states << games.players, games.players):
-                rows = 0
-                for number, (name, fill) in enumerate(zip(("", "", *self.masked), fills, strict=True)):
-                    began = time.perf_counter()
-                    table = self._tabulate(self.evaluator, fill, self.region, games, some, draw)
-                    self.strengths[number, some, draw] = moebius_(table.values)[:, 1:].abs().sum(1).cpu()
-                    if number == 0:
-                        self.rounding[some] += table.noise.cpu() * _GROWTH**games.players / games.draws
-                    rows += self._spend(name, table.evaluations, began)
-                yield rows
+        noise = torch.where(self.presence, x, self._noise("replacement", draw))
+        masked = {name: inputs[:, draw % inputs.shape[1]] for name, inputs in self.masked.items()}
+        strengths, rounding = [], torch.zeros(1)
+        for name, inputs in (("", x), ("", noise), *masked.items()):
+            table = self._tabulate(self.evaluator, self.against(draw, inputs), self.region, games, some, draw)
+            strengths.append(moebius_(table.values)[:, 1:].abs().sum(1).cpu())
+            if inputs is x:
+                rounding = table.noise.cpu() * _GROWTH**games.players / games.draws
+            spend(name, table.evaluations)
+        return torch.stack(strengths), rounding
 
     def removal(self) -> Removal:
         """Return the strengths of the finished draws, or of the samples that are finished in the first draw."""
-        done = ~self.strengths.isnan().any(0)
+        games = self.plan.removal
+        strengths = torch.full((self.plan.states, games.samples, games.draws), math.nan).double()
+        rounding = torch.zeros(games.samples).double()
+        for step, (some, errors) in self.found["removal"]:
+            strengths[:, step.some, step.draw] = some
+            rounding[step.some] += errors
+        done = ~strengths.isnan().any(0)
         samples, draws = int(done[:, 0].sum()), max(1, int(done.all(0).sum()))
-        strengths = self.strengths[:, :samples, :draws]
+        strengths = strengths[:, :samples, :draws]
         none = torch.full_like(strengths[0], math.nan)  # of methods that mask no input
         found = dict(zip(self.masked, strengths[2:], strict=True))
         masked = torch.stack([found.get(name, none) for name in self.methods])
-        removal = Removal(masked, strengths[0], strengths[1], self.rounding[:samples])
+        removal = Removal(masked, strengths[0], strengths[1], rounding[:samples])
         if samples and not bool(removal.kept.any()):
             raise AbsentiaError(
                 "The model does not respond to the region's players: effects are no larger than rounding errors in "

@@ -45,10 +45,6 @@ class Estimate(NamedTuple):
     value: Float[Tensor, " *methods"]
     error: Float[Tensor, " *methods"]
 
-    def at(self, number: int) -> tuple[float, float]:
-        """Return one method's value and error."""
-        return float(self.value[number]), float(self.error[number])
-
 
 def _variances(values: Values) -> tuple[Tensor, Tensor]:
     """Return the variance of the mean that comes of the samples, and that of the draws: see `estimate`."""
@@ -100,16 +96,11 @@ def ratio_of_means(upper: Values, lower: Float[Tensor, "*#methods samples draws"
     return Estimate(ratio, rest.error)
 
 
-def ranks(values: Float[Tensor, "*rows players"]) -> Float[Tensor, "*rows players"]:
-    """Rank each row from 1 up; equal values share the mean of their ranks."""
-    lower = (values[..., None, :] < values[..., :, None]).sum(-1)
-    equal = (values[..., None, :] == values[..., :, None]).sum(-1)
-    return (lower + (equal + 1) / 2).to(values.dtype)
-
-
 def spearman(attributions: Float[Tensor, "methods *rows players"]) -> Float[Tensor, "*rows methods methods"]:
     """Correlate the ranks of the players between each two methods; NaN for a method whose values are all equal."""
-    ranked = ranks(attributions)
+    others, own = attributions[..., None, :], attributions[..., :, None]
+    # Equal values share the mean of their ranks.
+    ranked = ((others < own).sum(-1) + ((others == own).sum(-1) + 1) / 2).to(attributions.dtype)
     centred = (ranked - ranked.mean(-1, keepdim=True)).movedim(0, -2)
     products = centred @ centred.transpose(-1, -2)
     size = products.diagonal(dim1=-2, dim2=-1).sqrt()
@@ -134,12 +125,12 @@ class MaskingCurve:
     @classmethod
     def of(cls, score: Score, values: Tensor, sizes: Tensor, all_absent: bool) -> MaskingCurve:
         """Score values of shape (methods, samples, sizes)."""
-        scores, limit = torch.stack([score(one) for one in values]), 1.0
+        scores, limit, unit = torch.stack([score(one) for one in values]), 1.0, "of the variance"
         if score.classes is not None:
-            limit = math.log(max(2, len(score.classes.unique())))
+            limit, unit = math.log(max(2, len(score.classes.unique()))), "nats"
         elif bool((score.full == score.full[0]).all()):  # there is no variance to compare with
             scores = scores * math.nan
-        return cls(scores, score.prior, sizes, score.unit, limit, all_absent)
+        return cls(scores, score.prior, sizes, unit, limit, all_absent)
 
     @property
     def beyond_prior(self) -> Float[Tensor, "methods samples 1"]:
@@ -197,11 +188,6 @@ class Removal:
     def unmasked_ratios(self) -> Float[Tensor, "kept draws"]:
         """The same for unmasked samples."""
         return 1 - self._shares(self.noise)
-
-    @property
-    def per_sample(self) -> Float[Tensor, "methods kept"]:
-        """R of each kept sample, for each method."""
-        return self.ratios.mean(-1)
 
     @property
     def R(self) -> Estimate:  # noqa: N802 - the metric's name

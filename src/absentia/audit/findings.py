@@ -280,7 +280,7 @@ class Audit(Saved):
         return f"Use {self.methods[first]}: it {invents}{needs}{'; ' * bool(text)}{text}."
 
     def _evidence(self, number: int, errors: bool = False) -> str:
-        value, error = self.curve.evidence.at(number)
+        value, error = (float(part[number]) for part in self.curve.evidence)
         amount = f"{with_error(abs(value), error) if errors else written(abs(value), 2)} {self.curve.unit}"
         if self._stages[number] == "leaks":
             return f"leaks {amount}"

@@ -20,13 +20,13 @@ from typer import Option
 import absentia as ab
 from absentia import demo as demonstration
 from absentia.absences.words import WORDS
-from absentia.cli.inputs import MOST_SEED, Inputs, prepare, takes_inputs
-from absentia.cli.model_files import devices
+from absentia.cli.inputs import MOST_SEED, Inputs, load_absences, prepare, takes_inputs
 from absentia.cli.output import AsJson, Output, check_file, finish, note, show, working
-from absentia.cli.user_data import Samples
+from absentia.cli.user_files import Samples, devices
 from absentia.errors import AbsentiaError, wrong
 from absentia.learning.learned import Share
 from absentia.learning.learner import AnyLoss
+from absentia.learning.processes import joined_processes
 from absentia.plots.drawable import players_and_inputs
 from absentia.results import read_tensors
 
@@ -43,7 +43,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "plot": ("matplotlib",), "tables": ("pandas",), "parquet": ("pandas", "pyarrow"), "images": ("PIL",),
     "onnx": ("onnxruntime",), "skops": ("skops",), "sklearn": ("sklearn", "pandas"), "shap": ("shap",),
     "captum": ("captum",), "shapiq": ("shapiq",), "transformers": ("transformers",),
-    "demo": ("matplotlib", "sklearn"),
+    "demo": ("matplotlib", "sklearn"), "scale": ("joblib", "cloudpickle"), "dask": ("distributed",),
 }  # fmt: skip
 _absence = Option("--absence", "-a", help=ABSENCE_HELP, autocompletion=lambda: list(WORDS))
 _sample = Option("--sample", "-s", help="Row of a sample in the data, from 0. Repeatable.")
@@ -104,17 +104,20 @@ def learn(
     data = problem.samples
     if problem.players.integer and not data.x.is_floating_point():  # all tokens are categories
         categorical = categorical or [str(place) for place in range(len(problem.players))]
-    search: dict[str, Any] = {"samples": samples, "steps": steps, "polish": polish, "checkpoint": checkpoint}
-    search |= {"rows_per_comparison": rows_per_comparison, "cube": cube, "rows_per_step": rows_per_step}
-    search |= {"evidence": evidence, "noise": noise}
-    if orders is not None:
-        search["orders"] = _number("orders", "be a number, or a share of the players as in 0.5", orders)
-    options = ab.LearningOptions(**search)
+    must = "be a number, or a share of the players as in 0.5"
+    options = ab.LearningOptions(
+        evidence, noise, polish, steps, rows_per_step=rows_per_step, samples=samples, checkpoint=checkpoint,
+        orders=None if orders is None else _number("orders", must, orders),
+        cube=cube, rows_per_comparison=rows_per_comparison,
+    )  # fmt: skip
     settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds), seconds=seconds)
     settings["start"] = [_start(word) for word in start or ()] or "best"
     settings["categorical"] = [*data.table.categorical, *(_columns(word, data) for word in categorical or ())]
-    with working(f"Learning a baseline for {len(problem.players)} players", problem.notes):
+    work = f"Learning a baseline for {len(problem.players)} players"
+    with joined_processes() as first, working(work, problem.notes):
         learned = ab.learn_baseline(problem.model, data.x, data.y, **settings)
+    if not first:  # of the processes of torchrun, which all have the same result
+        return
     payload = _payload("learn", learned, "names share classes values loss record")
     finish(learned, payload, as_json, output, **data.coding)
     if learned.record.stopped.startswith("interrupted"):
@@ -174,7 +177,7 @@ def explain(
         raise wrong("samples", "be left out if samples are named with --sample", samples)
     problem = prepare(inputs, [absence], sample or ([0] if samples is None else ()), samples)
     rows, x = problem.chosen.tolist(), problem.samples.x
-    (method,) = problem.absences([absence]).values()
+    (method,) = load_absences([absence], problem).values()
     settings = problem.settings(absence=method, evaluations=evaluations, batch_size=batch_size)
     work = f"Explaining {len(rows)} of {len(x):,} samples, {len(problem.players)} players"
     with working(work, problem.notes):
@@ -240,7 +243,7 @@ def audit(
             raise wrong(option, "be left out with --cross", value)
     more["seconds"] = AUDIT_SECONDS if seconds is None else seconds
     problem = prepare(inputs, absence or (), sample or (), samples)
-    data, chosen, methods = problem.samples, problem.chosen, problem.absences(absence) if absence else None
+    data, chosen, methods = problem.samples, problem.chosen, load_absences(absence, problem) if absence else None
     settings = problem.settings(region=region, draws=draws, max_players=max_players, data=data.background)
     settings["categorical"] = data.table.categorical
     arguments: tuple[Any, ...] = (problem.model, data.x[chosen], problem.y, methods)
@@ -298,12 +301,8 @@ def demo(
 
     Example: absentia demo --output demo
     """
-    threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the networks are so small that more threads are slower
-    try:
-        demonstration.run(output, seed)
-    finally:
-        torch.set_num_threads(threads)
+    demonstration.run(output, seed)
 
 
 def info(

@@ -2,7 +2,8 @@
 
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,9 +18,8 @@ from torch import Tensor, nn
 import absentia as ab
 from absentia import models
 from absentia.absences.words import named_absence
-from absentia.cli.model_files import OnnxModel, is_estimator, load_model
 from absentia.cli.output import check_file, describe, reading
-from absentia.cli.user_data import Samples, likely_targets, make_samples, read_data
+from absentia.cli.user_files import Samples, is_estimator, likely_targets, load_model, make_samples, read_data
 from absentia.errors import AbsentiaError, require, wrong
 from absentia.interop import EncodedTable, from_estimator
 from absentia.players import ALWAYS_PRESENT, Players
@@ -28,6 +28,7 @@ from absentia.results import read_header
 _model = partial(typer.Option, rich_help_panel="The model")
 _data = partial(typer.Option, rich_help_panel="The data")
 _game = partial(typer.Option, rich_help_panel="What is explained")
+_work = partial(typer.Option, rich_help_panel="More than one process")
 MODEL_HELP = (
     "package.module:object (a network, a fitted estimator, a function of rows, or a function that makes one), or a "
     "file: .onnx, .skops; with --trust also TorchScript .pt, torch.export .pt2, .pkl, .joblib."
@@ -40,6 +41,7 @@ PLAYERS_HELP = (
 READOUT_HELP = "log-odds (the default for classes), logit, probability, output[:NUMBER], features:LAYER."
 RUN_HELP = "Name other columns with --target and --drop. Export a program with dynamic_shapes for any number of rows."
 MOST_SEED = 2**63 - 1  # that torch takes
+_SECONDS_TO_CONNECT = 10
 VOID = 255  # marks pixels of no segment in images, which hold no negative labels
 SAVED = (".absentia", ".safetensors")
 OF_A_CLASS: dict[str, Any] = {"log-odds": ab.LogOdds, "logit": ab.Logit, "probability": ab.Probability}
@@ -69,6 +71,8 @@ class Inputs:
     readout: Annotated[Word, _game(help=READOUT_HELP, autocompletion=lambda: [*OF_A_CLASS, "output"])] = None
     one_class: Annotated[Word, _game("--class", help="Explain this class, not that of each sample.")] = None
     seed: Annotated[int, _game(help="Seed of all random draws.", min=0, max=MOST_SEED)] = 0
+    jobs: Annotated[int, _work(min=1, help="Processes to spread samples over.")] = 1
+    dask: Annotated[Word, _work(help="Dask cluster to spread samples over: tcp://host:8786.")] = None
 
 
 def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
@@ -77,7 +81,9 @@ def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
 
     def run(**given: Any) -> None:
-        command(Inputs(**{one.name: given.pop(one.name) for one in shared}), **given)
+        inputs = Inputs(**{one.name: given.pop(one.name) for one in shared})
+        with workers(inputs.jobs, inputs.dask):
+            command(inputs, **given)
 
     options = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared, *own)]
     # typer reads the options from the signature and the annotations.
@@ -85,6 +91,22 @@ def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {one.name: one.annotation for one in options}
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     return run
+
+
+@contextmanager
+def workers(jobs: int, scheduler: str | None) -> Iterator[None]:
+    """Spread samples over processes of this machine, or over the Dask cluster of a scheduler."""
+    if scheduler is not None:
+        dask = require("distributed", "dask")
+        with reading("dask", "be the address of a scheduler, as in tcp://host:8786", scheduler):
+            client = dask.Client(scheduler, timeout=_SECONDS_TO_CONNECT)
+        with client, require("joblib", "scale").parallel_config("dask"):
+            yield
+    elif jobs > 1:
+        with require("joblib", "scale").parallel_config("loky", n_jobs=jobs):
+            yield
+    else:
+        yield
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +134,6 @@ class Problem:
         shared = {"players": self.players, "class_names": names or None, "seed": self.inputs.seed}
         return shared | {"readout": load_readout(self.inputs.readout, y)} | more
 
-    def absences(self, words: Sequence[str]) -> dict[str, ab.Absence]:
-        """Make absences for the chosen samples."""
-        return load_absences(words, self.samples, self.players, self.chosen, self.inputs.seed)
-
 
 def prepare(
     inputs: Inputs, absences: Sequence[str] = (), numbers: Sequence[int] = (), count: int | None = None
@@ -138,7 +156,7 @@ def prepare(
             _check_categories(model, table, samples.background, "background")
     except AbsentiaError as error:
         raise AbsentiaError(f"{error}{'' if is_estimator(loaded) else likely_targets(data)}") from error
-    notes = [*([loaded.note] if isinstance(loaded, OnnxModel) else []), *samples.notes]
+    notes = [*getattr(loaded, "notes_on_file", ()), *samples.notes]
     chosen = samples.choose(numbers, count, inputs.seed)
     return Problem(inputs, model, samples, chosen, load_players(inputs.players, samples, tokens), notes)
 
@@ -285,11 +303,9 @@ def load_readout(word: str | None, y: int | Int[Tensor, " samples"] | None) -> a
     raise wrong("readout", "be log-odds, logit, probability, output, output:NUMBER or features:LAYER", repr(word))
 
 
-def load_absences(
-    words: Sequence[str], samples: Samples, players: Players, chosen: Int[Tensor, " samples"], seed: int = 0
-) -> dict[str, ab.Absence]:
-    """Make absences for the ``chosen`` samples from words of `named_absence`, saved files, or ``name=`` these."""
-    found: dict[str, ab.Absence] = {}
+def load_absences(words: Sequence[str], problem: Problem) -> dict[str, ab.Absence]:
+    """Make absences for the chosen samples from words of `named_absence`, saved files, or ``name=`` these."""
+    samples, players, found = problem.samples, problem.players, dict[str, ab.Absence]()
     for word in words:
         name, spec = _split_name(word)
         if name in found:
@@ -307,12 +323,12 @@ def load_absences(
             continue
         if spec.partition(":")[0] == "neighbours" and samples.background_is_data:
             # The nearest row of a sample would be the sample itself.
-            rows = rows[~torch.isin(torch.arange(len(rows)), chosen)]
+            rows = rows[~torch.isin(torch.arange(len(rows)), problem.chosen)]
             if len(rows) == 0:
                 then = "Name a --background, or choose fewer samples."
                 raise wrong("background", "hold rows besides the chosen samples for neighbours", "none", then)
-        categorical = samples.table.categorical
-        found[name] = named_absence(spec, rows, players=players, categorical=categorical, seed=seed)
+        more: dict[str, Any] = {"categorical": samples.table.categorical, "seed": problem.inputs.seed}
+        found[name] = named_absence(spec, rows, players=players, **more)
     return found
 
 

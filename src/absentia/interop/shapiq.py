@@ -49,7 +49,7 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
         check_number("sample", sample, 0, len(result.effects) - 1)
         kind: dict[str, Any] = {"index": "Moebius", "max_order": len(result.names), "estimated": False}
         sets = {coalition_members(number): effect for number, effect in enumerate(result.effects[sample].tolist())}
-    elif isinstance(result, Attribution):
+    else:
         check_number("sample", sample, 0, len(result.values) - 1)
         if base_values is None:
             raise AbsentiaError("An attribution needs base_values. Pass base_values=game, or v(∅) as a number.")
@@ -58,8 +58,6 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
         sets |= {(player,): value for player, value in enumerate(result.values[sample].tolist())}
         if result.kind.startswith("sampled"):
             kind |= {"estimated": True, "estimation_budget": result.evaluations // len(result.values)}
-    else:
-        raise wrong("result", "be Interactions or an Attribution", type(result).__name__)
     shared = {"min_order": 0, "n_players": len(result.names), "baseline_value": sets[()]}
     return shapiq.InteractionValues(sets, **kind, **shared)
 
@@ -118,8 +116,6 @@ def shapiq_game(game: Game, sample: int = 0, *, normalize: bool = False) -> Any:
     ([2.0, 3.0], 1.0)
     """
     shapiq = require("shapiq")
-    if not isinstance(game, Game):
-        raise wrong("game", "be a game such as MaskedModel(…) or ValueTable(values)", type(game).__name__)
     check_number("sample", sample, 0, game.samples - 1)
     row, players = sample, len(game.names)
     values: Callable[[Tensor], Tensor] = game

@@ -12,8 +12,6 @@ All of it comes from the values of small fresh batches: whole tables of a few sa
 over drawn contexts, if there are more players.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import cached_property
@@ -28,6 +26,7 @@ from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius
 from absentia.data import DataRange, blocks, seeded, white_noise
 from absentia.evaluation import Evaluator
 from absentia.learning.penalties import Baselines, Found, Owners, Penalty
+from absentia.learning.processes import shared_values
 from absentia.models import evaluation_mode
 from absentia.readouts import Score
 
@@ -62,13 +61,7 @@ class Batch(NamedTuple):
 
 
 def keep_aside(owner: Int[Tensor, " samples"], seed: int) -> tuple[Tensor, Tensor]:
-    """Return the samples to learn from and those to choose on: a fifth of each owner's, or all if they are few.
-
-    >>> [len(part) for part in keep_aside(torch.zeros(20, dtype=torch.int64), seed=0)]
-    [16, 4]
-    >>> [len(part) for part in keep_aside(torch.arange(3), seed=0)]
-    [3, 3]
-    """
+    """Return the samples to learn from and those to choose on: a fifth of each owner's, or all if they are few."""
     learned, aside, generator = [], [], seeded(seed, "aside")
     for number in range(int(owner.max()) + 1):
         mine = (owner == number).nonzero().flatten()
@@ -154,7 +147,7 @@ class Faithful:
         self.evaluations += len(present) * coalitions.shape[-2]
         fill = StandIns(present, absent[:, None])
         recompute = gradient and self.recompute
-        values = evaluator.values(fill, coalitions, samples=whose, gradient=gradient, recompute=recompute)
+        values = shared_values(evaluator, fill, coalitions, whose, gradient=gradient, recompute=recompute)
         return values.double().cpu()
 
     def figures(self, baseline: Baselines, batch: Batch) -> Figures:
@@ -290,11 +283,7 @@ class Faithful:
 
 
 def _cube_and_batch(players: int, rows: int, owners: int) -> tuple[int, int]:
-    """Return how many players vary in a table, and how many samples a step has.
-
-    >>> _cube_and_batch(10, 2**14, owners=1), _cube_and_batch(64, 2**14, owners=1), _cube_and_batch(64, 2**14, 100)
-    ((10, 16), (8, 64), (7, 128))
-    """
+    """Return how many players vary in a table, and how many samples a step has."""
     most = LARGEST_TABLE if players <= LARGEST_TABLE else _CUBE
     cube = min(players, most, max(1, int(math.log2(max(1.0, rows / max(_FEWEST, owners))))))
     return cube, max(_FEWEST, owners, rows >> cube)

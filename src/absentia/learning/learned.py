@@ -17,7 +17,7 @@ from absentia.absences.protocol import Fill
 from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import require, wrong
 from absentia.players import Players
-from absentia.plots import baselines, learning_history
+from absentia.plots import baselines
 from absentia.readouts import same_kind
 from absentia.results import Saved, count_of, html_result, keep_figure
 from absentia.version import __version__
@@ -172,10 +172,6 @@ class LearnedBaseline(Saved):
         """Draw the values beside the data's distribution; write the figure to a path if one is given."""
         return keep_figure(lambda: baselines(self), path)
 
-    def plot_history(self, path: str | Path | None = None) -> Figure:
-        """Draw the loss over the evaluations; write the figure to a path if one is given."""
-        return keep_figure(lambda: learning_history(self), path)
-
     @property
     def _title(self) -> str:
         whose = "all samples" if self.share == "all" else f"each {self.share}"
@@ -206,7 +202,9 @@ class LearnedBaseline(Saved):
     def _columns(self) -> dict[str, Sequence[Any]]:
         values = self.values.reshape(1, -1) if self.share == "all" else self.values.flatten(1)
         owners, entries = values.shape
-        names = ["?"] * entries if self.players is None else self.players.owner_names()
+        labels = torch.zeros(entries).long() if self.players is None else self.players.labels.flatten()
+        known = ["?"] if self.players is None else [*self.names, "always present"]  # label −1 indexes the last
+        names = [known[label] for label in labels.tolist()]
         columns: dict[str, Sequence[Any]] = {}
         if self.share != "all":
             columns[self.share] = [one for one in self.class_labels or range(owners) for _ in range(entries)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,13 +25,13 @@ from absentia.evaluation import Evaluator
 from absentia.learning.faithful import Faithful
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
 from absentia.learning.penalties import Objective, Penalty, count_orders
+from absentia.learning.processes import process_count
 from absentia.learning.search import LearningStep, Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
-from absentia.models import NumpyModel, as_model, labels_of
+from absentia.models import NumpyModel, TimeLimit, affordable_rows, as_model, labels_of, quickest_threads
 from absentia.players import Players
 from absentia.readouts import Logit, LogOdds, Probability, Readout
 from absentia.results import check_folder
-from absentia.running import TimeLimit, affordable_rows, quickest_threads
 
 AnyLoss: TypeAlias = Literal["faithful", "interactions", "shapley", "marginal"]
 
@@ -181,7 +182,8 @@ def learn_baseline(
     starts, usual = _starts("mean" if choose else start, data, space, int(problem.owner.max()) + 1)
     first = next(iter(starts.values()))
     gradient, tried = _has_gradient(evaluator, first, options), min(_TRIED_COALITIONS, evaluator.batch_size)
-    with quickest_threads(partial(_try_step, evaluator, first, gradient, tried), evaluator.x.device):
+    trial = partial(_try_step, evaluator, first, gradient, tried)
+    with nullcontext() if process_count() > 1 else quickest_threads(trial, evaluator.x.device):
         objective = _make_objective(problem, loss, seed, options, usual["mean"][0], space)
         paper = loss != "faithful"
         steps = _STEPS[paper] if options.steps is None else options.steps
@@ -276,23 +278,13 @@ def baseline_loss(
     return float((losses[rows] * weights).sum() / weights.sum())
 
 
-def choose_absence(
-    absence: object,
-    model: Any,
-    data: Any,
-    y: Classes = None,
-    *,
-    players: Players | None = None,
-    readout: Readout | None = None,
-    categorical: Categorical = (),
-    seed: int = 0,
-) -> Absence:
+def choose_absence(absence: object, model: Any, data: Any, readout: Readout | None = None, **more: Any) -> Absence:
     """Return an absence as it is, or the one that a word or a number names; "learned" learns it from the data."""
     if isinstance(absence, str) and absence == "learned":
         if data is None:
             raise AbsentiaError("A baseline is learned from data. Pass data=…, rows such as those of the training.")
-        return learn_baseline(model, data, y, players=players, readout=readout, categorical=categorical, seed=seed)
-    return named_absence(absence, data, players=players, categorical=categorical, seed=seed)
+        return learn_baseline(model, data, readout=readout, **more)
+    return named_absence(absence, data, **more)
 
 
 class Problem(NamedTuple):

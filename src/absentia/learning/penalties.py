@@ -35,6 +35,7 @@ from absentia.coalitions import Coalitions, coalition_sizes, draw_coalitions, en
 from absentia.data import blocks, seeded
 from absentia.errors import wrong
 from absentia.evaluation import Evaluator
+from absentia.learning.processes import shared_values
 
 Loss: TypeAlias = Literal["shapley", "marginal", "interactions"]
 Baselines: TypeAlias = Float[Tensor, "owners entries"]
@@ -239,13 +240,7 @@ class Chosen(NamedTuple):
 
 
 def shares_of(outputs: Float[Tensor, "samples *features"]) -> Float[Tensor, " samples"]:
-    """Return how often to draw each sample: half of the draws evenly, half by the output's distance from the median.
-
-    If a model returns the same on most samples, an even draw would miss most of those that tell baselines apart.
-
-    >>> shares_of(torch.tensor([0.0, 0.0, 0.0, 4.0]))
-    tensor([0.1250, 0.1250, 0.1250, 0.6250], dtype=torch.float64)
-    """
+    """Return how often to draw each sample: half of the draws evenly, half by the output's distance to the median."""
     values = outputs.detach().double().cpu().reshape(len(outputs), -1)
     distance = (values - values.median(0).values).abs().sum(1)
     even, total = torch.full_like(distance, 1 / len(distance)), float(distance.sum())
@@ -264,14 +259,8 @@ def draw_samples(shares: Float[Tensor, " samples"], count: int, generator: torch
 
 
 def balanced_order(x: Shaped[Tensor, "samples *entries"], weights: Tensor, generator: torch.Generator) -> Tensor:
-    """Order samples so that the first few have nearly the weighted mean of all, however many they are.
-
-    Every other sample is drawn. The one after it is the one that brings the mean so far nearest to that of all.
-
-    >>> rows = torch.tensor([[0.0], [1.0], [1.0], [0.0], [0.0], [1.0]])
-    >>> balanced_order(rows, torch.ones(6).double(), torch.Generator().manual_seed(0))
-    tensor([2, 3, 5, 0, 1, 4])
-    """
+    """Order samples so that the first few have nearly the weighted mean of all, however many they are."""
+    # Every other sample is drawn. The one after it is the one that brings the mean so far nearest to that of all.
     rows = torch.randperm(len(x), generator=generator)
     values, weight = x[rows].flatten(1).double().cpu(), weights[rows, None]
     values = values[:, :: 1 + values.shape[1] // 1024]
@@ -353,7 +342,7 @@ class Objective:
         stand_ins = baseline[self.owner[rows]].unflatten(1, self.evaluator.players.shape).to(x)
         self.evaluations += len(rows) * coalitions.shape[-2]
         fill = StandIns(x, stand_ins[:, None])
-        return self.evaluator.values(fill, coalitions, samples=rows, gradient=baseline.requires_grad)
+        return shared_values(self.evaluator, fill, coalitions, rows, gradient=baseline.requires_grad)
 
     def losses(self, baseline: Baselines, chosen: Chosen, plan: Plan) -> Owners:
         """Compute the mean penalty over each owner's samples, in blocks; add its gradient to ``baseline.grad``."""

@@ -5,8 +5,6 @@ losses are compared on fixed samples on the way. Sweeps try other values of one 
 of models without a gradient, and to polish what the gradient found.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import math
@@ -27,10 +25,10 @@ from absentia.data import seeded
 from absentia.errors import AbsentiaError, wrong
 from absentia.learning.faithful import Faithful
 from absentia.learning.penalties import Baselines, Chosen, Found, Objective, Owners, Plan
+from absentia.learning.processes import added_up, decided_by_first, is_first
 from absentia.learning.space import HELD, Space
-from absentia.models import progress
+from absentia.models import TimeLimit, progress
 from absentia.results import read_tensors, write_tensors
-from absentia.running import TimeLimit
 
 _CONVERGED = "no other value of a single coordinate lowers the loss by 0.1 %"
 _PLATEAU_CHECKS, _PLATEAU_SHARE, _STEPS_PER_CHECK = 20, 0.005, 5  # descent stops without such a gain for long
@@ -83,6 +81,7 @@ class Run:
         callback: Callable[[LearningStep], Any] | None = None,
     ) -> None:
         self.objective, self.space, self.limit, self.callback = objective, space, limit, callback
+        self.device = objective.evaluator.x.device
         self.steps, self.rate, self.thorough = steps, rate, polish or not steps
         self.swept = torch.arange(0 if self.thorough else len(space.low), len(space))  # coordinates
         self.best: Found | None = None  # of all that was compared: the result of an interrupted run
@@ -94,13 +93,10 @@ class Run:
         self.checkpoint: tuple[Path, str, Tensor] | None = None
         self.planned, self.done = 0, 0  # steps
         self.prepared, self.reserve = 0.0, 0.0  # seconds until the first step was done; for what follows the search
-        self.bar = progress(0, "learning the baseline", "step")
+        self.bar = progress(0, "learning the baseline", "step", show=is_first())
 
     def resume(self, path: str | Path, fingerprint: str, signature: Float[Tensor, " values"]) -> None:
-        """Keep the stages in a file, and go on from it if it exists.
-
-        It must have the same fingerprint, and nearly the same signature, which are values of the model.
-        """
+        """Keep the stages in a file, and go on from it if it exists; the signature is values of the same model."""
         self.checkpoint = (Path(path), fingerprint, signature)
         if not Path(path).exists():
             return
@@ -142,7 +138,8 @@ class Run:
 
     def _check_time(self) -> None:
         usable = self.best is not None or self.objective.rows_per_step  # there is something to return
-        if self.limit.left <= self.reserve and usable:
+        limited = self.limit.seconds < math.inf and bool(usable)
+        if limited and decided_by_first(self.limit.left <= self.reserve, self.device):
             raise StopLearning(f"the limit of {self.limit.seconds:g} s is reached")
 
     def _count_step(self, loss: float) -> None:
@@ -160,7 +157,7 @@ class Run:
             logging.getLogger("absentia").info("learning the baseline, %s", title)
             self.bar.set_description(f"learning the baseline, {title}")
         known = LearningStep(self.done, self.planned, loss, spent, left)
-        if self.callback is not None and self.callback(known) is True:
+        if self.callback is not None and decided_by_first(self.callback(known) is True, self.device):
             raise StopLearning("the callback returned True")
         self._check_time()
 
@@ -225,7 +222,7 @@ class Run:
         stream = 1 + int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")  # of random numbers
         while step < steps and self.kept.get(f"{key}: stalled", nothing) < _PLATEAU_CHECKS:
             slope, loss = self.objective.gradient(space.place(point, baseline), stream, step)
-            slope = space.gather(slope) * (space.high - space.low)
+            slope = space.gather(added_up(slope, self.device)) * (space.high - space.low)
             size = rate * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)))
             # The function behind torch.optim.Adam: the class imports torch's compiler, which takes two seconds.
             adam([point], [slope], [mean], [square], [], [torch.tensor(float(step))], foreach=False, amsgrad=False,
@@ -372,10 +369,7 @@ class Run:
         return found
 
     def _cross(self, _key: str, baseline: Baselines, other: Baselines) -> Baselines:
-        """Take over from another baseline the values of each player with which the loss is lower.
-
-        Gradients do not find values that many samples share, such as a count of 0, which leave no effect at all.
-        """
+        """Take over from another baseline the values of each player with which the loss is lower."""
         current, players = list(self.looks(baseline)), self.objective.evaluator.players
         for player in range(len(players)):
             candidate = torch.where(players.labels.flatten() == player, other, baseline)
@@ -423,9 +417,6 @@ def settle(objective: Objective, baseline: Baselines, calls: Float[Tensor, "call
     If all coalitions of all samples are affordable, the penalty over them decides. If not, a draw cannot decide
     between losses that nearly tie, but it shows a true tie: over all samples, and the same coalitions of each, the
     losses differ by rounding alone. True ties go to the smaller walks and detours, over all samples too.
-
-    An ablation on the 100 synthetic functions defends this: without it, variable x9 of the function in line 56 is
-    missed with all three losses, and 1,234 of 1,235 values are found instead of all.
     """
     penalty, samples, rows = objective.penalty, len(objective.owner), objective.rows
     exact = penalty.exact and samples * objective.plan.coalitions.shape[-2] <= _TIMES * rows

@@ -1,7 +1,5 @@
 """The values that a baseline may take: starts, bounds, entries that share a value, entries held, categories."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 

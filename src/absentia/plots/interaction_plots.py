@@ -6,7 +6,7 @@ import itertools
 import math
 import random
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -30,6 +30,8 @@ _PLAYERS, _NODES, _VALUE = 0.0, 1.0, 2.0  # heights of the three layers of a gra
 _WIDEST_EDGE, _SMALLEST_NODE, _LARGEST_NODE = 4.0, 60.0, 420.0
 _SWEEPS, _STARTS = 6, 30  # of the search for an order with few crossings
 _DASHES = (0, (4, 2))  # of what takes from the value
+# An interaction of a graph: the numbers of its players, and its effect.
+Node: TypeAlias = tuple[tuple[int, ...], float]
 _BEHIND_TEXT = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
 
 
@@ -112,13 +114,6 @@ def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> 
     return figure
 
 
-class AndNode(NamedTuple):
-    """One interaction of the graph: the numbers of its players, and its effect."""
-
-    players: tuple[int, ...]
-    effect: float
-
-
 def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 10) -> Figure:
     """Draw the strongest salient interactions of a sample as AND nodes between the players and the value.
 
@@ -145,17 +140,17 @@ def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 
     axes.axis("off")
     place_of = dict(zip(players, _places(len(players), across), strict=True))
     labels = player_labels(explanation, sample)
-    largest_effect = max((abs(node.effect) for node in nodes), default=0.0)
-    for node, place in zip(ordered, _places(len(ordered), across), strict=True):
-        share, colour, adds = abs(node.effect) / largest_effect, colour_of(node.effect), node.effect >= 0
+    largest_effect = max((abs(effect) for _, effect in nodes), default=0.0)
+    for (members, effect), place in zip(ordered, _places(len(ordered), across), strict=True):
+        share, colour, adds = abs(effect) / largest_effect, colour_of(effect), effect >= 0
         edges: dict[str, Any] = {"color": colour, "linestyle": "-" if adds else _DASHES, "alpha": 0.75, "zorder": 1}
         edges["linewidth"] = 0.5 + (_WIDEST_EDGE - 0.5) * share
-        for end in [(place_of[player], _PLAYERS) for player in node.players] + [(middle, _VALUE)]:
+        for end in [(place_of[player], _PLAYERS) for player in members] + [(middle, _VALUE)]:
             axes.plot(*zip((place, _NODES), end, strict=True), **edges)
         size, hatch = _SMALLEST_NODE + (_LARGEST_NODE - _SMALLEST_NODE) * share, "" if adds else "////"
         axes.scatter(place, _NODES, s=size, color=colour, edgecolor="white", hatch=hatch, linewidth=0.8, zorder=2)
         style: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 8, "bbox": _BEHIND_TEXT, "zorder": 3}
-        _write(axes, written(node.effect, 4, plus=True), (place, _NODES), 4 + size**0.5 / 2, **style)
+        _write(axes, written(effect, 4, plus=True), (place, _NODES), 4 + size**0.5 / 2, **style)
     axes.scatter([*place_of.values()], [_PLAYERS] * len(players), s=70, color="white", edgecolor=NEUTRAL, zorder=2)
     slanted = len(players) > 8 or max(len(labels[player]) for player in players) > 10
     turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if slanted else {"ha": "center"}
@@ -186,7 +181,7 @@ def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -
     [6.0]
     """
     nodes = salient_nodes(explanation, sample, strongest)
-    players = sorted({player for node in nodes for player in node.players}) or [*range(len(explanation.players))]
+    players = sorted({player for members, _ in nodes for player in members}) or [*range(len(explanation.players))]
     turns = [2 * math.pi * number / len(players) for number in range(len(players))]
     place = {player: (math.sin(turn), math.cos(turn)) for player, turn in zip(players, turns, strict=True)}
     labels = player_labels(explanation, sample)
@@ -196,9 +191,9 @@ def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -
     axes.axis("off")
     axes.set(xlim=(-0.22 * width, 0.22 * width), ylim=(-1.3, 1.3), aspect="equal")
     axes.set_title(_title(explanation, sample, nodes), fontsize=9)
-    for node in reversed(nodes):  # the strongest on top
-        share, x, y = abs(node.effect / nodes[0].effect), *zip(*(place[i] for i in node.players), strict=True)
-        style: dict[str, Any] = {"color": colour_of(node.effect), "linestyle": "-" if node.effect >= 0 else _DASHES}
+    for members, effect in reversed(nodes):  # the strongest on top
+        share, x, y = abs(effect / nodes[0][1]), *zip(*(place[i] for i in members), strict=True)
+        style: dict[str, Any] = {"color": colour_of(effect), "linestyle": "-" if effect >= 0 else _DASHES}
         if len(x) == 1:
             axes.scatter(x, y, s=_SMALLEST_NODE + _LARGEST_NODE * share, color=style["color"], zorder=4)
         elif len(x) == 2:
@@ -212,40 +207,40 @@ def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -
     return figure
 
 
-def salient_nodes(explanation: Explanation, sample: int, strongest: int) -> list[AndNode]:
+def salient_nodes(explanation: Explanation, sample: int, strongest: int) -> list[Node]:
     """Return the strongest of the salient interactions: measurable, and above 5 % of the largest."""
     interactions = interactions_of(explanation, sample, strongest=strongest)
     count = min(strongest, int(interactions.salient()[sample, 1:].sum()))
     effects = interactions.effects[sample]
     numbers = (effects[1:].abs().topk(count).indices + 1).tolist()
-    return [AndNode(coalition_members(number), float(effects[number])) for number in numbers]
+    return [(coalition_members(number), float(effects[number])) for number in numbers]
 
 
-def arrange(nodes: list[AndNode], players: int) -> tuple[list[int], list[AndNode]]:
+def arrange(nodes: list[Node], players: int) -> tuple[list[int], list[Node]]:
     """Order the players of nodes, or all if there are none, and the nodes such that few edges cross."""
     if not nodes:
         return list(range(players)), []
-    order = sorted({player for node in nodes for player in node.players})
+    order = sorted({player for members, _ in nodes for player in members})
     shuffle = random.Random(0).sample
     # The sort often ends in a local optimum; the best of several starts is good enough.
     starts = [order, *(shuffle(order, len(order)) for _ in range(_STARTS))]
     return min((_sort(start, nodes) for start in starts), key=lambda found: _count_crossings(*found))
 
 
-def _sort(order: list[int], nodes: list[AndNode]) -> tuple[list[int], list[AndNode]]:
+def _sort(order: list[int], nodes: list[Node]) -> tuple[list[int], list[Node]]:
     """Move nodes and players in turn to the mean place of their neighbours."""
     for _ in range(_SWEEPS):
         place = {player: number for number, player in enumerate(order)}
-        nodes = sorted(nodes, key=lambda node: sum(place[player] for player in node.players) / len(node.players))
-        above = {player: [k for k, node in enumerate(nodes) if player in node.players] for player in order}
+        nodes = sorted(nodes, key=lambda node: sum(place[player] for player in node[0]) / len(node[0]))
+        above = {player: [k for k, (members, _) in enumerate(nodes) if player in members] for player in order}
         order = sorted(order, key=lambda player: sum(above[player]) / len(above[player]))
     return order, nodes
 
 
-def _count_crossings(order: list[int], nodes: list[AndNode]) -> int:
+def _count_crossings(order: list[int], nodes: list[Node]) -> int:
     """Count the pairs of edges between players and nodes that cross."""
     place = {player: number for number, player in enumerate(order)}
-    edges = [(number, place[player]) for number, node in enumerate(nodes) for player in node.players]
+    edges = [(number, place[player]) for number, (members, _) in enumerate(nodes) for player in members]
     return sum((a - c) * (b - d) < 0 for (a, b), (c, d) in itertools.combinations(edges, 2))
 
 
@@ -259,15 +254,15 @@ def _write(axes: Axes, text: str, at: tuple[float, float], above: float, **style
     axes.annotate(text, at, xytext=(0, above), textcoords="offset points", **style)
 
 
-def _title(explanation: Explanation, sample: int, nodes: Sequence[AndNode]) -> str:
+def _title(explanation: Explanation, sample: int, nodes: Sequence[Node]) -> str:
     """Return how much of the value the drawn interactions add up to, in words."""
     total = interactions_of(explanation).effects.shape[1] - 1
     readout = label(in_short(explanation, sample), 70)
     if not nodes:
         return f"{readout}\nnone of {total:,} interactions exceeds the rounding error"
     change = float(explanation.outputs[sample] - explanation.base_values[sample])
-    part = len({player for node in nodes for player in node.players})
-    total_effect = written(sum(node.effect for node in nodes), 4, plus=True)
+    part = len({player for members, _ in nodes for player in members})
+    total_effect = written(sum(effect for _, effect in nodes), 4, plus=True)
     return (
         f"{readout}\n{written(change, 4, plus=True)} from all absent to all present;\n"
         f"the {len(nodes)} strongest of {total:,} interactions add {total_effect}, "
@@ -345,8 +340,7 @@ def sparsity(
         if not (isinstance(result, Interactions) or getattr(result, "KIND", "") == "explanation"):
             raise wrong("results", "hold explanations or interactions", type(result).__name__)
         interactions = result if isinstance(result, Interactions) else interactions_of(result)
-        if sample is not None:
-            check_number("sample", sample, 0, len(interactions.effects) - 1)
+        check_number("sample", sample, 0, len(interactions.effects) - 1)
         rows = slice(None) if sample is None else [sample]
         strength = interactions.effects[rows, 1:].detach().abs().cpu().sort(dim=1, descending=True).values.mean(0)
         spaced = torch.logspace(0, math.log10(len(strength)), _POINTS, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Memory over many explanations in one process: ``python tests/faults/soak.py --explanations 2000``."""
+"""Memory over many explanations in one process: ``python tests/fuzz/soak.py --explanations 2000``."""
 
 from __future__ import annotations
 

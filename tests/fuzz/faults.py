@@ -1,4 +1,4 @@
-"""Faults, injected for real into processes that compute: ``python tests/faults/injected.py``.
+"""Faults, injected for real into processes that compute: ``python tests/fuzz/faults.py``.
 
 Every fault is a function that returns what was seen, or fails. Nothing may be lost: results are those of a run
 without the fault, and a result that can't be written where it should be is kept elsewhere.
@@ -136,6 +136,42 @@ def kill_writer(folder: Path) -> str:
     ab.load(folder / "result").save(folder / "result")
     assert not list(folder.glob("*.part"))
     return f"the file was whole after {alive} of 20 kills; {len(left)} left-overs were removed by the next save"
+
+
+def explained_by_workers(folder: Path, setup: str, config: str, end: str = "") -> str:
+    program = f"""
+        import joblib, pathlib
+        home, flag = os.getpid(), pathlib.Path(sys.argv[1]) / "died"
+
+        def dying(rows):
+            if os.getpid() != home and not flag.exists():
+                flag.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return model(rows)
+
+        if __name__ == "__main__":
+            alone = ab.explain(dying, x, 0, absence=0.0, batch_size=64)
+            {setup}
+            with joblib.parallel_config({config}):
+                together = ab.explain(dying, x, 0, absence=0.0, batch_size=64)
+            assert flag.exists()
+            print(torch.equal(alone.interactions.effects, together.interactions.effects))
+            {end}
+    """
+    assert "True" in run(program, folder)
+    return "its samples were done again; all effects equal those of one process"
+
+
+@fault("SIGKILL of a worker of joblib")
+def kill_worker(folder: Path) -> str:
+    return explained_by_workers(folder, "", "'loky', n_jobs=2")
+
+
+@fault("SIGKILL of a worker of a Dask cluster")
+def kill_dask_worker(folder: Path) -> str:
+    cluster = "distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)"
+    setup = f"import distributed; client = distributed.Client({cluster})"
+    return explained_by_workers(folder, setup, "'dask'", "client.shutdown()")
 
 
 @fault("A full disk where a result is to be written")
