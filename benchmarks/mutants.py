@@ -41,7 +41,7 @@ WARM = (
     "torch", "torch.fx.experimental.symbolic_shapes", "tqdm",
 )  # fmt: skip
 # In seconds of the processor. Slow tests are left out, so a mutant may survive that the whole suite would notice.
-SLOW, LEAST_LIMIT = 1.0, 20
+SLOW, LEAST_LIMIT = 1.0, 10
 MEMORY = 2**34  # bytes
 
 
@@ -173,7 +173,11 @@ class Project:
 
         def run() -> int:
             import pytest
+            from hypothesis import Phase, settings
 
+            # What fails need not be made small. The tests' own profile takes over what it does not set.
+            settings.register_profile("short", phases=[Phase.explicit, Phase.generate])
+            settings.load_profile("short")
             sys.dont_write_bytecode = not first
             sys.path[:0] = [str(self.folder / part) for part in ("src", "tests", "")]
             os.chdir(self.folder)
@@ -182,7 +186,7 @@ class Project:
             name = self.path.relative_to(self.folder / "src").with_suffix("").as_posix().replace("/", ".")
             checked = f"--jaxtyping-packages={name},typechecker.beartype"
             options = ["-o", f"addopts=--doctest-modules --strict-markers {checked}"]
-            options += ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no"]
+            options += ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--show-capture=no"]
             options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # what is warm was imported without it
             status = pytest.main([*options, *self.tests], [plugin])
             if first:
