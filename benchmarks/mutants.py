@@ -164,7 +164,7 @@ class Project:
         if self._test(self.source, limit=600, first=True) != 0:
             raise SystemExit(f"the tests of {module} fail without a mutant")
         self.seconds = json.loads((folder / "seconds.json").read_text())
-        self.limit = max(LEAST_LIMIT, round(4 * sum(self.seconds.values())))
+        self.limit = max(LEAST_LIMIT, round(4 * sum(one for one in self.seconds.values() if one <= SLOW)))
         for kept in self.path.parent.glob(f"__pycache__/{self.path.stem}.*"):
             kept.unlink()  # is not told from that of a mutant of the same size and second
 
