@@ -167,6 +167,8 @@ class Project:
         self.limit = max(LEAST_LIMIT, round(4 * sum(one for one in self.seconds.values() if one <= SLOW)))
         for kept in self.path.parent.glob(f"__pycache__/{self.path.stem}.*"):
             kept.unlink()  # is not told from that of a mutant of the same size and second
+        if self._test(self.source, self.limit) != 0:
+            raise SystemExit(f"the tests of {module} fail without a mutant if they are run like those of one")
 
     def _test(self, code: str, limit: int, first: bool = False) -> int:
         self.path.write_text(code)
