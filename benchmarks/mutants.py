@@ -1,7 +1,7 @@
 """Change the library in one place at a time, and count the changes that the tests notice.
 
     python benchmarks/mutants.py                                    # 100 mutants of each module
-    python benchmarks/mutants.py coalitions.py --seed 1 --count 60  # others; with --count 0, all of them
+    python benchmarks/mutants.py coalitions.py --seed 2 --count 60  # others; with --count 0, all of them
 
 The mutants are those of cosmic-ray. One process imports what the library needs, and is forked for each mutant. The
 fork imports the mutated library and runs the tests of the module, the fastest first, up to the first that fails.
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-COUNT = 100  # mutants of a module
+COUNT, SEED = 100, 1  # mutants of a module; tests were written in view of those that seed 0 draws
 # Modules that are mutated, and the tests that should notice, beside the examples in the module itself.
 MUTATED = {
     "coalitions.py": ("test_coalitions.py",),
@@ -227,7 +227,7 @@ if __name__ == "__main__":
     help_modules = f"of {', '.join(MUTATED)}"
     parser.add_argument("modules", nargs="*", choices=[[], *MUTATED], metavar="MODULE", help=help_modules)
     parser.add_argument("--count", type=int, default=COUNT, help="mutants of each module; 0 for all of them")
-    parser.add_argument("--seed", type=int, default=0, help="fixes those that are drawn")
+    parser.add_argument("--seed", type=int, default=SEED, help="fixes those that are drawn")
     parser.add_argument("--output", type=Path, help="a JSON file for the counts")
     arguments = parser.parse_args()
     for name in WARM:
