@@ -245,13 +245,13 @@ def test_players_are_ranked_by_strength_and_equal_ones_in_their_order():
 
 
 def test_the_printed_form_of_several_samples_ranks_by_the_mean_strength():
-    values = as_tensor([[1.0, -3.0, 12345.0], [-2.0, 3.0, 0.0]])
+    values = as_tensor([[1.0, -1.23456, 12345.0], [-2.0, 1.23456, 0.0]])
     found = Attribution(values, torch.zeros(2, 3).double(), 0, ("a", "bb", "c"), "values", "a score")
     assert repr(found).splitlines() == [
         "Attribution: values of 2 samples, 3 players; value: a score; means of |value|:",
         "  c   6172",
-        "  bb  3",
         "  a   1.5",
+        "  bb  1.235",
     ]
 
 

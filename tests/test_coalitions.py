@@ -240,3 +240,19 @@ def test_sums_keep_the_type_and_pass_a_gradient_of_any_batch():
     for total in (sums_by_size, sums_by_size_and_player):
         assert total(table).dtype == torch.float32
         assert torch.autograd.gradcheck(total, table.detach().double().requires_grad_())
+
+
+@pytest.mark.parametrize("transform", [moebius, zeta])
+def test_gradients_of_large_tables_are_those_of_the_adjoint(transform):
+    values = torch.randn(2**17, dtype=torch.float64, requires_grad=True)
+    slopes = torch.randn(2**17, dtype=torch.float64)
+    found = transform(values)
+    (gradient,) = torch.autograd.grad(found, values, slopes)
+    assert float(found.detach() @ slopes) == pytest.approx(float(values.detach() @ gradient))
+
+
+def test_sums_have_a_place_for_each_size_from_none_to_all():
+    for players in (0, 1, 4):
+        table = torch.ones(2, 2**players, dtype=torch.float64)
+        assert sums_by_size(table).tolist() == [[math.comb(players, size) for size in range(players + 1)]] * 2
+        assert sums_by_size_and_player(table).shape == (2, players + 1, players)

@@ -553,7 +553,7 @@ def test_samples_are_compared_by_their_outputs_and_no_more_than_thousands():
 
 def test_each_owner_has_the_mean_of_its_own_samples():
     owner = torch.tensor([0, 2, 0, 2, 2, 0])
-    objective = objective_of(samples=6, players=3, owner=owner)
+    objective = objective_of(samples=6, players=3, rows=2**6, owner=owner)
     assert objective.owners == 3
     assert objective.compared.rows.tolist() == list(range(6))
     assert objective.compared.weights.tolist() == [1.0] * 6

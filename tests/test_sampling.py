@@ -258,6 +258,13 @@ def test_pairs_of_a_size_are_drawn_equally_often(pairs):
         assert float(((found - expected) ** 2 / expected).sum()) < quantile
 
 
+def test_no_set_of_half_the_players_is_drawn_with_its_complement():
+    for seed in range(60):
+        drawn, _ = draw_strata(8, 25, torch.Generator().manual_seed(seed))[-1]
+        assert (drawn.sum(1) == 4).all()
+        assert len(torch.unique(torch.cat([drawn, ~drawn]), dim=0)) == 2 * len(drawn)
+
+
 def solve_regression(rows, values, weights):
     """Solve the regression with the efficiency as a constraint, by its normal equations."""
     players = rows.shape[1]
