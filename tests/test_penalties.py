@@ -535,6 +535,12 @@ def test_an_eighth_of_the_rows_goes_to_walks_and_a_quarter_to_detours(rows, walk
     assert len(objective.detoured.rows) == detours == min(64, max(1, rows // 4 // 6))
 
 
+def test_a_walk_costs_a_row_more_than_there_are_players_and_a_detour_two():
+    objective = objective_of(players=5, rows=2**9)
+    assert len(objective.walked.rows) == 2**9 // 8 // 6
+    assert len(objective.detoured.rows) == 2**9 // 4 // 7
+
+
 def test_what_an_objective_tells():
     objective = objective_of(penalty=Penalty("marginal", 4, 2))
     assert objective.record == {"exact": True, "orders": 2}
