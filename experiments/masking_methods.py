@@ -50,6 +50,7 @@ class Setting:
     draws: int
     default_images: int = 1024  # for the library's default loss
     default_steps: int | None = None
+    default_rows: int | None = None  # in a step
     evaluations: int = ALL  # of the audit
 
 
@@ -170,10 +171,10 @@ def reduced(setting: Setting, run: Run) -> Setting:
         "imputer_epochs": run.pick(quick=3, tiny=1),
         "draws": 1,
         "default_images": run.pick(quick=500, tiny=16),
+        "default_rows": run.pick(quick=None, tiny=64),
+        "evaluations": run.pick(quick=QUICK, tiny=QUICK // 10),
     }
-    return replace(
-        setting, **schedules, **fewer, imputer_draws=2, default_steps=run.pick(quick=8, tiny=2), evaluations=QUICK
-    )
+    return replace(setting, **schedules, **fewer, imputer_draws=2, default_steps=run.pick(quick=8, tiny=2))
 
 
 def compare(
@@ -202,7 +203,7 @@ def learn_by_default(model: nn.Module, scene: Scene, setting: Setting, seed: int
     rows = scene.data[: setting.default_images]
     return ab.learn_baseline(
         model, rows, scene.labels[: len(rows)], players=scene.players, seed=seed,
-        options=ab.LearningOptions(steps=setting.default_steps),
+        options=ab.LearningOptions(steps=setting.default_steps, rows_per_step=setting.default_rows),
     )  # fmt: skip
 
 

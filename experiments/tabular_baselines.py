@@ -129,9 +129,9 @@ def raw_zero(data: TabularData) -> Float[Tensor, " players"]:
     return -data.mean / data.std
 
 
-def make_options(samples: int, steps: int, compared: int) -> ab.LearningOptions:
-    """Return the options of a polished search."""
-    return ab.LearningOptions(samples=samples, steps=steps, rows_per_comparison=compared, polish=True)
+def make_options(samples: int, steps: int, compared: int, polish: bool) -> ab.LearningOptions:
+    """Return the options of a search."""
+    return ab.LearningOptions(samples=samples, steps=steps, rows_per_comparison=compared, polish=polish)
 
 
 def learn(
@@ -167,10 +167,11 @@ def tabular_part(name: str, run: Run) -> Found:
     epochs = run.pick(full=EPOCHS[name], quick=1, tiny=1)
     rows = run.pick(full=HELD_OUT_ROWS[name], quick=max(2, HELD_OUT_ROWS[name] // 8), tiny=2)
     samples = run.pick(full=PAPER_SAMPLES, quick=100, tiny=4)
-    learning = {
+    learning: dict[str, Any] = {
         "learned_from": run.pick(full=256, quick=64, tiny=16),
         "steps": run.pick(full=60, quick=20, tiny=2),
         "compared": run.pick(full=ROWS_PER_COMPARISON, quick=2**16, tiny=2**10),
+        "polish": run.size != "tiny",
     }
     draws = run.pick(full=PAPER_DRAWS, quick=PAPER_DRAWS, tiny=2)
     figures, tables = compare(model, data, run.seed, epochs, samples, rows, draws=draws, **learning)
@@ -190,13 +191,14 @@ def compare(
     learned_from: int = 256,
     steps: int = 60,
     compared: int = ROWS_PER_COMPARISON,
+    polish: bool = True,
 ) -> tuple[dict[str, float], list[ResultTable]]:
     """Measure costs and losses, and make the tables of what each baseline leaves on test rows and of goals."""
     rate = choose_rate(model, data.x_train, data.y_train, seed, samples=min(samples, TRIAL_SAMPLES), draws=draws)
     published = published_schedule(
         model, data.x_train, data.y_train, epochs, rate, seed, samples=samples, draws=draws
     )
-    options = make_options(learned_from, steps, compared)
+    options = make_options(learned_from, steps, compared, polish)
     learned = {loss: timed(model, data, seed, options, loss=loss, bounds=BOX) for loss in LOSSES}
     wide, wide_cpu = timed(model, data, seed, options, loss="interactions", bounds="range")
     short = replace(options, polish=False, rows_per_comparison=FRUGAL_ROWS)
@@ -284,6 +286,7 @@ def compare_starts(
     learned_from: int = 256,
     steps: int = 60,
     compared: int = ROWS_PER_COMPARISON,
+    polish: bool = True,
 ) -> tuple[float, ResultTable]:
     """Make the table of where learning ends from each start, and return the spread of the losses with it."""
     values = data.x_train.double()
@@ -292,7 +295,7 @@ def compare_starts(
     starts["median, within the box"] = values.median(0).values.clamp(low, high)
     sobol = torch.quasirandom.SobolEngine(values.shape[1], scramble=True, seed=seed).draw(SOBOL_STARTS).double()
     starts |= {f"Sobol {number + 1}": low + point * (high - low) for number, point in enumerate(sobol)}
-    options = make_options(learned_from, steps, compared)
+    options = make_options(learned_from, steps, compared, polish)
     ends = {
         label: learn(model, data, seed, options, loss="interactions", start=start, bounds=box)
         for label, start in starts.items()

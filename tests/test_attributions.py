@@ -13,7 +13,8 @@ from absentia import (
     order_shapley,
     shapley,
 )
-from absentia.coalitions import enumerate_coalitions
+from absentia.attributions import Attribution, order_marginals_of, order_shapley_of
+from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player
 from known_games import marginal_benefits_by_order, shapley_by_permutations, shapley_by_subsets
 
 games = st.builds(
@@ -190,3 +191,175 @@ def test_without_a_player_the_context_map_takes_the_one_with_the_largest_benefit
 def test_the_context_map_refuses_wrong_uses(arguments, message):
     with pytest.raises(AbsentiaError, match=message):
         context_map(**{"game": patterns_game(5, (1.0, (0, 1)))} | arguments)
+
+
+def test_orders_below_zero_or_above_the_highest_are_refused_among_others():
+    table = ValueTable(torch.zeros(8))
+    for orders in ([0, -1], [2, 3]):
+        with pytest.raises(AbsentiaError, match=r"^orders must lie between 0 and 2\. Got "):
+            order_marginals(table, orders=orders)
+    assert order_shapley(table, orders=[0, 2]).shape == (1, 2, 3)
+
+
+def test_a_players_benefits_are_those_of_a_number_from_zero():
+    table = ValueTable([0.0, 1.0, 2.0, 5.0])
+    assert marginal_benefits(table, 1)[0].tolist() == [2.0, 4.0]
+    with pytest.raises(AbsentiaError, match=r"^player must lie between 0 and 1\. Got -1 instead\.$"):
+        marginal_benefits(table, -1)
+
+
+@given(games)
+def test_tables_of_any_batch_have_order_wise_values_with_or_without_their_sums(values):
+    batch = torch.stack([values, -2 * values])
+    by_order = order_shapley_of(batch)
+    assert torch.allclose(by_order, order_shapley_of(batch, sums_by_size_and_player(batch)))
+    assert torch.allclose(by_order[1], as_tensor([marginal_benefits_by_order((-2 * row).tolist()) for row in values]))
+    strength = order_marginals_of(batch)
+    assert torch.allclose(strength[1], 2 * strength[0])
+    assert strength.shape == by_order.shape
+
+
+def test_counts_of_contexts_that_are_kept_can_be_used_with_a_gradient_later():
+    with torch.inference_mode():
+        order_shapley_of(torch.rand(2**7, dtype=torch.float32))
+    table = torch.rand(2**7, dtype=torch.float32, requires_grad=True)
+    order_marginals_of(table).sum().backward()
+    assert table.grad.isfinite().all()
+
+
+def test_what_is_known_of_the_values_is_handed_on():
+    table = ValueTable([[0.0, 1.0, 2.0, 5.0]], names=["a", "b"], readout="a score", evaluations=40)
+    for compute, kind in ((shapley, "Shapley values"), (banzhaf, "Banzhaf values")):
+        found = compute(table)
+        assert (found.names, found.readout, found.evaluations, found.kind) == (("a", "b"), "a score", 40, kind)
+        assert found.errors.tolist() == [[0.0, 0.0]]
+
+
+def test_players_are_ranked_by_strength_and_equal_ones_in_their_order():
+    values, none = as_tensor([[1.0, -3.0, -1.0, 2.0], [0.5, 0.0, -4.0, 0.25]]), torch.zeros(2, 4).double()
+    found = Attribution(values, none, 0, tuple("abcd"), "values", "given")
+    assert found.ranked() == [(1, "−3"), (3, "+2"), (0, "+1"), (2, "−1")]
+    assert found.ranked(1) == [(2, "−4.00"), (0, "+0.50"), (3, "+0.25"), (1, "0")]
+    with_errors = Attribution(values, none + as_tensor([0.125, 0.0, 0.5, 1.0]), 0, tuple("abcd"), "values", "given")
+    assert with_errors.ranked() == [(1, "−3 ± 0"), (3, "+2 ± 1"), (0, "+1 ± 0.12"), (2, "−1 ± 0.5")]
+
+
+def test_the_printed_form_of_several_samples_ranks_by_the_mean_strength():
+    values = as_tensor([[1.0, -1.23456, 12345.0], [-2.0, 1.23456, 0.0]])
+    found = Attribution(values, torch.zeros(2, 3).double(), 0, ("a", "bb", "c"), "values", "a score")
+    assert repr(found).splitlines() == [
+        "Attribution: values of 2 samples, 3 players; value: a score; means of |value|:",
+        "  c   6172",
+        "  a   1.5",
+        "  bb  1.235",
+    ]
+
+
+class Asked:
+    """A game with values at random, or those of another game, that records the coalitions it is asked for."""
+
+    samples = 1
+
+    def __init__(self, players, seed=0, value=None, draws=1):
+        self.names, self.draws = tuple(f"p{i}" for i in range(players)), draws
+        table = torch.randn(2**players if value is None else 1, generator=torch.Generator().manual_seed(seed))
+        self.value = value or (lambda coalitions: table.double()[coalition_numbers(coalitions)])
+        self.asked = []
+
+    def __call__(self, coalitions):
+        self.asked.append(coalitions)
+        return self.value(coalitions)[None]
+
+    def benefits(self, player, contexts):
+        own = torch.arange(len(self.names)) == player
+        return (self.value(contexts | own) - self.value(contexts & ~own)).abs()
+
+
+@given(st.integers(2, 7), st.integers(0, 50), st.data())
+def test_no_player_more_or_less_makes_a_context_better(players, seed, data):
+    game, player = Asked(players, seed), data.draw(st.integers(0, players - 1))
+    found = context_map(game, player, drawn=3, grown=1, seed=seed).values
+    context = found == 1.0
+    assert (context | (found == 0.0)).all()
+    assert not context[0, player]
+    best = game.benefits(player, context)
+    others = context ^ torch.eye(players, dtype=torch.bool)[torch.arange(players) != player]
+    assert (game.benefits(player, others) < best).all()
+    tried = torch.cat(game.asked)
+    grown = tried[6:8]  # after three drawn contexts, each with and without the player
+    assert best >= game.benefits(player, grown).max()
+
+
+@pytest.mark.parametrize(("players", "more"), [(5, 1), (19, 1), (20, 2), (39, 3)])
+def test_a_tenth_of_all_players_is_added_to_the_best_drawn_context(players, more):
+    weights = torch.rand(players, generator=torch.Generator().manual_seed(1)).double()
+    game = Asked(players, value=lambda coalitions: coalitions[:, 2] * (1 + coalitions.double() @ weights))
+    context_map(game, 2, drawn=40, grown=12, seed=5)
+    drawn, grown = game.asked[:2]
+    having, without = drawn.chunk(2)
+    assert drawn.shape == (80, players)
+    assert having[:, 2].all()
+    assert torch.equal(without, having & (torch.arange(players) != 2))
+    assert 0.4 < without.double().sum() / (40 * (players - 1)) < 0.6
+    best = without[game.benefits(2, without).argmax()]
+    contexts = grown.chunk(2)[1]
+    assert len(contexts) == 12
+    assert not (best & ~contexts).any()
+    assert ((contexts & ~best).sum(1) == min(more, players - 1 - int(best.sum()))).all()
+    assert players == 5 or (contexts & ~best).any(0).sum() > more  # not the same ones for all
+
+
+def test_every_evaluation_of_a_context_counts_with_its_draws():
+    for draws in (1, 3):
+        game = Asked(6, draws=draws)
+        found = context_map(game, drawn=7, grown=4)
+        assert found.evaluations == draws * sum(len(asked) for asked in game.asked)
+        assert [len(asked) for asked in game.asked[:7]] == [14] * 6 + [8]
+        assert found.errors.abs().max() == 0
+        assert (found.values * 4 % 1 == 0).all()
+        assert found.readout == "given"
+
+
+def test_the_player_of_the_context_map_has_the_largest_benefit_in_a_drawn_context():
+    for seed in range(6):
+        game = Asked(5, seed)
+        found = context_map(game, drawn=6, grown=1, seed=seed)
+        strengths = [game.benefits(i, game.asked[i]).max() for i in range(5)]
+        assert found.kind == f"shares of the contexts of p{int(torch.stack(strengths).argmax())}"
+
+
+def test_another_seed_draws_other_contexts():
+    first, again, other = Asked(8), Asked(8), Asked(8)
+    for game, seed in ((first, 1), (again, 1), (other, 2)):
+        context_map(game, 0, seed=seed)
+    assert torch.equal(first.asked[0], again.asked[0])
+    assert first.asked[0].shape == other.asked[0].shape == (200, 8)
+    assert not torch.equal(first.asked[0], other.asked[0])
+    assert first.asked[1].shape == (40, 8)
+
+
+def test_a_game_of_two_players_has_a_context_map_and_one_of_one_has_none():
+    game = ValueTable([0.0, 0.0, 0.0, 1.0])
+    assert context_map(game, 1).values.tolist() == [[1.0, 0.0]]
+    assert context_map(game, 0).values.tolist() == [[0.0, 1.0]]
+    message = r"^game must have one sample and two players or more\. Got 1 and 1 instead\.$"
+    with pytest.raises(AbsentiaError, match=message):
+        context_map(ValueTable([0.0, 1.0]))
+    with pytest.raises(AbsentiaError, match=r"Got 2 and 2 instead"):
+        context_map(ValueTable(torch.zeros(2, 4)))
+
+
+def test_least_contexts_of_the_context_map():
+    game = Asked(4)
+    assert context_map(game, 0, drawn=1, grown=1).values.shape == (1, 4)
+    for arguments in ({"drawn": 0}, {"grown": 0}):
+        with pytest.raises(AbsentiaError, match=r"^drawn and grown must be at least 1\. Got 0 instead\.$"):
+            context_map(game, 0, **arguments)
+    with pytest.raises(AbsentiaError, match=r"^player must lie between 0 and 3\. Got -1 instead\.$"):
+        context_map(game, -1)
+
+
+def test_the_context_map_refuses_values_that_are_not_finite():
+    game = Asked(4, value=lambda coalitions: torch.where(coalitions.all(1), torch.inf, 1.0).double())
+    with pytest.raises(AbsentiaError, match=r"values of the game must be finite\. Got inf"):
+        context_map(game, 0)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 EXACT = Path(__file__).parents[1] / "benchmarks" / "exact.py"
 AUDIT, LEARNING = EXACT.with_name("audit.py"), EXACT.with_name("learning.py")
@@ -56,3 +59,22 @@ def test_reliability_writes_a_page_of_what_it_measures(tmp_path: Path) -> None:
     assert all(row["single: error / floor"] < 1 for row in record["numerics"]["table"]["rows"])
     assert record["faults"]["table"]["rows"][0]["what was seen"] == "one sentence; the former file is untouched"
     assert "## Errors of effects by order" in (tmp_path / "reliability.md").read_text()
+
+
+def test_mutants_are_the_same_for_a_seed_and_none_is_of_what_nothing_evaluates() -> None:
+    pytest.importorskip("cosmic_ray")
+    spec = importlib.util.spec_from_file_location("mutants", EXACT.with_name("mutants.py"))
+    mutants = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = mutants  # where dataclasses look for it
+    spec.loader.exec_module(mutants)
+    source = "Pair: TypeAlias = int | str\nif TYPE_CHECKING:\n    a = 1 + 2\n\ndef f(x: 'φ' | 3 = 4) -> 5 | 6:\n"
+    source += "    return 7 + x\n"
+    drawn, existing = mutants.draw_mutants(source, 0, seed=0)
+    assert len(drawn) == existing
+    changed = {one.code.replace(" ", "") for one in drawn}
+    assert len(changed) == existing == 2 + 2 + 11  # 4 and 7, one up or down; the operators in the place of +
+    before, after = source.replace(" ", "").split("=4")
+    assert all(code.startswith(before) and code.count("->5|6:\n") == 1 for code in changed)
+    assert after not in {code.split("=4")[-1] for code in changed if "=4" in code}
+    some, again, others = (mutants.draw_mutants(source, 5, seed)[0] for seed in (3, 3, 4))
+    assert some == again != others

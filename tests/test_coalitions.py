@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from absentia.coalitions import (
+    coalition_members,
     coalition_numbers,
     coalition_sizes,
     draw_coalitions,
@@ -149,3 +150,109 @@ def test_tables_that_are_kept_can_be_used_with_a_gradient_later():
     table = torch.rand(2**11, dtype=torch.float32, requires_grad=True)
     sums_by_size_and_player(table).sum().backward()
     assert table.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("players", [-1, 63])
+def test_an_impossible_number_of_players_is_refused(players):
+    with pytest.raises(AbsentiaError, match=rf"^players must lie between 0 and 62\. Got {players} instead\.$"):
+        enumerate_coalitions(players, 0, 0)
+
+
+def test_the_last_coalitions_of_the_most_players_are_those_of_the_largest_numbers():
+    rows = enumerate_coalitions(62, 2**62 - 2)
+    assert rows.sum(1).tolist() == [61, 62]
+    assert not rows[0, 0]
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 0), (3, 3), (8, 8), (0, 8), (7, 8)])
+def test_a_block_may_be_empty_and_reach_the_end(start, stop):
+    assert torch.equal(enumerate_coalitions(3, start, stop), enumerate_coalitions(3)[start:stop])
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 4), (0, 9), (5, 4), (9, 9)])
+def test_a_block_outside_the_coalitions_is_refused(start, stop):
+    sentence = rf"^start and stop must lie between 0 and 8, in this order\. Got {start} and {stop} instead\.$"
+    with pytest.raises(AbsentiaError, match=sentence):
+        enumerate_coalitions(3, start, stop)
+
+
+@given(st.integers(0, 2**70))
+def test_the_members_of_a_coalition_are_the_bits_of_its_number(number):
+    members = coalition_members(number)
+    assert sum(2**player for player in members) == number
+    assert list(members) == sorted(set(members))
+
+
+def test_numbers_are_those_of_any_batch_of_rows():
+    rows = enumerate_coalitions(4).view(2, 8, 4)
+    assert coalition_numbers(rows).tolist() == [list(range(8)), list(range(8, 16))]
+
+
+def test_single_coalitions_are_drawn_uniformly():
+    generator = seeded()
+    drawn = Counter(int(coalition_numbers(draw_coalitions(4, torch.tensor([1]), generator))) for _ in range(2000))
+    assert set(drawn) == {1, 2, 4, 8}
+    assert sum((count - 500) ** 2 / 500 for count in drawn.values()) < 16.3  # the 0.999 quantile, 3 degrees
+
+
+def test_no_sizes_draw_no_coalitions():
+    assert draw_coalitions(3, torch.zeros(0, dtype=torch.int64), seeded()).shape == (0, 3)
+
+
+def test_one_impossible_size_among_possible_ones_is_refused():
+    for sizes in ([0, 6], [-1, 5]):
+        with pytest.raises(AbsentiaError, match=rf"^sizes must lie between 0 and 5 players\. Got \[{sizes[0]}, "):
+            draw_coalitions(5, torch.tensor(sizes), seeded())
+
+
+def test_an_empty_table_is_refused():
+    with pytest.raises(AbsentiaError, match=r"values must have 2ⁿ entries in the last axis.* Got 0 instead"):
+        zeta(torch.zeros(2, 0))
+
+
+def test_values_that_are_not_contiguous_are_transformed_out_of_place_and_left_as_they_are():
+    values = torch.randn(8, 4, dtype=torch.float64).T
+    kept = values.clone()
+    assert torch.allclose(moebius(values), moebius(values.contiguous()))
+    assert torch.equal(values, kept)
+
+
+def test_in_place_transforms_leave_no_graph():
+    values = torch.randn(8, dtype=torch.float64, requires_grad=True)
+    before = values.detach().clone()
+    assert moebius_(values).grad_fn is None
+    assert torch.allclose(zeta_(values.detach()), before)
+
+
+@pytest.mark.parametrize("keep", [coalition_sizes, sums_by_size_and_player])
+def test_what_was_kept_of_other_numbers_of_players_does_not_matter(keep):
+    for players in [*range(12), *range(12)]:
+        if keep is coalition_sizes:
+            assert coalition_sizes(players).tolist() == [number.bit_count() for number in range(2**players)]
+        else:
+            expected = [math.comb(players - 1, size - 1) if size else 0 for size in range(players + 1)]
+            found = sums_by_size_and_player(torch.ones(2**players, dtype=torch.float64))
+            assert found.T.tolist() == [expected] * players
+
+
+def test_sums_keep_the_type_and_pass_a_gradient_of_any_batch():
+    table = torch.randn(2, 3, 8, dtype=torch.float32, requires_grad=True)
+    for total in (sums_by_size, sums_by_size_and_player):
+        assert total(table).dtype == torch.float32
+        assert torch.autograd.gradcheck(total, table.detach().double().requires_grad_())
+
+
+@pytest.mark.parametrize("transform", [moebius, zeta])
+def test_gradients_of_large_tables_are_those_of_the_adjoint(transform):
+    values = torch.randn(2**17, dtype=torch.float64, requires_grad=True)
+    slopes = torch.randn(2**17, dtype=torch.float64)
+    found = transform(values)
+    (gradient,) = torch.autograd.grad(found, values, slopes)
+    assert float(found.detach() @ slopes) == pytest.approx(float(values.detach() @ gradient))
+
+
+def test_sums_have_a_place_for_each_size_from_none_to_all():
+    for players in (0, 1, 4):
+        table = torch.ones(2, 2**players, dtype=torch.float64)
+        assert sums_by_size(table).tolist() == [[math.comb(players, size) for size in range(players + 1)]] * 2
+        assert sums_by_size_and_player(table).shape == (2, players + 1, players)

@@ -1,6 +1,7 @@
 import itertools
 import math
 import sys
+from dataclasses import FrozenInstanceError
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from absentia import (
     value_table,
 )  # fmt: skip
 from absentia.coalitions import coalition_sizes, enumerate_coalitions
+from absentia.interactions import Interactions
 from known_games import cnn, harsanyi_by_definition, mlp, product, subsets
 
 
@@ -295,3 +297,139 @@ def test_all_pairs_of_sets_agree_on_a_game_of_two():
         effects = harsanyi(ValueTable(list(values))).effects[0].tolist()
         a, b, c, d = values
         assert effects == [a, b - a, c - a, d - b - c + a]
+
+
+def interactions(effects, noise, names=None):
+    """Make interactions of given effects and noise, without a game."""
+    effects = torch.tensor(effects, dtype=torch.float64)
+    names = names or tuple(f"x{i}" for i in range(effects.shape[1].bit_length() - 1))
+    return Interactions(effects, names, "given", torch.tensor(noise, dtype=torch.float64), evaluations=7)
+
+
+def test_the_floor_grows_by_the_square_root_of_two_at_each_order_and_is_each_samples_own():
+    found = interactions([[0.0] * 8, [0.0] * 8], noise=[1.0, 10.0])
+    assert found.floor.shape == (2, 4)
+    assert found.floor[0].tolist() == pytest.approx([1, 2**0.5, 2, 2**1.5])
+    assert torch.allclose(found.floor[1], 10 * found.floor[0])
+
+
+def test_measurable_effects_exceed_the_floor_of_their_order():
+    found = interactions([[1.0, -1.5, 1.4, -2.0], [1.1, 1.0, -1.5, 2.1]], noise=[1.0, 1.0])
+    assert found.measurable.tolist() == [[False, True, False, False], [True, False, True, True]]
+    assert found.salient(tau=0.0).tolist() == found.measurable.tolist()
+    assert found.salient(tau=1.5).tolist() == [[False] * 4, [False, False, False, True]]
+    assert [one.measurable for one in found.top(3)] == [False, True, False]
+    assert [one.measurable for one in found.top(3, sample=1)] == [True, True, False]
+
+
+def test_the_default_threshold_is_each_samples_own_and_leaves_out_the_empty_set():
+    found = interactions([[900.0, 20.0, 1.0, -1.01], [0.0, 2.0, -0.11, 0.05]], noise=[0.0, 0.0])
+    assert found.salient().tolist() == [[True, True, False, True], [False, True, True, False]]
+
+
+def test_top_counts_samples_from_the_end_and_may_be_empty():
+    found = interactions([[9.0, 1.0, -3.0, 2.0], [9.0, 4.0, 0.0, 1.0]], noise=[0.0, 0.0])
+    assert found.top(0) == []
+    assert found.top(2, sample=-1) == found.top(2, sample=1) == [(("x0",), 4.0, True), (("x0", "x1"), 1.0, True)]
+    assert found.top(1, sample=-2) == [(("x1",), -3.0, True)]
+    for sample in (-3, 2):
+        with pytest.raises(AbsentiaError, match=rf"^sample must be one of the 2 samples\. Got {sample} instead\.$"):
+            found.top(1, sample=sample)
+
+
+def test_the_frame_ranks_equal_effects_in_counting_order():
+    found = interactions([[9.0, -1.0, 1.0, 2.0, 1.0, -2.0, 1.0, -1.0]], noise=[0.0], names=("a", "b", "c"))
+    frame = found.to_frame()
+    assert frame["players"].tolist() == ["a & b", "a & c", "a", "b", "c", "b & c", "a & b & c"]
+    assert frame["effect"].tolist() == [2.0, -2.0, -1.0, 1.0, 1.0, 1.0, -1.0]
+
+
+def test_a_share_of_tiny_effects_is_still_a_share():
+    ratios = interactions([[1.0, 3e-308, -1e-308, 0.0]], noise=[0.0]).by_order().ratios
+    assert ratios[0].tolist() == pytest.approx([0.0, 1.0, 0.0])
+
+
+def test_results_cannot_be_changed():
+    found = harsanyi(random_table(2))
+    for thing, field in ((found, "effects"), (found.by_order(), "ratios"), (found.shapley(), "values")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(thing, field, torch.zeros(1))
+
+
+def test_results_are_compared_by_identity():
+    found, same = harsanyi(random_table(2)), harsanyi(random_table(2))
+    for one, other in ((found, same), (found.by_order(), same.by_order()), (found.shapley(), same.shapley())):
+        assert one == one
+        assert one != other
+
+
+def test_coalitions_are_those_of_the_effects():
+    found = harsanyi(random_table(3))
+    assert torch.equal(found.coalitions, enumerate_coalitions(3))
+
+
+def test_reconstruction_neither_needs_nor_leaves_a_graph_and_keeps_the_effects():
+    values = torch.randn(1, 8, dtype=torch.float64, requires_grad=True)
+    effects = harsanyi(ValueTable(values))
+    before = effects.effects.detach().clone()
+    assert not effects.reconstruct().requires_grad
+    assert int(effects.sparsity()) >= 0
+    assert effects.to_frame()["effect"].abs().max() > 0
+    assert torch.equal(effects.effects, before)
+    assert torch.allclose(effects.reconstruct(), values)
+    assert torch.autograd.grad(effects.effects.square().sum(), values)[0].isfinite().all()
+
+
+@given(st.integers(1, 5), st.integers(0, 2**31), st.sampled_from([0.0, 0.1, 0.5]))
+def test_each_sample_has_its_own_sparsity(players, seed, error):
+    table = random_table(players, samples=4, seed=seed)
+    table = ValueTable(table.values * torch.rand(4, 2**players, generator=torch.Generator().manual_seed(seed)) ** 9)
+    alone = [int(harsanyi(ValueTable(row[None])).sparsity(error)) for row in table.values]
+    assert harsanyi(table).sparsity(error).tolist() == alone
+
+
+def test_without_an_allowed_error_all_terms_are_counted_but_not_what_is_noise():
+    rows = enumerate_coalitions(6)
+    terms = [(3.0, [0]), (0.5, [1, 2]), (0.01, [3]), (-2.0, [0, 5]), (0.002, [1, 2, 3, 4, 5])]
+    values = sum(weight * rows[:, members].all(1).double() for weight, members in terms)[None]
+    assert harsanyi(ValueTable(values)).sparsity(0.0).tolist() == [5]
+    # The last term is seen by 2 of 64 coalitions, so that its root mean square is 0.002 · √(1/32) = 0.00035.
+    for noise, expected in ((0.0003, 5), (0.0004, 4)):
+        assert harsanyi(ValueTable(values, noise=torch.tensor([noise]).double())).sparsity(0.0).tolist() == [expected]
+
+
+def test_the_allowed_error_is_a_share_of_the_standard_deviation():
+    # Without the smaller term, half of the values are off by 0.1: the root mean square is 0.1 / √2.
+    values = 1 + enumerate_coalitions(2).double() @ torch.tensor([0.5, 0.1]).double()
+    left_out = 0.1 / 2**0.5 / values.std(correction=0).item()
+    effects = harsanyi(ValueTable(values))
+    assert effects.sparsity(left_out * 1.001).tolist() == [1]
+    assert effects.sparsity(left_out * 0.999).tolist() == [2]
+
+
+@pytest.mark.parametrize("error", [-0.01, 1.0])
+def test_an_error_that_is_no_share_is_refused(error):
+    with pytest.raises(AbsentiaError, match=rf"^error must be a share between 0 and 1\. Got {error} instead\.$"):
+        harsanyi(random_table(2)).sparsity(error)
+
+
+def test_what_is_known_of_the_values_is_handed_on():
+    noise = torch.tensor([0.5]).double()
+    table = ValueTable([0.0, 1.0, 2.0, 5.0], names=["a", "b"], readout="a score", noise=noise, evaluations=40)
+    effects = harsanyi(table)
+    assert (effects.names, effects.readout, effects.evaluations) == (("a", "b"), "a score", 40)
+    assert torch.equal(effects.noise, noise)
+    values = effects.shapley()
+    assert (values.names, values.readout, values.evaluations) == (("a", "b"), "a score", 40)
+    assert values.kind == "Shapley values"
+    assert values.errors.tolist() == [[0.0, 0.0]]
+
+
+def test_the_printed_form_of_several_samples_is_that_of_the_first():
+    found = interactions([[9.0, 1.0, -31234.0, 2.0], [9.0, 4.0, 0.0, 1.0]], noise=[0.0, 0.0], names=("p", "q"))
+    assert repr(found).splitlines() == [
+        "Interactions of 2 samples, 2 players; value: given; strongest of sample 0:",
+        "  q      −31234",
+        "  p & q  +2",
+        "  p      +1",
+    ]

@@ -1,0 +1,237 @@
+"""Change the library in one place at a time, and count the changes that the tests notice.
+
+    python benchmarks/mutants.py                                    # 100 mutants of each module
+    python benchmarks/mutants.py coalitions.py --seed 2 --count 60  # others; with --count 0, all of them
+
+The mutants are those of cosmic-ray. One process imports what the library needs, and is forked for each mutant. The
+fork imports the mutated library and runs the tests of the module, the fastest first, up to the first that fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import gc
+import importlib
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+COUNT, SEED = 100, 1  # mutants of a module; tests were written in view of those that seed 0 draws
+# Modules that are mutated, and the tests that should notice, beside the examples in the module itself.
+MUTATED = {
+    "coalitions.py": ("test_coalitions.py",),
+    "interactions.py": ("test_interactions.py",),
+    "attributions.py": ("test_attributions.py", "test_sampling.py"),
+    "learning/penalties.py": ("test_penalties.py", "test_learning_run.py"),
+}
+WARM = (
+    "beartype", "hypothesis", "jaxtyping", "jinja2", "numpy", "pandas", "pytest", "rich", "safetensors.torch",
+    "torch", "torch.fx.experimental.symbolic_shapes", "tqdm",
+)  # fmt: skip
+# In seconds of the processor. Slow tests are left out, so a mutant may survive that the whole suite would notice.
+SLOW, LEAST_LIMIT = 1.0, 10
+MEMORY = 2**34  # bytes
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of one place in a module."""
+
+    operator: str
+    occurrence: int
+    start: tuple[int, int]  # line and column
+    code: str  # of the whole module
+
+    def __str__(self) -> str:
+        line = self.code.splitlines()[self.start[0] - 1].strip()
+        return f"line {self.start[0]}, {self.operator.split('/')[-1]}: {line}"
+
+
+def dead_spans(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Return where nothing is evaluated: annotations, names of types, and what is for type checkers only."""
+    dead: list[ast.expr | ast.stmt] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            dead.append(node.annotation)
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias" and node.value:
+                dead.append(node.value)
+        elif isinstance(node, ast.FunctionDef) and node.returns is not None:
+            dead.append(node.returns)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            dead.append(node)
+    return [((one.lineno, one.col_offset), (one.end_lineno or 0, one.end_col_offset or 0)) for one in dead]
+
+
+def find_mutants(source: str) -> list[tuple[str, int, tuple[int, int]]]:
+    """Return the operator, the occurrence and the place of every mutant, always in the same order."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+    from cosmic_ray.plugins import get_operator, operator_names
+
+    tree, dead, found = get_ast(source), dead_spans(source), []
+    for name in sorted(operator_names()):
+        if get_operator(name).arguments():
+            continue
+        operator = get_operator(name)()
+        places = (start for node in ast_nodes(tree) for start, _ in operator.mutation_positions(node))
+        for occurrence, (line, column) in enumerate(places):
+            # The columns of `ast` count bytes.
+            place = line, len(source.splitlines()[line - 1][:column].encode())
+            if not any(start <= place < end for start, end in dead):
+                found.append((name, occurrence, (line, column)))
+    return found
+
+
+def draw_mutants(source: str, count: int, seed: int) -> tuple[list[Mutant], int]:
+    """Draw mutants of a module, all if ``count`` is 0; also return how many there are."""
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
+
+    found = find_mutants(source)
+    drawn = random.Random(seed).sample(found, min(count or len(found), len(found)))
+    codes = (mutate_code(source, get_operator(name)(), occurrence) for name, occurrence, _ in drawn)
+    return [Mutant(*place, code) for place, code in zip(drawn, codes, strict=True)], len(found)
+
+
+class FastestFirst:
+    """A plugin of pytest: run the fastest tests first, leave out slow ones, and record how long they take."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.known, self.seconds = dict(seconds), dict[str, float]()
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Sort the tests."""
+        items[:] = [item for item in items if self.known.get(item.nodeid, 0.0) <= SLOW]
+        items.sort(key=lambda item: self.known.get(item.nodeid, 0.0))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Begin to count."""
+        self.seconds[nodeid] = -time.process_time()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Stop to count."""
+        self.seconds[nodeid] += time.process_time()
+
+
+def forked(run: Callable[[], int], limit: int) -> int:
+    """Return what a function returns in a fork of this process, or a negative number if it takes too long or dies."""
+    gc.freeze()  # what is warm is never collected in a fork
+    child = os.fork()
+    if not child:
+        status = 70
+        try:
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, 1)
+            os.dup2(nothing, 2)
+            status = run()
+        finally:
+            os._exit(status)
+    end = time.monotonic() + 10 * limit  # for one that waits; what computes ends before, however busy the machine is
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return -signal.SIGKILL
+
+
+class Project:
+    """A copy of the library and its tests, of which one module is mutated."""
+
+    def __init__(self, folder: Path, module: str) -> None:
+        self.folder, self.path = folder, folder / "src" / "absentia" / module
+        for part in ("src", "tests", "experiments", "pyproject.toml", "conftest.py"):
+            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+            copy(ROOT / part, folder / part)
+        self.source = self.path.read_text()
+        self.tests = [*(f"tests/{one}" for one in MUTATED[module]), str(self.path.relative_to(folder))]
+        self.seconds: dict[str, float] = {}
+        if self._test(self.source, limit=600, first=True) != 0:
+            raise SystemExit(f"the tests of {module} fail without a mutant")
+        self.seconds = json.loads((folder / "seconds.json").read_text())
+        self.limit = max(LEAST_LIMIT, round(4 * sum(one for one in self.seconds.values() if one <= SLOW)))
+        for kept in self.path.parent.glob(f"__pycache__/{self.path.stem}.*"):
+            kept.unlink()  # is not told from that of a mutant of the same size and second
+        if self._test(self.source, self.limit) != 0:
+            raise SystemExit(f"the tests of {module} fail without a mutant if they are run like those of one")
+
+    def _test(self, code: str, limit: int, first: bool = False) -> int:
+        self.path.write_text(code)
+
+        def run() -> int:
+            import pytest
+            from hypothesis import Phase, settings
+
+            # What fails need not be made small. The tests' own profile takes over what it does not set.
+            settings.register_profile("short", phases=[Phase.explicit, Phase.generate])
+            settings.load_profile("short")
+            sys.dont_write_bytecode = not first
+            sys.path[:0] = [str(self.folder / part) for part in ("src", "tests", "")]
+            os.chdir(self.folder)
+            plugin = FastestFirst(self.seconds)
+            # The axes of tensors are checked in the mutated module alone: it takes long to set up for all of them.
+            name = self.path.relative_to(self.folder / "src").with_suffix("").as_posix().replace("/", ".")
+            checked = f"--jaxtyping-packages={name},typechecker.beartype"
+            options = ["-o", f"addopts=--doctest-modules --strict-markers {checked}"]
+            options += ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--show-capture=no"]
+            options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # what is warm was imported without it
+            status = pytest.main([*options, *self.tests], [plugin])
+            if first:
+                import absentia
+
+                assert Path(absentia.__file__).is_relative_to(self.folder)
+                Path("seconds.json").write_text(json.dumps(plugin.seconds))
+            return int(status)
+
+        return forked(run, limit)
+
+    def test(self, mutant: Mutant) -> int:
+        """Run the tests on a mutant; return 0 if it survives, a negative number if they do not end or crash."""
+        return self._test(mutant.code, self.limit)
+
+
+def measure(module: str, count: int, seed: int) -> dict[str, int]:
+    """Count the mutants of a module that there are, that are drawn, noticed, and noticed because they do not end."""
+    start, source = time.monotonic(), (ROOT / "src" / "absentia" / module).read_text()
+    mutants, existing = draw_mutants(source, count, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project(Path(folder), module)
+        outcomes = []
+        for one in sorted(mutants, key=lambda mutant: mutant.start):
+            outcomes.append(project.test(one))
+            if not outcomes[-1]:
+                print(f"survived: {module}, {one}", flush=True)
+    found = {"all": existing, "drawn": len(mutants), "noticed": sum(one != 0 for one in outcomes)}
+    found |= {"endless": sum(one < 0 for one in outcomes), "seconds": round(time.monotonic() - start)}
+    print(f"{module}, seed {seed}: {found}", flush=True)
+    return found
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    help_modules = f"of {', '.join(MUTATED)}"
+    parser.add_argument("modules", nargs="*", choices=[[], *MUTATED], metavar="MODULE", help=help_modules)
+    parser.add_argument("--count", type=int, default=COUNT, help="mutants of each module; 0 for all of them")
+    parser.add_argument("--seed", type=int, default=SEED, help="fixes those that are drawn")
+    parser.add_argument("--output", type=Path, help="a JSON file for the counts")
+    arguments = parser.parse_args()
+    for name in WARM:
+        importlib.import_module(name)
+    counts = {name: measure(name, arguments.count, arguments.seed) for name in arguments.modules or MUTATED}
+    if arguments.output:
+        arguments.output.write_text(json.dumps(counts, indent=2) + "\n")
