@@ -22,6 +22,7 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,14 +95,32 @@ def find_mutants(source: str) -> list[tuple[str, int, tuple[int, int]]]:
 
 
 def draw_mutants(source: str, count: int, seed: int) -> tuple[list[Mutant], int]:
-    """Draw mutants of a module, all if ``count`` is 0; also return how many there are."""
+    """Draw mutants of a module, all if ``count`` is 0; also return how many there are.
+
+    Those that are not Python, such as a signature with // for *, are passed over.
+    """
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
-    found = find_mutants(source)
-    drawn = random.Random(seed).sample(found, min(count or len(found), len(found)))
-    codes = (mutate_code(source, get_operator(name)(), occurrence) for name, occurrence, _ in drawn)
-    return [Mutant(*place, code) for place, code in zip(drawn, codes, strict=True)], len(found)
+    found, drawn = find_mutants(source), list[Mutant]()
+    for name, occurrence, start in random.Random(seed).sample(found, len(found)):
+        code = mutate_code(source, get_operator(name)(), occurrence)
+        if is_python(code):
+            drawn.append(Mutant(name, occurrence, start, code))
+        if len(drawn) == count:
+            break
+    return drawn, len(found)
+
+
+def is_python(code: str) -> bool:
+    """Return whether a module can be compiled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        try:
+            compile(code, "mutant", "exec")
+        except SyntaxError:
+            return False
+    return True
 
 
 class FastestFirst:
