@@ -96,7 +96,7 @@ def draw_coalitions(players: int, sizes: Int[Tensor, " coalitions"], generator: 
     [0, 2, 5]
     """
     if len(sizes) and not 0 <= int(sizes.min()) <= int(sizes.max()) <= players:
-        raise wrong("sizes", f"lie between 0 and {players} players", sizes.tolist())
+        raise wrong("sizes", f"lie between 0 and {players} players", f"{sizes.min():d} to {sizes.max():d}")
     ranks = torch.rand(len(sizes), players, generator=generator).argsort(-1).argsort(-1)
     return ranks < sizes[:, None]
 
