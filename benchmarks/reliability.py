@@ -143,7 +143,8 @@ def coverage(quick: bool) -> Table:
         chosen = ["tests/test_coalitions.py"] if quick else ["tests", "src", "--ignore", "tests/experiments"]
         settings = ["--data-file", str(data), "--source", str(ROOT / "src" / "absentia")]
         run = [*start, "run", *settings, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen]
-        subprocess.run(run, cwd=ROOT, check=False, capture_output=True)
+        tests = subprocess.run(run, cwd=ROOT, check=False, capture_output=True, text=True)
+        print(*[line for line in tests.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))], sep="\n")
         subprocess.run([*start, "json", "--data-file", str(data), "-o", str(found)], check=True, capture_output=True)
         record = json.loads(found.read_text())
     rooms: dict[str, list[int]] = {}
