@@ -33,6 +33,7 @@ from fuzz.fuzzing import fuzz  # type: ignore[import-not-found]  # noqa: E402
 from fuzz.soak import soak  # type: ignore[import-not-found]  # noqa: E402
 
 PAGE = ROOT / "docs" / "reliability.md"
+QUICK_FAULT = "A limit on the size of files"
 COVERED, KILLED, GROWTH = 0.95, 0.85, 0.02  # the goals
 
 
@@ -55,7 +56,9 @@ def malformed(quick: bool) -> Table:
 def faults(quick: bool) -> Table:
     """Inject every fault."""
     rows: list[Row] = []
-    for title, inject in list(FAULTS.items())[5:6] if quick else FAULTS.items():
+    for title, inject in FAULTS.items():
+        if quick and title != QUICK_FAULT:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             try:
                 seen = inject(Path(folder))

@@ -333,7 +333,7 @@ def test_top_counts_samples_from_the_end_and_may_be_empty():
     assert found.top(2, sample=-1) == found.top(2, sample=1) == [(("x0",), 4.0, True), (("x0", "x1"), 1.0, True)]
     assert found.top(1, sample=-2) == [(("x1",), -3.0, True)]
     for sample in (-3, 2):
-        with pytest.raises(AbsentiaError, match=rf"^sample must be one of the 2 samples\. Got {sample} instead\.$"):
+        with pytest.raises(AbsentiaError, match=rf"^sample must lie between -2 and 1\. Got {sample} instead\.$"):
             found.top(1, sample=sample)
 
 
