@@ -84,12 +84,12 @@ def recovery(part: str, run: Run) -> Found:
     name, network = part.split("-")
     bound, before_printed, after_printed = PRINTED[part]
     images, steps = SIZES[part]
-    steps = run.pick(full=steps, quick=20, tiny=2)
+    steps = run.pick(full=steps, quick=8, tiny=2)
     data: ImageData = run.data(name)
     model = run.network(name, run.seed, network)
     assert_sequential(model)
     generator = torch.Generator().manual_seed(run.seed)
-    chosen = torch.randperm(len(data.x_test), generator=generator)[: run.pick(full=images, quick=3, tiny=2)]
+    chosen = torch.randperm(len(data.x_test), generator=generator)[: run.pick(full=images, quick=1, tiny=2)]
     x, y = data.x_test[chosen], data.y_test[chosen]
     adversarial = attack(model, x, y, bound)
     with torch.no_grad():

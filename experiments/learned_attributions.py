@@ -249,7 +249,7 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
         reason += f" Not: {'; '.join(missed)}."
     for part, found in figures.items():
         closer = f"{part}: more agreement with SHAP and SAGE than mean" in missed
-        if closer and found["linear"] >= NEARLY_LINEAR:
+        if closer and found.get("linear", 0) >= NEARLY_LINEAR:
             reason += f" The network on {part} is nearly linear (R² {found['linear']:.2f}), and for a linear one the "
             reason += "mean's Shapley values are SHAP's."
     if any(statement.startswith("mnist") for statement in missed):

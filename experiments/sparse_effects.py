@@ -17,7 +17,7 @@ from experiments.tables import ResultTable
 from experiments.tabular_baselines import reconstruction_r2
 from experiments.training import accuracy
 
-CELLS = (4, 3)
+CELLS, QUICK_CELLS = (4, 3), (3, 3)
 TOKENS = 10
 FEW = 100
 ENOUGH = 0.9  # R² that counts as a good approximation
@@ -80,14 +80,16 @@ def tables(name: str, run: Run) -> Found:
 
 
 def images(name: str, network: str, run: Run) -> Found:
-    """Measure test images, cut into twelve cells."""
+    """Measure test images, cut into twelve cells, or nine at reduced sizes."""
     data: ImageData = run.data(name)
     model = run.network(name, run.seed, network)
-    count = run.pick(full=3 if network == "vgg16" else 10, quick=1, tiny=1)
+    count = run.pick(full=2 if network == "vgg16" else 10, quick=1, tiny=1)
     x, y = data.x_test[:count], data.y_test[:count]
-    players = ab.Players.grid(tuple(x.shape[1:]), CELLS)
+    players = ab.Players.grid(tuple(x.shape[1:]), run.pick(full=CELLS, quick=QUICK_CELLS))
     rows = data.x_train[: run.pick(full=2000, quick=500, tiny=40)]
-    absences = _absences(model, rows, data.y_train[: len(rows)], players, run)
+    # Learning for VGG-16 takes fewer steps of fewer rows, so that it ends within minutes on two cores.
+    less: dict[str, Any] = {"steps": 20, "rows_per_step": 512} if network == "vgg16" and run.size == "full" else {}
+    absences = _absences(model, rows, data.y_train[: len(rows)], players, run, **less)
     games = {word: _effects(model, x, y, absence, players) for word, absence in absences.items()}
     count = run.pick(full=2000, quick=200, tiny=4)
     score = accuracy(model, data.x_test[:count], data.y_test[:count])
@@ -132,9 +134,11 @@ def _absences(
 ) -> dict[str, ab.Absence]:
     """Return zero, the mean, and values learned mainly for few interactions."""
     sizes: dict[str, Any] = run.pick(
-        full={"steps": 60}, quick={"steps": 10}, tiny={"steps": 2, "samples": 8, "rows_per_step": 64}
+        full={"steps": 60},
+        quick={"steps": 4, "samples": 100, "rows_per_step": 256},
+        tiny={"steps": 2, "samples": 8, "rows_per_step": 64},
     )
-    concise = ab.LearningOptions(evidence=CONCISE, noise=0.0, **sizes, **options)
+    concise = ab.LearningOptions(evidence=CONCISE, noise=0.0, **{**sizes, **options})
     learned = ab.learn_baseline(model, x, y, players=players, seed=run.seed, options=concise)
     return {"zero": ab.Baseline(0.0), "mean": ab.Baseline.mean(x), "learned": learned}
 

@@ -99,7 +99,7 @@ def train(
     data = LOADERS[name]()
     architecture = _architecture(network, recipe, data)
     if rows is not None:
-        parts = ("x_train", "y_train", "lengths_train")
+        parts = ("x_train", "y_train", "lengths_train", "x_test", "y_test")
         data = replace(data, **{part: getattr(data, part)[:rows] for part in parts if hasattr(data, part)})
     model = fit(build(architecture, seed), data, recipe, seed)
     score = accuracy(model, data.x_test, data.y_test)
