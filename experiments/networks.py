@@ -134,11 +134,11 @@ def alexnet(seed: int = 0) -> nn.Sequential:
         )
 
 
-def resnet(layers: int, seed: int = 0) -> nn.Sequential:
-    """Build the residual network of He et al. for CIFAR-10 with 6n + 2 layers.
+def resnet(layers: int, seed: int = 0, colours: int = 3) -> nn.Sequential:
+    """Build the residual network of He et al. with 6n + 2 layers: for CIFAR-10, or with one colour for MNIST.
 
-    >>> resnet(20)(torch.zeros(2, 3, 32, 32)).shape
-    torch.Size([2, 10])
+    >>> resnet(20)(torch.zeros(2, 3, 32, 32)).shape, resnet(20, colours=1)(torch.zeros(2, 1, 28, 28)).shape
+    (torch.Size([2, 10]), torch.Size([2, 10]))
     """
     if layers < 8 or layers % 6 != 2:
         raise AbsentiaError(f"layers must be 6n + 2 for n blocks of each width, such as 20. Got {layers} instead.")
@@ -146,8 +146,8 @@ def resnet(layers: int, seed: int = 0) -> nn.Sequential:
     with drawn_by(seed):
         return _he(
             nn.Sequential(
-                Normalise(*CIFAR_STATISTICS),
-                *(nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()),
+                Normalise(*(CIFAR_STATISTICS if colours == 3 else MNIST_STATISTICS)),
+                *(nn.Conv2d(colours, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()),
                 *(Residual(before, width, 1 + (before < width)) for before, width in _pairs(16, widths)),
                 *(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
                 nn.Linear(64, 10),
@@ -155,21 +155,24 @@ def resnet(layers: int, seed: int = 0) -> nn.Sequential:
         )
 
 
-def vgg16(seed: int = 0) -> nn.Sequential:
+def vgg16(seed: int = 0, colours: int = 3) -> nn.Sequential:
     """Build VGG-16 for CIFAR-10: thirteen convolutions with batch normalisation, and one linear layer.
 
-    >>> vgg16().eval()(torch.zeros(2, 3, 32, 32)).shape
-    torch.Size([2, 10])
+    With one colour it is for MNIST. It adds a margin of two pixels, because it halves images five times.
+
+    >>> vgg16().eval()(torch.zeros(2, 3, 32, 32)).shape, vgg16(colours=1).eval()(torch.zeros(2, 1, 28, 28)).shape
+    (torch.Size([2, 10]), torch.Size([2, 10]))
     """
-    layers: list[nn.Module] = []
-    before = 3
+    first = [Normalise(*CIFAR_STATISTICS)] if colours == 3 else [nn.ZeroPad2d(2), Normalise(*MNIST_STATISTICS)]
+    layers: list[nn.Module] = [*first]
+    before = colours
     with drawn_by(seed):
         for stage in VGG16_WIDTHS:
             for width_before, width in _pairs(before, stage):
                 layers += [nn.Conv2d(width_before, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
             layers.append(nn.MaxPool2d(2))
             before = stage[-1]
-        return _he(nn.Sequential(Normalise(*CIFAR_STATISTICS), *layers, nn.Flatten(), nn.Linear(before, 10)))
+        return _he(nn.Sequential(*layers, nn.Flatten(), nn.Linear(before, 10)))
 
 
 @contextmanager
@@ -318,16 +321,16 @@ def _beyond(places: int, lengths: Int64[Tensor, " sentences"]) -> Bool[Tensor, "
 ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
     "lenet": lenet,
     "alexnet": alexnet,
-    "resnet20": lambda seed: resnet(20, seed),
-    "resnet32": lambda seed: resnet(32, seed),
-    "vgg16": vgg16,
+    "resnet20": lambda colours=3, *, seed: resnet(20, seed, colours),
+    "resnet32": lambda colours=3, *, seed: resnet(32, seed, colours),
+    "vgg16": lambda colours=3, *, seed: vgg16(seed, colours),
     "cnn": text_cnn,
     "lstm": text_lstm,
 }
 
 
 def build(architecture: str, seed: int) -> nn.Module:
-    """Build an untrained network: an MLP by its widths, another by its name and the size of its vocabulary.
+    """Build an untrained network: an MLP by its widths, another by its name and its vocabulary's size or its colours.
 
     >>> build("3-5-2", seed=0)
     Sequential(

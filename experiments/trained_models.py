@@ -32,6 +32,8 @@ RECIPES: dict[str, dict[str, Recipe]] = {
     "mnist": {
         "lenet": Recipe("adamw", 3e-3, weight_decay=0.01, batch=128, epochs=8, shift=1),
         "alexnet": Recipe("adamw", 1e-3, weight_decay=0.01, batch=128, epochs=1, shift=1, bfloat16=True),
+        "resnet32": Recipe("sgd", 0.1, 5e-4, batch=128, epochs=1, shift=1, bfloat16=True),
+        "vgg16": Recipe("sgd", 0.05, 5e-4, batch=128, epochs=1, shift=1, bfloat16=True),
     },
     "cifar10": {
         "resnet20": Recipe("sgd", 0.2, 5e-4, batch=128, epochs=5, shift=4, flip=True, bfloat16=True),
@@ -49,7 +51,8 @@ RECIPES: dict[str, dict[str, Recipe]] = {
     },
 }
 
-QUICK_ROWS = 2000  # that networks of quick runs are trained on
+# The rows that networks of quick runs are trained on; fewer of the network that takes most time.
+QUICK_ROWS, FEWER_QUICK_ROWS = 2000, {"vgg16": 256}
 # Networks of seed 0 that come along: at most 2 MB each and 12 MB in all.
 COMMITTED = Path(__file__).parent / "models"
 
@@ -126,7 +129,8 @@ def trained(
         path = path.with_stem(f"{path.stem}-quick")
         if path.is_file() and not retrain:
             return load(path)[0]
-        return train(name, seed, network=network, epochs=1, rows=QUICK_ROWS, path=path).model
+        rows = FEWER_QUICK_ROWS.get(network, QUICK_ROWS)
+        return train(name, seed, network=network, epochs=1, rows=rows, path=path).model
     return train(name, seed, network=network).model
 
 
@@ -227,4 +231,6 @@ def _architecture(network: str, recipe: Recipe, data: AnyData) -> str:
     """Write a network as `build` reads it, with the sizes that the data decide."""
     if recipe.hidden:
         return "-".join(str(width) for width in (data.x_train.shape[1], *recipe.hidden, len(data.class_names)))
+    if network.startswith(("resnet", "vgg")) and data.x_train.shape[1] != 3:
+        return f"{network}-{data.x_train.shape[1]}"
     return f"{network}-{len(data.vocabulary)}" if isinstance(data, TextData) else network

@@ -39,6 +39,8 @@ def count(network):
         ("resnet20", 269_722),  # 0.27 M in table 6 of He et al.
         ("resnet32", 464_154),  # 0.46 M
         ("vgg16", 14_728_266),
+        ("resnet32-1", 464_154 - 2 * 9 * 16),  # of one colour instead of three
+        ("vgg16-1", 14_728_266 - 2 * 9 * 64),
         ("cnn-1000", 1000 * 128 + sum(128 * 100 * kernel + 100 for kernel in (3, 4, 5)) + 301 * 2),
         ("cnn-7", 7 * 128 + sum(128 * 100 * kernel + 100 for kernel in (3, 4, 5)) + 301 * 2),
         ("lstm-1000", 1000 * 128 + 2 * 4 * 128 * (128 + 128 + 2) + 257 * 2),
