@@ -183,8 +183,8 @@ EXPERIMENT = Experiment(
     ),
     settings=(
         "The paper's data and kinds of networks: ResNet-32 and VGG-16 are on MNIST there. LeNet, and both on "
-        "CIFAR-10, are ours. It states neither what stands for absence nor the players of images. Ours: twelve cells of an "
-        "image, words of sentences of ten; zero, the mean, and values learned mainly for few interactions from "
+        "CIFAR-10, are ours. It states neither what stands for absence nor the players of images. Ours: twelve cells "
+        "of an image, words of sentences of ten; zero, the mean, and values learned mainly for few interactions from "
         "training samples. An absent word has one vector wherever it stands."
     ),
     parts=PARTS,
