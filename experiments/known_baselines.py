@@ -229,7 +229,7 @@ def _balanced(marks: Sequence[tuple[bool, float | None]]) -> float:
 
 def released(run: Run) -> Found:
     """Learn the baseline values of the released functions, of the first few at reduced sizes."""
-    functions = read_functions(functions_file())[: run.pick(full=100, quick=2, tiny=1)]
+    functions = read_functions(functions_file())[: run.pick(full=100, quick=1, tiny=1)]
     return _synthetic(functions, f"{len(functions)} of the released functions", run)
 
 
