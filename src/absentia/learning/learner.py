@@ -229,7 +229,7 @@ def _learn_part(space: Space, start: object, bounds: Bounds, problem: Problem, l
 
 
 def _join(found: list[LearnedBaseline], seconds: float) -> LearnedBaseline:
-    """Join the baselines of parts: losses are means over all owners, evaluations are added up, histories in turn."""
+    """Join the baselines of parts: losses are means over all owners, evaluations add up, histories follow."""
     first, records, counts = found[0], [one.record for one in found], [len(one.values) for one in found]
 
     def mean(losses: list[dict[str, float]]) -> dict[str, float]:
@@ -239,6 +239,7 @@ def _join(found: list[LearnedBaseline], seconds: float) -> LearnedBaseline:
 
     finals = mean([dict(zip(one.starts, one.final_losses, strict=True)) for one in records])
     compared = mean([one.compared for one in records])
+    before = torch.tensor([0, *(one.evaluations for one in records)]).cumsum(0)
     record = replace(
         next((one for one in records if not one.converged), records[0]), starts=tuple(finals),
         final_losses=tuple(finals.values()), evaluations=sum(one.evaluations for one in records), seconds=seconds,
@@ -250,7 +251,7 @@ def _join(found: list[LearnedBaseline], seconds: float) -> LearnedBaseline:
         first, values=torch.cat([one.values for one in found]), record=record,
         loss=float(np.average([one.loss for one in found], weights=counts)),
         classes=None if first.classes is None else torch.cat([one.classes for one in found]),  # type: ignore[misc]
-        history=torch.cat([one.history for one in found]),
+        history=torch.cat([one.history + torch.tensor([int(n), 0]) for one, n in zip(found, before, strict=False)]),
     )  # fmt: skip
 
 
