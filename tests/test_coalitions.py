@@ -201,7 +201,9 @@ def test_no_sizes_draw_no_coalitions():
 
 def test_one_impossible_size_among_possible_ones_is_refused():
     for sizes in ([0, 6], [-1, 5]):
-        with pytest.raises(AbsentiaError, match=rf"^sizes must lie between 0 and 5 players\. Got {min(sizes)} to {max(sizes)} "):
+        with pytest.raises(
+            AbsentiaError, match=rf"^sizes must lie between 0 and 5 players\. Got {min(sizes)} to {max(sizes)} "
+        ):
             draw_coalitions(5, torch.tensor(sizes), seeded())
 
 

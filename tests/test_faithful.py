@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from absentia import AbsentiaError, LearningOptions, Players, learn_baseline
 from absentia.coalitions import coalition_sizes, enumerate_coalitions
 from absentia.data import data_range
 from absentia.evaluation import Evaluator
+from absentia.learning import learner
 from absentia.learning.faithful import Faithful, _cube_and_batch, keep_aside
+from absentia.learning.space import make_space
 from absentia.readouts import Score
 from known_games import mlp
 
@@ -355,3 +358,112 @@ def test_a_fifth_of_the_samples_is_kept_aside_or_all_if_they_are_few():
 )
 def test_tables_are_as_large_as_the_rows_of_a_step_allow(players, owners, expected):
     assert _cube_and_batch(players, 2**14, owners) == expected
+
+
+def classes_of_three():
+    """Return a model, samples and classes for a baseline of each of three classes, in three parts."""
+    x = randn(48, 4)
+    weights = randn(4, 3, seed=5)
+    return (lambda rows: torch.tanh(rows) @ weights), x, torch.arange(48) % 3
+
+
+def test_each_part_learns_for_its_own_classes_and_is_scored_on_all(monkeypatch):
+    model, x, y = classes_of_three()
+    learn, parts = learner._learn_part, []
+    monkeypatch.setattr(learner, "_learn_part", lambda *given: parts.append((given, learn(*given))) or parts[-1][1])
+    whole = learn_baseline(model, x, y, share="class", options=LearningOptions(steps=3, rows_per_step=2**8))
+    problems, found = [given[3] for given, _ in parts], [one for _, one in parts]
+    order = {tuple(row): number for number, row in enumerate(x.tolist())}
+    drawn = [order[tuple(row)] for row in problems[0].evaluator.x.tolist()]
+    for number, problem in enumerate(problems):
+        assert torch.equal(problem.owner, torch.where(y[drawn] == number, 0, -1))
+        objective = learner._make_objective(
+            problem, x.mean(0), make_space(x, problem.evaluator.players, "range", None, None, ())
+        )
+        assert not objective.for_all
+        assert bool((problem.numbers[torch.cat([objective.learned, objective.aside])] == number).all())
+        batch = objective.draw(objective.learned, generator())
+        assert bool((problem.numbers[batch.rows] == number).all())
+        assert set(problem.numbers[batch.empty[1]].tolist()) == {0, 1, 2}
+        assert set(problem.numbers[objective._judged[0].empty[1]].tolist()) == {0, 1, 2}
+        assert torch.equal(whole.values[number], found[number].values[0])
+    assert whole.classes.tolist() == [0, 1, 2]
+    assert whole.record.evaluations == sum(one.evaluations for one in found)
+    assert whole.record.kept_aside == sum(one.record.kept_aside for one in found) == 9
+    assert whole.loss == pytest.approx(sum(one.loss for one in found) / 3)
+    for name, loss in whole.record.compared.items():
+        assert loss == pytest.approx(sum(one.record.compared[name] for one in found) / 3)
+    assert whole.record.chosen == min(whole.record.compared, key=whole.record.compared.get)
+
+
+def test_many_samples_are_learned_in_even_parts_of_at_most_sixteen():
+    model, x, _ = classes_of_three()
+    options = LearningOptions(steps=1, rows_per_step=2**8)
+    for count, expected in ((1, [1]), (3, [1, 1, 1]), (10, [3, 3, 2, 2]), (48, [12] * 4), (70, [14] * 5)):
+        rows = torch.cat([x, x])[:count] + torch.arange(count)[:, None]
+        problem = learner._make_problem(model, rows, None, "faithful", "sample", 0, options, None, None, None)
+        parts = problem.parts()
+        assert [int(part.owner.max()) + 1 for part in parts] == expected
+        owned = torch.stack([part.owner >= 0 for part in parts])
+        assert bool((owned.sum(0) == 1).all())
+        assert {part.rows for part in parts} == {1 / min(4, len(expected))}
+
+
+def test_what_ends_one_part_ends_all_of_them():
+    model, x, y = classes_of_three()
+    told = []
+
+    def stop(step):
+        told.append(step.step)
+        return len(told) == 2
+
+    options = LearningOptions(steps=12, rows_per_step=2**8, callback=stop)
+    learned = learn_baseline(model, x, y, share="class", options=options)
+    assert told == [1, 2]
+    assert learned.record.stopped.startswith("the callback returned True after 2 of 12 steps")
+    assert not learned.converged
+    assert learned.values.shape == (3, 4)
+    usual = torch.stack([x.mean(0), x.median(0).values, torch.zeros(4)])
+    for row in learned.values[1:]:  # of classes whose turn did not come
+        assert bool((row - usual).abs().amax(1).min() < 1e-6)
+
+
+def test_parts_share_the_time_and_their_histories_follow_each_other(monkeypatch):
+    model, x, y = classes_of_three()
+    learn, found = learner._learn_part, []
+    monkeypatch.setattr(
+        learner, "_learn_part", lambda *given: found.append((given[-1], learn(*given))) or found[-1][1]
+    )
+    options = LearningOptions(steps=10**6, rows_per_step=2**8)
+    learned = learn_baseline(model, x, y, share="class", seconds=3.0, options=options)
+    assert all(0.3 < limit.seconds <= 1.0 for limit, _ in found)
+    assert all("the limit of" in one.record.stopped and len(one.history) > 3 for _, one in found)
+    assert "the limit of" in learned.record.stopped
+    assert len(learned.history) == sum(len(one.history) for _, one in found)
+    assert bool((learned.history[:, 0].diff() >= 0).all())
+    assert learned.evaluations >= int(learned.history[-1, 0])
+
+
+def test_each_part_goes_on_from_its_own_checkpoint(tmp_path):
+    model, x, y = classes_of_three()
+    told = []
+
+    def fail(step):
+        told.append(step)
+        if len(told) == 15:  # in the second class, whose first five steps are kept
+            raise RuntimeError
+
+    plain = LearningOptions(steps=8, rows_per_step=2**8)
+    whole = learn_baseline(model, x, y, share="class", options=plain)
+    kept = replace(plain, checkpoint=tmp_path / "kept", callback=fail)
+    with pytest.raises(RuntimeError):
+        learn_baseline(model, x, y, share="class", options=kept)
+    resumed = learn_baseline(
+        model, x, y, share="class", options=replace(kept, callback=lambda step: told.append(step))
+    )
+    assert len(told) == 15 + 3 + 8
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "kept.1", "kept.2"]
+    torch.testing.assert_close(resumed.values, whole.values, rtol=0, atol=1e-12)
+    (tmp_path / "kept.1").rename(tmp_path / "kept")
+    with pytest.raises(AbsentiaError, match="checkpoint must belong to the same model, data and settings"):
+        learn_baseline(model, x, y, share="class", options=kept)

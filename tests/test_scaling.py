@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -186,3 +187,23 @@ def test_processes_of_torchrun_learn_the_values_of_one_process(tmp_path):
     one, two = (torch.load(tmp_path / name) for name in ("one", "two"))
     for alone, shared in zip(one, two, strict=True):
         torch.testing.assert_close(alone, shared, atol=1e-6, rtol=0)
+
+
+def learned_by_parts(**options):
+    y = network()(X).argmax(1)
+    few = ab.LearningOptions(steps=6, rows_per_step=256, **options)
+    by_class = ab.learn_baseline(network(), X, y, share="class", options=few)
+    return by_class, ab.learn_baseline(network(), X[:20], y[:20], share="sample", loss="marginal", options=few)
+
+
+def test_workers_learn_the_baselines_of_classes_and_samples_as_one_process_does():
+    torch.set_num_threads(1)  # as many as a worker has: sums of several threads differ by rounding errors
+    alone = learned_by_parts()
+    with joblib.parallel_config("loky", n_jobs=2):
+        together = learned_by_parts()
+    for one, other in zip(alone, together, strict=True):
+        assert torch.equal(one.values, other.values)
+        assert torch.equal(one.history, other.history)
+        assert replace(one.record, seconds=0.0) == replace(other.record, seconds=0.0)
+    assert [one.values.shape for one in alone] == [(3, 8), (20, 8)]
+    assert alone[0].classes.tolist() == [0, 1, 2]

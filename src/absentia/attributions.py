@@ -129,10 +129,6 @@ def order_shapley(game: Game, orders: Sequence[int] | None = None) -> Float[Tens
     orders : sequence of int, optional
         The orders to return, 0 … n − 1 by default.
 
-    Returns
-    -------
-    Tensor of shape (samples, orders, players)
-
     Examples
     --------
     >>> ab.order_shapley(ab.ValueTable([0.0, 1.0, 2.0, 5.0]))
@@ -153,10 +149,6 @@ def order_marginals(game: Game, orders: Sequence[int] | None = None) -> Float[Te
     game, orders
         See `order_shapley`.
 
-    Returns
-    -------
-    Tensor of shape (samples, orders, players)
-
     Examples
     --------
     >>> ab.order_marginals(ab.ValueTable([0.0, 1.0, 2.0, -5.0]), orders=[1])
@@ -166,17 +158,13 @@ def order_marginals(game: Game, orders: Sequence[int] | None = None) -> Float[Te
 
 
 def marginal_benefits(game: Game, player: int) -> Float[Tensor, "samples coalitions"]:
-    """Compute a player's marginal benefits v(S∪i) − v(S) over all S of the other players.
+    """Compute a player's marginal benefits v(S∪i) − v(S) over all S of the other players, in counting order.
 
     Parameters
     ----------
     game : Game
     player : int
         The number of the player.
-
-    Returns
-    -------
-    Tensor of shape (samples, 2ⁿ⁻¹), in the counting order of the other players' coalitions
 
     Examples
     --------

@@ -31,10 +31,6 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
     start, stop : int, optional
         Return only the coalitions with numbers from ``start`` up to, not including, ``stop``.
 
-    Returns
-    -------
-    Tensor of shape (coalitions, players), boolean
-
     Examples
     --------
     >>> enumerate_coalitions(2).int().tolist()
@@ -86,10 +82,6 @@ def draw_coalitions(players: int, sizes: Int[Tensor, " coalitions"], generator: 
         The size of each coalition to draw.
     generator : torch.Generator
 
-    Returns
-    -------
-    Tensor of shape (coalitions, players), boolean
-
     Examples
     --------
     >>> draw_coalitions(5, torch.tensor([0, 2, 5]), torch.Generator().manual_seed(0)).sum(-1).tolist()
@@ -111,10 +103,6 @@ def moebius(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch
     values : Tensor
         The values of all 2ⁿ coalitions in counting order, along the last axis.
 
-    Returns
-    -------
-    Tensor of the same shape
-
     Examples
     --------
     >>> moebius(torch.tensor([2.0, -2.0, -1.0, 1.0])).tolist()
@@ -130,10 +118,6 @@ def zeta(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch c
     ----------
     effects : Tensor
         The effects of all 2ⁿ coalitions in counting order, along the last axis.
-
-    Returns
-    -------
-    Tensor of the same shape
 
     Examples
     --------

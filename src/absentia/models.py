@@ -92,11 +92,6 @@ def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bo
         the least number of its type, 2e-308 for double. Use ``probabilities=False`` and the readout `Output` to
         explain the probabilities themselves.
 
-    Returns
-    -------
-    NumpyModel
-        A callable on torch rows.
-
     Examples
     --------
     >>> model = from_numpy(lambda rows: rows.sum(1))

@@ -247,16 +247,12 @@ class Saved:
 
 
 def load(path: str | Path) -> Any:
-    """Read a saved result, whichever kind the file holds.
+    """Read a saved result, whichever kind the file holds: an explanation, an audit, learned values, a network.
 
     Parameters
     ----------
     path : str or Path
         A file written by the ``save`` method of a result.
-
-    Returns
-    -------
-    Explanation, Audit, CrossAudit, LearnedBaseline, Imputer or Surrogate
 
     Examples
     --------

@@ -75,24 +75,19 @@ def keep_aside(owner: Int[Tensor, " samples"], seed: int) -> tuple[Tensor, Tenso
 class Faithful:
     """Concision, evidence and noise of baselines, for all samples, those of a class, or one sample.
 
-    ``owner`` is the number of each sample's owner, ``mean`` the baseline that scales are measured at. A step takes
-    about ``rows`` evaluations. White noise lies ``within`` a range.
+    ``owner`` is the number of each sample's owner, or −1 if its baseline is not learned here. Scales are measured at
+    the ``mean``. A step takes about ``rows`` evaluations. White noise lies ``within`` a range.
     """
 
     def __init__(
-        self,
-        evaluator: Evaluator,
-        owner: Tensor,
-        seed: int,
-        rows: int,
-        weights: tuple[float, float],
-        mean: Tensor,
+        self, evaluator: Evaluator, owner: Tensor, seed: int, rows: int, weights: tuple[float, float], mean: Tensor,
         within: DataRange,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.evaluator, self.owner, self.seed, self.rows = evaluator, owner, seed, rows
         self.evidence, self.noise = weights
         self.owners, self.players, self.evaluations = int(owner.max()) + 1, len(evaluator.players), 0
         self.learned, self.aside = keep_aside(owner, seed)
+        self.for_all = int(owner.min()) == int(owner.max())  # one baseline for all samples
         self.cube, self.batch = _cube_and_batch(self.players, rows, self.owners)
         self.whole = self.cube == self.players
         self.within, self.mean = within, mean.unflatten(0, evaluator.players.shape).to(evaluator.x)[None]
@@ -109,7 +104,9 @@ class Faithful:
         self.settings = ("faithful", *weights, self.cube, self.batch, seed)  # what the loss depends on
         self.record = {"exact": self.whole, "orders": self.cube, "kept_aside": len(self.aside), "weights": weights}
 
-    def draw(self, pool: Tensor, generator: torch.Generator, count: int | None = None) -> Batch:
+    def draw(
+        self, pool: Tensor, generator: torch.Generator, count: int | None = None, *, aside: bool = False
+    ) -> Batch:
         """Draw samples from a pool, the same number of each owner's, and what they are evaluated on."""
         rows = self._draw_rows(pool, self.batch if count is None else count, generator)
         if self.whole:
@@ -124,7 +121,7 @@ class Faithful:
         scored = draw_coalitions(self.players, sizes, generator).unflatten(0, (len(scored_rows), _SCORED))
         mine = self._draw_rows(pool, min(self.emptied, len(pool)), generator)
         # With several baselines, each is scored on samples of all owners: it must not tell whose it is.
-        others = mine if self.owners == 1 else pool[torch.randperm(len(pool), generator=generator)[: len(mine)]]
+        others = mine if self.for_all else torch.randint(len(self.owner), mine.shape, generator=generator)
         empty = torch.stack([mine, others])
         like = self.evaluator.x[:1].expand(min(len(rows), self.drawn), *self.evaluator.x.shape[1:])
         references = white_noise(self.within, like, generator)
@@ -191,7 +188,7 @@ class Faithful:
         concision, score, empty, noise, usual = figures
         scales = self.scales[:, None]
         total = concision / scales[0]
-        if self.owners == 1:  # the baseline of a class could make predictions better by telling the class
+        if self.for_all:  # the baseline of a class could make predictions better by telling the class
             total = total + self.evidence * score / scales[1]
         total = total + self.evidence * _EMPTY_WEIGHT * (empty - _ALLOWED).clamp_min(0)
         return total + self.noise * (noise / (usual * scales[2]).clamp_min(_TINY) - 1).clamp_min(0)
@@ -267,8 +264,11 @@ class Faithful:
         order = self._draw_rows(pool, count, generator)
         size = count if self.owners > 1 else min(count, self.batch)
         drawn = [self.draw(order[part], generator, part.stop - part.start) for part in blocks(count, size)]
-        # Predictions with all players absent cost one row each: score them on all samples of the pool.
-        return [batch._replace(empty=torch.stack([pool, pool])) if self.owners == 1 else batch for batch in drawn]
+        if self.owners > 1:
+            return drawn
+        # Predictions with all players absent cost one row each: score them on all samples, those of others too.
+        others = pool if self.for_all else torch.arange(len(self.owner))
+        return [batch._replace(empty=torch.stack([pool[:1].expand_as(others), others])) for batch in drawn]
 
     def _running(self, baseline: Baselines, batches: list[Batch], parts: tuple[float, ...]) -> Iterator[Owners]:
         """Compute the losses of the mean figures over the first part of the batches, then over ever more."""

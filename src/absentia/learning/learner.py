@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Subset
 
+from absentia import models
 from absentia.absences.fixed import Categorical
 from absentia.absences.protocol import Absence, BringsModel, StandIns, for_classes
 from absentia.absences.words import named_absence
@@ -26,9 +27,9 @@ from absentia.learning.faithful import Faithful
 from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
 from absentia.learning.penalties import Objective, Penalty, count_orders
 from absentia.learning.processes import process_count
-from absentia.learning.search import LearningStep, Run
+from absentia.learning.search import ENDED_BY_USER, LearningStep, Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
-from absentia.models import NumpyModel, TimeLimit, affordable_rows, as_model, labels_of, quickest_threads
+from absentia.models import TimeLimit
 from absentia.players import Players
 from absentia.readouts import Logit, LogOdds, Probability, Readout
 from absentia.results import check_folder
@@ -46,6 +47,9 @@ _OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 3e9, 2**9, 2**14
 _MOST_BYTES = 2**27  # of the samples that are learned from
 _MOST_NUMBERS = 2**25  # of the data that bounds and starts come from
 _TRIED_COALITIONS = 2**8  # to choose the number of threads
+# Baselines of classes or samples are learned in this many parts, each of at most so many baselines.
+_PARTS, _TOGETHER = 4, 16
+_TINY = 1e-9  # seconds: the least limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +74,8 @@ class LearningOptions:
         Called after each step with its ``step``, ``steps``, ``loss``, ``seconds`` and ``seconds_left``. It may return
         True to end learning with the values so far.
     checkpoint : str or Path, optional
-        A file that is written on the way. If it exists, learning goes on from it.
+        A file that is written on the way. If it exists, learning goes on from it. Baselines for each class or sample
+        are learned in parts, and each part has its file: ``path``, ``path.1`` and so on.
     tie, held : array, optional
         Labels of the shape of one sample: entries of one ``tie`` share a value; ``held`` ones keep that of the start.
     gradient : bool, optional
@@ -154,7 +159,7 @@ def learn_baseline(
     bounds : "range", float or tuple
         The data's range, a number k for mean ± k standard deviations, or a pair (low, high).
     share : {"all", "class", "sample"}
-        Learn one baseline for all samples, for each class or for each sample.
+        Learn one baseline for all samples, for each class or for each sample: by the workers of joblib, if there are.
     categorical : sequence
         Columns, or groups of columns such as a one-hot code, that only take values that occur together in the data.
     seed : int
@@ -173,25 +178,40 @@ def learn_baseline(
     """
     limit, options = TimeLimit(seconds), options or LearningOptions()
     problem = _make_problem(model, x, y, loss, share, seed, options, players, readout, class_names)
-    evaluator, data = problem.evaluator, problem.data
-    space = make_space(data, evaluator.players, bounds, options.tie, options.held, categorical)
-    if not evaluator.x.is_floating_point() and len(space.low):
+    space = make_space(problem.data, problem.evaluator.players, bounds, options.tie, options.held, categorical)
+    if not problem.evaluator.x.is_floating_point() and len(space.low):
         then = "Name every free entry, as in categorical=range(length), and hold the others."
         raise wrong("categorical", "name the entries of inputs that are token numbers", "fewer", then)
-    choose = isinstance(start, str) and start == "best"
+    parts, learn = problem.parts(), partial(_learn_part, space, start, bounds)
+    if len(parts) == 1:
+        return learn(problem, limit)
+    each = None if seconds is None else max(_TINY, limit.left * min(1.0, models.worker_count() / len(parts)))
+    found: list[LearnedBaseline] = []
+    with models.progress(len(parts), "learning the baselines", "part") as bar:
+        for one in models.spread(lambda number: learn(parts[number], TimeLimit(each)), range(len(parts)), "learning"):
+            found.append(one)
+            bar.update()
+            if one.record.stopped.startswith(ENDED_BY_USER):  # the other parts end with the best of the usual values
+                found += [learn(part, TimeLimit(_TINY)) for part in parts[len(found) :]]
+                break
+    return _join(found, limit.spent)
+
+
+def _learn_part(space: Space, start: object, bounds: Bounds, problem: Problem, limit: TimeLimit) -> LearnedBaseline:
+    """Learn the baselines of a problem's owners together."""
+    evaluator, data, options, share = problem.evaluator, problem.data, problem.options, problem.share
+    choose, paper = isinstance(start, str) and start == "best", problem.loss != "faithful"
     starts, usual = _starts("mean" if choose else start, data, space, int(problem.owner.max()) + 1)
     first = next(iter(starts.values()))
     gradient, tried = _has_gradient(evaluator, first, options), min(_TRIED_COALITIONS, evaluator.batch_size)
     trial = partial(_try_step, evaluator, first, gradient, tried)
-    with nullcontext() if process_count() > 1 else quickest_threads(trial, evaluator.x.device):
-        objective = _make_objective(problem, loss, seed, options, usual["mean"][0], space)
-        paper = loss != "faithful"
+    with nullcontext() if process_count() > 1 else models.quickest_threads(trial, evaluator.x.device):
+        objective = _make_objective(problem, usual["mean"][0], space)
         steps = _STEPS[paper] if options.steps is None else options.steps
         rate = _RATE[paper] if options.rate is None else options.rate
         run = Run(objective, space, steps if gradient else 0, rate, options.polish, limit, options.callback)
         if options.checkpoint is not None:
-            settings = (share, seed, run.steps, run.rate, options.polish)
-            run.resume(options.checkpoint, *_identity(run, problem, starts, settings))
+            run.resume(options.checkpoint, *_identity(run, problem, starts))
         if isinstance(objective, Faithful):
             values, losses, compared = _choose(run, objective, {} if choose and not gradient else starts, usual)
         else:
@@ -203,8 +223,35 @@ def learn_baseline(
     values = values.unflatten(1, evaluator.players.shape)
     return LearnedBaseline(
         values[0] if share == "all" else values, share, problem.classes, evaluator.players, float(losses.mean()),
-        torch.tensor(run.history).double().reshape(-1, 2), _record(run, loss, bounds, idle, compared),
+        torch.tensor(run.history).double().reshape(-1, 2), _record(run, problem.loss, bounds, idle, compared),
         data_quantiles(data.unflatten(1, evaluator.players.shape)) if evaluator.x.is_floating_point() else None,
+    )  # fmt: skip
+
+
+def _join(found: list[LearnedBaseline], seconds: float) -> LearnedBaseline:
+    """Join the baselines of parts: losses are means over all owners, evaluations add up, histories follow."""
+    first, records, counts = found[0], [one.record for one in found], [len(one.values) for one in found]
+
+    def mean(losses: list[dict[str, float]]) -> dict[str, float]:
+        named = {name: [name in one for one in losses] for one in losses for name in one}
+        known = {name: [one.get(name, 0.0) for one in losses] for name in named}
+        return {name: float(np.average(known[name], weights=np.multiply(counts, named[name]))) for name in named}
+
+    finals = mean([dict(zip(one.starts, one.final_losses, strict=True)) for one in records])
+    compared = mean([one.compared for one in records])
+    before = torch.tensor([0, *(one.evaluations for one in records)]).cumsum(0)
+    record = replace(
+        next((one for one in records if not one.converged), records[0]), starts=tuple(finals),
+        final_losses=tuple(finals.values()), evaluations=sum(one.evaluations for one in records), seconds=seconds,
+        undetermined=tuple(name for name in first.names if all(name in one.undetermined for one in records)),
+        compared=compared, chosen=min(compared, key=compared.__getitem__, default=""),
+        kept_aside=sum(one.kept_aside for one in records),
+    )  # fmt: skip
+    return replace(
+        first, values=torch.cat([one.values for one in found]), record=record,
+        loss=float(np.average([one.loss for one in found], weights=counts)),
+        classes=None if first.classes is None else torch.cat([one.classes for one in found]),  # type: ignore[misc]
+        history=torch.cat([one.history + torch.tensor([int(n), 0]) for one, n in zip(found, before, strict=False)]),
     )  # fmt: skip
 
 
@@ -268,7 +315,7 @@ def baseline_loss(
     stand_ins = fill.values[:, 0].flatten(1).double().cpu().expand(evaluator.samples, -1)
     space = make_space(problem.data, evaluator.players, "range", None, None, categorical)
     mean = start_baseline("mean", problem.data, space)
-    objective = _make_objective(problem, loss, seed, options, mean, space)
+    objective = _make_objective(problem, mean, space)
     if isinstance(objective, Faithful):
         if len(fill.values) > 1:
             raise wrong("loss", "be one of the paper's for stand-ins of each sample", repr(loss))
@@ -288,27 +335,35 @@ def choose_absence(absence: object, model: Any, data: Any, readout: Readout | No
 
 
 class Problem(NamedTuple):
-    """What to learn from: the drawn samples, and the data that bounds and starts come from."""
+    """What to learn: the drawn samples, the data that bounds and starts come from, and settings."""
 
     evaluator: Evaluator
     data: Float[Tensor, "rows entries"]
-    owner: Int[Tensor, " samples"]  # the number of each sample's baseline
+    owner: Int[Tensor, " samples"]  # the number of each sample's baseline; −1 if it is not learned here
     numbers: Int[Tensor, " samples"] | None  # the samples' classes
     classes: Int[Tensor, " owners"] | None  # the class of each baseline, if each class has one
+    loss: Any
+    share: Share
+    seed: int
+    options: LearningOptions
+    rows: float = 1.0  # the share of the rows of a step or a comparison that these baselines take
+
+    def parts(self) -> list[Problem]:
+        """Return problems of a few baselines each, whose checkpoints are numbered from the second on."""
+        owners, parts = torch.arange(int(self.owner.max()) + 1), []
+        count = max(min(_PARTS, len(owners)), -(-len(owners) // _TOGETHER))
+        for number, some in enumerate(owners.tensor_split(count)):
+            owner = torch.where(torch.isin(self.owner, some), self.owner - some[0], -1)
+            classes, path = None if self.classes is None else self.classes[some], self.options.checkpoint
+            options = replace(self.options, checkpoint=f"{path}.{number}") if number and path else self.options
+            parts.append(self._replace(owner=owner, classes=classes, options=options, rows=1 / min(_PARTS, count)))
+        return parts
 
 
 def _make_problem(
-    model: Any,
-    x: Any,
-    y: Classes,
-    loss: str,
-    share: str,
-    seed: int,
-    options: LearningOptions,
-    players: Players | None,
-    readout: Readout | None,
-    class_names: Sequence[str] | None,
-) -> Problem:
+    model: Any, x: Any, y: Classes, loss: Any, share: Any, seed: int, options: LearningOptions,
+    players: Players | None, readout: Readout | None, class_names: Sequence[str] | None,
+) -> Problem:  # fmt: skip
     """Draw the samples to learn from, and find out whose baselines are learned."""
     if share not in ("all", "class", "sample"):
         raise wrong("share", "be 'all', 'class' or 'sample'", repr(share))
@@ -321,8 +376,8 @@ def _make_problem(
     data, y, rows = _collect(x, y, wanted, seed)
     if options.samples is None:
         rows = rows[: max(64, _MOST_BYTES // data[0].nbytes)]
-    model, note = as_model(model), ""
-    labels = labels_of(model) if class_names is None else tuple(class_names)
+    model, note = models.as_model(model), ""
+    labels = models.labels_of(model) if class_names is None else tuple(class_names)
     if y is not None and not labels and holds_text(y):
         labels = tuple(sorted({str(label) for label in y}))
         note = f"; classes in alphabetical order: {', '.join(labels)}"
@@ -338,14 +393,12 @@ def _make_problem(
     owners, owner = torch.unique(whose, return_inverse=True)
     few = data[:: 1 + data.numel() // _MOST_NUMBERS].detach().cpu().flatten(1)
     few = few.double() if few.numel() * 2 <= _MOST_NUMBERS or not few.is_floating_point() else few
-    return Problem(evaluator, few, owner, numbers, owners if share == "class" else None)
+    return Problem(evaluator, few, owner, numbers, owners if share == "class" else None, loss, share, seed, options)
 
 
-def _make_objective(
-    problem: Problem, loss: Any, seed: int, options: LearningOptions, mean: Tensor, space: Space
-) -> Objective | Faithful:
+def _make_objective(problem: Problem, mean: Tensor, space: Space) -> Objective | Faithful:
     """Make the loss that the options describe; scales of the default loss are measured at the mean."""
-    evaluator = problem.evaluator
+    evaluator, loss, options = problem.evaluator, problem.loss, problem.options
     if options.cube is not None and loss != "interactions":
         raise wrong("cube", "be left out for other losses than interactions", f"{options.cube} for {loss!r}")
     if options.orders is not None and loss == "faithful":
@@ -353,17 +406,21 @@ def _make_objective(
     if loss == "faithful":
         rows = options.rows_per_step
         if rows is None:
-            rows = min(_MOST_ROWS, max(_FEWEST_ROWS, affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)))
+            rows = min(
+                _MOST_ROWS, max(_FEWEST_ROWS, models.affordable_rows(evaluator.model, evaluator.x, _OPERATIONS))
+            )
+        rows = max(min(rows, _LEAST_ROWS), int(rows * problem.rows))
         within = data_range(evaluator.x, (~space.free).nonzero().flatten().tolist())
-        return Faithful(evaluator, problem.owner, seed, rows, (options.evidence, options.noise), mean, within)
-    players, samples = len(evaluator.players), evaluator.samples
+        weights = (options.evidence, options.noise)
+        return Faithful(evaluator, problem.owner, problem.seed, rows, weights, mean, within)
+    players, samples = len(evaluator.players), int((problem.owner >= 0).sum())
     if options.cube is not None and not 1 <= options.cube <= players:
         raise wrong("cube", f"be a number of players from 1 to {players}", options.cube)
     usual = 1.0 if loss == "interactions" else 0.5
     orders = count_orders(usual if options.orders is None else options.orders, players)
-    per_sample = options.rows_per_comparison // min(samples, _MANY_SAMPLES)
-    penalty = Penalty(loss, players, orders, per_sample, options.cube)
-    return Objective(evaluator, penalty, problem.owner, seed, options.rows_per_comparison)
+    rows = max(_LEAST_ROWS, int(options.rows_per_comparison * problem.rows))
+    penalty = Penalty(loss, players, orders, rows // min(samples, _MANY_SAMPLES), options.cube)
+    return Objective(evaluator, penalty, problem.owner, problem.seed, rows)
 
 
 def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor, Classes, Int[Tensor, " samples"]]:
@@ -422,7 +479,7 @@ def _has_gradient(evaluator: Evaluator, baseline: Tensor, options: LearningOptio
     """Return whether the gradient of a value with all players absent is finite, unless the options tell."""
     if options.gradient is not None:
         return options.gradient
-    if isinstance(evaluator.model, NumpyModel) or not evaluator.x.is_floating_point():
+    if isinstance(evaluator.model, models.NumpyModel) or not evaluator.x.is_floating_point():
         return False
     try:
         slope = _try_step(evaluator, baseline, gradient=True)
@@ -444,12 +501,22 @@ def _try_step(evaluator: Evaluator, baseline: Tensor, gradient: bool, rows: int 
     return leaf.grad
 
 
-def _identity(run: Run, problem: Problem, starts: dict[str, Tensor], settings: object) -> tuple[str, Tensor]:
+def _identity(run: Run, problem: Problem, starts: dict[str, Tensor]) -> tuple[str, Tensor]:
     """Return what a run depends on: a digest, and values of the model with all players present or absent."""
     space, evaluator, classes = run.space, problem.evaluator, () if problem.numbers is None else (problem.numbers,)
+    settings = (problem.share, problem.seed, run.steps, run.rate, problem.options.polish)
     described = repr((run.objective.settings, evaluator.readout_note, settings))
     digest = hashlib.blake2b(described.encode(), digest_size=16)
-    for tensor in (evaluator.x, *classes, *starts.values(), space.low, space.high, space.coordinate, *space.choices):
+    for tensor in (
+        evaluator.x,
+        problem.owner,
+        *classes,
+        *starts.values(),
+        space.low,
+        space.high,
+        space.coordinate,
+        *space.choices,
+    ):
         digest.update(tensor.detach().cpu().double().numpy().tobytes())
     coalitions = torch.tensor([[True], [False]]).expand(2, len(evaluator.players))
     values = []

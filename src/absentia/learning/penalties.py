@@ -249,7 +249,7 @@ def shares_of(outputs: Float[Tensor, "samples *features"]) -> Float[Tensor, " sa
 
 def draw_samples(shares: Float[Tensor, " samples"], count: int, generator: torch.Generator) -> Chosen:
     """Draw ``count`` samples by their shares, none twice; weights keep means unbiased."""
-    chance = share_out(min(count, len(shares)), shares, torch.ones_like(shares))
+    chance = share_out(min(count, int((shares > 0).sum())), shares, torch.ones_like(shares))
     shuffled = torch.randperm(len(shares), generator=generator)
     # One draw in every stretch of length 1 of the chances, laid end to end.
     reached = torch.cat([torch.zeros(1).double(), chance[shuffled].cumsum(0)]) + torch.rand(1, generator=generator)
@@ -297,7 +297,7 @@ class Found(NamedTuple):
 class Objective:
     """The mean penalty over the samples of each owner of a baseline: all samples, those of a class, or one sample.
 
-    ``owner`` is the number of each sample's owner. Comparisons take about ``rows`` evaluations.
+    ``owner`` is the number of each sample's owner, or −1 for none. Comparisons take about ``rows`` evaluations.
     """
 
     rows_per_step = 0  # not told: a descent takes comparisons beside its steps
@@ -306,14 +306,15 @@ class Objective:
         self.evaluator, self.penalty, self.owner, self.seed, self.rows = evaluator, penalty, owner, seed, rows
         self.settings = penalty  # what the loss depends on, beside the model and the samples
         self.record: dict[str, Any] = {"exact": penalty.exact, "orders": penalty.orders}
-        self.owners, self.evaluations, samples = int(owner.max()) + 1, 0, len(owner)
+        self.mine = (owner >= 0).nonzero().flatten()  # samples
+        self.owners, self.evaluations, samples = int(owner.max()) + 1, 0, len(self.mine)
         generator = seeded(seed, 0, 0)
         drawn = min(max(_LEAST_DRAWN[penalty.loss], rows // samples), _MOST_DRAWN[penalty.loss])
         count = max(8, rows // penalty.plan(1, drawn, generator).coalitions.shape[-2])
-        self.shares = torch.full((samples,), 1 / samples).double()
+        self.shares = (owner >= 0).double() / samples
         if self.owners == 1:
             nothing, everyone = torch.zeros(1, evaluator.x[0].numel()), torch.ones(1, penalty.players).bool()
-            self.shares = shares_of(self.values(nothing, torch.arange(samples), everyone)[:, 0])
+            self.shares[self.mine] = shares_of(self.values(nothing, self.mine, everyone)[:, 0])
         self.compared = self._choose(count, generator)
         self.plan = penalty.plan(len(self.compared.rows), drawn, generator)
         self.tie_weight = _TIE_WEIGHT * penalty.scale
@@ -328,7 +329,7 @@ class Objective:
     def _choose(self, count: int, generator: torch.Generator) -> Chosen:
         """Choose samples to compare baselines on: all for several owners, else some in a balanced order."""
         if self.owners > 1:
-            return Chosen(torch.arange(len(self.owner)), torch.ones(len(self.owner)).double())
+            return Chosen(self.mine, torch.ones(len(self.mine)).double())
         rows, weights = draw_samples(self.shares, min(count, _MOST_COMPARED), generator)
         order = balanced_order(self.evaluator.x[rows], weights, generator)
         return Chosen(rows[order], weights[order])
@@ -380,7 +381,7 @@ class Objective:
 
     def gradient(self, baseline: Baselines, stream: int, step: int) -> tuple[Baselines, float]:
         """Compute the gradient of the loss on a fresh batch, and the loss; the same stream and step draw the same."""
-        samples, generator = len(self.owner), seeded(self.seed, stream, step)
+        samples, generator = len(self.mine), seeded(self.seed, stream, step)
         per_sample = self.plan.coalitions.shape[-2] if self.penalty.exact else _DRAWN_PER_STEP
         batch = samples if self.owners > 1 else min(samples, max(4, self.rows // _STEP // per_sample))
         chosen = draw_samples(self.shares, batch, generator)

@@ -30,6 +30,7 @@ from absentia.learning.space import HELD, Space
 from absentia.models import TimeLimit, progress
 from absentia.results import read_tensors, write_tensors
 
+ENDED_BY_USER = ("interrupted", "the callback")  # how the reason to stop begins
 _CONVERGED = "no other value of a single coordinate lowers the loss by 0.1 %"
 _PLATEAU_CHECKS, _PLATEAU_SHARE, _STEPS_PER_CHECK = 20, 0.005, 5  # descent stops without such a gain for long
 _JUDGING = 12  # what it takes to choose in the end, as a multiple of a step's time
@@ -71,15 +72,9 @@ class Run:
     """
 
     def __init__(
-        self,
-        objective: Objective | Faithful,
-        space: Space,
-        steps: int,
-        rate: float,
-        polish: bool,
-        limit: TimeLimit,
+        self, objective: Objective | Faithful, space: Space, steps: int, rate: float, polish: bool, limit: TimeLimit,
         callback: Callable[[LearningStep], Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.objective, self.space, self.limit, self.callback = objective, space, limit, callback
         self.device = objective.evaluator.x.device
         self.steps, self.rate, self.thorough = steps, rate, polish or not steps
@@ -418,7 +413,7 @@ def settle(objective: Objective, baseline: Baselines, calls: Float[Tensor, "call
     between losses that nearly tie, but it shows a true tie: over all samples, and the same coalitions of each, the
     losses differ by rounding alone. True ties go to the smaller walks and detours, over all samples too.
     """
-    penalty, samples, rows = objective.penalty, len(objective.owner), objective.rows
+    penalty, samples, rows = objective.penalty, len(objective.mine), objective.rows
     exact = penalty.exact and samples * objective.plan.coalitions.shape[-2] <= _TIMES * rows
     plan, small = objective.plan, replace(penalty, per_sample=0, cube=_DRAWN_CUBE)
     if not exact:  # a fit of order-wise Shapley values would mix players; within sub-cubes they are exact
@@ -429,7 +424,7 @@ def settle(objective: Objective, baseline: Baselines, calls: Float[Tensor, "call
     affordable &= samples * (3 * penalty.players + 4) <= _TIMES_FOR_TIES * rows
     if objective.owners > 1 or seen or not affordable:
         return baseline
-    everyone = Chosen(torch.arange(samples), torch.ones(samples).double())
+    everyone = Chosen(objective.mine, torch.ones(samples).double())
     walks = objective.all_orders.walks(1, 2, seeded(objective.seed, 3, 0)).of(0)
     precision = max(_ROUNDING, _ROUNDINGS * torch.finfo(objective.evaluator.dtype).eps)
 

@@ -357,11 +357,6 @@ def write_report(results: Any, path: str | Path, *, title: str | None = None) ->
     title : str, optional
         Title of the page.
 
-    Returns
-    -------
-    Path
-        The file.
-
     Examples
     --------
     >>> import tempfile
