@@ -35,6 +35,12 @@ def test_a_game_of_the_users_own_is_tabulated():
     assert table.evaluations == 16
 
 
+def test_what_a_game_of_the_users_own_holds_is_its_own_business():
+    game = Counting()
+    game.table = [1, 2, 3]  # no way to tabulate
+    assert torch.equal(value_table(game).values, value_table(Counting()).values)
+
+
 def test_many_coalitions_are_asked_for_in_parts():
     table = value_table(Many(16))
     assert torch.equal(table.values[0], enumerate_coalitions(16).sum(1).double())

@@ -174,7 +174,7 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
             f"x must hold fewer samples for exact results with {players} players. Got {samples} instead, which "
             f"would take {need}. Explain {max(1, samples * MAX_TABLE_BYTES // size)} at a time."
         )
-    if hasattr(game, "table"):  # its own way to compute the values of all coalitions
+    if hasattr(game, "table") and callable(game.table):  # its own way to compute the values of all coalitions
         return game.table()
     steps = blocks(coalitions, _COALITIONS_PER_STEP)
     parts = [game(enumerate_coalitions(players, step.start, step.stop)) for step in steps]
