@@ -174,8 +174,8 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
         f"The {FEW} strongest suffice for R² of {ENOUGH:g} in {sum(papers)} of {len(papers)} networks of the paper, "
         "under the best of three absences; the paper says: in most cases, and names no absence. They do so in "
         f"{sum(ours)} of {len(ours)} networks that are ours, which have no part in the verdict: neither LeNet nor "
-        "CIFAR-10 is in the paper's figure. Two earlier rules were dropped after runs: one asked for at most a tenth of "
-        "salient effects, one counted our networks too."
+        "CIFAR-10 is in the paper's figure. Two earlier rules were dropped after runs: one asked for at most a tenth "
+        "of salient effects, one counted our networks too."
     )
     return Verdict(word, "; ".join(lines), reason)
 
