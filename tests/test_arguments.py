@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import random
 import re
 
 import jaxtyping
@@ -49,6 +50,10 @@ def total(rows):
         (lambda: ab.moebius([1.0, 2.0]), "values must be a tensor. Got [1.0, 2.0] instead."),
         (lambda: ab.load(3), "path must be text or a path. Got 3 instead."),
         (lambda: ab.LearningOptions(steps="few"), "steps must be a whole number or None. Got 'few' instead."),
+        (
+            lambda: ab.explain(total, X, absence=0.0, class_names=np.array(1)),  # which beartype itself fails on
+            "class_names must be a list of texts or None. Got array(1) instead.",
+        ),
         # What functions say themselves comes first.
         (
             lambda: ab.explain(total, X, absence=0.0, players=3),
@@ -219,3 +224,12 @@ def test_any_whole_number_is_a_seed():
 def test_a_tensor_where_numbers_may_be_listed_keeps_its_gradient():
     values = torch.zeros(3, requires_grad=True)
     assert ab.Baseline(values).values is values
+
+
+def test_a_failed_check_leaves_the_random_state_as_it_was(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    before = random.getstate()
+    for names in (np.array(1), 3):
+        with pytest.raises(AbsentiaError, match="class_names must be"):
+            ab.explain(total, X, absence=0.0, class_names=names)
+        assert random.getstate() == before

@@ -94,9 +94,7 @@ def draw_coalitions(players: int, sizes: Int[Tensor, " coalitions"], generator: 
 
 
 def moebius(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
-    """Compute effects from values: U(S) = Σ_{T⊆S} (−1)^{|S|−|T|} v(T), the Harsanyi dividends.
-
-    Differentiable; n·2ⁿ⁻¹ subtractions.
+    """Compute effects, the Harsanyi dividends, from values: U(S) = Σ_{T⊆S} (−1)^{|S|−|T|} v(T), differentiably.
 
     Parameters
     ----------

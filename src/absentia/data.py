@@ -46,7 +46,8 @@ _SHOWN, _LOOKS = 60, 64  # letters of a wrong argument, and looks at it
 _IN_WORDS = {
     r"Mapping\[.*]": "a mapping", r"\w+\[Tensor[^]]*]|Tensor": "a tensor", r"\bPlayers\b": "Players.features(names)",
     r"\bGame\b": "a game such as MaskedModel(…) or ValueTable(values)", r"Sequence\[int]": "a list of whole numbers",
-    r"\bint\b": "a whole number", r"\bfloat\b": "a number", r"\bstr\b": "text", "Path": "a path", r" \| ": " or ",
+    r"(Sequence|Iterable)\[str]": "a list of texts", r"\bint\b": "a whole number", r"\bfloat\b": "a number",
+    r"\bstr\b": "text", "Path": "a path", r" \| ": " or ",
 }  # fmt: skip
 # What torch says if memory runs out, which has no exception type of its own on a CPU.
 _NO_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "calculation overflowed", "multiplication overflow")
@@ -338,13 +339,16 @@ def _failure(function: Callable[..., Any], given: Any, named: Any, error: Except
     hints, texts = _hints(function), inspect.unwrap(function).__annotations__
     values = [*zip(hints, given, strict=False), *named.items()]
     state = random.getstate()  # beartype looks at a random item of a list: it is asked often, and leaves no trace
-    bad = [name for name, one in values if not all(is_bearable(one, hints.get(name, Any)) for _ in range(_LOOKS))]
+    good = set()
+    for name, one in values:
+        with suppress(TypeError):  # beartype asks arrays without axes for their length
+            good |= {name} if all(is_bearable(one, hints.get(name, Any)) for _ in range(_LOOKS)) else set()
     random.setstate(state)
     for name, value in values:
         odd = isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta)
         large = isinstance(value, int) and abs(value) >= 2**63
         flag = isinstance(value, bool) and "int" in texts.get(name, "")
-        if odd or large or flag or name in bad:
+        if odd or large or flag or name not in good:
             kinds, shown = texts.get(name, "numbers in memory"), repr(value)
             for kind, words in _IN_WORDS.items():
                 kinds = re.sub(kind, words, kinds)

@@ -47,9 +47,8 @@ _OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 3e9, 2**9, 2**14
 _MOST_BYTES = 2**27  # of the samples that are learned from
 _MOST_NUMBERS = 2**25  # of the data that bounds and starts come from
 _TRIED_COALITIONS = 2**8  # to choose the number of threads
-# Baselines of classes or samples are learned in this many parts, each of at most so many baselines.
-_PARTS, _TOGETHER = 4, 16
-_TINY = 1e-9  # seconds: the least limit
+# Baselines of classes or samples are learned in this many parts, each of at most so many; and the least time, in s.
+_PARTS, _TOGETHER, _TINY = 4, 16, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
