@@ -316,6 +316,9 @@ def test_a_file_without_a_checksum_is_read_and_damage_to_it_gets_a_sentence(tmp_
         text = file.metadata()["absentia"]
     save_file(tensors, path, metadata={"absentia": text})
     assert isinstance(ab.load(path), ab.Explanation)
+    save_file(tensors, path, metadata={"absentia": text, "checkcum": "0" * 32})  # whose name a flipped bit changed
+    with pytest.raises(AbsentiaError, match="damaged since"):
+        ab.load(path)
     for bad in (
         text.replace('"fields"', '"feelds"'),
         text.replace('"record"', '"recrod"'),

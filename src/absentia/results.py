@@ -199,7 +199,8 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise wrong("path", "be a file that absentia saved", f"{path}, which can't be read") from error
     if not isinstance(header, dict):
         raise wrong("path", "be a file that absentia saved", f"{path}, which has no header of absentia's")
-    if metadata.get("checksum", found := _checksum(metadata["absentia"], tensors)) != found:
+    whole = {"absentia": metadata["absentia"], "checksum": _checksum(metadata["absentia"], tensors)}
+    if len(metadata) > 1 and metadata != whole:
         raise wrong("path", "be as it was saved", f"{path}, which has been damaged since", "Make it anew.")
     return tensors, header
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 
 import absentia as ab
+from absentia.results import read_tensors
 
 FAULTS: dict[str, Callable[[Path], str]] = {}
 
@@ -280,7 +281,12 @@ def flipped_bits(folder: Path) -> str:
             try:
                 ab.load(folder / "damaged").save(folder / "again")
                 ab.load(folder / name).save(folder / "whole")
-                assert (folder / "again").read_bytes() == (folder / "whole").read_bytes(), (name, place)
+                (some, header), (others, other) = (read_tensors(folder / one) for one in ("again", "whole"))
+                assert repr(header) == repr(other), (name, place)
+                assert all(torch.equal(some[key].nan_to_num(), others[key].nan_to_num()) for key in others), (
+                    name,
+                    place,
+                )
                 counts["the same"] += 1
             except ab.AbsentiaError:
                 counts["refused"] += 1
@@ -326,6 +332,7 @@ def two_writers(folder: Path) -> str:
 @fault("Ctrl-C while a baseline is learned")
 def interrupt(folder: Path) -> str:
     program = """
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which jobs in the background lack
         def note(step):
             if step.step == 20:
                 os.kill(os.getpid(), signal.SIGINT)
