@@ -226,7 +226,7 @@ def test_errors_shrink_with_samples_and_are_as_large_as_the_spread():
 
 def test_large_regions_are_audited_in_drawn_games():
     weights = torch.linspace(0.2, 1, 10).double()
-    x, data = samples(30, 10), samples(200, 10, seed=1)
+    x, data = samples(12, 10), samples(200, 10, seed=1)
     methods = {"low": ab.Baseline(0.1), "half": ab.Baseline(0.5)}
 
     def additive(rows):
@@ -236,17 +236,17 @@ def test_large_regions_are_audited_in_drawn_games():
         return (rows * weights).sum(1) + rows[:, 0] * rows[:, 1]
 
     exact = ab.audit(additive, x, None, methods, data=data, draws=4)
-    drawn = ab.audit(additive, x, None, methods, data=data, draws=24, max_players=4)
+    drawn = ab.audit(additive, x, None, methods, data=data, draws=12, max_players=4)
     assert exact.record.exact
     assert not drawn.record.exact
     assert drawn.record.game_players == 4
     assert "drawn games of 4" in repr(drawn)
     assert any("R is measured in games of 4 of the 10 players" in note for note in drawn.record.notes)
-    assert drawn.companions.shapley.shape == (2, 30, 1, 4)
+    assert drawn.companions.shapley.shape == (2, 12, 1, 4)
     # Without interactions between the players of different games, R is that of all coalitions.
     gap = (drawn.R.value - exact.R.value).abs()
     assert bool((gap < 3 * (drawn.R.error.square() + exact.R.error.square()).sqrt()).all())
-    found = ab.audit(interacting, x, None, methods, data=data, draws=24, max_players=4)
+    found = ab.audit(interacting, x, None, methods, data=data, draws=12, max_players=4)
     assert found.R.value[1] < found.R.value[0]
 
 
@@ -505,7 +505,8 @@ def test_baselines_of_classes_are_audited_as_they_are_explained():
 
 
 @pytest.mark.parametrize("own_data", [True, False])
-def test_a_baseline_is_learned_by_word(own_data):
+def test_a_baseline_is_learned_by_word(own_data, monkeypatch):
+    monkeypatch.setattr("absentia.learning.learner._STEPS", (4, 4))
     x, y = samples(24, 3), torch.arange(24) % 2
     data = None if own_data else samples(40, 3, seed=1)
     model = mlp(3, 2)

@@ -393,7 +393,8 @@ def test_a_word_that_needs_data_asks_for_them():
         ab.explain(mlp(3), randn(2, 3), absence="mean")
 
 
-def test_learned_values_may_be_named_by_a_word():
+def test_learned_values_may_be_named_by_a_word(monkeypatch):
+    monkeypatch.setattr("absentia.learning.learner._STEPS", (4, 4))
     x, data = randn(2, 3), torch.rand(16, 3, generator=torch.Generator().manual_seed(0)).double()
     found = ab.explain(mlp(3), x, absence="learned", data=data)
     learned = ab.learn_baseline(mlp(3), data)

@@ -344,11 +344,12 @@ def test_bad_input_gets_a_sentence(settings, sentence):
 
 def test_an_array_is_one_start_and_a_list_is_several():
     given = uniform().mean(0)
-    by_tensor = learn(product, uniform(), start=given, bounds=(0.0, 1.0), steps=5)
-    by_array = learn(product, uniform(), start=given.numpy(), bounds=(0.0, 1.0), steps=5)
+    settings = {"bounds": (0.0, 1.0), "steps": 2, "polish": False}
+    by_tensor = learn(product, uniform(), start=given, **settings)
+    by_array = learn(product, uniform(), start=given.numpy(), **settings)
     assert by_array.record.starts[0] == "given 0"
     assert torch.equal(by_tensor.values, by_array.values)
-    assert learn(product, uniform(), start=[0.1, given], steps=2).record.starts[:2] == ("0.1", "given 1")
+    assert learn(product, uniform(), start=[0.1, given], **settings).record.starts[:2] == ("0.1", "given 1")
 
 
 def test_nothing_to_learn_is_no_error():
@@ -443,7 +444,8 @@ def test_the_loss_is_that_of_fixed_values():
             baseline_loss(product, uniform(), absence=absence)
 
 
-def test_an_absence_is_chosen_by_word_number_or_learning():
+def test_an_absence_is_chosen_by_word_number_or_learning(monkeypatch):
+    monkeypatch.setattr("absentia.learning.learner._STEPS", (4, 4))
     x = uniform()
     given = Baseline(0.3)
     assert choose_absence(given, product, x) is given
