@@ -42,6 +42,7 @@ def malformed(quick: bool) -> Table:
     rows: list[Row] = []
     for seed in (0,) if quick else (0, 1, 2, 3):
         counts, wrong = fuzz(seed, seconds=3 if quick else 120)
+        print(*wrong, sep="\n", end="\n" * bool(wrong))
         rows.append(
             {
                 "seed": seed, "calls and files": f"{sum(counts.values()):,}", "a sentence": f"{counts['sentence']:,}",

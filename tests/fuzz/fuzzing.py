@@ -152,14 +152,15 @@ ODD: list[Any] = [
 ]  # fmt: skip
 
 
-def state() -> tuple[Any, ...]:
+def state() -> dict[str, str]:
     """Return what a call must not change."""
     flags = [part.training for part in MODEL.modules()] + [one.requires_grad for one in MODEL.parameters()]
     tensors = [X, TABLE.values, *MODEL.state_dict().values(), torch.get_rng_state()]
     sums = [float(one.double().sum()) for one in tensors]
     grads = [one.grad for one in MODEL.parameters()]
     modes = (torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads())
-    return flags, sums, grads, modes, random.getstate()[1][:3]
+    known = {"flags": flags, "tensors": sums, "gradients": grads, "modes": modes, "random": random.getstate()[1][:3]}
+    return {name: str(one) for name, one in known.items()}
 
 
 def malformed_calls(draw: random.Random) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -214,9 +215,12 @@ def fuzz(seed: int, seconds: float, most: int = 10**9) -> tuple[Counter[str], li
                 counts["raw"] += 1
                 *_, last = traceback.extract_tb(error.__traceback__)
                 wrong.append(f"{shown}: {type(error).__name__}: {error!s:.100} at {last.filename}:{last.lineno}")
-            if str(state()) != str(before):
-                wrong.append(f"{shown} changed what is not its own")
-                before = state()
+            if (now := state()) != before:
+                what = ", ".join(
+                    f"{name} from {before[name]} to {now[name]}" for name in now if now[name] != before[name]
+                )
+                wrong.append(f"{shown} changed what is not its own: {what:.500}")
+                before = now
         os.chdir(home)
     return counts, wrong
 
