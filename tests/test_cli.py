@@ -492,7 +492,7 @@ def test_ctrl_c_ends_a_real_process_with_130_and_no_half_file(tmp_path):
     assert "Learning a baseline for 3 players …" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    # Both are 130 to a shell. Python ends itself by the signal if this came while it ran code in a string, as imports do.
+    # Both are 130 to a shell. Python ends itself by the signal if it came while code in a string ran, as in imports.
     assert process.returncode in (130, -signal.SIGINT)
     assert "absentia: interrupted." in err
     assert "Traceback" not in err
