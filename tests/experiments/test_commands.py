@@ -152,7 +152,10 @@ def test_words_that_no_command_takes_are_refused(words, message, capsys):
     ("words", "sentence"),
     [
         ("train none", "name must be one of census, credit, mnist, cifar10, sst2, tv-news. Got 'none' instead."),
-        ("train mnist --network cnn", "network must be one of lenet, alexnet on mnist. Got 'cnn' instead."),
+        (
+            "train mnist --network cnn",
+            "network must be one of lenet, alexnet, resnet32, vgg16 on mnist. Got 'cnn' instead.",
+        ),
         ("train mnist -o .", "path must name a file. Got the folder . instead."),
         ("tsang -o FILE", "output must name a folder. Got the file FILE instead."),
         ("table-9 --only x", "parts of table-9 must be among ratios. Got 'x' instead."),
