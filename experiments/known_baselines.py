@@ -246,7 +246,7 @@ def _synthetic(functions: Sequence[AnnotatedFunction], source: str, run: Run) ->
     note = (
         f"{source}; the constant 0 alone is right for {zeros / total:.1%}. {inputs:,} inputs each at most. {MEASURED}"
     )
-    outcomes = run_trials(functions, inputs, run.pick(full=30, quick=30, tiny=3), run)
+    outcomes = run_trials(functions, inputs, run.pick(full=30, quick=10, tiny=3), run)
     title = f"Baseline values of synthetic functions, {source.partition(' by ')[0]}"
     return found_of(tabulate(title, note, functions, outcomes, PRINTED["functions"]))
 
@@ -254,7 +254,7 @@ def _synthetic(functions: Sequence[AnnotatedFunction], source: str, run: Run) ->
 def tsang(run: Run) -> Found:
     """Learn the baseline values of the ten functions of Tsang et al., from all 2¹⁰ inputs."""
     functions = tsang_functions()[: run.pick(full=10, quick=1, tiny=1)]
-    outcomes = run_trials(functions, 1024, run.pick(full=60, quick=60, tiny=3), run)
+    outcomes = run_trials(functions, 1024, run.pick(full=60, quick=15, tiny=3), run)
     annotated = sum(truth is not None for function in functions for truth in function.truth)
     note = (
         f"{annotated} annotated variables of {len(functions)} functions; all 1,024 inputs of values 0.001 and 0.999. "

@@ -154,13 +154,13 @@ def methods(
 def masking_part(name: str, run: Run) -> Found:
     """Audit the masking methods on the "mnist" or "cifar10" network."""
     setting = SETTINGS[name] if run.size == "full" else reduced(SETTINGS[name], run)
-    scene = set_scene(run.data(name), setting, run.seed, run.pick(full=IMAGES, quick=4, tiny=2))
+    scene = set_scene(run.data(name), setting, run.seed, run.pick(full=IMAGES, quick=2, tiny=2))
     return Found(*compare(name, run.network(name, run.seed), scene, setting, run.seed))
 
 
 def reduced(setting: Setting, run: Run) -> Setting:
     """Return a setting that takes a minute or two, or a second; the audit has fewer samples and smaller games."""
-    steps, images, rows = run.pick(quick=(15, 500, 1000), tiny=(2, 20, 40))
+    steps, images, rows = run.pick(quick=(6, 200, 1000), tiny=(2, 20, 40))
     schedules = {
         field: replace(getattr(setting, field), steps=steps, images=images, batch=run.pick(quick=12, tiny=4))
         for field in ("schedule", "from_noise")

@@ -166,14 +166,14 @@ def tabular_part(name: str, run: Run) -> Found:
     model, data = run.network(name, run.seed), run.data(name)
     epochs = run.pick(full=EPOCHS[name], quick=1, tiny=1)
     rows = run.pick(full=HELD_OUT_ROWS[name], quick=max(2, HELD_OUT_ROWS[name] // 8), tiny=2)
-    samples = run.pick(full=PAPER_SAMPLES, quick=100, tiny=4)
+    samples = run.pick(full=PAPER_SAMPLES, quick=16, tiny=4)
     learning: dict[str, Any] = {
-        "learned_from": run.pick(full=256, quick=64, tiny=16),
-        "steps": run.pick(full=60, quick=20, tiny=2),
-        "compared": run.pick(full=ROWS_PER_COMPARISON, quick=2**16, tiny=2**10),
+        "learned_from": run.pick(full=256, quick=32, tiny=16),
+        "steps": run.pick(full=60, quick=6, tiny=2),
+        "compared": run.pick(full=ROWS_PER_COMPARISON, quick=2**12, tiny=2**10),
         "polish": run.size != "tiny",
     }
-    draws = run.pick(full=PAPER_DRAWS, quick=PAPER_DRAWS, tiny=2)
+    draws = run.pick(full=PAPER_DRAWS, quick=PAPER_DRAWS // 10, tiny=2)
     figures, tables = compare(model, data, run.seed, epochs, samples, rows, draws=draws, **learning)
     spread, starts = compare_starts(model, data, run.seed, rows, **learning)
     return Found({**figures, "spread over starts": spread}, (*tables, starts))
