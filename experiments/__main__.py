@@ -18,7 +18,17 @@ from rich.console import Console
 
 from absentia import AbsentiaError
 from experiments import learned_against_usual, trained_models
-from experiments.experiment import RESULTS, Experiment, Journal, Record, Run, measure, record_file
+from experiments.experiment import (
+    RESULTS,
+    Experiment,
+    Journal,
+    Record,
+    Run,
+    measure,
+    measure_parts,
+    read_record,
+    record_file,
+)
 from experiments.registry import EXPERIMENTS, names
 from experiments.report import verdict_of, write_report
 from experiments.tables import write_results
@@ -150,12 +160,14 @@ def _run_all(chosen: argparse.Namespace) -> None:
     """Run all experiments in turn; what fails is named at the end, and the others are still run."""
     run, console, failed = _make_run(chosen), Console(stderr=chosen.json), []
     journal = _resume("all", chosen)
+    for experiment, part, error in measure_parts(
+        [(one, part) for one in EXPERIMENTS for part in one.parts], run, journal
+    ):
+        if error is not None:
+            failed.append(f"{experiment.name} {part}")
+        console.print(f"{experiment.name}, {part}: {'finished' if error is None else error}")
     for experiment in EXPERIMENTS:
-        try:
-            _show(experiment, measure(experiment, run, journal=journal), console)
-        except AbsentiaError as error:  # noqa: PERF203  the others are still to be run
-            console.print(f"[bold]{experiment.name} failed.[/bold] {error}")
-            failed.append(experiment.name)
+        _show(experiment, read_record(chosen.output, experiment.name, run.size), console)
     _report(chosen)
     journal.close()
     if failed:

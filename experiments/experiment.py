@@ -8,13 +8,16 @@ it is measured, so that a run that was stopped goes on from there.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -145,6 +148,7 @@ class Experiment:
     judge: Callable[[Mapping[str, Mapping[str, float]]], Verdict]
     claims: tuple[Claim, ...] = ()  # none where the experiment goes beyond the paper
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other names, and the parts that they run
+    many_jobs: tuple[str, ...] = ()  # parts whose jobs keep several processes busy
 
 
 @dataclass(frozen=True)
@@ -196,31 +200,75 @@ class Journal:
 
 
 def measure(experiment: Experiment, run: Run, only: tuple[str, ...] = (), journal: Journal | None = None) -> Record:
-    """Measure some or all parts of an experiment, save each as soon as it is there, and return the whole record.
-
-    Parts that the journal knows are taken from the saved record.
-    """
+    """Measure some or all parts of an experiment, save each as soon as it is there, and return the whole record."""
     unknown = [part for part in only if part not in experiment.parts]
     if unknown:
         must = f"parts of {experiment.name} must be among {', '.join(experiment.parts)}"
         raise AbsentiaError(f"{must}. Got {unknown[0]!r} instead.")
-    for name in only or experiment.parts:
-        if journal is not None and f"{experiment.name} {name}" in journal.finished:
-            continue
-        began = time.perf_counter()
-        found, missing, own = None, "", replace(run, experiment=experiment.name, part=name)
-        try:
-            found = experiment.parts[name](own)
-        except NotToBeHadError as error:
-            missing = str(error)
-        seconds = time.perf_counter() - began
-        versions = f"absentia {__version__}, torch {torch.__version__}, Python {platform.python_version()}"
-        part = Part(found, missing, run.size, run.seed, round(seconds, 1), versions)
-        save_record(run.folder, experiment.name, run.size, {name: part})
-        own.unfinished.unlink(missing_ok=True)
-        if journal is not None:
-            journal.add(f"{experiment.name} {name}")
+    for _, _, error in measure_parts([(experiment, part) for part in only or experiment.parts], run, journal):
+        if error is not None:
+            raise error
     return read_record(run.folder, experiment.name, run.size)
+
+
+def measure_parts(
+    parts: Sequence[tuple[Experiment, str]], run: Run, journal: Journal | None = None
+) -> Iterator[tuple[Experiment, str, AbsentiaError | None]]:
+    """Measure parts of experiments, save each as soon as it is there, and yield it, or the error that it ended with.
+
+    Processes take one part each, with one thread; parts with many jobs follow, whose jobs are spread in the same way.
+    Parts that the journal knows are taken from the saved record.
+    """
+    finished = journal.finished if journal is not None else ()
+    left = [(experiment, part) for experiment, part in parts if f"{experiment.name} {part}" not in finished]
+    many = [(experiment, part) for experiment, part in left if part in experiment.many_jobs]
+    whole = [one for one in left if one not in many]
+    with tqdm(total=len(left), desc="parts", disable=None, leave=False) as bar:
+        for experiment, name, result in chain(_side_by_side(whole, run), _in_turn(many, run)):
+            error = result if isinstance(result, AbsentiaError) else None
+            if isinstance(result, Part):
+                save_record(run.folder, experiment.name, run.size, {name: result})
+                replace(run, experiment=experiment.name, part=name).unfinished.unlink(missing_ok=True)
+                if journal is not None:
+                    journal.add(f"{experiment.name} {name}")
+            bar.update()
+            yield experiment, name, error
+
+
+def _side_by_side(parts: Sequence[tuple[Experiment, str]], run: Run) -> Iterator[tuple[Experiment, str, Any]]:
+    """Measure parts in processes, one for each worker; here, if there is one worker or one part."""
+    if run.workers == 1 or len(parts) < 2:
+        yield from _in_turn(parts, run)
+        return
+    spread = joblib.Parallel(run.workers or -1, return_as="generator_unordered", batch_size=1)
+    own = replace(run, workers=1)
+    for place, result in spread(joblib.delayed(_measure_aside)(place, *one, own) for place, one in enumerate(parts)):
+        yield (*parts[place], result)
+
+
+def _in_turn(parts: Sequence[tuple[Experiment, str]], run: Run) -> Iterator[tuple[Experiment, str, Any]]:
+    for experiment, name in parts:
+        yield experiment, name, _measure_part(experiment, name, run)
+
+
+def _measure_aside(place: int, experiment: Experiment, name: str, run: Run) -> tuple[int, Part | AbsentiaError]:
+    """Measure a part in a process of its own, which shows no bars: several would write over each other."""
+    torch.set_num_threads(1)
+    with redirect_stderr(io.StringIO()):
+        return place, _measure_part(experiment, name, run)
+
+
+def _measure_part(experiment: Experiment, name: str, run: Run) -> Part | AbsentiaError:
+    """Measure a part; return the error of a user's kind that it ended with."""
+    began, found, missing = time.perf_counter(), None, ""
+    try:
+        found = experiment.parts[name](replace(run, experiment=experiment.name, part=name))
+    except NotToBeHadError as error:
+        missing = str(error)
+    except AbsentiaError as error:
+        return error
+    versions = f"absentia {__version__}, torch {torch.__version__}, Python {platform.python_version()}"
+    return Part(found, missing, run.size, run.seed, round(time.perf_counter() - began, 1), versions)
 
 
 def record_file(folder: Path, experiment: str, size: Size) -> Path:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -84,11 +85,11 @@ class PowerTerm:
 
     def __call__(self, rows: Float[Tensor, "rows players"]) -> Float[Tensor, " rows"]:
         """Evaluate the term."""
-        product = self.coefficient * rows[:, self.factors].prod(1)
+        product = self.coefficient * _product(rows, self.factors)
         if not self.summands:
             return product
-        signs = rows.new_tensor([sign for sign, _ in self.summands])
-        return product * (rows[:, [variable for _, variable in self.summands]] @ signs) ** self.power
+        first, *others = (sign * rows[:, variable] for sign, variable in self.summands)
+        return product * sum(others, start=first) ** self.power
 
     def most_infrequent(self, states: Float[Tensor, "states players"]) -> Bool[Tensor, " states"]:
         """Mark the states where the term is largest in size."""
@@ -122,8 +123,8 @@ class SigmoidTerm:
         return above if above.sum() < below.sum() else below
 
     def _argument(self, rows: Float[Tensor, "rows players"]) -> Float[Tensor, " rows"]:
-        products = [weight * rows[:, variables].prod(1) for weight, variables in self.products]
-        return torch.stack(products).sum(0) + self.constant
+        products = (weight * _product(rows, variables) for weight, variables in self.products)
+        return sum(products, start=rows.new_tensor(self.constant))
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,13 @@ class SumOfTerms:
 
     def __call__(self, rows: Float[Tensor, "rows players"]) -> Float[Tensor, " rows"]:
         """Evaluate the function."""
-        return torch.stack([term(rows) for term in self.terms]).sum(0)
+        by_column = rows.T.contiguous().T  # whose columns are read several times as fast
+        return torch.stack([term(by_column) for term in self.terms]).sum(0)
+
+
+def _product(rows: Float[Tensor, "rows players"], variables: Sequence[int]) -> Float[Tensor, " rows"]:
+    """Multiply columns, one after another: faster than to gather them."""
+    return reduce(torch.mul, [rows[:, variable] for variable in variables] or [rows.new_ones(len(rows))])
 
 
 def activated_states(term: Term) -> Bool[Tensor, "states variables"]:

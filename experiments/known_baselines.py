@@ -332,5 +332,6 @@ EXPERIMENT = Experiment(
     ),
     parts={"printed": printed, "functions": released, "tsang": tsang, "generated": generated},
     judge=judge,
+    many_jobs=("functions", "tsang", "generated"),
     aliases={"table-3": ("printed",), "functions": ("functions",), "tsang": ("tsang",)},
 )

@@ -401,5 +401,6 @@ EXPERIMENT = Experiment(
     ),
     parts={"family": family},
     judge=judge,
+    many_jobs=("family",),
     aliases={"shapley": ("family",)},
 )

@@ -88,7 +88,9 @@ def images(name: str, network: str, run: Run) -> Found:
     players = ab.Players.grid(tuple(x.shape[1:]), run.pick(full=CELLS, quick=QUICK_CELLS))
     rows = data.x_train[: run.pick(full=2000, quick=500, tiny=40)]
     # Learning for VGG-16 takes fewer steps of fewer rows, so that it ends within minutes on two cores.
-    less: dict[str, Any] = run.pick(full={"steps": 20, "rows_per_step": 512}, quick={"rows_per_step": 16}, tiny={})
+    less: dict[str, Any] = run.pick(
+        full={"steps": 20, "rows_per_step": 512}, quick={"rows_per_step": 16, "samples": 10}, tiny={}
+    )
     absences = _absences(model, rows, data.y_train[: len(rows)], players, run, **less if network == "vgg16" else {})
     games = {word: _effects(model, x, y, absence, players) for word, absence in absences.items()}
     count = run.pick(full=2000, quick=200, tiny=4)

@@ -57,7 +57,7 @@ def test_results_are_written_for_people_and_machines(tmp_path):
 
 
 def test_an_experiment_is_run_shown_and_recorded(seen, tmp_path, capsys):
-    assert commands.main(["table-0", "--seed", "1", "-o", str(tmp_path)]) == 0
+    assert commands.main(["table-0", "--seed", "1", "--workers", "1", "-o", str(tmp_path)]) == 0
     assert seen == [("table-0", "one", "full", 1), ("table-0", "two", "full", 1)]
     printed = capsys.readouterr().out
     assert "About table-0" in printed
@@ -91,11 +91,11 @@ def test_all_experiments_are_run_and_reported_and_an_error_stops_only_its_own(se
 
     failing = Experiment("table-9", "failure", "None.", {"one": fail}, lambda figures: None)
     monkeypatch.setattr(commands, "EXPERIMENTS", (failing, *commands.EXPERIMENTS))
-    assert commands.main(["all", "--quick", "-o", str(tmp_path / "results")]) == 2
+    assert commands.main(["all", "--quick", "--workers", "1", "-o", str(tmp_path / "results")]) == 2
     assert len(seen) == 3
     printed = capsys.readouterr()
-    assert "table-9 failed. It fails." in printed.out
-    assert "Got errors in table-9 instead" in printed.err
+    assert "table-9, one: It fails." in printed.out
+    assert "Got errors in table-9 one instead" in printed.err
     assert "| [fig-0](#fig-0) |" in (tmp_path / "RESULTS.md").read_text()
     assert '<h2 id="fig-0">' in (tmp_path / "results" / "report.html").read_text()
 

@@ -1,8 +1,10 @@
 """Experiments: runs that go on where they stopped, records, and the report."""
 
 import json
+import os
 
 import pytest
+import torch
 
 import absentia as ab
 from experiments import experiment as core
@@ -18,6 +20,7 @@ from experiments.experiment import (
     Verdict,
     best_record,
     measure,
+    measure_parts,
     read_record,
     save_record,
 )
@@ -93,6 +96,32 @@ def test_parts_that_a_command_finished_before_a_kill_are_not_measured_again(run,
     monkeypatch.undo()
     Journal("all").close()
     assert not Journal("all").finished
+
+
+def test_parts_are_measured_in_processes_and_those_with_many_jobs_spread_these(run):
+    def whole(own):
+        return Found({"process": os.getpid(), "threads": torch.get_num_threads(), "workers": own.workers})
+
+    def jobs(own):
+        return Found({"process": os.getpid(), "workers": own.workers, **own.each(abs, {"a": -1, "b": -2})})
+
+    def fails(own):
+        raise ab.AbsentiaError("It fails.")
+
+    parts = {"one": whole, "two": whole, "wrong": fails, "jobs": jobs}
+    trial = Experiment(
+        "trial", "A trial", "None.", parts, lambda figures: Verdict("reproduced", "", ""), many_jobs=("jobs",)
+    )
+    two = Run("trial", "all", "tiny", workers=2, folder=run.folder)
+    ended = {name: error for _, name, error in measure_parts([(trial, part) for part in parts], two)}
+    assert {name for name, error in ended.items() if error is None} == {"one", "two", "jobs"}
+    assert str(ended["wrong"]) == "It fails."
+    found = read_record(run.folder, "trial", "tiny").figures()
+    here = os.getpid()
+    for name in ("one", "two"):
+        assert found[name]["process"] != here
+        assert (found[name]["threads"], found[name]["workers"]) == (1, 1)
+    assert found["jobs"] == {"process": here, "workers": 2, "a": 1, "b": 2}
 
 
 def part_of(run):
