@@ -10,8 +10,11 @@ One worker and two are measured in turn, on a Dask cluster of this machine, so t
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import resource
 import statistics
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +51,7 @@ QUICK = Plan(samples=4, cells=(3, 2), rounds=1, pixels=32, rows=2)
 
 def efficiency(plan: Plan) -> Table:
     """Explain images with a LeNet by one process and by two workers, in turn."""
+    torch.set_num_threads(1)  # of this process, which is the only worker if there is one; Dask gives its workers one
     model = TimedLeNet().layers
     images = torch.rand(plan.samples, 1, 28, 28, generator=torch.Generator().manual_seed(0))
     players = ab.Players.grid((1, 28, 28), cells=plan.cells)
@@ -63,7 +67,7 @@ def efficiency(plan: Plan) -> Table:
             ):
                 ab.explain(model, images[:2], 0, absence=0.0, players=players, batch_size=64)  # workers load absentia
                 began = time.perf_counter()
-                found[workers] = ab.explain(model, images, 0, absence=0.0, players=players, batch_size=1024)
+                found[workers] = ab.explain(model, images, 0, absence=0.0, players=players)
                 seconds[workers].append(time.perf_counter() - began)
     one, two = (statistics.median(seconds[workers]) for workers in (1, 2))
     row: Row = {
@@ -105,6 +109,8 @@ def unit_costs(plan: Plan) -> Table:
         per_row = (time.perf_counter() - began) / len(rows)
     torch.set_num_threads(threads)
     sent = len(cloudpickle.dumps(network))
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as worker:  # which has held nothing else
+        held = worker.submit(peak_memory, plan.rows, plan.pixels).result()
     table: list[Row] = []
     for how, players, evaluations in (
         ("sampled, 196 cells", 196, 4096), ("exact, 10 segments", 10, 2**10), ("exact, 16 cells", 16, 2**16),
@@ -124,11 +130,21 @@ def unit_costs(plan: Plan) -> Table:
     note = (
         f"Measured: {1 / per_row:.1f} rows a second on one core, for the convolutions of VGG-11 on {plan.pixels} × "
         f"{plan.pixels} pixels ({sum(one.numel() for one in network.parameters()) / 1e6:.1f} million weights, "
-        f"{sent / 2**20:.0f} MiB, sent to a worker once for each call). A worker holds the model and a batch: at "
-        "most the memory that `memory=` names, beside the values of its samples. Hours are evaluations by this "
-        "rate; a GPU does them as many times faster as its rate of rows is higher."
+        f"{sent / 2**20:.0f} MiB, sent to a worker once for each call). A worker held {held / 2**20:,.0f} MiB at most, "
+        "with Python and torch; values of its samples come on top, 8 bytes for each coalition of an exact "
+        "explanation. Hours are evaluations by this rate; a GPU does them as many times faster as its rate of rows is "
+        "higher."
     )
     return Table("A million samples of a network of ImageNet's size", note, table)
+
+
+def peak_memory(rows: int, pixels: int) -> int:
+    """Evaluate masked images with the large network, as a worker does, and return the most bytes that it held."""
+    torch.set_num_threads(1)
+    players = ab.Players.grid((3, pixels, pixels), cells=(4, 4))
+    game = ab.MaskedModel(large_network(), torch.rand(1, 3, pixels, pixels), 0, absence=0.0, players=players)
+    game(ab.enumerate_coalitions(16, 0, rows))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def write_page(page: Path, machine: dict[str, str], tables: list[Table]) -> None:

@@ -28,7 +28,6 @@ from experiments.tabular_baselines import held_out, raw_zero
 # the background itself, so that no attribution can fall there.
 NORMALISED = "zero of normalised pixels"
 SIMILAR = 0.25  # the share of the box's width within which two values are similar
-NEARLY_LINEAR = 0.9  # R² of a linear fit to a network's log-odds
 BACKGROUND = 0.05  # a cell of a digit with less ink than this share is background
 
 
@@ -75,14 +74,18 @@ def tabular(name: str, run: Run) -> Found:
     attributions = _settings(model, x, y, data.x_train, {**zero, **learned}, None, run)
     heads = ("column", *starts, "difference in sd")
     note = (
-        f"Learned by L_Shapley within the paper's box, mean ± {BOX:g} standard deviations, in which zero is moved to "
-        f"the nearest edge; in standard deviations from the mean. Similar: within {SIMILAR:.0%} of the box's width."
+        f"Learned by L_Shapley within the box of the paper's released code, mean ± {BOX:g} standard deviations, in "
+        "which zero is moved to the nearest edge; in standard deviations from the mean. Similar: within "
+        f"{SIMILAR:.0%} of the box's width."
     )
     values = ResultTable(f"Learned baseline values: {name}", heads, note)
     for number, column in enumerate(data.feature_names):
         apart = float((first - second)[number].abs() / spread[number])
         values.add(column, f"{float(first[number]):+.2f}", f"{float(second[number]):+.2f}", f"{apart:.2f}")
-    agreement, figures = _agreement(name, attributions)
+    agreement, by_sample = _agreement(name, attributions)
+    figures = {f"agreement of {setting}": float(values.mean()) for setting, values in by_sample.items()}
+    for setting in ("zero", "mean"):
+        figures |= _paired(f"agreement above {setting}", by_sample["mean-init"] - by_sample[setting])
     figures |= {"similar": float(same.double().mean()), "linear": linear_r2(model, data.x_test)}
     picture = run.picture(run.part, _draw_bars(attributions, data.feature_names))
     return Found(figures, (values, agreement), (picture,))
@@ -115,34 +118,43 @@ def _settings(
     games["SAGE"] = SageGame(model, x, y, background, players)
     found = {}
     for name, game in games.items():
-        most = run.pick(full=1024, quick=512, tiny=300) * getattr(game, "draws", 1)
+        # A value near 0 is measured by many evaluations only; ResNet-20 has no time for these.
+        most = run.pick(full=8192 if run.part == "mnist" else 1024, quick=512, tiny=300) * getattr(game, "draws", 1)
         found[name] = ab.shapley(game, evaluations=most, seed=run.seed).values
     return found
 
 
-def _agreement(name: str, found: Mapping[str, Tensor]) -> tuple[ResultTable, dict[str, float]]:
-    """Tabulate the mean rank correlation of each setting's Shapley values with those of SHAP and SAGE."""
+def _paired(name: str, difference: Float[Tensor, " samples"]) -> dict[str, float]:
+    """Return the mean of differences, sample by sample, and its standard error, as figures of this name."""
+    error = float(difference.std()) / len(difference) ** 0.5
+    return {name: float(difference.mean()), f"error of {name}": error}
+
+
+def _agreement(name: str, found: Mapping[str, Tensor]) -> tuple[ResultTable, dict[str, Float[Tensor, " samples"]]]:
+    """Tabulate the rank correlation of each setting's Shapley values with SHAP's and SAGE's; return their mean."""
     table = ResultTable(
         f"Agreement of Shapley values: {name}", ("setting", "with SHAP's", "with SAGE's"),
         f"Mean rank correlation over {len(next(iter(found.values())))} test samples.",
     )  # fmt: skip
-    figures = {}
+    by_sample = {}
     for setting, values in found.items():
-        pair = [rank_correlation(values, found[other]) for other in ("SHAP", "SAGE")]
-        figures[f"agreement of {setting}"] = sum(pair) / 2
-        table.add(setting, *(f"{value:.3f}" for value in pair))
-    return table, figures
+        first, second = (rank_correlation(values, found[other]) for other in ("SHAP", "SAGE"))
+        by_sample[setting] = (first + second) / 2
+        table.add(setting, f"{float(first.mean()):.3f}", f"{float(second.mean()):.3f}")
+    return table, by_sample
 
 
-def rank_correlation(first: Float[Tensor, "samples players"], second: Float[Tensor, "samples players"]) -> float:
-    """Return the mean over samples of the correlation between ranks.
+def rank_correlation(
+    first: Float[Tensor, "samples players"], second: Float[Tensor, "samples players"]
+) -> Float[Tensor, " samples"]:
+    """Return the correlation between ranks for each sample.
 
     >>> rank_correlation(torch.tensor([[1.0, 2.0, 9.0]]), torch.tensor([[3.0, 4.0, 5.0]]))
-    1.0
+    tensor([1.0000], dtype=torch.float64)
     """
     ranks = [values.argsort(1).argsort(1).double() for values in (first, second)]
     a, b = (one - one.mean(1, keepdim=True) for one in ranks)
-    return round(float(((a * b).sum(1) / (a.norm(dim=1) * b.norm(dim=1)).clamp_min(1e-12)).mean()), 12)
+    return (a * b).sum(1) / (a.norm(dim=1) * b.norm(dim=1)).clamp_min(1e-12)
 
 
 def digits(run: Run) -> Found:
@@ -186,11 +198,15 @@ def _images(name: str, images: ImageData, setting: Any, run: Run) -> Found:
         f"{len(scene.x)} test images, {side} × {side} cells; background: {what}, {float(behind.double().mean()):.0%} "
         "of them. Shapley values are sampled.",
     )  # fmt: skip
-    figures = {}
-    for setting_name, values in attributions.items():
-        share = float(((values.abs() * behind).sum(1) / values.abs().sum(1).clamp_min(1e-12)).mean())
-        figures[f"background of {setting_name}"] = share
-        table.add(setting_name, f"{share:.1%}")
+    shares = {
+        name: (values.abs() * behind).sum(1) / values.abs().sum(1).clamp_min(1e-12)
+        for name, values in attributions.items()
+    }
+    figures = {f"background of {name}": float(share.mean()) for name, share in shares.items()}
+    for other in ("zero", NORMALISED, "mean", "blur"):
+        figures |= _paired(f"background below {other}", shares[other] - shares["learned"])
+    for setting_name, share in shares.items():
+        table.add(setting_name, f"{float(share.mean()):.1%}")
     agreement, _ = _agreement(name, attributions)
     return Found(
         figures, (table, agreement), (run.picture(run.part, _draw_maps(scene.x, colours.values, attributions, side)),)
@@ -227,34 +243,28 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     lines, statements = [], {}
     for part, found in figures.items():
         if "similar" in found:
-            mine = max(found["agreement of zero-init"], found["agreement of mean-init"])
-            others = {name: found[f"agreement of {name}"] for name in ("zero", "mean")}
             statements[f"{part}: both starts end alike"] = found["similar"] >= 0.8
-            for name, other in others.items():
-                statements[f"{part}: more agreement with SHAP and SAGE than {name}"] = mine > other
-            lines.append(
-                f"{part}: {found['similar']:.0%} of the values similar; agreement {mine:.2f}, zero "
-                f"{others['zero']:.2f}, mean {others['mean']:.2f}"
-            )
+            for name in ("zero", "mean"):
+                statements[f"{part}: more agreement than {name}"] = _above(found, f"agreement above {name}")
+            words = (f"{name} {found[f'agreement of {name}']:.2f}" for name in ("mean-init", "zero", "mean"))
+            lines.append(f"{part}: {found['similar']:.0%} of values similar, agreement by {', '.join(words)}")
         else:
-            names = ("learned", NORMALISED, "mean", "blur")
-            mine, *rest = (found[f"background of {name}"] for name in names)
-            for name, other in zip(names[1:], rest, strict=True):
-                statements[f"{part}: less on the background than {name}"] = mine < other
-            shares = ", ".join(f"{name} {value:.0%}" for name, value in zip(names[1:], rest, strict=True))
-            lines.append(f"{part}: background {mine:.0%}, {shares}")
+            # On digits the zero of plain pixels is the background itself: nothing can fall on it.
+            names = (NORMALISED if part == "mnist" else "zero", "mean", "blur")
+            for name in names:
+                statements[f"{part}: less on the background than {name}"] = _above(found, f"background below {name}")
+            shares = (f"{name} {found[f'background of {name}']:.0%}" for name in ("learned", *names))
+            lines.append(f"{part}: on the background {', '.join(shares)}")
     missed = [statement for statement, holds in statements.items() if not holds]
-    reason = f"{len(statements) - len(missed)} of {len(statements)} statements about pictures hold in numbers."
+    reason = f"{len(statements) - len(missed)} of {len(statements)} statements hold by two standard errors."
     if missed:
         reason += f" Not: {'; '.join(missed)}."
-    for part, found in figures.items():
-        closer = f"{part}: more agreement with SHAP and SAGE than mean" in missed
-        if closer and found.get("linear", 0) >= NEARLY_LINEAR:
-            reason += f" The network on {part} is nearly linear (R² {found['linear']:.2f}), and for a linear one the "
-            reason += "mean's Shapley values are SHAP's."
-    if any(statement.startswith("mnist") for statement in missed):
-        reason += " A black cell of a digit is its own blur, so that blur attributes nothing to it, and grey little."
     return Verdict("not reproduced" if missed else "reproduced", "; ".join(lines), reason)
+
+
+def _above(found: Mapping[str, float], name: str) -> bool:
+    """Return whether a paired difference is above 0 by two standard errors."""
+    return found[name] > 2 * found[f"error of {name}"]
 
 
 EXPERIMENT = Experiment(
@@ -266,9 +276,12 @@ EXPERIMENT = Experiment(
         Claim("on images they ignore the background more than zero, mean and blur", "Fig. 11–13: MNIST, CIFAR-10"),
     ),
     settings=(
-        "The paper's data, networks and losses; pictures only. Ours: similar is within a quarter of the values' box, "
-        "agreement is rank correlation, background is cells without ink, or outside of the centre of a photograph; "
-        "SAGE's setting is the log-odds of mean probabilities over training rows; colours of cells, not pixels."
+        "The paper's data and networks; it shows pictures only. Ours: L_Shapley on tables, within the box of its "
+        "released code, mean ± 0.3 standard deviations, so that learned attributions stay near the mean's; "
+        "L_marginal of colours of cells on images, where the paper takes pixels, and L_Shapley too. Similar is "
+        "within a quarter of the box. Agreement is the mean rank correlation with SHAP's and SAGE's. Background is "
+        "cells without ink, or outside of the centre of a photograph. SAGE's setting is the log-odds of mean "
+        "probabilities over training rows. What the paper says of smoothness and of single columns is not measured."
     ),
     parts={
         **{name: partial(tabular, name) for name in ("census", "credit")},

@@ -171,7 +171,9 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     line = f"R² by the {FEW} strongest effects under learned values: {listed}"
     line += f"; beyond the paper: {', '.join(f'{name} {one:.2f}' for name, one in ours.items())}" if ours else ""
     usual = sum(max(figures[name][f"few of {one}"] for one in ("zero", "mean")) >= ENOUGH for name in papers)
-    reason = f"{ENOUGH:g} is reached in {enough} of {len(papers)} networks of the paper, under zero or mean in {usual}."
+    reason = (
+        f"{ENOUGH:g} is reached in {enough} of {len(papers)} networks of the paper; by zero or the mean in {usual}."
+    )
     return Verdict(word, line, reason)
 
 

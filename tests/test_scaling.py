@@ -117,6 +117,35 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_numbers(tmp_path):
     assert torch.equal(alone.shapley.values, together.shapley.values)
 
 
+ALLOCATING = """
+    import resource
+    import torch
+    from absentia.models import _kept_memory
+
+    def faults():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(50):
+            torch.ones(2**20)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    outside = faults()
+    with _kept_memory():
+        faults()
+        inside = faults()
+    print(outside, inside, faults())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="GNU's allocator is meant")
+def test_workers_of_dask_keep_memory_that_they_use_again():
+    environment = os.environ | {"MALLOC_TRIM_THRESHOLD_": "65536"}  # as Dask starts its workers
+    call = [sys.executable, "-c", textwrap.dedent(ALLOCATING)]
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=True)
+    outside, inside, afterwards = map(int, done.stdout.split())
+    assert inside < outside / 10  # pages that the system had to hand out again
+    assert afterwards > outside / 2
+
+
 FILES = {
     "made.py": "import torch\n\ndef build():\n    torch.manual_seed(0)\n    return torch.nn.Linear(3, 2)\n",
     "data.csv": "a,b,c,t\n" + "\n".join(f"{row},{row * row % 7},{row % 3},{row % 2}" for row in range(30)),
