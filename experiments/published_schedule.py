@@ -2,7 +2,7 @@
 
 It draws 100 contexts for every player and order, and takes steps of plain gradient descent. The box, contexts by coin
 flips and 1,000 samples are those of the paper's released code. That takes one step of rate 0.01 for all samples; here
-a step takes 50 samples, and the rate is the best of four, which ends lower.
+a step takes 50 samples, and the rate is the best of four on training rows.
 """
 
 from __future__ import annotations
