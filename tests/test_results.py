@@ -9,7 +9,6 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 import torch
@@ -45,10 +44,7 @@ class Inner:
 
 
 @dataclass(frozen=True, eq=False)
-class Thing(Saved):
-    KIND: ClassVar[str] = "thing"
-    FORMAT: ClassVar[int] = 4
-
+class Thing(Saved, kind="thing", format=4):
     values: torch.Tensor
     none: torch.Tensor | None
     inner: Inner

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -56,7 +56,7 @@ class ExplanationRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation(Saved):
+class Explanation(Saved, kind="explanation", format=3):
     """Shapley values and interactions of samples, and what it takes to read them; made by `explain`.
 
     Examples
@@ -69,9 +69,6 @@ class Explanation(Saved):
     tensor([[2., 3.],
             [0., 4.]], dtype=torch.float64)
     """
-
-    KIND: ClassVar[str] = "explanation"
-    FORMAT: ClassVar[int] = 3
 
     x: Shaped[Tensor, "samples *entries"]
     y: Int[Tensor, " samples"] | None  # classes, if they were given

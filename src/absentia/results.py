@@ -219,6 +219,9 @@ class Saved:
     FORMAT: ClassVar[int]
     from_old: ClassVar[Any]  # tensors, header of a file of an older format → its fields in the present one
 
+    def __init_subclass__(cls, kind: str, format: int) -> None:
+        cls.KIND, cls.FORMAT = kind, format
+
     def save(self, path: str | Path, **extra: Any) -> None:
         """Write everything to one file: safetensors with a JSON header, and ``extra`` in it, without pickle."""
         tensors: dict[str, Tensor] = {}

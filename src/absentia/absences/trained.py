@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -308,7 +308,7 @@ def _latent(output: Tensor) -> Normal:
 
 
 @dataclass(frozen=True, eq=False)
-class Imputer(Saved):
+class Imputer(Saved, kind="imputer", format=3):
     """A trained network that draws absent entries given the present ones; `train_imputer` makes it.
 
     The same random numbers serve every sample and every coalition. Draws stay within the range of the data.
@@ -320,9 +320,6 @@ class Imputer(Saved):
     >>> imputer.bind(torch.rand(5, 3))(slice(0, 2), torch.tensor([[[True, False, True]]])).shape
     torch.Size([2, 1, 4, 3])
     """
-
-    KIND: ClassVar[str] = "imputer"
-    FORMAT: ClassVar[int] = 3
 
     network: ImputerNetwork
     least: Float[Tensor, " *scales"]
@@ -478,7 +475,7 @@ class SurrogateNetwork(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class Surrogate(Saved):
+class Surrogate(Saved, kind="surrogate", format=3):
     """A surrogate of a model, as an absence that brings its own model; `train_surrogate` makes it.
 
     It takes the model's place in the game, and the readout applies to its output.
@@ -491,9 +488,6 @@ class Surrogate(Saved):
     >>> ab.value_table(game)
     ValueTable(4 samples, 2 players, 4 coalitions; value: the output as it is)
     """
-
-    KIND: ClassVar[str] = "surrogate"
-    FORMAT: ClassVar[int] = 3
 
     network: SurrogateNetwork
     classes: bool  # outputs are log-probabilities of the average probabilities; otherwise average outputs

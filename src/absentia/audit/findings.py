@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -80,7 +80,7 @@ class AuditRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Audit(Saved):
+class Audit(Saved, kind="audit", format=4):
     """Which absence to use: whether absences leak, invent, are concise and plausible; made by `audit`.
 
     `recommended` follows the rule of `audit`, honest first, then short. Figures that an audit did not reach are NaN.
@@ -92,9 +92,6 @@ class Audit(Saved):
     >>> audit.recommended
     'half'
     """
-
-    KIND: ClassVar[str] = "audit"
-    FORMAT: ClassVar[int] = 4
 
     methods: tuple[str, ...]
     players: tuple[str, ...]
@@ -349,7 +346,7 @@ class Audit(Saved):
 
 
 @dataclass(frozen=True, eq=False)
-class CrossAudit(Saved):
+class CrossAudit(Saved, kind="cross audit", format=4):
     """R of every method against every reference, white noise and then each method; made by `cross_audit`.
 
     Where a method is its own reference, a masked sample has no effects, and R is at most minus the noise's share.
@@ -362,9 +359,6 @@ class CrossAudit(Saved):
     >>> found.references, found.R.shape
     (('white noise', 'zero', 'one'), torch.Size([3, 2]))
     """
-
-    KIND: ClassVar[str] = "cross audit"
-    FORMAT: ClassVar[int] = 4
 
     methods: tuple[str, ...]
     references: tuple[str, ...]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -64,7 +64,7 @@ class LearningRecord:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearnedBaseline(Saved):
+class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and labels, 1 had none
     """Learned baseline values: an absence for any sample, for samples of known classes, or for the learned samples.
 
     Examples
@@ -74,9 +74,6 @@ class LearnedBaseline(Saved):
     >>> learned.converged, learned.share, learned.values.shape
     (True, 'all', torch.Size([3]))
     """
-
-    KIND: ClassVar[str] = "baseline"
-    FORMAT: ClassVar[int] = 3  # 3: the layout of all results; 2: with quantiles and labels; 1: without
 
     values: Shaped[Tensor, " *shape"]  # of the shape of one sample, after an axis of classes or samples by share
     share: Share  # which samples share a baseline
