@@ -1,8 +1,15 @@
-"""The one family of errors, the sentence that each of them says, and packages that are not installed."""
+"""The one family of errors, the sentence that each of them says, and packages that need not be installed."""
 
 import importlib
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the types of packages that need not be installed
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+    from pandas import DataFrame as DataFrame
+else:
+    Axes = DataFrame = Figure = Any
 
 
 class AbsentiaError(ValueError):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -16,7 +16,7 @@ from absentia.absences import Absence
 from absentia.absences.protocol import BringsModel, describe_absence, empty_inputs
 from absentia.attributions import Attribution, draws_of, order_shapley, sample_shapley, shapley
 from absentia.data import Classes, Table, as_tensor, check_number, each_class
-from absentia.errors import require, wrong
+from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
 from absentia.interactions import Interactions, harsanyi
 from absentia.interop import to_shap, to_shapiq
@@ -27,10 +27,6 @@ from absentia.plots.interaction_plots import names_of_sets
 from absentia.readouts import Features, Readout
 from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, written
 from absentia.version import __version__
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 # The coalitions that are drawn of each sample if players are too many for all: a number, or a number for each player.
 _LARGEST_GAP = 1e-6  # between Shapley values and what they add up to, beyond rounding errors

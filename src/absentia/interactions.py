@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -20,12 +20,9 @@ from absentia.coalitions import (
     zeta_,
 )
 from absentia.data import check_number
-from absentia.errors import require, wrong
+from absentia.errors import DataFrame, require, wrong
 from absentia.games import Game, ValueTable, value_table
 from absentia.results import align, count_of, written
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 class Interaction(NamedTuple):

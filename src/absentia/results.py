@@ -29,11 +29,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, uint8
 
-from absentia.errors import AbsentiaError, wrong
+from absentia.errors import AbsentiaError, Figure, wrong
 from absentia.version import __version__
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from typing_extensions import Self
 
 # Files of older formats keep each class's own layout; `from_old` of the class returns its fields in the present one.

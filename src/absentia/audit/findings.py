@@ -7,21 +7,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.audit.figures import Companions, Estimate, MaskingCurve, Plausibility, Removal, estimate, is_above
-from absentia.errors import require
+from absentia.errors import DataFrame, Figure, require
 from absentia.plots.absence_plots import draw_audit
 from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, with_error, written
 from absentia.version import __version__
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 # The columns that are shown.
 _SHOWN = ("evidence", "score", "strength", "salient", "terms", "R", "distance")

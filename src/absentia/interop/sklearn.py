@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from absentia.errors import require, wrong
+from absentia.errors import DataFrame, require, wrong
 from absentia.models import NumpyModel, wrap_estimator
 from absentia.players import Players
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabilities: bool = True) -> NumpyModel:

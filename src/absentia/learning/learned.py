@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -15,16 +15,12 @@ from torch import Tensor
 from absentia.absences.fixed import Baseline, OwnBaselines
 from absentia.absences.protocol import Fill
 from absentia.data import QUANTILES, Classes, class_numbers
-from absentia.errors import require, wrong
+from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.players import Players
 from absentia.plots import baselines
 from absentia.readouts import same_kind
 from absentia.results import Saved, count_of, html_result, keep_figure
 from absentia.version import __version__
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 Share: TypeAlias = Literal["all", "class", "sample"]
 _MOST_ROWS_SHOWN = 20

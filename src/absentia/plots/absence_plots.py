@@ -11,16 +11,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from absentia.data import check_number
-from absentia.errors import wrong
+from absentia.errors import Axes, Figure, wrong
 from absentia.plots.drawable import entries_of, owner_names, players_of
 from absentia.plots.look import LOWERS, NEUTRAL, draw_curve, label, look_of, looks_of, new_figure
 from absentia.plots.sample_plots import draw_images
 from absentia.results import written
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from absentia.audit import Audit
     from absentia.learning import LearnedBaseline
 

@@ -12,16 +12,13 @@ import torch
 
 from absentia.coalitions import coalition_members
 from absentia.data import check_number
-from absentia.errors import wrong
+from absentia.errors import Axes, Figure, wrong
 from absentia.interactions import Interactions
 from absentia.plots.drawable import in_short, interactions_of, largest, player_labels
 from absentia.plots.look import NEUTRAL, colour_of, draw_bars, draw_curve, label, look_of, looks_of, new_figure
 from absentia.results import written
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from absentia.explanation import Explanation
 
 _LONGEST_NAME = 76

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from absentia.errors import require
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from absentia.errors import Axes, Figure, require
 
 RAISES, LOWERS, NEUTRAL = "#E69F00", "#0072B2", "#666666"
 # Absences have one colour and marker each, in every plot and report. Markers tell them apart in grey.
