@@ -3,20 +3,10 @@
 import sys
 
 from absentia import interop, plots
-from absentia.absences import (
-    Absence,
-    Baseline,
-    Blur,
-    GaussianConditional,
-    Imputer,
-    Marginal,
-    NearestNeighbours,
-    Noise,
-    OwnBaselines,
-    Surrogate,
-    train_imputer,
-    train_surrogate,
-)  # fmt: skip
+from absentia.absences.conditional import GaussianConditional, NearestNeighbours
+from absentia.absences.fixed import Baseline, Blur, Marginal, Noise, OwnBaselines
+from absentia.absences.protocol import Absence
+from absentia.absences.trained import Imputer, Surrogate, train_imputer, train_surrogate
 from absentia.attributions import (
     Attribution,
     banzhaf,
