@@ -348,9 +348,9 @@ def test_classes_beside_a_readout_choose_among_the_baselines_of_classes():
 
 def test_what_is_no_absence_gets_a_sentence():
     with pytest.raises(AbsentiaError, match=r"absence must be an absence .* Got the class Baseline instead. Call it"):
-        check_absence("absence", Baseline)
+        check_absence(Baseline)
     with pytest.raises(AbsentiaError, match=r"absence must be an absence .* Got ndarray instead"):
-        check_absence("absence", torch.zeros(2).numpy())
+        check_absence(torch.zeros(2).numpy())
 
 
 def test_an_absence_is_described_in_one_line():

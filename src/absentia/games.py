@@ -222,9 +222,8 @@ class MaskedModel:
         memory: int | None = None,
     ) -> None:
         if isinstance(absence, str | int | float):
-            self.absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
-        else:
-            self.absence = check_absence("absence", absence)
+            absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
+        self.absence = check_absence(absence)
         if hasattr(self.absence, "instead_of"):
             model = self.absence.instead_of(as_model(model))
         self.evaluator = evaluator = Evaluator(

@@ -116,12 +116,12 @@ class ConditionalFill:
         return ConditionalFill(self.x if samples is None else self.x[samples], numbers, self.stand_ins)
 
 
-def check_absence(argument: str, absence: Any) -> Absence:
+def check_absence(absence: Any) -> Absence:
     """Raise an error for what is no absence; the class of an absence is none."""
     if isinstance(absence, type):
-        raise wrong(argument, "be an absence such as Baseline(0.0)", f"the class {absence.__name__}", "Call it.")
+        raise wrong("absence", "be an absence such as Baseline(0.0)", f"the class {absence.__name__}", "Call it.")
     if not hasattr(absence, "bind"):  # quicker than to ask the protocol
-        raise wrong(argument, "be an absence such as Baseline(0.0), a number or a word", type(absence).__name__)
+        raise wrong("absence", "be an absence such as Baseline(0.0), a number or a word", type(absence).__name__)
     return absence
 
 

@@ -20,18 +20,13 @@ _MOST_GAUSSIAN_ENTRIES = 1024
 
 
 def named_absence(
-    word: object,
-    data: Table | None = None,
-    *,
-    players: Players | None = None,
-    categorical: Categorical = (),
-    seed: int = 0,
+    word: object, data: Table = None, *, players: Players | None = None, categorical: Categorical = (), seed: int = 0
 ) -> Absence:
     """Return the absence that a number or a word such as "blur:2" names; an absence is returned as it is."""
     if isinstance(word, int | float) and not isinstance(word, bool):
         return Baseline(word)
     if not isinstance(word, str):
-        return check_absence("absence", word)
+        return check_absence(word)
     name, colon, detail = word.partition(":")
     if name == "learned":
         then = "Call learn_baseline(model, x, y), and pass its result as the absence."
