@@ -63,6 +63,12 @@ class Tabulated(NamedTuple):
     noise: Float[Tensor, " samples"]
     evaluations: int
 
+    @classmethod
+    def join(cls, parts: Iterable[Tabulated]) -> Tabulated:
+        """Join the tables of different samples."""
+        values, noise, evaluations = zip(*parts, strict=True)
+        return cls(torch.cat(values), torch.cat(noise), sum(evaluations))
+
 
 @final
 class Evaluator:

@@ -17,7 +17,7 @@ from absentia.absences.words import named_absence
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
 from absentia.data import Array, Classes, Table, as_tensor, blocks
 from absentia.errors import AbsentiaError, wrong
-from absentia.evaluation import Evaluator, check_coalitions, check_finite, rounding_noise
+from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
 from absentia.models import as_model, spread, worker_count
 from absentia.players import Players
 from absentia.readouts import Readout
@@ -267,14 +267,8 @@ class MaskedModel:
         else:
             at_once = _BATCHES_OF_A_BLOCK * evaluator.batch_size >> len(self.names)
             parts = self._spread(lambda some: evaluator.table(fill.select(some), samples=some), at_once)
-        values, noise, evaluations = zip(*parts, strict=True)
-        return ValueTable(
-            torch.cat(values),
-            self.names,
-            readout=self.readout_note,
-            noise=torch.cat(noise),
-            evaluations=sum(evaluations),
-        )
+        values, noise, evaluations = Tabulated.join(parts)
+        return ValueTable(values, self.names, readout=self.readout_note, noise=noise, evaluations=evaluations)
 
     def _spread(self, work: Callable[[Tensor], Any], at_once: int) -> list[Any]:
         """Evaluate samples at the workers, as many at once as here, so that results do not depend on the workers."""

@@ -540,8 +540,7 @@ class Auditor:
             one, stream = slice(place, place + 1), seeded(self.seed, "game", draw, int(self.numbers[place]))
             drawn = torch.randperm(len(players), generator=stream)[: games.players].sort().values.tolist()
             tables.append(evaluator.table(fill.select(one), samples=self.numbers[one], players=players.only(drawn)))
-        values, noise, evaluations = zip(*tables, strict=True)
-        return Tabulated(torch.cat(values), torch.cat(noise), sum(evaluations))
+        return Tabulated.join(tables)
 
     def _measure_games(self, some: slice, _draw: int, spend: Spend) -> dict[str, Tensor]:
         """Evaluate each method's own games, and return their figures."""
