@@ -104,9 +104,7 @@ class Faithful:
         self.settings = ("faithful", *weights, self.cube, self.batch, seed)  # what the loss depends on
         self.record = {"exact": self.whole, "orders": self.cube, "kept_aside": len(self.aside), "weights": weights}
 
-    def draw(
-        self, pool: Tensor, generator: torch.Generator, count: int | None = None, *, aside: bool = False
-    ) -> Batch:
+    def draw(self, pool: Tensor, generator: torch.Generator, count: int | None = None) -> Batch:
         """Draw samples from a pool, the same number of each owner's, and what they are evaluated on."""
         rows = self._draw_rows(pool, self.batch if count is None else count, generator)
         if self.whole:
