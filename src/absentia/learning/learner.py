@@ -405,9 +405,8 @@ def _make_objective(problem: Problem, mean: Tensor, space: Space) -> Objective |
     if loss == "faithful":
         rows = options.rows_per_step
         if rows is None:
-            rows = min(
-                _MOST_ROWS, max(_FEWEST_ROWS, models.affordable_rows(evaluator.model, evaluator.x, _OPERATIONS))
-            )
+            affordable = models.affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)
+            rows = min(_MOST_ROWS, max(_FEWEST_ROWS, affordable))
         rows = max(min(rows, _LEAST_ROWS), int(rows * problem.rows))
         within = data_range(evaluator.x, (~space.free).nonzero().flatten().tolist())
         weights = (options.evidence, options.noise)
@@ -506,16 +505,8 @@ def _identity(run: Run, problem: Problem, starts: dict[str, Tensor]) -> tuple[st
     settings = (problem.share, problem.seed, run.steps, run.rate, problem.options.polish)
     described = repr((run.objective.settings, evaluator.readout_note, settings))
     digest = hashlib.blake2b(described.encode(), digest_size=16)
-    for tensor in (
-        evaluator.x,
-        problem.owner,
-        *classes,
-        *starts.values(),
-        space.low,
-        space.high,
-        space.coordinate,
-        *space.choices,
-    ):
+    coordinates = (space.low, space.high, space.coordinate, *space.choices)
+    for tensor in (evaluator.x, problem.owner, *classes, *starts.values(), *coordinates):
         digest.update(tensor.detach().cpu().double().numpy().tobytes())
     coalitions = torch.tensor([[True], [False]]).expand(2, len(evaluator.players))
     values = []
