@@ -386,7 +386,7 @@ def test_maps_of_labels_are_players_whatever_the_file(folder):
         ("broken.json", (4,), "map names to lists of columns"),
         ("list.json", (4,), "map names to lists of columns"),
         ("groups.json", (1, 4, 4), r"that suits samples of shape \(1, 4, 4\)"),
-        ("groups.json", (4,), "hold columns of the 4 features"),
+        ("groups.json", (4,), "hold features .* or their numbers 0 … 3"),
         ("half.npy", (1, 4, 4), "hold labels that are whole numbers"),
         ("small.npy", (1, 4, 4), r"have the shape of one sample, \(1, 4, 4\)"),
         ("gap.npy", (1, 4, 4), "without a gap"),

@@ -78,11 +78,15 @@ def test_presence_takes_any_leading_axes():
         (lambda: Players.grid((1, 4, 4), cells=(5, 2)), r"cells must lie between \(1, 1\) and \(4, 4\)"),
         (lambda: Players.grid((1, 4, 4), (2, 2), only=[(0, 0), (2, 0)]), r"only must list each cell .* \[\(2, 0\)\]"),
         (lambda: Players.grid((1, 4, 4), (2, 2), only=[(0, 0), (0, 0)]), "only must list each cell"),
-        (lambda: Players.groups({"a": [7]}, features=3), "groups must hold columns of the 3 features. Got 7"),
-        (lambda: Players.groups({"a": ["z"]}, features=3), "groups must hold columns of the 3 features. Got 'z'"),
+        (
+            lambda: Players.groups({"a": [7]}, features=3),
+            r"groups must hold features \(x0, x1, x2\) or their numbers 0 … 2. Got 7",
+        ),
+        (lambda: Players.groups({"a": ["z"]}, features=3), "groups must hold features .* Got 'z'"),
+        (lambda: Players.groups({"a": [True]}, features=3), "groups must hold features .* Got True"),
         (
             lambda: Players.groups({"a": [0], "b": [0]}, features=3),
-            "groups must hold each feature once. Got 'x0' twice",
+            "groups must name each feature once. Got 'x0' twice",
         ),
         (lambda: Players.groups({"a": [0], "b": []}, features=3), "groups must have at least one feature each"),
         (lambda: Players(torch.tensor([0, 1]), ("a",)), "names must name each of the 2 players once. Got 1 names"),

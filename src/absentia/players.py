@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import torch
@@ -125,18 +125,9 @@ class Players:
         """
         if isinstance(chosen, str):
             raise wrong(argument, "be a list of players", repr(chosen), f"Pass [{chosen!r}].")
-        numbers = [self.names.index(one) if self.names.count(one) == 1 else one for one in chosen]
-        for one in numbers:
-            if self.names.count(one) > 1:
-                raise wrong(argument, "tell players apart", f"{one!r}, which two players are called", "Use numbers.")
-            if isinstance(one, bool | str) or one not in range(len(self)):
-                must = f"hold players ({_shorten(self.names)}) or their numbers 0 … {len(self) - 1}"
-                raise wrong(argument, must, repr(one))
-            if numbers.count(one) > 1:
-                raise wrong(argument, "name each player once", f"{self.names[int(one)]!r} twice")
-        if not numbers:
+        kept = sorted(_find(argument, "player", self.names, chosen))
+        if not kept:
             raise wrong(argument, "name at least one player", "none")
-        kept = sorted(int(number) for number in numbers)
         labels = torch.full_like(self.labels, ALWAYS_PRESENT)
         for new, old in enumerate(kept):
             labels[self.labels == old] = new
@@ -215,21 +206,13 @@ class Players:
         >>> Players.groups({"size": ["width", "height"], "mass": ["mass"]}, ["width", "mass", "height"]).labels
         tensor([0, 1, 0])
         """
-        columns = _names(features, "x{}")
+        columns, members = _names(features, "x{}"), chain.from_iterable(groups.values())
         labels = torch.full((len(columns),), ALWAYS_PRESENT)
-        for player, (group, members) in enumerate(groups.items()):
-            for member in members:
-                if columns.count(member) > 1:
-                    got = f"{member!r}, which two features are called"
-                    raise wrong("groups", "tell features apart", got, "Use their numbers.")
-                column = columns.index(member) if member in columns else member
-                if isinstance(column, str) or column not in range(len(columns)):
-                    raise wrong("groups", f"hold columns of the {len(columns)} features", repr(member))
-                if labels[column] != ALWAYS_PRESENT:
-                    raise wrong("groups", "hold each feature once", f"{columns[column]!r} twice")
-                labels[column] = player
-            if not members:
-                raise wrong("groups", "have at least one feature each", f"none in {group!r}")
+        owners = [player for player, group in enumerate(groups.values()) for _ in group]
+        labels[_find("groups", "feature", columns, members)] = torch.tensor(owners, dtype=torch.int64)
+        for name, group in groups.items():
+            if not group:
+                raise wrong("groups", "have at least one feature each", f"none in {name!r}")
         return cls(labels, tuple(groups))
 
     @classmethod
@@ -381,6 +364,22 @@ def _names(given: int | Sequence[str], pattern: str) -> tuple[str, ...]:
         check_number("players", given, 0, _MOST_PLAYERS)
         return tuple(pattern.format(number) for number in range(given))
     return tuple(str(name) for name in given)
+
+
+def _find(argument: str, kind: str, names: Sequence[str], chosen: Iterable[Any]) -> list[int]:
+    """Return the numbers of players or features, given by name or number; raise an error for others and repeats."""
+    found = dict[int, None]()
+    for one in chosen:
+        if names.count(one) > 1:
+            raise wrong(argument, f"tell {kind}s apart", f"{one!r}, which two {kind}s are called", "Use numbers.")
+        number = names.index(one) if one in names else one
+        if isinstance(number, bool | str) or number not in range(len(names)):
+            must = f"hold {kind}s ({_shorten(names)}) or their numbers 0 … {len(names) - 1}"
+            raise wrong(argument, must, repr(one))
+        if number in found:
+            raise wrong(argument, f"name each {kind} once", f"{names[int(number)]!r} twice")
+        found[int(number)] = None
+    return list(found)
 
 
 def _text(entries: Tensor, categories: Sequence[str] = ()) -> str:
