@@ -3,7 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -96,16 +96,14 @@ def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
 @contextmanager
 def workers(jobs: int, scheduler: str | None) -> Iterator[None]:
     """Spread samples over processes of this machine, or over the Dask cluster of a scheduler."""
-    if scheduler is not None:
-        dask = require("distributed", "dask")
-        with reading("dask", "be the address of a scheduler, as in tcp://host:8786", scheduler):
-            client = dask.Client(scheduler, timeout=_SECONDS_TO_CONNECT)
-        with client, require("joblib", "scale").parallel_config("dask"):
-            yield
-    elif jobs > 1:
-        with require("joblib", "scale").parallel_config("loky", n_jobs=jobs):
-            yield
-    else:
+    with ExitStack() as stack:
+        if scheduler is not None:
+            dask = require("distributed", "dask")
+            with reading("dask", "be the address of a scheduler, as in tcp://host:8786", scheduler):
+                stack.enter_context(dask.Client(scheduler, timeout=_SECONDS_TO_CONNECT))
+            stack.enter_context(require("joblib", "scale").parallel_config("dask"))
+        elif jobs > 1:
+            stack.enter_context(require("joblib", "scale").parallel_config("loky", n_jobs=jobs))
         yield
 
 
