@@ -165,9 +165,7 @@ def _write_and_rename(path: Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def write_tensors(
-    path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any], keep: bool = True
-) -> None:
+def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], header: dict[str, Any], keep: bool = True) -> None:
     """Write tensors and a JSON header to one file; see `write_whole`."""
     # Copies, because a file holds no two tensors that share memory.
     kept = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
@@ -300,8 +298,7 @@ def _unpack(hint: Any, value: Any, path: tuple[str, ...], tensors: dict[str, Ten
     if origin in (types.UnionType, typing.Union):
         return _unpack(next(part for part in parts if part is not types.NoneType), value, path, tensors, more)
     if hasattr(hint, "unpacked"):
-        fields = {key: _unpack(Any, item, (*path, key), tensors, more) for key, item in value.items()}
-        return hint.unpacked(fields, **more)
+        return hint.unpacked(_unpack(dict, value, path, tensors, more), **more)
     if dataclasses.is_dataclass(hint):
         hints, fields = typing.get_type_hints(hint), {}
         for name in (field.name for field in dataclasses.fields(hint)):
