@@ -344,11 +344,8 @@ def draw_strata(players: int, pairs: int, generator: torch.Generator) -> list[St
     # Systematic rounding: whole numbers that add up, each within one of its share.
     reached = share_out(min(pairs, sum(totals)), leverage, most).cumsum(0) + torch.rand(1, generator=generator)
     drawn = torch.cat([torch.zeros(1), (reached + 1e-9).floor()]).diff().long().tolist()
-    return [
-        (_draw_pairs(players, size, count, total, generator), total)
-        for size, (count, total) in enumerate(zip(drawn, totals, strict=True), start=1)
-        if count
-    ]
+    parts = zip(sizes, drawn, totals, strict=True)
+    return [(_draw_pairs(players, size, count, total, generator), total) for size, count, total in parts if count]
 
 
 def share_out(count: int, weights: Float[Tensor, " parts"], most: Float[Tensor, " parts"]) -> Float[Tensor, " parts"]:

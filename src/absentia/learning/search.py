@@ -399,11 +399,8 @@ def _candidates(space: Space, baseline: Tensor, number: int, radius: float, wide
     if wide:
         fixed = torch.cat([torch.stack([low, high]), space.quantiles(number)]).unique()
         values += [(value.expand_as(here), False) for value in fixed]
-    return [
-        (baseline.index_copy(1, entries, value[:, None].expand(-1, len(entries))), near)
-        for value, near in values
-        if bool(((value - here).abs() > 1e-9 * (high - low)).any())
-    ]
+    others = [(value, near) for value, near in values if bool(((value - here).abs() > 1e-9 * (high - low)).any())]
+    return [(baseline.index_copy(1, entries, one[:, None].expand(-1, len(entries))), near) for one, near in others]
 
 
 def settle(objective: Objective, baseline: Baselines, calls: Float[Tensor, "calls entries"]) -> Baselines:

@@ -56,12 +56,8 @@ def answer(explanation: Explanation, sample: int) -> str:
     values, texts = explanation.shapley.values[sample], dict(explanation.shapley.ranked(sample))
     (base, output), names = ends(explanation, sample), players_and_inputs(explanation, sample)
     rises = float(explanation.outputs[sample]) >= float(explanation.base_values[sample])
-    sides = [("adds", "+", int(values.argmax())), ("takes", "−", int(values.argmin()))]
-    shown = [
-        f"“{names[i]}” {word} most ({texts[i]})"
-        for word, sign, i in (sides if rises else sides[::-1])
-        if texts[i].startswith(sign)
-    ]
+    sides = [("adds", "+", int(values.argmax())), ("takes", "−", int(values.argmin()))][:: 1 if rises else -1]
+    shown = [f"“{names[i]}” {word} most ({texts[i]})" for word, sign, i in sides if texts[i].startswith(sign)]
     before = "as" if base == output else f"{'up' if rises else 'down'} from {base}"
     what = in_short(explanation, sample).removeprefix("the ").removesuffix(" as it is")
     verb, who = "are" if what.startswith("log-odds") else "is", ", ".join(shown) or "no player changes it"
