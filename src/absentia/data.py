@@ -246,10 +246,8 @@ def white_noise(within: DataRange, like: Rows, generator: torch.Generator) -> Ro
     """Draw every entry uniformly within the range, in the shape and type of ``like``; integers include both ends."""
     share = torch.rand(like.shape, generator=generator, dtype=torch.float64).to(like.device)
     low, width = within.low.to(like.device), (within.high - within.low).to(like.device)
-    if like.is_floating_point():
-        noise = (low + width * share).to(like.dtype)
-    else:
-        noise = (low + ((width + 1) * share).floor()).to(like.dtype)
+    above = width * share if like.is_floating_point() else ((width + 1) * share).floor()
+    noise = (low + above).to(like.dtype)
     if within.rows is None or within.from_rows is None or not bool(within.from_rows.any()):
         return noise
     # Entries such as categories have the values of a drawn row instead.

@@ -318,12 +318,10 @@ def check_coalitions(coalitions: Tensor, players: int, samples: int | None = Non
 
 def check_finite(values: Tensor, samples: Tensor, coalitions: Tensor | int, argument: str = "model") -> None:
     """Raise an error for values that are not finite; ``coalitions`` are theirs, or the number of the first one."""
-    if math.isfinite(values.detach().sum().item()):  # the quick check; a sum of finite values may still overflow
+    # The sum is the quick check; that of finite values may still overflow.
+    if math.isfinite(values.detach().sum().item()) or bool(torch.isfinite(values).all()):
         return
-    bad = (~torch.isfinite(values)).nonzero()
-    if len(bad) == 0:
-        return
-    row, column = bad[0].tolist()[:2]
+    row, column = (~torch.isfinite(values)).nonzero()[0].tolist()[:2]
     if isinstance(coalitions, int):
         present = list(coalition_members(coalitions + column))
     else:

@@ -386,9 +386,8 @@ class BatchRunner:
                 if not lacks_memory(error):
                     raise
                 if self.batch == 1:
-                    raise AbsentiaError(
-                        "The model runs out of memory with a single row. Use a smaller model or input."
-                    ) from error
+                    lacking = "The model runs out of memory with a single row."
+                    raise AbsentiaError(f"{lacking} Use a smaller model or input.") from error
                 self.batch //= 2
                 continue
             check_output(outputs[-1], len(rows[done : done + self.batch]))

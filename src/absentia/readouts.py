@@ -81,8 +81,7 @@ class _OfClass:
     takes_probabilities: ClassVar[bool] = False  # reading them as logits would be silently wrong
 
     def __post_init__(self) -> None:
-        numbers = class_numbers(self.y, self.names)
-        vars(self).update(y=numbers, names=tuple(str(name) for name in self.names))
+        vars(self).update(y=class_numbers(self.y, self.names), names=tuple(str(name) for name in self.names))
 
     def __str__(self) -> str:
         if self.y.ndim:
