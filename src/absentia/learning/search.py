@@ -173,8 +173,7 @@ class Run:
                     ends[name] = baseline
                     ends[name] = self._stage(f"{number}: steps", self._follow, ends, name, self.steps, self.rate)
                     if len(self.swept):
-                        sweep = self._sweep_while_it_helps
-                        ends[name] = self._stage(f"{number}: sweep", sweep, ends[name])
+                        ends[name] = self._stage(f"{number}: sweep", self._sweep_while_it_helps, ends[name])
                         ends[name] = self._stage(f"{number}: again", self._follow, ends, name, again, self.rate / 5)
                     if len(self.objective.evaluator.players) <= MOST_CROSSED:
                         ends[name] = self._stage(f"{number}: cross", self._cross, ends[name], usual[best])
