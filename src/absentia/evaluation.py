@@ -131,7 +131,6 @@ class Evaluator:
         self.x = x.to(device) if self.players.integer and not x.is_floating_point() else x.to(device, dtype)
         self.samples, self.names = len(x), self.players.names
         labels = tuple(class_names) if class_names is not None else models.labels_of(self.model)
-        self.class_names = tuple(str(label) for label in labels)
         self._numbers, own = torch.arange(len(self.x), device=self.x.device), readout is not None
         layer = readout.layer if isinstance(readout, Features) else None
         self._forward = self.model if layer is None else models.layer_output(self.model, layer)
@@ -153,7 +152,7 @@ class Evaluator:
             readout.check(output, self.samples)
         check_single_logit(readout, output, self.model, self.x)
         self.readout, self.readout_note = readout, note + _note_on_output(self.model, key)
-        self.class_names = getattr(self.readout, "names", ()) or self.class_names
+        self.class_names = getattr(self.readout, "names", ()) or tuple(str(label) for label in labels)
         # The class of each sample, if they were given: those that the model predicts choose no baseline.
         classes = getattr(self.readout, "y", None) if own or y is not None else None
         classes = class_numbers(y, labels) if own and y is not None else classes

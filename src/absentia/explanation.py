@@ -302,9 +302,8 @@ def explain(
         rows=tuple(str(label) for label in x.index) if hasattr(x, "columns") else (),
         values=tuple(f"{what or 'value'} of {names[number] if names else f'class {number}'}" for number in classes),
     )
-    stand_ins = None
-    if not isinstance(game.absence, BringsModel):
-        stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device)
+    masks = not isinstance(game.absence, BringsModel)
+    stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device) if masks else None
     kept = batch.detach().cpu().clone()
     return Explanation(kept, game.evaluator.classes, game.players, stand_ins=stand_ins, record=record, **results)
 

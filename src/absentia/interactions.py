@@ -87,8 +87,7 @@ class Interactions:
         samples, players = len(self.effects), len(self.names)
         head = f"Interactions of {count_of(samples, 'sample')}, {players} players; value: {self.readout}; strongest"
         effects = [[" & ".join(found.players), written(found.effect, 4, plus=True)] for found in self.top(5)]
-        lines = align(effects, 2)
-        return "\n".join([head + (":" if samples == 1 else " of sample 0:"), *lines])
+        return "\n".join([head + (":" if samples == 1 else " of sample 0:"), *align(effects, 2)])
 
     @property
     def coalitions(self) -> Bool[Tensor, "coalitions players"]:

@@ -142,11 +142,9 @@ def audit(
     plausibility, note = compare_with_data(masked, run.data, run.within, run.region, seed)
     run.notes += [note] if note else []
     described = str(reference) if isinstance(reference, str | int | float) else describe_absence(reference)
-    record = run.record(
-        reference="white noise" if described == "noise" else described,
-        threshold="above 5 % of a sample's largest" if tau is None else f"above {tau:g}",
-        stopped=stopped,
-    )
+    described = "white noise" if described == "noise" else described
+    threshold = "above 5 % of a sample's largest" if tau is None else f"above {tau:g}"
+    record = run.record(reference=described, threshold=threshold, stopped=stopped)
     curve, removal = run.curve(), run.removal()
     games = join_games([found for _, found in run.found["games"]], len(run.methods), run.plan.own.players)
     return Audit(tuple(run.methods), evaluator.names, removal, games, plausibility, record, curve, run.numbers)
