@@ -130,10 +130,10 @@ def unit_costs(plan: Plan) -> Table:
     note = (
         f"Measured: {1 / per_row:.1f} rows a second on one core, for the convolutions of VGG-11 on {plan.pixels} × "
         f"{plan.pixels} pixels ({sum(one.numel() for one in network.parameters()) / 1e6:.1f} million weights, "
-        f"{sent / 2**20:.0f} MiB, sent to a worker once for each call). A worker held {held / 2**20:,.0f} MiB at most, "
-        "with Python and torch; values of its samples come on top, 8 bytes for each coalition of an exact "
-        "explanation. Hours are evaluations by this rate; a GPU does them as many times faster as its rate of rows is "
-        "higher."
+        f"{sent / 2**20:.0f} MiB, sent to a worker once for each call). A worker held {held / 2**20:,.0f} MiB at "
+        "most, with Python and torch; values of its samples come on top, 8 bytes for each coalition of an exact "
+        "explanation. Hours are evaluations by this rate; a GPU does them as many times faster as its rate of rows "
+        "is higher."
     )
     return Table("A million samples of a network of ImageNet's size", note, table)
 

@@ -43,8 +43,8 @@ _ASSUMED_EXPANSION = 16
 # Modules that a function or an object runs are searched among this many things, the nearest ones first.
 _MOST_SEARCHED = 256
 _ATTEMPTS = 3  # at items whose workers die
-# GNU's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD: bytes to keep, and the largest possible size of what is kept; its default.
-_KEEP_MEMORY, _LARGE_ALLOCATION = {-1: 2**28, -3: 2**25}, 2**17
+# GNU's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD: bytes to keep, and the size from which none are (its default too).
+_KEEP_MEMORY, _USUAL_SIZE = {-1: 2**28, -3: 2**25}, 2**17
 _HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
 # The last operations of models that return probabilities, by the names of their gradients; and operations after them
 # that hardly change values.
@@ -581,17 +581,17 @@ def _work_here(packed: np.ndarray, name: str, item: Any) -> Any:
 
 @contextmanager
 def _kept_memory() -> Iterator[None]:
-    """Keep freed memory where the environment says otherwise, as Dask's does: large tensors then take half the time."""
-    at_once = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
-    library = ctypes.CDLL(None) if at_once.isdigit() and sys.platform == "linux" else None
-    if not hasattr(library, "mallopt"):  # not GNU's
+    """Keep freed memory where the environment forbids it, as Dask's does: networks then take half the time."""
+    given = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
+    allocator: Any = ctypes.CDLL(None) if given.isdigit() and sys.platform == "linux" else None
+    if not hasattr(allocator, "mallopt"):  # it is not GNU's
         yield
         return
     for option, size in _KEEP_MEMORY.items():
-        library.mallopt(option, size)
+        allocator.mallopt(option, size)
     try:
         yield
     finally:
-        for option, size in zip(_KEEP_MEMORY, (int(at_once), _LARGE_ALLOCATION), strict=True):
-            library.mallopt(option, size)
-        library.malloc_trim(0)
+        for option, size in zip(_KEEP_MEMORY, (int(given), _USUAL_SIZE), strict=True):
+            allocator.mallopt(option, size)
+        allocator.malloc_trim(0)
