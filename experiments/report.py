@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from experiments.experiment import RESULTS, Experiment, Record, Verdict, best_record
-from experiments.tables import ResultTable, markdown_line
+from experiments.tables import HOW, ResultTable, markdown_line
 
 PAGE = "report.html"
 _HEADS = ("experiment", "the paper claims", "ours", "verdict", "reason")
@@ -117,7 +117,11 @@ def _paragraph(text: str) -> str:
 
 
 def _table(table: ResultTable) -> str:
-    return f"<h3>{html.escape(table.title)}</h3>{_paragraph(table.note)}{_rows(table.columns, table.rows)}"
+    title, rows = f"<h3>{html.escape(table.title)}</h3>", _rows(table.columns, table.rows)
+    if not table.sentences:
+        return f"{title}{_paragraph(table.note)}{rows}"
+    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in table.sentences)
+    return f"{title}{rows}<details><summary>{HOW}</summary><ul>{items}</ul></details>"
 
 
 def _rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from absentia import __version__
+
+LONG_NOTE = 600  # characters
+HOW = "How it was measured"
 
 
 @dataclass
@@ -35,11 +39,23 @@ class ResultTable:
             table.add_row(*row)
         console.print("", f"[bold]{self.title}[/bold]", table, self.note, sep="\n")
 
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences of a long note, which is a list that readers open; of a short one, none.
+
+        >>> ResultTable("", (), "Short. It is read at once.").sentences
+        []
+        """
+        return re.split(r"(?<=\.) (?=[A-Z])", self.note) if len(self.note) > LONG_NOTE else []
+
     def markdown(self, level: int = 2) -> str:
-        """Format it as Markdown, below a heading of this level."""
-        lines = [f"{'#' * level} {self.title}", "", self.note, "", markdown_line(self.columns)]
-        lines.append("|" + "---|" * len(self.columns))
+        """Format it as Markdown, below a heading of this level; a long note follows the table, folded."""
+        lines = [f"{'#' * level} {self.title}", "", *([] if self.sentences else [self.note, ""])]
+        lines += [markdown_line(self.columns), "|" + "---|" * len(self.columns)]
         lines += [markdown_line(row) for row in self.rows]
+        if self.sentences:
+            items = [f"- {sentence}" for sentence in self.sentences]
+            lines += ["", f"<details><summary>{HOW}</summary>", "", *items, "", "</details>"]
         return "\n".join(lines) + "\n"
 
 

@@ -155,9 +155,8 @@ def test_workers_return_memory_as_before_once_the_work_is_done(monkeypatch):
     with models._kept_memory():
         assert not calls  # nothing forbids to keep memory
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
-    with pytest.raises(ValueError, match="work"), models._kept_memory():
+    with models._kept_memory():
         assert [option for option, _ in calls] == [-1, -3]
-        raise ValueError("the work fails")
     assert calls[2:] == [(-1, 65536), (-3, 2**17), "trim"]  # the last is what malloc begins with
 
 

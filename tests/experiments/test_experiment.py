@@ -25,7 +25,7 @@ from experiments.experiment import (
     save_record,
 )
 from experiments.registry import EXPERIMENTS, names
-from experiments.report import as_markdown, verdict_of, write_report
+from experiments.report import as_html, as_markdown, verdict_of, write_report
 from experiments.tables import ResultTable
 
 done = []
@@ -172,6 +172,14 @@ def test_the_report_sets_claim_ours_verdict_and_reason_in_one_table(run, tmp_pat
     assert "*cubes*: not to be had: The data are not published." in text
     assert "| 2 | 4 |" in text
     assert "![Squares of numbers](results/fig-0-squares-tiny.png)" in text
+
+
+def test_a_long_note_is_a_list_that_readers_open():
+    table = ResultTable("Squares", ("of",), "The first sentence. " * 50)
+    part = Part(Found({"sum": 5}, (table,)), "", "full", 0, 1.0, "")
+    entries = [(SQUARES, Record("fig-0", {"squares": part}))]
+    assert as_markdown(entries, "results").count("\n- The first sentence.") == 50
+    assert as_html(entries, core.RESULTS).count("<li>The first sentence.") == 50
 
 
 def test_the_page_holds_its_pictures(run):
