@@ -180,7 +180,17 @@ def test_order_ratios_say_what_the_theorems_do(tiny):
     _, work = PARTS["table-9", "ratios"]
     found = work(tiny("table-9", "ratios")).figures
     assert found["theorem"] == 6
-    assert all(found[f"order {case}.0"] > found[f"order {case}.{wrong}"] for case in (1, 2, 3) for wrong in (1, 2, 3))
+    assert all(found[f"top {case}.0"] > found[f"top {case}.{wrong}"] for case in (1, 2, 3) for wrong in (1, 2, 3))
+    assert found["top 1.0"] == 1
+
+
+def test_order_ratios_are_judged_by_the_share_of_the_highest_order_alone(tiny):
+    experiment, work = PARTS["table-9", "ratios"]
+    found = dict(work(tiny("table-9", "ratios")).figures)
+    assert experiment.judge({"ratios": found}).word == "reproduced"
+    assert experiment.judge({"ratios": found | {"patterns 1.0": 99}}).word == "reproduced"
+    assert experiment.judge({"ratios": found | {"top 3.2": 0.61}}).word == "not reproduced"
+    assert experiment.judge({"ratios": found | {"theorem": 5}}).word == "not reproduced"
 
 
 def test_toy_sentences_have_words_as_players():

@@ -31,3 +31,9 @@ def test_the_verdict_follows_from_the_rows():
     figures = dict(examples(Run()).figures)
     assert judge({"examples": figures}).word == "reproduced"
     assert judge({"examples": figures | {"zero": 2}}).word == "not reproduced"
+
+
+def test_the_reason_names_no_cause_that_the_examples_contradict():
+    players = {len(example.case.x) for example in worked_examples()}
+    assert players == {7, 8}  # contexts of a variable: 2⁶ and 2⁷, so they are not the one divisor of all examples
+    assert "not known" in judge({"examples": examples(Run()).figures}).reason
