@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -32,8 +32,12 @@ LEARNING_ROWS = 256
 # The printed values of the "setting in SHAP" are smaller than the exact ones by this factor.
 PRINTED_DIVISOR = 128
 DIVIDED = f"exact SHAP divided by {PRINTED_DIVISOR}"
-# Kernel SHAP is exact with all 254 coalitions; with about as many as there are variables it is not.
-FEW_COALITIONS = (12, 14, 16, 18)
+NOTHING, TRUTH, FEW = "φ = 0 for every variable", "true δ", "Kernel SHAP, few coalitions"
+# Kernel SHAP is exact with all 254 coalitions, so the printed accuracy must come from fewer. The paper does not say
+# how many. The number is chosen among these on functions of other seeds: the run's seed plus these.
+GRID = (4, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 48, 64, 128)
+OTHER_SEEDS = (100, 101, 102)
+ONE_DRAW = "one draw for all functions"  # instead of one for each function; for information
 NEAR = 5.0  # per cent; the accuracy of 100 other functions differs by about 2
 
 PRINTED = {
@@ -263,9 +267,15 @@ def with_shap(case: ShapleyCase, background: Float[Tensor, "rows players"]) -> F
 
 
 def with_kernel_shap(
-    case: ShapleyCase, background: Float[Tensor, "rows players"], coalitions: int | None = None
+    case: ShapleyCase,
+    background: Float[Tensor, "rows players"],
+    coalitions: int | None = None,
+    draw: int | None = None,
 ) -> Float[Tensor, " players"]:
-    """Estimate Shapley values with shap's weighted regression and its defaults, or from this many coalitions."""
+    """Estimate Shapley values with shap's weighted regression and its defaults, or from this many coalitions.
+
+    Each function has its own draw of coalitions, if ``draw`` is not given.
+    """
     options: dict[str, Any] = {} if coalitions is None else {"nsamples": coalitions, "l1_reg": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about shap's own dependencies
@@ -273,18 +283,11 @@ def with_kernel_shap(
 
         explainer = shap.KernelExplainer(_numpy_model(case), background.numpy())
         state = np.random.get_state()  # noqa: NPY002  shap draws coalitions by the global generator
-        np.random.seed(0)  # noqa: NPY002
+        own = random.Random(case.function.text).randrange(2**32)
+        np.random.seed(own if draw is None else draw)  # noqa: NPY002
         found = explainer.shap_values(case.x[None].numpy(), silent=True, **options)
         np.random.set_state(state)  # noqa: NPY002
     return torch.as_tensor(np.asarray(found)[0]).double()
-
-
-def _kernel_shap(background: Tensor, coalitions: int) -> Method:
-    return lambda case: with_kernel_shap(case, background, coalitions)
-
-
-def _few(coalitions: int) -> str:
-    return f"Kernel SHAP, {coalitions} coalitions"
 
 
 def _numpy_model(case: ShapleyCase) -> Callable[[Any], Any]:
@@ -304,50 +307,111 @@ def with_learned(case: ShapleyCase, inputs: Float[Tensor, "rows players"], seed:
     return with_baseline(case, learned.values)
 
 
-def methods(seed: int) -> dict[str, Method]:
-    """List the absences; backgrounds and inputs are drawn once, for all functions."""
+def methods(seed: int, coalitions: int) -> dict[str, Method]:
+    """List the absences; backgrounds and inputs are drawn once, for all functions.
+
+    ``coalitions`` is the number from which the row of few coalitions is estimated.
+    """
     background, conditions = draw_inputs(BACKGROUND_ROWS, seed), draw_inputs(CONDITIONAL_ROWS, seed + 1)
     inputs = draw_inputs(LEARNING_ROWS, seed + 2)
     return {
+        NOTHING: lambda case: torch.zeros_like(case.x),
         "zero": lambda case: with_baseline(case, 0.0),
         "0.7, the inputs' mean": lambda case: with_baseline(case, PRESENCE),
         "0.5, the paper's printed mean": lambda case: with_baseline(case, 0.5),
         "exact SHAP": lambda case: with_shap(case, background),
         DIVIDED: lambda case: with_shap(case, background) / PRINTED_DIVISOR,
         "Kernel SHAP": lambda case: with_kernel_shap(case, background),
-        **{_few(count): _kernel_shap(background, count) for count in FEW_COALITIONS},
+        FEW: lambda case: with_kernel_shap(case, background, coalitions),
         "conditional (Frye et al.)": lambda case: with_condition(case, conditions),
         "learned": lambda case: with_learned(case, inputs, seed),
+        TRUTH: lambda case: with_baseline(case, case.function.baseline(unknown=0.0)),
     }
 
 
-def _scores_of(job: tuple[ShapleyCase, int]) -> list[dict[str, Any]]:
-    case, seed = job
-    return [asdict(score(case, method(case))) for method in methods(seed).values()]
+def kernel_accuracies(functions: int, seeds: Iterable[int]) -> dict[int, float]:
+    """Measure the accuracy of Kernel SHAP for each number of coalitions, in per cent, on functions of these seeds."""
+    totals = dict.fromkeys(GRID, Score((0, 0), (0, 0)))
+    for seed in seeds:
+        background = draw_inputs(BACKGROUND_ROWS, seed)
+        for case in addition_multiplication(functions, seed):
+            for count in GRID:
+                totals[count] += score(case, with_kernel_shap(case, background, count))
+    return {count: 100 * total.right[0] / total.of[0] for count, total in totals.items()}
+
+
+def one_draw_accuracies(
+    cases: Sequence[ShapleyCase], seed: int, coalitions: int, draws: int
+) -> tuple[float, float, float]:
+    """Return the lowest, mean and highest accuracy of Kernel SHAP if all functions share a draw, over some draws."""
+    background = draw_inputs(BACKGROUND_ROWS, seed)
+    found = []
+    for draw in range(draws):
+        scores = [score(case, with_kernel_shap(case, background, coalitions, draw)) for case in cases]
+        total = sum(scores, Score((0, 0), (0, 0)))
+        found.append(100 * total.right[0] / total.of[0])
+    return min(found), sum(found) / len(found), max(found)
+
+
+def nearest(accuracies: Mapping[int, float]) -> int:
+    """Return the number of coalitions whose accuracy is nearest to the printed one.
+
+    >>> nearest({12: 20.0, 14: 32.0, 16: 43.0})
+    14
+    """
+    return min(accuracies, key=lambda count: abs(accuracies[count] - _printed("Kernel SHAP")))
+
+
+def _printed(name: str) -> float:
+    return float(PRINTED[name].rstrip("%"))
+
+
+def _scores_of(job: tuple[ShapleyCase, int, int]) -> list[dict[str, Any]]:
+    case, seed, coalitions = job
+    return [asdict(score(case, method(case))) for method in methods(seed, coalitions).values()]
 
 
 def family(run: Run) -> Found:
     """Count the right Shapley values of generated functions for each absence."""
+    others, seeds = run.pick(full=100, quick=10, tiny=2), [run.seed + more for more in OTHER_SEEDS]
+    accuracies = kernel_accuracies(others, seeds)
+    coalitions = nearest(accuracies)
     cases = addition_multiplication(run.pick(full=100, quick=3, tiny=2), run.seed)
-    found = run.each(_scores_of, {case.function.name: (case, run.seed) for case in cases})
+    found = run.each(_scores_of, {case.function.name: (case, run.seed, coalitions) for case in cases})
     scores = [[Score(tuple(one["right"]), tuple(one["of"])) for one in many] for many in found.values()]
     totals = {
         name: sum((many[number] for many in scores), Score((0, 0), (0, 0)))
-        for number, name in enumerate(methods(run.seed))
+        for number, name in enumerate(methods(run.seed, coalitions))
     }
     figures = {name: 100 * total.right[0] / total.of[0] for name, total in totals.items()}
-    return Found(figures, (tabulate(totals, len(cases), run.seed),))
+    draws = run.pick(full=20, quick=3, tiny=2)
+    low, mean, high = one_draw_accuracies(cases, run.seed, coalitions, draws)
+    figures |= {
+        "coalitions": coalitions, "lowest of one draw": low, "mean of one draw": mean, "highest of one draw": high
+    }  # fmt: skip
+    chosen = ResultTable(
+        "Kernel SHAP from few coalitions, on other functions",
+        ("coalitions", "right, of all variables", "chosen"),
+        f"{others} functions generated by each of the seeds {', '.join(map(str, seeds))}; none of them is among "
+        f"those above. Chosen is the number nearest to the printed {PRINTED['Kernel SHAP']}. Each function has its "
+        f"own draw of coalitions. With the chosen number and {ONE_DRAW} above, {draws} draws score from {low:.2f} to "
+        f"{high:.2f} %, {mean:.2f} % on average.",
+    )
+    for count, accuracy in accuracies.items():
+        chosen.add(count, f"{accuracy:.2f}%", "yes" if count == coalitions else "")
+    return Found(figures, (tabulate(totals, len(cases), run.seed, coalitions), chosen))
 
 
-def tabulate(totals: Mapping[str, Score], functions: int, seed: int) -> ResultTable:
+def tabulate(totals: Mapping[str, Score], functions: int, seed: int, coalitions: int) -> ResultTable:
     """List the shares of right values for each absence."""
     note = (
         f"{functions} functions generated by seed {seed}, one sample each; right is within {TOLERANCE:g} of the "
         "truth. The generator is fitted to the paper's rows for zero and mean baseline values, so that their "
         "agreement is no evidence. The functions are linear in each of their independent inputs, so that SHAP with a "
         "background, Kernel SHAP and conditional means all stand for the baseline 0.7, but for the sampling error of "
-        "their rows. Every product has two factors or more: one alone, c·(x − δ), is the same function of x for "
-        "every δ, up to a constant, so that its δ can't be learned. Learning starts from 0.5, on "
+        f"their rows. The first row is the share of true values that are 0. Few coalitions are {coalitions} of the "
+        "254, chosen on other functions. Every product has two factors or more: one alone, c·(x − δ), is the same "
+        "function of x for every δ, up to a constant, so that its δ can't be learned. Learning starts from 0.5, on "
         f"{LEARNING_ROWS} inputs that are 1 with probability {PRESENCE:g}."
     )
     table = ResultTable(
@@ -361,26 +425,29 @@ def tabulate(totals: Mapping[str, Score], functions: int, seed: int) -> ResultTa
 
 
 def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
-    """Ask for 100 % by learning, the best of all, and for settings that explain the rows of SHAP."""
+    """Ask for 100 % by learning, the best of all, and for settings that score near the printed rows of SHAP."""
     found = figures["family"]
-    learned, divided = found["learned"], found[DIVIDED]
-    others = max(value for name, value in found.items() if name != "learned")
-    kernel = [found[_few(count)] for count in FEW_COALITIONS]
+    learned, divided, few, nothing = (found[name] for name in ("learned", DIVIDED, FEW, NOTHING))
+    low, high = found["lowest of one draw"], found["highest of one draw"]
+    others = max(found[name] for name in methods(0, 1) if name not in ("learned", TRUTH))
     ours = (
-        f"learned {learned:.2f} %, the next best {others:.2f} %; SHAP as printed elsewhere {divided:.2f} %; Kernel "
-        f"SHAP {min(kernel):.1f}–{max(kernel):.1f} % with few coalitions"
+        f"learned {learned:.2f} %, as the true δ do by construction ({found[TRUTH]:.2f} %), the next best "
+        f"{others:.2f} %; SHAP divided by {PRINTED_DIVISOR} {divided:.2f} %; Kernel SHAP {few:.2f} % with "
+        f"{found['coalitions']:.0f} of 254 coalitions"
     )
-    explained = abs(divided - 81.25) <= NEAR and min(kernel) - NEAR <= 33.88 <= max(kernel) + NEAR
+    near = {
+        "SHAP": abs(divided - _printed("exact SHAP")) <= NEAR,
+        "Kernel SHAP": abs(few - _printed("Kernel SHAP")) <= NEAR,
+    }
+    missed = [name for name, right in near.items() if not right]
+    within = f"not within {NEAR:g} points of {' and '.join(missed)}" if missed else f"within {NEAR:g} points of both"
     reason = (
-        f"The worked examples show SHAP's values divided by {PRINTED_DIVISOR}; so divided they score within "
-        f"{NEAR:g} points of the table. Kernel SHAP comes near 33.88 % with {FEW_COALITIONS[0]} to "
-        f"{FEW_COALITIONS[-1]} of the 254 coalitions, and equals exact SHAP with all. These counts were kept after a "
-        "search over dozens of settings on the same functions, so they show that the figure can be reached, not that "
-        "it was reached so."
+        f"The rows of SHAP and Kernel SHAP were reproduced {within}. The first says little: SHAP divided by "
+        f"{PRINTED_DIVISOR}, as the worked examples print it, is nearly 0, and answering 0 for every variable scores "
+        f"{nothing:.2f} %. The number of coalitions was chosen nearest to the printed {PRINTED['Kernel SHAP']} on "
+        f"functions of other seeds; with {ONE_DRAW} it scores from {low:.2f} to {high:.2f} %, depending on the draw."
     )
-    if not explained:
-        reason = "No setting that was tried gives the printed 81.25 % and 33.88 %."
-    right = learned >= 99.995 and learned > others and explained
+    right = learned >= 99.995 and learned > others and not missed
     return Verdict("reproduced" if right else "not reproduced", ours, reason)
 
 
@@ -397,7 +464,8 @@ EXPERIMENT = Experiment(
     settings=(
         "The paper's: inputs are 1 with probability 0.7, right within 0.01, one sample of each function; 800 values. "
         "It did not release its functions. Ours: a generator whose share of single products was fitted to the rows "
-        "of zero and mean, so that their agreement is no evidence."
+        "of zero and mean, so that their agreement is no evidence. The number of Kernel SHAP's coalitions is "
+        "chosen on functions of other seeds."
     ),
     parts={"family": family},
     judge=judge,

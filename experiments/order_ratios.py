@@ -137,8 +137,8 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     )
     reason = (
         "Judged by the paper's r_m, whose bars carry no numbers; for information, the mean order is higher in "
-        f"{higher} of 9 comparisons, and patterns are fewer in {fewer}. An earlier rule asked for fewer patterns too; "
-        "this one was set after that result."
+        f"{higher} of 9 comparisons, and patterns are fewer in {fewer}. An earlier rule asked for fewer patterns "
+        "too; this one was set after that result."
     )
     return Verdict("reproduced" if larger == 9 and found["theorem"] == 6 else "not reproduced", ours, reason)
 
@@ -148,8 +148,8 @@ EXPERIMENT = Experiment(
     title="Orders of interactions under correct and incorrect baseline values",
     claims=(
         Claim(
-            "correct values lead to sparse patterns of high order, and incorrect ones usually to a mixture of many of "
-            "low order, as the ratios r_m of three functions show",
+            "correct values lead to sparse patterns of high order, and incorrect ones usually to a mixture of many "
+            "of low order, as the ratios r_m of three functions show",
             "Table 9",
         ),
         Claim("binom(m′, k − |S| + m′) patterns of order k, 2^m′ in all", "Theorems 3 and 4"),

@@ -123,8 +123,8 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     apart = found["largest difference after the division"]
     ours = f"{right:.0f} of 9 rows of truth, zero and mean to all printed digits; SHAP's within {apart:.2g}"
     reason = (
-        "The printed mean rows are those of 0.5, not of the text's 0.7, and SHAP's rows are the exact ones divided by "
-        f"{PRINTED_DIVISOR}, for a cause that is not known."
+        "The printed mean rows are those of 0.5, not of the text's 0.7, and SHAP's rows are the exact ones divided "
+        f"by {PRINTED_DIVISOR}, for a cause that is not known."
     )
     return Verdict("reproduced" if right == 9 and apart < 1e-3 else "not reproduced", ours, reason)
 

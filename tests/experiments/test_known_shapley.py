@@ -96,11 +96,14 @@ def test_the_table_has_a_row_for_each_absence_and_a_perfect_one_scores_100(monke
 
     monkeypatch.setattr(known_shapley, "with_learned", truth)
     found = known_shapley.family(Run(size="tiny"))
-    (table,) = found.tables
-    assert [row[0] for row in table.rows] == list(methods(0)) == list(found.figures)
-    assert set(known_shapley.PRINTED) <= set(methods(0))
+    table, chosen = found.tables
+    assert [row[0] for row in table.rows] == list(methods(0, 12)) == list(found.figures)[:-4]
+    assert set(known_shapley.PRINTED) <= set(methods(0, 12))
     shares = {row[0]: row[1:3] for row in table.rows}
-    assert shares["learned"] == ["100.00%"] * 2
+    assert shares["learned"] == shares["true δ"] == ["100.00%"] * 2
+    zeros = [float((case.shapley == 0).double().mean()) for case in addition_multiplication(2, seed=0)]
+    assert found.figures["φ = 0 for every variable"] == pytest.approx(100 * sum(zeros) / 2)
+    assert [row[0] for row in chosen.rows if row[2]] == [f"{found.figures['coalitions']}"]
     assert shares["exact SHAP"] != ["100.00%"] * 2
     assert "no evidence" in table.note
 
@@ -113,9 +116,46 @@ def test_few_coalitions_make_kernel_shap_worse(case):
     assert (few - exact).abs().max() > 0.01
 
 
-def test_the_verdict_asks_for_an_explanation_of_both_rows_of_shap():
-    figures = dict.fromkeys(methods(0), 60.0) | {"learned": 100.0, known_shapley.DIVIDED: 82.0}
-    few = {f"Kernel SHAP, {count} coalitions": 20.0 + count for count in known_shapley.FEW_COALITIONS}
-    assert known_shapley.judge({"family": figures | few}).word == "reproduced"
-    assert known_shapley.judge({"family": figures}).word == "not reproduced"
-    assert known_shapley.judge({"family": figures | few | {"learned": 99.9}}).word == "not reproduced"
+def test_the_number_of_coalitions_is_chosen_on_functions_of_other_seeds(monkeypatch):
+    asked = []
+
+    def draw(count, seed):
+        asked.append(seed)
+        return addition_multiplication(count, seed)
+
+    monkeypatch.setattr(known_shapley, "addition_multiplication", draw)
+    monkeypatch.setattr(known_shapley, "GRID", (12, 254))
+    accuracies = known_shapley.kernel_accuracies(4, [7, 8])
+    assert asked == [7, 8]
+    assert accuracies[12] < accuracies[254]
+    assert known_shapley.nearest(accuracies) == 12
+
+
+def test_each_function_has_its_own_draw_of_coalitions(monkeypatch):
+    seeds = []
+    monkeypatch.setattr(known_shapley.np.random, "seed", seeds.append)
+    for case in addition_multiplication(3, seed=0):
+        with_kernel_shap(case, draw_inputs(5, seed=0), 12)
+    assert len(set(seeds)) == 3
+
+
+def test_draws_that_all_functions_share_scatter_about_their_mean():
+    cases = addition_multiplication(4, seed=0)
+    low, mean, high = known_shapley.one_draw_accuracies(cases, 0, 12, draws=4)
+    assert low < mean < high
+    exact = known_shapley.one_draw_accuracies(cases, 0, 254, draws=2)
+    assert exact[0] == exact[2]
+
+
+def test_the_verdict_asks_for_both_rows_of_shap_within_five_points():
+    figures = dict.fromkeys(methods(0, 12), 60.0) | {
+        "learned": 100.0, known_shapley.TRUTH: 100.0, known_shapley.DIVIDED: 82.0, known_shapley.FEW: 36.0,
+        known_shapley.NOTHING: 81.5, "coalitions": 12, "lowest of one draw": 20.0, "highest of one draw": 50.0,
+    }  # fmt: skip
+    found = known_shapley.judge({"family": figures})
+    assert found.word == "reproduced"
+    assert "81.50 %" in found.reason
+    missed = known_shapley.judge({"family": figures | {known_shapley.FEW: 45.0}})
+    assert missed.word == "not reproduced"
+    assert "not within 5 points of Kernel SHAP." in missed.reason
+    assert known_shapley.judge({"family": figures | {"learned": 99.9}}).word == "not reproduced"
