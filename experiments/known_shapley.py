@@ -431,21 +431,21 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     low, high = found["lowest of one draw"], found["highest of one draw"]
     others = max(found[name] for name in methods(0, 1) if name not in ("learned", TRUTH))
     ours = (
-        f"learned {learned:.2f} %, as the true δ do by construction ({found[TRUTH]:.2f} %), the next best "
-        f"{others:.2f} %; SHAP divided by {PRINTED_DIVISOR} {divided:.2f} %; Kernel SHAP {few:.2f} % with "
-        f"{found['coalitions']:.0f} of 254 coalitions"
+        f"learned {learned:.2f} %, the next best {others:.2f} %; SHAP divided by {PRINTED_DIVISOR} {divided:.2f} %; "
+        f"Kernel SHAP {few:.2f} % with {found['coalitions']:.0f} of 254 coalitions"
     )
     near = {
         "SHAP": abs(divided - _printed("exact SHAP")) <= NEAR,
         "Kernel SHAP": abs(few - _printed("Kernel SHAP")) <= NEAR,
     }
     missed = [name for name, right in near.items() if not right]
-    within = f"not within {NEAR:g} points of {' and '.join(missed)}" if missed else f"within {NEAR:g} points of both"
+    rows = f"Within {NEAR:g} points of the printed: {', '.join(name for name in near if near[name]) or 'neither row'}"
+    rows += f"; not {' and '.join(missed)}." if missed else "."
     reason = (
-        f"The rows of SHAP and Kernel SHAP were reproduced {within}. The first says little: SHAP divided by "
-        f"{PRINTED_DIVISOR}, as the worked examples print it, is nearly 0, and answering 0 for every variable scores "
-        f"{nothing:.2f} %. The number of coalitions was chosen nearest to the printed {PRINTED['Kernel SHAP']} on "
-        f"functions of other seeds; with {ONE_DRAW} it scores from {low:.2f} to {high:.2f} %, depending on the draw."
+        f"{rows} SHAP's row says little: divided by {PRINTED_DIVISOR}, as the worked examples print it, it is nearly "
+        f"0, and answering 0 for every variable scores {nothing:.2f} %; the true δ score {found[TRUTH]:.2f} %. Kernel "
+        f"SHAP's number of coalitions was chosen nearest to the printed {PRINTED['Kernel SHAP']} on functions of "
+        f"other seeds; with {ONE_DRAW}, it scores from {low:.2f} to {high:.2f} %, depending on the draw."
     )
     right = learned >= 99.995 and learned > others and not missed
     return Verdict("reproduced" if right else "not reproduced", ours, reason)

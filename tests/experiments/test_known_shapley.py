@@ -157,5 +157,5 @@ def test_the_verdict_asks_for_both_rows_of_shap_within_five_points():
     assert "81.50 %" in found.reason
     missed = known_shapley.judge({"family": figures | {known_shapley.FEW: 45.0}})
     assert missed.word == "not reproduced"
-    assert "not within 5 points of Kernel SHAP." in missed.reason
+    assert "Within 5 points of the printed: SHAP; not Kernel SHAP." in missed.reason
     assert known_shapley.judge({"family": figures | {"learned": 99.9}}).word == "not reproduced"
