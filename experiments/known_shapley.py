@@ -443,9 +443,9 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     rows += f"; not {' and '.join(missed)}." if missed else "."
     reason = (
         f"{rows} SHAP's row says little: divided by {PRINTED_DIVISOR}, as the worked examples print it, it is nearly "
-        f"0, and answering 0 for every variable scores {nothing:.2f} %; the true δ score {found[TRUTH]:.2f} %. Kernel "
-        f"SHAP's number of coalitions was chosen nearest to the printed {PRINTED['Kernel SHAP']} on functions of "
-        f"other seeds; with {ONE_DRAW}, it scores from {low:.2f} to {high:.2f} %, depending on the draw."
+        f"0, and answering 0 for every variable scores {nothing:.2f} %; the true δ score {found[TRUTH]:.2f} %. "
+        f"Kernel SHAP's number of coalitions was chosen nearest to the printed {PRINTED['Kernel SHAP']} on functions "
+        f"of other seeds; with {ONE_DRAW}, it scores from {low:.2f} to {high:.2f} %, depending on the draw."
     )
     right = learned >= 99.995 and learned > others and not missed
     return Verdict("reproduced" if right else "not reproduced", ours, reason)
