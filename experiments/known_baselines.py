@@ -26,8 +26,7 @@ LOSSES: tuple[Loss, ...] = ("shapley", "marginal", "interactions")
 STARTS = (0.0, 0.5, 1.0)
 RIGHT_WITHIN = 0.5  # as in the paper
 INPUTS = 2**15
-# Eight generated functions of another seed had the same misses with four times as many rows.
-ROWS_PER_COMPARISON = 2**15
+ROWS_PER_COMPARISON = 2**17
 # Misses are compared on this many samples, with this many rows.
 THOROUGH_SAMPLES, THOROUGH_ROWS = 2**12, 2**22
 CUBE, ORDERS = 4, 0.5
