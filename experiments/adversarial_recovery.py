@@ -2,16 +2,20 @@
 
 L_marginal of a sample x is 0 where b = x: then nothing changes by masking. The paper does not say which samples its
 loss is taken on. If it is the original one, then learning is told the answer; so it is taken on other samples, too.
+The paper does not state its steps either. Those of LeNet are chosen on training images, and then measured once on
+test images that no choice has seen.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from experiments.datasets import ImageData
@@ -25,36 +29,167 @@ PRINTED = {
     "mnist-alexnet": (32 / 255, 2.53, 1.15),
     "cifar10-resnet20": (8 / 255, 1.19, 1.11),
 }
-ATTACK_STEPS = 20
+ATTACK_STEPS, STARTS = 100, 3  # those that change the class at an earlier start have no other
 ORDERS = 0.2  # the paper's λ, as a share of the pixels
-# The first rate of Adam. That of ResNet-20 was chosen on five training images: on one, the distance fell more than by
-# 0.0005 and 0.0025; on the four others, more than by 0.0007.
-RATES = {"mnist-lenet": 0.01, "mnist-alexnet": 0.01, "cifar10-resnet20": 0.001}
-# Images and steps at full size: as many as two cores take in about a quarter of an hour.
-SIZES = {"mnist-lenet": (20, 250), "mnist-alexnet": (5, 60), "cifar10-resnet20": (10, 60)}
-FALL = 0.01  # the least share of the distance that counts as a fall
 OWN, OTHERS = "the original sample", "other samples of its class"
+FALL = 0.01  # the least share of the distance that counts as a fall
+ENOUGH = 0.5  # of the printed relative fall, by LeNet
+LOOKED_AT = 50  # test images of the draw that earlier versions of this experiment were tried on
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The steps of Adam, its first rate, and how the rate falls to 0."""
+
+    steps: int
+    rate: float
+    decay: Literal["linear", "cosine"] = "linear"
+
+    def __str__(self) -> str:
+        return f"{self.steps} steps of up to {self.rate:g}, {self.decay} decay"
+
+    def rate_at(self, step: int) -> float:
+        """Return the rate of a step.
+
+        >>> Schedule(10, 0.5).rate_at(5), Schedule(10, 0.5, "cosine").rate_at(0)
+        (0.25, 0.5)
+        """
+        done = step / self.steps
+        return self.rate * (1 - done if self.decay == "linear" else (1 + math.cos(math.pi * done)) / 2)
+
+
+# Where there are several, the one with the least distance on training images is taken. 250 steps of up to 0.01 were
+# seen to be worse than 1,000 of up to 0.005 on other training images. The rate of ResNet-20 was chosen on five
+# training images: on one, the distance fell more than by 0.0005 and 0.0025; on the four others, more than by 0.0007.
+SCHEDULES = {
+    "mnist-lenet": (
+        Schedule(1000, 0.005, "cosine"),
+        Schedule(1000, 0.0025, "cosine"),
+        Schedule(1000, 0.0025, "linear"),
+        Schedule(1000, 0.00125, "cosine"),
+    ),
+    "mnist-alexnet": (Schedule(60, 0.01),),
+    "cifar10-resnet20": (Schedule(60, 0.001),),
+}
+# Images at full size: to choose on, to attack, to learn from by the original samples, and by others. As many as one
+# core takes in about a quarter of an hour by LeNet, and in an hour by the others.
+SIZES = {"mnist-lenet": (2, 40, 10, 2), "mnist-alexnet": (0, 40, 5, 5), "cifar10-resnet20": (0, 20, 10, 10)}
+
+
+@dataclass(frozen=True, eq=False)
+class Attacked:
+    """Samples, their adversarial examples, and which of these change the network's right class."""
+
+    x: Float[Tensor, "rows *entries"]
+    y: Int[Tensor, " rows"]
+    moved: Float[Tensor, "rows *entries"]
+    fooled: Bool[Tensor, " rows"]
+
+    def first(self, count: int) -> Attacked:
+        """Return so many rows, those that fool the network first."""
+        rows = (~self.fooled).byte().argsort(stable=True)[:count]
+        return Attacked(self.x[rows], self.y[rows], self.moved[rows], self.fooled[rows])
+
+    def before(self) -> Float[Tensor, " rows"]:
+        """Return the distances of the adversarial examples from the samples."""
+        return (self.moved - self.x).flatten(1).norm(dim=1)
 
 
 def attack(
-    model: nn.Module, x: Float[Tensor, "rows *entries"], y: Int[Tensor, " rows"], bound: float
-) -> Float[Tensor, "rows *entries"]:
-    """Raise the loss by projected gradient steps within a box around the samples, from a random point in it."""
+    model: nn.Module, x: Float[Tensor, "rows *entries"], y: Int[Tensor, " rows"], bound: float, steps: int
+) -> Attacked:
+    """Raise the loss by projected gradient steps within a box around the samples, from random points in it.
+
+    The first start follows the cross-entropy. Samples that keep their class start again, and follow the margin of the
+    other classes, whose slope does not vanish where the network is sure.
+    """
     generator = torch.Generator().manual_seed(0)
-    moved = (x + bound * (2 * torch.rand(x.shape, generator=generator) - 1)).clamp(0, 1)
-    for _ in range(ATTACK_STEPS):
-        leaf = moved.clone().requires_grad_()
-        (slope,) = torch.autograd.grad(nn.functional.cross_entropy(model(leaf), y, reduction="sum"), leaf)
-        moved = (moved + 2.5 * bound / ATTACK_STEPS * slope.sign()).clamp(x - bound, x + bound).clamp(0, 1)
-    return moved
+    with torch.no_grad():
+        right = model(x).argmax(1) == y
+    end, kept = x.clone(), torch.arange(len(x))
+    for start in range(STARTS):
+        origin, labels = x[kept], y[kept]
+        moved = (origin + bound * (2 * torch.rand(origin.shape, generator=generator) - 1)).clamp(0, 1)
+        for _ in range(steps):
+            leaf = moved.clone().requires_grad_()
+            scores = model(leaf)
+            loss = margin(scores, labels) if start else nn.functional.cross_entropy(scores, labels, reduction="none")
+            (slope,) = torch.autograd.grad(loss.sum(), leaf)
+            moved = moved + 2.5 * bound / steps * slope.sign()
+            moved = moved.clamp(origin - bound, origin + bound).clamp(0, 1)
+        end[kept] = moved
+        with torch.no_grad():
+            kept = kept[model(moved).argmax(1) == labels]
+        if not len(kept):
+            break
+    fooled = right.clone()
+    fooled[kept] = False
+    return Attacked(x, y, end, fooled)
+
+
+def margin(scores: Float[Tensor, "rows classes"], labels: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    """Return by how much the largest output of another class is above that of the label.
+
+    >>> margin(torch.tensor([[1.0, 4.0, 2.0]]), torch.tensor([1]))
+    tensor([-2.])
+    """
+    own = nn.functional.one_hot(labels, scores.shape[1]).bool()
+    return scores.masked_fill(own, -math.inf).amax(1) - scores[own]
+
+
+class SlopeAsConvolution(torch.autograd.Function):
+    """A convolution of stride 1 whose slope by its inputs is computed as a convolution, too.
+
+    PyTorch takes four times as long for the slope if there is one channel, and most of a step's time.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, padding: tuple[int, int]) -> Tensor:
+        """Convolve the inputs."""
+        ctx.save_for_backward(weight)
+        ctx.padding = padding
+        return nn.functional.conv2d(x, weight, padding=padding)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None, None]:
+        """Convolve the slopes with the mirrored weights; the weights themselves get none."""
+        (weight,) = ctx.saved_tensors
+        mirrored = weight.flip(2, 3).transpose(0, 1).contiguous()
+        padding = tuple(size - 1 - own for size, own in zip(weight.shape[2:], ctx.padding, strict=True))
+        return nn.functional.conv2d(slopes[0], mirrored, padding=padding), None, None
+
+
+class OneChannel(nn.Module):
+    """A convolution of one channel with slopes by its inputs only."""
+
+    def __init__(self, plain: nn.Conv2d) -> None:
+        super().__init__()
+        self.plain = plain
+
+    def forward(self, x: Float[Tensor, "rows 1 height width"]) -> Float[Tensor, "rows channels rest_of rest"]:
+        """Convolve the inputs."""
+        across, down = (int(one) for one in self.plain.padding)
+        convolve: Any = SlopeAsConvolution.apply
+        found: Tensor = convolve(x, self.plain.weight.detach(), (across, down))
+        return found if self.plain.bias is None else found + self.plain.bias.detach()[:, None, None]
+
+
+def quicker(features: nn.Sequential) -> nn.Sequential:
+    """Return the same layers, with quicker slopes by the inputs where there is one channel."""
+
+    def replaced(layer: nn.Module) -> nn.Module:
+        if isinstance(layer, nn.Conv2d) and layer.in_channels == 1 and layer.stride == layer.dilation == (1, 1):
+            return OneChannel(layer)
+        return layer
+
+    return nn.Sequential(*map(replaced, features))
 
 
 def recover(
     features: nn.Module,
     start: Float[Tensor, "channels height width"],
     masked: Float[Tensor, "some channels height width"],
-    steps: int,
-    rate: float,
+    schedule: Schedule,
     generator: torch.Generator,
 ) -> Float[Tensor, "channels height width"]:
     """Minimise L_marginal of a baseline over the samples that are masked with it, from a start.
@@ -62,17 +197,17 @@ def recover(
     A step lets the pixels of one sample arrive in a random order up to λ, and follows Σ‖h(x_{S∪i}) − h(x_S)‖₁.
     """
     values = start.clone().requires_grad_()
-    adam = torch.optim.Adam([values], lr=rate)
+    adam = torch.optim.Adam([values], lr=schedule.rate)
     height, width = start.shape[-2:]
     sizes = torch.arange(count_orders(ORDERS, height * width) + 1)[:, None]
-    for step in range(steps):
-        adam.param_groups[0]["lr"] = rate * (1 - step / steps)
+    for step in range(schedule.steps):
+        adam.param_groups[0]["lr"] = schedule.rate_at(step)
         arrival = torch.rand(height * width, generator=generator).argsort().argsort()
         present = (arrival < sizes).view(-1, 1, height, width)
         x = masked[torch.randint(len(masked), (1,), generator=generator)]
         along = features(torch.where(present, x, values))
-        adam.zero_grad()
-        (along[1:] - along[:-1]).abs().sum().backward()
+        # The slopes of the weights are not asked for: that would take longer.
+        (values.grad,) = torch.autograd.grad((along[1:] - along[:-1]).abs().sum(), values)
         adam.step()
         with torch.no_grad():
             values.clamp_(0, 1)
@@ -80,49 +215,89 @@ def recover(
 
 
 def recovery(part: str, run: Run) -> Found:
-    """Attack test images, learn from the adversarial examples, and measure the distances to the originals."""
+    """Attack images, choose the steps on training images, learn from test images, and measure the distances."""
     name, network = part.split("-")
     bound, before_printed, after_printed = PRINTED[part]
-    images, steps = SIZES[part]
-    steps = run.pick(full=steps, quick=8, tiny=2)
+    to_choose, to_attack, to_learn, by_others = (
+        run.pick(full=full, quick=min(full, 1), tiny=min(full, 2)) for full in SIZES[part]
+    )
     data: ImageData = run.data(name)
     model = run.network(name, run.seed, network)
     assert_sequential(model)
+    features = quicker(nn.Sequential(*list(model.children())[:-1]))
     generator = torch.Generator().manual_seed(run.seed)
-    chosen = torch.randperm(len(data.x_test), generator=generator)[: run.pick(full=images, quick=1, tiny=2)]
-    x, y = data.x_test[chosen], data.y_test[chosen]
-    adversarial = attack(model, x, y, bound)
-    with torch.no_grad():
-        fooled = float((model(adversarial).argmax(1) != y).double().mean())
-    features = nn.Sequential(*list(model.children())[:-1])
-    others = torch.stack([_of_class(data, int(label), 64, generator) for label in y])
+    attack_steps = run.pick(full=ATTACK_STEPS, quick=20, tiny=5)
+    drawn = torch.randperm(len(data.x_test), generator=generator)
+    drawn = drawn.roll(-LOOKED_AT)[:to_attack]
+    all_attacked = attack(model, data.x_test[drawn], data.y_test[drawn], bound, attack_steps)
+    test = all_attacked.first(to_learn)
+    others = torch.stack([_of_class(data, int(label), 64, generator) for label in test.y[:by_others]])
 
-    def distances(job: tuple[str, int]) -> list[float]:
+    def distances(job: tuple[Attacked, int, Tensor, Schedule]) -> list[float]:
         """Learn from one adversarial example, and return the L2 and L1 distances to its original."""
-        kind, row = job
-        samples = x[row : row + 1] if kind == OWN else others[row]
+        attacked, row, samples, schedule = job
         own = torch.Generator().manual_seed(run.seed + row)
-        end = recover(features, adversarial[row], samples, steps, RATES[part], own)
-        return [float((end - x[row]).norm()), float((end - x[row]).abs().sum())]
+        gap = recover(features, attacked.moved[row], samples, schedule, own) - attacked.x[row]
+        return [float(gap.norm()), float(gap.abs().sum())]
 
-    jobs = {f"{kind}, {row}": (kind, row) for kind in (OWN, OTHERS) for row in range(len(x))}
-    ends = replace(run, workers=1).each(distances, jobs)
-    before = float((adversarial - x).flatten(1).norm(dim=1).mean())
-    figures = {"before": before, "fooled": fooled}
-    heads = ("loss taken on", "‖x_adv − x‖₂", "‖b − x‖₂", "L1: share of rows nearer", "the paper")
+    here = replace(run, workers=1)
+    schedules = [replace(one, steps=run.pick(full=one.steps, quick=8, tiny=2)) for one in SCHEDULES[part]]
+    chosen, tables = schedules[0], []
+    figures: dict[str, float] = {}
+    if len(schedules) > 1:
+        rows = torch.randperm(len(data.x_train), generator=generator)[:to_choose]
+        training = attack(model, data.x_train[rows], data.y_train[rows], bound, attack_steps)
+        tried = here.each(
+            distances,
+            {
+                f"{schedule}, training image {row}": (training, row, training.x[row : row + 1], schedule)
+                for row in range(to_choose)
+                for schedule in schedules
+            },
+        )
+        means = {
+            one: sum(tried[f"{one}, training image {row}"][0] for row in range(to_choose)) / to_choose
+            for one in schedules
+        }
+        chosen = min(schedules, key=means.__getitem__)
+        figures |= {f"on training images, {one}": mean for one, mean in means.items()}
+        tables.append(_tried(part, means, chosen, float(training.before().mean()), to_choose))
+    jobs = {f"{OWN}, {row}": (test, row, test.x[row : row + 1], chosen) for row in range(len(test.x))}
+    jobs |= {f"{OTHERS}, {row}": (test, row, others[row], chosen) for row in range(len(others))}
+    ends = here.each(distances, jobs)
+    figures |= {"attacked": len(all_attacked.x), "fooled of attacked": float(all_attacked.fooled.double().mean())}
+    figures |= {"before": float(test.before().mean()), "fooled": float(test.fooled.double().mean())}
+    heads = ("loss taken on", "images", "‖x_adv − x‖₂", "‖b − x‖₂", "± se", "L1: share nearer", "the paper")
     note = (
-        f"{len(x)} test images of {name}, {network}; projected gradient descent within {bound * 255:.0f}/255, which "
-        f"changes the class of {fooled:.0%}. L_marginal of pixels with features of the penultimate layer, λ = "
-        f"{ORDERS:g} n, {steps} steps of Adam of up to {RATES[part]:g}, each along one order of the pixels."
+        f"Test images of {name}, {network}; projected gradient descent within {bound * 255:.0f}/255, {attack_steps} "
+        f"steps from up to {STARTS} random points, changes the class of {figures['fooled of attacked']:.0%} of "
+        f"{len(all_attacked.x)}, which are not among the first {LOOKED_AT} of the draw. Images that fool the network "
+        f"are taken first; {figures['fooled']:.0%} of those below do. L_marginal of pixels with features of the "
+        f"penultimate layer, λ = {ORDERS:g} n, Adam with {chosen}, each step along one order of the pixels."
     )
     table = ResultTable(f"Recovery from adversarial examples: {network} on {name}", heads, note)
-    moved = (adversarial - x).abs().flatten(1).sum(1)
-    for kind in (OWN, OTHERS):
-        far, total = torch.tensor([ends[f"{kind}, {row}"] for row in range(len(x))]).T
-        after, nearer = float(far.mean()), float((total <= moved).double().mean())
-        figures |= {f"after, {kind}": after, f"nearer, {kind}": nearer}
-        table.add(kind, f"{before:.2f}", f"{after:.2f}", f"{nearer:.0%}", f"{before_printed:g} → {after_printed:g}")
-    return Found(figures, (table,))
+    moved = (test.moved - test.x).abs().flatten(1).sum(1)
+    for kind, count in ((OWN, len(test.x)), (OTHERS, len(others))):
+        far, total = torch.tensor([ends[f"{kind}, {row}"] for row in range(count)]).T
+        start, after = (float(one.mean()) for one in (test.before()[:count], far))
+        error, nearer = float(far.var(correction=min(1, count - 1)) / count) ** 0.5, total <= moved[:count]
+        figures |= {f"after, {kind}": after, f"nearer, {kind}": float(nearer.double().mean())}
+        figures |= {f"error, {kind}": error, f"before, {kind}": start, f"images, {kind}": count}
+        measured = f"{start:.2f}", f"{after:.2f}", f"{error:.2f}", f"{nearer.double().mean():.0%}"
+        table.add(kind, f"{count}", *measured, f"{before_printed:g} → {after_printed:g}")
+    return Found(figures, (*tables, table))
+
+
+def _tried(part: str, means: Mapping[Schedule, float], chosen: Schedule, before: float, count: int) -> ResultTable:
+    """Show what the steps were chosen from."""
+    note = (
+        f"Mean distances of {count} training images, {before:.2f} before, if the loss is taken on the original "
+        "sample. The least one is taken for the test images."
+    )
+    table = ResultTable(f"Steps tried on training images: {part}", ("steps of Adam", "‖b − x‖₂", "taken"), note)
+    for schedule, mean in means.items():
+        table.add(f"{schedule}", f"{mean:.2f}", "yes" if schedule == chosen else "")
+    return table
 
 
 def assert_sequential(model: nn.Module) -> None:
@@ -137,27 +312,27 @@ def _of_class(data: ImageData, label: int, count: int, generator: torch.Generato
 
 
 def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
-    """Ask whether the distance falls if the loss is taken on the original sample, and say what other samples give."""
-    lines, fell, at_least = [], [], []
+    """Ask whether the distance falls in all networks, and by LeNet by half of the printed share or more."""
+    lines, falls, still, harmless, enough, rises = [], [], [], [], True, True
     for part, found in figures.items():
         before, after, other = (found[key] for key in ("before", f"after, {OWN}", f"after, {OTHERS}"))
         _, before_printed, after_printed = PRINTED[part]
-        lines.append(f"{part}: {before:.3f} → {after:.3f} (on other samples {other:.2f})")
-        fell.append(part if after > (1 - FALL) * before else "")
-        at_least.append(after / before <= after_printed / before_printed)
-    reason = "The distance falls if the loss masks the original sample, which has its minimum, 0, at b = x."
-    if not any(found[f"after, {OTHERS}"] < found["before"] for found in figures.values()):
-        reason += " On other samples of the class it does not fall."
-    if any(fell):
-        short = " and ".join(part for part in fell if part)
-        nearer = min(figures[part][f"nearer, {OWN}"] for part in fell if part)
-        reason += (
-            f" By {short} it falls by less than {FALL:.0%}, after as many steps as two cores take in a quarter of an "
-            f"hour; in L1 at least {nearer:.0%} of the images come nearer. The paper does not state its steps."
-        )
-        return Verdict("not reproduced", "; ".join(lines), reason)
-    better = all(at_least) and len(figures) == len(PRINTED)
-    return Verdict("better" if better else "reproduced", "; ".join(lines), reason)
+        fall, printed = 1 - after / before, 1 - after_printed / before_printed
+        fooled = f"{found['fooled']:.0%} fooled"
+        if "attacked" in found:
+            fooled += f", and {found['fooled of attacked']:.0%} of {found['attacked']:.0f} attacked"
+        lines.append(f"{part}: {before:.2f} → {after:.2f}, {fooled} (on other samples → {other:.2f})")
+        falls.append(f"{fall:.0%} by {part} (printed {printed:.0%})")
+        still += [part] * (fall < FALL)
+        harmless += [part] * (found["fooled"] == 0)
+        rises &= other >= found.get(f"before, {OTHERS}", before)
+        enough &= part != "mnist-lenet" or fall >= ENOUGH * printed
+    direction = f"does not fall by {' and '.join(still)}" if still else "falls in all networks that were measured"
+    reason = f"The distance {direction}: by {', '.join(falls)}. The loss must see the original sample, where it is 0"
+    reason += "; on other samples of the class the distance rises." if rises else "."
+    if harmless:
+        reason += f" The attack on {' and '.join(harmless)} fools no image, so these are not adversarial examples."
+    return Verdict("not reproduced" if still or not enough else "reproduced", "; ".join(lines), reason)
 
 
 EXPERIMENT = Experiment(
@@ -168,9 +343,11 @@ EXPERIMENT = Experiment(
     ),
     settings=(
         "The paper's: projected gradient descent, 32/255 on MNIST and 8/255 on CIFAR-10, L_marginal on features, λ = "
-        "0.2 n, starting at the adversarial example. Ours: 20 steps of attack, the samples that the loss masks, and "
-        "the rates: 0.01 on MNIST; on CIFAR-10 the best of four on training images. By a first rate, 0.0025, the "
-        "distance of ten test images fell by 0.2 % only, and by 0.01 it rose."
+        "0.2 n, starting at the adversarial example. Ours: the steps of the attack, the samples that the loss masks, "
+        "and the steps of Adam. Those of LeNet are chosen on training images; AlexNet's are as many as fit into an "
+        "hour; the rate of ResNet-20 is the best of four on training images; by a first rate, 0.0025, the "
+        "distance of ten test images had fallen by 0.2 % only, and by 0.01 it had risen. Reproduced means: the "
+        "distance falls in all networks, and by LeNet by half of the printed share or more."
     ),
     parts={part: partial(recovery, part) for part in PRINTED},
     judge=judge,

@@ -192,19 +192,62 @@ def test_trees_are_reproduced_if_learned_values_score_highest_and_as_printed(tin
 def test_an_attack_stays_within_its_bound_and_raises_the_loss():
     images, model = DATA["mnist"], NETWORKS["mnist"]
     x, y = images.x_test[:8], images.y_test[:8]
-    moved = adversarial_recovery.attack(model, x, y, 0.1)
-    assert float((moved - x).abs().max()) <= 0.1 + 1e-6
+    found = adversarial_recovery.attack(model, x, y, 0.1, steps=20)
+    assert float((found.moved - x).abs().max()) <= 0.1 + 1e-6
     with torch.no_grad():
-        before, after = (float(nn.functional.cross_entropy(model(one), y)) for one in (x, moved))
+        before, after = (float(nn.functional.cross_entropy(model(one), y)) for one in (x, found.moved))
     assert after > before
+
+
+def test_only_samples_that_lose_their_right_class_count_as_fooled():
+    model = nn.Sequential(nn.Flatten(), nn.Linear(1, 2, bias=False))
+    with torch.no_grad():
+        model[1].weight.copy_(torch.tensor([[0.0], [100.0]]))
+        model.append(nn.Linear(2, 2))
+        model[2].weight.copy_(torch.eye(2))
+        model[2].bias.copy_(torch.tensor([50.0, 0.0]))  # class 1 above 0.5
+    x, y = torch.tensor([0.1, 0.45, 0.9, 0.9]).view(4, 1, 1, 1), torch.tensor([0, 0, 1, 0])
+    found = adversarial_recovery.attack(model, x, y, 0.2, steps=20)
+    assert found.fooled.tolist() == [False, True, False, False]  # the last one is wrong from the start
+    assert found.first(2).x.flatten().tolist() == pytest.approx([0.45, 0.1])
+
+
+def test_quicker_slopes_are_the_same():
+    features = nn.Sequential(*list(NETWORKS["mnist"].children())[:-1])
+    quicker = adversarial_recovery.quicker(features)
+    assert isinstance(quicker[0], adversarial_recovery.OneChannel)
+    x = DATA["mnist"].x_test[:4].clone().requires_grad_()
+    torch.testing.assert_close(quicker(x), features(x))
+    plain, quick = (torch.autograd.grad(one(x).square().sum(), x)[0] for one in (features, quicker))
+    assert float(plain.abs().max()) > 0
+    torch.testing.assert_close(quick, plain)
 
 
 def test_values_come_back_to_the_sample_that_the_loss_masks():
     x = DATA["mnist"].x_test[:2]
     features = nn.Sequential(*list(NETWORKS["mnist"].children())[:-1])
     start = (x + 0.2).clamp(0, 1)
-    end = adversarial_recovery.recover(features, start[0], x[:1], 150, 0.01, torch.Generator().manual_seed(0))
-    assert (end - x[0]).norm() < 0.8 * (start[0] - x[0]).norm()
+    for decay in ("linear", "cosine"):
+        schedule = adversarial_recovery.Schedule(150, 0.01, decay)
+        end = adversarial_recovery.recover(features, start[0], x[:1], schedule, torch.Generator().manual_seed(0))
+        assert (end - x[0]).norm() < 0.8 * (start[0] - x[0]).norm()
+
+
+def test_recovery_is_judged_by_its_direction_and_by_the_size_of_lenet_s():
+    def word(lenet, resnet, fooled=1.0):
+        ends = {"mnist-lenet": (2.0, lenet), "cifar10-resnet20": (1.0, resnet)}
+        return adversarial_recovery.judge({
+            part: {"before": start, "after, the original sample": end, "after, other samples of its class": 3.0,
+                   "fooled": fooled}
+            for part, (start, end) in ends.items()
+        })  # fmt: skip
+
+    assert word(1.0, 0.95).word == "reproduced"
+    assert "50% by mnist-lenet (printed 82%)" in word(1.0, 0.95).reason
+    assert word(1.5, 0.95).word == "not reproduced"  # less than half of the printed fall
+    assert word(1.0, 0.999).word == "not reproduced"
+    assert "does not fall by cifar10-resnet20" in word(1.0, 0.999).reason
+    assert "fools no image" in word(1.0, 0.95, fooled=0.0).reason
 
 
 def test_the_strength_by_order_is_that_of_the_definition():
