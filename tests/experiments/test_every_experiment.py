@@ -7,7 +7,14 @@ import torch
 from torch import nn
 
 import absentia as ab
-from experiments import adversarial_recovery, datasets, digit_trees, learned_attributions, order_strengths
+from experiments import (
+    adversarial_recovery,
+    context_maps,
+    datasets,
+    digit_trees,
+    learned_attributions,
+    order_strengths,
+)
 from experiments.datasets import LOADERS, ImageData, TabularData, TextData
 from experiments.experiment import NotToBeHadError, Run
 from experiments.networks import mlp, text_cnn, text_lstm
@@ -243,11 +250,34 @@ def test_recovery_is_judged_by_its_direction_and_by_the_size_of_lenet_s():
         })  # fmt: skip
 
     assert word(1.0, 0.95).word == "reproduced"
-    assert "50% by mnist-lenet (printed 82%)" in word(1.0, 0.95).reason
-    assert word(1.5, 0.95).word == "not reproduced"  # less than half of the printed fall
+    assert "by 50% for mnist-lenet (printed 82%)" in word(1.0, 0.95).reason
+    assert word(1.5, 0.95).word == "not reproduced"
+    assert "less than half of the printed share" in word(1.5, 0.95).reason
     assert word(1.0, 0.999).word == "not reproduced"
-    assert "does not fall by cifar10-resnet20" in word(1.0, 0.999).reason
+    assert "For cifar10-resnet20 it does not fall." in word(1.0, 0.999).reason
     assert "fools no image" in word(1.0, 0.95, fooled=0.0).reason
+
+
+def test_contexts_are_judged_by_their_strength_and_by_known_patterns(tiny):
+    known = context_maps.known(tiny("fig-4", "known")).figures
+    assert known["inside"] > known["outside"] + 0.2
+    images = {"drawn 0": 0.1, "largest drawn 0": 0.4, "grown 0": 0.5, "nearer 0": 0.9, "on the digit 0": 1.2}
+
+    def word(**changed):
+        found = images | {key.replace("_", " "): value for key, value in changed.items()}
+        return context_maps.judge({"maps": found, "known": known | {"inside": 0.95}}).word
+
+    assert word() == "reproduced"
+    assert word(grown_0=0.3) == word(drawn_0=0.39) == "not reproduced"
+    assert context_maps.judge({"known": known | {"inside": 0.8}}).word == "not reproduced"
+
+
+def test_a_game_of_patterns_is_their_sum():
+    game, patterns = context_maps.game_of_patterns(torch.Generator().manual_seed(0))
+    effect = ab.harsanyi(game).effects[0]
+    strong = {frozenset(pattern) for pattern in patterns}
+    numbers = {sum(2**player for player in pattern) for pattern in strong}
+    assert set((effect.abs() > 0.5).nonzero().flatten().tolist()) == numbers
 
 
 def test_the_strength_by_order_is_that_of_the_definition():
