@@ -1,19 +1,20 @@
 """Experiment on white noise: whether it has less signal to remove than images have.
 
 The paper prints the mean |U(S)| of an image and of white noise. It names neither the network, nor the players, nor
-what stands for absence, nor the output. All of these are tried here, and the ratios are compared. One draw of noise
-is a baseline like any other, which has patterns of its own. So it is also tried how the ratio changes if values are
-means over more and more draws.
+the strength of the noise, nor what stands for absence. So settings are tried on training images, and the one whose
+ratio is nearest to the printed one is measured on test images. One draw of noise that stands for absence is a
+baseline like any other, which has patterns of its own; the more draws are averaged, the fewer are left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 import absentia as ab
@@ -24,157 +25,244 @@ from experiments.tables import ResultTable
 
 # The mean |U(S)| that the paper prints for an image, and for white noise.
 PRINTED = (5.5285, 0.2321)
-CELLS = (4, 3)  # of the whole image
-CENTRE = (7, 7)  # the grid whose central 4 × 3 cells are the players
-NINE = (3, 3)  # cells of the whole image, for means over many draws of noise
-DRAWS = {"mnist": (1, 4, 16, 64, 256), "cifar10": (1, 4, 16, 64)}  # as many as take some minutes
-READOUTS: dict[str, Any] = {"log-odds": ab.LogOdds, "logit": ab.Logit, "probability": ab.Probability}
+RATIO = PRINTED[0] / PRINTED[1]
+CENTRE = (7, 7)  # the grid whose central 4 × 3 cells are players
+NINE, TWELVE, MIDDLE = "nine cells", "twelve cells", "twelve central cells"
+UNIFORM, WEAK = "uniform noise", "weak noise"
+DEVIATION = 0.1  # of weak noise around the mean image
+ZERO, MEAN = "zero", "the mean image"
+OWN, SAME = "predicted class", "image's class"
 MOST_BINS = 41
-WHITE = "white noise"
+NEARLY_ALL = 0.9
+# Numbers of draws of noise that stand for absence, at full size. Twelve cells take eight times as long as nine.
+DRAWS: dict[str, tuple[int, ...]] = {NINE: (1, 4, 16, 64), TWELVE: (1, 4), MIDDLE: (1, 4)}
+LOOKED_AT = 50  # test images of the draw that earlier versions of this experiment were tried on
+CHOSEN = "chosen: "  # the start of a figure's name, which goes on with the setting
 
 
-def noise_part(name: str, run: Run) -> Found:
-    """Compare the effects of images with those of white noise, for every absence, output and choice of players."""
-    data: ImageData = run.data(name)
-    model = run.network(name, run.seed)
-    count = run.pick(full=20 if name == "mnist" else 8, quick=4 if name == "mnist" else 1, tiny=2)
-    generator = torch.Generator().manual_seed(run.seed)
-    chosen = torch.randperm(len(data.x_test), generator=generator)[:count]
-    x, y = data.x_test[chosen], data.y_test[chosen]
-    low, high = data.x_train.amin((0, 2, 3))[:, None, None], data.x_train.amax((0, 2, 3))[:, None, None]
-    noise = low + (high - low) * torch.rand(x.shape, generator=generator)
-    shape = (int(x.shape[1]), int(x.shape[2]), int(x.shape[3]))
-    grids = {
-        "whole image": ab.Players.grid(shape, CELLS),
-        "centre": ab.Players.grid(shape, CENTRE, only=central_cells(CENTRE)),
-    }
-    rows = data.x_train[: run.pick(full=10_000, quick=2_000, tiny=40)]
-    absences: dict[str, ab.Absence] = {
-        WHITE: ab.Noise(rows, draws=1, seed=run.seed),
-        "zero": ab.Baseline(0.0),
-        "mean": ab.Baseline.mean(rows),
-    }
-    note = (
-        f"Mean |U(S)| over all sets S ≠ ∅ of 12 cells, of {len(x)} test images of {name} and as many images of white "
-        f"noise in the data's range; seed {run.seed}. The output of images is that of their own class; of noise, "
-        "that of the class that the network predicts, or of the images' classes. Centre: the middle 4 × 3 of 7 × 7 "
-        "cells, the rest being present."
+@dataclass(frozen=True)
+class Setting:
+    """The players, the white noise, what stands for absence, how many draws of it, and the class of noise."""
+
+    players: str
+    noise: str
+    absence: str
+    draws: int
+    classes: str
+
+    def __str__(self) -> str:
+        drawn = f"{self.draws} {'draw' if self.draws == 1 else 'draws'} of it"
+        absence = drawn if self.absence == self.noise else self.absence
+        return f"{self.players}, {self.noise}, {absence} as absence, {self.classes}"
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """The effects U(S) of all sets S ≠ ∅, of images and of as many white noises."""
+
+    image: Float[Tensor, "samples sets"]
+    noise: Float[Tensor, "samples sets"]
+
+    @property
+    def strengths(self) -> tuple[float, float]:
+        """Return the mean |U(S)| of images, and of noise."""
+        return float(self.image.abs().mean()), float(self.noise.abs().mean())
+
+    @property
+    def ratio(self) -> float:
+        """Divide the strengths."""
+        return self.strengths[0] / self.strengths[1]
+
+    @property
+    def larger(self) -> float:
+        """Return the share of images with larger effects than the noise beside them."""
+        return float((self.image.abs().mean(1) > self.noise.abs().mean(1)).double().mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A network, images with their classes, and what noise of the data is drawn from."""
+
+    model: nn.Module
+    x: Float[Tensor, "samples channels height width"]
+    y: Int[Tensor, " samples"]
+    mean: Float[Tensor, "channels height width"]
+    ends: tuple[Tensor, Tensor]  # the least and the greatest value of each channel
+    seed: int
+
+    def noise(
+        self, kind: str, count: int, generator: torch.Generator
+    ) -> Float[Tensor, "count channels height width"]:
+        """Draw white noise: uniform over the data's range, or normal around the mean image."""
+        shape = (count, *self.x.shape[1:])
+        if kind == WEAK:
+            return self.mean + DEVIATION * torch.randn(shape, generator=generator)
+        return self.ends[0] + (self.ends[1] - self.ends[0]) * torch.rand(shape, generator=generator)
+
+    def players(self, name: str) -> ab.Players:
+        """Return cells of the whole image, or of its middle, the rest being present."""
+        channels, height, width = self.x.shape[1:]
+        shape = (int(channels), int(height), int(width))
+        if name == MIDDLE:
+            return ab.Players.grid(shape, CENTRE, only=central_cells(CENTRE))
+        return ab.Players.grid(shape, (3, 3) if name == NINE else (4, 3))
+
+    def effects(self, players: str, noise: str, absence: str, draws: Sequence[int] = (1,)) -> dict[Setting, Effects]:
+        """Measure images and noise by the log-odds, in the mean over each of some numbers of draws."""
+        generator = torch.Generator().manual_seed(self.seed)
+        z = self.noise(noise, len(self.x), generator)
+        with torch.no_grad():
+            predicted = self.model(z).argmax(1)
+        fixed = {ZERO: torch.zeros_like(self.mean), MEAN: self.mean}
+        stand_ins = fixed[absence][None] if absence in fixed else self.noise(absence, max(draws), generator)
+        cells, found = self.players(players), {}
+        images = self._effects(self.x, (self.y,), stand_ins, cells, draws)
+        noises = self._effects(z, (predicted, self.y), stand_ins, cells, draws)
+        for count, (image,), both in zip(draws, images, noises, strict=True):
+            for classes, one in zip((OWN, SAME), both, strict=True):
+                found[Setting(players, noise, absence, count, classes)] = Effects(image, one)
+        return found
+
+    def _effects(
+        self, x: Tensor, classes: Sequence[Tensor], stand_ins: Tensor, players: ab.Players, draws: Sequence[int]
+    ) -> Iterator[list[Float[Tensor, "samples sets"]]]:
+        """Yield the effects of all sets but ∅ after so many draws, for each choice of classes."""
+        last = [name for name, _ in self.model.named_modules()][-1]
+        rows = torch.arange(len(x)).repeat_interleave(2 ** len(players))
+        sums = torch.zeros(len(classes), len(x), 2 ** len(players), dtype=torch.float64)
+        for number, stand_in in enumerate(stand_ins, start=1):
+            absence = ab.Baseline(stand_in)
+            game = ab.MaskedModel(self.model, x, absence=absence, players=players, readout=ab.Features(last))
+            parts = ab.enumerate_coalitions(len(players)).split(512)
+            outputs = torch.cat([game(part) for part in parts], dim=1).flatten(0, 1)
+            sums += torch.stack([ab.LogOdds(one)(outputs, rows).view(len(x), -1) for one in classes])
+            if number in draws:
+                yield [ab.harsanyi(ab.ValueTable(one / number)).effects[:, 1:] for one in sums]
+
+
+def scene_of(data: ImageData, model: nn.Module, train: bool, count: int, seed: int) -> Scene:
+    """Draw images that were not looked at before, and take the mean and the range from training images."""
+    images, labels = (data.x_train, data.y_train) if train else (data.x_test, data.y_test)
+    drawn = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
+    chosen = drawn.roll(0 if train else -LOOKED_AT)[:count]
+    ends = tuple(one[:, None, None] for one in (data.x_train.amin((0, 2, 3)), data.x_train.amax((0, 2, 3))))
+    # Other noise on test images than on training images.
+    return Scene(model, images[chosen], labels[chosen], data.x_train.mean(0), (ends[0], ends[1]), 2 * seed + train)
+
+
+def nearest(ratios: Mapping[Setting, float]) -> Setting:
+    """Return the setting whose ratio is nearest to the printed one, in the logarithm."""
+    return min(ratios, key=lambda setting: abs(math.log(ratios[setting] / RATIO)))
+
+
+def try_settings(scene: Scene, draws: Mapping[str, Sequence[int]]) -> dict[Setting, Effects]:
+    """Measure all players, noises, absences, numbers of draws and classes."""
+    tried: dict[Setting, Effects] = {}
+    for players, counts in draws.items():
+        for noise in (UNIFORM, WEAK):
+            tried |= scene.effects(players, noise, noise, counts)
+            tried |= scene.effects(players, noise, ZERO) | scene.effects(players, noise, MEAN)
+    return tried
+
+
+def measure_settings(scene: Scene, settings: Sequence[Setting]) -> dict[Setting, Effects]:
+    """Measure some settings only."""
+    return {one: scene.effects(one.players, one.noise, one.absence, (one.draws,))[one] for one in settings}
+
+
+def chosen_part(run: Run) -> Found:
+    """Choose a setting on training images, and measure it on test images."""
+    data: ImageData = run.data("mnist")
+    model = run.network("mnist", run.seed)
+    to_choose, to_test = run.pick(full=(3, 20), quick=(1, 2), tiny=(2, 2))
+    few: dict[str, tuple[int, ...]] = {NINE: (1, 4, 16)}
+    draws = run.pick(full=DRAWS, quick=few, tiny=few | {MIDDLE: (1, 2)})
+    tried = try_settings(scene_of(data, model, True, to_choose, run.seed), draws)
+    chosen = nearest({setting: found.ratio for setting, found in tried.items()})
+    plain, zero = (Setting(chosen.players, UNIFORM, absence, 1, chosen.classes) for absence in (UNIFORM, ZERO))
+    measured = measure_settings(scene_of(data, model, False, to_test, run.seed), (chosen, plain, zero))
+    tables = (
+        _table(
+            "Settings tried on training images: mnist",
+            tried,
+            f"LeNet, {to_choose} training images, seed {run.seed}. The setting whose ratio is nearest to "
+            f"{RATIO:.1f} : 1 is taken: {chosen}.",
+        ),
+        _table(
+            "Effects of images and of white noise: mnist",
+            measured,
+            f"LeNet, {to_test} test images, seed {run.seed}. The first line is the setting that was chosen.",
+        ),
     )
-    heads = (
-        "players",
-        "absence",
-        "output",
-        "image",
-        "noise, predicted class",
-        "ratio",
-        "noise, image's class",
-        "ratio",
-    )
-    table = ResultTable(f"Effects of images and of white noise: {name}", heads, note)
-    figures: dict[str, float] = {}
-    drawn = {}
-    with torch.no_grad():
-        predicted = model(noise).argmax(1)
-    for place, players in grids.items():
-        for word, absence in absences.items():
-            of_images, of_noise = (_outputs(model, images, absence, players) for images in (x, noise))
-            for output, readout in READOUTS.items():
-                image, own, same = (
-                    _effects(outputs, readout(classes))
-                    for outputs, classes in ((of_images, y), (of_noise, predicted), (of_noise, y))
-                )
-                strength, *others = (float(one.abs().mean()) for one in (image, own, same))
-                ratios = [strength / other for other in others]
-                pairs = [f"{value:.4g}" for both in zip(others, ratios, strict=True) for value in both]
-                table.add(place, word, output, f"{strength:.4g}", *pairs)
-                for classes, ratio in zip(("predicted class", "image's class"), ratios, strict=True):
-                    figures[f"{place}, {word}, {output}, {classes}"] = ratio
-                drawn[place, word, output] = (image, same)
-    averaged, ratios_by_draws = _average_noise(model, (x, y), (noise, predicted), rows, run)
-    picture = run.picture(name, _draw(*drawn["whole image", WHITE, "log-odds"]))
-    return Found(figures | ratios_by_draws, (table, averaged), (picture,))
+    image, noise = measured[chosen].strengths
+    figures = {f"training, {setting}": found.ratio for setting, found in tried.items()}
+    figures |= {f"{CHOSEN}{chosen}": measured[chosen].ratio, "image": image, "noise": noise}
+    figures |= {"larger": measured[chosen].larger, "images": to_test}
+    figures |= {"plain": measured[plain].ratio, "zero": measured[zero].ratio}
+    return Found(figures, tables, (run.picture("mnist", _draw(measured[chosen], str(chosen))),))
 
 
-def _average_noise(
-    model: nn.Module, images: tuple[Tensor, Tensor], noise: tuple[Tensor, Tensor], rows: Tensor, run: Run
-) -> tuple[ResultTable, dict[str, float]]:
-    """Compare images with noise, both with their classes, if values are mean log-odds over draws of noise."""
-    (x, y), (z, predicted) = images, noise
-    players = ab.Players.grid((int(x.shape[1]), int(x.shape[2]), int(x.shape[3])), NINE)
-    count = run.pick(full=8 if run.part == "mnist" else 4, quick=1, tiny=1)
-    note = (
-        f"Mean |U(S)| of the log-odds of {count} images, nine cells of the whole image. White noise stands for "
-        "absence: values are means over this many draws of it, the same ones for all coalitions and images."
-    )
-    heads = ("draws", "image", "noise, predicted class", "ratio", "noise, image's class", "ratio")
-    table = ResultTable(f"Effects by the number of draws of noise: {run.part}", heads, note)
-    figures: dict[str, float] = {}
-    for draws in run.pick(full=DRAWS[run.part], quick=DRAWS[run.part][:3], tiny=(1, 2)):
-        absence = ab.Noise(rows, draws=draws, seed=run.seed)
-        strengths = []
-        for inputs, classes in ((x, y), (z, predicted), (z, y)):
-            game = ab.MaskedModel(model, inputs[:count], classes[:count], absence=absence, players=players)
-            strengths.append(float(ab.harsanyi(game).effects[:, 1:].abs().mean()))
-        image, own, same = strengths
-        table.add(f"{draws}", *(f"{value:.4g}" for value in (image, own, image / own, same, image / same)))
-        setting = f"nine cells, {WHITE} in the mean of {draws}, log-odds"
-        figures |= {f"{setting}, predicted class": image / own, f"{setting}, image's class": image / same}
-    return table, figures
+def plain_part(run: Run) -> Found:
+    """Measure a few plain settings on few images of CIFAR-10, whose network takes much longer."""
+    data: ImageData = run.data("cifar10")
+    to_test = run.pick(full=4, quick=1, tiny=2)
+    scene = scene_of(data, run.network("cifar10", run.seed), False, to_test, run.seed)
+    plain, zero = (Setting(NINE, UNIFORM, absence, 1, SAME) for absence in (UNIFORM, ZERO))
+    measured = measure_settings(scene, (plain, zero))
+    for noise in (UNIFORM, WEAK):
+        measured |= scene.effects(NINE, noise, noise, run.pick(full=(1, 4), quick=(1, 2)))
+    note = f"ResNet-20, {to_test} test images, seed {run.seed}; for information, nothing is chosen."
+    figures = {f"test, {setting}": found.ratio for setting, found in measured.items()}
+    figures |= {"plain": measured[plain].ratio, "zero": measured[zero].ratio}
+    picture = run.picture("cifar10", _draw(measured[plain], str(plain)))
+    return Found(figures, (_table("Effects of images and of white noise: cifar10", measured, note),), (picture,))
 
 
-def _outputs(
-    model: nn.Module, x: Tensor, absence: ab.Absence, players: ab.Players
-) -> Float[Tensor, "samples coalitions classes"]:
-    """Return all outputs of the last layer, from which every readout is taken."""
-    last = [name for name, _ in model.named_modules()][-1]
-    game = ab.MaskedModel(model, x, absence=absence, players=players, readout=ab.Features(last))
-    return torch.cat([game(part) for part in ab.enumerate_coalitions(len(players)).split(512)], dim=1)
+def _table(title: str, found: Mapping[Setting, Effects], note: str) -> ResultTable:
+    note = f"Mean |U(S)| of the log-odds over all sets S ≠ ∅, of images and of as many white noises. {note}"
+    table = ResultTable(title, ("setting", "image", "noise", "ratio", "image larger"), note)
+    for setting, effects in found.items():
+        numbers = (f"{value:.4g}" for value in (*effects.strengths, effects.ratio))
+        table.add(f"{setting}", *numbers, f"{effects.larger:.0%}")
+    return table
 
 
-def _effects(
-    outputs: Float[Tensor, "samples coalitions classes"], readout: ab.Readout
-) -> Float[Tensor, "samples sets"]:
-    """Return the effects of all sets but ∅."""
-    samples, coalitions = outputs.shape[:2]
-    values = readout(outputs.flatten(0, 1), torch.arange(samples).repeat_interleave(coalitions))
-    return ab.harsanyi(ab.ValueTable(values.view(samples, coalitions))).effects[:, 1:]
-
-
-def _draw(image: Tensor, noise: Tensor) -> Any:
+def _draw(effects: Effects, title: str) -> Any:
     """Draw the distributions of effects, on a logarithmic count."""
-    figure = ab.plots.new_figure(2, height=3.0, title="Effects U(S), all images together")
-    edge = float(image.abs().max())
-    for axes, effects, name in zip(figure.axes, (image, noise), ("images", "white noise"), strict=True):
-        axes.hist(effects.flatten().numpy(), bins=MOST_BINS, range=(-edge, edge), log=True, color="#666666")
+    figure = ab.plots.new_figure(2, height=3.0, title=f"Effects U(S) of all images: {title}")
+    edge = float(effects.image.abs().max())
+    for axes, one, name in zip(figure.axes, (effects.image, effects.noise), ("images", "white noise"), strict=True):
+        axes.hist(one.flatten().numpy(), bins=MOST_BINS, range=(-edge, edge), log=True, color="#666666")
         axes.set(title=name, xlabel="U(S)", ylabel="sets")
     return figure
 
 
 def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
-    """Ask whether images have larger effects if noise stands for absence, and by log-odds once the printed ratio."""
-    ratios = [(ratio, name, setting) for name, found in figures.items() for setting, ratio in found.items()]
-    against = [ratio for ratio, _, key in ratios if f", {WHITE}" in key]
-    most, name, setting = max(one for one in ratios if "log-odds" in one[2])
-    single = max(ratio for ratio, _, key in ratios if "log-odds" in key and "in the mean of" not in key)
-    ours = f"{most:.0f} : 1 at most by log-odds ({name}: {setting}), {single:.1f} : 1 with one draw of noise; larger "
-    ours += f"for images in {sum(ratio > 1 for ratio in against)} of {len(against)} settings if noise stands for "
-    ours += f"absence, in {sum(ratio > 1 for ratio, *_ in ratios)} of all {len(ratios)}"
-    printed = PRINTED[0] / PRINTED[1]
-    if min(against) > 1 and most >= printed:
-        reason = (
-            f"The paper names no setting. {printed:.0f} : 1 is reached by log-odds, the paper's value, where absence "
-            "is white noise in the mean over many draws. With one draw, a baseline with patterns of its own, it is "
-            "not; with zero or mean baselines mostly the noise has the larger effects. The effects themselves stay "
-            f"below the printed {PRINTED[0]:g}."
-        )
-        return Verdict("reproduced", ours, reason)
-    direction = "holds wherever noise stands for absence" if min(against) > 1 else "does not hold everywhere"
-    return Verdict(
-        "not reproduced",
-        ours,
-        f"The direction {direction}. {printed:.0f} : 1 is not reached by log-odds, the paper's value, with any of "
-        "the players, absences, draws and classes that were tried.",
+    """Ask whether on test images the chosen setting has about the printed ratio, in nearly all samples."""
+    lines = [
+        f"{name}, one draw of uniform noise: {found['plain']:.1f} : 1, zero: {found['zero']:.2f} : 1"
+        for name, found in figures.items()
+    ]
+    if "mnist" not in figures:
+        return Verdict("not measured", "; ".join(lines), "The setting is chosen and judged on MNIST.")
+    found = figures["mnist"]
+    ((key, ratio),) = (one for one in found.items() if one[0].startswith(CHOSEN))
+    ours = (
+        f"{ratio:.1f} : 1 on {found['images']:.0f} test images ({key.removeprefix(CHOSEN)}), mean |U| "
+        f"{found['image']:.3g} and {found['noise']:.3g}, larger for {found['larger']:.0%} of the images; "
+        + "; ".join(lines)
     )
+    tried = sum(one.startswith("training, ") for one in found)
+    reason = (
+        "The ratio depends on the strength of the noise and on how many draws of it stand for absence, which the "
+        f"paper does not state; by the plain setting, one draw of uniform noise, it is {found['plain']:.1f} : 1. Of "
+        f"{tried} settings, the one nearest to {RATIO:.0f} : 1 on training images was taken; its mean |U| of images "
+        f"is {found['image']:.2g}, the printed one {PRINTED[0]:.2f}."
+    )
+    if WEAK in key:
+        reason += f" Weak noise is normal around the mean image, with a deviation of {DEVIATION:g}."
+    holds = RATIO / 2 <= ratio <= 2 * RATIO and found["larger"] >= NEARLY_ALL
+    return Verdict("reproduced" if holds else "not reproduced", ours, reason)
 
 
 EXPERIMENT = Experiment(
@@ -182,10 +270,15 @@ EXPERIMENT = Experiment(
     title="Effects of images and of white noise",
     claims=(Claim("mean |U| of 5.53 for an image and of 0.23 for white noise, 24 : 1", "Fig. 7 and its text"),),
     settings=(
-        "The paper states none. Ours: LeNet and ResNet-20, 20 and 8 test images, 12 cells of the whole image or of "
-        "its centre, three absences, three outputs, and two choices of the class of noise: 36 settings a network. "
-        "Means over many draws of noise were added after one draw had reached 8 : 1, on training images first."
+        "The paper states none. Ours: LeNet on MNIST; cells of the whole image or of its centre; noise that is "
+        "uniform over the data's range, or weak: normal around the mean image, with a deviation of 0.1; the same "
+        "noise in the mean over some draws, zero or the mean image as absence; the class that the network predicts "
+        "for noise, or the image's. Each is tried on three training images, and the one nearest to the printed ratio "
+        "is then measured on 20 test images with new noise, which earlier versions had not looked at. So the ratio "
+        "was looked for; the test is if it holds on others. "
+        "Reproduced means: between half and twice the printed ratio, and larger effects for 90 % of the images. "
+        "ResNet-20 on CIFAR-10, four test images, is for information."
     ),
-    parts={name: partial(noise_part, name) for name in ("mnist", "cifar10")},
+    parts={"mnist": chosen_part, "cifar10": plain_part},
     judge=judge,
 )

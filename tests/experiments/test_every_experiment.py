@@ -13,6 +13,7 @@ from experiments import (
     datasets,
     digit_trees,
     learned_attributions,
+    noise_effects,
     order_strengths,
 )
 from experiments.datasets import LOADERS, ImageData, TabularData, TextData
@@ -278,6 +279,38 @@ def test_a_game_of_patterns_is_their_sum():
     strong = {frozenset(pattern) for pattern in patterns}
     numbers = {sum(2**player for player in pattern) for pattern in strong}
     assert set((effect.abs() > 0.5).nonzero().flatten().tolist()) == numbers
+
+
+def test_a_mean_over_draws_of_noise_is_that_of_the_games():
+    images, model = DATA["mnist"], NETWORKS["mnist"]
+    scene = noise_effects.scene_of(images, model, True, 2, seed=0)
+    found = scene.effects("nine cells", "weak noise", "weak noise", (1, 3))
+    three = noise_effects.Setting("nine cells", "weak noise", "weak noise", 3, "image's class")
+    generator = torch.Generator().manual_seed(scene.seed)
+    z, stand_ins = (scene.noise("weak noise", count, generator) for count in (2, 3))
+    for inputs, effects in ((scene.x, found[three].image), (z, found[three].noise)):
+        game = ab.MaskedModel(
+            model, inputs, scene.y, absence=ab.Marginal(stand_ins), players=scene.players("nine cells")
+        )
+        assert torch.allclose(effects, ab.harsanyi(game).effects[:, 1:], atol=1e-5)
+    one = replace(three, draws=1)
+    assert not torch.allclose(found[one].image, found[three].image, atol=1e-3)
+
+
+def test_the_setting_nearest_to_the_printed_ratio_is_taken():
+    settings = [noise_effects.Setting("nine cells", "weak noise", "zero", draws, "") for draws in (1, 2, 3)]
+    assert noise_effects.nearest(dict(zip(settings, (2.0, 30.0, 90.0), strict=True))) == settings[1]
+    assert noise_effects.nearest(dict(zip(settings, (14.0, 2.0, 50.0), strict=True))) == settings[0]
+
+
+def test_noise_is_judged_by_the_ratio_on_test_images_and_by_all_of_them():
+    def word(ratio, larger):
+        rest = {"image": 0.5, "noise": 0.02, "images": 20, "plain": 7.0, "zero": 0.1, "larger": larger}
+        return noise_effects.judge({"mnist": {"chosen: nine cells": ratio, **rest}}).word
+
+    assert word(20.0, 1.0) == "reproduced"
+    assert word(8.0, 1.0) == word(50.0, 1.0) == word(20.0, 0.8) == "not reproduced"
+    assert noise_effects.judge({"cifar10": {"plain": 4.0, "zero": 0.5}}).word == "not measured"
 
 
 def test_the_strength_by_order_is_that_of_the_definition():
