@@ -105,7 +105,7 @@ def test_missing_tv_news_are_not_to_be_had(tiny, monkeypatch, tmp_path):
     monkeypatch.setenv("ABSENTIA_DATA", str(tmp_path))
     monkeypatch.setenv("ABSENTIA_CACHE", str(tmp_path))
     run = replace(tiny("fig-5", "tv-news"), data=lambda name: LOADERS[name]())
-    with pytest.raises(NotToBeHadError, match="TV news are not at hand"):
+    with pytest.raises(NotToBeHadError, match="data set 326"):
         PARTS["fig-5", "tv-news"][1](run)
 
 
