@@ -127,8 +127,8 @@ def tv_news(run: Run) -> Found:
     try:
         run.data("tv-news")
     except ab.AbsentiaError as error:
-        where = "its five files belong into tv_news in the folder that ABSENTIA_DATA names"
-        raise NotToBeHadError(f"The TV news are not at hand: {where} (data set 326 of the UCI repository).") from error
+        where = "put their five files into tv_news in the folder that ABSENTIA_DATA names"
+        raise NotToBeHadError(f"TV news are not at hand: {where} (data set 326 of UCI's repository).") from error
     return tables("tv-news", run)
 
 
