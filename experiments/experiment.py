@@ -122,7 +122,7 @@ class Run:
         if self.workers == 1 or len(jobs) < 2:
             return ((key, work(job)) for key, job in jobs)
         # Where an active `joblib.parallel_config` says, or else in processes of this machine.
-        spread = joblib.Parallel(self.workers or -1, return_as="generator_unordered", batch_size=1)
+        spread = _workers(self.workers)
         return spread(joblib.delayed(_keyed)(work, *job) for job in jobs)
 
     def picture(self, name: str, figure: Figure) -> str:
@@ -235,12 +235,18 @@ def measure_parts(
             yield experiment, name, error
 
 
+def _workers(count: int | None) -> joblib.Parallel:
+    """Return workers that hand back results as they are done; or all at the end, where the backend cannot, as Ray's."""
+    one_by_one = joblib.parallel.get_active_backend()[0].supports_return_generator
+    return joblib.Parallel(count or -1, return_as="generator_unordered" if one_by_one else "list", batch_size=1)
+
+
 def _side_by_side(parts: Sequence[tuple[Experiment, str]], run: Run) -> Iterator[tuple[Experiment, str, Any]]:
     """Measure parts in processes, one for each worker; here, if there is one worker or one part."""
     if run.workers == 1 or len(parts) < 2:
         yield from _in_turn(parts, run)
         return
-    spread = joblib.Parallel(run.workers or -1, return_as="generator_unordered", batch_size=1)
+    spread = _workers(run.workers)
     own = replace(run, workers=1)
     for place, result in spread(joblib.delayed(_measure_aside)(place, *one, own) for place, one in enumerate(parts)):
         yield (*parts[place], result)

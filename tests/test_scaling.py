@@ -72,6 +72,14 @@ def test_workers_audit_as_one_process_does():
     }
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_backends_that_give_all_results_at_the_end_serve_too():
+    alone = ab.explain(network(), X, 0, absence=0.0, batch_size=64)
+    with joblib.parallel_config("multiprocessing", n_jobs=2):
+        together = ab.explain(network(), X, 0, absence=0.0, batch_size=64)
+    assert torch.equal(alone.shapley.values, together.shapley.values)
+
+
 def test_samples_are_sent_in_the_batches_of_one_process(monkeypatch):
     sent = []
     monkeypatch.setattr("absentia.games.spread", lambda work, items, title: sent.extend(items) or map(work, items))

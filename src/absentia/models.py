@@ -546,11 +546,12 @@ def spread(work: Callable[[Any], Any], items: Sequence[Any], title: str) -> Iter
     joblib, written = require("joblib", "scale"), require("cloudpickle", "scale").dumps(work)
     packed = np.frombuffer(written, dtype=np.uint8)  # an array, because these are shared, or sent once
     name, done = hashlib.blake2b(written, digest_size=16).hexdigest(), 0
+    one_by_one = joblib.parallel.get_active_backend()[0].supports_return_generator  # Ray and multiprocessing do not
     with progress(len(items), title, "part") as bar:
         for attempt in range(_ATTEMPTS):
             calls = (joblib.delayed(_work_here)(packed, name, item) for item in items[done:])
             try:
-                for found in joblib.Parallel(return_as="generator", batch_size=1)(calls):
+                for found in joblib.Parallel(return_as="generator" if one_by_one else "list", batch_size=1)(calls):
                     done += 1
                     bar.update()
                     yield found

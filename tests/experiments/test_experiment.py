@@ -3,6 +3,7 @@
 import json
 import os
 
+import joblib
 import pytest
 import torch
 
@@ -68,8 +69,11 @@ def test_results_of_other_code_are_not_used(run, monkeypatch):
     assert done == [1, 1]
 
 
-def test_several_processes_give_the_same_results(run):
-    found = Run("trial", "both", "tiny", workers=2).each(abs, {"a": -1, "b": -2, "c": 3})
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_several_processes_give_the_same_results(run, backend):
+    with joblib.parallel_config(backend):
+        found = Run("trial", "both", "tiny", workers=2).each(abs, {"a": -1, "b": -2, "c": 3})
     assert found == {"a": 1, "b": 2, "c": 3}
 
 
