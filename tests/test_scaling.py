@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,6 +79,27 @@ def test_backends_that_give_all_results_at_the_end_serve_too():
     with joblib.parallel_config("multiprocessing", n_jobs=2):
         together = ab.explain(network(), X, 0, absence=0.0, batch_size=64)
     assert torch.equal(alone.shapley.values, together.shapley.values)
+
+
+def test_calls_of_several_threads_do_not_take_work_from_each_other():
+    def call(number):
+        with joblib.parallel_config("threading", n_jobs=2):
+            for turn in range(30):
+                held = (number, turn)
+                found.append(list(spread(lambda item, held=held: (*held, item), range(4), "counting")))
+
+    found, usual = [], sys.getswitchinterval()
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(6)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(usual)
+    wanted = [[(number, turn, item) for item in range(4)] for number in range(6) for turn in range(30)]
+    assert sorted(found) == wanted
 
 
 def test_samples_are_sent_in_the_batches_of_one_process(monkeypatch):

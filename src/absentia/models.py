@@ -568,14 +568,15 @@ _WORKER = threading.local()
 
 def _work_here(packed: np.ndarray, name: str, item: Any) -> Any:
     """Do packed work on an item, at a worker; unpack it only if it is not the last one."""
-    if name not in _SENT:
+    work = _SENT.get(name)  # kept here, because another thread's call may clear it
+    if work is None:
         work = pickle.loads(packed.tobytes())
         _SENT.clear()
         _SENT[name] = work
     _WORKER.busy = True
     try:
         with require("joblib").parallel_config("sequential"), _kept_memory():  # workers have no workers
-            return _SENT[name](item)
+            return work(item)
     finally:
         _WORKER.busy = False
 
