@@ -123,7 +123,7 @@ class Run:
             return ((key, work(job)) for key, job in jobs)
         # Where an active `joblib.parallel_config` says, or else in processes of this machine.
         spread = _workers(self.workers)
-        return spread(joblib.delayed(_keyed)(work, *job) for job in jobs)
+        return iter(spread(joblib.delayed(_keyed)(work, *job) for job in jobs))
 
     def picture(self, name: str, figure: Figure) -> str:
         """Write a figure beside the records, and return the name of its file."""
@@ -236,7 +236,7 @@ def measure_parts(
 
 
 def _workers(count: int | None) -> joblib.Parallel:
-    """Return workers that hand back results as they are done; or all at the end, where the backend cannot, as Ray's."""
+    """Return workers that hand back results as they are done, or all at the end if the backend cannot."""
     one_by_one = joblib.parallel.get_active_backend()[0].supports_return_generator
     return joblib.Parallel(count or -1, return_as="generator_unordered" if one_by_one else "list", batch_size=1)
 
