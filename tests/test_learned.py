@@ -74,7 +74,7 @@ def test_the_frame_of_classes_and_samples_says_whose_each_row_is(learned):
 
 
 def test_undetermined_players_are_marked(learned):
-    ignored = replace(learned, record=replace(learned.record, undetermined=("pair",)))
+    ignored = replace(learned, record=replace(learned.record, undetermined=("pair",), undetermined_numbers=(1,)))
     assert ignored.to_frame()["undetermined"].tolist() == [False, True, True]
     assert [text.get_text()[-15:] for text in ignored.plot().axes[0].texts[1:]] == [" (undetermined)"] * 2
     assert "yes" in ignored._repr_html_()

@@ -17,6 +17,7 @@ import absentia as ab
 from absentia import AbsentiaError
 from absentia.data import column_groups
 from absentia.learning import LearningOptions
+from absentia.plots.drawable import entries_of
 
 X = torch.rand(4, 3, generator=torch.Generator().manual_seed(1))
 
@@ -171,7 +172,7 @@ def test_rounding_errors_of_low_precision_are_no_change_of_the_model():
         ab.explain(network, torch.rand(3, 10), 0, absence=0.0)
 
 
-def test_players_of_the_same_name_are_told_apart_by_their_number():
+def test_players_of_the_same_name_are_told_apart_by_their_number(tmp_path):
     x = torch.rand(64, 3, generator=torch.Generator().manual_seed(0)).double()
     options = LearningOptions(steps=5)
     model = lambda rows: (rows[:, 1] - 0.25) * (rows[:, 2] - 0.5)  # noqa: E731
@@ -181,6 +182,13 @@ def test_players_of_the_same_name_are_told_apart_by_their_number():
     )
     assert torch.equal(named.values, same.values)
     assert (named.record.undetermined, same.record.undetermined) == (("a",), ("a",))
+    assert same.to_frame()["undetermined"].tolist() == [True, False, False]
+    assert entries_of(same, most=10)[-1] == [True, False, False]
+    table = pd.DataFrame(x[:8].numpy(), columns=["a", "a", "c"])
+    each = ab.learn_baseline(model, table, options=options, loss="interactions", share="sample")
+    assert (each.record.undetermined, each.to_frame()["undetermined"].tolist()) == (("a",), [True, False, False] * 8)
+    each.save(tmp_path / "each.ab")
+    assert ab.load(tmp_path / "each.ab").undetermined == [True, False, False]
     with pytest.raises(AbsentiaError, match="'a', which two players are called"):
         ab.Players.features(["a", "a", "c"]).only(["a"])
     with pytest.raises(AbsentiaError, match="'a', which two features are called"):

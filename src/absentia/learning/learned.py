@@ -49,6 +49,7 @@ class LearningRecord:
     kept_aside: int = 0  # the number of these samples
     weights: tuple[float, ...] = ()  # of evidence and noise in the default loss
     class_names: tuple[str, ...] = ()  # in the order of the model's outputs
+    undetermined_numbers: tuple[int, ...] | None = None  # of these players; None in older files
     version: str = __version__
     torch_version: str = str(torch.__version__)
 
@@ -95,6 +96,12 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
     def names(self) -> tuple[str, ...]:
         """The players' names."""
         return self.other_names if self.players is None else self.players.names
+
+    @property
+    def undetermined(self) -> list[bool]:
+        """Whether each player does not affect the loss: by number, because players may share a name."""
+        known, numbers = self.record.undetermined, self.record.undetermined_numbers
+        return [name in known if numbers is None else i in numbers for i, name in enumerate(self.names)]
 
     @property
     def class_labels(self) -> tuple[str | int, ...]:
@@ -205,7 +212,8 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
         quantiles = torch.full((len(QUANTILES), entries), math.nan) if self.quantiles is None else self.quantiles
         for level, row in zip(QUANTILES, quantiles.flatten(1).tolist(), strict=True):
             columns[f"{level:.0%}".replace("%", " %")] = row * owners
-        columns["undetermined"] = [name in self.record.undetermined for name in names] * owners
+        marks = [False] if self.players is None else [*self.undetermined, False]
+        columns["undetermined"] = [marks[label] for label in labels.tolist()] * owners
         return columns
 
 

@@ -238,11 +238,12 @@ def _join(found: list[LearnedBaseline], seconds: float) -> LearnedBaseline:
 
     finals = mean([dict(zip(one.starts, one.final_losses, strict=True)) for one in records])
     compared = mean([one.compared for one in records])
+    idle = tuple(i for i, _ in enumerate(first.names) if all(one.undetermined[i] for one in found))
     before = torch.tensor([0, *(one.evaluations for one in records)]).cumsum(0)
     record = replace(
         next((one for one in records if not one.converged), records[0]), starts=tuple(finals),
         final_losses=tuple(finals.values()), evaluations=sum(one.evaluations for one in records), seconds=seconds,
-        undetermined=tuple(name for name in first.names if all(name in one.undetermined for one in records)),
+        undetermined=tuple(first.names[number] for number in idle), undetermined_numbers=idle,
         compared=compared, chosen=min(compared, key=compared.__getitem__, default=""),
         kept_aside=sum(one.kept_aside for one in records),
     )  # fmt: skip
@@ -519,14 +520,15 @@ def _identity(run: Run, problem: Problem, starts: dict[str, Tensor]) -> tuple[st
 def _record(run: Run, loss: str, bounds: object, idle: Tensor, compared: dict[str, float]) -> LearningRecord:
     """Describe how a baseline was learned."""
     objective, evaluator = run.objective, run.objective.evaluator
-    undetermined = tuple(name for name, one in zip(evaluator.names, idle.tolist(), strict=True) if one)
+    numbers = tuple(idle.nonzero()[:, 0].tolist())
     box = bounds if isinstance(bounds, str) else "given" if isinstance(bounds, tuple) else f"mean ± {bounds:g} sd"
     if isinstance(bounds, tuple) and all(isinstance(end, int | float) for end in bounds):
         box = f"{bounds[0]:g} to {bounds[1]:g}"
     return LearningRecord(
         loss=loss, bounds=box, starts=tuple(run.finals), final_losses=tuple(run.finals.values()),
         seed=objective.seed, samples=evaluator.samples, evaluations=objective.evaluations, seconds=run.limit.spent,
-        converged=not run.unfinished, stopped=run.unfinished or run.finished, undetermined=undetermined,
+        converged=not run.unfinished, stopped=run.unfinished or run.finished,
+        undetermined=tuple(evaluator.names[number] for number in numbers), undetermined_numbers=numbers,
         compared=compared, chosen=min(compared, key=compared.__getitem__, default=""),
         readout=evaluator.readout_note, class_names=evaluator.class_names, **objective.record,
     )  # fmt: skip

@@ -108,7 +108,7 @@ def entries_of(
     if quantiles is not None and each.categories:
         quantiles[:, [bool(names) for names in each.categories]] = torch.nan  # categories have no range
     whose = players.labels[each.labels != ALWAYS_PRESENT].tolist()
-    undetermined = [players.names[owner] in learned.record.undetermined for owner in whose]
+    undetermined = [learned.players is not None and learned.undetermined[owner] for owner in whose]
     return list(each.names), each.means(rows), each.texts(rows), quantiles, undetermined
 
 
