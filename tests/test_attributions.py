@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -252,6 +254,13 @@ def test_the_printed_form_of_several_samples_ranks_by_the_mean_strength():
         "  c   6172",
         "  a   1.5",
         "  bb  1.235",
+    ]
+    estimate = replace(found, errors=as_tensor([[0.1, 0.2, 5.0], [0.2, 0.2, 8.0]]))
+    assert repr(estimate).splitlines() == [
+        "Attribution: values of 2 samples, 3 players; value: a score; means of |value| ± mean standard error:",
+        "  c   6172 ± 6.5",
+        "  a   1.5 ± 0.15",
+        "  bb  1.235 ± 0.2",
     ]
 
 

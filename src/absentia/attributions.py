@@ -61,10 +61,12 @@ class Attribution:
         samples, players = self.values.shape
         head = f"Attribution: {self.kind} of {count_of(samples, 'sample')}, {players} players; value: {self.readout}"
         if samples > 1:
-            mean = self.values.abs().mean(0)
+            mean, errors = self.values.abs().mean(0), self.errors.mean(0)
+            note = " ± mean standard error" if errors.any() else ""
+            beside = [f" ± {written(error, 2)}" if note else "" for error in errors.tolist()]
             order = mean.argsort(descending=True).tolist()
-            lines = align([[self.names[i], written(float(mean[i]), 4)] for i in order], 2)
-            return "\n".join([f"{head}; means of |value|:", *lines])
+            lines = align([[self.names[i], written(float(mean[i]), 4) + beside[i]] for i in order], 2)
+            return "\n".join([f"{head}; means of |value|{note}:", *lines])
         return "\n".join([head, *align([[self.names[i], text] for i, text in self.ranked()], 2)])
 
     def ranked(self, sample: int = 0) -> list[tuple[int, str]]:
@@ -184,6 +186,7 @@ def context_map(
     The value of player j is p(j|i), the share of the contexts that contain j [ren2023faithful, Alg. 1]. The best of
     some drawn contexts gets more players at random, a tenth of all, many times over. Each of these then gains and
     loses one player at a time as long as the benefit grows. A player that does not matter to i stays as it was drawn.
+    Errors of the shares are unknown, and 0 in the result: other seeds may give other contexts.
 
     Parameters
     ----------
