@@ -35,6 +35,7 @@ from absentia.report.page import (
     summarise,
     texts,
 )
+from absentia.results import written
 
 FOLDER = Path(writing.__file__).parent
 
@@ -386,6 +387,18 @@ def test_large_results_are_trimmed_and_the_page_says_so(tmp_path):
         player: pytest.approx(mean, abs=1e-3 * max(overall))  # all have the decimals of the largest
         for player, mean in enumerate(overall)  # of all samples, shown or not
     }
+
+
+def test_the_page_states_errors_of_estimates_and_what_values_lack(tmp_path):
+    players = ab.Players.grid((1, 4, 4), (4, 4))
+    x = torch.rand(2, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    found = ab.explain(lambda rows: rows.flatten(1).sum(1) ** 3, x, players=players, absence=0.0, evaluations=300)
+    errors, words = found.shapley.errors, render(found, tmp_path).words()
+    assert f"The median standard error of the values is {written(errors.median().item(), 2)}." in words
+    assert f"Its standard error is {written(errors.mean(0).max().item(), 2)} at most." in words
+    assert "miss the difference" not in words
+    wrong = replace(found, shapley=replace(found.shapley, values=found.shapley.values + 1))
+    assert "Gap Shapley values miss the difference by" in render(wrong, tmp_path).words()
 
 
 def test_menu_answer_text_and_picture_write_a_value_alike():
