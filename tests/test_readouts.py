@@ -53,6 +53,10 @@ def test_output_takes_a_number_by_its_index():
     output = torch.arange(24.0).reshape(2, 3, 4)
     assert Output((1, 2))(output, torch.tensor([0, 0])).tolist() == [6.0, 18.0]
     assert Output(0)(torch.tensor([1.0, 2.0]), torch.tensor([0, 0])).tolist() == [1.0, 2.0]
+    held = Output(0)
+    object.__setattr__(held, "index", torch.tensor(1))  # as if it were not checked
+    held.check(LOGITS, samples=5)
+    assert torch.equal(held(LOGITS, WHOSE), LOGITS[:, 1])
 
 
 @pytest.mark.parametrize(
@@ -83,6 +87,7 @@ def test_the_default_follows_the_output_and_says_what_it_is(output, y, kind, not
         (lambda: LogOdds(1), LOGITS[:, :, None], r"model must return \(rows,\), \(rows, 1\) or \(rows, classes\)"),
         (lambda: Output(4), LOGITS, r"index must name one number of an output of shape \(4,\). Got 4"),
         (lambda: Output((0, 0)), LOGITS, r"index must name one number"),
+        (lambda: Output(True), LOGITS, r"index must name one number .* Got True"),
         (lambda: LogOdds(np.array([0.5])), LOGITS, "y must hold class numbers"),
         (lambda: LogOdds(np.array([[1]])), LOGITS, "y must be one class number or one for each sample"),
     ],

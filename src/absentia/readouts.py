@@ -194,14 +194,14 @@ class Output:
 
     def check(self, output: Outputs, samples: int) -> None:
         """Check that the index names one number."""
-        index = (self.index,) if isinstance(self.index, int) else self.index
-        sizes = output.shape[1:] or (1,)
-        if len(index) != len(sizes) or any(not 0 <= i < size for i, size in zip(index, sizes, strict=True)):
+        index: Any = self.index if np.ndim(self.index) else (self.index,)
+        sizes, truths = output.shape[1:] or (1,), [i for i in index if isinstance(i, bool)]
+        if truths or len(index) != len(sizes) or any(i not in range(n) for i, n in zip(index, sizes, strict=True)):
             raise wrong("index", f"name one number of an output of shape {tuple(sizes)}", self.index)
 
     def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the number."""
-        index: tuple[Any, ...] = (self.index,) if isinstance(self.index, int) else self.index
+        index: Any = self.index if np.ndim(self.index) else (self.index,)
         return output if output.ndim == 1 else output[(slice(None), *index)]
 
 
