@@ -15,6 +15,7 @@ from torch.utils.data import TensorDataset
 
 import absentia as ab
 from absentia import AbsentiaError
+from absentia.absences.words import named_absence
 from absentia.data import as_tensor, seeded
 
 X = torch.rand(6, 3, generator=torch.Generator().manual_seed(1))
@@ -109,6 +110,9 @@ def test_numbers_of_numpy_are_absences_and_places_of_the_output():
     model = nn.Linear(3, 2)
     found = ab.explain(model, X, absence=np.float32(0.5), readout=ab.Output(np.int64(1)))
     assert torch.equal(found.outputs, ab.explain(model, X, absence=0.5, readout=ab.Output(1)).outputs)
+    for number in (0.5, np.float32(0.5), torch.tensor(0.5)):  # as in a mapping of absences
+        assert repr(named_absence(number)) == "Baseline(0.5)"
+    assert repr(named_absence(np.str_("zero"))) == "Baseline(0)"
 
 
 ARRAY = np.arange(12.0).reshape(4, 3)

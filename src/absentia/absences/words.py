@@ -1,6 +1,7 @@
 """Absences by word or number, as in ``absence="mean"``, ``"blur:2"`` or ``0.0``; and the usual ones for data."""
 
 from collections.abc import Callable
+from typing import Any
 
 from absentia.absences.conditional import GaussianConditional, NearestNeighbours
 from absentia.absences.fixed import Baseline, Blur, Categorical, Marginal, Noise
@@ -20,13 +21,12 @@ _MOST_GAUSSIAN_ENTRIES = 1024
 
 
 def named_absence(
-    word: object, data: Table = None, *, players: Players | None = None, categorical: Categorical = (), seed: int = 0
+    word: Any, data: Table = None, *, players: Players | None = None, categorical: Categorical = (), seed: int = 0
 ) -> Absence:
     """Return the absence that a number or a word such as "blur:2" names; an absence is returned as it is."""
-    if isinstance(word, int | float) and not isinstance(word, bool):
-        return Baseline(word)
     if not isinstance(word, str):
-        return check_absence(word)
+        plain = isinstance(word, int | float) and not isinstance(word, bool)
+        return Baseline(word) if plain or getattr(word, "shape", None) == () else check_absence(word)
     name, colon, detail = word.partition(":")
     if name == "learned":
         then = "Call learn_baseline(model, x, y), and pass its result as the absence."
