@@ -61,6 +61,16 @@ def test_a_masker_takes_a_number_as_an_absence() -> None:
     np.testing.assert_array_equal(masker(np.array([True, False]), np.array([3.0, 4.0]))[0], [[3.0, 0.5]])
 
 
+def test_a_masker_takes_numbers_that_numpy_lacks() -> None:
+    x = torch.tensor([[3.0, 4.0], [1.0, 2.0]]).bfloat16()
+    for masker in (
+        interop.shap_masker(0.5, ab.Players.features(2), x),
+        interop.shap_masker(0.5, ab.Players.features(2)),
+    ):
+        (masked,) = masker(np.array([True, False]), x[0])
+        assert (masked.dtype, masked.tolist()) == (np.float32, [[3.0, 0.5]])
+
+
 def test_a_masker_refuses_what_it_cannot_mask() -> None:
     features = ab.Players.features(2)
     with pytest.raises(ab.AbsentiaError, match="shap cannot use an absence that replaces the model"):

@@ -93,6 +93,8 @@ def test_our_imputer_takes_rows_of_any_kind() -> None:
     row.flags.writeable = False
     assert imputer.fit(row)(np.ones((1, 4), dtype=bool))[0] == pytest.approx(1.25)
     interop.shapiq_imputer(network((4,)), ab.Baseline(0.0), normal(3, 4, seed=1).requires_grad_())
+    short = interop.shapiq_imputer(lambda rows: rows.sum(1), ab.Baseline(0.0), whole.bfloat16())
+    assert short.fit(row)(np.ones((1, 4), dtype=bool))[0] == pytest.approx(1.25)
     with pytest.raises(ab.AbsentiaError, match=r"readout must be one number\. Got features of a layer"):
         interop.shapiq_imputer(network((4,)), ab.Baseline(0.0), normal(3, 4, seed=1), readout=ab.Features("0"))
 

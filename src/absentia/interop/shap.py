@@ -83,6 +83,7 @@ class ShapMasker:
 
     def _as_rows(self, x: Tensor) -> Tensor:
         self.players.check_samples(x)
+        x = x.float() if x.dtype == torch.bfloat16 else x  # which NumPy lacks
         return x if x.is_floating_point() or self.players.integer else x.double()
 
     def _bound(self, x: Array) -> Fill:

@@ -153,6 +153,7 @@ def shapiq_imputer(model: Any, absence: Absence | str | float, x: Table, *, read
     ([2.0, 3.0], 1.0)
     """
     rows = as_tensor("x", x).detach().cpu()
+    rows = rows.float() if rows.dtype == torch.bfloat16 else rows  # which NumPy lacks
     if rows.ndim != 2 or len(rows) == 0:
         then = "For images and groups, use shapiq_game."
         raise wrong("x", "hold rows of features, of shape (samples, features)", f"shape {tuple(rows.shape)}", then)
