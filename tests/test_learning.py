@@ -149,6 +149,25 @@ def test_images_may_have_one_colour_for_each_cell():
     assert torch.equal(learned.values[:, :2, :2], learned.values[:, :1, :1].expand(3, 2, 2))
 
 
+def test_models_that_fail_with_a_gradient_are_searched_without():
+    buffer = torch.empty(2**20, dtype=torch.float64)
+    found = [
+        learn(model, uniform(), steps=2, gradient=None)
+        for model in (
+            lambda rows: torch.from_numpy(rows.numpy().prod(1)),
+            lambda rows: torch.prod(rows, 1, out=buffer[: len(rows)]),
+            lambda rows: rows.detach().prod(1),
+        )
+    ]
+    assert torch.equal(found[0].values, found[2].values)
+    assert torch.equal(found[1].values, found[2].values)
+
+
+def test_samples_that_have_a_gradient_are_samples_like_others():
+    given = learn(product, uniform().requires_grad_(), steps=2)
+    assert torch.equal(given.values, learn(product, uniform(), steps=2).values)
+
+
 def test_black_boxes_are_searched_without_a_gradient():
     learned = learn(from_numpy(lambda rows: (rows - DELTA.numpy()).prod(1)), uniform().numpy(), bounds=(0.0, 1.0))
     assert torch.allclose(learned.values, DELTA, atol=0.03)
@@ -329,6 +348,7 @@ def test_samples_come_from_anywhere(source):
         ({"start": []}, "start must hold at least one start"),
         ({"bounds": (torch.zeros(3), 1.0)}, "bounds must hold one number, or one for each of the 4 entries"),
         ({"steps": -1}, "steps must be at least 0"),
+        ({"evidence": float("inf")}, "evidence must be at least 0, and finite. Got inf"),
         ({"rows_per_comparison": 10}, "rows_per_comparison must be at least 256"),
         ({"checkpoint": "no/such/folder/file"}, "checkpoint must lie in a folder that exists. Got .* first"),
     ],

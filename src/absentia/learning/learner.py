@@ -114,8 +114,8 @@ class LearningOptions:
     def __post_init__(self) -> None:
         leasts = {"samples": 1, "rows_per_comparison": _LEAST_ROWS, "rows_per_step": 16, "steps": 0}
         for name, least in (leasts | {"evidence": 0, "noise": 0}).items():
-            if getattr(self, name) not in (None, "all") and not getattr(self, name) >= least:
-                raise wrong(name, f"be at least {least}", getattr(self, name))
+            if getattr(self, name) not in (None, "all") and not least <= getattr(self, name) < np.inf:
+                raise wrong(name, f"be at least {least}, and finite", getattr(self, name))
         if self.checkpoint is not None:
             check_folder("checkpoint", self.checkpoint)
 
@@ -385,7 +385,7 @@ def _make_problem(
     if isinstance(readout, LogOdds | Logit | Probability) and readout.y.shape == (len(data),):
         readout = type(readout)(readout.y[rows], readout.names)
     names = [str(label) for label in labels] or None
-    evaluator = Evaluator(model, data[rows], players, readout, y=numbers, class_names=names)
+    evaluator = Evaluator(model, data[rows].detach(), players, readout, y=numbers, class_names=names)
     evaluator.readout_note += note
     if share == "class" and numbers is None:
         raise wrong("y", "be given for a baseline of each class", "none")
@@ -483,7 +483,7 @@ def _has_gradient(evaluator: Evaluator, baseline: Tensor, options: LearningOptio
     try:
         slope = _try_step(evaluator, baseline, gradient=True)
     except RuntimeError as error:
-        if "does not require grad" in str(error):
+        if any(text in str(error) for text in ("does not require grad", "Tensor that requires grad", "with out=...")):
             return False
         raise
     return slope is not None and bool(torch.isfinite(slope).all())
