@@ -249,6 +249,13 @@ def test_numbers_that_are_not_whole_are_not_rounded_without_a_word():
             run()
 
 
+def test_networks_are_trained_where_gradients_are_switched_off():
+    with torch.no_grad():
+        imputer = ab.train_imputer(X, epochs=1, progress=False)
+        surrogate = ab.train_surrogate(nn.Linear(3, 2), X, epochs=1, progress=False)
+    assert (imputer.record.epochs, surrogate.record.epochs) == (1, 1)
+
+
 def test_results_share_no_memory_with_what_users_hand_in_or_models_return():
     x, buffer, out = X.clone(), torch.empty(99), []
 

@@ -141,6 +141,7 @@ def random_presence(players: Players, rows: int, generator: torch.Generator) -> 
     return players.presence(torch.rand(rows, len(players), generator=generator) < chance)
 
 
+@torch.enable_grad()
 def fit(network: nn.Module, loss: Loss, rows: MaskedRows, *, epochs: int, title: str, show: bool) -> TrainingRecord:
     """Train until the held-out loss stops falling, and leave the network with the weights of the lowest."""
     check_number("epochs", epochs, 1)
