@@ -41,18 +41,18 @@ def assert_same_state(before, after):
     assert before[1:] == after[1:]
 
 
-def explain(model):
-    return ab.explain(model, X, absence=0.0).interactions.effects
+def explain(model, x=X):
+    return ab.explain(model, x, absence=0.0).interactions.effects
 
 
-def features(model):
-    game = ab.MaskedModel(model, X, absence=0.0, readout=ab.Features("0"))
+def features(model, x=X):
+    game = ab.MaskedModel(model, x, absence=0.0, readout=ab.Features("0"))
     return game(ab.enumerate_coalitions(3))
 
 
-def gradients(model):
+def gradients(model, x=X):
     stand_ins = torch.zeros(4, 3, requires_grad=True)
-    game = ab.MaskedModel(model, X, absence=ab.OwnBaselines(stand_ins), gradient=True)
+    game = ab.MaskedModel(model, x, absence=ab.OwnBaselines(stand_ins), gradient=True)
     game(ab.enumerate_coalitions(3)).sum().backward()
     return stand_ins.grad
 
@@ -61,21 +61,22 @@ def gradients(model):
 @pytest.mark.parametrize("work", [explain, features, gradients])
 def test_two_threads_on_one_model_find_what_one_finds_and_leave_the_model_as_it_was(name, work):
     model = networks()[name]
-    expected, before = work(model), state(model)
+    samples = (X, X.flip(0, 1) + 1)  # each thread has its own, so that what it sees of the other's is wrong
+    expected, before = [work(model, x) for x in samples], state(model)
     for _ in range(34):
         found = {}
         start = threading.Barrier(2)
 
         def run(number, found=found, start=start):
             start.wait()
-            found[number] = work(model)
+            found[number] = work(model, samples[number])
 
         threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert all(torch.equal(found[number], expected) for number in range(2))
+        assert all(torch.equal(found[number], expected[number]) for number in range(2))
         assert_same_state(before, state(model))
 
 
@@ -270,9 +271,16 @@ def test_results_share_no_memory_with_what_users_hand_in_or_models_return():
     buffer.fill_(torch.nan)
     expected = ab.enumerate_coalitions(3).float() @ X.T
     assert all(torch.allclose(found, expected.T) for found in out)
-    explanation = ab.explain(reused, x, absence=0.0)
+    labels = torch.tensor([0, 1, 0])
+    players = ab.Players.segments(labels)
+    explanation = ab.explain(reused, x, players=players, absence=0.0)
+    effects, outputs = explanation.interactions.effects.clone(), explanation.outputs.clone()
     x.fill_(9.0)
+    labels.fill_(1)
     assert torch.equal(explanation.x, X)
+    assert torch.equal(explanation.interactions.effects, effects)
+    assert torch.equal(explanation.outputs, outputs)
+    assert players.labels.tolist() == explanation.players.labels.tolist() == [0, 1, 0]
 
 
 def test_batches_of_a_loader_may_hold_the_inputs_alone():

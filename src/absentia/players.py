@@ -263,7 +263,7 @@ class Players:
         if channels is not None:
             labels = labels.expand(channels, *labels.shape).contiguous()
         count = len(torch.unique(labels[labels != ALWAYS_PRESENT]))
-        return cls(labels.long(), tuple(f"segment {number}" for number in range(count)))
+        return cls(labels.to(torch.int64, copy=True), tuple(f"segment {number}" for number in range(count)))
 
     @classmethod
     def tokens(cls, tokens: int | Sequence[str], embedding: int | None = None) -> Players:
