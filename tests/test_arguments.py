@@ -49,6 +49,10 @@ def total(rows):
             "game must be a game such as MaskedModel(…) or ValueTable(values). Got 3",
         ),
         (lambda: ab.moebius([1.0, 2.0]), "values must be a tensor. Got [1.0, 2.0] instead."),
+        (
+            lambda: ab.audit(total, X, absences=["zero"], region=Ellipsis),
+            "region must be a list of players or None. Got Ellipsis instead.",
+        ),
         (lambda: ab.load(3), "path must be text or a path. Got 3 instead."),
         (lambda: ab.LearningOptions(steps="few"), "steps must be a whole number or None. Got 'few' instead."),
         (
@@ -89,6 +93,35 @@ def test_an_error_of_the_users_own_is_passed_on_as_it_is():
 
     with pytest.raises(KeyError, match="not here"):
         ab.shapley(Failing())
+
+
+class Late:
+    """A model that fails on its second call."""
+
+    calls = 0
+
+    def __call__(self, rows):
+        self.calls += 1
+        if self.calls > 1:
+            raise KeyError("my bug")
+        return rows.sum(1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ab.explain(Late(), X, absence=0),
+        lambda: ab.audit(Late(), X, absences=["zero"], seconds=5),
+        lambda: ab.audit(Late(), X, absences={"zero": 0}),
+        lambda: ab.learn_baseline(Late(), X, seconds=5),
+        lambda: ab.learn_baseline(Late(), X, bounds=(0, 1)),
+        lambda: ab.learn_baseline(Late(), X, bounds=3),
+    ],
+)
+def test_whole_numbers_are_not_blamed_for_an_error_of_the_users_own(call, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(KeyError, match="my bug"):
+        call()
 
 
 def test_what_is_public_can_be_pickled_and_keeps_its_signature():

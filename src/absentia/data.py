@@ -47,7 +47,9 @@ _IN_WORDS = {
     r"Mapping\[.*]": "a mapping", r"\w+\[Tensor[^]]*]|Tensor": "a tensor", r"\bPlayers\b": "Players.features(names)",
     r"\bGame\b": "a game such as MaskedModel(…) or ValueTable(values)", r"Sequence\[int]": "a list of whole numbers",
     r"(Sequence|Iterable)\[str]": "a list of texts", r"\bint\b": "a whole number", r"\bfloat\b": "a number",
-    r"\bstr\b": "text", "Path": "a path", r" \| ": " or ",
+    r"\bstr\b": "text", "Path": "a path", r"\bRegion\b": "a list of players", r"\bCategorical\b": "a list of columns",
+    r"\bAbsence\b": "an absence", r"\bAbsences\b": "a list or a mapping of absences",
+    r"\bBounds\b": "'range' or a number or two numbers (low, high)", r" \| ": " or ",
 }  # fmt: skip
 # What torch says if memory runs out, which has no exception type of its own on a CPU.
 _NO_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "calculation overflowed", "multiplication overflow")
@@ -332,15 +334,17 @@ def _number(name: str, hint: Any, value: Any) -> Any:
 
 def _failure(function: Callable[..., Any], given: Any, named: Any, error: Exception) -> AbsentiaError | None:
     """Return the error for the first argument of a wrong type, or for a lack of memory; None if there is neither."""
-    from beartype.door import is_bearable  # imported here, because most calls do not fail
+    from beartype import BeartypeConf  # imported here, because most calls do not fail
+    from beartype.door import is_bearable
 
+    fits = functools.partial(is_bearable, conf=BeartypeConf(is_pep484_tower=True))  # whole numbers are floats too
     hints, texts = _hints(function), inspect.unwrap(function).__annotations__
     values = [*zip(hints, given, strict=False), *named.items()]
     state = random.getstate()  # beartype looks at a random item of a list: it is asked often, and leaves no trace
     good = set()
     for name, one in values:
         with suppress(TypeError):  # beartype asks arrays without axes for their length
-            good |= {name} if all(is_bearable(one, hints.get(name, Any)) for _ in range(_LOOKS)) else set()
+            good |= {name} if all(fits(one, hints.get(name, Any)) for _ in range(_LOOKS)) else set()
     random.setstate(state)
     for name, value in values:
         odd = isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta)
