@@ -175,6 +175,17 @@ def test_a_folder_that_cannot_be_written_to_is_refused_first(tmp_path, monkeypat
         write_tensors(tmp_path / "file", TENSORS, {})
 
 
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "null").symlink_to(os.devnull)
+    for path in (tmp_path / "pipe", tmp_path / "null", tmp_path):
+        with pytest.raises(
+            AbsentiaError, match="path must name a file. Got .*, which is a folder or a device instead"
+        ):
+            write_tensors(path, TENSORS, {})
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_no_link_is_followed_and_what_killed_runs_left_is_removed(tmp_path):
     for name, age in (("file.0.part", 2 * 86_400), ("file.1.part", 60), ("other.0.part", 2 * 86_400)):
         (tmp_path / name).touch()

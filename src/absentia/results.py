@@ -117,6 +117,8 @@ def check_folder(name: str, path: str | Path) -> None:
     parent = Path(path).parent
     if not parent.is_dir():
         raise wrong(name, "lie in a folder that exists", path, f"Make {parent} first.")
+    if Path(path).exists() and not Path(path).is_file():
+        raise wrong(name, "name a file", f"{path}, which is a folder or a device")
     if not os.access(parent, os.W_OK):
         raise wrong(name, "lie in a folder that can be written to", path)
 

@@ -82,6 +82,8 @@ def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
 
     def run(**given: Any) -> None:
         inputs = Inputs(**{one.name: given.pop(one.name) for one in shared})
+        if given["output"] is not None and given["output"].resolve() == Path(inputs.data).resolve():
+            raise wrong("output", "be another file than the data", given["output"])
         with workers(inputs.jobs, inputs.dask):
             command(inputs, **given)
 
