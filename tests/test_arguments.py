@@ -50,8 +50,8 @@ def total(rows):
         ),
         (lambda: ab.moebius([1.0, 2.0]), "values must be a tensor. Got [1.0, 2.0] instead."),
         (
-            lambda: ab.audit(total, X, absences=["zero"], region=Ellipsis),
-            "region must be a list of players or None. Got Ellipsis instead.",
+            lambda: ab.learn_baseline(total, X, bounds=Ellipsis, categorical=3),
+            "bounds must be 'range' or a number or two numbers (low, high). Got Ellipsis instead.",
         ),
         (lambda: ab.load(3), "path must be text or a path. Got 3 instead."),
         (lambda: ab.LearningOptions(steps="few"), "steps must be a whole number or None. Got 'few' instead."),
