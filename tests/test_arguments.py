@@ -49,10 +49,7 @@ def total(rows):
             "game must be a game such as MaskedModel(…) or ValueTable(values). Got 3",
         ),
         (lambda: ab.moebius([1.0, 2.0]), "values must be a tensor. Got [1.0, 2.0] instead."),
-        (
-            lambda: ab.learn_baseline(total, X, bounds=Ellipsis, categorical=3),
-            "bounds must be 'range' or a number or two numbers (low, high). Got Ellipsis instead.",
-        ),
+        (lambda: ab.Baseline.median(X, 3), "categorical must be a list of columns. Got 3 instead."),
         (lambda: ab.load(3), "path must be text or a path. Got 3 instead."),
         (lambda: ab.LearningOptions(steps="few"), "steps must be a whole number or None. Got 'few' instead."),
         (

@@ -187,15 +187,38 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
 
 
 def test_no_link_is_followed_and_what_killed_runs_left_is_removed(tmp_path):
-    for name, age in (("file.0.part", 2 * 86_400), ("file.1.part", 60), ("other.0.part", 2 * 86_400)):
+    left, fresh, old = f"file.{0:012x}.part", f"file.{1:012x}.part", 2 * 86_400
+    others = ["file.notes.part", f"other.{0:012x}.part"]
+    for name, age in ((left, old), (fresh, 60), *((other, old) for other in others)):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, times=(time.time() - age,) * 2)
+    (tmp_path / f"file.{2:012x}.part").mkdir()
+    os.utime(tmp_path / f"file.{2:012x}.part", times=(0, 0))
     victim = tmp_path / "victim"
     victim.write_text("untouched")
     (tmp_path / "file").symlink_to(victim)
     write_tensors(tmp_path / "file", TENSORS, {"n": 1})
     assert victim.read_text() == "untouched"
-    assert sorted(os.listdir(tmp_path)) == ["file", "file.1.part", "other.0.part", "victim"]
+    assert sorted(os.listdir(tmp_path)) == sorted(["file", fresh, f"file.{2:012x}.part", *others, "victim"])
+
+
+def test_a_file_is_synced_before_it_gets_its_name(tmp_path, monkeypatch):
+    done, fsync, replace = [], os.fsync, os.replace
+
+    def sync(number):
+        done.append(os.readlink(f"/proc/self/fd/{number}") if sys.platform == "linux" else "")
+        fsync(number)
+
+    def rename(source, target):
+        done.append(os.fspath(target))
+        assert sys.platform != "linux" or done[0] == os.fspath(source)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", rename)
+    write_tensors(tmp_path / "file", TENSORS, {"n": 1})
+    assert len(done) == 2
+    assert done[1] == str(tmp_path / "file")
 
 
 def test_a_link_at_the_temporary_name_is_refused(tmp_path, monkeypatch):

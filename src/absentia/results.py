@@ -150,8 +150,8 @@ def write_whole(path: str | Path, write: Callable[[Path], object], keep: bool = 
 
 def _write_and_rename(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file of a name that no other writer uses, sync it and rename it; remove those of killed runs."""
-    for left in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
-        with suppress(FileNotFoundError):  # another writer may just have renamed it
+    for left in path.parent.glob(f"{glob.escape(path.name)}.{'[0-9a-f]' * 12}.part"):
+        with suppress(OSError):  # another writer may just have renamed it, or it is a folder
             if time.time() - left.lstat().st_mtime > 86_400:  # a day
                 left.unlink()
     temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.part")
