@@ -25,6 +25,9 @@ def total(rows):
     return rows.sum(1)
 
 
+FOUND = ab.explain(total, X, absence=0.0)
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -51,6 +54,13 @@ def total(rows):
         (lambda: ab.moebius([1.0, 2.0]), "values must be a tensor. Got [1.0, 2.0] instead."),
         (lambda: ab.Baseline.median(X, 3), "categorical must be a list of columns. Got 3 instead."),
         (lambda: ab.load(3), "path must be text or a path. Got 3 instead."),
+        (lambda: FOUND.save(3), "path must be text or a path. Got 3 instead."),
+        (lambda: FOUND.save(""), "path must name a file. Got ., which is a folder or a device"),
+        (lambda: FOUND.save("a\0b"), "a\0b can't be written: embedded null"),
+        (lambda: FOUND.save("a" * 5000), "can't be written: [Errno 36] File name too long"),
+        (lambda: ab.Audit.load(None), "path must be text or a path. Got None instead."),
+        (lambda: ab.load("a" * 5000), "path must name a file that exists. Got aaaa"),
+        (lambda: ab.Explanation.load("a\0b"), "path must name a file that exists. Got a\0b"),
         (lambda: ab.LearningOptions(steps="few"), "steps must be a whole number or None. Got 'few' instead."),
         (
             lambda: ab.explain(total, X, absence=0.0, class_names=np.array(1)),  # which beartype itself fails on

@@ -270,18 +270,21 @@ def data_quantiles(data: Shaped[Tensor, "rows *shape"]) -> Float[Tensor, "quanti
 
 def check_types(*modules: types.ModuleType) -> None:
     """Let the functions of modules, and the methods of their classes, check the types of their arguments."""
+    kinds: set[type] = set()
     for module, name in [(one, name) for one in modules for name in one.__all__]:
         thing = getattr(module, name)
         if isinstance(thing, types.FunctionType):
             # Where it is defined too, so that both are the same object.
             for place in (module, sys.modules[thing.__module__]):
                 setattr(place, name, _checked(thing))
-        elif inspect.isclass(thing) and not getattr(thing, "_is_protocol", False):
-            for attribute, value in list(vars(thing).items()):
-                method = getattr(value, "__func__", value)
-                if isinstance(method, types.FunctionType) and attribute.strip("_") in (attribute, "init", "call"):
-                    whole = _checked(method)
-                    setattr(thing, attribute, whole if method is value else type(value)(whole))
+        elif inspect.isclass(thing):
+            own = [kind for kind in thing.__mro__ if kind.__module__.startswith("absentia.")]
+            kinds.update(kind for kind in own if not getattr(kind, "_is_protocol", False))
+    for kind, attribute, value in [(kind, *item) for kind in kinds for item in vars(kind).items()]:
+        method = getattr(value, "__func__", value)
+        if isinstance(method, types.FunctionType) and attribute.strip("_") in (attribute, "init", "call"):
+            whole = _checked(method)
+            setattr(kind, attribute, whole if method is value else type(value)(whole))
 
 
 @functools.cache

@@ -115,9 +115,9 @@ def html_result(
 def check_folder(name: str, path: str | Path) -> None:
     """Raise an error if no file can be written to the folder of a path, before anything is computed for it."""
     parent = Path(path).parent
-    if not parent.is_dir():
+    if not os.path.isdir(parent):  # unlike methods of Path, these functions also take names that no file can have
         raise wrong(name, "lie in a folder that exists", path, f"Make {parent} first.")
-    if Path(path).exists() and not Path(path).is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         raise wrong(name, "name a file", f"{path}, which is a folder or a device")
     if not os.access(parent, os.W_OK):
         raise wrong(name, "lie in a folder that can be written to", path)
@@ -139,9 +139,9 @@ def write_whole(path: str | Path, write: Callable[[Path], object], keep: bool = 
     check_folder("path", path)
     try:
         _write_and_rename(path, write)
-    except (OSError, SafetensorError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         kept, spare = "", Path(tempfile.gettempdir()) / f"{uuid.uuid4().hex[:12]}-{path.name}"
-        with suppress(OSError, SafetensorError):
+        with suppress(OSError, ValueError, SafetensorError):
             if keep:
                 _write_and_rename(spare, write)
                 kept = f" The result is in {spare} instead."
@@ -187,7 +187,7 @@ def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read a file of `write_tensors`; files of earlier versions have no checksum."""
-    if not Path(path).is_file():
+    if not os.path.isfile(Path(path)):
         raise wrong("path", "name a file that exists", path)
     try:
         with safe_open(path, framework="pt") as file:
