@@ -469,6 +469,18 @@ def test_an_interrupt_while_writing_leaves_nothing(run, monkeypatch):
     assert not list(Path().glob("result*"))
 
 
+def test_a_result_that_cannot_be_saved_is_printed(run, monkeypatch):
+    def fail(source, target):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    code, out, err = run("explain", "--absence", "zero", *MODEL, *DATA, "-o", "result.absentia")
+    assert code == 2
+    assert out.startswith("Explanation of 1 sample, 3 players")
+    assert "Written to" not in out
+    assert err.endswith("absentia: result.absentia can't be written: disk full.\n")
+
+
 SLOW = """
 import time
 

@@ -57,10 +57,10 @@ def working(work: str, notes: Iterable[str] = ()) -> Iterator[None]:
 
 
 def finish(result: Any, payload: dict[str, Any], as_json: bool, path: Path | None, **extra: Any) -> None:
-    """Save a result if a path is given, and print it as text or as one JSON object."""
+    """Print a result as text or as one JSON object, and save it if a path is given; if that fails, it is not lost."""
+    show(payload | {"file": path}, repr(result), as_json)
     if path is not None:
         result.save(path, **extra)
-    show(payload | {"file": path}, repr(result), as_json)
     if not as_json:
         written = f"Written to {path}" if path is not None else "Not saved. Use --output FILE to save the result."
         typer.echo(written, err=path is None)
