@@ -217,6 +217,16 @@ def test_commands_spread_samples_over_processes(tmp_path):
     assert "dask must be the address of a scheduler, as in tcp://host:8786. Got nonsense" in refused
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH is of Python 3.11")
+def test_files_here_do_not_stand_in_for_packages_in_processes_of_a_command(tmp_path):
+    for name in ("numpy", "joblib", "re", "cloudpickle"):
+        (tmp_path / f"{name}.py").write_text("open('was_run', 'w')\nraise SystemExit(7)\n")
+    words = ("explain", "-a", "mean", "--samples", "20", "--batch-size", "2", "--jobs", "2", "-o", "found")
+    printed = command(tmp_path, *words, start=(sys.executable, "-P", "-m"))
+    assert "Written to" in printed, printed
+    assert not (tmp_path / "was_run").exists()
+
+
 def test_torchrun_starts_a_command_that_writes_once(tmp_path):
     torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m")
     words = ("learn", "--steps", "3", "-o")

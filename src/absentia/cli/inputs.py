@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -105,6 +106,7 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[None]:
                 stack.enter_context(dask.Client(scheduler, timeout=_SECONDS_TO_CONNECT))
             stack.enter_context(require("joblib", "scale").parallel_config("dask"))
         elif jobs > 1:
+            os.environ.setdefault("PYTHONSAFEPATH", "1")  # no file here stands in for a package in the processes
             stack.enter_context(require("joblib", "scale").parallel_config("loky", n_jobs=jobs))
         yield
 
