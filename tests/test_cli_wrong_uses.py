@@ -60,6 +60,8 @@ WRONG_USES = {
         (f"{RUN} --checkpoint nowhere/it", "checkpoint must lie in a folder that exists"),
     ],
     "explain": [
+        (f"{RUN} -a zero --batch-size 99999999999999999999", "batch_size must lie within ±2^63"),
+        (f"{RUN} -a noise:99999999999", "This takes more memory than there is"),
         (RUN, "Missing option '--absence'"),
         (f"{RUN} -a nothing", "absence must be"),
         (f"{RUN} -a zero --sample 40", "sample must be a row from 0 to 39"),

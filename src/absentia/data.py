@@ -293,7 +293,8 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     frame, hints_of, number, failure, known = sys._getframe, _hints, _number, _failure, AbsentiaError
 
     def call(*given: Any, **named: Any) -> Any:
-        if frame(1).f_globals.get("__name__", "").startswith("absentia."):  # the library calls itself
+        caller = frame(1).f_globals.get("__name__", "")
+        if caller.startswith("absentia.") and not caller.startswith("absentia.cli."):  # the library calls itself
             return function(*given, **named)
         hints = hints_of(function)
         kept = [number(*one, value) for one, value in zip(hints.items(), given, strict=False)]
