@@ -251,7 +251,10 @@ def load_players(word: str | None, samples: Samples, tokens: bool = False) -> Pl
         return Players.grid((shape[0], shape[1], shape[2]), parse_size("players", word.removeprefix("grid:")))
     if suffix == ".json" and len(shape) == 1:
         with reading("players", 'map names to lists of columns, as in {"size": ["width", "height"]}', path):
-            groups = {str(name): list(columns) for name, columns in json.loads(path.read_text()).items()}
+            pairs = json.loads(path.read_text(), object_pairs_hook=list)  # which keeps names that occur twice
+            groups = {str(name): list(columns) for name, columns in pairs}
+            if len(groups) < len(pairs):
+                raise wrong("players", "name each group once", ", ".join(name for name, _ in pairs))
         return Players.groups(groups, samples.table.columns or shape[0])
     if suffix in (".npy", ".npz", ".csv", ".png"):
         return _segments(check_file("players", path), shape)
