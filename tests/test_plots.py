@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import os
 import sys
 from dataclasses import replace
 
@@ -646,3 +647,18 @@ def test_categories_of_a_learned_baseline_are_written_and_have_no_box():
     data = baseline_section(learned).data
     assert data["texts"][0][0] in ("Bern", "Oslo", "Rome")
     assert data["quantiles"][0] == [None] * 7
+
+
+def test_a_figure_that_cannot_be_written_gets_a_sentence(tmp_path, monkeypatch):
+    found = ab.explain(lambda rows: rows.sum(1), torch.ones(1, 2), absence=0.0)
+    with pytest.raises(ab.AbsentiaError, match=r"one.xyz can't be written: Format 'xyz' is not supported"):
+        found.plot(path=tmp_path / "one.xyz")
+    found.plot(path=tmp_path / "one")
+    assert [one.name for one in tmp_path.iterdir()] == ["one.png"]
+
+    def fail(source, target):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(ab.AbsentiaError, match=r"two.svg can't be written: disk full"):
+        found.plot(path=tmp_path / "two.svg")

@@ -129,7 +129,8 @@ def keep_figure(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
         check_folder("path", path)
     figure = draw()
     if path is not None:
-        figure.savefig(path, dpi=150)
+        path = Path(path) if Path(path).suffix else Path(f"{path}.png")
+        write_whole(path, lambda there: figure.savefig(there, dpi=150, format=path.suffix[1:]), keep=False)
     return figure
 
 
