@@ -3,6 +3,7 @@ import pytest
 import torch
 from torch import nn
 
+import absentia as ab
 from absentia import AbsentiaError, from_numpy
 from absentia.models import (
     BatchRunner,
@@ -111,6 +112,14 @@ def test_placement_is_the_models():
     assert placement(mlp(3), torch.zeros(1, 3)) == (torch.device("cpu"), torch.float64)
     assert placement(lambda rows: rows, torch.zeros(1, dtype=torch.float16))[1] == torch.float16
     assert placement(lambda rows: rows, torch.zeros(1, dtype=torch.int64))[1] == torch.float32
+
+
+def test_integers_that_single_precision_would_round_are_doubles():
+    times = 1_700_000_000 + torch.arange(4)[:, None]
+    found = ab.explain(from_numpy(lambda rows: rows[:, 0] - 1.7e9), times, absence=0.0)
+    assert found.outputs.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert placement(lambda rows: rows, times)[1] == torch.float64
+    assert placement(nn.Linear(1, 1), times)[1] == torch.float32
 
 
 def test_batches_fit_the_memory_given():

@@ -234,7 +234,11 @@ def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
         for tensor in chain(module.parameters(), module.buffers()):
             if tensor.is_floating_point():
                 return tensor.device, tensor.dtype
-    return x.device, x.dtype if x.is_floating_point() else torch.get_default_dtype()
+    if x.is_floating_point():
+        return x.device, x.dtype
+    # Integers that the usual type would round, such as times in seconds, get a type that holds them.
+    exact = module is not None or bool((x.double().abs() <= 2**24).all())
+    return x.device, torch.get_default_dtype() if exact else torch.float64
 
 
 def modules_behind(model: Any) -> list[nn.Module]:
