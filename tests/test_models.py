@@ -204,6 +204,11 @@ def test_the_output_of_a_layer():
         layer_output(lambda rows: rows, "0")
 
 
+def test_the_output_of_a_layer_is_not_what_a_later_layer_makes_of_it():
+    model, rows = nn.Sequential(nn.Linear(3, 8), nn.ReLU(inplace=True)), torch.randn(4, 3)
+    assert torch.equal(layer_output(model, "0")(rows), model[0](rows))
+
+
 def test_a_model_may_return_the_same_memory_again():
     kept = torch.zeros(4)
 

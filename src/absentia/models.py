@@ -311,7 +311,7 @@ def layer_output(model: Model, layer: str) -> Model:
 
     def run(rows: Tensor) -> Tensor:
         caught: list[Tensor] = []
-        run_watched(model, rows, [layers[layer]], lambda _part, _inputs, output: caught.append(output))
+        run_watched(model, rows, [layers[layer]], lambda _part, _inputs, output: caught.append(output.clone()))
         if not caught:
             raise AbsentiaError(f"The layer {layer!r} takes no part in the model's forward pass. Name another one.")
         return caught[-1]
