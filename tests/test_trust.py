@@ -4,6 +4,7 @@ import functools
 import subprocess
 import sys
 import threading
+import types
 
 import pandas as pd
 import pytest
@@ -80,6 +81,10 @@ def test_two_threads_on_one_model_find_what_one_finds_and_leave_the_model_as_it_
         assert_same_state(before, state(model))
 
 
+# Where networks are hidden: in another file, and in a variable.
+hiding_place, NETWORKS = types.ModuleType("hiding_place"), []
+
+
 class Holder:
     def __init__(self, model):
         self._parts = {"inner": [model]}
@@ -91,7 +96,47 @@ class Holder:
         return self(rows)
 
 
+class ByMethod:
+    def __call__(self, rows):
+        return self.run(rows)
+
+    def run(self, rows):
+        return hiding_place.network(rows)
+
+
+class Inherited(ByMethod):
+    pass
+
+
+class OfTheClass:
+    def __call__(self, rows):
+        return self.networks[0](rows)
+
+
+class Private(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self._networks = [model]
+
+    def forward(self, rows):
+        return self._networks[0](rows)
+
+
+class Global(nn.Module):
+    def forward(self, rows):
+        return hiding_place.network(rows)
+
+
+def by_nested_function(rows):
+    def call(some):
+        return NETWORKS[0](some)
+
+    return call(rows)
+
+
 def hidden(model):
+    hiding_place.network, NETWORKS[:], OfTheClass.networks = model, [model], [model]
+
     def call(rows):
         return model(rows)
 
@@ -109,6 +154,14 @@ def hidden(model):
         "closure of a class": Slotless(),
         "method": Holder(model).predict_rows,
         "numpy": ab.from_numpy(lambda rows: model(torch.from_numpy(rows)).detach().numpy()),
+        "module of functions": lambda rows: hiding_place.network(rows),
+        "nested function": by_nested_function,
+        "comprehension": lambda rows: torch.stack([one(rows) for one in [NETWORKS[k] for k in range(1)]])[0],
+        "method of a method": ByMethod(),
+        "inherited method": Inherited(),
+        "attribute of a class": OfTheClass(),
+        "private attribute": Private(model),
+        "module that names it": Global(),
         "joined": ab.JoinedInputs(lambda one: model(one), [X]),
     }
 

@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,6 +46,8 @@ _ATTEMPTS = 3  # at items whose workers die
 # GNU's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD: bytes to keep, and the size from which none are (its default too).
 _KEEP_MEMORY, _USUAL_SIZE = {-1: 2**28, -3: 2**25}, 2**17
 _HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
+# Attributes that every module has, and packages whose classes hold no module of the user.
+_OF_ANY_MODULE, _LIBRARIES = frozenset(vars(nn.Module())), ("builtins", "torch", "numpy", "pandas", "sklearn")
 # The last operations of models that return probabilities, by the names of their gradients; and operations after them
 # that hardly change values.
 _PROBABILITY_ENDS = ("Sigmoid", "Softmax", "SafeSoftmax")
@@ -257,11 +259,19 @@ def modules_behind(model: Any) -> list[nn.Module]:
 def _held_by(thing: Any) -> list[Any]:
     """Return what may be or hold a module: variables that a function names, arguments, items, attributes."""
     if isinstance(thing, FunctionType):
-        named = [thing.__globals__.get(name) for name in thing.__code__.co_names]
-        return [thing.__closure__, thing.__defaults__, thing.__kwdefaults__, *named]
-    if isinstance(thing, nn.Module):  # its layers are known; it may hold a function beside them
-        return [value for name, value in vars(thing).items() if name[0] != "_"]
-    return [*gc.get_referents(thing), type(thing).__dict__.get("__call__")]
+        codes = [thing.__code__]
+        for code in codes:  # which grows by functions and comprehensions within
+            codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+        names = dict.fromkeys(name for code in codes for name in code.co_names)
+        named = [thing.__globals__.get(name) for name in names]
+        inside = [vars(one).get(name) for one in named if isinstance(one, ModuleType) for name in names]
+        return [thing.__closure__, thing.__defaults__, thing.__kwdefaults__, *named, *inside]
+    if isinstance(thing, nn.Module):  # its layers are known; it may hold others, or a function, beside them
+        held = [value for name, value in vars(thing).items() if name not in _OF_ANY_MODULE]
+    else:
+        held = gc.get_referents(thing)
+    kinds = [kind for kind in type(thing).__mro__ if kind.__module__.split(".")[0] not in _LIBRARIES]
+    return [*held, *(value for kind in kinds for value in vars(kind).values())]
 
 
 # Modules and parameters whose flag is off while they are evaluated, and by how many threads.
