@@ -6,6 +6,7 @@ import sys
 import threading
 import types
 
+import joblib
 import pandas as pd
 import pytest
 import torch
@@ -216,6 +217,45 @@ def test_a_model_that_changes_on_the_way_is_refused_with_the_sample_and_the_diff
     ab.explain(steady, x, absence=absence, evaluations=evaluations)
     with pytest.raises(AbsentiaError, match=r"results for sample 2 that differ by 1 instead. Put it into evaluation"):
         ab.explain(Unsteady(steady.calls - 1), x, absence=absence, evaluations=evaluations)
+
+
+@pytest.mark.parametrize("work", [explain, lambda model: ab.learn_baseline(model, X)])
+def test_random_outputs_are_refused_also_where_they_are_small_beside_an_offset(work):
+    with pytest.raises(AbsentiaError, match="the same for the same sample"):
+        work(lambda rows: 1000 + rows.prod(1) + 2 * torch.randn(len(rows)))
+
+
+class Drifting:
+    """A model that changes for good at some call."""
+
+    def __init__(self, after=10**9):
+        self.calls, self.after = 0, after
+
+    def __call__(self, rows):
+        self.calls += 1
+        return rows.prod(1) * (1.0 if self.calls <= self.after else 3.0)
+
+
+def at_workers(model):
+    with joblib.parallel_config("threading", n_jobs=2):
+        return ab.explain(model, X, absence=0.0, batch_size=2)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda model: ab.audit(model, X, absences=["zero", "mean"]),
+        lambda model: ab.cross_audit(model, X, absences=["zero", "mean"]),
+        lambda model: ab.learn_baseline(model, X, options=LearningOptions(steps=2)),
+        lambda model: ab.explain(model, torch.rand(2, 12), absence=0.0, evaluations=100, batch_size=8),
+        at_workers,
+    ],
+)
+def test_a_model_that_drifts_is_refused_by_every_function(work):
+    steady = Drifting()
+    work(steady)
+    with pytest.raises(AbsentiaError, match="the same for the same sample"):
+        work(Drifting(5 if work is at_workers else steady.calls // 2))
 
 
 def test_rounding_errors_of_low_precision_are_no_change_of_the_model():

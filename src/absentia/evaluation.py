@@ -50,8 +50,9 @@ _LARGEST_PART = 32.0
 _ROWS_IN_CACHE = 2048
 # Rounding errors of values, in units of their type's precision, as networks of some layers were seen to have.
 _ROUNDED = 4
-# The largest share by which values of the same sample may differ due to rounding.
-_MOST_APART = 0.01
+# The largest difference that rounding makes between results of the same sample: in units of their type's precision,
+# as a share of the values' range, and as a share of their size in low precision.
+_UNITS_APART, _MOST_APART = 1000, 0.01
 # Layers that write their output to fresh memory.
 _FRESH_OUTPUT = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -138,12 +139,13 @@ class Evaluator:
             # The last sample twice, so that an output that does not repeat, or lacks a row for each input row, is
             # noticed; copies, because a model may work in place.
             output, size, key = models.try_rows(self.model, self.x[[0, -1, -1] if self.samples > 1 else [0, 0]])
-            self._check_repeated(output[-2], output[-1], output)
+            self._largest = float(output.abs().nan_to_num(posinf=0.0).max())
+            self._check_repeated(output[-2], output[-1])
             self.batch_size = batch_size or models.rows_per_batch(self.model, size, self.x.device, memory)
             if layer is not None:
                 output = self._forward(self.x[[0, -1]])
+                self._largest = max(self._largest, float(output.abs().nan_to_num(posinf=0.0).max()))
             self.dtype, self._last = output.dtype, output[-1:].clone()
-            self._largest = float(output.abs().nan_to_num(posinf=0.0).max())
             note = str(readout)
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:
@@ -228,20 +230,31 @@ class Evaluator:
             rows = enumerate_coalitions(len(players))
             values = self.values(fill, rows, samples=samples, players=players, gradient=gradient).double()
             if getattr(fill, "x", None) is self.x:
-                self.check_again(values)
+                first = self.readout(self._last, self._numbers[-1:])[0]
+                self._check_repeated(first, values[-1, -1].detach().to(first), values.detach())
         return Tabulated(values, rounding_noise(values, self.dtype, self._largest), values.numel() * fill.draws)
 
-    def check_again(self, values: Float[Tensor, "samples coalitions"], full: int = -1) -> None:
-        """Raise an error if v(N) of the last sample, in column ``full``, is not what the model returned at first."""
-        first, values = self.readout(self._last, self._numbers[-1:])[0], values.detach()
-        self._check_repeated(first, values[-1, full].to(first), values)
+    def check_still_same(self, found: Any = None) -> Any:
+        """Return what was found; raise an error if the model no longer returns for the last sample what it did."""
+        with models.evaluation_mode(self.model):
+            rows = self.x[[0, -1, -1] if self.samples > 1 else [0, 0]]  # as many as at first: they round alike
+            self._check_repeated(self._last[0], models.read_output(self._forward(rows))[0][-1])
+        return found
 
-    def _check_repeated(self, first: Shaped[Tensor, "*output"], again: Tensor, every: Tensor) -> None:
-        """Raise an error if results of the last sample differ by more than rounding errors."""
+    def _check_repeated(
+        self,
+        first: Shaped[Tensor, "*output"],
+        again: Tensor,
+        values: Float[Tensor, "samples coalitions"] | None = None,
+    ) -> None:
+        """Raise an error if results of the last sample differ by more than rounding, or a small share of values."""
         if torch.equal(first, again):
             return
-        apart, most = float((first - again).abs().max()), max(_MOST_APART, 16 * torch.finfo(first.dtype).eps)
-        if apart > most * float(first.abs().max()) and apart > most * float(every.abs().max()):
+        apart, precision = float((first - again).abs().max()), torch.finfo(first.dtype).eps
+        low, high = (0.0, 0.0) if values is None else (float(end) for end in values.aminmax())
+        size = max(self._largest, float(first.abs().max()), -low, high)
+        rounding = min(_UNITS_APART * precision, max(_MOST_APART, 16 * precision)) * size
+        if apart > max(rounding, _MOST_APART * min(size, high - low)):
             got = f"results for sample {self.samples - 1} that differ by {apart:.3g}"
             then = "Put it into evaluation mode, and fix the seed of what it draws."
             raise wrong("model", "return the same for the same sample", got, then)

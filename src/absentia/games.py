@@ -274,4 +274,5 @@ class MaskedModel:
         """Evaluate samples at the workers, as many at once as here, so that results do not depend on the workers."""
         at_once = max(1, at_once)
         each = at_once * -(-self.samples // (at_once * _PARTS_OF_A_WORKER * worker_count()))
-        return list(spread(work, torch.arange(self.samples).split(each), "evaluating coalitions"))
+        evaluator, parts = self.evaluator, torch.arange(self.samples).split(each)
+        return list(spread(lambda some: evaluator.check_still_same(work(some)), parts, "evaluating coalitions"))

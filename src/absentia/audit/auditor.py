@@ -471,6 +471,7 @@ class Auditor:
                 bar.update(cost.evaluations)
             if limit is not None and limit.left <= 0 and step is not steps[-1]:
                 return f"time limit of {limit.seconds:g} s"
+        self.evaluator.check_still_same()
         return ""
 
     def steps(self, *kinds: str) -> list[Step]:

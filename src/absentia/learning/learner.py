@@ -216,6 +216,7 @@ def _learn_part(space: Space, start: object, bounds: Bounds, problem: Problem, l
         else:
             found = run.search(starts, {name: one for name, one in usual.items() if name != "zero"})
             values, losses, compared = found.baseline, found.penalties, {}
+    evaluator.check_still_same()
     idle = run.undetermined(losses)
     # Reset players that do not affect the loss to their start values.
     values = torch.where(evaluator.players.presence(~idle).flatten(), values, first)
