@@ -291,17 +291,12 @@ def explain(
     (what, whose), names = (getattr(game.readout, one, None) for one in ("what", "y")), game.evaluator.class_names
     classes = [] if whose is None else each_class(whose, game.samples).tolist()
     record = ExplanationRecord(
-        readout=game.readout_note,
-        absence=describe_absence(game.absence),
-        exact=budget is None,
-        evaluations=results["shapley"].evaluations,
-        seconds=time.perf_counter() - began,
-        seed=seed,
+        readout=game.readout_note, absence=describe_absence(game.absence), exact=budget is None, seed=seed,
+        evaluations=results["shapley"].evaluations, seconds=time.perf_counter() - began, class_names=names,
         notes=tuple(_notes(game, budget, evaluations is None)),
-        class_names=names,
         rows=tuple(str(label) for label in x.index) if hasattr(x, "columns") else (),
         values=tuple(f"{what or 'value'} of {names[number] if names else f'class {number}'}" for number in classes),
-    )
+    )  # fmt: skip
     masks = not isinstance(game.absence, BringsModel)
     stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device) if masks else None
     kept = batch.detach().cpu().clone()

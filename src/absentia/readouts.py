@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import softplus
 
@@ -43,9 +43,7 @@ def count_classes(output: Outputs) -> int:
     return 2 if output.ndim == 1 else max(2, output.shape[1])
 
 
-def check_single_logit(
-    readout: Readout, output: Outputs, model: Model, x: Shaped[Tensor, "samples *entries"]
-) -> None:
+def check_single_logit(readout: Readout, output: Outputs, model: Model, x: Tensor) -> None:
     """Raise an error for a readout of logits if the single output of a model is a number or a probability."""
     if not isinstance(readout, LogOdds | Probability) or output.ndim > 2 or not _is_single_logit(output):
         return

@@ -289,17 +289,9 @@ class Auditor:
     """One run: the absences bound to the samples, the plan, and what has been measured so far."""
 
     def __init__(
-        self,
-        evaluator: Evaluator,
-        absences: Any,
-        region: Region | None,
-        data: Table | None,
-        draws: int,
-        max_players: int,
-        categorical: Categorical,
-        seed: int,
-        evaluations: int | None = None,
-    ) -> None:
+        self, evaluator: Evaluator, absences: Any, region: Region | None, data: Table, draws: int, max_players: int,
+        categorical: Categorical, seed: int, evaluations: int | None = None,
+    ) -> None:  # fmt: skip
         check_number("draws", draws, 1)
         check_number("max_players", max_players, 1, MAX_PLAYERS)
         if isinstance(evaluator.readout, Features):

@@ -245,16 +245,10 @@ class RawData:
 
 
 def read_data(
-    source: str | Path,
-    target: str | None = None,
-    *,
-    argument: str = "data",
-    drop: tuple[str, ...] = (),
-    index: str | None = None,
-    rows: int | None = None,
-    size: tuple[int, int] | None = None,
+    source: str | Path, target: str | None = None, *, argument: str = "data", drop: tuple[str, ...] = (),
+    index: str | None = None, rows: int | None = None, size: tuple[int, int] | None = None,
     channels: int | None = None,
-) -> RawData:
+) -> RawData:  # fmt: skip
     """Read a table, arrays or a folder of images, and the targets, which a background may lack."""
     head, _, key = str(source).rpartition(":")
     has_key = head.lower().endswith(".npz")

@@ -162,13 +162,9 @@ def draw_audit(audit: Audit) -> Figure:
 
 
 def draw_methods(
-    axes: Axes,
-    names: Sequence[str],
-    values: Float[Tensor, " methods"],
-    errors: Float[Tensor, " methods"],
-    marks: Mapping[str, float],
-    best: int | None = None,
-) -> None:
+    axes: Axes, names: Sequence[str], values: Float[Tensor, " methods"], errors: Float[Tensor, " methods"],
+    marks: Mapping[str, float], best: int | None = None,
+) -> None:  # fmt: skip
     """Draw a figure of each absence as a bar with two standard errors, and lines at ``marks``; set the best off."""
     known = {text: mark for text, mark in marks.items() if math.isfinite(mark)}
     for (text, mark), style in zip(known.items(), ("-", "--"), strict=False):
