@@ -308,6 +308,11 @@ def test_values_whose_sums_would_be_infinite_are_refused(values):
         ab.ValueTable(values)
 
 
+def test_an_audit_of_values_whose_sums_would_be_infinite_is_refused():
+    with pytest.raises(AbsentiaError, match="model must return values small enough for sums over all coalitions"):
+        ab.audit(lambda rows: 1e307 * (rows - 0.4).prod(1), 2 * X.double(), absences=["zero", "mean"])
+
+
 @pytest.mark.parametrize("value", [1.5e307, float("nan")])
 def test_sampled_values_that_are_not_finite_are_refused(value):
     class Large:

@@ -232,7 +232,11 @@ class Evaluator:
             if getattr(fill, "x", None) is self.x:
                 first = self.readout(self._last, self._numbers[-1:])[0]
                 self._check_repeated(first, values[-1, -1].detach().to(first), values.detach())
-        return Tabulated(values, rounding_noise(values, self.dtype, self._largest), values.numel() * fill.draws)
+        noise = rounding_noise(values, self.dtype, self._largest)
+        if not math.isfinite(float(noise.max()) * 2.0 ** (52 + len(players))):  # a bound on sums over all coalitions
+            most = f"{values.detach().abs().max():.3g}"
+            raise wrong("model", "return values small enough for sums over all coalitions", most)
+        return Tabulated(values, noise, values.numel() * fill.draws)
 
     def check_still_same(self, found: Any = None) -> Any:
         """Return what was found; raise an error if the model no longer returns for the last sample what it did."""
