@@ -222,3 +222,15 @@ def test_a_model_may_return_the_same_memory_again():
 def test_logits_are_found_in_a_dict():
     output, key = read_output({"logits": torch.zeros(1, 2), "hidden": torch.ones(1, 8)})
     assert (output.tolist(), key) == ([[0.0, 0.0]], "logits")
+
+
+@pytest.mark.parametrize(
+    ("answer", "got"),
+    [
+        (lambda rows: rows.sum(1) + 1j, "complex numbers"),
+        (lambda rows: np.ma.masked_less(rows.sum(1), 9), "a masked array"),
+    ],
+)
+def test_complex_and_missing_outputs_are_refused(answer, got):
+    with pytest.raises(AbsentiaError, match=f"model must return real numbers, none of them missing. Got {got}"):
+        from_numpy(answer)(torch.ones(2, 3))

@@ -73,7 +73,11 @@ class NumpyModel:
 
     def __call__(self, rows: Rows) -> Outputs:
         """Predict, and convert probabilities to log-probabilities, which are logits."""
-        answer = np.asarray(self.predict(rows.detach().cpu().numpy()))
+        given = self.predict(rows.detach().cpu().numpy())
+        answer = np.asarray(given)
+        if np.ma.is_masked(given) or answer.dtype.kind == "c":
+            got = "a masked array" if np.ma.is_masked(given) else "complex numbers"
+            raise wrong("model", "return real numbers, none of them missing", got)
         if answer.ndim == 0 or len(answer) != len(rows):
             raise wrong("model", f"return one row for each of the {len(rows)} input rows", f"shape {answer.shape}")
         output = torch.from_numpy(np.ascontiguousarray(answer, dtype=np.float64)).to(rows.device)
