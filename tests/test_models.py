@@ -234,3 +234,13 @@ def test_logits_are_found_in_a_dict():
 def test_complex_and_missing_outputs_are_refused(answer, got):
     with pytest.raises(AbsentiaError, match=f"model must return real numbers, none of them missing. Got {got}"):
         from_numpy(answer)(torch.ones(2, 3))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_network_is_explained():
+    network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+    found, expected = (
+        ab.explain(one, torch.ones(2, 3), absence=0.0).outputs
+        for one in (torch.compile(network, backend="eager"), network)
+    )
+    assert torch.allclose(found, expected)

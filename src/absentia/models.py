@@ -308,9 +308,9 @@ def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
 
 
 def layers_of(model: Model) -> list[nn.Module]:
-    """Return the modules of a model that can be watched; none of a function or of TorchScript."""
+    """Return the modules of a model that can be watched; none of a function, of TorchScript or of torch.compile."""
     module = module_of(model)
-    parts = [] if module is None else module.modules()
+    parts = [] if module is None or type(module).__name__ == "OptimizedModule" else module.modules()
     return [part for part in parts if not isinstance(part, torch.jit.ScriptModule)]
 
 
