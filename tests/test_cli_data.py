@@ -350,7 +350,7 @@ def test_players_are_those_of_the_library(folder):
     assert groups.names == ("both", "other")
     assert groups.labels.tolist() == [0, 1, 0]
     Path("twice.json").write_text('{"g": ["a"], "g": ["b"], "h": ["c"]}')
-    with pytest.raises(AbsentiaError, match="players must name each group once. Got g, g, h instead"):
+    with pytest.raises(AbsentiaError, match=r"players must name each group once. Got g, g, h instead"):
         load_players("twice.json", table)
     assert load_players("groups:groups.json", table).names == groups.names
     grid = ab.Players.grid((1, 4, 4), cells=(2, 4))

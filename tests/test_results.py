@@ -180,7 +180,7 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path):
     (tmp_path / "null").symlink_to(os.devnull)
     for path in (tmp_path / "pipe", tmp_path / "null", tmp_path):
         with pytest.raises(
-            AbsentiaError, match="path must name a file. Got .*, which is a folder or a device instead"
+            AbsentiaError, match=r"path must name a file. Got .*, which is a folder or a device instead"
         ):
             write_tensors(path, TENSORS, {})
     assert (tmp_path / "pipe").is_fifo()

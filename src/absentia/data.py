@@ -280,7 +280,7 @@ def check_types(*modules: types.ModuleType) -> None:
         elif inspect.isclass(thing):
             own = [kind for kind in thing.__mro__ if kind.__module__.startswith("absentia.")]
             kinds.update(kind for kind in own if not getattr(kind, "_is_protocol", False))
-    for kind, attribute, value in [(kind, *item) for kind in kinds for item in vars(kind).items()]:
+    for kind, attribute, value in [(one, *item) for one in kinds for item in vars(one).items()]:
         method = getattr(value, "__func__", value)
         if isinstance(method, types.FunctionType) and attribute.strip("_") in (attribute, "init", "call"):
             whole = _checked(method)
