@@ -9,11 +9,16 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Load the library, and run the command line, which ends by itself if it is interrupted."""
-    signal.signal(signal.SIGINT, _end)  # packages may take an interrupt for a failed import
+    end_quietly()
     from absentia.cli import main as run
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     run()
+
+
+def end_quietly() -> None:
+    """Let Ctrl-C end the process at once, because packages may take it for a failed import."""
+    signal.signal(signal.SIGINT, _end)
 
 
 def _end(*_: object) -> None:

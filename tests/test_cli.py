@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -511,3 +512,18 @@ def test_ctrl_c_ends_a_real_process_with_130_and_no_half_file(tmp_path):
     assert not list(tmp_path.glob("*.part"))
     if (tmp_path / "base.absentia").exists():
         assert "interrupted" in ab.load(tmp_path / "base.absentia").record.stopped
+
+
+@pytest.mark.parametrize("start", [["-m", "absentia"], ["-c", "from absentia_command import main; main()"]])
+def test_ctrl_c_while_the_library_is_loaded_prints_one_line(start, tmp_path):
+    for delay in (0.15, 0.3, 0.6, 0.9):
+        process = subprocess.Popen(
+            [sys.executable, *start, "info"], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )  # fmt: skip
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode in (0, 130, -signal.SIGINT)
+        assert "Traceback" not in err
+        assert err.count("\n") <= 1, err

@@ -2,6 +2,9 @@
 
 import sys
 
+if sys.argv[:1] == ["-m"] and "absentia" in sys.orig_argv:  # python -m absentia, which loads this file first
+    __import__("absentia_command").end_quietly()
+
 from absentia import interop, plots
 from absentia.absences.conditional import GaussianConditional, NearestNeighbours
 from absentia.absences.fixed import Baseline, Blur, Marginal, Noise, OwnBaselines

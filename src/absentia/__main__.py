@@ -1,6 +1,6 @@
 """`python -m absentia`: the same as `absentia`."""
 
-from absentia.cli import main
+from absentia_command import main
 
 if __name__ == "__main__":
     main()
