@@ -125,14 +125,14 @@ def test_integers_that_single_precision_would_round_are_doubles():
 def test_batches_fit_the_memory_given():
     model = nn.Sequential(nn.Linear(10, 1000), nn.ReLU(), nn.Linear(1000, 10))
     cpu = torch.device("cpu")
-    output, size, _ = try_rows(model, torch.zeros(2, 10))
+    output, size, *_ = try_rows(model, torch.zeros(2, 10))
     assert output.shape == (2, 10)
     assert size == 8000  # the largest layer takes 1000 numbers in and 1000 out
     assert not any(part._forward_hooks for part in model)
     batch = rows_per_batch(model, size, cpu, memory=2**20)
     assert batch * size <= 2**20 < 2 * batch * size
     assert rows_per_batch(model, size, cpu, memory=1) == 1
-    _, assumed, _ = try_rows(lambda rows: rows, torch.zeros(2, 10))
+    _, assumed, *_ = try_rows(lambda rows: rows, torch.zeros(2, 10))
     assert rows_per_batch(lambda rows: rows, assumed, cpu, memory=2**20) > 1
 
 

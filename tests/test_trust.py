@@ -19,6 +19,7 @@ import absentia as ab
 from absentia import AbsentiaError
 from absentia.data import column_groups
 from absentia.learning import LearningOptions
+from absentia.models import quickest_threads
 from absentia.plots.drawable import entries_of
 
 X = torch.rand(4, 3, generator=torch.Generator().manual_seed(1))
@@ -485,3 +486,34 @@ def test_large_inputs_are_held_a_few_at_a_time():
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ran.stdout == "1\n", ran.stderr
+
+
+def test_a_model_made_in_inference_mode_is_explained_and_learning_from_it_says_why_it_cannot():
+    with torch.inference_mode():
+        model = nn.Linear(4, 2)
+    x = torch.rand(20, 4)
+    assert ab.explain(model, x[:1], 0, absence=0.0).shapley.values.isfinite().all()
+    with pytest.raises(ab.AbsentiaError, match=r"model must be made outside of torch\.inference_mode"):
+        ab.learn_baseline(model, x, (x.sum(1) > 2).long())
+    assert all(one.requires_grad for one in model.parameters())
+
+
+def test_stand_ins_that_the_type_of_tokens_cannot_hold_are_refused():
+    tokens = torch.ones(1, 3, dtype=torch.uint8)
+    with pytest.raises(ab.AbsentiaError, match=r"baseline must hold numbers that torch\.uint8 has\. Got 300"):
+        ab.explain(lambda rows: rows.double().sum(1), tokens, players=ab.Players.tokens(3), absence=300)
+
+
+def test_calls_that_overlap_leave_the_number_of_threads_as_it_was():
+    usual = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        first, second = (quickest_threads(lambda: None, torch.device("cpu")) for _ in range(2))
+        first.__enter__()
+        torch.set_num_threads(1)  # as the first call finds best
+        second.__enter__()
+        first.__exit__(None, None, None)
+        second.__exit__(None, None, None)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(usual)

@@ -280,6 +280,8 @@ def _held_by(thing: Any) -> list[Any]:
 
 # Modules and parameters whose flag is off while they are evaluated, and by how many threads.
 _OFF: dict[Any, int] = {}
+# The number of torch's threads before the first call that changes it, once for each such call.
+_THREADS: list[int] = []
 _LOCK = threading.Lock()
 
 
@@ -290,6 +292,8 @@ def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
     flags: dict[Any, str] = dict.fromkeys(parts, "training")
     if gradient:
         flags |= dict.fromkeys((one for part in parts for one in part.parameters(recurse=False)), "requires_grad")
+    if any(flag == "requires_grad" and thing.is_inference() for thing, flag in flags.items()):
+        raise wrong("model", "be made outside of torch.inference_mode, to learn by its gradient", "parameters of it")
     with _LOCK:
         off = [(thing, flag) for thing, flag in flags.items() if thing in _OFF or getattr(thing, flag)]
         for thing, flag in off:
@@ -354,14 +358,16 @@ def run_watched(model: Model, rows: Tensor, parts: Iterable[nn.Module], watch: C
         return model(rows)
 
 
-def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
-    """Run a few rows; return the output, the most bytes of a layer for a row, and where the output was found."""
+def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None, float]:
+    """Run a few rows; return the output, a layer's most bytes for a row, the output's place, and the largest number."""
     leaves = [part for part in layers_of(model) if not list(part.children())]
-    largest = rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION)
+    largest, number = rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION), 0.0
 
     def watch(_part: nn.Module, inputs: tuple[object, ...], output: object) -> None:
-        nonlocal largest
+        nonlocal largest, number
         largest = max(largest, sum(one.nbytes for one in (*inputs, output) if isinstance(one, Tensor)))
+        if isinstance(output, Tensor) and output.is_floating_point():
+            number = max(number, largest_number(output))
 
     try:
         output, key = read_output(run_watched(model, rows, leaves, watch))
@@ -371,7 +377,12 @@ def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
         got = f"{rows.dtype} samples of shape {tuple(rows.shape[1:])}"
         raise AbsentiaError(f"The model fails on {got}: {type(error).__name__}: {error}") from error
     check_output(output, len(rows))
-    return output, -(-largest // len(rows)), key
+    return output, -(-largest // len(rows)), key, max(number, largest_number(output))
+
+
+def largest_number(values: Tensor) -> float:
+    """Return the size of the largest finite number."""
+    return float(values.detach().abs().nan_to_num(posinf=0.0).max()) if values.numel() else 0.0
 
 
 def rows_per_batch(model: Model, bytes_per_row: int, device: torch.device, memory: int | None) -> int:
@@ -416,7 +427,7 @@ class BatchRunner:
 def run_rows(model: Model, x: Rows) -> Outputs:
     """Run a model on all rows, in evaluation mode and in batches; on copies, because it may work in place."""
     with evaluation_mode(model):
-        _, size, _ = try_rows(model, x[[0, -1]])
+        size = try_rows(model, x[[0, -1]])[1]
         batch = rows_per_batch(model, size, x.device, memory=None)
         return BatchRunner(lambda rows: model(rows.clone()), batch)(x)
 
@@ -524,14 +535,19 @@ class TimeLimit:
 @contextmanager
 def quickest_threads(work: Callable[[], object], device: torch.device) -> Iterator[int]:
     """Use one thread if work is quicker so than with all of torch's, as with small models; restore their number."""
-    usual = torch.get_num_threads()
+    with _LOCK:
+        usual = _THREADS[0] if _THREADS else torch.get_num_threads()
+        _THREADS.append(usual)
     try:
         if usual > 1 and device.type == "cpu":
             work()  # the first call is slower than others
             torch.set_num_threads(1 if _time(work, 1) <= _time(work, usual) else usual)
         yield torch.get_num_threads()
     finally:
-        torch.set_num_threads(usual)
+        with _LOCK:
+            _THREADS.pop()
+            if not _THREADS:  # the last of several calls at a time
+                torch.set_num_threads(usual)
 
 
 def _time(work: Callable[[], object], threads: int) -> float:

@@ -160,11 +160,13 @@ def check_shape(name: str, shape: Sequence[int], x: Tensor, method: str = "") ->
 
 def check_whole(name: str, values: Tensor, x: Tensor) -> None:
     """Raise an error for stand-ins that integer samples, such as tokens, cannot hold."""
-    if x.is_floating_point() or not values.is_floating_point():
+    if x.is_floating_point():
         return
-    broken = values[values != values.round()]
+    broken = values[values.to(x.dtype).to(values.dtype) != values]
     if len(broken):
-        raise wrong(name, "hold whole numbers for integer inputs", f"{broken[0].item():g}")
+        whole = float(broken[0]).is_integer()
+        must = f"hold numbers that {x.dtype} has" if whole else "hold whole numbers for integer inputs"
+        raise wrong(name, must, f"{broken[0].item():g}")
 
 
 def check_floating(method: str, x: Tensor) -> None:
