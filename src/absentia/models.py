@@ -359,7 +359,7 @@ def run_watched(model: Model, rows: Tensor, parts: Iterable[nn.Module], watch: C
 
 
 def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None, float]:
-    """Run a few rows; return the output, a layer's most bytes for a row, the output's place, and the largest number."""
+    """Run a few rows; return the output, a layer's most bytes for a row, the output's place, the largest number."""
     leaves = [part for part in layers_of(model) if not list(part.children())]
     largest, number = rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION), 0.0
 
