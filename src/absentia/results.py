@@ -25,7 +25,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.torch import load as read_safetensors
 from safetensors.torch import save_file
 from torch import Tensor, uint8
 
@@ -191,9 +192,9 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not os.path.isfile(Path(path)):
         raise wrong("path", "name a file that exists", path)
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in list(file.keys())}
+        content = Path(path).read_bytes()  # at once: another file may take this one's place between two reads
+        tensors = read_safetensors(content)
+        metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")]).get("__metadata__") or {}
         header = json.loads(metadata.get("absentia", "null"))
     except (SafetensorError, ValueError, OSError) as error:
         raise wrong("path", "be a file that absentia saved", f"{path}, which can't be read") from error
