@@ -7,7 +7,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
 
 from absentia import (
     AbsentiaError,
@@ -305,27 +304,6 @@ def interactions(effects, noise, names=None):
     effects = torch.tensor(effects, dtype=torch.float64)
     names = names or tuple(f"x{i}" for i in range(effects.shape[1].bit_length() - 1))
     return Interactions(effects, names, "given", torch.tensor(noise, dtype=torch.float64), evaluations=7)
-
-
-class Offset(nn.Module):
-    """A network whose hidden numbers are far larger than its outputs."""
-
-    def __init__(self, offset):
-        super().__init__()
-        torch.manual_seed(0)
-        self.first, self.last, self.offset = nn.Linear(12, 256), nn.Linear(256, 3), offset
-        self.first.bias.data += offset
-
-    def forward(self, rows):
-        return self.last(self.first(rows) - self.offset)
-
-
-def test_the_floor_knows_the_largest_number_inside_of_a_network():
-    x, model = torch.randn(1, 12, generator=torch.Generator().manual_seed(0)), Offset(300.0)
-    single = harsanyi(MaskedModel(model, x, 0, absence=0.0))
-    exact = harsanyi(MaskedModel(model.double(), x.double(), 0, absence=0.0))
-    errors = (single.effects - exact.effects).abs() / single.floor[:, coalition_sizes(12)]
-    assert 0.01 < float(errors.max()) < 1
 
 
 def test_the_floor_grows_by_the_square_root_of_two_at_each_order_and_is_each_samples_own():

@@ -138,8 +138,7 @@ class Evaluator:
         with models.evaluation_mode(self.model):
             # The last sample twice, so that an output that does not repeat, or lacks a row for each input row, is
             # noticed; copies, because a model may work in place.
-            few = self.x[[0, -1, -1] if self.samples > 1 else [0, 0]]
-            output, size, key, self._largest_inside = models.try_rows(self.model, few)
+            output, size, key = models.try_rows(self.model, self.x[[0, -1, -1] if self.samples > 1 else [0, 0]])
             self._largest = models.largest_number(output)
             self._check_repeated(output[-2], output[-1])
             self.batch_size = batch_size or models.rows_per_batch(self.model, size, self.x.device, memory)
@@ -233,7 +232,7 @@ class Evaluator:
             if getattr(fill, "x", None) is self.x:
                 first = self.readout(self._last, self._numbers[-1:])[0]
                 self._check_repeated(first, values[-1, -1].detach().to(first), values.detach())
-        noise = rounding_noise(values, self.dtype, max(self._largest, self._largest_inside))
+        noise = rounding_noise(values, self.dtype, self._largest)
         if not math.isfinite(float(noise.max()) * 2.0 ** (52 + len(players))):  # a bound on sums over all coalitions
             most = f"{values.detach().abs().max():.3g}"
             raise wrong("model", "return values small enough for sums over all coalitions", most)

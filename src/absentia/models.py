@@ -358,16 +358,14 @@ def run_watched(model: Model, rows: Tensor, parts: Iterable[nn.Module], watch: C
         return model(rows)
 
 
-def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None, float]:
-    """Run a few rows; return the output, a layer's most bytes for a row, the output's place, the largest number."""
+def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
+    """Run a few rows; return the output, the most bytes of a layer for a row, and where the output was found."""
     leaves = [part for part in layers_of(model) if not list(part.children())]
-    largest, number = rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION), 0.0
+    largest = rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION)
 
     def watch(_part: nn.Module, inputs: tuple[object, ...], output: object) -> None:
-        nonlocal largest, number
+        nonlocal largest
         largest = max(largest, sum(one.nbytes for one in (*inputs, output) if isinstance(one, Tensor)))
-        if isinstance(output, Tensor) and output.is_floating_point():
-            number = max(number, largest_number(output))
 
     try:
         output, key = read_output(run_watched(model, rows, leaves, watch))
@@ -377,7 +375,7 @@ def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None, 
         got = f"{rows.dtype} samples of shape {tuple(rows.shape[1:])}"
         raise AbsentiaError(f"The model fails on {got}: {type(error).__name__}: {error}") from error
     check_output(output, len(rows))
-    return output, -(-largest // len(rows)), key, max(number, largest_number(output))
+    return output, -(-largest // len(rows)), key
 
 
 def largest_number(values: Tensor) -> float:

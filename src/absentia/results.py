@@ -193,7 +193,7 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise wrong("path", "name a file that exists", path)
     try:
         content = Path(path).read_bytes()  # at once: another file may take this one's place between two reads
-        tensors = read_safetensors(content)
+        tensors = dict(sorted(read_safetensors(content).items()))
         metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")]).get("__metadata__") or {}
         header = json.loads(metadata.get("absentia", "null"))
     except (SafetensorError, ValueError, OSError) as error:

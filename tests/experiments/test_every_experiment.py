@@ -315,7 +315,7 @@ def test_noise_is_judged_by_the_ratio_on_test_images_and_by_all_of_them():
 
 def test_the_strength_by_order_is_that_of_the_definition():
     found = ab.harsanyi(ab.ValueTable([1.0, 2.0, 0.0, 5.0]))  # effects 1, 1, -1, 4; v(N) − v(∅) = 4
-    assert order_strengths.strength_by_order(found).tolist() == pytest.approx([1 / 4, 4 / 4])
+    assert order_strengths.strength_by_order([found]).tolist() == pytest.approx([1 / 4, 4 / 4])
 
 
 def test_sage_averages_probabilities_and_shap_log_odds():
