@@ -256,6 +256,7 @@ def test_recovery_is_judged_by_its_direction_and_by_the_size_of_lenet_s():
     assert "less than half of the printed share" in word(1.5, 0.95).reason
     assert word(1.0, 0.999).word == "not reproduced"
     assert "For cifar10-resnet20 it does not fall." in word(1.0, 0.999).reason
+    assert word(1.0, 0.95, fooled=0.0).word == "not reproduced"
     assert "fools no image" in word(1.0, 0.95, fooled=0.0).reason
 
 
