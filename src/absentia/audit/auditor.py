@@ -151,21 +151,10 @@ def audit(
 
 
 def cross_audit(
-    model: Any,
-    x: Table,
-    y: Classes = None,
-    absences: Absences | None = None,
-    *,
-    players: Players | None = None,
-    readout: Readout | None = None,
-    region: Region | None = None,
-    draws: int = 5,
-    data: Table | None = None,
-    max_players: int = 16,
-    categorical: Categorical = (),
-    class_names: Iterable[str] | None = None,
-    seed: int = 0,
-) -> CrossAudit:
+    model: Any, x: Table, y: Classes = None, absences: Absences | None = None, *, players: Players | None = None,
+    readout: Readout | None = None, region: Region | None = None, draws: int = 5, data: Table | None = None,
+    max_players: int = 16, categorical: Categorical = (), class_names: Iterable[str] | None = None, seed: int = 0,
+) -> CrossAudit:  # fmt: skip
     """Measure R of every absence against white noise and against every absence: how R depends on the reference.
 
     Parameters

@@ -168,16 +168,12 @@ def to_shap(
         stacked: np.ndarray = torch.stack([part.detach().cpu() for part in parts], dim=-1).numpy()
         return stacked if several else stacked[..., 0]
 
-    errors = stack(found.errors for found in by_name.values())
+    values, errors = (stack(getattr(one, part) for one in by_name.values()) for part in ("values", "errors"))
+    empty = stack(empty_values(bases[name], len(first.values)) for name in by_name)
     return shap.Explanation(
-        stack(found.values for found in by_name.values()),
-        base_values=stack(empty_values(bases[name], len(first.values)) for name in by_name),
-        data=data,
-        display_data=labels,
-        feature_names=list(first.names),
-        output_names=list(by_name) if several else None,
-        error_std=errors if errors.any() else None,
-    )
+        values, empty, data, display_data=labels, error_std=errors if (errors > 0).any() else None,
+        feature_names=list(first.names), output_names=list(by_name) if several else None,
+    )  # fmt: skip
 
 
 def empty_values(given: BaseValues, samples: int) -> Float[Tensor, " samples"]:

@@ -271,18 +271,10 @@ def _choose(
 
 
 def baseline_loss(
-    model: Any,
-    x: Any,
-    y: Classes = None,
-    *,
-    absence: Absence | str | float,
-    loss: AnyLoss = "faithful",
-    players: Players | None = None,
-    readout: Readout | None = None,
-    categorical: Categorical = (),
-    options: LearningOptions | None = None,
-    seed: int = 0,
-) -> float:
+    model: Any, x: Any, y: Classes = None, *, absence: Absence | str | float, loss: AnyLoss = "faithful",
+    players: Players | None = None, readout: Readout | None = None, categorical: Categorical = (),
+    options: LearningOptions | None = None, seed: int = 0,
+) -> float:  # fmt: skip
     """Compute the loss of given baseline values.
 
     Samples and coalitions are those on which `learn_baseline`, with the same arguments, chooses between baselines for

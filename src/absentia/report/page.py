@@ -197,21 +197,17 @@ def audit_section(audit: Audit) -> Section:
     per_sample = audit.removal.ratios[order].mean(-1)
     step = -(-max(per_sample.shape[1], 1) // _MOST_DOTS)
     data: dict[str, Any] = {
-        "methods": methods,
+        "methods": methods, "unit": curve.unit, "recommended": audit.recommended is not None,
         "looks": [(look["color"], look["marker"]) for look in looks_of(methods)],
-        "recommended": audit.recommended is not None,
         "figures": {key: _texts(key, *pair) for key, pair in pairs.items()},
         "values": {key: numbers(pairs[key][0]) for key in _CHARTS},
         "errors": {key: numbers(pairs[key][1], digits=3) for key in _CHARTS},
-        "unmasked": numbers(audit.removal.unmasked.value),
-        "perSample": numbers(per_sample[:, ::step], digits=3),
-        "unit": curve.unit,
-        "sizes": numbers(curve.sizes),
+        "unmasked": numbers(audit.removal.unmasked.value), "perSample": numbers(per_sample[:, ::step], digits=3),
+        "sizes": numbers(curve.sizes), "prior": numbers(curve.prior.mean()),
         "scores": texts(curve.scores.mean(1)[order], 3),
-        "prior": numbers(curve.prior.mean()),
         "orders": texts(audit.companions.order_profile().value[order], 3),
         "agreement": texts(audit.companions.agreement()[order][:, order], 2),
-    }
+    }  # fmt: skip
     heading = f"Audit of {len(methods)} absences on {count_of(audit.record.samples, 'sample')}"
     return Section("audit", heading, audit.verdict[0], audit, data)
 
@@ -406,24 +402,15 @@ def render_page(title: str, sections: Sequence[Section]) -> str:
         f"style-src {_hash(style)} {_hash(_asset(_CHART_STYLE))}",
         "require-trusted-types-for 'script'",  # no text becomes markup
     )
-    templates = Environment(
-        loader=PackageLoader("absentia.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    templates = Environment(loader=PackageLoader("absentia.report"), autoescape=True, undefined=StrictUndefined)
+    templates.trim_blocks = templates.lstrip_blocks = True
+    data = json_block([{"kind": section.kind, **section.data} for section in sections])
     templates.filters["count_of"] = count_of
     templates.globals |= {"with_error": with_error, "written": written}
     return templates.get_template("report.html.jinja").render(
-        title=title,
-        sections=sections,
-        policy="; ".join(policy),
-        style=style,
-        scripts=scripts,
-        data=json_block([{"kind": section.kind, **section.data} for section in sections]),
+        title=title, sections=sections, policy="; ".join(policy), style=style, scripts=scripts, data=data,
         version=__version__,
-    )
+    )  # fmt: skip
 
 
 def json_block(data: Any) -> str:
