@@ -117,7 +117,7 @@ def draw_bars(axes: Axes, rows: Sequence[tuple[str, float, float, bool]]) -> Non
     axes.margins(x=0.1)
     axes.locator_params(axis="x", nbins=6)
     notes = ["adds to the value (orange),\ntakes from it (blue, hatched)"]
-    notes += ["± 2 standard errors"] * any(error for _, _, error, _ in rows)
+    notes += ["± 2 standard errors"] * any(error > 0 for _, _, error, _ in rows)
     notes += ["hollow: within rounding error"] * any(hollow for *_, hollow in rows)
     axes.set_xlabel("; ".join(notes))
 

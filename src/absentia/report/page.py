@@ -108,7 +108,7 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
     if others:
         rest = float(values[others].sum())
         found["others"] = [len(others), float(f"{rest:.6g}"), written(rest, 4, plus=True)]
-    if bool(attribution.errors.any()):
+    if bool((attribution.errors > 0).any()):
         found["errors"] = numbers(attribution.errors[number], digits=2)
     if explanation.order_shapley is not None:
         found["orders"] = texts(explanation.order_shapley[number], 3, plus=True)
