@@ -32,7 +32,7 @@ from absentia.interactions import Interactions
 from absentia.learning import LearnedBaseline
 from absentia.plots.drawable import answer, ends, entries_of, largest_and_others, owner_names, players_of
 from absentia.plots.look import LOOKS, looks_of
-from absentia.results import check_folder, count_of, with_error, write_whole, written, written_alike
+from absentia.results import check_folder, count_of, with_error, write_whole, written
 from absentia.version import __version__
 
 # The page shows this many samples at most, and fewer if they have very many players.
@@ -76,9 +76,7 @@ def explanation_section(explanation: Explanation) -> Section:
     text = players.integer or (len(players.shape) == 2 and not players.is_image)  # tokens, or their embedding
     data: dict[str, Any] = {"names": list(names), "samples": samples, "text": text, "single": players.single.tolist()}
     if total > 1:
-        overall = explanation.shapley.values.abs().mean(0)
-        shown_players = largest_and_others(overall, _MOST_BARS)[0]
-        data["overall"] = list(zip(shown_players, written_alike(overall[shown_players].tolist()), strict=True))
+        data["overall"] = explanation.shapley.ranked(None)[:_MOST_BARS]
     if interactions is not None:
         for sample, found in zip(samples, summarise(interactions, shown), strict=True):
             sample |= found
@@ -404,9 +402,9 @@ def render_page(title: str, sections: Sequence[Section]) -> str:
     )
     templates = Environment(loader=PackageLoader("absentia.report"), autoescape=True, undefined=StrictUndefined)
     templates.trim_blocks = templates.lstrip_blocks = True
-    data = json_block([{"kind": section.kind, **section.data} for section in sections])
     templates.filters["count_of"] = count_of
     templates.globals |= {"with_error": with_error, "written": written}
+    data = json_block([{"kind": section.kind, **section.data} for section in sections])
     return templates.get_template("report.html.jinja").render(
         title=title, sections=sections, policy="; ".join(policy), style=style, scripts=scripts, data=data,
         version=__version__,
