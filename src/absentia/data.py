@@ -73,7 +73,8 @@ def as_tensor(name: str, value: Any) -> Tensor:
     if array.dtype.kind == "c" or np.ma.isMaskedArray(value):
         got = "complex numbers" if array.dtype.kind == "c" else "masked values"
         raise wrong(name, "hold real numbers, none of them missing", got)
-    if hasattr(value, "columns") and (array.dtype.kind not in "biuf" or not np.isfinite(array).all()):
+    frame = isinstance(getattr(value, "columns", None), Iterable)
+    if frame and (array.dtype.kind not in "biuf" or not np.isfinite(array).all()):
         array = _read_columns(name, value)
     kind, size = array.dtype.kind, array.dtype.itemsize
     native: Any = array.dtype.newbyteorder("=")

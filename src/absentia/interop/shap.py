@@ -15,6 +15,7 @@ from absentia.absences.words import named_absence
 from absentia.attributions import Attribution
 from absentia.data import Array, Table, as_tensor
 from absentia.errors import AbsentiaError, require, wrong
+from absentia.evaluation import check_coalitions
 from absentia.games import Game, MaskedModel
 from absentia.players import Players
 
@@ -70,6 +71,7 @@ class ShapMasker:
     def __call__(self, mask: np.ndarray, x: Array) -> tuple[np.ndarray]:
         """Mask one sample; return a row for each draw of the absence."""
         coalition = torch.as_tensor(np.asarray(mask, dtype=bool))
+        check_coalitions(coalition[None], len(self.players))
         filled = self._bound(x)(slice(0, 1), self.players.presence(coalition[None, None]))
         return (filled[0, 0].detach().cpu().numpy(),)
 
