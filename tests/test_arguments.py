@@ -91,6 +91,79 @@ def test_an_argument_of_another_type_gets_a_sentence(call, sentence, monkeypatch
         call()
 
 
+AUDIT = ab.audit(total, X, absences=["zero"], draws=1)
+PLAYERS, EFFECTS = ab.Players.features(3), ab.harsanyi(ab.ValueTable(torch.rand(2, 8)))
+FRAME = pd.DataFrame({"a": ["x", "y"], "b": [0.5, 1.5]})
+TABLE = ab.interop.EncodedTable.of(FRAME)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda: PLAYERS.named_values(nn.Linear(3, 3)),
+            "x must be a tensor, an array or a table of numbers",
+        ),
+        (lambda: PLAYERS.sums(torch.zeros(5)), "x must have samples of the players' shape (3,). Got ()"),
+        (lambda: PLAYERS.texts(torch.zeros(2, 4)), "x must have samples of the players' shape (3,). Got (4,)"),
+        (lambda: PLAYERS.means(torch.zeros(2, 3).to(torch.complex64)), "x must hold real numbers"),
+        (
+            lambda: EFFECTS.reconstruct(keep=torch.ones(1, 3).bool()),
+            "keep must have the shape of the effects",
+        ),
+        (lambda: FOUND.shapley.ranked(9), "sample must lie between -6 and 5. Got 9 instead."),
+        (lambda: FOUND.sample_name(9), "sample must lie between -6 and 5. Got 9 instead."),
+        (
+            lambda: ab.Logit(0)(torch.zeros(2, 3), torch.arange(6)),
+            "output must be (rows, classes) of 6 rows",
+        ),
+        (lambda: ab.Logit(0)(torch.zeros(2, 3, 4), torch.arange(2)), "output must be (rows, classes) of 2 rows. Got"),
+        (lambda: TABLE.encode(X), "frame must have the columns a, b. Got none named 'a' instead."),
+        (lambda: TABLE.numbers(AUDIT), "frame must have the columns a, b. Got none named 'a' instead."),
+        (lambda: TABLE.decode(torch.zeros(2, 3)), "rows must have 2 columns. Got shape (2, 3) instead."),
+        (
+            lambda: ab.Baseline.mean(AUDIT),
+            "data must be a tensor, an array or a table of numbers. Got Audit",
+        ),
+        (
+            lambda: ab.interop.shap_masker(0.0, PLAYERS, X)(np.ones(0), X[0].numpy()),
+            "coalitions must be boolean of shape (coalitions, 3). Got torch.bool of shape (1, 0)",
+        ),
+        (lambda: ab.plots.learning_history([0]), "learned must be a LearnedBaseline, which learn_baseline returns"),
+        (
+            lambda: ab.plots.new_figure(-1),
+            "the figure must have one column or more, a ratio for each",
+        ),
+        (lambda: ab.plots.new_figure(1, width=-0.5), "the figure must have one column or more"),
+        (lambda: ab.plots.new_figure(2, ratios=(1, 2, 3)), "the figure must have one column or more"),
+        (
+            lambda: ab.Evaluator(total, X).table(ab.Baseline(0.0).bind(X), players=ab.Players.features(2)),
+            "x must have samples of the players' shape (2,). Got (3,)",
+        ),
+    ],
+)
+def test_a_method_with_an_argument_that_does_not_fit_gets_a_sentence(call, sentence, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(AbsentiaError, match=re.escape(sentence)):
+        call()
+
+
+def test_a_network_in_the_place_of_inputs_is_not_converted(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    network = nn.Linear(3, 3)
+    for method in (PLAYERS.means, PLAYERS.entry_values, PLAYERS.named_values):
+        with pytest.raises(AbsentiaError):
+            method(network)
+    assert network.weight.dtype == torch.float32
+
+
+def test_loading_an_imputer_draws_nothing(tmp_path):
+    ab.train_imputer(X, epochs=1, progress=False).save(tmp_path / "imputer")
+    before = torch.get_rng_state()
+    ab.load(tmp_path / "imputer")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_an_error_of_the_users_own_is_passed_on_as_it_is():
     class Failing:
         samples, names = 1, ("a", "b")

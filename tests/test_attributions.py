@@ -10,6 +10,7 @@ from absentia import (
     ValueTable,
     banzhaf,
     context_map,
+    explain,
     marginal_benefits,
     order_marginals,
     order_shapley,
@@ -177,9 +178,25 @@ def test_the_context_map_grows_to_a_pattern_that_no_drawn_context_holds():
 def test_without_a_player_the_context_map_takes_the_one_with_the_largest_benefit():
     game = patterns_game(5, (1.0, (0, 1)), (-3.0, (2, 4)))
     found = context_map(game)
-    assert found.kind in ("shares of the contexts of p2", "shares of the contexts of p4")
+    assert found.kind in [f"shares of the contexts of {name} (errors unknown)" for name in ("p2", "p4")]
     assert found.evaluations >= 5 * 100 * 2
     torch.testing.assert_close(found.values, context_map(game).values)
+
+
+def test_the_context_map_states_that_its_errors_are_unknown():
+    pytest.importorskip("matplotlib")
+    found = context_map(patterns_game(5, (1.0, (0, 1)), (-3.0, (2, 4))), 2)
+    assert found.errors.isnan().all()
+    assert "(errors unknown)" in repr(found)
+    assert "±" not in repr(found)
+    explanation = replace(explain(lambda rows: rows.sum(1), torch.ones(1, 5), absence=0.0), shapley=found)
+    assert explanation.to_frame()["error"].isna().all()
+    assert explanation.to_shap().error_std is None
+    for kind in ("bars", "waterfall", "beeswarm", "overview"):
+        axes = explanation.plot(kind=kind).axes
+        texts = [text for one in axes for text in (one.get_title(), one.get_xlabel())]
+        assert not any("±" in text for text in texts)
+        assert kind == "beeswarm" or any("(errors unknown)" in text for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -247,19 +264,19 @@ def test_players_are_ranked_by_strength_and_equal_ones_in_their_order():
 
 
 def test_the_printed_form_of_several_samples_ranks_by_the_mean_strength():
-    values = as_tensor([[1.0, -1.23456, 12345.0], [-2.0, 1.23456, 0.0]])
+    values = as_tensor([[1.0, -1.23456, 12.345], [-2.0, 1.23456, 0.0]])
     found = Attribution(values, torch.zeros(2, 3).double(), 0, ("a", "bb", "c"), "values", "a score")
     assert repr(found).splitlines() == [
         "Attribution: values of 2 samples, 3 players; value: a score; means of |value|:",
-        "  c   6172",
-        "  a   1.5",
+        "  c   6.173",
+        "  a   1.500",
         "  bb  1.235",
     ]
     estimate = replace(found, errors=as_tensor([[0.1, 0.2, 5.0], [0.2, 0.2, 8.0]]))
     assert repr(estimate).splitlines() == [
         "Attribution: values of 2 samples, 3 players; value: a score; means of |value| ± mean standard error:",
-        "  c   6172 ± 6.5",
-        "  a   1.5 ± 0.15",
+        "  c   6.173 ± 6.5",
+        "  a   1.500 ± 0.15",
         "  bb  1.235 ± 0.2",
     ]
 
@@ -324,7 +341,7 @@ def test_every_evaluation_of_a_context_counts_with_its_draws():
         found = context_map(game, drawn=7, grown=4)
         assert found.evaluations == draws * sum(len(asked) for asked in game.asked)
         assert [len(asked) for asked in game.asked[:7]] == [14] * 6 + [8]
-        assert found.errors.abs().max() == 0
+        assert found.errors.isnan().all()
         assert (found.values * 4 % 1 == 0).all()
         assert found.readout == "given"
 
@@ -334,7 +351,7 @@ def test_the_player_of_the_context_map_has_the_largest_benefit_in_a_drawn_contex
         game = Asked(5, seed)
         found = context_map(game, drawn=6, grown=1, seed=seed)
         strengths = [game.benefits(i, game.asked[i]).max() for i in range(5)]
-        assert found.kind == f"shares of the contexts of p{int(torch.stack(strengths).argmax())}"
+        assert found.kind == f"shares of the contexts of p{int(torch.stack(strengths).argmax())} (errors unknown)"
 
 
 def test_another_seed_draws_other_contexts():

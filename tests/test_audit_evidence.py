@@ -310,11 +310,12 @@ class StopsAfter(torch.nn.Module):
     def forward(self, rows):
         self.left -= len(rows)
         if self.left < 0:
-            self.action()
+            self.action(self)
         return self.net(rows)
 
 
-def interrupt():
+def interrupt(model):
+    model.left = math.inf  # once
     raise KeyboardInterrupt
 
 
@@ -349,7 +350,7 @@ def test_an_interruption_before_anything_is_measured_is_passed_on():
 
 def test_a_time_limit_keeps_what_is_done(monkeypatch, tmp_path):
     monkeypatch.setattr("absentia.models.rows_per_batch", lambda *_: 16)
-    model = StopsAfter(300, lambda: time.sleep(0.02))
+    model = StopsAfter(300, lambda _: time.sleep(0.02))
     began = time.perf_counter()
     found = ab.audit(model, randn(40, 6), torch.arange(40) % 2, METHODS, seconds=0.3)
     assert time.perf_counter() - began < 3
@@ -361,6 +362,28 @@ def test_a_time_limit_keeps_what_is_done(monkeypatch, tmp_path):
     assert loaded.recommended == found.recommended
     with pytest.raises(ab.AbsentiaError, match="seconds must be a positive number"):
         ab.audit(model, randn(40, 6), seconds=0)
+
+
+def change(model):
+    torch.nn.init.ones_(model.net[-1].bias)
+
+
+def slow_down(model):
+    change(model)
+    time.sleep(0.02)
+
+
+def break_off(model):
+    change(model)
+    interrupt(model)
+
+
+@pytest.mark.parametrize("action", [slow_down, break_off])
+def test_an_audit_that_ends_early_checks_that_the_model_is_the_same(action, monkeypatch):
+    monkeypatch.setattr("absentia.models.rows_per_batch", lambda *_: 16)
+    monkeypatch.setattr(AUDITOR, "_STEPS", 10**9)
+    with pytest.raises(ab.AbsentiaError, match="model must return the same for the same sample"):
+        ab.audit(StopsAfter(500, action), randn(40, 6), None, METHODS, readout=ab.Output(0), seconds=0.3)
 
 
 def test_the_bar_tells_rows_and_time(monkeypatch):

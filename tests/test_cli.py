@@ -132,6 +132,7 @@ def test_explain_is_explain(run):
     assert [one["sample"] for one in printed["samples"]] == [3, 7]
     assert printed["samples"][1]["shapley"] == dict(zip("abc", expected.shapley.values[1].tolist(), strict=True))
     assert printed["samples"][1]["class"] == int(CLASSES[7])
+    assert printed["samples"][1]["efficiency_gap"] == pytest.approx(float(expected.efficiency_gap[1]), abs=1e-12)
     top = printed["samples"][1]["strongest_interactions"][0]
     assert top["effect"] == pytest.approx(expected.interactions.top(1, sample=1)[0].effect)
 

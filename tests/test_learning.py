@@ -1,10 +1,11 @@
+import itertools
 import os
 
 import numpy as np
 import pytest
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import absentia.learning.search as search_module
 from absentia import (
@@ -16,6 +17,7 @@ from absentia import (
     Output,
     OwnBaselines,
     Players,
+    explain,
     from_numpy,
     harsanyi,
 )
@@ -310,11 +312,27 @@ def test_a_resumed_search_that_was_cut_short_does_not_claim_to_have_converged(mo
     assert again.record.stopped == first.record.stopped
 
 
-@pytest.mark.parametrize("source", ["tensor", "array", "dataset", "loader", "loader of inputs"])
+class Stream(IterableDataset):
+    """Samples one after another, so often."""
+
+    def __init__(self, samples, times=1):
+        self.samples, self.times = samples, times
+
+    def __iter__(self):
+        return itertools.chain.from_iterable(itertools.repeat(self.samples, self.times))
+
+
+SOURCES = ["tensor", "array", "dataset", "loader", "loader of inputs", "stream", "loader of a stream", "endless"]
+
+
+@pytest.mark.parametrize("source", SOURCES)
 def test_samples_come_from_anywhere(source):
     x, y = uniform(), torch.arange(128) % 2
     pairs = TensorDataset(x, y)
     sources = {
+        "stream": (Stream(pairs), None),
+        "loader of a stream": (DataLoader(Stream(x), batch_size=10), None),
+        "endless": (Stream(x, 10**9), None),
         "tensor": (x, y),
         "array": (x.numpy(), y.numpy()),
         "dataset": (pairs, None),
@@ -325,6 +343,20 @@ def test_samples_come_from_anywhere(source):
     learned = learn(product, given, target if source in ("tensor", "array") else None, samples=50,
                              readout=Output(0), steps=5)  # fmt: skip
     assert learned.record.samples == 50
+
+
+def test_all_samples_of_a_stream_are_read_if_it_ends():
+    state = torch.get_rng_state()
+    assert learn(product, Stream(uniform()), samples="all", steps=1).record.samples == 128
+    assert torch.equal(torch.get_rng_state(), state)
+    with pytest.raises(AbsentiaError, match=r"samples must be a number where x may have no end. Got 'all'"):
+        learn(product, DataLoader(Stream(uniform(), 10**9), batch_size=1000), samples="all", steps=1)
+
+
+@pytest.mark.parametrize("kind", [Stream, lambda x: DataLoader(Stream(x)), iter])
+def test_functions_that_take_no_stream_say_what_to_do(kind):
+    with pytest.raises(AbsentiaError, match=r"x must be a tensor, .* Join its samples first, with torch.stack"):
+        explain(product, kind(uniform()), absence=0.0)
 
 
 @pytest.mark.parametrize(

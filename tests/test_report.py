@@ -395,7 +395,13 @@ def test_the_page_states_errors_of_estimates_and_what_values_lack(tmp_path):
     found = ab.explain(lambda rows: rows.flatten(1).sum(1) ** 3, x, players=players, absence=0.0, evaluations=300)
     errors, words = found.shapley.errors, render(found, tmp_path).words()
     assert f"The median standard error of the values is {written(errors.median().item(), 2)}." in words
-    assert f"Its standard error is {written(errors.mean(0).max().item(), 2)} at most." in words
+    assert f"Its standard error is {written(errors.mean(0).max().item(), 2)} at most; whiskers show two." in words
+    shown, means = explanation_section(found).data["overall"], found.shapley.values.abs().mean(0)
+    assert {player for player, _ in shown} == set(range(16))
+    for player, text in shown:
+        value, error = (float(part) for part in text.split(" ± "))
+        assert value == pytest.approx(float(means[player]), rel=0.01)
+        assert error == pytest.approx(float(errors[:, player].mean()), rel=0.05)
     assert "miss the difference" not in words
     wrong = replace(found, shapley=replace(found.shapley, values=found.shapley.values + 1))
     assert "Gap Shapley values miss the difference by" in render(wrong, tmp_path).words()

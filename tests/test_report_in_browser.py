@@ -427,6 +427,8 @@ def test_sampled_values_have_whiskers_and_no_interactions(page):
     assert (
         len(page.query_selector_all(f"{section} [data-chart=shapley] .whisker line")) == 20
     )  # the others' sum has none
+    assert len(page.query_selector_all(f"{section} [data-chart=overall] .whisker line")) == 20
+    assert not page.query_selector_all(f"{TABLE} [data-chart=overall] .whisker line")
     assert page.query_selector(f"{section} [data-chart=interactions]") is None
     assert "± " in page.text_content(f"{section} .players tbody")
     assert "10 others" in " ".join(texts(page, f"{section} [data-chart=shapley] svg text"))

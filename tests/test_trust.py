@@ -1,12 +1,15 @@
 """No silent error: what users hand in is not changed, and what would give wrong numbers is refused."""
 
 import functools
+import itertools
 import subprocess
 import sys
 import threading
 import types
+import weakref
 
 import joblib
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -129,6 +132,15 @@ class Global(nn.Module):
         return hiding_place.network(rows)
 
 
+class Weak(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.network = weakref.ref(model)
+
+    def forward(self, rows):
+        return self.network()(rows)
+
+
 def by_nested_function(rows):
     def call(some):
         return NETWORKS[0](some)
@@ -138,6 +150,8 @@ def by_nested_function(rows):
 
 def hidden(model):
     hiding_place.network, NETWORKS[:], OfTheClass.networks = model, [model], [model]
+    weak, array, endless = weakref.ref(model), np.array([model, None], dtype=object), itertools.cycle([model])
+    many = [[model] if number == 500 else [number] for number in range(999)]
 
     def call(rows):
         return model(rows)
@@ -165,6 +179,13 @@ def hidden(model):
         "private attribute": Private(model),
         "module that names it": Global(),
         "joined": ab.JoinedInputs(lambda one: model(one), [X]),
+        "weak reference": lambda rows: weak()(rows),
+        "weak reference of a module": Weak(model),
+        "array of objects": lambda rows: array[0](rows),
+        "beyond what is searched": lambda rows: many[500][0](rows),
+        "generator": lambda rows: next(endless)(rows),
+        "name of a name": lambda rows: getattr(hiding_place, "net" + "work")(rows),
+        "its method": lambda rows: model.forward(rows),
     }
 
 
@@ -177,10 +198,80 @@ def test_a_module_in_train_mode_is_found_wherever_it_is_hidden(name, way):
     assert_same_state(before, state(model))
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [torch.jit.script, lambda model: torch.compile(model, backend="eager")])
+def test_a_hidden_module_of_another_kind_is_found(kind):
+    model = networks()["norm"]
+    other = kind(model)
+    expected, before = explain(model), state(other)
+    found = weakref.ref(other)
+    assert torch.allclose(explain(lambda rows: found()(rows)), expected, atol=1e-6)
+    assert_same_state(before, state(other))
+
+
+def test_a_hidden_module_that_only_some_rows_reach_is_found():
+    model = networks()["norm"]
+    found, before = weakref.ref(model), state(model)
+
+    def model_of_all_absent(rows):
+        absent = (rows == 0).all(1)
+        return found()(rows).flatten() * absent if bool(absent.any()) else rows.sum(1) * 0
+
+    explain(model_of_all_absent)
+    assert_same_state(before, state(model))
+
+
+def test_modules_of_another_thread_stay_in_train_mode_and_no_hook_stays():
+    own, other = networks()["dropout"], networks()["norm"]
+    found, others, modes = weakref.ref(own), weakref.ref(other), []
+
+    def model(rows):
+        thread = threading.Thread(target=lambda: modes.append((others()(X), others().training)[1]))
+        thread.start()
+        thread.join()
+        return found()(rows)
+
+    explain(model)
+    assert set(modes) == {True}
+    with pytest.raises(AbsentiaError, match="The model fails"):
+        explain(lambda rows: found()(rows[:, :2]))
+    assert own.training
+    assert not torch.nn.modules.module._global_forward_pre_hooks
+
+
+class Own(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, rows):
+        return self.model(rows)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", ["module", "lambda", "weak reference"])
+def test_a_compiled_model_is_not_compiled_again_for_each_call(way):
+    graphs = []
+
+    def backend(graph, _inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    model = torch.compile(Own(networks()["dropout"]), backend=backend)
+    found = weakref.ref(model)
+    given = {"module": model, "lambda": lambda rows: model(rows), "weak reference": lambda rows: found()(rows)}[way]
+    explain(given)
+    before = len(graphs)
+    explain(given)
+    assert len(graphs) == before
+
+
 def test_learning_through_a_function_leaves_no_gradients_in_the_model():
     model = networks()["dropout"]
-    ab.learn_baseline(lambda rows: model(rows), X, options=LearningOptions(steps=1))
-    assert all(one.grad is None for one in model.parameters())
+    found = weakref.ref(model)
+    for given in (lambda rows: model(rows), lambda rows: found()(rows)):
+        ab.learn_baseline(given, X, options=LearningOptions(steps=1))
+        assert all(one.grad is None and one.requires_grad for one in model.parameters())
 
 
 class Unsteady:

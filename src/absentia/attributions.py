@@ -51,7 +51,7 @@ class Attribution:
     """
 
     values: Float[Tensor, "samples players"]
-    errors: Float[Tensor, "samples players"]  # standard errors; 0 where values are exact
+    errors: Float[Tensor, "samples players"]  # standard errors; 0 where values are exact, NaN where unknown
     evaluations: int  # rows that the model evaluated
     names: tuple[str, ...]
     kind: str  # such as "Shapley values"
@@ -60,21 +60,20 @@ class Attribution:
     def __repr__(self) -> str:
         samples, players = self.values.shape
         head = f"Attribution: {self.kind} of {count_of(samples, 'sample')}, {players} players; value: {self.readout}"
-        if samples > 1:
-            mean, errors = self.values.abs().mean(0), self.errors.mean(0)
-            note = " ± mean standard error" if errors.any() else ""
-            beside = [f" ± {written(error, 2)}" if note else "" for error in errors.tolist()]
-            order = mean.argsort(descending=True).tolist()
-            lines = align([[self.names[i], written(float(mean[i]), 4) + beside[i]] for i in order], 2)
-            return "\n".join([f"{head}; means of |value|{note}:", *lines])
-        return "\n".join([head, *align([[self.names[i], text] for i, text in self.ranked()], 2)])
+        note = " ± mean standard error" if (self.errors > 0).any() else ""
+        head += f"; means of |value|{note}:" if samples > 1 else ""
+        shown = self.ranked(None if samples > 1 else 0)
+        return "\n".join([head, *align([[self.names[i], text] for i, text in shown], 2)])
 
-    def ranked(self, sample: int = 0) -> list[tuple[int, str]]:
-        """Return the players of a sample with their values and errors in words, the largest |value| first."""
-        values, errors = self.values[sample], self.errors[sample]
+    def ranked(self, sample: int | None = 0) -> list[tuple[int, str]]:
+        """Return players with values and at most their errors in words, largest first; None for means of |value|."""
+        check_number("sample", sample, -len(self.values), len(self.values) - 1)
+        both = (self.values.abs().mean(0), self.errors.mean(0)) if sample is None else ()
+        values, errors = both or (self.values[sample], self.errors[sample])
         order = values.abs().argsort(dim=0, descending=True, stable=True).tolist()
-        shown = list(zip(order, written_alike(values[order].tolist(), plus=True), strict=True))
-        return [(i, f"{text} ± {written(float(errors[i]), 2)}") for i, text in shown] if self.errors.any() else shown
+        shown = list(zip(order, written_alike(values[order].tolist(), plus=sample is not None), strict=True))
+        known = bool((self.errors > 0).any())
+        return [(i, f"{text} ± {written(float(errors[i]), 2)}") for i, text in shown] if known else shown
 
 
 def shapley(game: Game, *, evaluations: int | None = None, seed: int = 0) -> Attribution:
@@ -186,7 +185,7 @@ def context_map(
     The value of player j is p(j|i), the share of the contexts that contain j [ren2023faithful, Alg. 1]. The best of
     some drawn contexts gets more players at random, a tenth of all, many times over. Each of these then gains and
     loses one player at a time as long as the benefit grows. A player that does not matter to i stays as it was drawn.
-    Errors of the shares are unknown, and 0 in the result: other seeds may give other contexts.
+    Errors of the shares are unknown, and NaN in the result: other seeds may give other contexts.
 
     Parameters
     ----------
@@ -202,7 +201,7 @@ def context_map(
     --------
     >>> game = ab.MaskedModel(lambda rows: rows[:, 0] * rows[:, 1] * (1 - rows[:, 2]), torch.ones(1, 3), absence=0.0)
     >>> ab.context_map(game, 0)
-    Attribution: shares of the contexts of x0 of 1 sample, 3 players; value: the output as it is
+    Attribution: shares of the contexts of x0 (errors unknown) of 1 sample, 3 players; value: the output as it is
       x1  +1
       x0  0
       x2  0
@@ -244,8 +243,8 @@ def context_map(
             contexts[growing[better]], strengths[growing[better]] = changed[better], tried[better]
         growing = growing[strengths[growing] > before]
     contexts[:, player] = False
-    shares, kind = contexts.double().mean(0)[None], f"shares of the contexts of {game.names[player]}"
-    return Attribution(shares, torch.zeros_like(shares), evaluations, game.names, kind, readout_of(game))
+    shares, kind = contexts.double().mean(0)[None], f"shares of the contexts of {game.names[player]} (errors unknown)"
+    return Attribution(shares, shares * math.nan, evaluations, game.names, kind, readout_of(game))
 
 
 def order_shapley_of(

@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
 
 from absentia.errors import AbsentiaError, wrong
 
@@ -39,6 +40,7 @@ Scales: TypeAlias = tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]
 
 # The levels at which the distribution of an entry is summarised.
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+_STREAMS = (Iterator, IterableDataset, DataLoader)  # of samples, which have no array of their own
 _MOST_ROWS_FOR_QUANTILES = 4096
 _ROWS_AT_A_TIME = 4096
 _SHOWN, _LOOKS = 60, 64  # letters of a wrong argument, and looks at it
@@ -61,15 +63,18 @@ def as_tensor(name: str, value: Any) -> Tensor:
         raise wrong(name, "hold its numbers in memory, all of them", f"a {value.layout} tensor on {value.device}")
     if isinstance(value, Tensor) and not value.is_complex():
         return value
+    then = "Join its samples first, with torch.stack or torch.cat." if isinstance(value, _STREAMS) else ""
+    refused = wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__, then)
     try:
         # torch cannot read a DataFrame, which converts itself.
         array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__) from error
+        raise refused from error
     if array.dtype.kind == "c" or np.ma.isMaskedArray(value):
         got = "complex numbers" if array.dtype.kind == "c" else "masked values"
         raise wrong(name, "hold real numbers, none of them missing", got)
-    if hasattr(value, "columns") and (array.dtype.kind not in "biuf" or not np.isfinite(array).all()):
+    frame = isinstance(getattr(value, "columns", None), Iterable)
+    if frame and (array.dtype.kind not in "biuf" or not np.isfinite(array).all()):
         array = _read_columns(name, value)
     kind, size = array.dtype.kind, array.dtype.itemsize
     native: Any = array.dtype.newbyteorder("=")
@@ -78,7 +83,7 @@ def as_tensor(name: str, value: Any) -> Tensor:
     try:
         return torch.as_tensor(np.require(array, native, ["C", "W"]))  # copies reversed and read-only arrays
     except (TypeError, ValueError) as error:
-        raise wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__) from error
+        raise refused from error
 
 
 def _read_columns(name: str, frame: Any) -> np.ndarray:

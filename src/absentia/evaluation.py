@@ -181,6 +181,7 @@ class Evaluator:
         ``recompute`` does not hold activations for it, but computes them again, batch by batch.
         """
         players = self.players if players is None else players
+        players.check_samples(self.x)
         numbers = self._numbers if samples is None else samples.to(self.x.device)
         check_coalitions(coalitions, len(players), len(numbers))
         if coalitions.shape[-2] == 0:
@@ -224,6 +225,7 @@ class Evaluator:
         if isinstance(self.readout, Features):
             raise wrong("readout", "give one number for a table of values", str(self.readout))
         players = self.players if players is None else players
+        players.check_samples(self.x)
         if isinstance(fill, StandIns) and not gradient:
             values = self._enumerate(fill, self._numbers if samples is None else samples.to(self.x.device), players)
         else:

@@ -98,6 +98,7 @@ class Explanation(Saved, kind="explanation", format=3):
         >>> ab.explain(lambda rows: 2 * rows, [[2.0, 3.0]], 1, absence=0.0).sample_name(0)
         'sample 0, class 1'
         """
+        check_number("sample", sample, -self.samples, self.samples - 1)
         name = f"row {self.record.rows[sample]}" if self.record.rows else f"sample {sample}"
         if self.y is None:
             return name

@@ -171,6 +171,8 @@ class Interactions:
         tensor([[ 2., -2., -1.,  1.]], dtype=torch.float64)
         """
         effects = self.effects.detach()
+        if keep is not None and keep.shape != effects.shape:
+            raise wrong("keep", f"have the shape of the effects, {tuple(effects.shape)}", tuple(keep.shape))
         values = zeta_(effects.clone() if keep is None else effects * keep)
         return values if coalitions is None else ValueTable(values, self.names)(coalitions)
 

@@ -20,13 +20,14 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from absentia.data import Rows, lacks_memory
 from absentia.errors import AbsentiaError, require, wrong
@@ -46,8 +47,6 @@ _ATTEMPTS = 3  # at items whose workers die
 # GNU's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD: bytes to keep, and the size from which none are (its default too).
 _KEEP_MEMORY, _USUAL_SIZE = {-1: 2**28, -3: 2**25}, 2**17
 _HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
-# Attributes that every module has, and packages whose classes hold no module of the user.
-_OF_ANY_MODULE, _LIBRARIES = frozenset(vars(nn.Module())), ("builtins", "torch", "numpy", "pandas", "sklearn")
 # The last operations of models that return probabilities, by the names of their gradients; and operations after them
 # that hardly change values.
 _PROBABILITY_ENDS = ("Sigmoid", "Softmax", "SafeSoftmax")
@@ -248,34 +247,20 @@ def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
 
 
 def modules_behind(model: Any) -> list[nn.Module]:
-    """Return the modules that a model may run: its own, or those that a function, a method or an object holds."""
+    """Return the modules at hand: a model itself, or what a function names, a method belongs to, an object holds."""
     found, things, known = dict[nn.Module, None](), [model], {id(model)}
     for thing in things:  # which grows
+        held = [] if isinstance(thing, nn.Module) else gc.get_referents(thing)
         if isinstance(thing, nn.Module):
             found |= dict.fromkeys(thing.modules())
-        for one in _held_by(thing):
+        elif isinstance(thing, FunctionType):  # rather than all variables of its file
+            named = [thing.__globals__.get(name) for name in thing.__code__.co_names]
+            held = [thing.__closure__, thing.__defaults__, thing.__kwdefaults__, *named]
+        for one in held:
             if not isinstance(one, _HOLD_NO_MODULE) and id(one) not in known and len(things) < _MOST_SEARCHED:
                 known.add(id(one))
                 things.append(one)
     return list(found)
-
-
-def _held_by(thing: Any) -> list[Any]:
-    """Return what may be or hold a module: variables that a function names, arguments, items, attributes."""
-    if isinstance(thing, FunctionType):
-        codes = [thing.__code__]
-        for code in codes:  # which grows by functions and comprehensions within
-            codes += [one for one in code.co_consts if isinstance(one, CodeType)]
-        names = dict.fromkeys(name for code in codes for name in code.co_names)
-        named = [thing.__globals__.get(name) for name in names]
-        inside = [vars(one).get(name) for one in named if isinstance(one, ModuleType) for name in names]
-        return [thing.__closure__, thing.__defaults__, thing.__kwdefaults__, *named, *inside]
-    if isinstance(thing, nn.Module):  # its layers are known; it may hold others, or a function, beside them
-        held = [value for name, value in vars(thing).items() if name not in _OF_ANY_MODULE]
-    else:
-        held = gc.get_referents(thing)
-    kinds = [kind for kind in type(thing).__mro__ if kind.__module__.split(".")[0] not in _LIBRARIES]
-    return [*held, *(value for kind in kinds for value in vars(kind).values())]
 
 
 # Modules and parameters whose flag is off while they are evaluated, and by how many threads.
@@ -288,27 +273,52 @@ _LOCK = threading.Lock()
 @contextmanager
 def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
     """Run in evaluation mode, with a graph of the inputs alone if ``gradient``; the last thread restores flags."""
-    parts = [part for part in modules_behind(model) if hasattr(part, "training")]  # frozen TorchScript has none
-    flags: dict[Any, str] = dict.fromkeys(parts, "training")
-    if gradient:
-        flags |= dict.fromkeys((one for part in parts for one in part.parameters(recurse=False)), "requires_grad")
-    if any(flag == "requires_grad" and thing.is_inference() for thing, flag in flags.items()):
-        raise wrong("model", "be made outside of torch.inference_mode, to learn by its gradient", "parameters of it")
+    found, known, off = modules_behind(model), set[nn.Module](), list[tuple[Any, str]]()
+
+    def switch_off(called: nn.Module, _inputs: object = None) -> None:
+        if called in known:
+            return
+        parts = [part for part in called.modules() if part not in known]
+        known.update(parts)
+        if any(map(_is_compiled, parts)):
+            hook.remove()
+        weights = [one for part in parts for one in part.parameters(recurse=False)] if gradient else []
+        if any(one.is_inference() for one in weights):
+            must = "be made outside of torch.inference_mode, to learn by its gradient"
+            raise wrong("model", must, "parameters of it")
+        with _LOCK:
+            for thing in (*parts, *weights):
+                flag = "training" if isinstance(thing, nn.Module) else "requires_grad"
+                if thing in _OFF or getattr(thing, flag, False):  # frozen TorchScript has no mode
+                    _OFF[thing] = _OFF.get(thing, 0) + 1
+                    off.append((thing, flag))
+                    setattr(thing, flag, False)
+
+    # Modules that are not found now are switched before they run. Two threads might get one number of a hook.
     with _LOCK:
-        off = [(thing, flag) for thing, flag in flags.items() if thing in _OFF or getattr(thing, flag)]
-        for thing, flag in off:
-            _OFF[thing] = _OFF.get(thing, 0) + 1
-            setattr(thing, flag, False)
+        hook = register_module_forward_pre_hook(Watcher(switch_off))
     try:
+        for part in found:
+            switch_off(part)
+        own = module_of(model) is None or not all(type(part).__module__.startswith("torch.") for part in found)
+        if _is_compiled(model) or not own:  # torch's own modules call none but those within
+            hook.remove()
         with nullcontext() if gradient else torch.no_grad():
             yield
     finally:
+        hook.remove()
         with _LOCK:
             for thing, flag in off:
                 _OFF[thing] -= 1
                 if not _OFF[thing]:
                     del _OFF[thing]
                     setattr(thing, flag, True)
+
+
+def _is_compiled(thing: Any) -> bool:
+    """Return whether torch.compile made a function or a module: it would compile it again for every hook."""
+    marks = ("_torchdynamo_orig_callable", "_compiled_call_impl")
+    return any(getattr(thing, mark, None) is not None for mark in marks)
 
 
 def layers_of(model: Model) -> list[nn.Module]:
@@ -345,8 +355,8 @@ class Watcher:
     thread: int = field(default_factory=threading.get_ident)
 
     def __call__(self, *call: Any) -> None:
-        """Look at a layer, its inputs and its output."""
-        if threading.get_ident() == self.thread:
+        """Look at a layer, its inputs and its output; not while torch compiles it, where nothing runs."""
+        if not torch.compiler.is_compiling() and threading.get_ident() == self.thread:
             self.see(*call)
 
 

@@ -100,6 +100,7 @@ class Players:
 
     def check_samples(self, x: Tensor) -> None:
         """Raise an error for samples of another shape."""
+        x = as_tensor("x", x)
         if tuple(x.shape[1:]) != self.shape:
             then = "Pass x[None] for one sample." if self.shape == tuple(x.shape) else ""
             raise wrong("x", f"have samples of the players' shape {self.shape}", f"{tuple(x.shape[1:])}", then)
@@ -167,12 +168,14 @@ class Players:
         >>> Players.groups({"a": [0, 2], "b": [1]}, features=3).sums(torch.tensor([[1.0, 5.0, 3.0]]))
         tensor([[4., 5.]])
         """
+        self.check_samples(inputs)
         labels, rows = self.labels.flatten().to(inputs.device), inputs.detach().flatten(1)
         owned = labels != ALWAYS_PRESENT
         return rows.new_zeros(len(rows), len(self)).index_add_(1, labels[owned], rows[:, owned])
 
     def means(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the mean over the entries of each player, in double precision."""
+        self.check_samples(inputs)
         return self.sums(inputs.cpu().double()) / self.sizes
 
     def texts(self, inputs: Shaped[Tensor, "samples *entries"]) -> list[list[str]]:
@@ -181,6 +184,7 @@ class Players:
         >>> Players.groups({"a": [0, 2], "b": [1]}, features=3).texts(torch.tensor([[1.0, 5.0, 3.5]]))
         [['1, 3.5', '5']]
         """
+        self.check_samples(inputs)
         rows, known = inputs.detach().cpu(), self.categories or ((),) * len(self)
         entries = [rows[:, self.labels == player] for player in range(len(self))]
         pairs = list(zip(entries, known, strict=True))

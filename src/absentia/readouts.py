@@ -104,6 +104,8 @@ class _OfClass:
 
     def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the number of each row's class."""
+        if output.ndim > 2 or len(output) != len(sample):
+            raise wrong("output", f"be (rows, classes) of {len(sample)} rows", f"shape {tuple(output.shape)}")
         y = self.y.to(output.device)
         return self._read(output, y[sample] if y.ndim else y.expand(len(sample)))
 
@@ -232,7 +234,7 @@ class Features:
 
     def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, "rows features"]:
         """Flatten the layer's output, which the evaluator passes in place of the model's."""
-        return output.flatten(1)
+        return output[:, None].flatten(1)
 
 
 def default_readout(

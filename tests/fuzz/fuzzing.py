@@ -59,10 +59,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "marginal_benefits": (ab.marginal_benefits, {"game": TABLE, "player": 0}),
     "value_table": (ab.value_table, {"game": TABLE, "max_players": 4}),
     "ValueTable": (ab.ValueTable, {"values": [0.0, 1.0], "names": ["a"], "readout": "r"}),
-    "call": (TABLE, {"coalitions": torch.ones(1, 3, dtype=torch.bool)}),
-    "top": (ab.harsanyi(TABLE).top, {"k": 2, "sample": 0}),
-    "salient": (ab.harsanyi(TABLE).salient, {"tau": 0.1}),
-    "sparsity": (ab.harsanyi(TABLE).sparsity, {"error": 0.1}),
     "features": (ab.Players.features, {"features": ["a", "b"], "categories": None}),
     "groups": (ab.Players.groups, {"groups": {"a": [0]}, "features": 3}),
     "grid": (ab.Players.grid, {"shape": (1, 4, 4), "cells": (2, 2), "only": None}),
@@ -95,6 +91,79 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 }  # fmt: skip
 OPTIONS = ab.LearningOptions(steps=2, rows_per_step=64)
 FOUND = ab.explain(MODEL, X, 0, absence=0.0)
+EFFECTS, GAME = ab.harsanyi(TABLE), ab.MaskedModel(MODEL, X, 1, absence=0.0)
+IMAGE = ab.explain(lambda rows: rows.flatten(1).sum(1), torch.rand(2, 1, 4, 4), absence=0.0,
+    players=ab.Players.grid((1, 4, 4), (2, 2)))  # fmt: skip
+SAMPLED = ab.explain(lambda rows: rows.prod(1), torch.rand(2, 8), absence=0.0, evaluations=100)
+LEARNED = ab.learn_baseline(MODEL, X, readout=ab.Logit(0), options=OPTIONS)
+AUDIT = ab.audit(MODEL, X, 0, {"zero": 0.0}, data=X, draws=1, evaluations=2000)
+CROSS = ab.cross_audit(MODEL, X, absences=["zero", "mean"], draws=1, data=X)
+IMPUTER = ab.train_imputer(X, draws=2, epochs=1, progress=False)
+SURROGATE = ab.train_surrogate(MODEL, X, epochs=1, progress=False)
+FRAME = pd.DataFrame({"a": ["x", "y"], "b": [0.5, 1.5]})
+ENCODED, MASKER = ab.interop.EncodedTable.of(FRAME), ab.interop.shap_masker(0.0, PLAYERS, X)
+JOINED = ab.JoinedInputs(lambda one, other: one.sum(1) + other.sum(1), [X, X])
+EVERYBODY, NUMBERS = torch.ones(2, 3, dtype=torch.bool), torch.arange(6)
+FILL, OUTPUTS = ab.Baseline(0.0).bind(X), torch.rand(6, 2)
+# The same of methods: those of results, players, games and absences.
+METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "ValueTable.call": (TABLE, {"coalitions": EVERYBODY}),
+    "Interactions.top": (EFFECTS.top, {"k": 2, "sample": 0}),
+    "Interactions.salient": (EFFECTS.salient, {"tau": 0.1}),
+    "Interactions.sparsity": (EFFECTS.sparsity, {"error": 0.1}),
+    "Interactions.reconstruct": (EFFECTS.reconstruct, {"coalitions": EVERYBODY, "keep": EFFECTS.salient()}),
+    "Attribution.ranked": (FOUND.shapley.ranked, {"sample": 0}),
+    "Explanation.sample_name": (FOUND.sample_name, {"sample": 0}),
+    "Explanation.to_shapiq": (FOUND.to_shapiq, {"sample": 0}),
+    "Explanation.save": (FOUND.save, {"path": "explanation"}),
+    "Explanation.load": (ab.Explanation.load, {"path": "nowhere"}),
+    "Audit.save": (AUDIT.save, {"path": "audit"}),
+    "Audit.load": (ab.Audit.load, {"path": "nowhere"}),
+    "CrossAudit.save": (CROSS.save, {"path": "cross"}),
+    "LearnedBaseline.save": (LEARNED.save, {"path": "learned"}),
+    "LearnedBaseline.bind": (LEARNED.bind, {"x": X}),
+    "LearnedBaseline.of": (LEARNED.of, {"y": 0}),
+    "LearnedBaseline.notes_on": (LEARNED.notes_on, {"readout": "r"}),
+    "Players.check_samples": (PLAYERS.check_samples, {"x": X}),
+    "Players.presence": (PLAYERS.presence, {"coalitions": EVERYBODY}),
+    "Players.only": (PLAYERS.only, {"chosen": [0], "argument": "chosen"}),
+    "Players.each_entry": (PLAYERS.each_entry, {"most": 2}),
+    "Players.entry_values": (PLAYERS.entry_values, {"inputs": X}),
+    "Players.named_values": (PLAYERS.named_values, {"inputs": X}),
+    "Players.sums": (PLAYERS.sums, {"inputs": X}),
+    "Players.means": (PLAYERS.means, {"inputs": X}),
+    "Players.texts": (PLAYERS.texts, {"inputs": X}),
+    "Baseline.mode": (ab.Baseline.mode, {"data": X}),
+    "Baseline.bind": (ab.Baseline(0.0).bind, {"x": X}),
+    "Blur.bind": (ab.Blur(1.0).bind, {"x": torch.rand(2, 1, 4, 4)}),
+    "Marginal.bind": (ab.Marginal(X, draws=2).bind, {"x": X}),
+    "Noise.bind": (ab.Noise(X, draws=2).bind, {"x": X}),
+    "Gaussian.bind": (ab.GaussianConditional(X, draws=2).bind, {"x": X}),
+    "Neighbours.bind": (ab.NearestNeighbours(X, neighbours=2).bind, {"x": X}),
+    "OwnBaselines.bind": (ab.OwnBaselines(X).bind, {"x": X}),
+    "Imputer.bind": (IMPUTER.bind, {"x": X}),
+    "Imputer.save": (IMPUTER.save, {"path": "imputer"}),
+    "Surrogate.bind": (SURROGATE.bind, {"x": X}),
+    "Surrogate.save": (SURROGATE.save, {"path": "surrogate"}),
+    "MaskedModel.call": (GAME, {"coalitions": EVERYBODY}),
+    "Evaluator.values": (GAME.evaluator.values, {"fill": FILL, "coalitions": EVERYBODY, "samples": NUMBERS,
+        "players": None, "gradient": False, "recompute": False}),
+    "Evaluator.table": (GAME.evaluator.table, {"fill": FILL, "samples": NUMBERS, "players": None, "gradient": False}),
+    "LogOdds.call": (ab.LogOdds(0), {"output": OUTPUTS, "sample": NUMBERS}),
+    "LogOdds.check": (ab.LogOdds(0).check, {"output": OUTPUTS, "samples": 6}),
+    "Logit.call": (ab.Logit(0), {"output": OUTPUTS, "sample": NUMBERS}),
+    "Probability.call": (ab.Probability(0), {"output": OUTPUTS, "sample": NUMBERS}),
+    "Output.call": (ab.Output(0), {"output": OUTPUTS, "sample": NUMBERS}),
+    "Output.check": (ab.Output(0).check, {"output": OUTPUTS, "samples": 6}),
+    "Features.call": (ab.Features("0"), {"output": OUTPUTS, "sample": NUMBERS}),
+    "JoinedInputs.pack": (JOINED.pack, {"inputs": [X, X]}),
+    "EncodedTable.numbers": (ENCODED.numbers, {"frame": FRAME}),
+    "EncodedTable.encode": (ENCODED.encode, {"frame": FRAME}),
+    "EncodedTable.decode": (ENCODED.decode, {"rows": ENCODED.encode(FRAME)}),
+    "ShapMasker.call": (MASKER, {"mask": np.ones(3, dtype=bool), "x": X[0].numpy()}),
+    "ShapMasker.shape": (MASKER.shape, {"x": X[0].numpy()}),
+    "JoinedInputs": (ab.JoinedInputs, {"model": lambda one: one.sum(1), "inputs": [X]}),
+}  # fmt: skip
 # The same of functions that take long, and are called seldom.
 SLOW: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "audit": (ab.audit, {"model": MODEL, "x": X, "y": 0, "absences": {"zero": 0.0}, "players": None, "readout": None,
@@ -111,6 +180,18 @@ SLOW: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "seed": 0}),
     "write_report": (ab.write_report, {"results": FOUND, "path": Path(tempfile.gettempdir()) / "fuzz.html",
         "title": None}),
+    "Explanation.plot": (FOUND.plot, {"path": None, "sample": 0, "kind": "bars"}),
+    "Audit.plot": (AUDIT.plot, {"path": None}),
+    "LearnedBaseline.plot": (LEARNED.plot, {"path": None}),
+    "baselines": (ab.plots.baselines, {"learned": LEARNED, "most": 3}),
+    "learning_history": (ab.plots.learning_history, {"learned": LEARNED}),
+    "and_or_graph": (ab.plots.and_or_graph, {"explanation": FOUND, "sample": 0, "strongest": 3}),
+    "image_heat_map": (ab.plots.image_heat_map, {"explanation": IMAGE, "sample": 0}),
+    "interaction_list": (ab.plots.interaction_list, {"explanation": FOUND, "sample": 0, "strongest": 3}),
+    "overview": (ab.plots.overview, {"explanation": FOUND, "sample": 0}),
+    "text_line": (ab.plots.text_line, {"explanation": FOUND, "sample": 0}),
+    "new_figure": (ab.plots.new_figure, {"columns": 1, "width": 5.2, "height": 5.2, "rows": 3, "ratios": None,
+        "title": ""}),
     "bars": (ab.plots.bars, {"explanation": FOUND, "sample": 0, "most": 3}),
     "waterfall": (ab.plots.waterfall, {"explanation": FOUND, "sample": 0, "most": 3}),
     "network": (ab.plots.network, {"explanation": FOUND, "sample": 0, "strongest": 3}),
@@ -147,6 +228,7 @@ ODD: list[Any] = [
     torch.ones(1, 3, dtype=torch.bool), torch.full((2, 3), torch.inf), torch.zeros(2, 3, 4, 4), torch.zeros(5),
     torch.zeros(2, 3).to_sparse(), torch.zeros(2, 3, device="meta"), torch.zeros(2, 3, dtype=torch.complex64),
     pd.DataFrame({"a": ["x"]}), pd.DataFrame(np.zeros((2, 3))), pd.Series([0, 1]), Path("nowhere"), MODEL, X, TABLE,
+    FOUND, SAMPLED, IMAGE, EFFECTS, LEARNED, AUDIT,
     nn.Linear(2, 2), ab.Baseline(0.0), ab.Baseline, ab.Players.features(3), ab.Players.features(2), ab.LogOdds(7),
     lambda: None, lambda rows: rows, lambda rows: rows.sum(), lambda rows: "text", lambda rows: rows.sum(1) / 0,
 ]  # fmt: skip
@@ -155,8 +237,9 @@ ODD: list[Any] = [
 def state() -> dict[str, str]:
     """Return what a call must not change."""
     flags = [part.training for part in MODEL.modules()] + [one.requires_grad for one in MODEL.parameters()]
-    tensors = [X, TABLE.values, *MODEL.state_dict().values(), torch.get_rng_state()]
-    sums = [float(one.double().sum()) for one in tensors]
+    results = [FOUND.shapley.values, FOUND.interactions.effects, FOUND.x, EFFECTS.effects, LEARNED.values, GAME.x]
+    tensors = [X, TABLE.values, *MODEL.state_dict().values(), torch.get_rng_state(), PLAYERS.labels, *results]
+    sums = [(float(one.double().sum()), one.dtype) for one in tensors]
     grads = [one.grad for one in MODEL.parameters()]
     modes = (torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads())
     known = {"flags": flags, "tensors": sums, "gradients": grads, "modes": modes, "random": random.getstate()[1][:3]}
@@ -166,7 +249,7 @@ def state() -> dict[str, str]:
 def malformed_calls(draw: random.Random) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Draw calls with one or two arguments replaced."""
     while True:
-        calls = SLOW if draw.random() < SELDOM else CALLS
+        calls = SLOW if draw.random() < SELDOM else METHODS if draw.random() < 0.5 else CALLS
         name = draw.choice(list(calls))
         function, usual = calls[name]
         given = dict(usual)

@@ -262,7 +262,8 @@ class ImputerNetwork(nn.Module):
         """Build the network that was packed."""
         weights = fields["weights"]
         read = Standardise(tuple(fields["shape"]), weights["read.mean"], weights["read.scale"])
-        network = cls(read, fields["latent"], fields["hidden"], fields["patch"])
+        with torch.random.fork_rng(devices=[]):  # the first weights are drawn
+            network = cls(read, fields["latent"], fields["hidden"], fields["patch"])
         network.load_state_dict(weights)
         return network.eval().requires_grad_(False)
 

@@ -151,21 +151,10 @@ def audit(
 
 
 def cross_audit(
-    model: Any,
-    x: Table,
-    y: Classes = None,
-    absences: Absences | None = None,
-    *,
-    players: Players | None = None,
-    readout: Readout | None = None,
-    region: Region | None = None,
-    draws: int = 5,
-    data: Table | None = None,
-    max_players: int = 16,
-    categorical: Categorical = (),
-    class_names: Iterable[str] | None = None,
-    seed: int = 0,
-) -> CrossAudit:
+    model: Any, x: Table, y: Classes = None, absences: Absences | None = None, *, players: Players | None = None,
+    readout: Readout | None = None, region: Region | None = None, draws: int = 5, data: Table | None = None,
+    max_players: int = 16, categorical: Categorical = (), class_names: Iterable[str] | None = None, seed: int = 0,
+) -> CrossAudit:  # fmt: skip
     """Measure R of every absence against white noise and against every absence: how R depends on the reference.
 
     Parameters
@@ -191,6 +180,7 @@ def cross_audit(
             run.against, run.found["removal"] = run.reference(reference), []
             run.take(run.steps("removal"), bar)
             found.append(run.removal().R)
+    evaluator.check_still_same()
     values, errors = (torch.stack(parts) for parts in zip(*found, strict=True))
     return CrossAudit(names, ("white noise", *names), values, errors, run.record())
 
@@ -448,11 +438,13 @@ class Auditor:
             about = (time.perf_counter() - began) * self.plan.rows / rows
             with progress(self.plan.rows, f"auditing, about {about:.0f} s", "row") as bar:
                 try:
-                    return self.take(steps, bar, limit)
+                    ended = self.take(steps, bar, limit)
                 except KeyboardInterrupt:
                     if not self.found["curve"]:
                         raise
-                    return "interrupted"
+                    ended = "interrupted"
+        self.evaluator.check_still_same()
+        return ended
 
     def take(self, steps: list[Step], bar: Any, limit: TimeLimit | None = None) -> str:
         """Take the steps, here or at workers, and keep what they find; return why they ended early, if they did."""
@@ -463,7 +455,6 @@ class Auditor:
                 bar.update(cost.evaluations)
             if limit is not None and limit.left <= 0 and step is not steps[-1]:
                 return f"time limit of {limit.seconds:g} s"
-        self.evaluator.check_still_same()
         return ""
 
     def steps(self, *kinds: str) -> list[Step]:

@@ -144,16 +144,11 @@ class Audit(Saved, kind="audit", format=4):
         removal, companions, record = self.removal, self.companions, self.record
         others = self.companions.agreement().clone().fill_diagonal_(torch.nan)
         estimates = {
-            "R": removal.R,
-            "evidence": self.curve.evidence,
-            "score": self.curve.score,
-            "removed": removal.removed,
-            "strength": estimate(companions.strengths),
-            "salient": estimate(companions.salient),
-            "terms": estimate(companions.terms),
-            "low_orders": companions.low_orders,
+            "R": removal.R, "evidence": self.curve.evidence, "score": self.curve.score, "removed": removal.removed,
+            "strength": estimate(companions.strengths), "salient": estimate(companions.salient),
+            "terms": estimate(companions.terms), "low_orders": companions.low_orders,
             "empty_value": estimate(companions.empty),
-        }
+        }  # fmt: skip
         columns: dict[str, Tensor] = {}
         for name, found in estimates.items():
             columns |= {name: found.value, f"{name}_error": found.error}

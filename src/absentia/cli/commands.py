@@ -200,6 +200,7 @@ def _describe_sample(found: ab.Explanation, place: int) -> dict[str, Any]:
         "class": None if found.y is None else int(found.y[place]),
         "output": found.outputs[place],
         "base_value": found.base_values[place],
+        "efficiency_gap": found.efficiency_gap[place],
         "shapley": dict(zip(found.names, found.shapley.values[place].tolist(), strict=True)),
         "errors": dict(zip(found.names, found.shapley.errors[place].tolist(), strict=True)),
         "strongest_interactions": [{"players": one.players, "effect": one.effect} for one in top],

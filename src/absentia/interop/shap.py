@@ -15,6 +15,7 @@ from absentia.absences.words import named_absence
 from absentia.attributions import Attribution
 from absentia.data import Array, Table, as_tensor
 from absentia.errors import AbsentiaError, require, wrong
+from absentia.evaluation import check_coalitions
 from absentia.games import Game, MaskedModel
 from absentia.players import Players
 
@@ -70,6 +71,7 @@ class ShapMasker:
     def __call__(self, mask: np.ndarray, x: Array) -> tuple[np.ndarray]:
         """Mask one sample; return a row for each draw of the absence."""
         coalition = torch.as_tensor(np.asarray(mask, dtype=bool))
+        check_coalitions(coalition[None], len(self.players))
         filled = self._bound(x)(slice(0, 1), self.players.presence(coalition[None, None]))
         return (filled[0, 0].detach().cpu().numpy(),)
 
@@ -168,16 +170,12 @@ def to_shap(
         stacked: np.ndarray = torch.stack([part.detach().cpu() for part in parts], dim=-1).numpy()
         return stacked if several else stacked[..., 0]
 
-    errors = stack(found.errors for found in by_name.values())
+    values, errors = (stack(getattr(one, part) for one in by_name.values()) for part in ("values", "errors"))
+    empty = stack(empty_values(bases[name], len(first.values)) for name in by_name)
     return shap.Explanation(
-        stack(found.values for found in by_name.values()),
-        base_values=stack(empty_values(bases[name], len(first.values)) for name in by_name),
-        data=data,
-        display_data=labels,
-        feature_names=list(first.names),
-        output_names=list(by_name) if several else None,
-        error_std=errors if errors.any() else None,
-    )
+        values, empty, data, display_data=labels, error_std=errors if (errors > 0).any() else None,
+        feature_names=list(first.names), output_names=list(by_name) if several else None,
+    )  # fmt: skip
 
 
 def empty_values(given: BaseValues, samples: int) -> Float[Tensor, " samples"]:

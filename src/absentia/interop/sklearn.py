@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from absentia.data import as_tensor
 from absentia.errors import DataFrame, require, wrong
 from absentia.models import NumpyModel, wrap_estimator
 from absentia.players import Players
@@ -128,7 +129,7 @@ class EncodedTable:
 
     def encode(self, frame: DataFrame) -> Float[Tensor, "rows columns"]:
         """Encode another frame with the same categories; its columns may be in any order."""
-        missing = [column for column in self.columns if column not in frame.columns]
+        missing = [one for one in self.columns if not hasattr(frame, "itertuples") or one not in frame.columns]
         if missing:
             raise wrong("frame", f"have the columns {', '.join(self.columns)}", f"none named {missing[0]!r}")
         rows = np.empty((len(frame), len(self.columns)))
@@ -147,7 +148,9 @@ class EncodedTable:
     def decode(self, rows: Float[Tensor, "rows columns"] | np.ndarray) -> DataFrame:
         """Convert rows of numbers to a frame; raise an error for a number that is no category's."""
         pandas = require("pandas", "sklearn")
-        array = torch.as_tensor(rows).detach().cpu().double().numpy()
+        array = as_tensor("rows", rows).detach().cpu().double().numpy()
+        if array.shape[1:] != (len(self.columns),):
+            raise wrong("rows", f"have {len(self.columns)} columns", f"shape {array.shape}")
         columns = {}
         for column, values in zip(self.columns, array.T, strict=True):
             if column in self.categories:

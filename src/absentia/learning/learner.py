@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import length_hint
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Subset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from absentia import models
 from absentia.absences.fixed import Categorical
@@ -44,7 +45,7 @@ _MANY_SAMPLES = 32
 _SAMPLES, _STEPS, _RATE = (1024, 256), (120, 60), (0.03, 0.1)
 # Operations of the model in a step of the default loss, by which rows are chosen between these numbers.
 _OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 3e9, 2**9, 2**14
-_MOST_BYTES = 2**27  # of the samples that are learned from
+_MOST_BYTES, _MOST_STREAMED = 2**27, 2**17  # of samples that are learned from; samples of a source without a length
 _MOST_NUMBERS = 2**25  # of the data that bounds and starts come from
 _TRIED_COALITIONS = 2**8  # to choose the number of threads
 # Baselines of classes or samples are learned in this many parts, each of at most so many; and the least time, in s.
@@ -271,18 +272,10 @@ def _choose(
 
 
 def baseline_loss(
-    model: Any,
-    x: Any,
-    y: Classes = None,
-    *,
-    absence: Absence | str | float,
-    loss: AnyLoss = "faithful",
-    players: Players | None = None,
-    readout: Readout | None = None,
-    categorical: Categorical = (),
-    options: LearningOptions | None = None,
-    seed: int = 0,
-) -> float:
+    model: Any, x: Any, y: Classes = None, *, absence: Absence | str | float, loss: AnyLoss = "faithful",
+    players: Players | None = None, readout: Readout | None = None, categorical: Categorical = (),
+    options: LearningOptions | None = None, seed: int = 0,
+) -> float:  # fmt: skip
     """Compute the loss of given baseline values.
 
     Samples and coalitions are those on which `learn_baseline`, with the same arguments, chooses between baselines for
@@ -437,21 +430,24 @@ def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor
         return data, y, torch.arange(len(data)) if few else torch.randperm(len(data), generator=generator)[:samples]
     if y is not None:
         raise wrong("y", "be left out for a Dataset or DataLoader", "both", "Let its items be pairs (x, y).")
-    if isinstance(x, Dataset) and hasattr(x, "__getitem__"):
-        drawn = torch.randperm(len(x), generator=generator)[:samples].tolist()  # type: ignore[arg-type]
-        x = DataLoader(Subset(x, drawn), batch_size=256, generator=generator)
+    if isinstance(x, Dataset):
+        if not isinstance(x, IterableDataset):
+            x = Subset(x, torch.randperm(len(x), generator=generator)[:samples].tolist())  # type: ignore[arg-type]
+        x = DataLoader(x, batch_size=256, generator=generator)
     if not isinstance(x, Iterable):
         raise wrong("x", "be a tensor, an array, a Dataset or a DataLoader", type(x).__name__)
-    inputs: list[Tensor] = []
-    targets: list[Any] = []
+    inputs, targets, read = list[Tensor](), list[Any](), 0
     for item in x:
         batch, *classes = item if isinstance(item, tuple | list) else (item,)
         inputs.append(as_tensor("x", batch))
         if inputs[-1].ndim < 2:
             raise wrong("x", "be an array, or a source of batches of shape (rows, …)", f"items of {type(x).__name__}")
         targets.extend(np.asarray(classes[0] if classes else ()).tolist())
-        if samples is not None and sum(map(len, inputs)) >= samples:
+        read += len(inputs[-1])
+        if samples is not None and read >= samples:
             break
+        if samples is None and read > _MOST_STREAMED and not length_hint(x):
+            raise wrong("samples", "be a number where x may have no end", f"'all' of more than {_MOST_STREAMED:,}")
     if not inputs:
         raise wrong("x", "hold at least one sample", "an empty source")
     data = torch.cat(inputs)[:samples]

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from absentia.data import check_number
-from absentia.errors import Axes, Figure, wrong
+from absentia.errors import Axes, Figure
 from absentia.plots.drawable import entries_of, owner_names, players_of
 from absentia.plots.look import LOWERS, NEUTRAL, draw_curve, label, look_of, looks_of, new_figure
 from absentia.plots.sample_plots import draw_images
@@ -47,10 +47,8 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     >>> [label.get_text() for label in ab.plots.baselines(learned).axes[0].get_yticklabels()]
     ['x0', 'x1', 'x2']
     """
-    if getattr(learned, "KIND", "") != "baseline":
-        raise wrong("learned", "be a LearnedBaseline, which learn_baseline returns", type(learned).__name__)
-    check_number("most", most, 1)
     players = players_of(learned)
+    check_number("most", most, 1)
     if players.is_image:
         return _draw_baseline_images(learned)
     names, values, texts, quantiles, undetermined = entries_of(learned, most)
@@ -123,6 +121,7 @@ def learning_history(learned: LearnedBaseline) -> Figure:
     >>> ab.plots.learning_history(learned).axes[0].get_ylabel()
     'running mean of the loss (faithful)'
     """
+    players_of(learned)
     figure = new_figure(columns=1, height=4.2)
     axes = figure.axes[0]
     spent, losses = learned.history.unbind(1)

@@ -91,6 +91,8 @@ def player_labels(explanation: Explanation, sample: int) -> list[str]:
 
 def players_of(learned: LearnedBaseline) -> Players:
     """Return the players of a learned baseline; for old files that do not have them, one for each entry."""
+    if getattr(learned, "KIND", "") != "baseline":
+        raise wrong("learned", "be a LearnedBaseline, which learn_baseline returns", type(learned).__name__)
     if learned.players is not None:
         return learned.players
     shape = learned.values.shape if learned.share == "all" else learned.values.shape[1:]

@@ -9,7 +9,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from absentia.errors import Axes, Figure, require
+from absentia.errors import Axes, Figure, require, wrong
 
 RAISES, LOWERS, NEUTRAL = "#E69F00", "#0072B2", "#666666"
 # Absences have one colour and marker each, in every plot and report. Markers tell them apart in grey.
@@ -75,6 +75,10 @@ def new_figure(
     >>> len(figure.axes), figure.get_size_inches().tolist()
     (2, [10.4, 3.0])
     """
+    sides = 0 < min(width, height, *(ratios or ())) <= max(width, height) < 1000
+    if columns < 1 or len(ratios or range(columns)) != columns or not sides:
+        must = "have one column or more, a ratio for each, and sides above 0"
+        raise wrong("the figure", must, f"{columns} of {width} × {height}, ratios {ratios}")
     if rows is not None:
         height = max(3.2, round(1.8 + 0.24 * rows, 1))
     size = (width * columns, height)
@@ -117,7 +121,7 @@ def draw_bars(axes: Axes, rows: Sequence[tuple[str, float, float, bool]]) -> Non
     axes.margins(x=0.1)
     axes.locator_params(axis="x", nbins=6)
     notes = ["adds to the value (orange),\ntakes from it (blue, hatched)"]
-    notes += ["± 2 standard errors"] * any(error for _, _, error, _ in rows)
+    notes += ["± 2 standard errors"] * any(error > 0 for _, _, error, _ in rows)
     notes += ["hollow: within rounding error"] * any(hollow for *_, hollow in rows)
     axes.set_xlabel("; ".join(notes))
 

@@ -90,7 +90,7 @@ def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, mos
     """Draw the steps of `waterfall` on given axes."""
     labels, attribution = player_labels(explanation, sample), explanation.shapley
     shown, others = largest_and_others(attribution.values[sample], most - 1)
-    values, errors = (part[sample, shown].tolist() for part in (attribution.values, attribution.errors))
+    values, errors = (part[sample, shown].tolist() for part in (attribution.values, attribution.errors.nan_to_num()))
     texts = dict(attribution.ranked(sample))
     rows = [(labels[player], texts[player].split(" ± ")[0]) for player in shown]
     if others:
@@ -150,7 +150,7 @@ def text_line(explanation: Explanation, sample: int = 0) -> Figure:
     axes.set(xlim=(0, _LETTERS), ylim=(row + 0.85, -0.5))
     axes.axis("off")
     base, output = ends(explanation, sample)
-    note = "orange adds, blue takes" + "; ± 1 standard error" * bool(explanation.shapley.errors.any())
+    note = "orange adds, blue takes" + "; ± 1 standard error" * bool((explanation.shapley.errors > 0).any())
     change = f"{base} with all tokens absent, {output} with all present; {note}"
     axes.set_title(f"{label(in_short(explanation, sample), 90)}\n{change}", fontsize=9)
     return figure
@@ -290,7 +290,7 @@ def beeswarm(explanation: Explanation, *, most: int = 12) -> Figure:
     colours: Any = require("matplotlib", "plot").colormaps["viridis"].with_extremes(bad="#999999")
     for place, player in enumerate(shown):
         heights = place + _stack(values[:, player], values[:, shown])
-        if bool(errors.any()):
+        if bool((errors > 0).any()):
             axes.errorbar(values[:, player], heights, xerr=2 * errors[:, player], **_WHISKER)
         # The middle 90 % of the inputs lie between 0 and 1; NaN stays.
         low, high = inputs[:, player].quantile(torch.tensor([0.05, 0.95]).to(inputs))
@@ -305,7 +305,7 @@ def beeswarm(explanation: Explanation, *, most: int = 12) -> Figure:
     axes.locator_params(axis="x", nbins=6)
     some = f": {len(shown)} of {len(explanation.names)} players" if len(shown) < len(explanation.names) else ""
     axes.set_title(f"{explanation.shapley.kind} of {explanation.samples:,} samples{some}")
-    axes.set_xlabel("takes from the value ◂ ▸ adds to it" + "; ± 2 standard errors" * bool(errors.any()))
+    axes.set_xlabel("takes from the value ◂ ▸ adds to it" + "; ± 2 standard errors" * bool((errors > 0).any()))
     return figure
 
 
@@ -347,7 +347,7 @@ def scatter(explanation: Explanation, player: int | str | None = None) -> Figure
     axes = figure.axes[0]
     colours = [colour_of(value) for value in y.tolist()]
     axes.scatter(x, y, s=20, color=colours, edgecolor="white", linewidth=0.3, zorder=2)
-    if bool(explanation.shapley.errors.any()):
+    if bool((explanation.shapley.errors > 0).any()):
         axes.errorbar(x, y, yerr=2 * explanation.shapley.errors[:, number], **_WHISKER)
     axes.axhline(0, color=NEUTRAL, linewidth=0.8)
     if explanation.stand_ins is not None:

@@ -171,7 +171,7 @@ const explanation = (() => {
       curve(at("curve"), rows, {title: "Number of interactions needed", xLabel: "strongest interactions used →", yLabel: "error", level: 5, least: 0.01, percent: true});
     }
     if (data.overall) {
-      const rows = data.overall.map(([player, shown]) => playerRow(data, null, player, shown, valueOf(shown)));
+      const rows = data.overall.map(([player, shown]) => playerRow(data, null, player, shown, ...shown.split(" ± ").map(valueOf)));
       bars(at("overall"), rows, {title: "Mean |Shapley value|", label: "mean |Shapley value| →", signs: false});
     }
     fillTable(section.querySelector(".players tbody"), data, sample);

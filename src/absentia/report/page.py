@@ -32,7 +32,7 @@ from absentia.interactions import Interactions
 from absentia.learning import LearnedBaseline
 from absentia.plots.drawable import answer, ends, entries_of, largest_and_others, owner_names, players_of
 from absentia.plots.look import LOOKS, looks_of
-from absentia.results import check_folder, count_of, with_error, write_whole, written, written_alike
+from absentia.results import check_folder, count_of, with_error, write_whole, written
 from absentia.version import __version__
 
 # The page shows this many samples at most, and fewer if they have very many players.
@@ -76,9 +76,7 @@ def explanation_section(explanation: Explanation) -> Section:
     text = players.integer or (len(players.shape) == 2 and not players.is_image)  # tokens, or their embedding
     data: dict[str, Any] = {"names": list(names), "samples": samples, "text": text, "single": players.single.tolist()}
     if total > 1:
-        overall = explanation.shapley.values.abs().mean(0)
-        shown_players = largest_and_others(overall, _MOST_BARS)[0]
-        data["overall"] = list(zip(shown_players, written_alike(overall[shown_players].tolist()), strict=True))
+        data["overall"] = explanation.shapley.ranked(None)[:_MOST_BARS]
     if interactions is not None:
         for sample, found in zip(samples, summarise(interactions, shown), strict=True):
             sample |= found
@@ -108,7 +106,7 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
     if others:
         rest = float(values[others].sum())
         found["others"] = [len(others), float(f"{rest:.6g}"), written(rest, 4, plus=True)]
-    if bool(attribution.errors.any()):
+    if bool((attribution.errors > 0).any()):
         found["errors"] = numbers(attribution.errors[number], digits=2)
     if explanation.order_shapley is not None:
         found["orders"] = texts(explanation.order_shapley[number], 3, plus=True)
@@ -197,21 +195,17 @@ def audit_section(audit: Audit) -> Section:
     per_sample = audit.removal.ratios[order].mean(-1)
     step = -(-max(per_sample.shape[1], 1) // _MOST_DOTS)
     data: dict[str, Any] = {
-        "methods": methods,
+        "methods": methods, "unit": curve.unit, "recommended": audit.recommended is not None,
         "looks": [(look["color"], look["marker"]) for look in looks_of(methods)],
-        "recommended": audit.recommended is not None,
         "figures": {key: _texts(key, *pair) for key, pair in pairs.items()},
         "values": {key: numbers(pairs[key][0]) for key in _CHARTS},
         "errors": {key: numbers(pairs[key][1], digits=3) for key in _CHARTS},
-        "unmasked": numbers(audit.removal.unmasked.value),
-        "perSample": numbers(per_sample[:, ::step], digits=3),
-        "unit": curve.unit,
-        "sizes": numbers(curve.sizes),
+        "unmasked": numbers(audit.removal.unmasked.value), "perSample": numbers(per_sample[:, ::step], digits=3),
+        "sizes": numbers(curve.sizes), "prior": numbers(curve.prior.mean()),
         "scores": texts(curve.scores.mean(1)[order], 3),
-        "prior": numbers(curve.prior.mean()),
         "orders": texts(audit.companions.order_profile().value[order], 3),
         "agreement": texts(audit.companions.agreement()[order][:, order], 2),
-    }
+    }  # fmt: skip
     heading = f"Audit of {len(methods)} absences on {count_of(audit.record.samples, 'sample')}"
     return Section("audit", heading, audit.verdict[0], audit, data)
 
@@ -406,24 +400,15 @@ def render_page(title: str, sections: Sequence[Section]) -> str:
         f"style-src {_hash(style)} {_hash(_asset(_CHART_STYLE))}",
         "require-trusted-types-for 'script'",  # no text becomes markup
     )
-    templates = Environment(
-        loader=PackageLoader("absentia.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    templates = Environment(loader=PackageLoader("absentia.report"), autoescape=True, undefined=StrictUndefined)
+    templates.trim_blocks = templates.lstrip_blocks = True
     templates.filters["count_of"] = count_of
     templates.globals |= {"with_error": with_error, "written": written}
+    data = json_block([{"kind": section.kind, **section.data} for section in sections])
     return templates.get_template("report.html.jinja").render(
-        title=title,
-        sections=sections,
-        policy="; ".join(policy),
-        style=style,
-        scripts=scripts,
-        data=json_block([{"kind": section.kind, **section.data} for section in sections]),
+        title=title, sections=sections, policy="; ".join(policy), style=style, scripts=scripts, data=data,
         version=__version__,
-    )
+    )  # fmt: skip
 
 
 def json_block(data: Any) -> str:
