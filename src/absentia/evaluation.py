@@ -54,8 +54,8 @@ _ROWS_IN_CACHE = 2048
 # Rounding errors of values, in units of their type's precision, as networks of some layers were seen to have.
 _ROUNDED = 4
 # Errors are measured on so many values of a sample, or one of 128 if samples are many. Those of effects, over
-# 2^(order/2), were seen to be up to 5 times the largest one of these, or the usual largest one of all samples.
-_MEASURED, _ONE_OF, _ABOVE_MEASURED = 16, 128, 6
+# 2^(order/2), were seen to be up to 6 times the largest one of these, or the usual largest one of all samples.
+_MEASURED, _ONE_OF, _ABOVE_MEASURED = 16, 128, 8
 # The largest difference that rounding makes between results of the same sample: in units of their type's precision,
 # as a share of the values' range, and as a share of their size in low precision.
 _UNITS_APART, _MOST_APART = 1000, 0.01

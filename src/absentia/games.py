@@ -247,11 +247,10 @@ class MaskedModel:
         if self.gradient or worker_count() == 1:
             return evaluator.values(fill, coalitions, gradient=self.gradient)
         check_coalitions(coalitions, len(self.names), self.samples)
-
-        def work(some: Tensor) -> Tensor:
-            return evaluator.values(fill.select(some), coalitions if shared else coalitions[some], samples=some)
-
-        return torch.cat(self._spread(work, evaluator.batch_size // self.draws // max(1, coalitions.shape[-2])))
+        at_once = evaluator.batch_size // self.draws // max(1, coalitions.shape[-2])
+        mine = (lambda _: coalitions) if shared else coalitions.__getitem__
+        found = self._spread(lambda some: evaluator.values(fill.select(some), mine(some), samples=some), at_once)
+        return torch.cat(found)
 
     def table(self) -> ValueTable:
         """Evaluate all 2ⁿ coalitions; `value_table` also checks that they fit into memory."""

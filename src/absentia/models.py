@@ -188,8 +188,8 @@ def _least_probability(estimator: Any) -> float:
     voting = all(hasattr(tree, "tree_") and hasattr(tree, "classes_") for tree in trees)
     if not trees or not voting or hasattr(estimator, "estimator_weights_"):
         return 0.0
-    leaves = np.concatenate([tree.tree_.value[tree.tree_.children_left < 0, 0] for tree in trees])
-    shares = leaves / leaves.sum(1, keepdims=True)
+    leaves = [tree.tree_.value[tree.tree_.children_left < 0, 0] for tree in trees]
+    shares = np.concatenate([(one / one.sum(1, keepdims=True)).ravel() for one in leaves])
     return float(shares[shares > 0].min()) / len(trees)
 
 
