@@ -1,3 +1,5 @@
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -10,13 +12,14 @@ from absentia.models import (
     are_probabilities,
     as_model,
     evaluation_mode,
+    in_double,
     layer_output,
     placement,
     read_output,
     rows_per_batch,
     try_rows,
 )
-from known_games import mlp
+from known_games import cnn, mlp
 from typechecker import unchecked
 
 
@@ -244,3 +247,41 @@ def test_a_compiled_network_is_explained():
         for one in (torch.compile(network, backend="eager"), network)
     )
     assert torch.allclose(found, expected)
+
+
+class Sequences(nn.Module):
+    """Layers with weights in lists, fused functions, constants, and types of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.gru = nn.LSTM(1, 8, batch_first=True), nn.GRU(8, 8, batch_first=True)
+        self.attend = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.scale, self.norm = torch.linspace(0.5, 1.5, 8), nn.LayerNorm(8)
+
+    def forward(self, rows):
+        hidden = self.attend(self.gru(self.lstm(rows[..., None])[0])[0]) * self.scale.to(rows.dtype)
+        hidden = self.norm(hidden).float().exp().type_as(hidden)
+        found = torch.zeros(len(rows), 2, dtype=self.norm.weight.dtype)
+        found[:, 0] = hidden.mean((1, 2))
+        found[:, 1].add_(nn.functional.softmax(hidden, -1, dtype=torch.float32).amax((1, 2)))
+        return found
+
+
+@pytest.mark.parametrize("lower", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("model", "shape"), [(mlp(6), (6,)), (cnn(), (1, 8, 8)), (Sequences(), (6,))])
+def test_a_model_runs_in_double_precision_and_keeps_its_weights(model, shape, lower):
+    model, rows = deepcopy(model).to(lower).eval(), torch.rand(5, *shape).to(lower)
+    before = deepcopy(model.state_dict())
+    with evaluation_mode(model):
+        found, usual = in_double(model, rows), model(rows)
+        assert found.dtype == torch.float64
+        assert 0 < float((found - usual).abs().max()) < 30 * torch.finfo(lower).eps
+        if not isinstance(model, Sequences):  # which has types of its own
+            assert torch.equal(found, deepcopy(model).double()(rows.double()))
+    assert all(torch.equal(one, model.state_dict()[name]) for name, one in before.items())
+    assert usual.dtype == lower
+
+
+def test_a_compiled_model_is_not_compiled_once_more():
+    compiled = torch.compile(nn.Linear(2, 1), backend="eager")
+    assert in_double(lambda rows: compiled(rows), torch.zeros(3, 2)).dtype == torch.float32

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, final
 
@@ -27,7 +29,7 @@ from torch.utils.checkpoint import checkpoint
 from absentia import models
 from absentia.absences.protocol import Fill, StandIns
 from absentia.coalitions import coalition_members, enumerate_coalitions
-from absentia.data import Classes, Table, blocks, check_number, check_rows, class_numbers, each_class
+from absentia.data import Classes, Table, blocks, check_number, check_rows, class_numbers, each_class, seeded
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import Features, Readout, check_single_logit, default_readout
@@ -50,6 +52,9 @@ _LARGEST_PART = 32.0
 _ROWS_IN_CACHE = 2048
 # Rounding errors of values, in units of their type's precision, as networks of some layers were seen to have.
 _ROUNDED = 4
+# Errors are measured on so many values of a sample, or one of 128 if samples are many. Those of effects, over
+# 2^(order/2), were seen to be up to 6 times the largest one of these, or the usual largest one of all samples.
+_MEASURED, _ONE_OF, _ABOVE_MEASURED = 16, 128, 8
 # The largest difference that rounding makes between results of the same sample: in units of their type's precision,
 # as a share of the values' range, and as a share of their size in low precision.
 _UNITS_APART, _MOST_APART = 1000, 0.01
@@ -58,17 +63,25 @@ _FRESH_OUTPUT = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 class Tabulated(NamedTuple):
-    """The values of all coalitions, the size of their rounding errors, and the rows that the model evaluated."""
+    """The values of all coalitions, their rounding errors, and the rows that the model evaluated."""
 
     values: Float[Tensor, "samples coalitions"]
-    noise: Float[Tensor, " samples"]
+    estimated: Float[Tensor, " samples"]  # errors by the precision of the type
+    measured: Float[Tensor, " samples"]  # the largest error of a few values, or 0 where it can't be measured
     evaluations: int
 
     @classmethod
     def join(cls, parts: Iterable[Tabulated]) -> Tabulated:
         """Join the tables of different samples."""
-        values, noise, evaluations = zip(*parts, strict=True)
-        return cls(torch.cat(values), torch.cat(noise), sum(evaluations))
+        values, estimated, measured, evaluations = zip(*parts, strict=True)
+        return cls(torch.cat(values), torch.cat(estimated), torch.cat(measured), sum(evaluations))
+
+    @property
+    def noise(self) -> Float[Tensor, " samples"]:
+        """The size of the rounding errors of each sample."""
+        # Those of a sample may be small by chance in the few values: they are at least as large as is usual.
+        usual = (self.measured / self.estimated.clamp_min(torch.finfo(torch.float64).tiny)).median()
+        return self.estimated.maximum(_ABOVE_MEASURED * self.measured.maximum(usual * self.estimated))
 
 
 @final
@@ -139,13 +152,12 @@ class Evaluator:
             # The last sample twice, so that an output that does not repeat, or lacks a row for each input row, is
             # noticed; copies, because a model may work in place.
             output, size, key = models.try_rows(self.model, self.x[[0, -1, -1] if self.samples > 1 else [0, 0]])
-            self._largest = models.largest_number(output)
+            self._largest = float(output.abs().nan_to_num(posinf=0.0).max()) if output.numel() else 0.0
             self._check_repeated(output[-2], output[-1])
             self.batch_size = batch_size or models.rows_per_batch(self.model, size, self.x.device, memory)
-            if layer is not None:
-                output = self._forward(self.x[[0, -1]])
-                self._largest = max(self._largest, models.largest_number(output))
+            output = output if layer is None else self._forward(self.x[[0, -1]])
             self.dtype, self._last = output.dtype, output[-1:].clone()
+            self._rounds = not isinstance(self.model, models.NumpyModel) and {dtype, self.dtype} != {torch.float64}
             note = str(readout)
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:
@@ -153,7 +165,11 @@ class Evaluator:
                 readout, note = default_readout(output, y, labels, getattr(self.model, "regression", False))
             readout.check(output, self.samples)
         check_single_logit(readout, output, self.model, self.x)
-        self.readout, self.readout_note = readout, note + _note_on_output(self.model, key)
+        note += "" if key is None else f"; from {key!r} of the model's output"
+        if isinstance(self.model, models.NumpyModel) and self.model.probabilities and self.model.least:
+            least, places = self.model.least, 1 - math.floor(math.log10(self.model.least))
+            note += f"; probabilities of 0 and 1 are read as {least:.{places}f} and {1 - least:.{places}f}"
+        self.readout, self.readout_note = readout, note
         self.class_names = getattr(self.readout, "names", ()) or tuple(str(label) for label in labels)
         # The class of each sample, if they were given: those that the model predicts choose no baseline.
         classes = getattr(self.readout, "y", None) if own or y is not None else None
@@ -172,13 +188,15 @@ class Evaluator:
         players: Players | None = None,
         gradient: bool = False,
         recompute: bool = False,
+        double: bool = False,
     ) -> Float[Tensor, "some coalitions *features"]:
         """Return the value of each coalition for each sample.
 
         ``fill`` is an absence bound to the samples, or to inputs that take their place. ``coalitions`` are shared by
         the samples or each sample's own. ``samples`` are the numbers of the samples that the rows of the fill belong
         to (all by default), ``players`` other players over the same entries. ``gradient`` keeps the graph;
-        ``recompute`` does not hold activations for it, but computes them again, batch by batch.
+        ``recompute`` does not hold activations for it, but computes them again, batch by batch. ``double`` lets torch
+        compute in double precision.
         """
         players = self.players if players is None else players
         players.check_samples(self.x)
@@ -191,27 +209,25 @@ class Evaluator:
         pairs = max(1, self.batch_size // fill.draws)
         sample_blocks = list(blocks(len(numbers), max(1, pairs // max(1, rows.shape[1]))))
         coalition_blocks = list(blocks(rows.shape[1], pairs))
-        runner = models.BatchRunner(self._forward, self.batch_size)
-        values = []
+        forward = partial(models.in_double, self._forward) if double else self._forward
+        runner = models.BatchRunner(forward, self.batch_size)
         bar = models.progress(len(sample_blocks) * len(coalition_blocks), "evaluating coalitions", "batch")
+
+        def run(some: slice, mine: Tensor) -> Tensor:
+            inputs = fill(some, players.presence(mine))
+            whose = numbers[some].repeat_interleave(inputs.shape[1] * inputs.shape[2])
+            return self.readout(runner(inputs.flatten(0, 2)), whose).unflatten(0, inputs.shape[:3]).mean(2)
+
+        def parts(some: slice) -> Iterator[Tensor]:
+            for columns in coalition_blocks:
+                mine = rows[:, columns] if shared else rows[some, columns]
+                found = checkpoint(run, some, mine, use_reentrant=False) if recompute else run(some, mine)
+                check_finite(found, numbers[some], mine.expand(len(found), -1, -1))
+                yield found
+                bar.update()
+
         with models.evaluation_mode(self.model, gradient), bar:
-            for some in sample_blocks:
-                parts = []
-                for columns in coalition_blocks:
-                    mine = rows[:, columns] if shared else rows[some, columns]
-
-                    def run(some: slice = some, mine: Tensor = mine) -> Tensor:
-                        inputs = fill(some, players.presence(mine))
-                        whose = numbers[some].repeat_interleave(inputs.shape[1] * inputs.shape[2])
-                        outputs = runner(inputs.flatten(0, 2))
-                        return self.readout(outputs, whose).unflatten(0, inputs.shape[:3]).mean(2)
-
-                    found = checkpoint(run, use_reentrant=False) if recompute else run()
-                    check_finite(found, numbers[some], mine.expand(len(found), -1, -1))
-                    parts.append(found)
-                    bar.update()
-                values.append(torch.cat(parts, dim=1))
-        return torch.cat(values)
+            return torch.cat([torch.cat(list(parts(some)), dim=1) for some in sample_blocks])
 
     def table(
         self,
@@ -226,6 +242,12 @@ class Evaluator:
             raise wrong("readout", "give one number for a table of values", str(self.readout))
         players = self.players if players is None else players
         players.check_samples(self.x)
+        n, exact = len(players), None
+        count = min(max(2**n // _ONE_OF, 4 * _MEASURED // self.samples, 2), _MEASURED)
+        few = torch.randint(2**n, (count,), generator=seeded(n)).index_fill_(0, torch.tensor(0), 2**n - 1)
+        with suppress(Exception):  # of models that work in a type of their own: their errors are estimated
+            some = few[:, None] >> torch.arange(n) & 1 == 1
+            exact = self.values(fill, some, samples=samples, players=players, double=True) if self._rounds else None
         if isinstance(fill, StandIns) and not gradient:
             values = self._enumerate(fill, self._numbers if samples is None else samples.to(self.x.device), players)
         else:
@@ -234,11 +256,10 @@ class Evaluator:
             if getattr(fill, "x", None) is self.x:
                 first = self.readout(self._last, self._numbers[-1:])[0]
                 self._check_repeated(first, values[-1, -1].detach().to(first), values.detach())
-        noise = rounding_noise(values, self.dtype, self._largest)
-        if not math.isfinite(float(noise.max()) * 2.0 ** (52 + len(players))):  # a bound on sums over all coalitions
-            most = f"{values.detach().abs().max():.3g}"
-            raise wrong("model", "return values small enough for sums over all coalitions", most)
-        return Tabulated(values, noise, values.numel() * fill.draws)
+        estimated = rounding_noise(values, self.dtype, self._largest, "model")
+        found = values.detach()[:, few.to(values.device)]
+        measured = (found - (found if exact is None else exact)).abs().amax(1)
+        return Tabulated(values, estimated, measured, values.numel() * fill.draws)
 
     def check_still_same(self, found: Any = None) -> Any:
         """Return what was found; raise an error if the model no longer returns for the last sample what it did."""
@@ -247,12 +268,7 @@ class Evaluator:
             self._check_repeated(self._last[0], models.read_output(self._forward(rows))[0][-1])
         return found
 
-    def _check_repeated(
-        self,
-        first: Shaped[Tensor, "*output"],
-        again: Tensor,
-        values: Float[Tensor, "samples coalitions"] | None = None,
-    ) -> None:
+    def _check_repeated(self, first: Tensor, again: Tensor, values: Tensor | None = None) -> None:
         """Raise an error if results of the last sample differ by more than rounding, or a small share of values."""
         if torch.equal(first, again):
             return
@@ -273,19 +289,11 @@ class Evaluator:
         bar = models.progress(layout.blocks, "evaluating coalitions", "batch")
         with models.evaluation_mode(self.model), bar:
             for step, (samples, first, inputs) in enumerate(lattice):
-                whose, (pairs, coalitions) = numbers[samples], inputs.shape[:2]
-                # One sample's number is expanded, which is a view; several are repeated, which is a copy.
-                whose = whose.expand(coalitions) if pairs == 1 else whose.repeat_interleave(coalitions)
-                outputs = runner(inputs.flatten(0, 1))
-                values = self.readout(outputs, whose).view(pairs, coalitions)
+                outputs, coalitions = runner(inputs.flatten(0, 1)), inputs.shape[1]
+                values = self.readout(outputs, numbers[samples].repeat_interleave(coalitions)).view(-1, coalitions)
                 last = outputs[-1].clone() if step == layout.blocks - 1 else None
                 del outputs  # so that the next block finds its memory in cache
-                columns = table[:, first : first + coalitions]
-                if fill.draws == 1:  # samples follow each other: the same as below, in one quicker step
-                    start = int(samples[0])
-                    columns[start : start + pairs] = values
-                else:
-                    columns.index_add_(0, samples, values.double(), alpha=1 / fill.draws)
+                table[:, first : first + coalitions].index_add_(0, samples, values.double(), alpha=1 / fill.draws)
                 if step == 0:  # a model that always fails should fail at once
                     check_finite(values, numbers[samples], first)
                 bar.update()
@@ -298,7 +306,11 @@ class Evaluator:
         """Choose what to enumerate, masked inputs or the first layer's outputs, and what to run on it."""
         enough = 2 ** len(players) // self.batch_size >= _BATCHES_TO_GROW_FOR
         split = split_first_layer(self._forward, players) if enough else None
-        if split is not None and keeps_precision(split[0], fill):
+        if split is not None:  # sums may be reordered if no stand-in's part is far larger than the sample's usual one
+            weight = split[0].weight.detach().abs().amax(0)
+            usual = (fill.x.abs() * weight).median(1).values.amin()
+            split = split if bool((fill.values.abs() * weight).amax() <= _LARGEST_PART * usual) else None
+        if split is not None:
             layout = Layout.of(players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size)
             return layout, first_layer_outputs(layout, *split[:2]), split[2]
         few = self.batch_size * fill.x[0].numel() <= _NUMBERS_AT_A_TIME
@@ -306,23 +318,18 @@ class Evaluator:
         return layout, masked_inputs(layout), self._forward
 
 
-def _note_on_output(model: models.Model, key: str | int | None) -> str:
-    """Describe which part of the model's output is read, and how its probabilities are bounded."""
-    note = "" if key is None else f"; from {key!r} of the model's output"
-    if isinstance(model, models.NumpyModel) and model.probabilities and model.least:
-        places = 1 - math.floor(math.log10(model.least))
-        note += f"; probabilities of 0 and 1 are read as {model.least:.{places}f} and {1 - model.least:.{places}f}"
-    return note
-
-
 def rounding_noise(
-    values: Float[Tensor, "samples coalitions"], dtype: torch.dtype, largest: float = 0.0
+    values: Float[Tensor, "samples coalitions"], dtype: torch.dtype, largest: float = 0.0, name: str = "values"
 ) -> Float[Tensor, " samples"]:
     """Estimate the rounding errors of values computed in ``dtype`` from outputs of this size."""
     # A few times the precision of the type at the largest value or output: log-odds are differences of logits.
     precision = torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps
     low, high = values.detach().aminmax(dim=1)
-    return torch.maximum(-low, high).double().clamp_min(largest) * (_ROUNDED * precision)
+    noise = torch.maximum(-low, high).double().clamp_min(largest) * (_ROUNDED * precision)
+    if not math.isfinite(float(noise.max()) * 2.0**52 * values.shape[1]):  # a bound on sums over all coalitions
+        must = f"{'return values' if name == 'model' else 'be'} small enough for sums over all coalitions"
+        raise wrong(name, must, f"{values.detach().abs().max():.3g}")
+    return noise
 
 
 def check_coalitions(coalitions: Tensor, players: int, samples: int | None = None) -> None:
@@ -346,10 +353,9 @@ def check_finite(values: Tensor, samples: Tensor, coalitions: Tensor | int, argu
         present = coalitions[row, column].nonzero().flatten().tolist()
     value = values[row, column].flatten()[0].item()
     got = f"{value} for sample {int(samples[row])} with players {present} present"
-    if argument != "model":
-        raise wrong(argument, "be finite", got)
     log_odds = "Probabilities of 0 and 1 have infinite log-odds: use readout=Probability(y) to explain these."
-    raise wrong(argument, "give finite values", got, log_odds if math.isinf(value) else "")
+    then = log_odds if argument == "model" and math.isinf(value) else ""
+    raise wrong(argument, "give finite values" if argument == "model" else "be finite", got, then)
 
 
 class Block(NamedTuple):
@@ -410,12 +416,12 @@ def masked_inputs(layout: Layout) -> Iterator[Block]:
         present, absent = (part.contiguous().view(mask.dtype).flatten(1) for part in entries)
         long_flips = flips[: len(samples)].view(len(samples), -1, tiles * mask.shape[1])
         long_bits = bits[: len(samples)].view_as(long_flips)
-        flip = _tile(present ^ absent, tiles)
+        flip = (present ^ absent).repeat(1, tiles)
         torch.bitwise_and(mask.view(long_flips.shape[1:]), flip.unsqueeze(1), out=long_flips)
         inputs = bits[: len(samples)].view(entries[0].dtype).view(len(samples), len(mask), *players.shape)
         for number, presence in enumerate(kept or _other_players_presence(layout)):
             # The first players are absent from this row, and the flips bring them in.
-            row = _tile(torch.where(presence, present, absent), tiles)
+            row = torch.where(presence, present, absent).repeat(1, tiles)
             torch.bitwise_xor(long_flips, row.unsqueeze(1), out=long_bits)
             yield Block(samples, number << first_players, inputs)
 
@@ -441,11 +447,6 @@ def _first_players_mask(layout: Layout) -> Shaped[Tensor, "coalitions entries"]:
     return mask
 
 
-def _tile(rows: Tensor, times: int) -> Tensor:
-    # Several times faster than rows.repeat(1, times).
-    return rows.unsqueeze(1).expand(-1, times, -1).flatten(1)
-
-
 def split_first_layer(model: models.Model, players: Players) -> tuple[nn.Linear, bool, nn.Sequential] | None:
     """Split a model into its first linear layer, whether a ReLU follows, and the rest; None if it can't be split."""
     # Subclasses and hooks may do more than their layers.
@@ -459,7 +460,7 @@ def split_first_layer(model: models.Model, players: Players) -> tuple[nn.Linear,
 
 
 def _is_altered(module: nn.Module) -> bool:
-    hooks = [hook for hook in list(module._forward_hooks.values()) if not isinstance(hook, models.Watcher)]
+    hooks = [hook for hook in list(module._forward_hooks.values()) if getattr(hook, "func", None) is not models.see]
     return bool(hooks or module._forward_pre_hooks or "forward" in vars(module))
 
 
@@ -479,14 +480,6 @@ def reuse_memory(model: models.Model) -> models.Model:
         return rows
 
     return run
-
-
-def keeps_precision(layer: nn.Linear, fill: StandIns) -> bool:
-    """Return whether sums can be reordered safely: no stand-in's part is far larger than the sample's usual one."""
-    weight = layer.weight.detach().abs().amax(0)
-    largest = (fill.values.abs() * weight).amax()
-    usual = (fill.x.abs() * weight).median(1).values.amin()
-    return bool(largest <= _LARGEST_PART * usual)
 
 
 def first_layer_outputs(layout: Layout, layer: nn.Linear, rectified: bool) -> Iterator[Block]:

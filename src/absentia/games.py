@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -108,8 +107,6 @@ class ValueTable:
         players = table_players(table.shape[-1])
         check_finite(table, torch.arange(len(table)), 0, argument="values")
         noise = rounding_noise(table, given.dtype) if noise is None else noise
-        if not math.isfinite(float(noise.max()) * 2.0 ** (52 + players)):  # a bound on sums over all coalitions
-            raise wrong("values", "be small enough for sums over all coalitions", f"{table.detach().abs().max():.3g}")
         named = tuple(f"x{i}" for i in range(players)) if names is None else tuple(names)
         if len(named) != players:
             raise wrong("names", f"name each of the {players} players", f"{len(named)} names")
@@ -132,9 +129,8 @@ class ValueTable:
 
     def cpu(self) -> ValueTable:
         """Return the table in the CPU's memory."""
-        if self.values.device.type == "cpu":
-            return self
-        return replace(self, values=self.values.cpu(), noise=self.noise.cpu())
+        here = self.values.device.type == "cpu"
+        return self if here else replace(self, values=self.values.cpu(), noise=self.noise.cpu())
 
     def __call__(self, coalitions: Bool[Tensor, "coalitions players"]) -> Float[Tensor, "samples coalitions"]:
         """Look the coalitions up."""
@@ -251,12 +247,9 @@ class MaskedModel:
         if self.gradient or worker_count() == 1:
             return evaluator.values(fill, coalitions, gradient=self.gradient)
         check_coalitions(coalitions, len(self.names), self.samples)
-        found = self._spread(
-            lambda some: evaluator.values(
-                fill.select(some), coalitions if shared else coalitions[some], samples=some
-            ),
-            at_once=evaluator.batch_size // self.draws // max(1, coalitions.shape[-2]),
-        )
+        at_once = evaluator.batch_size // self.draws // max(1, coalitions.shape[-2])
+        mine = (lambda _: coalitions) if shared else coalitions.__getitem__
+        found = self._spread(lambda some: evaluator.values(fill.select(some), mine(some), samples=some), at_once)
         return torch.cat(found)
 
     def table(self) -> ValueTable:
@@ -267,8 +260,8 @@ class MaskedModel:
         else:
             at_once = _BATCHES_OF_A_BLOCK * evaluator.batch_size >> len(self.names)
             parts = self._spread(lambda some: evaluator.table(fill.select(some), samples=some), at_once)
-        values, noise, evaluations = Tabulated.join(parts)
-        return ValueTable(values, self.names, readout=self.readout_note, noise=noise, evaluations=evaluations)
+        values, *_, evaluations = table = Tabulated.join(parts)
+        return ValueTable(values, self.names, readout=self.readout_note, noise=table.noise, evaluations=evaluations)
 
     def _spread(self, work: Callable[[Tensor], Any], at_once: int) -> list[Any]:
         """Evaluate samples at the workers, as many at once as here, so that results do not depend on the workers."""

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from itertools import chain
 from types import FunctionType, ModuleType
 from typing import Any, TypeAlias
@@ -28,6 +28,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode
 
 from absentia.data import Rows, lacks_memory
 from absentia.errors import AbsentiaError, require, wrong
@@ -53,6 +54,8 @@ _PROBABILITY_ENDS = ("Sigmoid", "Softmax", "SafeSoftmax")
 _SHAPE_ENDS = ("View", "Reshape", "Squeeze", "Unsqueeze", "Select", "Slice", "Clamp", "Alias", "Clone", "ToCopy", "T")
 # What a row costs beside the operations of its layers, in the same unit: fixed, and for each entry.
 _PER_ROW, _PER_ENTRY = 4_000.0, 50.0
+# The types that are doubled to measure rounding errors, and the most numbers of a tensor that is: 512 MiB of doubles.
+_LOW, _MOST_DOUBLED = (torch.float32, torch.float16, torch.bfloat16), 2**26
 # The assumed operations of a row where they cannot be counted: about those of 100 trees.
 _UNKNOWN = 100_000.0
 _LONG_WORK = 0.25  # seconds, after which work is timed only once with each number of threads
@@ -151,8 +154,7 @@ def wrap_estimator(
 
     labels = np.asarray(getattr(estimator, "classes_", ())).tolist()
     least = _least_probability(estimator)
-    # The least share after one more vote for each side, so that no positive probability is changed.
-    least = 0.0 if least is None else least / (1 + 2 * least)
+    least /= 1 + 2 * least  # the least share after one more vote for each side: no positive probability is changed
     return NumpyModel(run, gives == "probabilities" and probabilities, tuple(labels), gives == "numbers", least)
 
 
@@ -176,21 +178,18 @@ def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], str]:
     raise wrong("estimator", "have predict_proba, decision_function, or be a regressor with predict", got)
 
 
-def _least_probability(estimator: Any) -> float | None:
-    """Return the least positive probability of neighbours, trees and forests, which are shares; else None."""
+def _least_probability(estimator: Any) -> float:
+    """Return the least positive probability of neighbours, trees and forests, which are shares; else 0."""
     estimator = getattr(estimator, "steps", [("", estimator)])[-1][1]  # the last step of a pipeline
     if getattr(estimator, "weights", None) == "uniform" and hasattr(estimator, "n_neighbors"):
         return 1 / estimator.n_neighbors
     trees = np.ravel(getattr(estimator, "estimators_", [estimator])).tolist()
     voting = all(hasattr(tree, "tree_") and hasattr(tree, "classes_") for tree in trees)
     if not trees or not voting or hasattr(estimator, "estimator_weights_"):
-        return None
-    found = []
-    for tree in trees:
-        leaves = tree.tree_.value[tree.tree_.children_left < 0, 0]
-        shares = leaves / leaves.sum(1, keepdims=True)
-        found.append(shares[shares > 0].min())
-    return float(min(found)) / len(trees)
+        return 0.0
+    leaves = [tree.tree_.value[tree.tree_.children_left < 0, 0] for tree in trees]
+    shares = np.concatenate([(one / one.sum(1, keepdims=True)).ravel() for one in leaves])
+    return float(shares[shares > 0].min()) / len(trees)
 
 
 def labels_of(model: Model) -> tuple[Any, ...]:
@@ -200,10 +199,8 @@ def labels_of(model: Model) -> tuple[Any, ...]:
 
 def are_probabilities(output: Outputs) -> bool:
     """Return whether outputs are rows of probabilities that add up to 1."""
-    if output.ndim != 2 or output.shape[1] < 2 or not bool((output >= 0).all()):
-        return False
-    sums = output.sum(1)
-    return torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
+    several = output.ndim == 2 and output.shape[1] > 1 and bool((output >= 0).all())
+    return several and torch.allclose(output.sum(1), torch.ones_like(output[:, 0]), atol=1e-4)
 
 
 def returns_one_probability(model: Model, x: Rows) -> bool:
@@ -235,10 +232,9 @@ def module_of(model: Model) -> nn.Module | None:
 def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
     """Return the device and the floating dtype that the model works in."""
     module = module_of(model)
-    if module is not None:
-        for tensor in chain(module.parameters(), module.buffers()):
-            if tensor.is_floating_point():
-                return tensor.device, tensor.dtype
+    weights = () if module is None else chain(module.parameters(), module.buffers())
+    for tensor in filter(torch.is_floating_point, weights):
+        return tensor.device, tensor.dtype
     if x.is_floating_point():
         return x.device, x.dtype
     # Integers that the usual type would round, such as times in seconds, get a type that holds them.
@@ -296,7 +292,7 @@ def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
 
     # Modules that are not found now are switched before they run. Two threads might get one number of a hook.
     with _LOCK:
-        hook = register_module_forward_pre_hook(Watcher(switch_off))
+        hook = register_module_forward_pre_hook(partial(see, threading.get_ident(), switch_off))
     try:
         for part in found:
             switch_off(part)
@@ -347,24 +343,17 @@ def layer_output(model: Model, layer: str) -> Model:
     return run
 
 
-@dataclass(frozen=True)
-class Watcher:
-    """A hook that sees what a layer takes and returns, if the thread that made the hook runs the layer."""
-
-    see: Callable[..., None]
-    thread: int = field(default_factory=threading.get_ident)
-
-    def __call__(self, *call: Any) -> None:
-        """Look at a layer, its inputs and its output; not while torch compiles it, where nothing runs."""
-        if not torch.compiler.is_compiling() and threading.get_ident() == self.thread:
-            self.see(*call)
+def see(thread: int, watch: Callable[..., None], *call: Any) -> None:
+    """Look at a call of a layer in the thread that set the hook; not while torch compiles it, where nothing runs."""
+    if not torch.compiler.is_compiling() and threading.get_ident() == thread:
+        watch(*call)
 
 
 def run_watched(model: Model, rows: Tensor, parts: Iterable[nn.Module], watch: Callable[..., None]) -> Any:
     """Run a model while a hook sees some of its modules, their inputs and their outputs."""
     with ExitStack() as hooks:
         for part in parts:
-            hooks.enter_context(part.register_forward_hook(Watcher(watch)))
+            hooks.enter_context(part.register_forward_hook(partial(see, threading.get_ident(), watch)))
         return model(rows)
 
 
@@ -388,9 +377,37 @@ def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
     return output, -(-largest // len(rows)), key
 
 
-def largest_number(values: Tensor) -> float:
-    """Return the size of the largest finite number."""
-    return float(values.detach().abs().nan_to_num(posinf=0.0).max()) if values.numel() else 0.0
+class _InDouble(TorchFunctionMode):
+    """Let torch compute in double precision in this thread; weights are converted as they are used, one by one."""
+
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function of torch on doubles, but none that would change a copy in the place of a buffer."""
+        name, kwargs = getattr(func, "__name__", ""), kwargs or {}
+        in_place = name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
+        if getattr(args[0] if in_place else kwargs.get("out"), "dtype", None) in _LOW:
+            raise TypeError(f"{name} would change a copy.")
+        func = Tensor.double if name in ("float", "half", "bfloat16") else func
+        return _doubled(func(*map(_doubled, args), **{key: _doubled(value) for key, value in kwargs.items()}))
+
+
+def in_double(model: Model, rows: Rows) -> Any:
+    """Run a model in double precision if it works in a lower one; a compiled model as it is, to compile no other."""
+    layers = modules_behind(model) if "torch._dynamo" in sys.modules else []
+    if any(type(part).__name__ == "OptimizedModule" for part in layers):
+        return model(rows)
+    with _InDouble():
+        return model(_doubled(rows))
+
+
+def _doubled(thing: Any) -> Any:
+    """Return tensors, also in a list, and types in double precision; numbers as single precision has them."""
+    if isinstance(thing, Tensor):
+        return thing.double() if thing.dtype in _LOW and thing.numel() <= _MOST_DOUBLED else thing
+    if isinstance(thing, float) and abs(thing) < torch.finfo(torch.float32).max:
+        return ctypes.c_float(thing).value  # so that a threshold of 0.1 is the 0.1 of a sample
+    if type(thing) in (list, tuple):
+        return type(thing)(map(_doubled, thing))
+    return torch.float64 if isinstance(thing, torch.dtype) and thing in _LOW else thing
 
 
 def rows_per_batch(model: Model, bytes_per_row: int, device: torch.device, memory: int | None) -> int:
@@ -423,8 +440,8 @@ class BatchRunner:
                 if not lacks_memory(error):
                     raise
                 if self.batch == 1:
-                    lacking = "The model runs out of memory with a single row."
-                    raise AbsentiaError(f"{lacking} Use a smaller model or input.") from error
+                    lacking = "The model runs out of memory with a single row. Use a smaller model or input."
+                    raise AbsentiaError(lacking) from error
                 self.batch //= 2
                 continue
             check_output(outputs[-1], len(rows[done : done + self.batch]))
