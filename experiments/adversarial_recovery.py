@@ -355,7 +355,8 @@ EXPERIMENT = Experiment(
     settings=(
         "The paper's: projected gradient descent, 32/255 on MNIST and 8/255 on CIFAR-10, L_marginal on features, λ = "
         "0.2 n, starting at the adversarial example. Ours: the steps of the attack, the samples that the loss masks, "
-        "the steps of Adam, and whether features are taken before or after the ReLU of the penultimate layer. The "
+        "the steps of Adam, and whether features are taken before or after the ReLU of the penultimate layer "
+        "(ResNet-20 has none there). The "
         "last two are chosen on training images for LeNet; after the ReLU, the distance of ten other test images had "
         "fallen by 38 % only. AlexNet's steps are as many as fit into half an hour. The rate of ResNet-20 is the "
         "best of four on training images; by a first rate, 0.0025, the distance of ten other test images had fallen "
