@@ -269,11 +269,11 @@ _LOCK = threading.Lock()
 @contextmanager
 def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
     """Run in evaluation mode, with a graph of the inputs alone if ``gradient``; the last thread restores flags."""
-    found, known, off = modules_behind(model), set[nn.Module](), list[tuple[Any, str]]()
+    known, off, thread = set[nn.Module](), list[tuple[Any, str]](), threading.get_ident()
 
     def switch_off(called: nn.Module, _inputs: object = None) -> None:
-        if called in known:
-            return
+        if torch.compiler.is_compiling() or called in known or threading.get_ident() != thread:
+            return  # what is compiled does not run; the order is that of the time that a look takes
         parts = [part for part in called.modules() if part not in known]
         known.update(parts)
         if any(map(_is_compiled, parts)):
@@ -292,9 +292,9 @@ def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
 
     # Modules that are not found now are switched before they run. Two threads might get one number of a hook.
     with _LOCK:
-        hook = register_module_forward_pre_hook(partial(see, threading.get_ident(), switch_off))
+        hook = register_module_forward_pre_hook(switch_off)
     try:
-        for part in found:
+        for part in (found := modules_behind(model)):
             switch_off(part)
         own = module_of(model) is None or not all(type(part).__module__.startswith("torch.") for part in found)
         if _is_compiled(model) or not own:  # torch's own modules call none but those within
@@ -344,8 +344,8 @@ def layer_output(model: Model, layer: str) -> Model:
 
 
 def see(thread: int, watch: Callable[..., None], *call: Any) -> None:
-    """Look at a call of a layer in the thread that set the hook; not while torch compiles it, where nothing runs."""
-    if not torch.compiler.is_compiling() and threading.get_ident() == thread:
+    """Look at a layer, its inputs and its output, if the thread that set the hook runs the layer."""
+    if threading.get_ident() == thread:
         watch(*call)
 
 
