@@ -75,11 +75,21 @@ def _about(entries: Sequence[tuple[Experiment, Record]]) -> str:
     """Count the verdicts on the paper's claims."""
     words = Counter(verdict_of(*entry).word for entry in entries if entry[0].claims)
     counts = ", ".join(f"{count} {word}" for word, count in words.most_common())
+    times = {experiment.name: minutes_on_two_cores(experiment, record) for experiment, record in entries}
+    longest = max(times, key=times.__getitem__, default="")
+    slow = f"The longest, {longest}, takes about {times[longest]:.0f} minutes on two cores. " if longest else ""
     return (
         "Written by `python -m experiments report` from the records in `experiments/results`; not to be edited. "
-        f"Of {sum(words.values())} experiments of the paper: {counts}. Where a part was measured at the quick size "
-        "only, the text says so, and its verdict is preliminary."
+        f"Of {sum(words.values())} experiments of the paper: {counts}. {slow}Where a part was measured at the quick "
+        "size only, the text says so, and its verdict is preliminary."
     )
+
+
+def minutes_on_two_cores(experiment: Experiment, record: Record) -> float:
+    """Return the time of an experiment: its parts side by side, each on a core, then those that use all cores."""
+    whole = [part.seconds for name, part in record.parts.items() if name not in experiment.many_jobs]
+    spread = [part.seconds for name, part in record.parts.items() if name in experiment.many_jobs]
+    return (max([0.0, sum(whole) / 2, *whole]) + sum(spread)) / 60
 
 
 def _summary(entries: Iterable[tuple[Experiment, Record]], link: bool = False) -> list[list[str]]:

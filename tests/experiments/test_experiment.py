@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import joblib
 import pytest
@@ -26,7 +27,7 @@ from experiments.experiment import (
     save_record,
 )
 from experiments.registry import EXPERIMENTS, names
-from experiments.report import as_html, as_markdown, verdict_of, write_report
+from experiments.report import as_html, as_markdown, minutes_on_two_cores, verdict_of, write_report
 from experiments.tables import ResultTable
 
 done = []
@@ -176,6 +177,15 @@ def test_the_report_sets_claim_ours_verdict_and_reason_in_one_table(run, tmp_pat
     assert "*cubes*: not to be had: The data are not published." in text
     assert "| 2 | 4 |" in text
     assert "![Squares of numbers](results/fig-0-squares-tiny.png)" in text
+
+
+def test_parts_side_by_side_take_two_cores_and_those_with_many_jobs_follow():
+    times = {"a": 9, "b": 2, "c": 4}
+    record = Record("times", {name: Part(None, "", "full", 0, 60.0 * time, "") for name, time in times.items()})
+    assert minutes_on_two_cores(SQUARES, record) == pytest.approx(9)
+    assert minutes_on_two_cores(SQUARES, Record("times", {"b": record.parts["b"], "c": record.parts["c"]})) == 4
+    assert minutes_on_two_cores(replace(SQUARES, many_jobs=("c",)), record) == pytest.approx(9 + 4)
+    assert minutes_on_two_cores(SQUARES, Record("nothing", {})) == 0
 
 
 def test_a_long_note_is_a_list_that_readers_open():
