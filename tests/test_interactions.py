@@ -4,6 +4,7 @@ import sys
 from copy import deepcopy
 from dataclasses import FrozenInstanceError
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -19,6 +20,7 @@ from absentia import (
     Probability,
     ValueTable,
     audit,
+    from_numpy,
     harsanyi,
     shapley,
     value_table,
@@ -548,3 +550,21 @@ def test_the_printed_form_of_several_samples_is_that_of_the_first():
         "  p & q  +2",
         "  p      +1",
     ]
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_the_floor_knows_probabilities_of_single_precision(scale):
+    rng = np.random.default_rng(0)
+    first, last = scale * rng.normal(size=(8, 32)), rng.normal(size=32) / 2
+    x = rng.normal(size=(6, 8))
+
+    def effects(dtype):
+        model = from_numpy(
+            lambda rows: (1 / (1 + np.exp(-np.maximum(rows @ first, 0) @ last))).astype(dtype), probabilities=True
+        )
+        return harsanyi(MaskedModel(model, x, 1, absence=Baseline(x.mean(0))))
+
+    exact, rounded = effects(np.float64), effects(np.float32)
+    errors = (exact.effects - rounded.effects).abs()
+    assert (errors <= rounded.floor[:, coalition_sizes(8)]).all()
+    assert (errors.amax(1) > exact.noise).all()  # double precision would not have told

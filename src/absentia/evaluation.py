@@ -52,9 +52,9 @@ _LARGEST_PART = 32.0
 _ROWS_IN_CACHE = 2048
 # Rounding errors of values, in units of their type's precision, as networks of some layers were seen to have.
 _ROUNDED = 4
-# Errors are measured on so many values of a sample, or one of 128 if samples are many. Those of effects, over
-# 2^(order/2), were seen to be up to 6 times the largest one of these, or the usual largest one of all samples.
-_MEASURED, _ONE_OF, _ABOVE_MEASURED = 16, 128, 8
+# Errors are measured on so many values of a sample, or one of 128. Those of effects, over 2^(order/2), were seen to
+# be up to 6 times the largest of these. Errors of the two extreme values may be far larger: they have less weight.
+_MEASURED, _ONE_OF, _ABOVE_MEASURED, _OF_EXTREMES = 16, 128, 8, 0.25
 # The largest difference that rounding makes between results of the same sample: in units of their type's precision,
 # as a share of the values' range, and as a share of their size in low precision.
 _UNITS_APART, _MOST_APART = 1000, 0.01
@@ -63,25 +63,17 @@ _FRESH_OUTPUT = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 class Tabulated(NamedTuple):
-    """The values of all coalitions, their rounding errors, and the rows that the model evaluated."""
+    """The values of all coalitions, the size of their rounding errors, and the rows that the model evaluated."""
 
     values: Float[Tensor, "samples coalitions"]
-    estimated: Float[Tensor, " samples"]  # errors by the precision of the type
-    measured: Float[Tensor, " samples"]  # the largest error of a few values, or 0 where it can't be measured
+    noise: Float[Tensor, " samples"]
     evaluations: int
 
     @classmethod
     def join(cls, parts: Iterable[Tabulated]) -> Tabulated:
         """Join the tables of different samples."""
-        values, estimated, measured, evaluations = zip(*parts, strict=True)
-        return cls(torch.cat(values), torch.cat(estimated), torch.cat(measured), sum(evaluations))
-
-    @property
-    def noise(self) -> Float[Tensor, " samples"]:
-        """The size of the rounding errors of each sample."""
-        # Those of a sample may be small by chance in the few values: they are at least as large as is usual.
-        usual = (self.measured / self.estimated.clamp_min(torch.finfo(torch.float64).tiny)).median()
-        return self.estimated.maximum(_ABOVE_MEASURED * self.measured.maximum(usual * self.estimated))
+        values, noise, evaluations = zip(*parts, strict=True)
+        return cls(torch.cat(values), torch.cat(noise), sum(evaluations))
 
 
 @final
@@ -157,7 +149,8 @@ class Evaluator:
             self.batch_size = batch_size or models.rows_per_batch(self.model, size, self.x.device, memory)
             output = output if layer is None else self._forward(self.x[[0, -1]])
             self.dtype, self._last = output.dtype, output[-1:].clone()
-            self._rounds = not isinstance(self.model, models.NumpyModel) and {dtype, self.dtype} != {torch.float64}
+            within = self.dtype if isinstance(self.model, models.NumpyModel) else dtype  # numpy tells by its answer
+            self._rounds = {within, self.dtype} != {torch.float64}
             note = str(readout)
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:
@@ -242,12 +235,6 @@ class Evaluator:
             raise wrong("readout", "give one number for a table of values", str(self.readout))
         players = self.players if players is None else players
         players.check_samples(self.x)
-        n, exact = len(players), None
-        count = min(max(2**n // _ONE_OF, 4 * _MEASURED // self.samples, 2), _MEASURED)
-        few = torch.randint(2**n, (count,), generator=seeded(n)).index_fill_(0, torch.tensor(0), 2**n - 1)
-        with suppress(Exception):  # of models that work in a type of their own: their errors are estimated
-            some = few[:, None] >> torch.arange(n) & 1 == 1
-            exact = self.values(fill, some, samples=samples, players=players, double=True) if self._rounds else None
         if isinstance(fill, StandIns) and not gradient:
             values = self._enumerate(fill, self._numbers if samples is None else samples.to(self.x.device), players)
         else:
@@ -257,9 +244,23 @@ class Evaluator:
                 first = self.readout(self._last, self._numbers[-1:])[0]
                 self._check_repeated(first, values[-1, -1].detach().to(first), values.detach())
         estimated = rounding_noise(values, self.dtype, self._largest, "model")
-        found = values.detach()[:, few.to(values.device)]
-        measured = (found - (found if exact is None else exact)).abs().amax(1)
-        return Tabulated(values, estimated, measured, values.numel() * fill.draws)
+        noise = estimated.maximum(_ABOVE_MEASURED * self._measured_errors(fill, values.detach(), samples, players))
+        return Tabulated(values, noise, values.numel() * fill.draws)
+
+    def _measured_errors(self, fill: Fill, values: Tensor, samples: Tensor | None, players: Players) -> Tensor:
+        """Return the largest error of a few values of each sample, the extreme and some drawn; 0 where it fails."""
+        n, unknown = len(players), values.new_zeros(len(values))
+        if not self._rounds:
+            return unknown
+        count = min(max(2**n // _ONE_OF, 4 * _MEASURED // self.samples, 6), _MEASURED)
+        drawn = torch.randint(2**n, (count, 1), generator=seeded(n)).to(values.device).expand(-1, len(values))
+        few = torch.stack([values.argmin(1), values.argmax(1), *drawn], dim=1)
+        with suppress(Exception):  # of models that work in a type of their own: their errors are estimated
+            some = few[..., None] >> torch.arange(n, device=few.device) & 1 == 1
+            exact = self.values(fill, some, samples=samples, players=players, double=True)
+            errors = (values.gather(1, few) - exact).abs()
+            return torch.maximum(errors[:, 2:].amax(1), _OF_EXTREMES * errors[:, :2].amax(1))
+        return unknown
 
     def check_still_same(self, found: Any = None) -> Any:
         """Return what was found; raise an error if the model no longer returns for the last sample what it did."""

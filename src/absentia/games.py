@@ -260,8 +260,8 @@ class MaskedModel:
         else:
             at_once = _BATCHES_OF_A_BLOCK * evaluator.batch_size >> len(self.names)
             parts = self._spread(lambda some: evaluator.table(fill.select(some), samples=some), at_once)
-        values, *_, evaluations = table = Tabulated.join(parts)
-        return ValueTable(values, self.names, readout=self.readout_note, noise=table.noise, evaluations=evaluations)
+        values, noise, evaluations = Tabulated.join(parts)
+        return ValueTable(values, self.names, readout=self.readout_note, noise=noise, evaluations=evaluations)
 
     def _spread(self, work: Callable[[Tensor], Any], at_once: int) -> list[Any]:
         """Evaluate samples at the workers, as many at once as here, so that results do not depend on the workers."""

@@ -73,8 +73,8 @@ class NumpyModel:
     regression: bool = False  # whether outputs are numbers that are no logits
     least: float = 0.0  # below the least positive probability that the model can return, where it is known
 
-    def __call__(self, rows: Rows) -> Outputs:
-        """Predict, and convert probabilities to log-probabilities, which are logits."""
+    def __call__(self, rows: Rows, moved: bool = False) -> Outputs:
+        """Predict, ``moved`` by rounding errors if wanted; convert probabilities to their logarithms: logits."""
         given = self.predict(rows.detach().cpu().numpy())
         answer = np.asarray(given)
         if np.ma.is_masked(given) or answer.dtype.kind == "c":
@@ -82,13 +82,15 @@ class NumpyModel:
             raise wrong("model", "return real numbers, none of them missing", got)
         if answer.ndim == 0 or len(answer) != len(rows):
             raise wrong("model", f"return one row for each of the {len(rows)} input rows", f"shape {answer.shape}")
-        output = torch.from_numpy(np.ascontiguousarray(answer, dtype=np.float64)).to(rows.device)
+        answer = answer if answer.dtype in (np.float32, np.float16) else answer.astype(np.float64)
+        kind, units = np.finfo(answer.dtype), 4 if moved else 1  # probabilities of 0 and 1 move by more than one
+        answer = np.nextafter(answer, answer.dtype.type(0.5)) if moved else answer
+        output = torch.from_numpy(np.ascontiguousarray(answer)).to(rows.device)
         if not self.probabilities:
             return output
-        kind = np.finfo(answer.dtype if answer.dtype.kind == "f" else np.float64)
         # Without a bound of its own, a model's probabilities are bounded by what their type can tell from 0 and 1.
-        least, most = (self.least, 1 - self.least) if self.least else (float(kind.tiny), 1 - float(kind.epsneg))
-        return log_probabilities(output.clamp(least, most))
+        least, above = (self.least, self.least) if self.least else (float(kind.tiny), float(kind.epsneg))
+        return log_probabilities(output.double().clamp(units * least, 1 - units * above)).to(output.dtype)
 
 
 def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bool | None = None) -> NumpyModel:
@@ -108,7 +110,7 @@ def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bo
     --------
     >>> model = from_numpy(lambda rows: rows.sum(1))
     >>> model(torch.ones(2, 3))
-    tensor([3., 3.], dtype=torch.float64)
+    tensor([3., 3.])
     """
     if not callable(predict):
         raise wrong("predict", "be a callable such as estimator.predict_proba", type(predict).__name__)
@@ -391,12 +393,12 @@ class _InDouble(TorchFunctionMode):
 
 
 def in_double(model: Model, rows: Rows) -> Any:
-    """Run a model in double precision if it works in a lower one; a compiled model as it is, to compile no other."""
-    layers = modules_behind(model) if "torch._dynamo" in sys.modules else []
-    if any(type(part).__name__ == "OptimizedModule" for part in layers):
-        return model(rows)
-    with _InDouble():
-        return model(_doubled(rows))
+    """Run a model in double precision, or move its outputs by a rounding error; a compiled model runs as it is."""
+    if isinstance(model, NumpyModel):
+        return model(rows, moved=True)
+    compiled = "torch._dynamo" in sys.modules and any(map(_is_compiled, [model, *modules_behind(model)]))
+    with nullcontext() if compiled else _InDouble():
+        return model(rows if compiled else _doubled(rows))
 
 
 def _doubled(thing: Any) -> Any:
