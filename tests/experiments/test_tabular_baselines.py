@@ -159,7 +159,7 @@ def test_the_table_has_a_row_for_every_baseline_and_a_verdict_for_every_goal():
 @pytest.mark.usefixtures("_quick")
 def test_starts_are_compared_each_for_itself():
     spread, table = compare_starts(MODEL, toy(), 0, 8, learned_from=16, steps=5)
-    starts = ["mean", "median, within the box", "Sobol 1"]
+    starts = ["0 (standardised)", "mean", "median, within the box", "Sobol 1"]
     assert [row[0] for row in table.rows] == starts
     assert "0.0%" in [row[2] for row in table.rows]
     assert 0 <= spread < 1
