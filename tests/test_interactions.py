@@ -139,7 +139,7 @@ def test_the_floor_of_a_network_on_pixels_is_not_too_large_for_an_audit(norm):
     torch.manual_seed(0)
     layers = [torch.nn.Conv2d(1, 8, 3, padding=1), *[torch.nn.BatchNorm2d(8)] * norm, torch.nn.ReLU()]
     model = torch.nn.Sequential(*layers, torch.nn.MaxPool2d(4), torch.nn.Flatten(), torch.nn.Linear(392, 10))
-    x, players = torch.rand(6, 1, 28, 28), Players.grid((1, 28, 28), cells=(3, 4))
+    x, players = torch.rand(6, 1, 28, 28), Players.grid((1, 28, 28), cells=(2, 4))
     shares = shares_of_floor(model.eval(), x[:2], absence=0.0, players=players)
     assert 0.02 < float(shares.max()) <= 1
     found = audit(model, x * 255, range(6), players=players, absences={"zero": Baseline(0.0)}, seed=0)

@@ -249,9 +249,9 @@ class Evaluator:
 
     def _measured_errors(self, fill: Fill, values: Tensor, samples: Tensor | None, players: Players) -> Tensor:
         """Return the largest error of a few values of each sample, the extreme and some drawn; 0 where it fails."""
-        n, unknown = len(players), values.new_zeros(len(values))
+        n, errors = len(players), values.new_zeros(len(values), 3)
         if not self._rounds:
-            return unknown
+            return errors[:, 0]
         count = min(max(2**n // _ONE_OF, 4 * _MEASURED // self.samples, 6), _MEASURED)
         drawn = torch.randint(2**n, (count, 1), generator=seeded(n)).to(values.device).expand(-1, len(values))
         few = torch.stack([values.argmin(1), values.argmax(1), *drawn], dim=1)
@@ -259,8 +259,8 @@ class Evaluator:
             some = few[..., None] >> torch.arange(n, device=few.device) & 1 == 1
             exact = self.values(fill, some, samples=samples, players=players, double=True)
             errors = (values.gather(1, few) - exact).abs()
-            return torch.maximum(errors[:, 2:].amax(1), _OF_EXTREMES * errors[:, :2].amax(1))
-        return unknown
+        largest = torch.maximum(errors[:, 2:].amax(1), _OF_EXTREMES * errors[:, :2].amax(1))
+        return self.check_still_same(largest)  # a model that changed now would have a large error
 
     def check_still_same(self, found: Any = None) -> Any:
         """Return what was found; raise an error if the model no longer returns for the last sample what it did."""
