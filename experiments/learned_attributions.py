@@ -259,6 +259,12 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     reason = f"{len(statements) - len(missed)} of {len(statements)} statements hold by two standard errors."
     if missed:
         reason += f" Not: {'; '.join(missed)}."
+    linear = ", ".join(f"{found['linear']:.2f} ({part})" for part, found in figures.items() if "linear" in found)
+    if linear and any("than mean" in statement for statement in missed):
+        reason += " Of a linear function, the mean gives SHAP's values, and the networks of tables are nearly "
+        reason += f"linear: R² of the best linear function of the columns is {linear}."
+    if any("than blur" in statement for statement in missed):
+        reason += " A blur leaves cells without ink nearly as they are, so that little can fall on them."
     return Verdict("not reproduced" if missed else "reproduced", "; ".join(lines), reason)
 
 

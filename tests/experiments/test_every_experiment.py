@@ -354,3 +354,16 @@ def test_toy_sentences_have_words_as_players():
     data = DATA["sst2"]
     assert isinstance(data, TextData)
     assert int(replace(data).lengths_test.max()) <= 12
+
+
+def test_attributions_that_conflict_have_a_reason():
+    table = {"similar": 1.0, "linear": 0.96, "agreement of mean-init": 0.9, "agreement of zero": 0.1}
+    table |= {"agreement of mean": 0.95, "agreement above zero": 0.8, "error of agreement above zero": 0.1}
+
+    def verdict(above):
+        found = table | {"agreement above mean": above, "error of agreement above mean": 0.01}
+        return learned_attributions.judge({"credit": found})
+
+    assert verdict(0.05).word == "reproduced"
+    assert verdict(-0.05).word == "not reproduced"
+    assert "best linear function of the columns is 0.96 (credit)" in verdict(-0.05).reason
