@@ -132,10 +132,11 @@ TABLE = ab.interop.EncodedTable.of(FRAME)
         (lambda: ab.plots.learning_history([0]), "learned must be a LearnedBaseline, which learn_baseline returns"),
         (
             lambda: ab.plots.new_figure(-1),
-            "the figure must have one column or more, a ratio for each",
+            "the figure must have 1 to 99 columns, a ratio for each",
         ),
-        (lambda: ab.plots.new_figure(1, width=-0.5), "the figure must have one column or more"),
-        (lambda: ab.plots.new_figure(2, ratios=(1, 2, 3)), "the figure must have one column or more"),
+        (lambda: ab.plots.new_figure(1, width=-0.5), "the figure must have 1 to 99 columns"),
+        (lambda: ab.plots.new_figure(2, ratios=(1, 2, 3)), "the figure must have 1 to 99 columns"),
+        (lambda: ab.plots.new_figure(2**31), "the figure must have 1 to 99 columns"),
         (
             lambda: ab.Evaluator(total, X).table(ab.Baseline(0.0).bind(X), players=ab.Players.features(2)),
             "x must have samples of the players' shape (2,). Got (3,)",

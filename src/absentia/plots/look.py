@@ -76,8 +76,8 @@ def new_figure(
     (2, [10.4, 3.0])
     """
     sides = 0 < min(width, height, *(ratios or ())) <= max(width, height) < 1000
-    if columns < 1 or len(ratios or range(columns)) != columns or not sides:
-        must = "have one column or more, a ratio for each, and sides above 0"
+    if not 1 <= columns < 100 or len(ratios or range(columns)) != columns or not sides:
+        must = "have 1 to 99 columns, a ratio for each, and sides above 0"
         raise wrong("the figure", must, f"{columns} of {width} × {height}, ratios {ratios}")
     if rows is not None:
         height = max(3.2, round(1.8 + 0.24 * rows, 1))
