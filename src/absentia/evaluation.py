@@ -188,8 +188,7 @@ class Evaluator:
         ``fill`` is an absence bound to the samples, or to inputs that take their place. ``coalitions`` are shared by
         the samples or each sample's own. ``samples`` are the numbers of the samples that the rows of the fill belong
         to (all by default), ``players`` other players over the same entries. ``gradient`` keeps the graph;
-        ``recompute`` does not hold activations for it, but computes them again, batch by batch. ``double`` lets torch
-        compute in double precision.
+        ``recompute`` computes activations again, batch by batch, and holds none; ``double`` is double precision.
         """
         players = self.players if players is None else players
         players.check_samples(self.x)
@@ -243,15 +242,14 @@ class Evaluator:
             if getattr(fill, "x", None) is self.x:
                 first = self.readout(self._last, self._numbers[-1:])[0]
                 self._check_repeated(first, values[-1, -1].detach().to(first), values.detach())
-        estimated = rounding_noise(values, self.dtype, self._largest, "model")
-        noise = estimated.maximum(_ABOVE_MEASURED * self._measured_errors(fill, values.detach(), samples, players))
+        noise = rounding_noise(values, self.dtype, self._largest, "model")
+        if self._rounds:
+            noise = noise.maximum(_ABOVE_MEASURED * self._measured_errors(fill, values.detach(), samples, players))
         return Tabulated(values, noise, values.numel() * fill.draws)
 
     def _measured_errors(self, fill: Fill, values: Tensor, samples: Tensor | None, players: Players) -> Tensor:
         """Return the largest error of a few values of each sample, the extreme and some drawn; 0 where it fails."""
         n, errors = len(players), values.new_zeros(len(values), 3)
-        if not self._rounds:
-            return errors[:, 0]
         count = min(max(2**n // _ONE_OF, 4 * _MEASURED // self.samples, 6), _MEASURED)
         drawn = torch.randint(2**n, (count, 1), generator=seeded(n)).to(values.device).expand(-1, len(values))
         few = torch.stack([values.argmin(1), values.argmax(1), *drawn], dim=1)
@@ -294,7 +292,11 @@ class Evaluator:
                 values = self.readout(outputs, numbers[samples].repeat_interleave(coalitions)).view(-1, coalitions)
                 last = outputs[-1].clone() if step == layout.blocks - 1 else None
                 del outputs  # so that the next block finds its memory in cache
-                table[:, first : first + coalitions].index_add_(0, samples, values.double(), alpha=1 / fill.draws)
+                columns = table[:, first : first + coalitions]
+                if fill.draws == 1:  # samples follow each other: the same as below, in one quicker step
+                    columns[int(samples[0]) :][: len(values)] = values
+                else:
+                    columns.index_add_(0, samples, values.double(), alpha=1 / fill.draws)
                 if step == 0:  # a model that always fails should fail at once
                     check_finite(values, numbers[samples], first)
                 bar.update()

@@ -282,8 +282,7 @@ def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
             hook.remove()
         weights = [one for part in parts for one in part.parameters(recurse=False)] if gradient else []
         if any(one.is_inference() for one in weights):
-            must = "be made outside of torch.inference_mode, to learn by its gradient"
-            raise wrong("model", must, "parameters of it")
+            raise wrong("model", "be made outside of torch.inference_mode to learn by its gradient", "its parameters")
         with _LOCK:
             for thing in (*parts, *weights):
                 flag = "training" if isinstance(thing, nn.Module) else "requires_grad"
@@ -315,8 +314,8 @@ def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
 
 def _is_compiled(thing: Any) -> bool:
     """Return whether torch.compile made a function or a module: it would compile it again for every hook."""
-    marks = ("_torchdynamo_orig_callable", "_compiled_call_impl")
-    return any(getattr(thing, mark, None) is not None for mark in marks)
+    made = getattr(thing, "_torchdynamo_orig_callable", None)
+    return made is not None or getattr(thing, "_compiled_call_impl", None) is not None
 
 
 def layers_of(model: Model) -> list[nn.Module]:
