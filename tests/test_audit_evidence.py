@@ -54,9 +54,30 @@ def test_evidence_is_cross_entropy_at_the_empty_coalition_less_the_entropy():
     loss = cross_entropy(model(torch.full_like(x, 0.1)), y, reduction="none")
     shares = y.bincount() / len(y)
     each = loss + shares[y].log()
-    assert float(found.curve.evidence.value) == pytest.approx(float(loss.mean() + (shares * shares.log()).sum()))
+    beyond = float(loss.mean() + (shares * shares.log()).sum())
+    assert beyond > 1 / 62
+    assert float(found.curve.evidence.value) == pytest.approx(beyond - 1 / 62)  # (classes − 1) / 2N
     assert float(found.columns()["evidence_error"]) == pytest.approx(float(each.std() / 31**0.5))
     assert found.curve.unit == "nats"
+
+
+@pytest.mark.parametrize("classes", [2, 10, 50])
+def test_a_neutral_absence_invents_nothing_however_many_classes_there_are(classes):
+    frequencies = torch.rand(classes, generator=torch.Generator().manual_seed(0)).double() + 0.2
+    claims = []
+
+    def model(rows):
+        told = torch.nn.functional.one_hot(rows[:, 0].long(), classes)
+        return frequencies.log() + 9 * told * (rows[:, 1:] > 0.5) * (rows[:, :1] > 0)
+
+    for seed in range(12):
+        generator = torch.Generator().manual_seed(seed)
+        y = torch.multinomial(frequencies, 400, replacement=True, generator=generator)
+        x = torch.stack([y + 0.5, torch.ones(400)], 1).double()
+        found = ab.audit(model, x, y, {"zero": 0.0}, draws=1, seed=seed)
+        assert len(found.curve.prior) == 400
+        claims.append("neither leaks nor invents" not in str(found))
+    assert sum(claims) <= 2
 
 
 def test_evidence_of_other_readouts_is_a_share_of_the_variance():

@@ -460,8 +460,8 @@ def test_saved_absences_are_read_whichever_they_are(folder):
     torch.testing.assert_close(found["base"].values, learned.values)
     assert saved_coding(["zero", "base.absentia", "missing.absentia"]) is None
     renamed = ab.Players.features(["x2", "x1", "x0"])
-    with pytest.raises(AbsentiaError, match="be learned for the players in their order"):
-        absences(["base.absentia"], players=renamed)
+    with pytest.raises(AbsentiaError, match=r"absence must have values for the players in their order. Got x0, x1"):
+        ab.MaskedModel(make_network(), x[:1], absence=found["base"], players=renamed)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ WRONG_USES = {
         ("-m mymodule:build -d data.csv -t nothing", "target must name a column"),
         (f"{RUN} -o nowhere/base", "output must lie in a folder that exists"),
         (f"{RUN} -o .", "is a directory"),
-        (f"{RUN} -o ./data.csv", "output must be another file than the data. Got data.csv"),
+        (f"{RUN} -o ./data.csv", "output must be another file than those that are read. Got data.csv"),
         (f"{RUN} --loss none", "'none' is not one of"),
         (f"{RUN} --share none", "'none' is not one of"),
         (f"{RUN} --orders many", "orders must be"),

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 import absentia as ab
-from absentia.models import as_model, returns_one_probability
+from absentia.models import as_model, returns_probabilities
 
 X = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
 Y = torch.tensor([0, 1, 1, 0, 1, 0])
@@ -61,15 +61,15 @@ def test_the_logit_of_a_probability_gives_the_true_log_odds():
 
 
 def test_logits_are_logits_whatever_their_values():
-    assert not returns_one_probability(linear(), X)
+    assert not returns_probabilities(linear(), X, linear()(X))
     small = nn.Sequential(nn.Linear(4, 3), nn.Sigmoid(), nn.Linear(3, 1))
     nn.init.constant_(small[2].weight, 0.1)
     nn.init.constant_(small[2].bias, 0.3)
     assert 0 < small(X).min() < small(X).max() < 1
-    assert not returns_one_probability(small, X)
+    assert not returns_probabilities(small, X, small(X))
     assert ab.explain(small, X, Y, absence=0.0).record.readout.startswith("log-odds")
     by_numpy = ab.from_numpy(lambda rows: 0 * rows[:, 0] + 0.5, probabilities=False)
-    assert not returns_one_probability(by_numpy, X)
+    assert not returns_probabilities(by_numpy, X, by_numpy(X))
 
 
 def test_regressions_are_explained_one_output_at_a_time():

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from absentia import AbsentiaError, Baseline, MaskedModel, shapley
+from absentia import AbsentiaError, Baseline, MaskedModel, ValueTable, shapley
 from absentia.attributions import _jackknife_weights, draw_strata, sample_shapley, share_out
 from absentia.coalitions import coalition_numbers
 from absentia.data import seeded
@@ -323,19 +323,32 @@ def test_groups_are_equally_large_and_what_is_left_of_a_size_weighs_as_much_as_a
     weights = _jackknife_weights(strata, torch.Generator().manual_seed(1))
     sizes = torch.cat([drawn for drawn, _ in strata]).sum(1)
     assert weights.shape == (11, 60)
+    left_out = torch.zeros(10).long()
     for drawn, total in strata:
         size = int(drawn[0].sum())
         of_size = weights[:, sizes == size]
+        if len(drawn) < total:  # without the correction for what is drawn of few
+            of_size = of_size[-1] + (of_size - of_size[-1]) / math.sqrt(1 - len(drawn) / total)
+            of_size[of_size.abs() < 1e-12] = 0
         share = total / math.comb(9, size) / (size * (9 - size))
         assert torch.allclose(of_size.sum(1), torch.full((11,), share).double())
         assert (of_size[-1] > 0).all()
         assert torch.allclose(of_size, of_size.amax(1, keepdim=True) * (of_size > 0))  # alike where they count
         assert ((of_size[:-1] == 0).sum(0) == (0 if len(drawn) == total else 1)).all()
-    left_out = (weights[:-1] == 0).sum(1)
+        left_out += (of_size[:-1] == 0).sum(1)
     assert left_out.max() - left_out.min() <= 1
 
 
 def test_a_size_with_a_single_draw_is_never_left_without_a_weight_that_is_finite():
     strata = [(torch.eye(6)[:1].bool(), 6)]
     weights = _jackknife_weights(strata, torch.Generator().manual_seed(0))
-    assert sorted(weights[:, 0].tolist()) == pytest.approx([0.0, *[1 / 5] * 10])
+    assert sorted(weights[:, 0].tolist()) == pytest.approx([(1 - math.sqrt(5 / 6)) / 5, *[1 / 5] * 10])
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
+def test_errors_are_right_where_most_coalitions_are_drawn(share):
+    game = ValueTable(torch.randn(2**9, generator=torch.Generator().manual_seed(0)))
+    right, evaluations = shapley(game).values, int(share * 2**9) - 2
+    found = [shapley(game, evaluations=evaluations, seed=seed) for seed in range(60)]
+    actual = torch.stack([one.values - right for one in found]).square().mean().sqrt()
+    assert 0.8 < torch.stack([one.errors for one in found]).square().mean().sqrt() / actual < 1.25

@@ -28,7 +28,7 @@ from absentia.coalitions import Coalitions, draw_coalitions, sums_by_size, sums_
 from absentia.data import check_number, seeded
 from absentia.errors import wrong
 from absentia.evaluation import check_finite
-from absentia.games import Game, MaskedModel, value_table
+from absentia.games import Game, MaskedModel, ask, value_table
 from absentia.results import align, count_of, written, written_alike
 
 # Drawn coalitions of one size, and the number of all pairs of that size with a complement, which they represent.
@@ -218,7 +218,7 @@ def context_map(
         evaluations += 2 * len(contexts) * draws_of(game)
         own = torch.arange(players) == of
         asked = torch.cat([contexts | own, contexts & ~own])
-        values = game(asked).detach().double().cpu()
+        values = ask(game, asked).detach().double().cpu()
         check_finite(values, torch.zeros(1), asked[None], "values of the game")
         having, without = values[0].chunk(2)
         return (having - without).abs()
@@ -314,10 +314,11 @@ def sample_shapley(game: Game, evaluations: int, seed: int) -> tuple[Attribution
     coalitions = torch.cat([drawn for drawn, _ in strata])
     ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
     asked = torch.cat([ends, coalitions, ~coalitions])
-    values = game(asked).double().cpu()
+    values = ask(game, asked).double().cpu()
     check_finite(values, torch.arange(len(values)), asked.expand(len(values), -1, -1), "values of the game")
     empty, full = values[:, :1], values[:, 1:2]
     if isinstance(game, MaskedModel):
+        game.evaluator.check_full(full[-1, 0], values)
         game.evaluator.check_still_same()
     # A pair enters the regression through its difference alone: the even part of a game has no Shapley values.
     odd = (values[:, 2 : 2 + len(coalitions)] - values[:, 2 + len(coalitions) :]) / 2
@@ -388,7 +389,9 @@ def _jackknife_weights(strata: list[Stratum], generator: torch.Generator) -> Flo
             group = (torch.randperm(count, generator=generator) + dealt) % JACKKNIFE_GROUPS
             dealt += count
         kernel, kept = total / (math.comb(players, size) * size * (players - size)), (group != left_out).double()
-        weights.append(kept * (kernel / kept.sum(1, keepdim=True).clamp_min(1)))
+        weighted = kept * (kernel / kept.sum(1, keepdim=True).clamp_min(1))
+        # What is drawn of few pairs has smaller errors than of many: the correction for finite populations.
+        weights.append(weighted[-1] + math.sqrt(1 - count / total) * (weighted - weighted[-1]))
     return torch.cat(weights, dim=1)
 
 

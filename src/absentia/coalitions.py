@@ -106,7 +106,7 @@ def moebius(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch
     >>> moebius(torch.tensor([2.0, -2.0, -1.0, 1.0])).tolist()
     [2.0, -4.0, -3.0, 6.0]
     """
-    return _Butterfly.apply(values, 1, -1)  # type: ignore[no-untyped-call]
+    return _Butterfly.apply(values if values.is_floating_point() else values.double(), 1, -1)  # type: ignore[no-untyped-call]
 
 
 def zeta(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
@@ -122,7 +122,7 @@ def zeta(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch c
     >>> zeta(torch.tensor([2.0, -4.0, -3.0, 6.0])).tolist()
     [2.0, -2.0, -1.0, 1.0]
     """
-    return _Butterfly.apply(effects, 1, 1)  # type: ignore[no-untyped-call]
+    return _Butterfly.apply(effects if effects.is_floating_point() else effects.double(), 1, 1)  # type: ignore[no-untyped-call]
 
 
 @torch.no_grad()

@@ -59,7 +59,7 @@ _NO_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "calculation overf
 
 def as_tensor(name: str, value: Any) -> Tensor:
     """Convert a tensor, an array, a DataFrame or nested lists of numbers to a tensor."""
-    if isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta):
+    if isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta or value.is_quantized):
         raise wrong(name, "hold its numbers in memory, all of them", f"a {value.layout} tensor on {value.device}")
     if isinstance(value, Tensor) and not value.is_complex():
         return value
@@ -92,6 +92,8 @@ def _read_columns(name: str, frame: Any) -> np.ndarray:
     for number, label in enumerate(frame.columns):
         column = frame.iloc[:, number]
         try:
+            if getattr(column.dtype, "kind", "") in "mM":
+                raise TypeError("times have no unit of their own")
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         except (TypeError, ValueError) as error:
             then = "Encode text and categories as numbers first: absentia.interop.EncodedTable.of(frame) does."
@@ -119,12 +121,24 @@ def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row
     return data
 
 
+def check_columns(name: str, columns: Iterable[Any] | None, wanted: Iterable[Any] | None, whose: str) -> None:
+    """Raise an error for columns of a DataFrame that are not those of another one, in their order."""
+    found, right = ([] if names is None else [str(one) for one in names] for names in (columns, wanted))
+    if found and right and found != right:
+        place = next((i for i, (one, other) in enumerate(zip(found, right, strict=False)) if one != other), 0)
+        got = f"{found[place]!r} in the place of {right[place]!r}"
+        got = got if len(found) == len(right) else f"{len(found)} columns rather than {len(right)}"
+        raise wrong(name, f"have the columns of {whose}, in their order", got)
+
+
 def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> Int[Tensor, " *samples"]:
     """Convert classes to numbers: names, or an estimator's own numbers, by their place in ``labels``."""
     y, labels = as_tensor(name, y) if isinstance(y, Tensor) else y, list(labels)
     if len(set(map(str, labels))) < len(labels):
         raise wrong("class_names", "name each class once", labels)
     text = holds_text(y)
+    if np.ndim(y) > 1:
+        raise wrong(name, "be one class number or one for each sample", f"shape {np.shape(y)}")
     if text and not labels:
         raise AbsentiaError(
             f"{name} holds names of classes, but the model does not know their order. "
@@ -140,9 +154,7 @@ def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> In
             raise wrong(name, f"hold classes of the model: {', '.join(map(str, labels))}", repr(unknown[0]))
         return torch.tensor([number_of[label] for label in given]).reshape(array.shape)
     target = as_tensor(name, y)
-    if target.ndim > 1:
-        raise wrong(name, "be one class number or one for each sample", f"shape {tuple(target.shape)}")
-    if not torch.equal(target.double(), target.double().round()):
+    if not bool(target.isfinite().all()) or not torch.equal(target.double(), target.double().round()):
         raise wrong(name, "hold class numbers", f"{target.dtype} values", "Leave y out for a regression.")
     return target.long()
 

@@ -29,10 +29,20 @@ from torch.utils.checkpoint import checkpoint
 from absentia import models
 from absentia.absences.protocol import Fill, StandIns
 from absentia.coalitions import coalition_members, enumerate_coalitions
-from absentia.data import Classes, Table, blocks, check_number, check_rows, class_numbers, each_class, seeded
+from absentia.data import (
+    Classes,
+    Table,
+    blocks,
+    check_columns,
+    check_number,
+    check_rows,
+    class_numbers,
+    each_class,
+    seeded,
+)
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
-from absentia.readouts import Features, Readout, check_single_logit, default_readout
+from absentia.readouts import Features, Readout, check_logits, default_readout, with_names
 
 # Masked inputs are made for several batches at once, which costs less for each.
 _BATCHES_PER_BLOCK = 4
@@ -125,7 +135,8 @@ class Evaluator:
     ) -> None:
         check_number("batch_size", batch_size, 1)
         self.model = models.as_model(model)
-        columns = getattr(x, "columns", None)  # those of a DataFrame name the players
+        self.columns = columns = getattr(x, "columns", None)  # those of a DataFrame name the players
+        check_columns("x", columns, getattr(self.model, "columns", None), "the fit")
         x = check_rows(x, name="x", kind="sample")
         if players is None and x.ndim != 2:
             then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
@@ -149,15 +160,23 @@ class Evaluator:
             self.batch_size = batch_size or models.rows_per_batch(self.model, size, self.x.device, memory)
             output = output if layer is None else self._forward(self.x[[0, -1]])
             self.dtype, self._last = output.dtype, output[-1:].clone()
-            within = self.dtype if isinstance(self.model, models.NumpyModel) else dtype  # numpy tells by its answer
+            within = dtype
+            if isinstance(self.model, models.NumpyModel):  # tells by its answer, also by one that is merely stored so
+                single = bool((output.float() == output).all()) and bool((1024 * output % 1 != 0).any())
+                within = self.dtype = torch.float32 if single and self.dtype == torch.float64 else self.dtype
             self._rounds = {within, self.dtype} != {torch.float64}
-            note = str(readout)
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:
                     output = models.BatchRunner(self._forward, self.batch_size)(self.x.clone())
-                readout, note = default_readout(output, y, labels, getattr(self.model, "regression", False))
+                readout, note = default_readout(output, y, labels, self.model)
+            else:
+                readout = with_names(readout, output, labels)
+                note = str(readout)
             readout.check(output, self.samples)
-        check_single_logit(readout, output, self.model, self.x)
+            value = readout(self._last, self._numbers[-1:])
+        if not isinstance(value, Tensor) or (value.shape != (1,) and not isinstance(readout, Features)):
+            raise wrong("readout", "return one number for each row", f"{getattr(value, 'shape', type(value))}")
+        check_logits(readout, output, self.model, self.x)
         note += "" if key is None else f"; from {key!r} of the model's output"
         if isinstance(self.model, models.NumpyModel) and self.model.probabilities and self.model.least:
             least, places = self.model.least, 1 - math.floor(math.log10(self.model.least))
@@ -240,8 +259,7 @@ class Evaluator:
             rows = enumerate_coalitions(len(players))
             values = self.values(fill, rows, samples=samples, players=players, gradient=gradient).double()
             if getattr(fill, "x", None) is self.x:
-                first = self.readout(self._last, self._numbers[-1:])[0]
-                self._check_repeated(first, values[-1, -1].detach().to(first), values.detach())
+                self.check_full(values[-1, -1], values)
         noise = rounding_noise(values, self.dtype, self._largest, "model")
         if self._rounds:
             errors = self._measured_errors(fill, values.detach(), samples, players)
@@ -268,6 +286,11 @@ class Evaluator:
             rows = self.x[[0, -1, -1] if self.samples > 1 else [0, 0]]  # as many as at first: they round alike
             self._check_repeated(self._last[0], models.read_output(self._forward(rows))[0][-1])
         return found
+
+    def check_full(self, found: Tensor, values: Tensor) -> None:
+        """Raise an error if v(N) of the last sample is not what it was: the model depends on the batch, or varies."""
+        first = self.readout(self._last, self._numbers[-1:])[0]
+        self._check_repeated(first, found.detach().to(first), values.detach())
 
     def _check_repeated(self, first: Tensor, again: Tensor, values: Tensor | None = None) -> None:
         """Raise an error if results of the last sample differ by more than rounding, or a small share of values."""

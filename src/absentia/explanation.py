@@ -15,12 +15,13 @@ from torch import Tensor
 from absentia.absences import Absence
 from absentia.absences.protocol import BringsModel, describe_absence, empty_inputs
 from absentia.attributions import Attribution, draws_of, order_shapley, sample_shapley, shapley
-from absentia.data import Classes, Table, as_tensor, check_number, each_class
+from absentia.data import Classes, Table, as_tensor, check_columns, check_number, each_class
 from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
 from absentia.interactions import Interactions, harsanyi
 from absentia.interop import to_shap, to_shapiq
 from absentia.learning import LearnedBaseline, choose_absence
+from absentia.models import as_model
 from absentia.players import Players
 from absentia.plots import KINDS, OF_ALL_SAMPLES
 from absentia.plots.interaction_plots import names_of_sets
@@ -271,7 +272,11 @@ def explain(
     began = time.perf_counter()
     if y is not None and isinstance(y, Absence):
         raise wrong("absence", "be passed by name", "it in the place of y", "Write explain(model, x, absence=…).")
-    batch, players = _as_batch(x, players)
+    names = getattr(x, "columns", getattr(x, "index", None))
+    names = None if callable(names) else names  # as that of a list
+    check_columns("x", names, getattr(as_model(model), "columns", None), "the fit")
+    check_columns("data", getattr(data, "columns", None), names, "x")
+    batch, players = _as_batch(x, players, names)
     if isinstance(absence, str | int | float):
         # A readout of each sample's own class says nothing about the rows of the data.
         shared = None if getattr(getattr(readout, "y", None), "ndim", 0) == 1 else readout
@@ -304,15 +309,14 @@ def explain(
     return Explanation(kept, game.evaluator.classes, game.players, stand_ins=stand_ins, record=record, **results)
 
 
-def _as_batch(x: Table, players: Players | None) -> tuple[Tensor, Players | None]:
+def _as_batch(x: Table, players: Players | None, names: Any) -> tuple[Tensor, Players | None]:
     """Convert one sample to a batch of one; the columns of a DataFrame, or the index of its row, name the players."""
-    names = getattr(x, "columns", getattr(x, "index", None))
     batch = as_tensor("x", x)
     if batch.ndim == 0:
         raise wrong("x", "be a sample or a batch of samples", "a single number")
     if batch.ndim == (1 if players is None else len(players.shape)):
         batch = batch[None]
-    if players is None and batch.ndim == 2 and names is not None and not callable(names):
+    if players is None and batch.ndim == 2 and names is not None:
         players = Players.features(list(names))
     return batch, players
 
@@ -340,6 +344,10 @@ def _notes(game: MaskedModel, budget: int | None, chosen_here: bool) -> list[str
         notes.append(
             f"{why}: Shapley values are sampled from {budget // draws_of(game):,} coalitions of each sample, with "
             "standard errors. There are no interactions and no order-wise values. Group players for exact results."
+        )
+    if draws_of(game) > 1:
+        notes.append(
+            f"Values are means over {draws_of(game)} stand-ins; errors do not count that others might be drawn."
         )
     if isinstance(game.absence, BringsModel):
         notes.append("The absence brings its own model: its outputs are explained, not those of the given model.")

@@ -14,7 +14,7 @@ from torch import Tensor
 from absentia.absences.protocol import Absence, Fill, check_absence, for_classes
 from absentia.absences.words import named_absence
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
-from absentia.data import Array, Classes, Table, as_tensor, blocks
+from absentia.data import Array, Classes, Table, as_tensor, blocks, check_columns
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
 from absentia.models import as_model, spread, worker_count
@@ -103,7 +103,8 @@ class ValueTable:
         if given.ndim not in (1, 2) or given.numel() == 0:
             expected = "have shape (2ⁿ,) or (samples, 2ⁿ) with at least one sample"
             raise wrong("values", expected, f"shape {tuple(given.shape)}")
-        table = given.reshape(-1, given.shape[-1]).double()
+        # A copy, because the array may be changed later.
+        table = given.reshape(-1, given.shape[-1]).to(torch.float64, copy=noise is None)
         players = table_players(table.shape[-1])
         check_finite(table, torch.arange(len(table)), 0, argument="values")
         noise = rounding_noise(table, given.dtype) if noise is None else noise
@@ -136,6 +137,15 @@ class ValueTable:
         """Look the coalitions up."""
         check_coalitions(coalitions, len(self.names))
         return self.values[:, coalition_numbers(coalitions)]
+
+
+def ask(game: Game, coalitions: Bool[Tensor, "coalitions players"]) -> Float[Tensor, "samples coalitions"]:
+    """Return the values of a game; raise an error for one that does not return a number for each coalition."""
+    values: Any = game(coalitions)
+    if not isinstance(values, Tensor) or values.shape != (game.samples, len(coalitions)):
+        got = f"shape {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
+        raise wrong("game", f"return a tensor of shape {(game.samples, len(coalitions))}", got)
+    return values
 
 
 def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
@@ -173,7 +183,7 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
     if hasattr(game, "table") and callable(game.table):  # its own way to compute the values of all coalitions
         return game.table()
     steps = blocks(coalitions, _COALITIONS_PER_STEP)
-    parts = [game(enumerate_coalitions(players, step.start, step.stop)) for step in steps]
+    parts = [ask(game, enumerate_coalitions(players, step.start, step.stop)) for step in steps]
     return ValueTable(torch.cat(parts, dim=1), game.names, evaluations=samples * coalitions)
 
 
@@ -219,6 +229,7 @@ class MaskedModel:
     ) -> None:
         if isinstance(absence, str | int | float):
             absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
+        check_columns("data", getattr(data, "columns", None), getattr(x, "columns", None), "x")
         self.absence = check_absence(absence)
         if hasattr(self.absence, "instead_of"):
             model = self.absence.instead_of(as_model(model))
@@ -229,7 +240,7 @@ class MaskedModel:
         self.model, self.x, self.samples = evaluator.model, evaluator.x, evaluator.samples
         self.players, self.names = evaluator.players, evaluator.names
         self.readout, self.readout_note = evaluator.readout, evaluator.readout_note  # the note: what is explained
-        self.fill: Fill = for_classes(self.absence, evaluator.classes).bind(self.x)
+        self.fill: Fill = for_classes(self.absence, evaluator.classes, self.names).bind(self.x)
 
     def __repr__(self) -> str:
         return f"MaskedModel({self.samples} × {self.players}, {self.absence}; value: {self.readout_note})"

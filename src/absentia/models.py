@@ -49,15 +49,20 @@ _ATTEMPTS = 3  # at items whose workers die
 _KEEP_MEMORY, _USUAL_SIZE = {-1: 2**28, -3: 2**25}, 2**17
 _HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
 # The last operations of models that return probabilities, by the names of their gradients; and operations after them
-# that hardly change values.
-_PROBABILITY_ENDS = ("Sigmoid", "Softmax", "SafeSoftmax")
-_SHAPE_ENDS = ("View", "Reshape", "Squeeze", "Unsqueeze", "Select", "Slice", "Clamp", "Alias", "Clone", "ToCopy", "T")
+# that may leave them probabilities, such as the mean of an ensemble.
+_PROBABILITY_ENDS = {"Sigmoid", "Softmax", "SafeSoftmax", "LogSigmoid", "LogSoftmax"}
+_ENDS_AFTER_THEM = {
+    "View", "UnsafeView", "ReshapeAlias", "Squeeze", "Unsqueeze", "Select", "Slice", "Clamp", "Alias", "Clone", "T",
+    "ToCopy", "Index", "Gather", "Stack", "Cat", "Mean", "Add", "Sub", "Rsub", "Mul", "Div", "Sum", "Max", "Amax",
+    "Min", "Amin", "Exp",
+}  # fmt: skip
 # What a row costs beside the operations of its layers, in the same unit: fixed, and for each entry.
 _PER_ROW, _PER_ENTRY = 4_000.0, 50.0
 # The types that are doubled to measure rounding errors, and the most numbers of a tensor that is: 512 MiB of doubles.
 _LOW, _MOST_DOUBLED = (torch.float32, torch.float16, torch.bfloat16), 2**26
 # The assumed operations of a row where they cannot be counted: about those of 100 trees.
 _UNKNOWN = 100_000.0
+_ROUNDED = 1e-4  # by which a probability may lie beyond 0 and 1
 _LONG_WORK = 0.25  # seconds, after which work is timed only once with each number of threads
 # Boosters name the loss that they were trained with; these make their predictions probabilities.
 _PROBABILITY_OBJECTIVES = ("binary", "binary:logistic", "multiclass", "multiclassova", "multi:softprob", "softmax")
@@ -72,6 +77,7 @@ class NumpyModel:
     labels: tuple[Any, ...] = ()  # the classes in the order of the outputs, where the model knows them
     regression: bool = False  # whether outputs are numbers that are no logits
     least: float = 0.0  # below the least positive probability that the model can return, where it is known
+    columns: tuple[str, ...] = ()  # of the fit, in their order
 
     def __call__(self, rows: Rows, moved: bool = False) -> Outputs:
         """Predict, ``moved`` by rounding errors if wanted; convert probabilities to their logarithms: logits."""
@@ -88,6 +94,9 @@ class NumpyModel:
         output = torch.from_numpy(np.ascontiguousarray(answer)).to(rows.device)
         if not self.probabilities:
             return output
+        if bool((output < -_ROUNDED).any()) or bool((output > 1 + _ROUNDED).any()):
+            worst = output.flatten()[(output.flatten() - 0.5).abs().argmax()].item()
+            raise wrong("model", "return probabilities from 0 to 1, as probabilities=True says", f"{worst:g}")
         # Without a bound of its own, a model's probabilities are bounded by what their type can tell from 0 and 1.
         least, above = (self.least, self.least) if self.least else (float(kind.tiny), float(kind.epsneg))
         return log_probabilities(output.double().clamp(units * least, 1 - units * above)).to(output.dtype)
@@ -157,7 +166,10 @@ def wrap_estimator(
     labels = np.asarray(getattr(estimator, "classes_", ())).tolist()
     least = _least_probability(estimator)
     least /= 1 + 2 * least  # the least share after one more vote for each side: no positive probability is changed
-    return NumpyModel(run, gives == "probabilities" and probabilities, tuple(labels), gives == "numbers", least)
+    known = () if columns is None or decode is not None else tuple(columns)
+    return NumpyModel(
+        run, gives == "probabilities" and probabilities, tuple(labels), gives == "numbers", least, known
+    )
 
 
 def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], str]:
@@ -165,6 +177,9 @@ def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], str]:
     if hasattr(estimator, "predict_proba"):
         return estimator.predict_proba, "probabilities"
     if hasattr(estimator, "decision_function"):
+        if getattr(_last_step(estimator), "decision_function_shape", "") == "ovo" and len(estimator.classes_) > 2:
+            then = "Use decision_function_shape='ovr'."
+            raise wrong("estimator", "have one score for each class", "one for each pair of classes", then)
         return estimator.decision_function, "scores"
     predict = getattr(estimator, "inplace_predict", getattr(estimator, "predict", None))
     if predict is not None and not hasattr(estimator, "classes_"):
@@ -180,14 +195,20 @@ def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], str]:
     raise wrong("estimator", "have predict_proba, decision_function, or be a regressor with predict", got)
 
 
+def _last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, or an estimator itself."""
+    return getattr(estimator, "steps", [("", estimator)])[-1][1]
+
+
 def _least_probability(estimator: Any) -> float:
     """Return the least positive probability of neighbours, trees and forests, which are shares; else 0."""
-    estimator = getattr(estimator, "steps", [("", estimator)])[-1][1]  # the last step of a pipeline
-    if getattr(estimator, "weights", None) == "uniform" and hasattr(estimator, "n_neighbors"):
+    estimator = _last_step(estimator)
+    if getattr(estimator, "weights", None) == "uniform" and getattr(estimator, "n_neighbors", None):
         return 1 / estimator.n_neighbors
     trees = np.ravel(getattr(estimator, "estimators_", [estimator])).tolist()
     voting = all(hasattr(tree, "tree_") and hasattr(tree, "classes_") for tree in trees)
-    if not trees or not voting or hasattr(estimator, "estimator_weights_"):
+    weighted = ("estimator_weights_", "final_estimator_", "weights")  # by boosting, by stacking, by the user
+    if not trees or not voting or any(getattr(estimator, name, None) is not None for name in weighted):
         return 0.0
     leaves = [tree.tree_.value[tree.tree_.children_left < 0, 0] for tree in trees]
     shares = np.concatenate([(one / one.sum(1, keepdims=True)).ravel() for one in leaves])
@@ -205,19 +226,25 @@ def are_probabilities(output: Outputs) -> bool:
     return several and torch.allclose(output.sum(1), torch.ones_like(output[:, 0]), atol=1e-4)
 
 
-def returns_one_probability(model: Model, x: Rows) -> bool:
-    """Return whether a model with a single output returns probabilities: by its last operation, or else by values."""
+def returns_probabilities(model: Model, x: Rows, output: Tensor) -> bool:
+    """Return whether outputs are probabilities: by the last operations of the model, or, of one column, by values."""
     if isinstance(model, NumpyModel) and (model.probabilities is not None or model.regression):
         return False
-    rows, step = x[[0, -1]].clone(), None
+    if not bool(((output >= 0) & (output <= 1)).all()):
+        return False
+    rows, steps, ends = x[[0, -1]].clone(), list[Any](), set[str]()
     with suppress(RuntimeError), evaluation_mode(model, gradient=True), torch.enable_grad():  # some refuse a gradient
-        step = read_output(model(rows.requires_grad_() if rows.is_floating_point() else rows))[0].grad_fn
-    while step is not None and step.name().startswith(_SHAPE_ENDS):
-        step = step.next_functions[0][0]
-    if step is not None and not step.name().startswith("Compiled"):
-        return step.name().startswith(_PROBABILITY_ENDS)
-    output = run_rows(model, x)
-    return bool(((output >= 0) & (output <= 1)).all())
+        steps = [read_output(model(rows.requires_grad_() if rows.is_floating_point() else rows))[0].grad_fn]
+    for step in filter(None, steps):  # which grow
+        name = step.name().partition("Backward")[0]
+        if name in _ENDS_AFTER_THEM:
+            steps += [before for before, _ in step.next_functions if before not in steps]
+        else:
+            ends.add(name)
+    if ends and "CompiledFunction" not in ends:
+        return ends <= _PROBABILITY_ENDS
+    single, values = output.ndim == 1 or output.shape[1] == 1, run_rows(model, x)
+    return single and bool(((values >= 0) & (values <= 1)).all())
 
 
 def log_probabilities(output: Outputs) -> Outputs:
@@ -234,13 +261,18 @@ def module_of(model: Model) -> nn.Module | None:
 def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
     """Return the device and the floating dtype that the model works in."""
     module = module_of(model)
-    weights = () if module is None else chain(module.parameters(), module.buffers())
-    for tensor in filter(torch.is_floating_point, weights):
-        return tensor.device, tensor.dtype
+    weights = (
+        []
+        if module is None
+        else [one for one in chain(module.parameters(), module.buffers()) if one.is_floating_point()]
+    )
+    if weights:  # the most of them, because a single number may have a type of its own
+        largest = max(weights, key=Tensor.numel)
+        return largest.device, largest.dtype
     if x.is_floating_point():
         return x.device, x.dtype
     # Integers that the usual type would round, such as times in seconds, get a type that holds them.
-    exact = module is not None or bool((x.double().abs() <= 2**24).all())
+    exact = not isinstance(model, NumpyModel) and bool((x.double().abs() <= 2**24).all())
     return x.device, torch.get_default_dtype() if exact else torch.float64
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -14,7 +15,7 @@ from torch.nn.functional import softplus
 
 from absentia.data import Classes, class_numbers, each_class, holds_text
 from absentia.errors import AbsentiaError, wrong
-from absentia.models import Model, NumpyModel, Outputs, are_probabilities, returns_one_probability
+from absentia.models import Model, NumpyModel, Outputs, are_probabilities, returns_probabilities
 
 
 @runtime_checkable
@@ -43,19 +44,37 @@ def count_classes(output: Outputs) -> int:
     return 2 if output.ndim == 1 else max(2, output.shape[1])
 
 
-def check_single_logit(readout: Readout, output: Outputs, model: Model, x: Tensor) -> None:
-    """Raise an error for a readout of logits if the single output of a model is a number or a probability."""
-    if not isinstance(readout, LogOdds | Probability) or output.ndim > 2 or not _is_single_logit(output):
+def check_logits(readout: Readout, output: Outputs, model: Model, x: Tensor) -> None:
+    """Raise an error for a readout of logits if the outputs of a model are probabilities, or one is a number."""
+    if not isinstance(readout, LogOdds | Probability) or output.ndim > 2:
         return
-    if isinstance(model, NumpyModel) and model.regression:
+    single = _is_single_logit(output)
+    if single and isinstance(model, NumpyModel) and model.regression:
         raise wrong("y", "be left out for a regression", "classes", "The output is then explained as it is.")
-    if returns_one_probability(model, x):
+    if returns_probabilities(model, x, output):
+        column = "0" if single else "column"
         raise AbsentiaError(
-            "model must return a logit for this readout. Got probabilities from 0 to 1 in one column instead. Return "
-            "the logit: leave out the last sigmoid, pass lambda rows: torch.logit(model(rows)), wrap a numpy model "
-            "with from_numpy(…, probabilities=True), or use --probabilities in a command. Use readout=Output(0) to "
-            "explain the probability itself, and readout=Logit(y) if these numbers are logits."
+            f"model must return logits for this readout. Got probabilities from 0 to 1{' in one column' * single} "
+            "instead. Return the logits: leave out the last sigmoid, pass lambda rows: torch.logit(model(rows)), "
+            "wrap a numpy model with from_numpy(…, probabilities=True), or use --probabilities in a command. Use "
+            f"readout=Output({column}) to explain a probability itself, and readout=Logit(y) if these are logits."
         )
+
+
+def with_names(readout: Readout, output: Outputs, names: Sequence[Any]) -> Readout:
+    """Return a readout of a class with the names of the classes, if it has none of its own."""
+    if not isinstance(readout, _OfClass) or readout.names or not names or output.ndim > 2:
+        return readout
+    check_names(names, output)
+    named = copy(readout)
+    vars(named).update(names=tuple(str(name) for name in names))
+    return named
+
+
+def check_names(names: Sequence[Any], output: Outputs) -> None:
+    """Raise an error unless there is a name for each class."""
+    if len(names) != count_classes(output):
+        raise wrong("class_names", f"name each of the {count_classes(output)} classes", f"{len(names)} names")
 
 
 def _is_single_logit(output: Tensor) -> bool:
@@ -238,7 +257,7 @@ class Features:
 
 
 def default_readout(
-    output: Outputs, y: Classes, names: Sequence[Any] = (), regression: bool = False
+    output: Outputs, y: Classes, names: Sequence[Any] = (), model: Model | None = None
 ) -> tuple[Readout, str]:
     """Choose a readout by the model's output on the full samples, and describe it.
 
@@ -251,7 +270,7 @@ def default_readout(
     """
     if output.ndim > 2:
         raise wrong("readout", "be given for a model with outputs of more than one axis", f"{tuple(output.shape)}")
-    if regression and not _is_single_logit(output):
+    if getattr(model, "regression", False) and not _is_single_logit(output):
         must = f"be Output(i) for a regression with {output.shape[1]} outputs, i from 0 to {output.shape[1] - 1}"
         raise wrong("readout", must, "none" if y is None else "y")
     note = ""
@@ -261,13 +280,13 @@ def default_readout(
         if len(names) != count_classes(output):
             got = f"{len(names)} names for {count_classes(output)} outputs of the model"
             raise wrong("y", "name every class", got, "Pass class_names=[…] in the order of the model's outputs.")
-    if names and len(names) != count_classes(output) and not (y is None and _is_single_logit(output)):
-        raise wrong("class_names", f"name each of the {count_classes(output)} classes", f"{len(names)} names")
+    if names and not (y is None and _is_single_logit(output)):
+        check_names(names, output)
     if y is not None:
         given = LogOdds(y, names)
         return given, str(given) + note
     if _is_single_logit(output):
-        return Output(0), "the output as it is"
+        return Output(0), "log-odds of class 1" if getattr(model, "probabilities", False) else "the output as it is"
     predicted = LogOdds(output.argmax(1).cpu())
     shown = _class_list(predicted.y, tuple(str(name) for name in names))
     return predicted, f"log-odds of the class predicted on the full sample ({shown})"

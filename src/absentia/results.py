@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 # Files of older formats keep each class's own layout; `from_old` of the class returns its fields in the present one.
 _FIRST_COMMON_FORMAT = 3
+# The most bytes of a name, so that there is room for what is added while a file is written; and those of a header.
+_LONGEST_NAME, _MOST_HEADER = 220, 10**8
 
 _TABLE = "border-collapse:collapse;font-size:90%;margin:0.3em 0"
 _HEAD = "text-align:left;padding:0.15em 0.8em 0.15em 0;border-bottom:1px solid #999"
@@ -120,6 +122,8 @@ def check_folder(name: str, path: str | Path) -> None:
         raise wrong(name, "lie in a folder that exists", path, f"Make {parent} first.")
     if os.path.exists(path) and not os.path.isfile(path):
         raise wrong(name, "name a file", f"{path}, which is a folder or a device")
+    if len(os.fsencode(Path(path).name)) > _LONGEST_NAME:
+        raise wrong(name, f"have a name of at most {_LONGEST_NAME} bytes", f"{len(os.fsencode(Path(path).name))}")
     if not os.access(parent, os.W_OK):
         raise wrong(name, "lie in a folder that can be written to", path)
 
@@ -142,9 +146,10 @@ def write_whole(path: str | Path, write: Callable[[Path], object], keep: bool = 
     try:
         _write_and_rename(path, write)
     except (OSError, ValueError, SafetensorError) as error:
-        kept, spare = "", Path(tempfile.gettempdir()) / f"{uuid.uuid4().hex[:12]}-{path.name}"
+        kept = ""
         with suppress(OSError, ValueError, SafetensorError):
             if keep:
+                spare = Path(tempfile.gettempdir()) / f"{uuid.uuid4().hex[:12]}-{path.name}"
                 _write_and_rename(spare, write)
                 kept = f" The result is in {spare} instead."
         raise AbsentiaError(f"{path} can't be written: {error}.{kept}") from error
@@ -192,11 +197,13 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not os.path.isfile(Path(path)):
         raise wrong("path", "name a file that exists", path)
     try:
-        content = Path(path).read_bytes()  # at once: another file may take this one's place between two reads
-        tensors = dict(sorted(read_safetensors(content).items()))
-        metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")]).get("__metadata__") or {}
-        header = json.loads(metadata.get("absentia", "null"))
-    except (SafetensorError, ValueError, OSError) as error:
+        with Path(path).open("rb") as file:  # once: another file may take this one's place between two reads
+            size = file.read(8)
+            first = file.read(min(int.from_bytes(size, "little"), _MOST_HEADER))
+            metadata = json.loads(first).get("__metadata__") or {}
+            header = json.loads(metadata.get("absentia", "null"))
+            tensors = dict(sorted(read_safetensors(size + first + file.read()).items()))
+    except (SafetensorError, ValueError, AttributeError, TypeError, RecursionError, MemoryError, OSError) as error:
         raise wrong("path", "be a file that absentia saved", f"{path}, which can't be read") from error
     if not isinstance(header, dict):
         raise wrong("path", "be a file that absentia saved", f"{path}, which has no header of absentia's")

@@ -52,6 +52,7 @@ class Baseline:
 
     def __init__(self, values: float | Sequence[float] | Array) -> None:
         tensor = as_tensor("values", values)
+        tensor = tensor if tensor.requires_grad else tensor.clone()  # an array may be changed later
         if not bool(torch.isfinite(tensor).all()):
             raise wrong("values", "be finite", f"{int((~torch.isfinite(tensor)).sum())} that are not")
         vars(self).update(values=tensor)  # a frozen class does not let attributes be set
@@ -206,7 +207,7 @@ class Marginal:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        rows = check_rows(self.background)
+        rows = check_rows(self.background).clone()
         check_number("draws", self.draws, 1, len(rows))
         vars(self).update(background=rows)
 

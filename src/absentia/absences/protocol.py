@@ -125,8 +125,15 @@ def check_absence(absence: Any) -> Absence:
     return absence
 
 
-def for_classes(absence: Any, y: Classes) -> Absence:
-    """Return the absence for samples of classes ``y``, ``of(y)``, where it ``needs_classes``: a baseline for each."""
+def for_classes(absence: Any, y: Classes, names: Sequence[str] = ()) -> Absence:
+    """Return the absence for samples of classes ``y``, ``of(y)``, where it ``needs_classes``: a baseline for each.
+
+    Raise an error for one whose values belong to the same players, ``names``, in another order.
+    """
+    own = getattr(absence, "names", ())
+    if sorted(own) == sorted(names) and tuple(own) != tuple(names):
+        then = "Put the columns into the order of those that it was learned on."
+        raise wrong("absence", "have values for the players in their order", ", ".join(own[:8]), then)
     if not getattr(absence, "needs_classes", False):
         return absence
     if y is None:

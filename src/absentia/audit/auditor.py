@@ -20,7 +20,17 @@ from absentia.absences.words import usual_absences
 from absentia.audit.figures import MaskingCurve, Removal, compare_with_data, game_figures, join_games
 from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit
 from absentia.coalitions import draw_coalitions, moebius_
-from absentia.data import Classes, Table, blocks, check_number, check_rows, data_range, seeded, white_noise
+from absentia.data import (
+    Classes,
+    Table,
+    blocks,
+    check_columns,
+    check_number,
+    check_rows,
+    data_range,
+    seeded,
+    white_noise,
+)
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
@@ -290,6 +300,7 @@ class Auditor:
         self.region = evaluator.players if region is None else evaluator.players.only(region, "region")
         self.data = evaluator.x if data is None else check_rows(data).to(evaluator.x)
         check_shape("data", self.data.shape[1:], evaluator.x)
+        check_columns("data", getattr(data, "columns", None), evaluator.columns, "x")
         self.within = data_range(self.data, categorical)
         owned = self.region.labels.to(evaluator.x.device) >= 0
         if not bool(((self.within.high > self.within.low) & owned).any()):
@@ -304,7 +315,7 @@ class Auditor:
                 if isinstance(absence, BringsModel):
                     model = absence.instead_of(evaluator.model)
                     own = Evaluator(model, evaluator.x, evaluator.players, evaluator.readout)
-                self.bound[name] = own, for_classes(absence, evaluator.classes).bind(own.x)
+                self.bound[name] = own, for_classes(absence, evaluator.classes, evaluator.names).bind(own.x)
         self.surrogates = tuple(name for name, one in self.methods.items() if isinstance(one, BringsModel))
         self.plan = self._afford(draws, max_players, evaluations)
         self.costs = dict.fromkeys((*self.methods, ""), Cost())

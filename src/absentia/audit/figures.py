@@ -121,21 +121,24 @@ class MaskingCurve:
     unit: str = "nats"  # or "of the variance"
     limit: float = math.inf  # all that there is to know: log(classes) in nats, or the variance itself
     all_absent: bool = True  # whether ∅ leaves no entry of the sample, so that it can only tell by a leak
+    fitted: float = 0.0  # what the prior gains on average as its frequencies are those of the same samples
 
     @classmethod
     def of(cls, score: Score, values: Tensor, sizes: Tensor, all_absent: bool) -> MaskingCurve:
         """Score values of shape (methods, samples, sizes)."""
-        scores, limit, unit = torch.stack([score(one) for one in values]), 1.0, "of the variance"
+        scores, limit, unit, fitted = torch.stack([score(one) for one in values]), 1.0, "of the variance", 0.0
         if score.classes is not None:
-            limit, unit = math.log(max(2, len(score.classes.unique()))), "nats"
+            classes = len(score.classes.unique())
+            limit, unit, fitted = math.log(max(2, classes)), "nats", (classes - 1) / (2 * len(score.classes))
         elif bool((score.full == score.full[0]).all()):  # there is no variance to compare with
             scores = scores * math.nan
-        return cls(scores, score.prior, sizes, unit, limit, all_absent)
+        return cls(scores, score.prior, sizes, unit, limit, all_absent, fitted)
 
     @property
     def beyond_prior(self) -> Float[Tensor, "methods samples 1"]:
-        """The score at ∅ less the prior, of each sample."""
-        return (self.scores[..., 0] - self.prior)[..., None]
+        """The score at ∅ less the prior, of each sample; what the prior gains by its samples is no invention."""
+        beyond = (self.scores[..., 0] - self.prior)[..., None]
+        return beyond - beyond.mean(1, keepdim=True).clamp(0, self.fitted)
 
     @property
     def means(self) -> Float[Tensor, "methods samples 1"]:

@@ -21,7 +21,7 @@ import absentia as ab
 from absentia import demo as demonstration
 from absentia.absences.words import WORDS
 from absentia.cli.inputs import MOST_SEED, Inputs, load_absences, prepare, takes_inputs
-from absentia.cli.output import AsJson, Output, check_file, finish, note, show, working
+from absentia.cli.output import AsJson, Output, check_file, describe, finish, note, reading, show, working
 from absentia.cli.user_files import Samples, devices
 from absentia.errors import AbsentiaError, wrong
 from absentia.learning.learned import Share
@@ -279,7 +279,7 @@ def report(
 
     Example: absentia report one.absentia audit.absentia base.absentia -o report.html
     """
-    if output in files:
+    if output.resolve() in [path.resolve() for path in files]:
         raise wrong("output", "be another file than the results", output)
     results: dict[str, Any] = {}
     for path in files:
@@ -314,7 +314,8 @@ def info(
 
     Example: absentia info base.absentia
     """
-    payload, text = _installation() if file is None else _contents(check_file("file", file))
+    with reading("file", "hold a whole result", file or ""):
+        payload, text = _installation() if file is None else _contents(check_file("file", file))
     show({"command": "info"} | payload, text, as_json)
 
 
@@ -360,7 +361,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(args=words or ["--help"], prog_name="absentia", standalone_mode=False)
-    except (AbsentiaError, _UsageError, OSError) as error:
+    except Exception as error:
         if "--traceback" in words:
             raise
         if isinstance(error, OSError) and error.errno == errno.EPIPE:  # the reader of a pipe has closed it
@@ -380,8 +381,11 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, AbsentiaError):
         return str(error)
     if isinstance(error, OSError):
-        return f"{error.filename or 'a file'} can't be used: {error.strerror or error}."
+        return f"{error.filename or 'A file or the output'} can't be used: {error.strerror or error}."
+    if not isinstance(error, _UsageError):
+        then = "The model may have an error, or a file be damaged: absentia --traceback … shows where it is."
+        return f"{describe(error)}. {then}"
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "absentia"
-    message = " ".join(str(error.format_message()).split())  # type: ignore[attr-defined]  # of all usage errors
+    message = " ".join(str(error.format_message()).split())
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} Try {where} --help."

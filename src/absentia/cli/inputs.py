@@ -83,8 +83,7 @@ def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
 
     def run(**given: Any) -> None:
         inputs = Inputs(**{one.name: given.pop(one.name) for one in shared})
-        if given["output"] is not None and given["output"].resolve() == Path(inputs.data).resolve():
-            raise wrong("output", "be another file than the data", given["output"])
+        _check_output(inputs, given)
         with workers(inputs.jobs, inputs.dask):
             command(inputs, **given)
 
@@ -94,6 +93,16 @@ def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {one.name: one.annotation for one in options}
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     return run
+
+
+def _check_output(inputs: Inputs, given: dict[str, Any]) -> None:
+    """Refuse to write the result over a file that the command reads."""
+    words, output = given.get("absence") or [], given["output"]
+    read: list[Any] = [_split_name(word)[1] for word in ([words] if isinstance(words, str) else words)]
+    read += [inputs.data, inputs.model, inputs.weights, inputs.background, inputs.players]
+    read += [given.get("checkpoint"), *(given.get("start") or ())]
+    if output is not None and output.resolve() in [Path(one).resolve() for one in read if one]:
+        raise wrong("output", "be another file than those that are read", output)
 
 
 @contextmanager
@@ -321,10 +330,6 @@ def load_absences(words: Sequence[str], problem: Problem) -> dict[str, ab.Absenc
             found[name] = saved = ab.load(check_file("absence", path))
             if not isinstance(saved, ab.Absence):
                 raise wrong("absence", "be a saved baseline, imputer or surrogate", f"{path}, a saved {saved.KIND}")
-            own, names = getattr(saved, "names", players.names), players.names
-            if own != names and sorted(own) == sorted(names):
-                must = f"be learned for the players in their order, {', '.join(names[:6])}"
-                raise wrong("absence", must, f"{', '.join(own[:6])} in {path}")
             continue
         if spec.partition(":")[0] == "neighbours" and samples.background_is_data:
             # The nearest row of a sample would be the sample itself.
@@ -341,7 +346,7 @@ def saved_coding(words: Sequence[str]) -> dict[str, Any] | None:
     """Return the coding of the tables that saved absences were made for, if any."""
     paths = [Path(_split_name(word)[1]) for word in words]
     headers = [read_header(path) for path in paths if path.suffix in SAVED and path.is_file()]
-    found: list[dict[str, Any]] = [header["coding"] for header in headers if "coding" in header]
+    found: list[dict[str, Any]] = [header["coding"] for header in headers if isinstance(header.get("coding"), dict)]
     if any(coding != found[0] for coding in found):
         raise wrong("absences", "be saved for the same columns and categories", "files for different ones")
     return found[0] if found else None

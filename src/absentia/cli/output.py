@@ -57,10 +57,12 @@ def working(work: str, notes: Iterable[str] = ()) -> Iterator[None]:
 
 
 def finish(result: Any, payload: dict[str, Any], as_json: bool, path: Path | None, **extra: Any) -> None:
-    """Print a result as text or as one JSON object, and save it if a path is given; if that fails, it is not lost."""
-    show(payload | {"file": path}, repr(result), as_json)
-    if path is not None:
-        result.save(path, **extra)
+    """Save a result if a path is given, and print it as text or as one JSON object; neither is lost by the other."""
+    try:
+        if path is not None:
+            result.save(path, **extra)
+    finally:
+        show(payload | {"file": path}, repr(result), as_json)
     if not as_json:
         written = f"Written to {path}" if path is not None else "Not saved. Use --output FILE to save the result."
         typer.echo(written, err=path is None)
@@ -100,7 +102,7 @@ def reading(argument: str, must: str, source: object = "", then: str = "") -> It
         yield
     except AbsentiaError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         got = describe(error)
         raise wrong(argument, must, f"{source} ({got})" if source else got, then) from error
 

@@ -8,7 +8,7 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from importlib.machinery import PathFinder
 from itertools import chain, zip_longest
@@ -87,10 +87,13 @@ def _load_object(word: str, check: bool) -> Any:
         then = f"Write {Path(module).stem}:{path}, in the folder of the file."
     if not all(part.isidentifier() for part in (*module.split("."), *path.split("."))):
         raise wrong("model", "name a file that exists, or an object as package.module:object", repr(word), then)
-    if str(Path.cwd()) not in sys.path:
-        # For good: a model may import more when it is called. Last: no file here stands in for an installed package.
-        sys.path.append(str(Path.cwd()))
     local = Path.cwd() / f"{module.partition('.')[0]}.py"
+    if str(Path.cwd()) not in sys.path and (local.is_file() or local.with_suffix("").is_dir()):
+        # For good: a model may import more when it is called. Last: no file here stands in for an installed package,
+        # nor for one that pandas would use if it were installed.
+        with suppress(ImportError):
+            importlib.import_module("pandas")
+        sys.path.append(str(Path.cwd()))
     spec = PathFinder.find_spec(local.stem)
     if local.is_file() and spec is not None and spec.origin != str(local):
         then = f"The file {local.name} is not used, because {spec.origin} has the same name. Rename it."
@@ -254,7 +257,7 @@ def read_data(
     has_key = head.lower().endswith(".npz")
     path = Path(head if has_key else source)
     suffix = path.suffix.lower()
-    if not path.exists():
+    if not path.is_file() and not path.is_dir():
         raise wrong(argument, "name a file or a folder that exists", path)
     for option, columns in (("drop", ", ".join(drop)), ("index", index)):
         if columns and suffix not in TABLES:
@@ -286,6 +289,8 @@ def _read_table(path: Path, argument: str, target: str | None, drop: tuple[str, 
     if suffix not in PARQUET:  # pandas renames columns that are there twice, or have no name
         first = pandas.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, na_filter=False)
         header = pandas.Index(first.iloc[0])
+        if not isinstance(frame.index, pandas.RangeIndex):  # it took what is too much for names of the rows
+            raise wrong(argument, "have a name for each field of a row in its header", f"fewer in {path}")
     twice = [repr(name) for name in header[header.duplicated()].unique()]
     if twice:
         then = "Rename the columns, so that --drop and --target can tell them apart."
