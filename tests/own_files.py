@@ -85,6 +85,13 @@ network, number = build(1), 3
 calls = []
 
 
+def later(rows):
+    calls.append(len(rows))
+    if len(calls) > 6:
+        raise ZeroDivisionError("now")
+    return rows.prod(1)
+
+
 def interrupt(rows):
     calls.append(len(rows))
     if len(calls) > 60:

@@ -1,5 +1,6 @@
 """Wrong uses of every command: exit code 2, one sentence that a user can act on, and no traceback."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -58,8 +59,21 @@ WRONG_USES = {
         (f"{RUN} --seed {2**63}", "--seed"),
         (f"{RUN} --players grid:2x2", "that suits samples of shape (3,)"),
         (f"{RUN} --checkpoint nowhere/it", "checkpoint must lie in a folder that exists"),
+        (f"{RUN} --checkpoint it -o it", "output must be another file than those that are read. Got it"),
+        (f"{RUN} -o {'a' * 244}", "output must have a name of at most 220 bytes. Got 244"),
+        (f"{RUN} --steps {'9' * 26}", "absentia --traceback … shows where it is"),
     ],
     "explain": [
+        (f"{RUN} -w w.safetensors -a zero -o ./w.safetensors", "output must be another file than those"),
+        (f"{RUN} -a b=class.absentia -o class.absentia", "output must be another file than those that are read"),
+        (f"{RUN} -a zero -b text.csv -o text.csv", "output must be another file than those that are read"),
+        ("-m mymodule:build -d shifted.csv -t kind -a zero", "Length of header or names does not match"),
+        ("-m mymodule:build -d a_pipe.csv -t kind -a zero", "data must name a file or a folder that exists"),
+        ("-m exits:build -d data.csv -t kind -a zero", "be imported or made. Got exits:build (SystemExit)"),
+        ("-m mymodule:later -d data.csv -a zero --batch-size 1", "ZeroDivisionError: now. The model may have an"),
+        (f"{RUN} -a deep.absentia", "path must be a file that absentia saved"),
+        (f"{RUN} -a empty.absentia", "path must be a file that absentia saved"),
+        (f"{RUN} -a zero --class {'9' * 5000}", "absentia --traceback … shows where it is"),
         (f"{RUN} -a zero --batch-size 99999999999999999999", "batch_size must lie within ±2^63"),
         (f"{RUN} -a noise:99999999999", "This takes more memory than there is"),
         (RUN, "Missing option '--absence'"),
@@ -136,6 +150,12 @@ def user_folder(tmp_path_factory):
     text = (folder / "data.csv").read_text().replace(",1\n", ",yes\n").replace(",0\n", ",no\n")
     (folder / "text.csv").write_text(text)
     (folder / "bad.pkl").write_bytes(b"\x80\x04N.")
+    (folder / "shifted.csv").write_text("a,b,c,kind\n1,2,3,0,1\n2,3,1,0,1\n")
+    (folder / "exits.py").write_text("import sys\nsys.exit()\n")
+    os.mkfifo(folder / "a_pipe.csv")
+    save_file({}, folder / "deep.absentia", metadata={"absentia": "[" * 100_000})
+    with (folder / "empty.absentia").open("wb") as sparse:
+        sparse.truncate(2**36)  # more than memory holds
     return folder
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from absentia.data import check_number
@@ -93,7 +93,7 @@ def draw_coalitions(players: int, sizes: Int[Tensor, " coalitions"], generator: 
     return ranks < sizes[:, None]
 
 
-def moebius(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
+def moebius(values: Shaped[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
     """Compute effects, the Harsanyi dividends, from values: U(S) = Σ_{T⊆S} (−1)^{|S|−|T|} v(T), differentiably.
 
     Parameters
@@ -109,7 +109,7 @@ def moebius(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch
     return _Butterfly.apply(values if values.is_floating_point() else values.double(), 1, -1)  # type: ignore[no-untyped-call]
 
 
-def zeta(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
+def zeta(effects: Shaped[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
     """Compute values from effects: v(S) = Σ_{T⊆S} U(T), the inverse of `moebius`.
 
     Parameters

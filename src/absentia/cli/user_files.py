@@ -283,14 +283,14 @@ def _read_table(path: Path, argument: str, target: str | None, drop: tuple[str, 
     if suffix in PARQUET:
         require("pyarrow", "parquet")
     separator = "\t" if suffix == ".tsv" else ","
-    with reading(argument, "be a table that pandas can read", path):
-        frame = pandas.read_parquet(path) if suffix in PARQUET else pandas.read_csv(path, sep=separator)
+    with reading(argument, "be a table that pandas can read", path), warnings.catch_warnings():
+        warnings.simplefilter("error", pandas.errors.ParserWarning)  # rows have more fields than the header
+        options = {"sep": separator, "index_col": False}  # no field is taken for the name of its row
+        frame = pandas.read_parquet(path) if suffix in PARQUET else pandas.read_csv(path, **options)
     header = frame.columns = frame.columns.astype(str)
     if suffix not in PARQUET:  # pandas renames columns that are there twice, or have no name
         first = pandas.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, na_filter=False)
         header = pandas.Index(first.iloc[0])
-        if not isinstance(frame.index, pandas.RangeIndex):  # it took what is too much for names of the rows
-            raise wrong(argument, "have a name for each field of a row in its header", f"fewer in {path}")
     twice = [repr(name) for name in header[header.duplicated()].unique()]
     if twice:
         then = "Rename the columns, so that --drop and --target can tell them apart."
