@@ -106,8 +106,11 @@ def _read_columns(name: str, frame: Any) -> np.ndarray:
     return np.stack(columns, axis=1)
 
 
-def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row") -> Tensor:
-    """Convert data of shape (rows, …) to a tensor; raise an error if rows are missing or not finite."""
+def check_rows(
+    data: Table, least: int = 1, name: str = "data", kind: str = "row", columns: Any = None, whose: str = "x"
+) -> Tensor:
+    """Convert data of shape (rows, …) to a tensor; raise an error if rows are missing, not finite, or of other columns."""
+    check_columns(name, getattr(data, "columns", None), columns, whose)
     data = as_tensor(name, data)
     data = data.byte() if data.dtype == torch.bool else data
     if data.ndim < 2 or len(data) < least or data.numel() == 0:

@@ -29,17 +29,7 @@ from torch.utils.checkpoint import checkpoint
 from absentia import models
 from absentia.absences.protocol import Fill, StandIns
 from absentia.coalitions import coalition_members, enumerate_coalitions
-from absentia.data import (
-    Classes,
-    Table,
-    blocks,
-    check_columns,
-    check_number,
-    check_rows,
-    class_numbers,
-    each_class,
-    seeded,
-)
+from absentia.data import Classes, Table, blocks, check_number, check_rows, class_numbers, each_class, seeded
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import Features, Readout, check_logits, default_readout, with_names
@@ -136,8 +126,7 @@ class Evaluator:
         check_number("batch_size", batch_size, 1)
         self.model = models.as_model(model)
         self.columns = columns = getattr(x, "columns", None)  # those of a DataFrame name the players
-        check_columns("x", columns, getattr(self.model, "columns", None), "the fit")
-        x = check_rows(x, name="x", kind="sample")
+        x = check_rows(x, name="x", kind="sample", columns=getattr(self.model, "columns", None), whose="the fit")
         if players is None and x.ndim != 2:
             then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
             raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)

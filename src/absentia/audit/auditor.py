@@ -20,17 +20,7 @@ from absentia.absences.words import usual_absences
 from absentia.audit.figures import MaskingCurve, Removal, compare_with_data, game_figures, join_games
 from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit
 from absentia.coalitions import draw_coalitions, moebius_
-from absentia.data import (
-    Classes,
-    Table,
-    blocks,
-    check_columns,
-    check_number,
-    check_rows,
-    data_range,
-    seeded,
-    white_noise,
-)
+from absentia.data import Classes, Table, blocks, check_number, check_rows, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
@@ -298,9 +288,8 @@ class Auditor:
             raise wrong("readout", "give one number for an audit", str(evaluator.readout))
         self.evaluator, self.categorical, self.seed = evaluator, categorical, seed
         self.region = evaluator.players if region is None else evaluator.players.only(region, "region")
-        self.data = evaluator.x if data is None else check_rows(data).to(evaluator.x)
+        self.data = evaluator.x if data is None else check_rows(data, columns=evaluator.columns).to(evaluator.x)
         check_shape("data", self.data.shape[1:], evaluator.x)
-        check_columns("data", getattr(data, "columns", None), evaluator.columns, "x")
         self.within = data_range(self.data, categorical)
         owned = self.region.labels.to(evaluator.x.device) >= 0
         if not bool(((self.within.high > self.within.low) & owned).any()):
