@@ -11,7 +11,7 @@ import json
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
@@ -19,6 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
@@ -118,11 +119,10 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
 
 def _sample_images(explanation: Explanation, samples: list[dict[str, Any]]) -> dict[str, Any]:
     """Add images of inputs and stand-ins to the samples; return their size and the player of each pixel."""
-    height, width = explanation.players.shape[-2:]
+    count, (height, width) = len(samples), explanation.players.shape[-2:]
     given = {"image": explanation.x, "standIn": explanation.stand_ins}
-    rows = {name: some[: len(samples)] for name, some in given.items() if some is not None}
-    images = {name: some.reshape(len(samples), -1, height, width) for name, some in rows.items()}
-    scale = ImageScale.of(chain.from_iterable(images.values()), count=len(images) * len(samples))
+    images = {name: x[:count].reshape(count, -1, height, width) for name, x in given.items() if x is not None}
+    scale = ImageScale.of(chain.from_iterable(images.values()), count=len(images) * count)
     for number, sample in enumerate(samples):
         sample |= {name: scale.address(some[number]) for name, some in images.items()}
     size = f"{scale.height} × {scale.width} of {height} × {width} pixels"
@@ -266,16 +266,13 @@ def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:
             return None
         return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
-    return _each(short, values.detach().cpu().tolist())
+    return np.vectorize(short, otypes=[object])(values.detach().cpu()).tolist()
 
 
 def texts(values: Shaped[Tensor, " *shape"], digits: int = 4, *, plus: bool = False) -> Any:
     """Convert a tensor to nested lists of numbers as they are shown."""
-    return _each(lambda value: written(value, digits, plus=plus), values.detach().cpu().tolist())
-
-
-def _each(change: Callable[[float], Any], values: Any) -> Any:
-    return [_each(change, value) for value in values] if isinstance(values, list) else change(values)
+    write = np.vectorize(lambda value: written(value, digits, plus=plus), otypes=[object])
+    return write(values.detach().cpu()).tolist()
 
 
 @dataclass(frozen=True)
@@ -297,8 +294,7 @@ class ImageScale:
             if len(finite):
                 low, high = min(low, float(finite.min())), max(high, float(finite.max()))
         side = math.sqrt(_ALL_BYTES / (channels * max(count, 1)))
-        most = int(min(max(side, _SMALLEST_SIDE), _LARGEST_SIDE))
-        factor = min(1.0, most / max(height, width))
+        factor = min(1.0, int(min(max(side, _SMALLEST_SIDE), _LARGEST_SIDE)) / max(height, width))
         low, high = (low, high) if low <= high else (0.0, 1.0)
         return cls(low, high, max(1, round(height * factor)), max(1, round(width * factor)))
 
