@@ -213,9 +213,8 @@ class Faithful:
         x, hooks = self.evaluator.x, torch.autograd.graph.saved_tensors_hooks
         try:
             for number in range(2):
-                rows = x[:1].repeat(number + 1, *[1] * (x.ndim - 1)).requires_grad_()
                 with evaluation_mode(self.evaluator.model, gradient=True), hooks(count, lambda tensor: tensor):
-                    self.evaluator.model(rows)
+                    self.evaluator.model(x[[0] * (number + 1)].requires_grad_())
         except RuntimeError:  # no gradient: nothing is held
             return False
         return (held[1] - held[0]) * self.batch * 2**self.cube > _HELD_BYTES
@@ -247,8 +246,7 @@ class Faithful:
 
     def looks(self, baseline: Baselines) -> Iterator[Found]:
         """Compute losses on ever more of the samples to learn from; the last are on all that are compared."""
-        parts = _PARTS if self.owners == 1 else (1.0,)
-        for losses in self._running(baseline, self._compared, parts):
+        for losses in self._running(baseline, self._compared, _PARTS if self.owners == 1 else (1.0,)):
             yield Found(baseline, losses, losses)
 
     @cached_property
