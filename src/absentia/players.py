@@ -88,10 +88,9 @@ class Players:
         Entries on two axes whose players are whole rows are tokens with their embedding; players of whole columns
         are parts of a series with several channels.
         """
-        if self.labels.ndim == 3:
-            return self.labels.shape[0] in (1, 3)
-        lines = (self.labels[:, :1], self.labels[:1]) if self.labels.ndim == 2 else ()
-        return self.labels.ndim == 2 and not any(bool((self.labels == line).all()) for line in lines)
+        if self.labels.ndim != 2:
+            return self.labels.ndim == 3 and self.labels.shape[0] in (1, 3)
+        return not any(bool((self.labels == line).all()) for line in (self.labels[:, :1], self.labels[:1]))
 
     @property
     def single(self) -> Bool[Tensor, " players"]:
@@ -175,7 +174,6 @@ class Players:
 
     def means(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the mean over the entries of each player, in double precision."""
-        self.check_samples(inputs)
         return self.sums(inputs.cpu().double()) / self.sizes
 
     def texts(self, inputs: Shaped[Tensor, "samples *entries"]) -> list[list[str]]:
@@ -186,9 +184,8 @@ class Players:
         """
         self.check_samples(inputs)
         rows, known = inputs.detach().cpu(), self.categories or ((),) * len(self)
-        entries = [rows[:, self.labels == player] for player in range(len(self))]
-        pairs = list(zip(entries, known, strict=True))
-        return [[_text(values[sample], names) for values, names in pairs] for sample in range(len(rows))]
+        parts = [(rows[:, self.labels == player], names) for player, names in enumerate(known)]
+        return [[_text(entries[sample], names) for entries, names in parts] for sample in range(len(rows))]
 
     @classmethod
     def features(
@@ -316,8 +313,8 @@ class JoinedInputs(nn.Module):
         given = {} if players is None else _by_name(players, tensors=False)
         self.shapes = {name: tuple(part.shape[1:]) for name, part in parts.items()}
         self.types = {name: part.dtype for name, part in parts.items()}
-        floating = [kind for kind in self.types.values() if kind.is_floating_point]
-        self.packed_type = floating[0] if floating else torch.get_default_dtype()
+        floating = (kind for kind in self.types.values() if kind.is_floating_point)
+        self.packed_type = next(floating, torch.get_default_dtype())
         self.players, self.x = self._join_players(given), self.pack(inputs)
 
     def _join_players(self, given: Mapping[Any, Any]) -> Players:

@@ -142,7 +142,6 @@ class Audit(Saved, kind="audit", format=4):
     def columns(self) -> dict[str, Shaped[Tensor, " methods"]]:
         """Return the figures of each method by name; the error of a figure is named ``…_error``."""
         removal, companions, record = self.removal, self.companions, self.record
-        others = self.companions.agreement().clone().fill_diagonal_(torch.nan)
         estimates = {
             "R": removal.R, "evidence": self.curve.evidence, "score": self.curve.score, "removed": removal.removed,
             "strength": estimate(companions.strengths), "salient": estimate(companions.salient),
@@ -153,7 +152,7 @@ class Audit(Saved, kind="audit", format=4):
         for name, found in estimates.items():
             columns |= {name: found.value, f"{name}_error": found.error}
         return columns | {
-            "agreement": others.nanmean(1),
+            "agreement": companions.agreement().clone().fill_diagonal_(torch.nan).nanmean(1),
             "distance": self.plausibility.distance,
             "players_outside": self.plausibility.outside.sum(1),
             "evaluations": torch.tensor([record.costs[name].evaluations for name in self.methods]),
