@@ -255,7 +255,7 @@ class ImputerNetwork(nn.Module):
     def packed(self) -> dict[str, Any]:
         """Return what `unpacked` needs."""
         sizes = {"shape": self.read.shape, "latent": self.latent, "hidden": self.hidden, "patch": self.patch}
-        return sizes | {"weights": dict(self.state_dict())}
+        return sizes | {"weights": self.state_dict()}
 
     @classmethod
     def unpacked(cls, fields: Mapping[str, Any]) -> ImputerNetwork:
@@ -458,8 +458,7 @@ class SurrogateNetwork(nn.Module):
 
     def packed(self) -> dict[str, Any]:
         """Return what `unpacked` needs, apart from a body of the user's."""
-        weights = dict(self.state_dict())
-        return {"shape": self.read.shape, "outputs": self.outputs, "own": self.own, "weights": weights}
+        return {"shape": self.read.shape, "outputs": self.outputs, "own": self.own, "weights": self.state_dict()}
 
     @classmethod
     def unpacked(cls, fields: Mapping[str, Any], network: nn.Module | None = None) -> SurrogateNetwork:
