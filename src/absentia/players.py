@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, product
+from itertools import chain, count, product
 from typing import Any
 
 import torch
@@ -141,11 +141,9 @@ class Players:
         Players(3 of shape (3,): size 0, mass, size 1)
         """
         places = (self.labels.flatten() != ALWAYS_PRESENT).nonzero()[:, 0]
-        owners, seen, names = self.labels.flatten()[places].tolist(), Counter[str](), []
-        sizes = Counter(self.names[owner] for owner in owners)
-        for name in [self.names[owner] for owner in owners[:most]]:
-            names.append(name if sizes[name] == 1 else f"{name} {seen[name]}")
-            seen[name] += 1
+        owners, numbers = self.labels.flatten()[places].tolist(), defaultdict[str, Iterator[int]](count)
+        sizes, shown = Counter(self.names[owner] for owner in owners), [self.names[owner] for owner in owners[:most]]
+        names = [name if sizes[name] == 1 else f"{name} {next(numbers[name])}" for name in shown]
         labels = torch.full((self.labels.numel(),), ALWAYS_PRESENT)
         labels[places[:most]] = torch.arange(len(names))
         categories = tuple(self.categories[owner] for owner in owners[:most]) if self.categories else ()
