@@ -12,12 +12,12 @@ import math
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -57,8 +57,7 @@ SCRIPTS = (*_LIBRARIES, "charts.js", "explanation.js", "audit.js", "baseline.js"
 _CHART_STYLE = "vendor/plot.inline.css"
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """One result, prepared for the page. Python writes every number that is shown; scripts only place marks."""
 
     kind: Literal["explanation", "audit", "cross", "baseline"]  # selects the template and the script
@@ -275,8 +274,7 @@ def texts(values: Shaped[Tensor, " *shape"], digits: int = 4, *, plus: bool = Fa
     return write(values.detach().cpu()).tolist()
 
 
-@dataclass(frozen=True)
-class ImageScale:
+class ImageScale(NamedTuple):
     """The range of values and the size in pixels that all images of a section share."""
 
     low: float
@@ -363,7 +361,7 @@ def write_report(results: Any, path: str | Path, *, title: str | None = None) ->
     sections = []
     for name, result in sorted(named, key=lambda one: list(_SECTIONS).index(type(one[1]))):
         section = _SECTIONS[type(result)](result)
-        sections.append(replace(section, heading=f"{name}: {section.heading}") if name else section)
+        sections.append(section._replace(heading=f"{name}: {section.heading}") if name else section)
     text = render_page(title or "What absence means to the model", sections)
     write_whole(target, lambda there: there.write_text(text, encoding="utf-8"))
     return target
