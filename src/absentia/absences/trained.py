@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -106,8 +106,7 @@ class TrainingRecord:
         return f"{trained}: {self.stopped}"
 
 
-@dataclass(frozen=True, eq=False)
-class MaskedRows:
+class MaskedRows(NamedTuple):
     """Rows to learn from, and held-out rows with the presence that they keep."""
 
     players: Players
@@ -420,8 +419,7 @@ def train_imputer(
         return network.loss(x[some], presence.to(x.device), latent_noise.to(x.device))
 
     record = fit(network, loss, rows, epochs=epochs, title="training an imputer", show=progress)
-    least, most = (end.float() for end in least_and_most(x))
-    return Imputer(network, least, most, draws, seed, record)
+    return Imputer(network, *least_and_most(x), draws, seed, record)
 
 
 class SurrogateNetwork(nn.Module):
