@@ -138,12 +138,10 @@ class Faithful:
 
     def _values(self, present: Tensor, absent: Tensor, coalitions: Tensor, whose: Tensor) -> Tensor:
         """Evaluate coalitions of inputs whose absent players are replaced by other inputs."""
-        evaluator, gradient = self.evaluator, present.requires_grad or absent.requires_grad
         self.evaluations += len(present) * coalitions.shape[-2]
-        fill = StandIns(present, absent[:, None])
-        recompute = gradient and self.recompute
-        values = shared_values(evaluator, fill, coalitions, whose, gradient=gradient, recompute=recompute)
-        return values.double().cpu()
+        gradient, fill = present.requires_grad or absent.requires_grad, StandIns(present, absent[:, None])
+        options = {"gradient": gradient, "recompute": gradient and self.recompute}
+        return shared_values(self.evaluator, fill, coalitions, whose, **options).double().cpu()
 
     def figures(self, baseline: Baselines, batch: Batch) -> Figures:
         """Compute what the loss adds up for each owner, and the strength of the mean in white noise."""

@@ -420,7 +420,7 @@ def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor
         data = as_tensor("x", x)
         if data.ndim < 2 or len(data) == 0:
             raise wrong("x", "hold at least one sample, of shape (samples, …)", f"shape {tuple(data.shape)}")
-        shape = (len(data),) if y is None else tuple(y.shape) if hasattr(y, "shape") else np.shape(y)
+        shape = (len(data),) if y is None else tuple(np.shape(y))
         if shape != (len(data),):
             raise wrong("y", f"hold one class for each of the {len(data)} samples", f"shape {shape}")
         few = samples is None or samples >= len(data)
@@ -461,10 +461,9 @@ def _starts(start: object, data: Tensor, space: Space, owners: int) -> tuple[dic
         name = f"{one:g}" if isinstance(one, int | float) else one if isinstance(one, str) else f"given {number}"
         starts[name] = start_baseline(one, data, space).expand(owners, -1).clone()
     first = next(iter(starts.values()))
-    points = {name: space.point(start_baseline(name, data, space)[None]) for name in ("mean", "median")}
+    usual = ("mean", "median", "zero")[: 3 if bool(((space.low <= 0) & (space.high >= 0)).all()) else 2]
+    points = {name: space.point(start_baseline(name, data, space)[None]) for name in usual}
     points["the middle"] = torch.full((1, len(space.low)), 0.5).double()
-    if bool(((space.low <= 0) & (space.high >= 0)).all()):
-        points["zero"] = space.point(start_baseline("zero", data, space)[None])
     return starts, {name: space.place(point.expand(owners, -1), first) for name, point in points.items()}
 
 

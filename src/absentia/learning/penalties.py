@@ -56,8 +56,7 @@ PARTS, _FEWEST_FOR_PARTS = (1 / 16, 1 / 4, 1.0), 32
 _MOST_COMPARED = 4096  # samples
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """Coalitions to evaluate, the same for all samples or each sample's own, and the penalty on their values."""
 
     coalitions: Bool[Tensor, "*samples coalitions players"]
@@ -340,9 +339,8 @@ class Objective:
     def values(self, baseline: Baselines, rows: Int[Tensor, " some"], coalitions: Tensor) -> Tensor:
         """Evaluate coalitions of some samples; keep the graph if the baseline requires a gradient."""
         x = self.evaluator.x[rows.to(self.evaluator.x.device)]
-        stand_ins = baseline[self.owner[rows]].unflatten(1, self.evaluator.players.shape).to(x)
+        fill = StandIns(x, baseline[self.owner[rows], None].unflatten(2, self.evaluator.players.shape).to(x))
         self.evaluations += len(rows) * coalitions.shape[-2]
-        fill = StandIns(x, stand_ins[:, None])
         return shared_values(self.evaluator, fill, coalitions, rows, gradient=baseline.requires_grad)
 
     def losses(self, baseline: Baselines, chosen: Chosen, plan: Plan) -> Owners:
