@@ -317,16 +317,15 @@ class JoinedInputs(nn.Module):
 
     def _join_players(self, given: Mapping[Any, Any]) -> Players:
         """Make players of those of all inputs; put the input's name before names that two inputs share."""
-        labels, names, count = [], [], 0
+        labels, names = list[Tensor](), list[tuple[str, str]]()
         for name, shape in self.shapes.items():
             own = given.get(name, Players.features(shape[0]) if len(shape) == 1 else None)
             if not isinstance(own, Players) or own.shape != shape:
                 raise wrong("players", f"be Players of shape {shape} for input {name!r}", own)
             flat = own.labels.flatten()
-            labels.append(torch.where(flat == ALWAYS_PRESENT, flat, flat + count))
+            labels.append(torch.where(flat == ALWAYS_PRESENT, flat, flat + len(names)))
             names += [(name if isinstance(name, str) else f"input {name}", one) for one in own.names]
-            count += len(own)
-        shared = len({one for _, one in names}) < count
+        shared = len({one for _, one in names}) < len(names)
         return Players(torch.cat(labels), tuple(f"{name} {one}" if shared else one for name, one in names))
 
     def pack(self, inputs: Any) -> Shaped[Tensor, "rows entries"]:
