@@ -261,9 +261,9 @@ def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:
 
     def short(value: float) -> float | None:
         value = float(f"{value:.{digits}g}")
-        if not math.isfinite(value):
-            return None
-        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+        if value.is_integer() and abs(value) < 1e15:
+            return int(value)
+        return value if math.isfinite(value) else None
 
     return np.vectorize(short, otypes=[object])(values.detach().cpu()).tolist()
 
@@ -408,9 +408,7 @@ def render_page(title: str, sections: Sequence[Section]) -> str:
 def json_block(data: Any) -> str:
     """Return JSON that can stand inside a script element: no text in it can end that element."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    return text.translate({ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
 @lru_cache(maxsize=16)
