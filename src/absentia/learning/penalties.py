@@ -201,9 +201,8 @@ def order_shapley_weights(
     sizes = coalitions.sum(1)
     having = coalitions.T & (sizes == order + 1)
     lacking = ~coalitions.T & (sizes == order)
-    counts = [marked.sum(-1, keepdim=True) for marked in (having, lacking)]
-    both = (counts[0] > 0) & (counts[1] > 0)
-    means = both * (having / counts[0].clamp_min(1) - lacking / counts[1].clamp_min(1)).double()
+    shares = [marked / marked.sum(-1, keepdim=True) for marked in (having, lacking)]
+    means = (shares[0] - shares[1]).nan_to_num().double()  # 0 where one of them has no coalition
     residual = torch.eye(len(rows)).double() - design @ fit
     return coalitions, read.flatten(0, 1) @ fit + means.flatten(0, 1) @ residual
 
