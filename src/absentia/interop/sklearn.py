@@ -152,8 +152,7 @@ class EncodedTable:
             raise wrong("rows", f"have {len(self.columns)} columns", f"shape {array.shape}")
         columns = {}
         for column, values in zip(self.columns, array.T, strict=True):
-            if column in self.categories:
-                known = self.categories[column]
+            if known := self.categories.get(column):
                 bad = (values != np.round(values)) | (values < 0) | (values >= len(known))
                 if bad.any():
                     then = "Use Marginal(table.rows) or Baseline.median(table.rows, categorical=table.categorical)."
