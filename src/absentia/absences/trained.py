@@ -205,10 +205,9 @@ _RESTRAINT = 1e-4
 
 def _encoder(shape: tuple[int, ...], features: tuple[int, ...], patch: int) -> nn.Sequential:
     """Build layers from what `Standardise` reads to features."""
-    hidden = features[0]
+    hidden, *sides = features
     if patch:
-        _, rows, columns = features
-        beyond = (0, columns * patch - shape[2], 0, rows * patch - shape[1])
+        beyond = (0, sides[1] * patch - shape[2], 0, sides[0] * patch - shape[1])
         first = nn.Conv2d(shape[0] + 1, hidden, patch, stride=patch)
         return nn.Sequential(nn.ZeroPad2d(beyond), first, _Residual(hidden), _Residual(hidden))
     inputs = (shape[0] + 1) * shape[1] * shape[2] if len(shape) == 3 else 2 * math.prod(shape)

@@ -265,8 +265,7 @@ class Run:
         baseline = self._stage(f"{number}: polish", self._descend, baseline, self.steps // 3, self.rate / 5)
         if float(self.losses(baseline).mean()) < before * (1 - _PLATEAU_SHARE):
             baseline = self._stage(f"{number}: last sweep", self._sweep_while_it_helps, baseline)
-        baseline = self._stage(f"{number}: closing in", self._close_in, baseline)
-        *_, found = self.objective.looks(baseline)
+        *_, found = self.objective.looks(self._stage(f"{number}: closing in", self._close_in, baseline))
         self.finals[name] = float(found.penalties.mean())
         return found
 
