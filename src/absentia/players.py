@@ -172,6 +172,7 @@ class Players:
 
     def means(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the mean over the entries of each player, in double precision."""
+        self.check_samples(inputs)  # before anything is converted
         return self.sums(inputs.cpu().double()) / self.sizes
 
     def texts(self, inputs: Shaped[Tensor, "samples *entries"]) -> list[list[str]]:
