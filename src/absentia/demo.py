@@ -1,9 +1,9 @@
 """The demonstration: train a network that reads digits, learn a baseline, audit absences, explain a digit, report."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -32,8 +32,7 @@ _PARTS = ("top left", "top", "top right", "left", "centre", "right", "bottom lef
 Removed: TypeAlias = Mapping[str, tuple[float, float, str]]  # see `_remove_all`
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
+class Task(NamedTuple):
     """Images for training and for testing, and their parts, the players."""
 
     x: Float[Tensor, "rows 1 8 8"]
@@ -49,8 +48,7 @@ def digits(seed: int) -> Task:
     order = torch.randperm(len(data.images), generator=seeded(seed))
     x, y = torch.from_numpy(data.images[:, None] / 16).float()[order], torch.from_numpy(data.target).long()[order]
     cut = round(0.8 * len(x))
-    players = replace(Players.grid((1, 8, 8), (3, 3)), names=_PARTS)
-    return Task(x[:cut], y[:cut], x[cut:], y[cut:], players)
+    return Task(x[:cut], y[:cut], x[cut:], y[cut:], replace(Players.grid((1, 8, 8), (3, 3)), names=_PARTS))
 
 
 def digit_model(task: Task, seed: int, epochs: int = 15) -> nn.Module:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, product
+from itertools import chain, count, product
 from typing import Any
 
 import torch
@@ -88,10 +88,9 @@ class Players:
         Entries on two axes whose players are whole rows are tokens with their embedding; players of whole columns
         are parts of a series with several channels.
         """
-        if self.labels.ndim == 3:
-            return self.labels.shape[0] in (1, 3)
-        lines = (self.labels[:, :1], self.labels[:1]) if self.labels.ndim == 2 else ()
-        return self.labels.ndim == 2 and not any(bool((self.labels == line).all()) for line in lines)
+        if self.labels.ndim != 2:
+            return self.labels.ndim == 3 and self.labels.shape[0] in (1, 3)
+        return not any(bool((self.labels == line).all()) for line in (self.labels[:, :1], self.labels[:1]))
 
     @property
     def single(self) -> Bool[Tensor, " players"]:
@@ -142,11 +141,9 @@ class Players:
         Players(3 of shape (3,): size 0, mass, size 1)
         """
         places = (self.labels.flatten() != ALWAYS_PRESENT).nonzero()[:, 0]
-        owners, seen, names = self.labels.flatten()[places].tolist(), Counter[str](), []
-        sizes = Counter(self.names[owner] for owner in owners)
-        for name in [self.names[owner] for owner in owners[:most]]:
-            names.append(name if sizes[name] == 1 else f"{name} {seen[name]}")
-            seen[name] += 1
+        owners, numbers = self.labels.flatten()[places].tolist(), defaultdict[str, Iterator[int]](count)
+        sizes, shown = Counter(self.names[owner] for owner in owners), [self.names[owner] for owner in owners[:most]]
+        names = [name if sizes[name] == 1 else f"{name} {next(numbers[name])}" for name in shown]
         labels = torch.full((self.labels.numel(),), ALWAYS_PRESENT)
         labels[places[:most]] = torch.arange(len(names))
         categories = tuple(self.categories[owner] for owner in owners[:most]) if self.categories else ()
@@ -175,7 +172,7 @@ class Players:
 
     def means(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the mean over the entries of each player, in double precision."""
-        self.check_samples(inputs)
+        self.check_samples(inputs)  # before anything is converted
         return self.sums(inputs.cpu().double()) / self.sizes
 
     def texts(self, inputs: Shaped[Tensor, "samples *entries"]) -> list[list[str]]:
@@ -186,9 +183,8 @@ class Players:
         """
         self.check_samples(inputs)
         rows, known = inputs.detach().cpu(), self.categories or ((),) * len(self)
-        entries = [rows[:, self.labels == player] for player in range(len(self))]
-        pairs = list(zip(entries, known, strict=True))
-        return [[_text(values[sample], names) for values, names in pairs] for sample in range(len(rows))]
+        parts = [(rows[:, self.labels == player], names) for player, names in enumerate(known)]
+        return [[_text(entries[sample], names) for entries, names in parts] for sample in range(len(rows))]
 
     @classmethod
     def features(
@@ -316,22 +312,21 @@ class JoinedInputs(nn.Module):
         given = {} if players is None else _by_name(players, tensors=False)
         self.shapes = {name: tuple(part.shape[1:]) for name, part in parts.items()}
         self.types = {name: part.dtype for name, part in parts.items()}
-        floating = [kind for kind in self.types.values() if kind.is_floating_point]
-        self.packed_type = floating[0] if floating else torch.get_default_dtype()
+        floating = (kind for kind in self.types.values() if kind.is_floating_point)
+        self.packed_type = next(floating, torch.get_default_dtype())
         self.players, self.x = self._join_players(given), self.pack(inputs)
 
     def _join_players(self, given: Mapping[Any, Any]) -> Players:
         """Make players of those of all inputs; put the input's name before names that two inputs share."""
-        labels, names, count = [], [], 0
+        labels, names = list[Tensor](), list[tuple[str, str]]()
         for name, shape in self.shapes.items():
             own = given.get(name, Players.features(shape[0]) if len(shape) == 1 else None)
             if not isinstance(own, Players) or own.shape != shape:
                 raise wrong("players", f"be Players of shape {shape} for input {name!r}", own)
             flat = own.labels.flatten()
-            labels.append(torch.where(flat == ALWAYS_PRESENT, flat, flat + count))
+            labels.append(torch.where(flat == ALWAYS_PRESENT, flat, flat + len(names)))
             names += [(name if isinstance(name, str) else f"input {name}", one) for one in own.names]
-            count += len(own)
-        shared = len({one for _, one in names}) < count
+        shared = len({one for _, one in names}) < len(names)
         return Players(torch.cat(labels), tuple(f"{name} {one}" if shared else one for name, one in names))
 
     def pack(self, inputs: Any) -> Shaped[Tensor, "rows entries"]:

@@ -92,12 +92,10 @@ class GaussianConditional:
         if bool(failed) or float(factor.diagonal().square().min()) < _LEAST_PIVOT:
             then = "Leave it out for one that fits the data."
             raise wrong("shrinkage", "be large enough for a covariance with an inverse", f"{shrinkage:g}", then)
-        centres = torch.zeros(draws, len(mean), dtype=torch.float64)
-        if self.sample:
-            centres = torch.randn(centres.shape, generator=seeded(self.seed), dtype=torch.float64) @ factor.T.cpu()
+        noise = torch.randn(draws, len(mean), generator=seeded(self.seed), dtype=torch.float64)
         vars(self).update(draws=draws, shrinkage=shrinkage, rows=len(rows), shape=tuple(rows.shape[1:]), mean=mean)
-        vars(self).update(scale=scale, covariance=covariance, centres=centres.to(mean.device))
-        vars(self).update(precision=torch.cholesky_inverse(factor))
+        vars(self).update(scale=scale, covariance=covariance, precision=torch.cholesky_inverse(factor))
+        vars(self).update(centres=(self.sample * noise @ factor.T.cpu()).to(mean.device))
 
     def __repr__(self) -> str:
         what = f"{len(self.centres)} draws, seed {self.seed}" if self.sample else "the mean"

@@ -17,8 +17,8 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, TypeAlias
+from itertools import chain, pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -80,10 +80,8 @@ class Standardise(nn.Module):
 
 def mlp(widths: Sequence[int]) -> nn.Sequential:
     """Build linear layers of these widths with a smooth rectifier between them."""
-    layers: list[nn.Module] = []
-    for width, following in pairwise(widths):
-        layers += [nn.Linear(width, following), nn.SiLU()]
-    return nn.Sequential(*layers[:-1])
+    layers = chain.from_iterable((nn.Linear(*pair), nn.SiLU()) for pair in pairwise(widths))
+    return nn.Sequential(*list(layers)[:-1])
 
 
 @dataclass(frozen=True)
@@ -106,8 +104,7 @@ class TrainingRecord:
         return f"{trained}: {self.stopped}"
 
 
-@dataclass(frozen=True, eq=False)
-class MaskedRows:
+class MaskedRows(NamedTuple):
     """Rows to learn from, and held-out rows with the presence that they keep."""
 
     players: Players
@@ -208,10 +205,9 @@ _RESTRAINT = 1e-4
 
 def _encoder(shape: tuple[int, ...], features: tuple[int, ...], patch: int) -> nn.Sequential:
     """Build layers from what `Standardise` reads to features."""
-    hidden = features[0]
+    hidden, *sides = features
     if patch:
-        _, rows, columns = features
-        beyond = (0, columns * patch - shape[2], 0, rows * patch - shape[1])
+        beyond = (0, sides[1] * patch - shape[2], 0, sides[0] * patch - shape[1])
         first = nn.Conv2d(shape[0] + 1, hidden, patch, stride=patch)
         return nn.Sequential(nn.ZeroPad2d(beyond), first, _Residual(hidden), _Residual(hidden))
     inputs = (shape[0] + 1) * shape[1] * shape[2] if len(shape) == 3 else 2 * math.prod(shape)
@@ -255,7 +251,7 @@ class ImputerNetwork(nn.Module):
     def packed(self) -> dict[str, Any]:
         """Return what `unpacked` needs."""
         sizes = {"shape": self.read.shape, "latent": self.latent, "hidden": self.hidden, "patch": self.patch}
-        return sizes | {"weights": dict(self.state_dict())}
+        return sizes | {"weights": self.state_dict()}
 
     @classmethod
     def unpacked(cls, fields: Mapping[str, Any]) -> ImputerNetwork:
@@ -420,8 +416,7 @@ def train_imputer(
         return network.loss(x[some], presence.to(x.device), latent_noise.to(x.device))
 
     record = fit(network, loss, rows, epochs=epochs, title="training an imputer", show=progress)
-    least, most = (end.float() for end in least_and_most(x))
-    return Imputer(network, least, most, draws, seed, record)
+    return Imputer(network, *least_and_most(x), draws, seed, record)
 
 
 class SurrogateNetwork(nn.Module):
@@ -458,8 +453,7 @@ class SurrogateNetwork(nn.Module):
 
     def packed(self) -> dict[str, Any]:
         """Return what `unpacked` needs, apart from a body of the user's."""
-        weights = dict(self.state_dict())
-        return {"shape": self.read.shape, "outputs": self.outputs, "own": self.own, "weights": weights}
+        return {"shape": self.read.shape, "outputs": self.outputs, "own": self.own, "weights": self.state_dict()}
 
     @classmethod
     def unpacked(cls, fields: Mapping[str, Any], network: nn.Module | None = None) -> SurrogateNetwork:
@@ -563,7 +557,16 @@ def train_surrogate(
     device, dtype = placement(model, x)
     outputs = run_rows(model, x.to(device, dtype))
     classes = outputs.ndim == 2 and outputs.shape[1] > 1 if classes is None else classes
-    _check_outputs(outputs, classes)
+    if not classes and not bool(outputs.isfinite().all()):
+        raise wrong("model", "return finite outputs", f"{int((~outputs.isfinite()).sum())} that are not")
+    if classes and (outputs.ndim != 2 or outputs.shape[1] < 2):
+        must = "return (rows, classes) for a surrogate of classes"
+        raise wrong("model", must, f"shape {tuple(outputs.shape)}", "Use classes=False to imitate numbers.")
+    if classes and not bool(outputs.amax(1).isfinite().all()):  # −∞ is the logit of a class that is ruled out
+        raise wrong("model", "return logits", "NaN or infinity")
+    if classes and are_probabilities(outputs):
+        then = "Return their logarithm, or use classes=False to imitate the probabilities as numbers."
+        raise wrong("model", "return logits for a surrogate of classes", "probabilities that add up to 1", then)
     x, outputs = x.to(device, torch.float32), outputs.float()
     surrogate = _untrained(x, outputs, network, seed).to(device)
     if not classes:  # the body learns standardised outputs more easily than those in the model's units
@@ -578,20 +581,6 @@ def train_surrogate(
     whole = surrogate.fidelity(x[rows.held_out], outputs[rows.held_out], classes)
     masked = torch.where(rows.presence.to(device), x[rows.repeated], torch.nan)
     return Surrogate(surrogate, classes, whole, surrogate.fidelity(masked, outputs[rows.repeated], classes), record)
-
-
-def _check_outputs(outputs: Tensor, classes: bool) -> None:
-    """Raise an error for outputs that can't be imitated as classes, or as numbers."""
-    if not classes and not bool(outputs.isfinite().all()):
-        raise wrong("model", "return finite outputs", f"{int((~outputs.isfinite()).sum())} that are not")
-    if classes and (outputs.ndim != 2 or outputs.shape[1] < 2):
-        must = "return (rows, classes) for a surrogate of classes"
-        raise wrong("model", must, f"shape {tuple(outputs.shape)}", "Use classes=False to imitate numbers.")
-    if classes and not bool(outputs.amax(1).isfinite().all()):  # −∞ is the logit of a class that is ruled out
-        raise wrong("model", "return logits", "NaN or infinity")
-    if classes and are_probabilities(outputs):
-        then = "Return their logarithm, or use classes=False to imitate the probabilities as numbers."
-        raise wrong("model", "return logits for a surrogate of classes", "probabilities that add up to 1", then)
 
 
 def _untrained(x: Tensor, outputs: Tensor, network: nn.Module | None, seed: int) -> SurrogateNetwork:
@@ -616,8 +605,7 @@ def _default_body(shape: tuple[int, ...], outputs: int, seed: int) -> nn.Sequent
         torch.manual_seed(seed)
         if len(shape) != 3:
             return mlp((2 * math.prod(shape), 256, 256, 256, outputs))
-        layers: list[nn.Module] = []
-        for inputs, maps, stride in ((shape[0] + 1, 32, 1), (32, 48, 2), (48, 64, 2)):
-            layers += [nn.Conv2d(inputs, maps, 3, padding=1, stride=stride), nn.SiLU()]
+        sizes = ((shape[0] + 1, 32, 1), (32, 48, 2), (48, 64, 2))  # channels and strides of the convolutions
+        layers = [(nn.Conv2d(a, b, 3, padding=1, stride=stride), nn.SiLU()) for a, b, stride in sizes]
         pixels = -(-shape[1] // 4) * -(-shape[2] // 4)
-        return nn.Sequential(*layers, nn.Flatten(), *mlp((64 * pixels, 128, outputs)))
+        return nn.Sequential(*chain.from_iterable(layers), nn.Flatten(), *mlp((64 * pixels, 128, outputs)))

@@ -134,15 +134,13 @@ class Audit(Saved, kind="audit", format=4):
     @property
     def order(self) -> tuple[int, ...]:
         """The numbers of the methods: the one to use, then those that were dropped last, the best score first."""
-        figures = self.curve.score.value if len(self.curve.prior) else self.removal.R.value
-        places = [-_STAGES.index(stage) for stage in self._stages]
-        ranked = sorted(zip(places, figures.nan_to_num(math.inf).tolist(), range(len(places)), strict=True))
-        return tuple(number for _, _, number in ranked)
+        figures = (self.curve.score if len(self.curve.prior) else self.removal.R).value.nan_to_num(math.inf).tolist()
+        places = [(-_STAGES.index(stage), figure) for stage, figure in zip(self._stages, figures, strict=True)]
+        return tuple(sorted(range(len(places)), key=places.__getitem__))
 
     def columns(self) -> dict[str, Shaped[Tensor, " methods"]]:
         """Return the figures of each method by name; the error of a figure is named ``…_error``."""
         removal, companions, record = self.removal, self.companions, self.record
-        others = self.companions.agreement().clone().fill_diagonal_(torch.nan)
         estimates = {
             "R": removal.R, "evidence": self.curve.evidence, "score": self.curve.score, "removed": removal.removed,
             "strength": estimate(companions.strengths), "salient": estimate(companions.salient),
@@ -153,7 +151,7 @@ class Audit(Saved, kind="audit", format=4):
         for name, found in estimates.items():
             columns |= {name: found.value, f"{name}_error": found.error}
         return columns | {
-            "agreement": others.nanmean(1),
+            "agreement": companions.agreement().clone().fill_diagonal_(torch.nan).nanmean(1),
             "distance": self.plausibility.distance,
             "players_outside": self.plausibility.outside.sum(1),
             "evaluations": torch.tensor([record.costs[name].evaluations for name in self.methods]),

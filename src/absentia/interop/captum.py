@@ -87,6 +87,5 @@ def from_captum(attributions: Array, players: Players, *, by_entry: bool = False
         raise wrong("attributions", must, f"shape {tuple(spread.shape)}")
     if by_entry:
         return players.sums(spread)
-    labels = players.labels.flatten()
-    first = [int((labels == player).nonzero()[0]) for player in range(len(players))]
-    return spread.flatten(1)[:, first]
+    labels = players.labels.flatten().tolist()
+    return spread.flatten(1)[:, [labels.index(player) for player in range(len(players))]]

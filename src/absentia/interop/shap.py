@@ -140,7 +140,6 @@ def to_shap(
     >>> explanation.values.tolist(), explanation.base_values.tolist(), explanation.data.tolist()
     ([[2.0, 3.0]], [1.0], [[2.0, 3.0]])
     """
-    shap = require("shap")
     several = isinstance(attribution, Mapping)
     by_name = attribution if isinstance(attribution, Mapping) else {"": attribution}
     bases = base_values if isinstance(base_values, Mapping) else dict.fromkeys(by_name, base_values)
@@ -172,7 +171,7 @@ def to_shap(
 
     values, errors = (stack(getattr(one, part) for one in by_name.values()) for part in ("values", "errors"))
     empty = stack(empty_values(bases[name], len(first.values)) for name in by_name)
-    return shap.Explanation(
+    return require("shap").Explanation(
         values, empty, data, display_data=labels, error_std=errors if (errors > 0).any() else None,
         feature_names=list(first.names), output_names=list(by_name) if several else None,
     )  # fmt: skip

@@ -44,7 +44,6 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
     >>> values.index, values[(0, 1)], values.baseline_value
     ('Moebius', 6.0, 2.0)
     """
-    shapiq = require("shapiq")
     if isinstance(result, Interactions):
         check_number("sample", sample, 0, len(result.effects) - 1)
         kind: dict[str, Any] = {"index": "Moebius", "max_order": len(result.names), "estimated": False}
@@ -59,7 +58,7 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
         if result.kind.startswith("sampled"):
             kind |= {"estimated": True, "estimation_budget": result.evaluations // len(result.values)}
     shared = {"min_order": 0, "n_players": len(result.names), "baseline_value": sets[()]}
-    return shapiq.InteractionValues(sets, **kind, **shared)
+    return require("shapiq").InteractionValues(sets, **kind, **shared)
 
 
 def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Interactions:

@@ -89,8 +89,7 @@ class EncodedTable:
     @classmethod
     def of(cls, frame: DataFrame) -> EncodedTable:
         """Encode a frame that holds all categories that will be needed, such as the training data."""
-        pandas = require("pandas", "sklearn")
-        if not isinstance(frame, pandas.DataFrame) or frame.empty:
+        if not isinstance(frame, require("pandas", "sklearn").DataFrame) or frame.empty:
             raise wrong("frame", "be a DataFrame with at least one row and column", type(frame).__name__)
         if not frame.columns.is_unique or not all(isinstance(column, str) for column in frame.columns):
             raise wrong("frame", "have columns with names, each once", list(frame.columns))
@@ -153,8 +152,7 @@ class EncodedTable:
             raise wrong("rows", f"have {len(self.columns)} columns", f"shape {array.shape}")
         columns = {}
         for column, values in zip(self.columns, array.T, strict=True):
-            if column in self.categories:
-                known = self.categories[column]
+            if known := self.categories.get(column):
                 bad = (values != np.round(values)) | (values < 0) | (values >= len(known))
                 if bad.any():
                     then = "Use Marginal(table.rows) or Baseline.median(table.rows, categorical=table.categorical)."

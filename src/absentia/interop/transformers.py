@@ -74,8 +74,7 @@ class TextModel(nn.Module):
         labels = torch.where(shared == ALWAYS_PRESENT, ALWAYS_PRESENT, torch.searchsorted(kept, shared))
         for owner in kept:
             spans = [coded[0]["offset_mapping"][place] for place in (shared == owner).nonzero().flatten().tolist()]
-            word = given[0][spans[0][0] : spans[-1][1]].strip()
-            names.append(word if len(given) == 1 else f"token {owner}")
+            names.append(given[0][spans[0][0] : spans[-1][1]].strip() if len(given) == 1 else f"token {owner}")
         stand_in = torch.full((longest,), self.stand_in)
         if self._embed is None:
             return Texts(tokens, Players(labels, tuple(names), integer=True), Baseline(stand_in))

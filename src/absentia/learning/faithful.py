@@ -138,12 +138,10 @@ class Faithful:
 
     def _values(self, present: Tensor, absent: Tensor, coalitions: Tensor, whose: Tensor) -> Tensor:
         """Evaluate coalitions of inputs whose absent players are replaced by other inputs."""
-        evaluator, gradient = self.evaluator, present.requires_grad or absent.requires_grad
         self.evaluations += len(present) * coalitions.shape[-2]
-        fill = StandIns(present, absent[:, None])
-        recompute = gradient and self.recompute
-        values = shared_values(evaluator, fill, coalitions, whose, gradient=gradient, recompute=recompute)
-        return values.double().cpu()
+        gradient, fill = present.requires_grad or absent.requires_grad, StandIns(present, absent[:, None])
+        options = {"gradient": gradient, "recompute": gradient and self.recompute}
+        return shared_values(self.evaluator, fill, coalitions, whose, **options).double().cpu()
 
     def figures(self, baseline: Baselines, batch: Batch) -> Figures:
         """Compute what the loss adds up for each owner, and the strength of the mean in white noise."""
@@ -151,21 +149,16 @@ class Faithful:
 
     def _measure(self, baseline: Baselines, batch: Batch) -> Iterator[Owners]:
         """Compute one by one: concision, score over sizes, score at ∅ above the prior, strength in white noise."""
-        x, shape = self.evaluator.x, self.evaluator.players.shape
-
-        def of(rows: Tensor) -> Tensor:
-            return baseline[self.owner[rows]].unflatten(1, shape).to(x)
-
-        rows = batch.rows
-        yield self._mean(_strength(self._values(x[rows], of(rows), batch.coalitions, rows)), rows)
-        others = batch.scored_rows
-        score = self.score(self._values(x[others], of(others), batch.scored, others), others).mean(1)
+        x, owner, rows, others = self.evaluator.x, self.owner, batch.rows, batch.scored_rows
+        states = baseline.unflatten(1, self.evaluator.players.shape).to(x)
+        yield self._mean(_strength(self._values(x[rows], states[owner[rows]], batch.coalitions, rows)), rows)
+        score = self.score(self._values(x[others], states[owner[others]], batch.scored, others), others).mean(1)
         yield self._mean(score, others)
         nobody, (mine, others) = torch.zeros(1, self.players, dtype=torch.bool), batch.empty
-        empty = self.score(self._values(x[others], of(mine), nobody, others), others)[:, 0]
+        empty = self.score(self._values(x[others], states[owner[mine]], nobody, others), others)[:, 0]
         yield self._mean(empty - self.score.prior[others], mine)
         few = rows[: self.drawn]
-        yield self._mean(self._strength_in_noise(of(few), batch), few)
+        yield self._mean(self._strength_in_noise(states[owner[few]], batch), few)
 
     def _strength_in_noise(self, states: Tensor, batch: Batch) -> Float[Tensor, " drawn"]:
         """Measure Σ|U(S)| of inputs against the white noise of a batch; as it is at the mean if it has no weight."""
@@ -213,9 +206,8 @@ class Faithful:
         x, hooks = self.evaluator.x, torch.autograd.graph.saved_tensors_hooks
         try:
             for number in range(2):
-                rows = x[:1].repeat(number + 1, *[1] * (x.ndim - 1)).requires_grad_()
                 with evaluation_mode(self.evaluator.model, gradient=True), hooks(count, lambda tensor: tensor):
-                    self.evaluator.model(rows)
+                    self.evaluator.model(x[[0] * (number + 1)].requires_grad_())
         except RuntimeError:  # no gradient: nothing is held
             return False
         return (held[1] - held[0]) * self.batch * 2**self.cube > _HELD_BYTES
@@ -247,8 +239,7 @@ class Faithful:
 
     def looks(self, baseline: Baselines) -> Iterator[Found]:
         """Compute losses on ever more of the samples to learn from; the last are on all that are compared."""
-        parts = _PARTS if self.owners == 1 else (1.0,)
-        for losses in self._running(baseline, self._compared, parts):
+        for losses in self._running(baseline, self._compared, _PARTS if self.owners == 1 else (1.0,)):
             yield Found(baseline, losses, losses)
 
     @cached_property

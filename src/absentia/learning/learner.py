@@ -308,8 +308,7 @@ def baseline_loss(
         raise wrong("absence", "have one fixed stand-in for each sample", absence)
     stand_ins = fill.values[:, 0].flatten(1).double().cpu().expand(evaluator.samples, -1)
     space = make_space(problem.data, evaluator.players, "range", None, None, categorical)
-    mean = start_baseline("mean", problem.data, space)
-    objective = _make_objective(problem, mean, space)
+    objective = _make_objective(problem, start_baseline("mean", problem.data, space), space)
     if isinstance(objective, Faithful):
         if len(fill.values) > 1:
             raise wrong("loss", "be one of the paper's for stand-ins of each sample", repr(loss))
@@ -366,8 +365,7 @@ def _make_problem(
     if players is None and hasattr(x, "columns"):  # those of a DataFrame name the players
         players = Players.features(list(x.columns))
     usual = _SAMPLES[loss != "faithful"] if options.samples is None else options.samples
-    wanted = None if usual == "all" else usual
-    data, y, rows = _collect(x, y, wanted, seed)
+    data, y, rows = _collect(x, y, None if usual == "all" else usual, seed)
     if options.samples is None:
         rows = rows[: max(64, _MOST_BYTES // data[0].nbytes)]
     model, note = models.as_model(model), ""
@@ -404,8 +402,7 @@ def _make_objective(problem: Problem, mean: Tensor, space: Space) -> Objective |
             rows = min(_MOST_ROWS, max(_FEWEST_ROWS, affordable))
         rows = max(min(rows, _LEAST_ROWS), int(rows * problem.rows))
         within = data_range(evaluator.x, (~space.free).nonzero().flatten().tolist())
-        weights = (options.evidence, options.noise)
-        return Faithful(evaluator, problem.owner, problem.seed, rows, weights, mean, within)
+        return Faithful(evaluator, problem.owner, problem.seed, rows, (options.evidence, options.noise), mean, within)
     players, samples = len(evaluator.players), int((problem.owner >= 0).sum())
     if options.cube is not None and not 1 <= options.cube <= players:
         raise wrong("cube", f"be a number of players from 1 to {players}", options.cube)
@@ -423,7 +420,7 @@ def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor
         data = as_tensor("x", x)
         if data.ndim < 2 or len(data) == 0:
             raise wrong("x", "hold at least one sample, of shape (samples, …)", f"shape {tuple(data.shape)}")
-        shape = (len(data),) if y is None else tuple(y.shape) if hasattr(y, "shape") else np.shape(y)
+        shape = (len(data),) if y is None else tuple(np.shape(y))
         if shape != (len(data),):
             raise wrong("y", f"hold one class for each of the {len(data)} samples", f"shape {shape}")
         few = samples is None or samples >= len(data)
@@ -464,10 +461,9 @@ def _starts(start: object, data: Tensor, space: Space, owners: int) -> tuple[dic
         name = f"{one:g}" if isinstance(one, int | float) else one if isinstance(one, str) else f"given {number}"
         starts[name] = start_baseline(one, data, space).expand(owners, -1).clone()
     first = next(iter(starts.values()))
-    points = {name: space.point(start_baseline(name, data, space)[None]) for name in ("mean", "median")}
+    usual = ("mean", "median", "zero")[: 3 if bool(((space.low <= 0) & (space.high >= 0)).all()) else 2]
+    points = {name: space.point(start_baseline(name, data, space)[None]) for name in usual}
     points["the middle"] = torch.full((1, len(space.low)), 0.5).double()
-    if bool(((space.low <= 0) & (space.high >= 0)).all()):
-        points["zero"] = space.point(start_baseline("zero", data, space)[None])
     return starts, {name: space.place(point.expand(owners, -1), first) for name, point in points.items()}
 
 

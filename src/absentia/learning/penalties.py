@@ -56,8 +56,7 @@ PARTS, _FEWEST_FOR_PARTS = (1 / 16, 1 / 4, 1.0), 32
 _MOST_COMPARED = 4096  # samples
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """Coalitions to evaluate, the same for all samples or each sample's own, and the penalty on their values."""
 
     coalitions: Bool[Tensor, "*samples coalitions players"]
@@ -202,9 +201,8 @@ def order_shapley_weights(
     sizes = coalitions.sum(1)
     having = coalitions.T & (sizes == order + 1)
     lacking = ~coalitions.T & (sizes == order)
-    counts = [marked.sum(-1, keepdim=True) for marked in (having, lacking)]
-    both = (counts[0] > 0) & (counts[1] > 0)
-    means = both * (having / counts[0].clamp_min(1) - lacking / counts[1].clamp_min(1)).double()
+    shares = [marked / marked.sum(-1, keepdim=True) for marked in (having, lacking)]
+    means = (shares[0] - shares[1]).nan_to_num().double()  # 0 where one of them has no coalition
     residual = torch.eye(len(rows)).double() - design @ fit
     return coalitions, read.flatten(0, 1) @ fit + means.flatten(0, 1) @ residual
 
@@ -340,9 +338,8 @@ class Objective:
     def values(self, baseline: Baselines, rows: Int[Tensor, " some"], coalitions: Tensor) -> Tensor:
         """Evaluate coalitions of some samples; keep the graph if the baseline requires a gradient."""
         x = self.evaluator.x[rows.to(self.evaluator.x.device)]
-        stand_ins = baseline[self.owner[rows]].unflatten(1, self.evaluator.players.shape).to(x)
+        fill = StandIns(x, baseline[self.owner[rows], None].unflatten(2, self.evaluator.players.shape).to(x))
         self.evaluations += len(rows) * coalitions.shape[-2]
-        fill = StandIns(x, stand_ins[:, None])
         return shared_values(self.evaluator, fill, coalitions, rows, gradient=baseline.requires_grad)
 
     def losses(self, baseline: Baselines, chosen: Chosen, plan: Plan) -> Owners:

@@ -132,9 +132,8 @@ class Run:
         return list(self.looks(baseline))[-1]
 
     def _check_time(self) -> None:
-        usable = self.best is not None or self.objective.rows_per_step  # there is something to return
-        limited = self.limit.seconds < math.inf and bool(usable)
-        if limited and decided_by_first(self.limit.left <= self.reserve, self.device):
+        found = self.best is not None or self.objective.rows_per_step  # there is something to return
+        if found and self.limit.seconds < math.inf and decided_by_first(self.limit.left <= self.reserve, self.device):
             raise StopLearning(f"the limit of {self.limit.seconds:g} s is reached")
 
     def _count_step(self, loss: float) -> None:
@@ -266,8 +265,7 @@ class Run:
         baseline = self._stage(f"{number}: polish", self._descend, baseline, self.steps // 3, self.rate / 5)
         if float(self.losses(baseline).mean()) < before * (1 - _PLATEAU_SHARE):
             baseline = self._stage(f"{number}: last sweep", self._sweep_while_it_helps, baseline)
-        baseline = self._stage(f"{number}: closing in", self._close_in, baseline)
-        *_, found = self.objective.looks(baseline)
+        *_, found = self.objective.looks(self._stage(f"{number}: closing in", self._close_in, baseline))
         self.finals[name] = float(found.penalties.mean())
         return found
 

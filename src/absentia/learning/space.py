@@ -83,14 +83,13 @@ def make_space(
         if not fixed[entries].any():
             chosen.append(entries)
         fixed[entries] = True
-    _, numbers = torch.unique(owner[~fixed], return_inverse=True)
-    count = int(numbers.max()) + 1 if len(numbers) else 0
+    ties, numbers = torch.unique(owner[~fixed], return_inverse=True)
     coordinate = torch.full_like(owner, HELD)
     coordinate[~fixed] = numbers
-    lower = torch.full((count,), -torch.inf).double().scatter_reduce(0, numbers, low[~fixed], "amax")
-    upper = torch.full((count,), torch.inf).double().scatter_reduce(0, numbers, high[~fixed], "amin")
+    lower = torch.full(ties.shape, -torch.inf).double().scatter_reduce(0, numbers, low[~fixed], "amax")
+    upper = torch.full(ties.shape, torch.inf).double().scatter_reduce(0, numbers, high[~fixed], "amin")
     for number, entries in enumerate(chosen):
-        coordinate[entries] = count + number
+        coordinate[entries] = len(ties) + number
     choices = tuple(torch.unique(data[:, entries], dim=0).double() for entries in chosen)
     return Space(lower, torch.maximum(lower, upper), coordinate, choices, data)
 

@@ -63,8 +63,7 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
         axes.hlines(rows, places[0], places[-1], color="#999999", linewidth=0.8)
         for start, end, height, colour in _BOXES:
             axes.barh(rows, places[end] - places[start], left=places[start], height=height, color=colour)
-        style: dict[str, Any] = {"linestyle": "none", "marker": "|", "color": "black", "markersize": 12}
-        axes.plot(places[_MEDIAN], rows, label="median of the data", **style)
+        axes.plot(places[_MEDIAN], rows, "|", color="black", markersize=12, label="median of the data")
     _draw_values(axes, learned, (values - low) / width)
     for row, text in enumerate(texts[0] if len(texts) == 1 else ()):
         text += " (undetermined)" * undetermined[row]

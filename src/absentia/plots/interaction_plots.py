@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
@@ -62,8 +63,7 @@ def draw_strongest(axes: Axes, interactions: Interactions, sample: int = 0, stro
         if max(map(len, names)) <= _LONGEST_NAME:
             break
     draw_bars(axes, [(name, one.effect, 0.0, not one.measurable) for name, one in zip(names, top, strict=True)])
-    total = interactions.effects.shape[1] - 1
-    axes.set_title(f"strongest {len(top)} of {total:,} interactions")
+    axes.set_title(f"strongest {len(top)} of {interactions.effects.shape[1] - 1:,} interactions")
 
 
 def names_of_sets(sets: Sequence[Sequence[str]], most: int = 3) -> list[str]:
@@ -227,17 +227,15 @@ def arrange(nodes: list[Node], players: int) -> tuple[list[int], list[Node]]:
 def _sort(order: list[int], nodes: list[Node]) -> tuple[list[int], list[Node]]:
     """Move nodes and players in turn to the mean place of their neighbours."""
     for _ in range(_SWEEPS):
-        place = {player: number for number, player in enumerate(order)}
-        nodes = sorted(nodes, key=lambda node: sum(place[player] for player in node[0]) / len(node[0]))
-        above = {player: [k for k, (members, _) in enumerate(nodes) if player in members] for player in order}
-        order = sorted(order, key=lambda player: sum(above[player]) / len(above[player]))
+        place = order.index
+        nodes = sorted(nodes, key=lambda node: fmean(map(place, node[0])))
+        order = sorted(order, key=lambda player: fmean(k for k, node in enumerate(nodes) if player in node[0]))
     return order, nodes
 
 
 def _count_crossings(order: list[int], nodes: list[Node]) -> int:
     """Count the pairs of edges between players and nodes that cross."""
-    place = {player: number for number, player in enumerate(order)}
-    edges = [(number, place[player]) for number, (members, _) in enumerate(nodes) for player in members]
+    edges = [(number, order.index(player)) for number, (members, _) in enumerate(nodes) for player in members]
     return sum((a - c) * (b - d) < 0 for (a, b), (c, d) in itertools.combinations(edges, 2))
 
 

@@ -100,9 +100,8 @@ def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, mos
     names, beside = zip(*rows, strict=True)
     base, output = float(explanation.base_values[sample]), float(explanation.outputs[sample])
     heights, last = list(accumulate(values, initial=base)), len(values) + 1
-    for place, (start, value, error) in enumerate(zip(heights, values, errors, strict=False), start=1):
-        bar = draw_bar(axes, place, value, error, start=start)
-        axes.bar_label(bar, [beside[place - 1]], padding=4, fontsize=8)
+    for place, (start, value, error, text) in enumerate(zip(heights, values, errors, beside, strict=False), start=1):
+        axes.bar_label(draw_bar(axes, place, value, error, start=start), [text], padding=4, fontsize=8)
     tops, bottoms = ([place + shift for place in range(1, last + 1)] for shift in (-0.65, 0.35))
     axes.vlines(heights, tops, [*bottoms[:-1], last], color=NEUTRAL, linewidth=0.7)
     axes.plot([base, output], [0, last], linestyle="none", marker="D", color="black", markersize=5)

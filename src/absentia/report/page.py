@@ -11,14 +11,15 @@ import json
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
@@ -56,8 +57,7 @@ SCRIPTS = (*_LIBRARIES, "charts.js", "explanation.js", "audit.js", "baseline.js"
 _CHART_STYLE = "vendor/plot.inline.css"
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """One result, prepared for the page. Python writes every number that is shown; scripts only place marks."""
 
     kind: Literal["explanation", "audit", "cross", "baseline"]  # selects the template and the script
@@ -118,11 +118,10 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
 
 def _sample_images(explanation: Explanation, samples: list[dict[str, Any]]) -> dict[str, Any]:
     """Add images of inputs and stand-ins to the samples; return their size and the player of each pixel."""
-    height, width = explanation.players.shape[-2:]
+    count, (height, width) = len(samples), explanation.players.shape[-2:]
     given = {"image": explanation.x, "standIn": explanation.stand_ins}
-    rows = {name: some[: len(samples)] for name, some in given.items() if some is not None}
-    images = {name: some.reshape(len(samples), -1, height, width) for name, some in rows.items()}
-    scale = ImageScale.of(chain.from_iterable(images.values()), count=len(images) * len(samples))
+    images = {name: x[:count].reshape(count, -1, height, width) for name, x in given.items() if x is not None}
+    scale = ImageScale.of(chain.from_iterable(images.values()), count=len(images) * count)
     for number, sample in enumerate(samples):
         sample |= {name: scale.address(some[number]) for name, some in images.items()}
     size = f"{scale.height} × {scale.width} of {height} × {width} pixels"
@@ -157,8 +156,7 @@ def strongest(effects: Float[Tensor, "samples coalitions"]) -> list[Int[Tensor, 
     best = torch.empty(len(effects), 0, dtype=torch.int64)
     for order in range(1, int(sizes.max()) + 1):
         own = (sizes == order).nonzero()[:, 0]
-        first = own[strength[:, own].topk(min(KEPT_UP_TO_EACH_ORDER, len(own))).indices]
-        best = torch.cat([best, first], dim=1)
+        best = torch.cat([best, own.expand(len(effects), -1)], dim=1)
         best = best.gather(1, strength.gather(1, best).topk(min(KEPT_UP_TO_EACH_ORDER, best.shape[1])).indices)
         kept.append(best)
     rows = [row.unique() for row in torch.cat(kept, dim=1)]
@@ -262,24 +260,20 @@ def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:
 
     def short(value: float) -> float | None:
         value = float(f"{value:.{digits}g}")
-        if not math.isfinite(value):
-            return None
-        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+        if value.is_integer() and abs(value) < 1e15:
+            return int(value)
+        return value if math.isfinite(value) else None
 
-    return _each(short, values.detach().cpu().tolist())
+    return np.vectorize(short, otypes=[object])(values.detach().cpu()).tolist()
 
 
 def texts(values: Shaped[Tensor, " *shape"], digits: int = 4, *, plus: bool = False) -> Any:
     """Convert a tensor to nested lists of numbers as they are shown."""
-    return _each(lambda value: written(value, digits, plus=plus), values.detach().cpu().tolist())
+    write = np.vectorize(lambda value: written(value, digits, plus=plus), otypes=[object])
+    return write(values.detach().cpu()).tolist()
 
 
-def _each(change: Callable[[float], Any], values: Any) -> Any:
-    return [_each(change, value) for value in values] if isinstance(values, list) else change(values)
-
-
-@dataclass(frozen=True)
-class ImageScale:
+class ImageScale(NamedTuple):
     """The range of values and the size in pixels that all images of a section share."""
 
     low: float
@@ -297,8 +291,7 @@ class ImageScale:
             if len(finite):
                 low, high = min(low, float(finite.min())), max(high, float(finite.max()))
         side = math.sqrt(_ALL_BYTES / (channels * max(count, 1)))
-        most = int(min(max(side, _SMALLEST_SIDE), _LARGEST_SIDE))
-        factor = min(1.0, most / max(height, width))
+        factor = min(1.0, int(min(max(side, _SMALLEST_SIDE), _LARGEST_SIDE)) / max(height, width))
         low, high = (low, high) if low <= high else (0.0, 1.0)
         return cls(low, high, max(1, round(height * factor)), max(1, round(width * factor)))
 
@@ -367,7 +360,7 @@ def write_report(results: Any, path: str | Path, *, title: str | None = None) ->
     sections = []
     for name, result in sorted(named, key=lambda one: list(_SECTIONS).index(type(one[1]))):
         section = _SECTIONS[type(result)](result)
-        sections.append(replace(section, heading=f"{name}: {section.heading}") if name else section)
+        sections.append(section._replace(heading=f"{name}: {section.heading}") if name else section)
     text = render_page(title or "What absence means to the model", sections)
     write_whole(target, lambda there: there.write_text(text, encoding="utf-8"))
     return target
@@ -414,9 +407,7 @@ def render_page(title: str, sections: Sequence[Section]) -> str:
 def json_block(data: Any) -> str:
     """Return JSON that can stand inside a script element: no text in it can end that element."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    return text.translate({ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
 @lru_cache(maxsize=16)
