@@ -126,7 +126,7 @@ def check_rows(
 
 def check_columns(name: str, columns: Iterable[Any] | None, wanted: Iterable[Any] | None, whose: str) -> None:
     """Raise an error for columns of a DataFrame that are not those of another one, in their order."""
-    found, right = ([] if names is None else [str(one) for one in names] for names in (columns, wanted))
+    found, right = ([*map(str, names)] if isinstance(names, Iterable) else [] for names in (columns, wanted))
     if found and right and found != right:
         place = next((i for i, (one, other) in enumerate(zip(found, right, strict=False)) if one != other), 0)
         got = f"{found[place]!r} in the place of {right[place]!r}"

@@ -21,7 +21,7 @@ from absentia.games import MAX_PLAYERS, MaskedModel, value_table
 from absentia.interactions import Interactions, harsanyi
 from absentia.interop import to_shap, to_shapiq
 from absentia.learning import LearnedBaseline, choose_absence
-from absentia.models import as_model
+from absentia.models import as_model, check_fit
 from absentia.players import Players
 from absentia.plots import KINDS, OF_ALL_SAMPLES
 from absentia.plots.interaction_plots import names_of_sets
@@ -274,7 +274,7 @@ def explain(
         raise wrong("absence", "be passed by name", "it in the place of y", "Write explain(model, x, absence=…).")
     names = getattr(x, "columns", getattr(x, "index", None))
     names = None if callable(names) else names  # as that of a list
-    check_columns("x", names, getattr(as_model(model), "columns", None), "the fit")
+    check_fit(as_model(model), names)
     check_columns("data", getattr(data, "columns", None), names, "x")
     batch, players = _as_batch(x, players, names)
     if isinstance(absence, str | int | float):

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from absentia.data import Rows, lacks_memory
+from absentia.data import Rows, check_columns, lacks_memory
 from absentia.errors import AbsentiaError, require, wrong
 
 Model: TypeAlias = Callable[[Tensor], Tensor]
@@ -170,6 +170,11 @@ def wrap_estimator(
     return NumpyModel(
         run, gives == "probabilities" and probabilities, tuple(labels), gives == "numbers", least, known
     )
+
+
+def check_fit(model: Model, columns: Any) -> None:
+    """Raise an error for columns of a DataFrame that are not those of the model's fit, in their order."""
+    check_columns("x", columns, getattr(model, "columns", None), "the fit")
 
 
 def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], str]:

@@ -367,11 +367,12 @@ def _names(given: int | Sequence[str], pattern: str) -> tuple[str, ...]:
 
 def _find(argument: str, kind: str, names: Sequence[str], chosen: Iterable[Any]) -> list[int]:
     """Return the numbers of players or features, given by name or number; raise an error for others and repeats."""
-    found = dict[int, None]()
+    found, number_of, count = dict[int, None](), dict(zip(names, range(len(names)), strict=True)), Counter(names)
     for one in chosen:
-        if names.count(one) > 1:
+        named = isinstance(one, str)
+        if named and count[one] > 1:
             raise wrong(argument, f"tell {kind}s apart", f"{one!r}, which two {kind}s are called", "Use numbers.")
-        number = names.index(one) if one in names else one
+        number = number_of.get(one, one) if named else one
         if isinstance(number, bool | str) or number not in range(len(names)):
             must = f"hold {kind}s ({_shorten(names)}) or their numbers 0 … {len(names) - 1}"
             raise wrong(argument, must, repr(one))

@@ -247,6 +247,6 @@ def _differences(rows: Tensor, weight: Tensor, sample: Tensor, group: Tensor) ->
     member = torch.nn.functional.one_hot(group).double()
     parts = []
     for some in rows.split(max(1, _NUMBERS_IN_CACHE // sample.numel())):
-        apart = (some - sample).mul_(weight).square_() if sample.is_floating_point() else some != sample
-        parts.append(apart.flatten(1).double() @ member)
+        apart = (some - sample).mul_(weight) if sample.is_floating_point() else some != sample
+        parts.append(apart.flatten(1).double().square_() @ member)  # squares may be too large for single precision
     return torch.cat(parts).T

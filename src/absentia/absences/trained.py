@@ -258,9 +258,9 @@ class ImputerNetwork(nn.Module):
         """Build the network that was packed."""
         weights = fields["weights"]
         read = Standardise(tuple(fields["shape"]), weights["read.mean"], weights["read.scale"])
-        with torch.random.fork_rng(devices=[]):  # the first weights are drawn
+        with torch.device("meta"):  # sizes that a file claims take no memory
             network = cls(read, fields["latent"], fields["hidden"], fields["patch"])
-        network.load_state_dict(weights)
+        network.load_state_dict(weights, assign=True)
         return network.eval().requires_grad_(False)
 
     def draw(
@@ -399,24 +399,25 @@ def train_imputer(
     >>> bool(given.std() < alone.std()), bool((given.mean() - 0.8).abs() < 0.1)
     (True, True)
     """
-    x = check_rows(data, least=2)
-    check_number("draws", draws, 1)
-    rows, x = MaskedRows.draw(x, players, seed, "an imputer"), x.float()
-    shape = tuple(x.shape[1:])
-    large_image = len(shape) == 3 and shape[1] * shape[2] > _MOST_FLAT_PIXELS
-    patch = -(-max(shape[1:]) // _PATCHES_PER_SIDE) if large_image else 0
-    hidden = 48 if patch else 128 if x[0].numel() <= _FEW_ENTRIES else 256
-    read = Standardise(shape, *mean_and_deviation(x))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = ImputerNetwork(read, 32 if patch else 16, hidden, patch).to(x.device)
+    with torch.inference_mode(False):
+        x = check_rows(data, least=2)
+        check_number("draws", draws, 1)
+        rows, x = MaskedRows.draw(x, players, seed, "an imputer"), x.float()
+        shape = tuple(x.shape[1:])
+        large_image = len(shape) == 3 and shape[1] * shape[2] > _MOST_FLAT_PIXELS
+        patch = -(-max(shape[1:]) // _PATCHES_PER_SIDE) if large_image else 0
+        hidden = 48 if patch else 128 if x[0].numel() <= _FEW_ENTRIES else 256
+        read = Standardise(shape, *mean_and_deviation(x))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = ImputerNetwork(read, 32 if patch else 16, hidden, patch).to(x.device)
 
-    def loss(some: Tensor, presence: Tensor, generator: torch.Generator) -> Tensor:
-        latent_noise = torch.randn(len(some), network.latent, generator=generator, dtype=torch.float32)
-        return network.loss(x[some], presence.to(x.device), latent_noise.to(x.device))
+        def loss(some: Tensor, presence: Tensor, generator: torch.Generator) -> Tensor:
+            latent_noise = torch.randn(len(some), network.latent, generator=generator, dtype=torch.float32)
+            return network.loss(x[some], presence.to(x.device), latent_noise.to(x.device))
 
-    record = fit(network, loss, rows, epochs=epochs, title="training an imputer", show=progress)
-    return Imputer(network, *least_and_most(x), draws, seed, record)
+        record = fit(network, loss, rows, epochs=epochs, title="training an imputer", show=progress)
+        return Imputer(network, *least_and_most(x), draws, seed, record)
 
 
 class SurrogateNetwork(nn.Module):
@@ -461,10 +462,11 @@ class SurrogateNetwork(nn.Module):
         if fields["own"] and network is None:
             raise wrong("network", "be given, as it was to train_surrogate", "none", "Its weights are in the file.")
         shape, outputs, weights = tuple(fields["shape"]), tuple(fields["outputs"]), fields["weights"]
-        body = _default_body(shape, math.prod(outputs), seed=0) if network is None else copy.deepcopy(network)
-        whole = cls(Standardise(shape, weights["read.mean"], weights["read.scale"]), body, outputs, fields["own"])
+        with torch.device("meta"):  # sizes that a file claims take no memory
+            body = _default_body(shape, math.prod(outputs), seed=0) if network is None else copy.deepcopy(network)
+            whole = cls(Standardise(shape, weights["read.mean"], weights["read.scale"]), body, outputs, fields["own"])
         try:
-            whole.load_state_dict(weights)
+            whole.load_state_dict(weights, assign=True)
         except RuntimeError as error:
             raise wrong("network", "have the layers of the saved one", "others") from error
         return whole.eval().requires_grad_(False)
@@ -552,35 +554,38 @@ def train_surrogate(
     >>> surrogate.fidelity > 0.9, surrogate.masked_fidelity < surrogate.fidelity
     (True, True)
     """
-    x, model = check_rows(x, least=2), as_model(model)
-    rows = MaskedRows.draw(x, players, seed, "a surrogate")
-    device, dtype = placement(model, x)
-    outputs = run_rows(model, x.to(device, dtype))
-    classes = outputs.ndim == 2 and outputs.shape[1] > 1 if classes is None else classes
-    if not classes and not bool(outputs.isfinite().all()):
-        raise wrong("model", "return finite outputs", f"{int((~outputs.isfinite()).sum())} that are not")
-    if classes and (outputs.ndim != 2 or outputs.shape[1] < 2):
-        must = "return (rows, classes) for a surrogate of classes"
-        raise wrong("model", must, f"shape {tuple(outputs.shape)}", "Use classes=False to imitate numbers.")
-    if classes and not bool(outputs.amax(1).isfinite().all()):  # −∞ is the logit of a class that is ruled out
-        raise wrong("model", "return logits", "NaN or infinity")
-    if classes and are_probabilities(outputs):
-        then = "Return their logarithm, or use classes=False to imitate the probabilities as numbers."
-        raise wrong("model", "return logits for a surrogate of classes", "probabilities that add up to 1", then)
-    x, outputs = x.to(device, torch.float32), outputs.float()
-    surrogate = _untrained(x, outputs, network, seed).to(device)
-    if not classes:  # the body learns standardised outputs more easily than those in the model's units
-        mean, deviation = outputs[rows.kept].mean(0), outputs[rows.kept].std(0, correction=0)
-        surrogate.offset.copy_(mean)
-        surrogate.scale.copy_(torch.where(deviation > 0, deviation, 1.0))
+    with torch.inference_mode(False):
+        x, model = check_rows(x, least=2), as_model(model)
+        rows = MaskedRows.draw(x, players, seed, "a surrogate")
+        device, dtype = placement(model, x)
+        outputs = run_rows(model, x.to(device, dtype))
+        classes = outputs.ndim == 2 and outputs.shape[1] > 1 if classes is None else classes
+        if not classes and not bool(outputs.isfinite().all()):
+            raise wrong("model", "return finite outputs", f"{int((~outputs.isfinite()).sum())} that are not")
+        if classes and (outputs.ndim != 2 or outputs.shape[1] < 2):
+            must = "return (rows, classes) for a surrogate of classes"
+            raise wrong("model", must, f"shape {tuple(outputs.shape)}", "Use classes=False to imitate numbers.")
+        if classes and not bool(outputs.amax(1).isfinite().all()):  # −∞ is the logit of a class that is ruled out
+            raise wrong("model", "return logits", "NaN or infinity")
+        if classes and are_probabilities(outputs):
+            then = "Return their logarithm, or use classes=False to imitate the probabilities as numbers."
+            raise wrong("model", "return logits for a surrogate of classes", "probabilities that add up to 1", then)
+        x, outputs = x.to(device, torch.float32), outputs.float()
+        surrogate = _untrained(x, outputs, network, seed).to(device)
+        if not classes:  # the body learns standardised outputs more easily than those in the model's units
+            mean, deviation = outputs[rows.kept].mean(0), outputs[rows.kept].std(0, correction=0)
+            surrogate.offset.copy_(mean)
+            surrogate.scale.copy_(torch.where(deviation > 0, deviation, 1.0))
 
-    def loss(some: Tensor, presence: Tensor, _generator: torch.Generator) -> Tensor:
-        return surrogate.loss(torch.where(presence.to(device), x[some], torch.nan), outputs[some], classes)
+        def loss(some: Tensor, presence: Tensor, _generator: torch.Generator) -> Tensor:
+            return surrogate.loss(torch.where(presence.to(device), x[some], torch.nan), outputs[some], classes)
 
-    record = fit(surrogate, loss, rows, epochs=epochs, title="training a surrogate", show=progress)
-    whole = surrogate.fidelity(x[rows.held_out], outputs[rows.held_out], classes)
-    masked = torch.where(rows.presence.to(device), x[rows.repeated], torch.nan)
-    return Surrogate(surrogate, classes, whole, surrogate.fidelity(masked, outputs[rows.repeated], classes), record)
+        record = fit(surrogate, loss, rows, epochs=epochs, title="training a surrogate", show=progress)
+        whole = surrogate.fidelity(x[rows.held_out], outputs[rows.held_out], classes)
+        masked = torch.where(rows.presence.to(device), x[rows.repeated], torch.nan)
+        return Surrogate(
+            surrogate, classes, whole, surrogate.fidelity(masked, outputs[rows.repeated], classes), record
+        )
 
 
 def _untrained(x: Tensor, outputs: Tensor, network: nn.Module | None, seed: int) -> SurrogateNetwork:

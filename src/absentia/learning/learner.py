@@ -176,25 +176,27 @@ def learn_baseline(
     >>> learned.loss <= min(learned.record.compared[name] for name in ("learned", "mean", "median"))
     True
     """
-    limit, options = TimeLimit(seconds), options or LearningOptions()
-    problem = _make_problem(model, x, y, loss, share, seed, options, players, readout, class_names)
-    space = make_space(problem.data, problem.evaluator.players, bounds, options.tie, options.held, categorical)
-    if not problem.evaluator.x.is_floating_point() and len(space.low):
-        then = "Name every free entry, as in categorical=range(length), and hold the others."
-        raise wrong("categorical", "name the entries of inputs that are token numbers", "fewer", then)
-    parts, learn = problem.parts(), partial(_learn_part, space, start, bounds)
-    if len(parts) == 1:
-        return learn(problem, limit)
-    each = None if seconds is None else max(_TINY, limit.left * min(1.0, models.worker_count() / len(parts)))
-    found: list[LearnedBaseline] = []
-    with models.progress(len(parts), "learning the baselines", "part") as bar:
-        for one in models.spread(lambda number: learn(parts[number], TimeLimit(each)), range(len(parts)), "learning"):
-            found.append(one)
-            bar.update()
-            if one.record.stopped.startswith(ENDED_BY_USER):  # the other parts end with the best of the usual values
-                found += [learn(part, TimeLimit(_TINY)) for part in parts[len(found) :]]
-                break
-    return _join(found, limit.spent)
+    with torch.inference_mode(False), torch.enable_grad():
+        limit, options = TimeLimit(seconds), options or LearningOptions()
+        problem = _make_problem(model, x, y, loss, share, seed, options, players, readout, class_names)
+        space = make_space(problem.data, problem.evaluator.players, bounds, options.tie, options.held, categorical)
+        if not problem.evaluator.x.is_floating_point() and len(space.low):
+            then = "Name every free entry, as in categorical=range(length), and hold the others."
+            raise wrong("categorical", "name the entries of inputs that are token numbers", "fewer", then)
+        parts, learn = problem.parts(), partial(_learn_part, space, start, bounds)
+        if len(parts) == 1:
+            return learn(problem, limit)
+        each = None if seconds is None else max(_TINY, limit.left * min(1.0, models.worker_count() / len(parts)))
+        found: list[LearnedBaseline] = []
+        with models.progress(len(parts), "learning the baselines", "part") as bar:
+            numbers = range(len(parts))  # because what the work holds is sent to workers once
+            for one in models.spread(lambda number: learn(parts[number], TimeLimit(each)), numbers, "learning"):
+                found.append(one)
+                bar.update()
+                if one.record.stopped.startswith(ENDED_BY_USER):  # others end with the best of the usual values
+                    found += [learn(part, TimeLimit(_TINY)) for part in parts[len(found) :]]
+                    break
+        return _join(found, limit.spent)
 
 
 def _learn_part(space: Space, start: object, bounds: Bounds, problem: Problem, limit: TimeLimit) -> LearnedBaseline:
@@ -362,13 +364,14 @@ def _make_problem(
         raise wrong("share", "be 'all', 'class' or 'sample'", repr(share))
     if loss not in ("faithful", "interactions", "shapley", "marginal"):
         raise wrong("loss", "be 'faithful', 'interactions', 'shapley' or 'marginal'", repr(loss))
+    model, note = models.as_model(model), ""
+    models.check_fit(model, getattr(x, "columns", None))
     if players is None and hasattr(x, "columns"):  # those of a DataFrame name the players
         players = Players.features(list(x.columns))
     usual = _SAMPLES[loss != "faithful"] if options.samples is None else options.samples
     data, y, rows = _collect(x, y, None if usual == "all" else usual, seed)
     if options.samples is None:
         rows = rows[: max(64, _MOST_BYTES // data[0].nbytes)]
-    model, note = models.as_model(model), ""
     labels = models.labels_of(model) if class_names is None else tuple(class_names)
     if y is not None and not labels and holds_text(y):
         labels = tuple(sorted({str(label) for label in y}))
