@@ -149,16 +149,21 @@ class Faithful:
 
     def _measure(self, baseline: Baselines, batch: Batch) -> Iterator[Owners]:
         """Compute one by one: concision, score over sizes, score at ∅ above the prior, strength in white noise."""
-        x, owner, rows, others = self.evaluator.x, self.owner, batch.rows, batch.scored_rows
-        states = baseline.unflatten(1, self.evaluator.players.shape).to(x)
-        yield self._mean(_strength(self._values(x[rows], states[owner[rows]], batch.coalitions, rows)), rows)
-        score = self.score(self._values(x[others], states[owner[others]], batch.scored, others), others).mean(1)
+        x, shape = self.evaluator.x, self.evaluator.players.shape
+
+        def of(rows: Tensor) -> Tensor:  # converted last, so that the gradient adds up in double precision
+            return baseline[self.owner[rows]].unflatten(1, shape).to(x)
+
+        rows = batch.rows
+        yield self._mean(_strength(self._values(x[rows], of(rows), batch.coalitions, rows)), rows)
+        others = batch.scored_rows
+        score = self.score(self._values(x[others], of(others), batch.scored, others), others).mean(1)
         yield self._mean(score, others)
         nobody, (mine, others) = torch.zeros(1, self.players, dtype=torch.bool), batch.empty
-        empty = self.score(self._values(x[others], states[owner[mine]], nobody, others), others)[:, 0]
+        empty = self.score(self._values(x[others], of(mine), nobody, others), others)[:, 0]
         yield self._mean(empty - self.score.prior[others], mine)
         few = rows[: self.drawn]
-        yield self._mean(self._strength_in_noise(states[owner[few]], batch), few)
+        yield self._mean(self._strength_in_noise(of(few), batch), few)
 
     def _strength_in_noise(self, states: Tensor, batch: Batch) -> Float[Tensor, " drawn"]:
         """Measure Σ|U(S)| of inputs against the white noise of a batch; as it is at the mean if it has no weight."""
