@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any, NamedTuple, final
 
@@ -485,18 +485,11 @@ def reuse_memory(model: models.Model) -> models.Model:
     """Return a plain nn.Sequential that runs each ReLU in place whose input nothing else can hold: in less time."""
     if type(model) is not nn.Sequential or _is_altered(model):
         return model
-    layers = list(model)
-    in_place = [False] * bool(layers) + [
-        type(layer) is nn.ReLU and type(before) in _FRESH_OUTPUT and not (_is_altered(layer) or _is_altered(before))
-        for before, layer in pairwise(layers)
-    ]
-
-    def run(rows: Tensor) -> Tensor:
-        for layer, reuse in zip(layers, in_place, strict=True):
-            rows = rows.relu_() if reuse else layer(rows)
-        return rows
-
-    return run
+    steps: list[models.Model] = []
+    for before, layer in pairwise([model, *model]):
+        reuse = type(layer) is nn.ReLU and type(before) in _FRESH_OUTPUT
+        steps.append(Tensor.relu_ if reuse and not (_is_altered(layer) or _is_altered(before)) else layer)
+    return lambda rows: reduce(lambda given, step: step(given), steps, rows)
 
 
 def first_layer_outputs(layout: Layout, layer: nn.Linear, rectified: bool) -> Iterator[Block]:
