@@ -109,7 +109,7 @@ def _read_columns(name: str, frame: Any) -> np.ndarray:
 def check_rows(
     data: Table, least: int = 1, name: str = "data", kind: str = "row", columns: Any = None, whose: str = "x"
 ) -> Tensor:
-    """Convert data of shape (rows, …) to a tensor; raise an error for no rows, other columns, or what is not finite."""
+    """Convert data of shape (rows, …) to a tensor; raise an error for no rows, other columns, or infinite numbers."""
     check_columns(name, getattr(data, "columns", None), columns, whose)
     data = as_tensor(name, data)
     data = data.byte() if data.dtype == torch.bool else data

@@ -276,7 +276,13 @@ def explain(
     names = None if callable(names) else names  # as that of a list
     check_columns("x", names, getattr(as_model(model), "columns", None), "the fit")
     check_columns("data", getattr(data, "columns", None), names, "x")
-    batch, players = _as_batch(x, players, names)
+    batch = as_tensor("x", x)
+    if batch.ndim == 0:
+        raise wrong("x", "be a sample or a batch of samples", "a single number")
+    if batch.ndim == (1 if players is None else len(players.shape)):
+        batch = batch[None]
+    if players is None and batch.ndim == 2 and names is not None:  # those of columns, or of the index of a row
+        players = Players.features(list(names))
     if isinstance(absence, str | int | float):
         # A readout of each sample's own class says nothing about the rows of the data.
         shared = None if getattr(getattr(readout, "y", None), "ndim", 0) == 1 else readout
@@ -307,18 +313,6 @@ def explain(
     stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device) if masks else None
     kept = batch.detach().cpu().clone()
     return Explanation(kept, game.evaluator.classes, game.players, stand_ins=stand_ins, record=record, **results)
-
-
-def _as_batch(x: Table, players: Players | None, names: Any) -> tuple[Tensor, Players | None]:
-    """Convert one sample to a batch of one; the columns of a DataFrame, or the index of its row, name the players."""
-    batch = as_tensor("x", x)
-    if batch.ndim == 0:
-        raise wrong("x", "be a sample or a batch of samples", "a single number")
-    if batch.ndim == (1 if players is None else len(players.shape)):
-        batch = batch[None]
-    if players is None and batch.ndim == 2 and names is not None:
-        players = Players.features(list(names))
-    return batch, players
 
 
 def _results(game: MaskedModel, budget: int | None, seed: int) -> dict[str, Any]:
