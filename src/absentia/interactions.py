@@ -11,15 +11,7 @@ from torch import Tensor
 from torch.nn.functional import normalize, pad
 
 from absentia.attributions import Attribution, exact_attribution
-from absentia.coalitions import (
-    coalition_members,
-    coalition_sizes,
-    enumerate_coalitions,
-    moebius,
-    sums_by_size,
-    sums_by_size_and_player,
-    zeta_,
-)
+from absentia.coalitions import coalition_members, coalition_sizes, enumerate_coalitions, moebius, sums_by_size, zeta_
 from absentia.data import check_number
 from absentia.errors import DataFrame, require, wrong
 from absentia.games import Game, ValueTable, value_table
@@ -214,9 +206,10 @@ class Interactions:
 
     def shapley(self) -> Attribution:
         """Divide every effect equally among its players: φᵢ = Σ_{S∋i} U(S)/|S| [harsanyi1963simplified]."""
-        sums = sums_by_size_and_player(self.effects)
-        sizes = torch.arange(1, len(self.names) + 1, device=self.effects.device)
-        return exact_attribution(self, (sums[:, 1:] / sizes[:, None]).sum(1), "Shapley values")
+        sizes = coalition_sizes(len(self.names)).to(self.effects.device)
+        shares = self.effects / sizes.clamp_min(1)  # ∅ has no players to share its effect
+        halves = [shares.unflatten(1, (-1, 2, 2**player))[:, :, 1] for player in range(len(self.names))]
+        return exact_attribution(self, torch.stack([half.sum((1, 2)) for half in halves], dim=1), "Shapley values")
 
 
 def harsanyi(game: Game) -> Interactions:

@@ -388,11 +388,10 @@ def run_watched(model: Model, rows: Tensor, parts: Iterable[nn.Module], watch: C
 def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
     """Run a few rows; return the output, the most bytes of a layer for a row, and where the output was found."""
     leaves = [part for part in layers_of(model) if not list(part.children())]
-    largest = rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION)
+    sizes = [rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION)]
 
     def watch(_part: nn.Module, inputs: tuple[object, ...], output: object) -> None:
-        nonlocal largest
-        largest = max(largest, sum(one.nbytes for one in (*inputs, output) if isinstance(one, Tensor)))
+        sizes.append(sum(one.nbytes for one in (*inputs, output) if isinstance(one, Tensor)))
 
     try:
         output, key = read_output(run_watched(model, rows, leaves, watch))
@@ -402,7 +401,7 @@ def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
         got = f"{rows.dtype} samples of shape {tuple(rows.shape[1:])}"
         raise AbsentiaError(f"The model fails on {got}: {type(error).__name__}: {error}") from error
     check_output(output, len(rows))
-    return output, -(-largest // len(rows)), key
+    return output, -(-max(sizes) // len(rows)), key
 
 
 class _InDouble(TorchFunctionMode):
