@@ -326,10 +326,9 @@ class Evaluator:
         if split is not None:  # sums may be reordered if no stand-in's part is far larger than the sample's usual one
             weight = split[0].weight.detach().abs().amax(0)
             usual = (fill.x.abs() * weight).median(1).values.amin()
-            split = split if bool((fill.values.abs() * weight).amax() <= _LARGEST_PART * usual) else None
-        if split is not None:
-            layout = Layout.of(players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size)
-            return layout, first_layer_outputs(layout, *split[:2]), split[2]
+            if bool((fill.values.abs() * weight).amax() <= _LARGEST_PART * usual):
+                layout = Layout.of(players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size)
+                return layout, first_layer_outputs(layout, *split[:2]), split[2]
         few = self.batch_size * fill.x[0].numel() <= _NUMBERS_AT_A_TIME
         layout = Layout.of(players, fill, (_BATCHES_PER_BLOCK if few else 1) * self.batch_size)
         return layout, masked_inputs(layout), self._forward

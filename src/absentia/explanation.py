@@ -29,8 +29,8 @@ from absentia.readouts import Features, Readout
 from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, written
 from absentia.version import __version__
 
-# The coalitions that are drawn of each sample if players are too many for all: a number, or a number for each player.
 _LARGEST_GAP = 1e-6  # between Shapley values and what they add up to, beyond rounding errors
+# The coalitions that are drawn of each sample if players are too many for all: a number, or a number for each player.
 _COALITIONS, _COALITIONS_PER_PLAYER = 2**12, 16
 
 
