@@ -14,7 +14,7 @@ from torch import Tensor
 
 from absentia.absences import Absence
 from absentia.absences.protocol import BringsModel, describe_absence, empty_inputs
-from absentia.attributions import Attribution, draws_of, order_shapley, sample_shapley, shapley
+from absentia.attributions import Attribution, order_shapley, sample_shapley, shapley
 from absentia.data import Classes, Table, as_tensor, check_columns, check_number, each_class
 from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
@@ -294,7 +294,7 @@ def explain(
     if isinstance(game.readout, Features):
         raise wrong("readout", "give one number for an explanation", str(game.readout))
     check_number("max_players", max_players, 1, MAX_PLAYERS)
-    players, draws = game.players, draws_of(game)
+    players, draws = game.players, game.draws
     budget = evaluations  # the rows to evaluate for each sample; None for all coalitions
     if evaluations is None and len(players) > max_players:
         budget = max(_COALITIONS, _COALITIONS_PER_PLAYER * len(players)) * draws
@@ -336,13 +336,11 @@ def _notes(game: MaskedModel, budget: int | None, chosen_here: bool) -> list[str
     if budget is not None:
         why = f"{players} players are too many for all 2^{players} coalitions" if chosen_here else "As requested"
         notes.append(
-            f"{why}: Shapley values are sampled from {budget // draws_of(game):,} coalitions of each sample, with "
+            f"{why}: Shapley values are sampled from {budget // game.draws:,} coalitions of each sample, with "
             "standard errors. There are no interactions and no order-wise values. Group players for exact results."
         )
-    if draws_of(game) > 1:
-        notes.append(
-            f"Values are means over {draws_of(game)} stand-ins; errors do not count that others might be drawn."
-        )
+    if game.draws > 1:
+        notes.append(f"Values are means over {game.draws} stand-ins; errors do not count that others might be drawn.")
     if isinstance(game.absence, BringsModel):
         notes.append("The absence brings its own model: its outputs are explained, not those of the given model.")
     if isinstance(game.absence, LearnedBaseline):
