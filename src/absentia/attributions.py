@@ -326,10 +326,8 @@ def sample_shapley(game: Game, evaluations: int, seed: int) -> tuple[Attribution
     targets = odd - (full - empty) * (sizes / players - 0.5)
     rows = coalitions.double() - sizes[:, None] / players
     share = (full - empty) / players
-    weights = _jackknife_weights(strata, generator)
-    *others, estimate = (_solve(rows, targets, one) + share for one in weights)
-    replicates = torch.stack(others)
-    spread = ((replicates - replicates.mean(0)) ** 2).sum(0) * (JACKKNIFE_GROUPS - 1) / JACKKNIFE_GROUPS
+    *others, estimate = (_solve(rows, targets, one) + share for one in _jackknife_weights(strata, generator))
+    spread = torch.stack(others).var(0, correction=0) * (JACKKNIFE_GROUPS - 1)
     if not bool(torch.isfinite(spread).all()):
         raise wrong("values of the game", "be small enough for sums over coalitions", f"{values.abs().max():.3g}")
     spent = game.samples * (2 + 2 * len(coalitions)) * draws

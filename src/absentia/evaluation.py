@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any, NamedTuple, final
 
@@ -326,10 +326,9 @@ class Evaluator:
         if split is not None:  # sums may be reordered if no stand-in's part is far larger than the sample's usual one
             weight = split[0].weight.detach().abs().amax(0)
             usual = (fill.x.abs() * weight).median(1).values.amin()
-            split = split if bool((fill.values.abs() * weight).amax() <= _LARGEST_PART * usual) else None
-        if split is not None:
-            layout = Layout.of(players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size)
-            return layout, first_layer_outputs(layout, *split[:2]), split[2]
+            if bool((fill.values.abs() * weight).amax() <= _LARGEST_PART * usual):
+                layout = Layout.of(players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size)
+                return layout, first_layer_outputs(layout, *split[:2]), split[2]
         few = self.batch_size * fill.x[0].numel() <= _NUMBERS_AT_A_TIME
         layout = Layout.of(players, fill, (_BATCHES_PER_BLOCK if few else 1) * self.batch_size)
         return layout, masked_inputs(layout), self._forward
@@ -485,18 +484,11 @@ def reuse_memory(model: models.Model) -> models.Model:
     """Return a plain nn.Sequential that runs each ReLU in place whose input nothing else can hold: in less time."""
     if type(model) is not nn.Sequential or _is_altered(model):
         return model
-    layers = list(model)
-    in_place = [False] * bool(layers) + [
-        type(layer) is nn.ReLU and type(before) in _FRESH_OUTPUT and not (_is_altered(layer) or _is_altered(before))
-        for before, layer in pairwise(layers)
-    ]
-
-    def run(rows: Tensor) -> Tensor:
-        for layer, reuse in zip(layers, in_place, strict=True):
-            rows = rows.relu_() if reuse else layer(rows)
-        return rows
-
-    return run
+    steps: list[models.Model] = []
+    for before, layer in pairwise([model, *model]):
+        reuse = type(layer) is nn.ReLU and type(before) in _FRESH_OUTPUT
+        steps.append(Tensor.relu_ if reuse and not (_is_altered(layer) or _is_altered(before)) else layer)
+    return lambda rows: reduce(lambda given, step: step(given), steps, rows)
 
 
 def first_layer_outputs(layout: Layout, layer: nn.Linear, rectified: bool) -> Iterator[Block]:

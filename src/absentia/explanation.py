@@ -14,7 +14,7 @@ from torch import Tensor
 
 from absentia.absences import Absence
 from absentia.absences.protocol import BringsModel, describe_absence, empty_inputs
-from absentia.attributions import Attribution, draws_of, order_shapley, sample_shapley, shapley
+from absentia.attributions import Attribution, order_shapley, sample_shapley, shapley
 from absentia.data import Classes, Table, as_tensor, check_columns, check_number, each_class
 from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
@@ -29,8 +29,8 @@ from absentia.readouts import Features, Readout
 from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, written
 from absentia.version import __version__
 
-# The coalitions that are drawn of each sample if players are too many for all: a number, or a number for each player.
 _LARGEST_GAP = 1e-6  # between Shapley values and what they add up to, beyond rounding errors
+# The coalitions that are drawn of each sample if players are too many for all: a number, or a number for each player.
 _COALITIONS, _COALITIONS_PER_PLAYER = 2**12, 16
 
 
@@ -276,7 +276,13 @@ def explain(
     names = None if callable(names) else names  # as that of a list
     check_fit(as_model(model), names)
     check_columns("data", getattr(data, "columns", None), names, "x")
-    batch, players = _as_batch(x, players, names)
+    batch = as_tensor("x", x)
+    if batch.ndim == 0:
+        raise wrong("x", "be a sample or a batch of samples", "a single number")
+    if batch.ndim == (1 if players is None else len(players.shape)):
+        batch = batch[None]
+    if players is None and batch.ndim == 2 and names is not None:  # those of columns, or of the index of a row
+        players = Players.features(list(names))
     if isinstance(absence, str | int | float):
         # A readout of each sample's own class says nothing about the rows of the data.
         shared = None if getattr(getattr(readout, "y", None), "ndim", 0) == 1 else readout
@@ -288,7 +294,7 @@ def explain(
     if isinstance(game.readout, Features):
         raise wrong("readout", "give one number for an explanation", str(game.readout))
     check_number("max_players", max_players, 1, MAX_PLAYERS)
-    players, draws = game.players, draws_of(game)
+    players, draws = game.players, game.draws
     budget = evaluations  # the rows to evaluate for each sample; None for all coalitions
     if evaluations is None and len(players) > max_players:
         budget = max(_COALITIONS, _COALITIONS_PER_PLAYER * len(players)) * draws
@@ -307,18 +313,6 @@ def explain(
     stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device) if masks else None
     kept = batch.detach().cpu().clone()
     return Explanation(kept, game.evaluator.classes, game.players, stand_ins=stand_ins, record=record, **results)
-
-
-def _as_batch(x: Table, players: Players | None, names: Any) -> tuple[Tensor, Players | None]:
-    """Convert one sample to a batch of one; the columns of a DataFrame, or the index of its row, name the players."""
-    batch = as_tensor("x", x)
-    if batch.ndim == 0:
-        raise wrong("x", "be a sample or a batch of samples", "a single number")
-    if batch.ndim == (1 if players is None else len(players.shape)):
-        batch = batch[None]
-    if players is None and batch.ndim == 2 and names is not None:
-        players = Players.features(list(names))
-    return batch, players
 
 
 def _results(game: MaskedModel, budget: int | None, seed: int) -> dict[str, Any]:
@@ -342,13 +336,11 @@ def _notes(game: MaskedModel, budget: int | None, chosen_here: bool) -> list[str
     if budget is not None:
         why = f"{players} players are too many for all 2^{players} coalitions" if chosen_here else "As requested"
         notes.append(
-            f"{why}: Shapley values are sampled from {budget // draws_of(game):,} coalitions of each sample, with "
+            f"{why}: Shapley values are sampled from {budget // game.draws:,} coalitions of each sample, with "
             "standard errors. There are no interactions and no order-wise values. Group players for exact results."
         )
-    if draws_of(game) > 1:
-        notes.append(
-            f"Values are means over {draws_of(game)} stand-ins; errors do not count that others might be drawn."
-        )
+    if game.draws > 1:
+        notes.append(f"Values are means over {game.draws} stand-ins; errors do not count that others might be drawn.")
     if isinstance(game.absence, BringsModel):
         notes.append("The absence brings its own model: its outputs are explained, not those of the given model.")
     if isinstance(game.absence, LearnedBaseline):

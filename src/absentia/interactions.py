@@ -8,17 +8,10 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import normalize, pad
 
 from absentia.attributions import Attribution, exact_attribution
-from absentia.coalitions import (
-    coalition_members,
-    coalition_sizes,
-    enumerate_coalitions,
-    moebius,
-    sums_by_size,
-    sums_by_size_and_player,
-    zeta_,
-)
+from absentia.coalitions import coalition_members, coalition_sizes, enumerate_coalitions, moebius, sums_by_size, zeta_
 from absentia.data import check_number
 from absentia.errors import DataFrame, require, wrong
 from absentia.games import Game, ValueTable, value_table
@@ -140,9 +133,8 @@ class Interactions:
         tensor([[0.0000, 0.5000, 0.5000]], dtype=torch.float64)
         """
         strength = sums_by_size(self.effects.abs())
-        total = strength[:, 1:].sum(1, keepdim=True)
-        ratios = torch.where(total > 0, strength / total.clamp_min(torch.finfo(total.dtype).tiny), 0.0)
-        return OrderProfile(strength, torch.cat([torch.zeros_like(total), ratios[:, 1:]], dim=1))
+        ratios = normalize(pad(strength[:, 1:], (1, 0)), p=1, eps=torch.finfo(strength.dtype).tiny)
+        return OrderProfile(strength, ratios)
 
     def salient(self, tau: float | None = None) -> Bool[Tensor, "samples coalitions"]:
         """Mark the salient effects, |U(S)| > τ, that are measurable [ren2023faithful, Eq. 4].
@@ -188,12 +180,11 @@ class Interactions:
         """
         if not 0 <= error < 1:
             raise wrong("error", "be a share between 0 and 1", error)
-        effects = self.effects.detach()
-        strength = effects.abs()
+        strength = self.effects.detach().abs()
         strength[:, 0] = torch.inf  # v(∅) is always used: rank 0
-        rank = torch.empty_like(strength, dtype=torch.int64)
         order = strength.argsort(1, descending=True)
-        rank.scatter_(1, order, torch.arange(strength.shape[1], device=rank.device).expand_as(order))
+        places = torch.arange(order.shape[1], device=order.device).expand_as(order)
+        rank = torch.empty_like(order).scatter_(1, order, places)
         values = self.reconstruct()
         # Rounding errors alone must not require more effects.
         tolerance = torch.maximum(error * values.std(1, correction=0), self.noise)
@@ -204,10 +195,9 @@ class Interactions:
 
         low = torch.full_like(rank[:, 0], -1)
         high = torch.zeros_like(low)
-        most = effects.shape[1] - 1
         while not bool((enough := suffices(high)).all()):
             low = torch.where(enough, low, high)
-            high = torch.where(enough, high, (2 * high + 1).clamp(max=most))
+            high = torch.where(enough, high, (2 * high + 1).clamp(max=rank.shape[1] - 1))
         while bool((high - low > 1).any()):
             middle = (low + high) // 2
             enough = suffices(middle)
@@ -216,9 +206,10 @@ class Interactions:
 
     def shapley(self) -> Attribution:
         """Divide every effect equally among its players: φᵢ = Σ_{S∋i} U(S)/|S| [harsanyi1963simplified]."""
-        sums = sums_by_size_and_player(self.effects)
-        sizes = torch.arange(1, len(self.names) + 1, device=self.effects.device)
-        return exact_attribution(self, (sums[:, 1:] / sizes[:, None]).sum(1), "Shapley values")
+        sizes = coalition_sizes(len(self.names)).to(self.effects.device)
+        shares = self.effects / sizes.clamp_min(1)  # ∅ has no players to share its effect
+        halves = [shares.unflatten(1, (-1, 2, 2**player))[:, :, 1] for player in range(len(self.names))]
+        return exact_attribution(self, torch.stack([half.sum((1, 2)) for half in halves], dim=1), "Shapley values")
 
 
 def harsanyi(game: Game) -> Interactions:

@@ -148,28 +148,26 @@ def wrap_estimator(
     """Make a model of a fitted estimator or booster; ``decode`` converts rows of numbers to what it takes."""
     predict, gives = _prediction(estimator)
     names = getattr(estimator, "feature_names_in_", None)
-    columns = None if names is None else [str(name) for name in names]
+    columns = () if names is None else tuple(str(name) for name in names)
     features = getattr(estimator, "n_features_in_", None)
 
     def run(rows: np.ndarray) -> np.ndarray:
         if decode is None and features is not None and rows.shape[1:] != (features,):
             raise wrong("x", f"have the {features} columns of the fit", f"shape {rows.shape[1:]}")
         given: Any = rows if decode is None else decode(rows)
-        if columns is not None:
+        if columns:
             frame = require("pandas", "sklearn").DataFrame
-            given = frame(rows, columns=columns) if decode is None else given[columns]
+            given = frame(rows, columns=columns) if decode is None else given[list(columns)]
         answer = predict(given)
         if isinstance(answer, list):
             raise wrong("estimator", "have one output", f"{len(answer)} outputs", "Explain one estimator for each.")
         return np.asarray(answer)
 
-    labels = np.asarray(getattr(estimator, "classes_", ())).tolist()
+    labels = tuple(np.asarray(getattr(estimator, "classes_", ())).tolist())
     least = _least_probability(estimator)
     least /= 1 + 2 * least  # the least share after one more vote for each side: no positive probability is changed
-    known = () if columns is None or decode is not None else tuple(columns)
-    return NumpyModel(
-        run, gives == "probabilities" and probabilities, tuple(labels), gives == "numbers", least, known
-    )
+    known = columns if decode is None else ()
+    return NumpyModel(run, probabilities and gives == "probabilities", labels, gives == "numbers", least, known)
 
 
 def check_fit(model: Model, columns: Any) -> None:
@@ -266,11 +264,8 @@ def module_of(model: Model) -> nn.Module | None:
 def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
     """Return the device and the floating dtype that the model works in."""
     module = module_of(model)
-    weights = (
-        []
-        if module is None
-        else [one for one in chain(module.parameters(), module.buffers()) if one.is_floating_point()]
-    )
+    tensors = () if module is None else chain(module.parameters(), module.buffers())
+    weights = [one for one in tensors if one.is_floating_point()]
     if weights:  # the most of them, because a single number may have a type of its own
         largest = max(weights, key=Tensor.numel)
         return largest.device, largest.dtype
@@ -398,11 +393,10 @@ def run_watched(model: Model, rows: Tensor, parts: Iterable[nn.Module], watch: C
 def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
     """Run a few rows; return the output, the most bytes of a layer for a row, and where the output was found."""
     leaves = [part for part in layers_of(model) if not list(part.children())]
-    largest = rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION)
+    sizes = [rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION)]
 
     def watch(_part: nn.Module, inputs: tuple[object, ...], output: object) -> None:
-        nonlocal largest
-        largest = max(largest, sum(one.nbytes for one in (*inputs, output) if isinstance(one, Tensor)))
+        sizes.append(sum(one.nbytes for one in (*inputs, output) if isinstance(one, Tensor)))
 
     try:
         output, key = read_output(run_watched(model, rows, leaves, watch))
@@ -412,7 +406,7 @@ def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
         got = f"{rows.dtype} samples of shape {tuple(rows.shape[1:])}"
         raise AbsentiaError(f"The model fails on {got}: {type(error).__name__}: {error}") from error
     check_output(output, len(rows))
-    return output, -(-largest // len(rows)), key
+    return output, -(-max(sizes) // len(rows)), key
 
 
 class _InDouble(TorchFunctionMode):
@@ -531,18 +525,15 @@ def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any
 
     # Work within work that has a bar shows none.
     within = bool(getattr(tqdm, "_instances", ())) or getattr(_WORKER, "busy", False)
-    seen = show and not within and (sys.stderr.isatty() or "ipykernel" in sys.modules)
-    if not seen:
+    if not show or within or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         return _hidden_bar(tqdm)
     # Terminals without a size, such as those that some tools make, would hide the bar.
     width, height = shutil.get_terminal_size((100, 24))
     return tqdm(total=total, desc=title, unit=unit, delay=2, miniters=1, leave=False, ncols=width, nrows=height)
 
 
-@cache
-def _hidden_bar(kind: Any) -> Any:
-    """Return the bar that is never shown, which is made once, because that takes longer than all else of it."""
-    return kind(disable=True)
+# The bar that is never shown, which is made once, because that takes longer than all else of it.
+_hidden_bar = cache(lambda kind: kind(disable=True))
 
 
 def operations_per_row(model: Model, rows: Rows) -> float:

@@ -340,6 +340,5 @@ class Score:
         if self.classes is not None:
             return softplus(-values)
         full = (self.full if samples is None else self.full[samples])[:, None]
-        squares = (values - full).square()
-        squares = squares.flatten(2).sum(2) if values.ndim > 2 else squares
+        squares = (values - full)[..., None].square().flatten(2).sum(2)
         return squares / self._squares.mean().clamp_min(torch.finfo(squares.dtype).tiny)

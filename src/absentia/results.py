@@ -84,9 +84,7 @@ def with_error(value: float, error: float) -> str:
 
 def align(rows: Sequence[Sequence[str]], indent: int = 0) -> list[str]:
     """Pad cells so that columns line up."""
-    if not rows:
-        return []
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return [" " * indent + line for line in lines]
 
@@ -97,7 +95,7 @@ def fold(line: str, width: int = 118) -> str:
     return line if "  " in line.strip() else textwrap.fill(line, width, subsequent_indent=indent)
 
 
-def html_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def html_table(heads: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
     """Return an HTML table of cells, which are escaped."""
     head = "".join(f'<th style="{_HEAD}">{escape(str(cell))}</th>' for cell in heads)
     lines = ["".join(f'<td style="{_CELL}">{escape(str(cell))}</td>' for cell in row) for row in rows]
@@ -110,7 +108,7 @@ def html_result(
 ) -> str:
     """Join a title, named facts, tables of rows, the first of which holds the heads, and notes."""
     shown = html_table([], list(facts.items())) if facts else ""
-    parts = [html_table([str(head) for head in heads], rows) for heads, *rows in tables]
+    parts = [html_table(heads, rows) for heads, *rows in tables]
     said = "".join(f'<p style="margin:0.2em 0">{escape(note)}</p>' for note in notes)
     return f"<div><strong>{escape(title)}</strong>{shown}{''.join(parts)}{said}</div>"
 

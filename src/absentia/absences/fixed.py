@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, TypeAlias
 
+import numpy as np
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
@@ -174,14 +175,11 @@ class Blur:
 def _blur_matrix(length: int, sigma: float) -> Tensor:
     """Return the blur along one axis as a matrix: row j holds the weights of all pixels in the blurred pixel j."""
     radius = math.ceil(4 * sigma)
-    offsets = torch.arange(-radius, radius + 1)
-    weights = torch.exp(-0.5 * (offsets / sigma).double() ** 2)
+    weights = torch.exp(-0.5 * (torch.arange(-radius, radius + 1) / sigma).double() ** 2)
     weights /= weights.sum()
-    # Mirror at the border without repeating the edge pixel: indices fold with period 2(length − 1).
-    period = max(1, 2 * (length - 1))
-    folded = (torch.arange(length)[:, None] + offsets) % period
-    folded = torch.where(folded < length, folded, period - folded)
-    return torch.zeros(length, length, dtype=torch.float64).scatter_add(1, folded, weights.expand(length, -1))
+    mirrored = torch.from_numpy(np.pad(np.arange(length), radius, mode="reflect"))  # the edge pixel is not repeated
+    pixels = mirrored.unfold(0, len(weights), 1)
+    return torch.zeros(length, length, dtype=torch.float64).scatter_add(1, pixels, weights.expand(length, -1))
 
 
 @dataclass(frozen=True, eq=False)

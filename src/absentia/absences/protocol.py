@@ -81,9 +81,8 @@ class StandIns:
 
     def __call__(self, samples: slice, presence: Presence) -> MaskedInputs:
         """Choose between sample and stand-in, entry by entry."""
-        present = self.x[samples, None, None]
-        absent = self.values if len(self.values) == 1 else self.values[samples]
-        return torch.where(presence.unsqueeze(2), present, absent.unsqueeze(1))
+        chosen = self.select(samples)
+        return torch.where(presence.unsqueeze(2), chosen.x[:, None, None], chosen.values.unsqueeze(1))
 
     def select(self, samples: Tensor | slice | None = None, draws: Sequence[int] | None = None) -> StandIns:
         """Return the stand-ins of some samples and draws."""

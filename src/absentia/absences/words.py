@@ -32,10 +32,9 @@ def named_absence(
         then = "Call learn_baseline(model, x, y), and pass its result as the absence."
         raise AbsentiaError(f"A learned absence has to be learned first. {then}")
     if name not in WORDS or (colon and not detail):
-        if (value := _number(word)) is not None:
-            return Baseline(value)
         must = f"be an absence, a number, or one of {', '.join(WORDS)}, learned"
-        raise wrong("absence", must, repr(word), "Some take a number, as in blur:2 or marginal:50.")
+        refused = wrong("absence", must, repr(word), "Some take a number, as in blur:2 or marginal:50.")
+        return Baseline(_number(word, refused))
     if name in _NO_CATEGORIES and categorical:
         then = "Use median (which takes the most frequent category), mode, marginal or neighbours."
         raise wrong("absence", "keep to the categories of a table that has some", name, then)
@@ -44,9 +43,7 @@ def named_absence(
     if name == "zero":
         return Baseline(0.0)
     if name == "blur" and detail:
-        if (sigma := _number(detail)) is None:
-            raise wrong("absence", "give the blur a number of pixels, as in blur:2", word)
-        return Blur(sigma)
+        return Blur(_number(detail, wrong("absence", "give the blur a number of pixels, as in blur:2", word)))
     if data is None and (name != "blur" or players is None):
         then = "Pass data=…, rows such as those that the model was trained on."
         raise AbsentiaError(f"The absence {word!r} is computed from data. {then}")
@@ -86,8 +83,8 @@ def usual_absences(data: Table, players: Players, *, categorical: Categorical = 
     return found | {"marginal": Marginal(rows, draws=min(len(rows), _USUAL_MARGINAL_DRAWS))}
 
 
-def _number(word: str) -> float | None:
+def _number(word: str, refused: AbsentiaError) -> float:
     try:
         return float(word)
-    except ValueError:
-        return None
+    except ValueError as error:
+        raise refused from error

@@ -322,12 +322,11 @@ class Auditor:
         if isinstance(absences, str) or not isinstance(absences, Mapping | Sequence) or not absences:
             must = "be a mapping such as {'zero': 0.0}, or a list such as ['mean', 'blur']"
             raise wrong("absences", must, repr(absences))
-        given = list(absences.values() if isinstance(absences, Mapping) else absences)
         names = [describe_absence(one) if isinstance(one, Absence) else str(one) for one in absences]
         if len(set(names)) < len(names):
             then = "Pass a mapping from names to absences."
             raise wrong("absences", "have different names", f"{max(names, key=names.count)!r} twice", then)
-        return dict(zip(names, given, strict=True))
+        return dict(zip(names, absences.values() if isinstance(absences, Mapping) else absences, strict=True))
 
     def _make(self, given: object) -> Absence:
         """Return an absence as it is, or make the one that a word or a number names from the data."""

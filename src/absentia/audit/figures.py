@@ -251,8 +251,7 @@ class Companions:
         It is a ratio of means over samples. The paper's mean of ratios has no bound where a sample's v(N) happens to
         be close to its v(∅).
         """
-        players = self.by_order.shape[-1] - 1
-        counts = coalition_sizes(players).bincount()[1:]
+        counts = coalition_sizes(self.by_order.shape[-1] - 1).bincount()[1:]
         means = (self.by_order[..., 1:] / counts).movedim(-1, 1)
         return ratio_of_means(means, (self.full - self.empty).abs()[:, None])
 

@@ -150,8 +150,7 @@ def prepare(
     inputs: Inputs, absences: Sequence[str] = (), numbers: Sequence[int] = (), count: int | None = None
 ) -> Problem:
     """Load what the options name, and choose samples."""
-    given = inputs.model, inputs.weights
-    loaded = load_model(*given, trust=inputs.trust, device=inputs.device, untrained=inputs.untrained)
+    loaded = load_model(inputs.model, inputs.weights, inputs.trust, inputs.device, inputs.untrained)
     size = None if inputs.size is None else parse_size("size", inputs.size)
     options: dict[str, Any] = {"drop": tuple(inputs.drop or ()), "index": inputs.index}
     options |= {"size": size, "channels": inputs.channels}

@@ -55,7 +55,7 @@ def devices() -> dict[str, str]:
 
 
 def load_model(
-    word: str, weights: str | None = None, *, trust: bool = False, device: str | None = None, untrained: bool = False
+    word: str, weights: str | None = None, trust: bool = False, device: str | None = None, untrained: bool = False
 ) -> Any:
     """Load ``package.module:object``, with weights unless it may be ``untrained``, or a file. Most need ``trust``."""
     path = Path(word)
@@ -118,11 +118,10 @@ def _makes_model(found: Any) -> bool:
         return True
     if isinstance(found, nn.Module) or not callable(found) or hasattr(found, "predict"):
         return False
-    try:
+    with suppress(TypeError, ValueError):  # it needs arguments, or is written in C and has no signature
         inspect.signature(found).bind()
-    except (TypeError, ValueError):  # it needs arguments, or is written in C and has no signature
-        return False
-    return True
+        return True
+    return False
 
 
 def _read(path: Path, suffix: str, trust: bool) -> Any:
