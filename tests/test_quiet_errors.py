@@ -114,6 +114,8 @@ SEVERAL = nn.Linear(4, 3)
         lambda rows: SEVERAL(rows).softmax(1)[:, [1]],
         lambda rows: nn.functional.logsigmoid(FIRST(rows)).exp(),
         nn.Sequential(SEVERAL, nn.Sigmoid()),  # of several labels
+        nn.Sequential(SEVERAL, nn.Softmax(1)),
+        ab.from_numpy(lambda rows: np.full((len(rows), 4), 0.25)),
     ],
 )
 def test_probabilities_are_not_read_as_logits_after_other_operations(model):

@@ -82,8 +82,6 @@ def test_the_default_follows_the_output_and_says_what_it_is(output, y, kind, not
         (lambda: Logit(-1), LOGITS, "y must lie between 0 and 3, the model's classes. Got -1"),
         (lambda: LogOdds(2), LOGITS[:, :1], "y must lie between 0 and 1"),
         (lambda: Probability([0, 1]), LOGITS, "y must hold one class for each of the 5 samples. Got 2"),
-        (lambda: LogOdds(1), LOGITS.softmax(1), "model must return logits .* Got rows of probabilities"),
-        (lambda: Probability(1), LOGITS.softmax(1), "model must return logits"),
         (lambda: LogOdds(1), LOGITS[:, :, None], r"model must return \(rows,\), \(rows, 1\) or \(rows, classes\)"),
         (lambda: Output(4), LOGITS, r"index must name one number of an output of shape \(4,\). Got 4"),
         (lambda: Output((0, 0)), LOGITS, r"index must name one number"),

@@ -51,7 +51,7 @@ def check_logits(readout: Readout, output: Outputs, model: Model, x: Tensor) -> 
     single = _is_single_logit(output)
     if single and isinstance(model, NumpyModel) and model.regression:
         raise wrong("y", "be left out for a regression", "classes", "The output is then explained as it is.")
-    if returns_probabilities(model, x, output):
+    if are_probabilities(output) or returns_probabilities(model, x, output):
         column = "0" if single else "column"
         raise AbsentiaError(
             f"model must return logits for this readout. Got probabilities from 0 to 1{' in one column' * single} "
@@ -95,7 +95,6 @@ class _OfClass:
     y: Classes
     names: Sequence[Any] = ()
     what: ClassVar[str]
-    takes_probabilities: ClassVar[bool] = False  # reading them as logits would be silently wrong
 
     def __post_init__(self) -> None:
         vars(self).update(y=class_numbers(self.y, self.names), names=tuple(str(name) for name in self.names))
@@ -106,7 +105,7 @@ class _OfClass:
         return f"{self.what} of class {self.names[int(self.y)] if self.names else int(self.y)}"
 
     def check(self, output: Outputs, samples: int) -> None:
-        """Raise an error unless the targets are classes of the output, and the output are logits."""
+        """Raise an error unless the targets are classes of the output."""
         if output.ndim > 2:
             expected = "return (rows,), (rows, 1) or (rows, classes) for a readout of a class"
             raise wrong("model", expected, f"shape {tuple(output.shape)}")
@@ -114,12 +113,6 @@ class _OfClass:
         outside = y[(y < 0) | (y >= classes)]
         if len(outside):
             raise wrong("y", f"lie between 0 and {classes - 1}, the model's classes", outside[0].item())
-        if are_probabilities(output) and not self.takes_probabilities:
-            raise AbsentiaError(
-                "model must return logits for this readout. Got rows of probabilities that add up to 1 instead. "
-                "Return their logarithm, wrap a numpy model with from_numpy(…, probabilities=True), or use "
-                "--probabilities in a command. Use the readout Output(class) to explain the probability itself."
-            )
 
     def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the number of each row's class."""
@@ -170,7 +163,7 @@ class Logit(_OfClass):
     tensor([0.5000])
     """
 
-    what, takes_probabilities = "logit", True
+    what = "logit"
 
 
 @dataclass(frozen=True, eq=False)

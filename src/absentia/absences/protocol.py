@@ -125,10 +125,7 @@ def check_absence(absence: Any) -> Absence:
 
 
 def for_classes(absence: Any, y: Classes, names: Sequence[str] = ()) -> Absence:
-    """Return the absence for samples of classes ``y``, ``of(y)``, where it ``needs_classes``: a baseline for each.
-
-    Raise an error for one whose values belong to the same players, ``names``, in another order.
-    """
+    """Return the absence for classes ``y`` if it ``needs_classes``; refuse that of the players in another order."""
     own = getattr(absence, "names", ())
     if sorted(own) == sorted(names) and tuple(own) != tuple(names):
         then = "Put the columns into the order of those that it was learned on."
