@@ -89,8 +89,7 @@ def draw_coalitions(players: int, sizes: Int[Tensor, " coalitions"], generator: 
     """
     if len(sizes) and not 0 <= int(sizes.min()) <= int(sizes.max()) <= players:
         raise wrong("sizes", f"lie between 0 and {players} players", f"{sizes.min():d} to {sizes.max():d}")
-    ranks = torch.rand(len(sizes), players, generator=generator).argsort(-1).argsort(-1)
-    return ranks < sizes[:, None]
+    return torch.rand(len(sizes), players, generator=generator).argsort(-1).argsort(-1) < sizes[:, None]  # by rank
 
 
 def moebius(values: Shaped[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:

@@ -128,9 +128,8 @@ def check_columns(name: str, columns: Iterable[Any] | None, wanted: Iterable[Any
     """Raise an error for columns of a DataFrame that are not those of another one, in their order."""
     found, right = ([*map(str, names)] if isinstance(names, Iterable) else [] for names in (columns, wanted))
     if found and right and found != right:
-        place = next((i for i, (one, other) in enumerate(zip(found, right, strict=False)) if one != other), 0)
-        got = f"{found[place]!r} in the place of {right[place]!r}"
-        got = got if len(found) == len(right) else f"{len(found)} columns rather than {len(right)}"
+        others = (f"{a!r} in the place of {b!r}" for a, b in zip(found, right, strict=False) if a != b)
+        got = next(others, f"{len(found)} columns rather than {len(right)}")
         raise wrong(name, f"have the columns of {whose}, in their order", got)
 
 
@@ -183,8 +182,7 @@ def holds_text(y: Classes) -> bool:
 def check_number(name: str, number: float | None, least: float, most: float = math.inf) -> None:
     """Raise an error for a number outside a range, to which its ends belong; None is no number."""
     if number is not None and not least <= number <= most:
-        must = f"be at least {least}" if most == math.inf else f"lie between {least} and {most}"
-        raise wrong(name, must, number)
+        raise wrong(name, f"be at least {least}" if most == math.inf else f"lie between {least} and {most}", number)
 
 
 def column_groups(categorical: Iterable[Any], entries: int) -> list[list[int]]:
@@ -214,8 +212,7 @@ def seeded(seed: int, *path: object) -> torch.Generator:
     """Return the generator of a seed, or of the independent stream that a path below it names, in every process."""
     if not path and abs(seed) < 2**63:
         return torch.Generator().manual_seed(seed)
-    text = " ".join(str(part) for part in (seed, *path))
-    digest = hashlib.blake2b(text.encode(), digest_size=6).digest()
+    digest = hashlib.blake2b(" ".join(map(str, (seed, *path))).encode(), digest_size=6).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest, "big"))
 
 

@@ -273,7 +273,6 @@ def explain(
     if y is not None and isinstance(y, Absence):
         raise wrong("absence", "be passed by name", "it in the place of y", "Write explain(model, x, absence=…).")
     names = getattr(x, "columns", getattr(x, "index", None))
-    names = None if callable(names) else names  # as that of a list
     check_fit(as_model(model), names)
     check_columns("data", getattr(data, "columns", None), names, "x")
     batch = as_tensor("x", x)
@@ -281,7 +280,9 @@ def explain(
         raise wrong("x", "be a sample or a batch of samples", "a single number")
     if batch.ndim == (1 if players is None else len(players.shape)):
         batch = batch[None]
-    if players is None and batch.ndim == 2 and names is not None:  # those of columns, or of the index of a row
+    if (
+        players is None and batch.ndim == 2 and isinstance(names, Iterable)
+    ):  # those of columns, or of the index of a row
         players = Players.features(list(names))
     if isinstance(absence, str | int | float):
         # A readout of each sample's own class says nothing about the rows of the data.

@@ -103,8 +103,7 @@ class ValueTable:
         if given.ndim not in (1, 2) or given.numel() == 0:
             expected = "have shape (2ⁿ,) or (samples, 2ⁿ) with at least one sample"
             raise wrong("values", expected, f"shape {tuple(given.shape)}")
-        # A copy, because the array may be changed later.
-        table = given.reshape(-1, given.shape[-1]).to(torch.float64, copy=noise is None)
+        table = given.reshape(-1, given.shape[-1]).to(torch.float64, copy=noise is None)  # it may be changed later
         players = table_players(table.shape[-1])
         check_finite(table, torch.arange(len(table)), 0, argument="values")
         noise = rounding_noise(table, given.dtype) if noise is None else noise
@@ -143,7 +142,7 @@ def ask(game: Game, coalitions: Bool[Tensor, "coalitions players"]) -> Float[Ten
     """Return the values of a game; raise an error for one that does not return a number for each coalition."""
     values: Any = game(coalitions)
     if not isinstance(values, Tensor) or values.shape != (game.samples, len(coalitions)):
-        got = f"shape {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
+        got = f"{type(values).__name__} of shape {tuple(getattr(values, 'shape', ()))}"
         raise wrong("game", f"return a tensor of shape {(game.samples, len(coalitions))}", got)
     return values
 

@@ -96,8 +96,7 @@ class Interactions:
     @property
     def measurable(self) -> Bool[Tensor, "samples coalitions"]:
         """Which effects exceed their rounding errors."""
-        sizes = coalition_sizes(len(self.names)).to(self.effects.device)
-        return self.effects.abs() > self.floor[:, sizes]
+        return self.effects.abs() > self.floor[:, coalition_sizes(len(self.names)).to(self.effects.device)]
 
     def top(self, k: int, sample: int = 0) -> list[Interaction]:
         """Return the k interactions of a sample with the largest |U|, strongest first, without v(∅).
@@ -123,8 +122,9 @@ class Interactions:
         for sample, effects in enumerate(self.effects.detach().cpu()):
             ranked = (effects[1:].abs().argsort(descending=True, stable=True) + 1).tolist()
             rows += [(sample, names[k], orders[k], float(effects[k]), salient[sample][k]) for k in ranked]
-        heads = ["sample", "players", "order", "effect", "salient"]
-        return require("pandas", "tables").DataFrame(rows, columns=heads)
+        return require("pandas", "tables").DataFrame(
+            rows, columns=["sample", "players", "order", "effect", "salient"]
+        )
 
     def by_order(self) -> OrderProfile:
         """Sum the strength |U| at each order.
@@ -190,8 +190,7 @@ class Interactions:
         tolerance = torch.maximum(error * values.std(1, correction=0), self.noise)
 
         def suffices(k: Tensor) -> Tensor:
-            rebuilt = self.reconstruct(keep=rank <= k[:, None])
-            return (rebuilt - values).square_().mean(1).sqrt() <= tolerance
+            return (self.reconstruct(keep=rank <= k[:, None]) - values).square_().mean(1).sqrt() <= tolerance
 
         low = torch.full_like(rank[:, 0], -1)
         high = torch.zeros_like(low)

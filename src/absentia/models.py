@@ -95,8 +95,8 @@ class NumpyModel:
         if not self.probabilities:
             return output
         if bool((output < -_ROUNDED).any()) or bool((output > 1 + _ROUNDED).any()):
-            worst = output.flatten()[(output.flatten() - 0.5).abs().argmax()].item()
-            raise wrong("model", "return probabilities from 0 to 1, as probabilities=True says", f"{worst:g}")
+            got = f"numbers from {float(output.min()):g} to {float(output.max()):g}"
+            raise wrong("model", "return probabilities from 0 to 1, as probabilities=True says", got)
         # Without a bound of its own, a model's probabilities are bounded by what their type can tell from 0 and 1.
         least, above = (self.least, self.least) if self.least else (float(kind.tiny), float(kind.epsneg))
         return log_probabilities(output.double().clamp(units * least, 1 - units * above)).to(output.dtype)
@@ -146,7 +146,8 @@ def wrap_estimator(
     estimator: Any, decode: Callable[[np.ndarray], Any] | None = None, *, probabilities: bool = True
 ) -> NumpyModel:
     """Make a model of a fitted estimator or booster; ``decode`` converts rows of numbers to what it takes."""
-    predict, gives = _prediction(estimator)
+    last = getattr(estimator, "steps", [("", estimator)])[-1][1]  # of a pipeline
+    predict, gives = _prediction(estimator, last)
     names = getattr(estimator, "feature_names_in_", None)
     columns = () if names is None else tuple(str(name) for name in names)
     features = getattr(estimator, "n_features_in_", None)
@@ -164,7 +165,7 @@ def wrap_estimator(
         return np.asarray(answer)
 
     labels = tuple(np.asarray(getattr(estimator, "classes_", ())).tolist())
-    least = _least_probability(estimator)
+    least = _least_probability(last)
     least /= 1 + 2 * least  # the least share after one more vote for each side: no positive probability is changed
     known = columns if decode is None else ()
     return NumpyModel(run, probabilities and gives == "probabilities", labels, gives == "numbers", least, known)
@@ -175,14 +176,14 @@ def check_fit(model: Model, columns: Any) -> None:
     check_columns("x", columns, getattr(model, "columns", None), "the fit")
 
 
-def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], str]:
+def _prediction(estimator: Any, last: Any) -> tuple[Callable[[Any], Any], str]:
     """Return the method of an estimator that says most, and what it returns: probabilities, scores or numbers."""
     if hasattr(estimator, "predict_proba"):
         return estimator.predict_proba, "probabilities"
     if hasattr(estimator, "decision_function"):
-        if getattr(_last_step(estimator), "decision_function_shape", "") == "ovo" and len(estimator.classes_) > 2:
-            then = "Use decision_function_shape='ovr'."
-            raise wrong("estimator", "have one score for each class", "one for each pair of classes", then)
+        if getattr(last, "decision_function_shape", "") == "ovo" and len(estimator.classes_) > 2:
+            ovr = "Use decision_function_shape='ovr'."
+            raise wrong("estimator", "have one score for each class", "one for each pair of classes", ovr)
         return estimator.decision_function, "scores"
     predict = getattr(estimator, "inplace_predict", getattr(estimator, "predict", None))
     if predict is not None and not hasattr(estimator, "classes_"):
@@ -198,14 +199,8 @@ def _prediction(estimator: Any) -> tuple[Callable[[Any], Any], str]:
     raise wrong("estimator", "have predict_proba, decision_function, or be a regressor with predict", got)
 
 
-def _last_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or an estimator itself."""
-    return getattr(estimator, "steps", [("", estimator)])[-1][1]
-
-
 def _least_probability(estimator: Any) -> float:
     """Return the least positive probability of neighbours, trees and forests, which are shares; else 0."""
-    estimator = _last_step(estimator)
     if getattr(estimator, "weights", None) == "uniform" and getattr(estimator, "n_neighbors", None):
         return 1 / estimator.n_neighbors
     trees = np.ravel(getattr(estimator, "estimators_", [estimator])).tolist()
@@ -484,8 +479,7 @@ class BatchRunner:
 def run_rows(model: Model, x: Rows) -> Outputs:
     """Run a model on all rows, in evaluation mode and in batches; on copies, because it may work in place."""
     with evaluation_mode(model):
-        size = try_rows(model, x[[0, -1]])[1]
-        batch = rows_per_batch(model, size, x.device, memory=None)
+        batch = rows_per_batch(model, try_rows(model, x[[0, -1]])[1], x.device, memory=None)
         return BatchRunner(lambda rows: model(rows.clone()), batch)(x)
 
 

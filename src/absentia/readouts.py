@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -52,12 +51,11 @@ def check_logits(readout: Readout, output: Outputs, model: Model, x: Tensor) -> 
     if single and isinstance(model, NumpyModel) and model.regression:
         raise wrong("y", "be left out for a regression", "classes", "The output is then explained as it is.")
     if are_probabilities(output) or returns_probabilities(model, x, output):
-        column = "0" if single else "column"
         raise AbsentiaError(
             f"model must return logits for this readout. Got probabilities from 0 to 1{' in one column' * single} "
             "instead. Return the logits: leave out the last sigmoid, pass lambda rows: torch.logit(model(rows)), "
             "wrap a numpy model with from_numpy(…, probabilities=True), or use --probabilities in a command. Use "
-            f"readout=Output({column}) to explain a probability itself, and readout=Logit(y) if these are logits."
+            "readout=Output(0), or another column, to explain a probability itself, and Logit(y) if these are logits."
         )
 
 
@@ -66,9 +64,7 @@ def with_names(readout: Readout, output: Outputs, names: Sequence[Any]) -> Reado
     if not isinstance(readout, _OfClass) or readout.names or not names or output.ndim > 2:
         return readout
     check_names(names, output)
-    named = copy(readout)
-    vars(named).update(names=tuple(str(name) for name in names))
-    return named
+    return type(readout)(readout.y, [str(name) for name in names])
 
 
 def check_names(names: Sequence[Any], output: Outputs) -> None:
@@ -293,8 +289,7 @@ def same_kind(note: str, other: str) -> bool:
 
 
 def _class_list(y: Tensor, names: Sequence[str], most: int = 6) -> str:
-    shown = [names[c] if names else str(c) for c in y[:most].tolist()]
-    return ", ".join(shown) + (", …" if len(y) > most else "")
+    return ", ".join(names[c] if names else str(c) for c in y[:most].tolist()) + (", …" if len(y) > most else "")
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,8 +78,7 @@ def with_error(value: float, error: float) -> str:
     if error <= 1e-6 * abs(value):
         return f"{written(value, 4)} ± 0"
     decimals = 1 - math.floor(math.log10(error))
-    shown = (f"{round(part, decimals):.{max(decimals, 0)}f}" for part in (value, error))
-    return " ± ".join(shown).replace("-", "−")
+    return " ± ".join(f"{round(part, decimals):.{max(decimals, 0)}f}" for part in (value, error)).replace("-", "−")
 
 
 def align(rows: Sequence[Sequence[str]], indent: int = 0) -> list[str]:

@@ -235,8 +235,7 @@ class NearestNeighbours:
                     distances = (merged[some].double() @ apart).float()
                     # The bits of positive numbers have their order. Of rows at equal distances, the first are taken.
                     keys = (distances.view(torch.int32).long() << 32) + order
-                    nearest = keys.topk(max(ranks) + 1, dim=1, largest=False).indices
-                    out[number, some] = rows[nearest[:, ranks]]
+                    out[number, some] = rows[keys.topk(max(ranks) + 1, dim=1, largest=False).indices[:, ranks]]
             return out
 
         return ConditionalFill(x, tuple(range(self.neighbours)), nearest_rows)

@@ -219,8 +219,7 @@ class Marginal:
         check_shape("background", rows.shape[1:], x)
         check_whole("background", rows, x)
         if self.draws is not None:
-            order = torch.randperm(len(rows), generator=seeded(self.seed))
-            rows = rows[order[: self.draws].to(rows.device)]
+            rows = rows[torch.randperm(len(rows), generator=seeded(self.seed))[: self.draws].to(rows.device)]
         return StandIns(x, rows.to(x)[None])
 
 

@@ -407,9 +407,9 @@ def train_imputer(
         large_image = len(shape) == 3 and shape[1] * shape[2] > _MOST_FLAT_PIXELS
         patch = -(-max(shape[1:]) // _PATCHES_PER_SIDE) if large_image else 0
         hidden = 48 if patch else 128 if x[0].numel() <= _FEW_ENTRIES else 256
-        read = Standardise(shape, *mean_and_deviation(x))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
+            read = Standardise(shape, *mean_and_deviation(x))
             network = ImputerNetwork(read, 32 if patch else 16, hidden, patch).to(x.device)
 
         def loss(some: Tensor, presence: Tensor, generator: torch.Generator) -> Tensor:
@@ -582,10 +582,9 @@ def train_surrogate(
 
         record = fit(surrogate, loss, rows, epochs=epochs, title="training a surrogate", show=progress)
         whole = surrogate.fidelity(x[rows.held_out], outputs[rows.held_out], classes)
-        masked = torch.where(rows.presence.to(device), x[rows.repeated], torch.nan)
-        return Surrogate(
-            surrogate, classes, whole, surrogate.fidelity(masked, outputs[rows.repeated], classes), record
-        )
+        few = torch.where(rows.presence.to(device), x[rows.repeated], torch.nan)
+        masked = surrogate.fidelity(few, outputs[rows.repeated], classes)
+        return Surrogate(surrogate, classes, whole, masked, record)
 
 
 def _untrained(x: Tensor, outputs: Tensor, network: nn.Module | None, seed: int) -> SurrogateNetwork:

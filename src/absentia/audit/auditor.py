@@ -187,8 +187,7 @@ def cross_audit(
 
 def _read_samples(model: Any, x: Table, y: Classes, players: Any, readout: Any, class_names: Any) -> Evaluator:
     """Return the evaluator; raise an error for absences in the place of classes."""
-    first = y[0] if isinstance(y, list | tuple) and y else y
-    if isinstance(first, Mapping | Absence):
+    if isinstance(y[0] if isinstance(y, list | tuple) and y else y, Mapping | Absence):
         raise AbsentiaError("Absences were passed in the place of y, the classes. Write audit(model, x, absences=…).")
     return Evaluator(model, x, players, readout, y=y, class_names=class_names)
 

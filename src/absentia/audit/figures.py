@@ -92,8 +92,7 @@ def ratio_of_means(upper: Values, lower: Float[Tensor, "*#methods samples draws"
     """Divide one mean by another; the error is that of the linearised ratio, (upper − ratio · lower)/mean(lower)."""
     bottom = lower.mean((-2, -1))
     ratio = upper.mean((-2, -1)) / bottom
-    rest = estimate((upper - ratio[..., None, None] * lower) / bottom[..., None, None])
-    return Estimate(ratio, rest.error)
+    return Estimate(ratio, estimate((upper - ratio[..., None, None] * lower) / bottom[..., None, None]).error)
 
 
 def spearman(attributions: Float[Tensor, "methods *rows players"]) -> Float[Tensor, "*rows methods methods"]:
@@ -251,8 +250,7 @@ class Companions:
         It is a ratio of means over samples. The paper's mean of ratios has no bound where a sample's v(N) happens to
         be close to its v(∅).
         """
-        counts = coalition_sizes(self.by_order.shape[-1] - 1).bincount()[1:]
-        means = (self.by_order[..., 1:] / counts).movedim(-1, 1)
+        means = (self.by_order[..., 1:] / coalition_sizes(self.by_order.shape[-1] - 1).bincount()[1:]).movedim(-1, 1)
         return ratio_of_means(means, (self.full - self.empty).abs()[:, None])
 
     def agreement(self) -> Float[Tensor, "methods methods"]:
@@ -330,7 +328,6 @@ def compare_with_data(
     outside = torch.zeros(len(masked), len(region), dtype=torch.bool)
     for number, inputs in enumerate(masked):
         if inputs is not None:
-            beyond = (~within.holds(inputs)).flatten(0, 1).any(0)
-            outside[number] = region.sums(beyond[None].int())[0] > 0
+            outside[number] = region.sums((~within.holds(inputs)).flatten(0, 1).any(0)[None].int())[0] > 0
             distance[number] = math.nan if measure is None else measure(inputs.flatten(0, 1))
     return Plausibility(distance, outside), note

@@ -136,8 +136,7 @@ def _number(option: str, must: str, word: str, words: tuple[str, ...] = ()) -> A
 def _start(word: str) -> Any:
     if Path(word).is_file():
         return ab.LearnedBaseline.load(word).values
-    must = "be zero, mean, median, a number or a saved baseline"
-    return _number("start", must, word, ("zero", "mean", "median"))
+    return _number("start", "be zero, mean, median, a number or a saved baseline", word, ("zero", "mean", "median"))
 
 
 def _bounds(word: str) -> Any:
@@ -179,8 +178,7 @@ def explain(
     rows, x = problem.chosen.tolist(), problem.samples.x
     (method,) = load_absences([absence], problem).values()
     settings = problem.settings(absence=method, evaluations=evaluations, batch_size=batch_size)
-    work = f"Explaining {len(rows)} of {len(x):,} samples, {len(problem.players)} players"
-    with working(work, problem.notes):
+    with working(f"Explaining {len(rows)} of {len(x):,} samples, {len(problem.players)} players", problem.notes):
         found = ab.explain(problem.model, x[problem.chosen], problem.y, **settings)
     own = problem.samples.names
     names = tuple(f"{row} ({own[row]})" if len(own) else str(row) for row in rows)
@@ -383,8 +381,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"{error.filename or 'A file or the output'} can't be used: {error.strerror or error}."
     if not isinstance(error, _UsageError):
-        then = "The model may have an error, or a file be damaged: absentia --traceback … shows where it is."
-        return f"{describe(error)}. {then}"
+        return f"{describe(error)}. The model or a file may be at fault: absentia --traceback … shows where."
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "absentia"
     message = " ".join(str(error.format_message()).split())

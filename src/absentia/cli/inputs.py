@@ -99,8 +99,8 @@ def _check_output(inputs: Inputs, given: dict[str, Any]) -> None:
     """Refuse to write the result over a file that the command reads."""
     words, output = given.get("absence") or [], given["output"]
     read: list[Any] = [_split_name(word)[1] for word in ([words] if isinstance(words, str) else words)]
-    read += [inputs.data, inputs.model, inputs.weights, inputs.background, inputs.players]
-    read += [given.get("checkpoint"), *(given.get("start") or ())]
+    read += [inputs.data, inputs.model, inputs.weights, inputs.background, inputs.players, given.get("checkpoint")]
+    read += given.get("start") or []
     if output is not None and output.resolve() in [Path(one).resolve() for one in read if one]:
         raise wrong("output", "be another file than those that are read", output)
 

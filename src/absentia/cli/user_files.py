@@ -89,8 +89,7 @@ def _load_object(word: str, check: bool) -> Any:
         raise wrong("model", "name a file that exists, or an object as package.module:object", repr(word), then)
     local = Path.cwd() / f"{module.partition('.')[0]}.py"
     if str(Path.cwd()) not in sys.path and (local.is_file() or local.with_suffix("").is_dir()):
-        # For good: a model may import more when it is called. Last: no file here stands in for an installed package,
-        # nor for one that pandas would use if it were installed.
+        # For good: a model may import more when called. Last: no file here stands in for a package, nor in pandas.
         with suppress(ImportError):
             importlib.import_module("pandas")
         sys.path.append(str(Path.cwd()))
@@ -283,9 +282,9 @@ def _read_table(path: Path, argument: str, target: str | None, drop: tuple[str, 
         require("pyarrow", "parquet")
     separator = "\t" if suffix == ".tsv" else ","
     with reading(argument, "be a table that pandas can read", path), warnings.catch_warnings():
-        warnings.simplefilter("error", pandas.errors.ParserWarning)  # rows have more fields than the header
-        options = {"sep": separator, "index_col": False}  # no field is taken for the name of its row
-        frame = pandas.read_parquet(path) if suffix in PARQUET else pandas.read_csv(path, **options)
+        warnings.simplefilter("error", pandas.errors.ParserWarning)  # of rows with more fields than the header
+        named = {} if suffix in PARQUET else {"sep": separator, "index_col": False}  # no field names its row
+        frame = (pandas.read_parquet if suffix in PARQUET else pandas.read_csv)(path, **named)
     header = frame.columns = frame.columns.astype(str)
     if suffix not in PARQUET:  # pandas renames columns that are there twice, or have no name
         first = pandas.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, na_filter=False)

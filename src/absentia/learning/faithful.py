@@ -231,8 +231,7 @@ class Faithful:
                 if term.requires_grad:
                     term.backward()
                 total += float(term.detach())
-        slope = torch.zeros_like(baseline) if leaf.grad is None else leaf.grad
-        return slope, total / self.owners
+        return torch.zeros_like(baseline) if leaf.grad is None else leaf.grad, total / self.owners
 
     def judge(self, baseline: Baselines) -> Owners:
         """Compute the loss on the samples that were kept aside; the same coalitions and noise for all baselines."""
@@ -285,5 +284,4 @@ def _cube_and_batch(players: int, rows: int, owners: int) -> tuple[int, int]:
 
 def _strength(values: Float[Tensor, "samples coalitions *features"]) -> Float[Tensor, " samples"]:
     """Sum up |U(S)| over all S ≠ ∅, and over the features if values have several."""
-    tables = values.reshape(*values.shape[:2], -1).transpose(1, 2).contiguous()
-    return moebius(tables)[..., 1:].abs().sum((1, 2))
+    return moebius(values.reshape(*values.shape[:2], -1).transpose(1, 2).contiguous())[..., 1:].abs().sum((1, 2))

@@ -150,8 +150,7 @@ class Penalty:
 
         def measure(values: Tensor) -> Tensor:
             nothing, everything, stops = values[:, :1], values[:, 1:2], values[:, 2:]
-            direct = (everything - nothing).abs()
-            return ((stops - nothing).abs() + (everything - stops).abs() - direct).sum((1, 2))
+            return ((stops - nothing).abs() + (everything - stops).abs() - (everything - nothing).abs()).sum((1, 2))
 
         return Plan(torch.cat([~everyone, everyone, ~torch.eye(self.players, dtype=torch.bool)]), measure)
 
@@ -200,8 +199,7 @@ def order_shapley_weights(
     read = torch.cat([torch.zeros(orders, players, 1), alone, order.double() / max(1, players - 1) * in_pair], dim=-1)
     sizes = coalitions.sum(1)
     having = coalitions.T & (sizes == order + 1)
-    lacking = ~coalitions.T & (sizes == order)
-    shares = [marked / marked.sum(-1, keepdim=True) for marked in (having, lacking)]
+    shares = [marked / marked.sum(-1, keepdim=True) for marked in (having, ~coalitions.T & (sizes == order))]
     means = (shares[0] - shares[1]).nan_to_num().double()  # 0 where one of them has no coalition
     residual = torch.eye(len(rows)).double() - design @ fit
     return coalitions, read.flatten(0, 1) @ fit + means.flatten(0, 1) @ residual
@@ -349,8 +347,9 @@ class Objective:
         totals[totals == 0] = 1.0
         for part in blocks(len(chosen.rows), max(1, _ROWS_PER_BLOCK // plan.coalitions.shape[-2])):
             rows, mine = chosen.rows[part], plan.of(part)
-            penalties = mine.penalty(self.values(baseline, rows, mine.coalitions))
-            weighted = penalties.double().cpu() * chosen.weights[part]
+            weighted = (
+                mine.penalty(self.values(baseline, rows, mine.coalitions)).double().cpu() * chosen.weights[part]
+            )
             if baseline.requires_grad:
                 (weighted / totals[self.owner[rows]]).sum().backward()
             sums.index_add_(0, self.owner[rows], weighted.detach())

@@ -336,8 +336,8 @@ class Run:
             self.leverage[number].clamp_min_(0.0)
             for candidate, near in _candidates(self.space, baseline, number, radius, wide):
                 found = self._compare(candidate, current, _DROPPED if wide else _DROPPED_IF_CLOSE)
-                changes = torch.stack(found) - torch.stack(current[: len(found)])
-                self.leverage[number].clamp_min_(changes.abs().max())
+                change = (torch.stack(found) - torch.stack(current[: len(found)])).abs().max()
+                self.leverage[number].clamp_min_(change)
                 if len(found) < len(current):
                     continue
                 if not near and len(baseline) == 1 and bool(found[-1] <= current[-1] * (1 + _CLOSE_CALL)):

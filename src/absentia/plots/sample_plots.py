@@ -313,8 +313,7 @@ def _stack(values: Float[Tensor, " samples"], drawn: Float[Tensor, "samples play
     low, high = drawn.aminmax()
     columns = ((values - low) / (high - low).clamp_min(1e-12) * _BINS).long()
     ranks = torch.stack([(columns[:number] == column).sum() for number, column in enumerate(columns)])
-    step = min(0.09, _ROOM / (1 + int(ranks.max())))
-    return step * ((ranks + 1) // 2) * torch.where(ranks % 2 == 0, 1, -1)
+    return min(0.09, _ROOM / (1 + int(ranks.max()))) * ((ranks + 1) // 2) * torch.where(ranks % 2 == 0, 1, -1)
 
 
 def scatter(explanation: Explanation, player: int | str | None = None) -> Figure:

@@ -155,8 +155,7 @@ def strongest(effects: Float[Tensor, "samples coalitions"]) -> list[Int[Tensor, 
     sizes = coalition_sizes(effects.shape[1].bit_length() - 1)
     best = torch.empty(len(effects), 0, dtype=torch.int64)
     for order in range(1, int(sizes.max()) + 1):
-        own = (sizes == order).nonzero()[:, 0]
-        best = torch.cat([best, own.expand(len(effects), -1)], dim=1)
+        best = torch.cat([best, (sizes == order).nonzero()[:, 0].expand(len(effects), -1)], dim=1)
         best = best.gather(1, strength.gather(1, best).topk(min(KEPT_UP_TO_EACH_ORDER, best.shape[1])).indices)
         kept.append(best)
     rows = [row.unique() for row in torch.cat(kept, dim=1)]
