@@ -122,9 +122,8 @@ class Interactions:
         for sample, effects in enumerate(self.effects.detach().cpu()):
             ranked = (effects[1:].abs().argsort(descending=True, stable=True) + 1).tolist()
             rows += [(sample, names[k], orders[k], float(effects[k]), salient[sample][k]) for k in ranked]
-        return require("pandas", "tables").DataFrame(
-            rows, columns=["sample", "players", "order", "effect", "salient"]
-        )
+        heads = ["sample", "players", "order", "effect", "salient"]
+        return require("pandas", "tables").DataFrame(rows, columns=heads)
 
     def by_order(self) -> OrderProfile:
         """Sum the strength |U| at each order.

@@ -374,9 +374,8 @@ def _find(argument: str, kind: str, names: Sequence[str], chosen: Iterable[Any])
             raise wrong(argument, f"tell {kind}s apart", f"{one!r}, which two {kind}s are called", "Use numbers.")
         number = number_of.get(one, one) if named else one
         if isinstance(number, bool | str) or number not in range(len(names)):
-            raise wrong(
-                argument, f"hold {kind}s ({_shorten(names)}) or their numbers 0 … {len(names) - 1}", repr(one)
-            )
+            must = f"hold {kind}s ({_shorten(names)}) or their numbers 0 … {len(names) - 1}"
+            raise wrong(argument, must, repr(one))
         if number in found:
             raise wrong(argument, f"name each {kind} once", f"{names[int(number)]!r} twice")
         found[int(number)] = None

@@ -583,8 +583,7 @@ def train_surrogate(
         record = fit(surrogate, loss, rows, epochs=epochs, title="training a surrogate", show=progress)
         whole = surrogate.fidelity(x[rows.held_out], outputs[rows.held_out], classes)
         few = torch.where(rows.presence.to(device), x[rows.repeated], torch.nan)
-        masked = surrogate.fidelity(few, outputs[rows.repeated], classes)
-        return Surrogate(surrogate, classes, whole, masked, record)
+        return Surrogate(surrogate, classes, whole, surrogate.fidelity(few, outputs[rows.repeated], classes), record)
 
 
 def _untrained(x: Tensor, outputs: Tensor, network: nn.Module | None, seed: int) -> SurrogateNetwork:

@@ -260,8 +260,7 @@ class Companions:
 
 def game_figures(table: Tabulated, players: int, tau: float | None) -> dict[str, Tensor]:
     """Return the fields of `Companions`, without the axes of methods and games, for the games of a few samples."""
-    names = tuple(map(str, range(players)))
-    effects = Interactions(moebius(table.values), names, "", table.noise, table.evaluations)
+    effects = Interactions(moebius(table.values), ("",) * players, "", table.noise, table.evaluations)
     found = {
         "salient": effects.salient(tau)[:, 1:].sum(1).double(),
         "terms": effects.sparsity(RECONSTRUCTION_ERROR).double(),

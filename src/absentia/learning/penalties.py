@@ -347,9 +347,8 @@ class Objective:
         totals[totals == 0] = 1.0
         for part in blocks(len(chosen.rows), max(1, _ROWS_PER_BLOCK // plan.coalitions.shape[-2])):
             rows, mine = chosen.rows[part], plan.of(part)
-            weighted = (
-                mine.penalty(self.values(baseline, rows, mine.coalitions)).double().cpu() * chosen.weights[part]
-            )
+            penalties = mine.penalty(self.values(baseline, rows, mine.coalitions))
+            weighted = penalties.double().cpu() * chosen.weights[part]
             if baseline.requires_grad:
                 (weighted / totals[self.owner[rows]]).sum().backward()
             sums.index_add_(0, self.owner[rows], weighted.detach())

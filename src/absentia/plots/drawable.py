@@ -47,8 +47,7 @@ def in_short(explanation: Explanation, sample: int | None = None) -> str:
 
 def ends(explanation: Explanation, sample: int) -> tuple[str, str]:
     """Return the values with all players absent and with all present, as they are shown."""
-    base, output = explanation.base_values[sample], explanation.outputs[sample]
-    return written(float(base), 4), written(float(output), 4)
+    return written(float(explanation.base_values[sample]), 4), written(float(explanation.outputs[sample]), 4)
 
 
 def answer(explanation: Explanation, sample: int) -> str:
