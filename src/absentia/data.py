@@ -139,17 +139,16 @@ def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> In
     if len(set(map(str, labels))) < len(labels):
         raise wrong("class_names", "name each class once", labels)
     text = holds_text(y)
-    if np.ndim(y) > 1:
-        raise wrong(name, "be one class number or one for each sample", f"shape {np.shape(y)}")
+    plain = y.detach().cpu() if isinstance(y, Tensor) else y.to_numpy() if hasattr(y, "to_numpy") else y
+    array = np.asarray(plain, dtype=object)  # also of lists that have no common shape
+    if array.ndim > 1:
+        raise wrong(name, "be one class number or one for each sample", f"shape {array.shape}")
     if text and not labels:
-        raise AbsentiaError(
-            f"{name} holds names of classes, but the model does not know their order. "
-            "Pass class_names=[…] in the order of the model's outputs."
-        )
+        then = "Pass class_names=[…] in the order of the model's outputs."
+        raise AbsentiaError(f"{name} holds names of classes, but the model does not know their order. {then}")
     numeric = bool(labels) and not any(isinstance(one, str) or not isinstance(one, Hashable) for one in labels)
     if text or numeric:
         number_of = {label if numeric else str(label): number for number, label in enumerate(labels)}
-        array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y, dtype=object)
         given = [label if numeric else str(label) for label in array.reshape(-1).tolist()]
         unknown = [label for label in given if not isinstance(label, Hashable) or label not in number_of]
         if unknown:
