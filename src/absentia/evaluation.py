@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import partial, reduce
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, final
 
@@ -488,7 +488,13 @@ def reuse_memory(model: models.Model) -> models.Model:
     for before, layer in pairwise([model, *model]):
         reuse = type(layer) is nn.ReLU and type(before) in _FRESH_OUTPUT
         steps.append(Tensor.relu_ if reuse and not (_is_altered(layer) or _is_altered(before)) else layer)
-    return lambda rows: reduce(lambda given, step: step(given), steps, rows)
+
+    def run(rows: Tensor) -> Tensor:
+        for step in steps:
+            rows = step(rows)
+        return rows
+
+    return run
 
 
 def first_layer_outputs(layout: Layout, layer: nn.Linear, rectified: bool) -> Iterator[Block]:
