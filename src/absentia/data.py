@@ -106,11 +106,9 @@ def _read_columns(name: str, frame: Any) -> np.ndarray:
     return np.stack(columns, axis=1)
 
 
-def check_rows(
-    data: Table, least: int = 1, name: str = "data", kind: str = "row", columns: Any = None, whose: str = "x"
-) -> Tensor:
+def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row", columns: Any = None) -> Tensor:
     """Convert data of shape (rows, …) to a tensor; raise an error for other columns, no rows, or infinite numbers."""
-    check_columns(name, getattr(data, "columns", None), columns, whose)
+    check_columns(name, getattr(data, "columns", None), columns)
     data = as_tensor(name, data)
     data = data.byte() if data.dtype == torch.bool else data
     if data.ndim < 2 or len(data) < least or data.numel() == 0:
@@ -124,13 +122,13 @@ def check_rows(
     return data
 
 
-def check_columns(name: str, columns: Iterable[Any] | None, wanted: Iterable[Any] | None, whose: str) -> None:
-    """Raise an error for columns of a DataFrame that are not those of another one, in their order."""
+def check_columns(name: str, columns: Any, wanted: Any) -> None:
+    """Raise an error for columns of x other than those of the fit, in their order, or of data other than those of x."""
     found, right = ([*map(str, names)] if isinstance(names, Iterable) else [] for names in (columns, wanted))
     if found and right and found != right:
         others = (f"{a!r} in the place of {b!r}" for a, b in zip(found, right, strict=False) if a != b)
         got = next(others, f"{len(found)} columns rather than {len(right)}")
-        raise wrong(name, f"have the columns of {whose}, in their order", got)
+        raise wrong(name, f"have the columns of {'the fit' if name == 'x' else 'x'}, in their order", got)
 
 
 def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> Int[Tensor, " *samples"]:

@@ -126,7 +126,7 @@ class Evaluator:
         check_number("batch_size", batch_size, 1)
         self.model = models.as_model(model)
         self.columns = columns = getattr(x, "columns", None)  # those of a DataFrame name the players
-        x = check_rows(x, name="x", kind="sample", columns=getattr(self.model, "columns", None), whose="the fit")
+        x = check_rows(x, name="x", kind="sample", columns=getattr(self.model, "columns", None))
         if players is None and x.ndim != 2:
             then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
             raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)

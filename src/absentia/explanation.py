@@ -274,7 +274,7 @@ def explain(
         raise wrong("absence", "be passed by name", "it in the place of y", "Write explain(model, x, absence=…).")
     names = getattr(x, "columns", getattr(x, "index", None))
     check_fit(as_model(model), names)
-    check_columns("data", getattr(data, "columns", None), names, "x")
+    check_columns("data", getattr(data, "columns", None), names)
     batch = as_tensor("x", x)
     if batch.ndim == 0:
         raise wrong("x", "be a sample or a batch of samples", "a single number")

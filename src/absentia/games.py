@@ -228,7 +228,7 @@ class MaskedModel:
     ) -> None:
         if isinstance(absence, str | int | float):
             absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
-        check_columns("data", getattr(data, "columns", None), getattr(x, "columns", None), "x")
+        check_columns("data", getattr(data, "columns", None), getattr(x, "columns", None))
         self.absence = check_absence(absence)
         if hasattr(self.absence, "instead_of"):
             model = self.absence.instead_of(as_model(model))

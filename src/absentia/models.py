@@ -173,7 +173,7 @@ def wrap_estimator(
 
 def check_fit(model: Model, columns: Any) -> None:
     """Raise an error for columns of a DataFrame that are not those of the model's fit, in their order."""
-    check_columns("x", columns, getattr(model, "columns", None), "the fit")
+    check_columns("x", columns, getattr(model, "columns", None))
 
 
 def _prediction(estimator: Any, last: Any) -> tuple[Callable[[Any], Any], str]:
@@ -226,9 +226,8 @@ def are_probabilities(output: Outputs) -> bool:
 
 def returns_probabilities(model: Model, x: Rows, output: Tensor) -> bool:
     """Return whether outputs are probabilities: by the last operations of the model, or, of one column, by values."""
-    if isinstance(model, NumpyModel) and (model.probabilities is not None or model.regression):
-        return False
-    if not bool(((output >= 0) & (output <= 1)).all()):
+    known = isinstance(model, NumpyModel) and (model.probabilities is not None or model.regression)
+    if known or not bool(((output >= 0) & (output <= 1)).all()):
         return False
     rows, steps, ends = x[[0, -1]].clone(), list[Any](), set[str]()
     with suppress(RuntimeError), evaluation_mode(model, gradient=True), torch.enable_grad():  # some refuse a gradient
@@ -241,8 +240,7 @@ def returns_probabilities(model: Model, x: Rows, output: Tensor) -> bool:
             ends.add(name)
     if ends and "CompiledFunction" not in ends:
         return ends <= _PROBABILITY_ENDS
-    single, values = output.ndim == 1 or output.shape[1] == 1, run_rows(model, x)
-    return single and bool(((values >= 0) & (values <= 1)).all())
+    return (output.ndim == 1 or output.shape[1] == 1) and bool(((run_rows(model, x) - 0.5).abs() <= 0.5).all())
 
 
 def log_probabilities(output: Outputs) -> Outputs:
@@ -668,14 +666,13 @@ def _kept_memory() -> Iterator[None]:
     """Keep freed memory where the environment forbids it, as Dask's does: networks then take half the time."""
     given = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
     allocator: Any = ctypes.CDLL(None) if given.isdigit() and sys.platform == "linux" else None
-    if not hasattr(allocator, "mallopt"):  # it is not GNU's
-        yield
-        return
-    for option, size in _KEEP_MEMORY.items():
+    kept = _KEEP_MEMORY if hasattr(allocator, "mallopt") else {}  # none if it is not GNU's
+    for option, size in kept.items():
         allocator.mallopt(option, size)
     try:
         yield
     finally:
-        for option, size in zip(_KEEP_MEMORY, (int(given), _USUAL_SIZE), strict=True):
+        for option, size in zip(kept, (int(given) if kept else 0, _USUAL_SIZE), strict=False):
             allocator.mallopt(option, size)
-        allocator.malloc_trim(0)
+        if kept:
+            allocator.malloc_trim(0)
