@@ -123,7 +123,7 @@ def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row
 
 
 def check_columns(name: str, columns: Any, wanted: Any) -> None:
-    """Raise an error for columns of x other than those of the fit, in their order, or of data other than those of x."""
+    """Raise an error for columns of x that are not the fit's, in their order, or of data that are not those of x."""
     found, right = ([*map(str, names)] if isinstance(names, Iterable) else [] for names in (columns, wanted))
     if found and right and found != right:
         others = (f"{a!r} in the place of {b!r}" for a, b in zip(found, right, strict=False) if a != b)
