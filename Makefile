@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := pyproject.toml constraints.txt
+# The command is a copy, also in an editable install.
+SOURCES := pyproject.toml constraints.txt src/absentia_command.py
 
 .PHONY: demo test check fuzz reliability bench reproduce docs clean
 

@@ -17,7 +17,7 @@ EXPLAIN = ["explain", "-m", "mymodule:build", "-d", "data.csv", "-t", "kind", "-
 
 @pytest.mark.parametrize(
     ("end", "variables"),
-    [("2>&-", {}), (">&- 2>&-", {}), (">/dev/full", {}), ("| true", {}), ("| cat", {"PYTHONIOENCODING": "latin-1"})],
+    [(">&- 2>&-", {}), (">/dev/full", {}), ("| true", {}), ("| cat", {"PYTHONIOENCODING": "latin-1"})],
 )
 def test_a_result_is_saved_whatever_the_streams_take(end, variables, tmp_path):
     write_files(tmp_path)
