@@ -83,7 +83,7 @@ def new_figure(
         height = max(3.2, round(1.8 + 0.24 * rows, 1))
     size = (width * columns, height)
     figure: Figure = require("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
-    for axes in figure.subplots(1, columns, squeeze=False, width_ratios=ratios)[0]:
+    for axes in figure.subplots(1, columns, squeeze=False, width_ratios=ratios or None)[0]:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=8)
         for axis in (axes.xaxis, axes.yaxis):
