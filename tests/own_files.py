@@ -8,6 +8,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 MODULE = """
+import time
+
 import numpy as np
 import torch
 from torch import nn
@@ -83,6 +85,11 @@ def refuse(rows):
 
 network, number = build(1), 3
 calls = []
+
+
+def slow(rows):
+    time.sleep(0.02)
+    return rows.prod(1)
 
 
 def later(rows):

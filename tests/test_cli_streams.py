@@ -32,19 +32,9 @@ def test_a_result_is_saved_whatever_the_streams_take(end, variables, tmp_path):
         assert "Written to one.absentia" in ran.stdout
 
 
-SLOW = """
-import time
-
-def slow(rows):
-    time.sleep(0.5)
-    return rows.prod(1)
-"""
-
-
 def test_the_workers_of_a_command_that_is_ended_end_too(tmp_path):
     write_files(tmp_path)
-    (tmp_path / "slowly.py").write_text(SLOW)
-    words = ["-m", "slowly:slow", "-d", "data.csv", "-t", "kind", "--readout", "output", "-a", "mean"]
+    words = ["-m", "mymodule:slow", "-d", "data.csv", "-t", "kind", "--readout", "output", "-a", "mean"]
     started = subprocess.Popen(
         [*COMMAND, "explain", *words, "--samples", "40", "--batch-size", "1", "--jobs", "2"], cwd=tmp_path,
         stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,

@@ -138,7 +138,9 @@ def test_a_number_that_is_not_one_is_refused():
         def __call__(self, output, sample):
             return output[:, :1]
 
-    with pytest.raises(ab.AbsentiaError, match=r"readout must return one number for each row"):
+    with pytest.raises(
+        ab.AbsentiaError, match=r"readout must return a tensor of one number .* Got Tensor of shape \(1, 1\)"
+    ):
         ab.explain(FIRST, X, absence=0.0, readout=Column())
 
 
@@ -177,7 +179,9 @@ def test_times_are_no_numbers():
     frame = pd.DataFrame({"t": pd.to_datetime(["2020-01-01", None]), "n": [1.0, 2.0]})
     for kind in ("t", "passed"):
         frame["passed"] = frame["t"] - pd.Timestamp("2019-01-01")
-        with pytest.raises(ab.AbsentiaError, match=f"x must hold numbers. Got .* in column '{kind}'"):
+        with pytest.raises(
+            ab.AbsentiaError, match=f"x must hold numbers. Got .* in column '{kind}' .* days since a date"
+        ):
             ab.explain(lambda rows: rows.sum(1), frame[[kind, "n"]], absence=0.0)
 
 

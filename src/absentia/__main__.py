@@ -1,4 +1,4 @@
-"""`python -m absentia`: the same as `absentia`, but for packages that are imported first; see `docs/scaling.md`."""
+"""`python -m absentia`: the same as `absentia`, but Python has looked for packages in the working directory first."""
 
 import sys
 

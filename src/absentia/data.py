@@ -91,9 +91,10 @@ def _read_columns(name: str, frame: Any) -> np.ndarray:
     columns = []
     for number, label in enumerate(frame.columns):
         column = frame.iloc[:, number]
+        if getattr(column.dtype, "kind", "") in ("m", "M"):
+            then = "Convert times first, for example to days since a date."
+            raise wrong(name, "hold numbers", f"{column.iloc[0]!r} in column {label!r}", then)
         try:
-            if getattr(column.dtype, "kind", "") in "mM":
-                raise TypeError("times have no unit of their own")
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         except (TypeError, ValueError) as error:
             then = "Encode text and categories as numbers first: absentia.interop.EncodedTable.of(frame) does."

@@ -164,7 +164,8 @@ class Evaluator:
             readout.check(output, self.samples)
             value = readout(self._last, self._numbers[-1:])
         if not isinstance(value, Tensor) or (value.shape != (1,) and not isinstance(readout, Features)):
-            raise wrong("readout", "return one number for each row", f"{getattr(value, 'shape', type(value))}")
+            got = f"{type(value).__name__} of shape {tuple(getattr(value, 'shape', ()))} for one row"
+            raise wrong("readout", "return a tensor of one number for each row", got)
         check_logits(readout, output, self.model, self.x)
         note += "" if key is None else f"; from {key!r} of the model's output"
         if isinstance(self.model, models.NumpyModel) and self.model.probabilities and self.model.least:

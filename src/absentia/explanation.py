@@ -280,9 +280,7 @@ def explain(
         raise wrong("x", "be a sample or a batch of samples", "a single number")
     if batch.ndim == (1 if players is None else len(players.shape)):
         batch = batch[None]
-    if (
-        players is None and batch.ndim == 2 and isinstance(names, Iterable)
-    ):  # those of columns, or of the index of a row
+    if players is None and batch.ndim == 2 and isinstance(names, Iterable):
         players = Players.features(list(names))
     if isinstance(absence, str | int | float):
         # A readout of each sample's own class says nothing about the rows of the data.

@@ -127,7 +127,7 @@ def check_absence(absence: Any) -> Absence:
 def for_classes(absence: Any, y: Classes, names: Sequence[str] = ()) -> Absence:
     """Return the absence for classes ``y`` if it ``needs_classes``; refuse that of the players in another order."""
     own = getattr(absence, "names", ())
-    if sorted(own) == sorted(names) and tuple(own) != tuple(names):
+    if isinstance(own, tuple) and sorted(own) == sorted(names) and own != tuple(names):
         then = "Put the columns into the order of those that it was learned on."
         raise wrong("absence", "have values for the players in their order", ", ".join(own[:8]), then)
     if not getattr(absence, "needs_classes", False):
