@@ -188,6 +188,7 @@ class Evaluator:
         *,
         samples: Int[Tensor, " some"] | None = None,
         players: Players | None = None,
+        readout: Readout | None = None,
         gradient: bool = False,
         recompute: bool = False,
         double: bool = False,
@@ -196,8 +197,9 @@ class Evaluator:
 
         ``fill`` is an absence bound to the samples, or to inputs that take their place. ``coalitions`` are shared by
         the samples or each sample's own. ``samples`` are the numbers of the samples that the rows of the fill belong
-        to (all by default), ``players`` other players over the same entries. ``gradient`` keeps the graph;
-        ``recompute`` computes activations again, batch by batch, and holds none; ``double`` is double precision.
+        to (all by default), ``players`` other players over the same entries, ``readout`` another readout.
+        ``gradient`` keeps the graph; ``recompute`` computes activations again, batch by batch, and holds none;
+        ``double`` is double precision.
         """
         players = self.players if players is None else players
         players.check_samples(self.x)
@@ -205,6 +207,7 @@ class Evaluator:
         check_coalitions(coalitions, len(players), len(numbers))
         if coalitions.shape[-2] == 0:
             raise wrong("coalitions", "hold at least one coalition", f"shape {tuple(coalitions.shape)}")
+        read = self.readout if readout is None else readout
         shared = coalitions.ndim == 2
         rows = coalitions.to(self.x.device)[None] if shared else coalitions.to(self.x.device)
         pairs = max(1, self.batch_size // fill.draws)
@@ -217,7 +220,7 @@ class Evaluator:
         def run(some: slice, mine: Tensor) -> Tensor:
             inputs = fill(some, players.presence(mine))
             whose = numbers[some].repeat_interleave(inputs.shape[1] * inputs.shape[2])
-            return self.readout(runner(inputs.flatten(0, 2)), whose).unflatten(0, inputs.shape[:3]).mean(2)
+            return read(runner(inputs.flatten(0, 2)), whose).unflatten(0, inputs.shape[:3]).mean(2)
 
         def parts(some: slice) -> Iterator[Tensor]:
             for columns in coalition_blocks:

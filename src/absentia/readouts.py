@@ -16,6 +16,9 @@ from absentia.data import Classes, class_numbers, each_class, holds_text
 from absentia.errors import AbsentiaError, wrong
 from absentia.models import Model, NumpyModel, Outputs, are_probabilities, returns_probabilities
 
+# Log-odds of classes that a model rules out, whose logit is minus infinity.
+_SURE = 1e6
+
 
 @runtime_checkable
 class Readout(Protocol):
@@ -178,6 +181,53 @@ class Probability(_OfClass):
         """Return the probability."""
         single = _is_single_logit(output)
         return _of_class(output, target).sigmoid() if single else _of_class(output.softmax(1), target)
+
+
+# The readouts of a class.
+OF_CLASS = (LogOdds, Logit, Probability)
+
+
+@dataclass(frozen=True, eq=False)
+class EveryClass:
+    """A readout of a class, for every class as a vector: what an audit splits into leak and invention.
+
+    Parameters
+    ----------
+    readout : LogOdds, Logit or Probability
+        The readout of one class.
+
+    Examples
+    --------
+    >>> EveryClass(LogOdds(0))(torch.tensor([[2.0, 0.5]]), torch.tensor([0]))
+    tensor([[ 1.5000, -1.5000]], dtype=torch.float64)
+    """
+
+    readout: _OfClass
+
+    def __str__(self) -> str:
+        return f"{self.readout.what} of every class"
+
+    def check(self, output: Outputs, samples: int) -> None:
+        """Accept the outputs that the readout of a class has accepted."""
+
+    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, "rows classes"]:
+        """Return the number of each class, in double precision."""
+        output = output.double()
+        if isinstance(self.readout, LogOdds) and not _is_single_logit(output):
+            return _every_log_odds(output)
+        classes = torch.arange(count_classes(output), device=output.device)
+        return torch.stack([self.readout._read(output, number.expand(len(output))) for number in classes], dim=1)
+
+
+def _every_log_odds(logits: Float[Tensor, "rows classes"]) -> Float[Tensor, "rows classes"]:
+    """Return log p − log(1 − p) of each class."""
+    logarithms = logits.log_softmax(1)
+    odds = logarithms - torch.log1p(-logarithms.exp())
+    # Where p is close to 1, 1 − p is rounded: the other logits tell it exactly.
+    largest = logits.argmax(1, keepdim=True)
+    others = logits.scatter(1, largest, -torch.inf).logsumexp(1, keepdim=True)
+    odds = odds.scatter(1, largest, logits.gather(1, largest) - others)
+    return odds.clamp(-_SURE, _SURE)
 
 
 @dataclass(frozen=True)
