@@ -135,6 +135,7 @@ class Evaluator:
         device, dtype = models.placement(self.model, x)
         # Token numbers stay integers, all else gets the model's dtype.
         self.x = x.to(device) if self.players.integer and not x.is_floating_point() else x.to(device, dtype)
+        self.model = models.confirm_margins(self.model, self.x)
         self.samples, self.names = len(x), self.players.names
         labels = tuple(class_names) if class_names is not None else models.labels_of(self.model)
         self._numbers, own = torch.arange(len(self.x), device=self.x.device), readout is not None
@@ -171,6 +172,8 @@ class Evaluator:
         if isinstance(self.model, models.NumpyModel) and self.model.probabilities and self.model.least:
             least, places = self.model.least, 1 - math.floor(math.log10(self.model.least))
             note += f"; probabilities of 0 and 1 are read as {least:.{places}f} and {1 - least:.{places}f}"
+        if isinstance(self.model, models.NumpyModel) and self.model.note:
+            note += f"; {self.model.note}"
         self.readout, self.readout_note = readout, note
         self.class_names = getattr(self.readout, "names", ()) or tuple(str(label) for label in labels)
         # The class of each sample, if they were given: those that the model predicts choose no baseline.
