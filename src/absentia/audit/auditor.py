@@ -94,7 +94,7 @@ def audit(
     best; of these, those with the least Σ|U|; then with the lowest R; then the closest to the data. A difference
     counts beyond two standard errors, paired over samples, or more by Student's factor if samples or draws are few.
     Nothing is recommended if all are out. A surrogate explains another model: it is a floor, and never recommended.
-    Where some entries are always present, evidence below 0 is no leak.
+    Where some entries are always present, evidence below 0 is no leak, nor is it for scores of several classes.
 
     Parameters
     ----------
@@ -507,7 +507,14 @@ class Auditor:
         readout = self.evaluator.readout
         if isinstance(readout, LogOdds) and readout.y.ndim:  # of each sample's class
             readout = replace(readout, y=readout.y[self.numbers[: len(full)]])
-        return MaskingCurve.of(Score(readout, full[:, 0]), torch.stack(values), self.sizes, all_absent)
+        expected = self.evaluator.expected_values()
+        if expected is not None:
+            expected = expected.cpu()[self.numbers[: len(full)]]
+            # Constants may lie closer to the scores of the samples' own classes than means over all samples do. That
+            # is no leak; with one score, whose sign is the class, they cannot.
+            all_absent = all_absent and self.evaluator.has_one_output
+        score = Score(readout, full[:, 0], expected)
+        return MaskingCurve.of(score, torch.stack(values), self.sizes, all_absent)
 
     def _tabulate(
         self, evaluator: Evaluator, fill: Fill, players: Players, games: Games, some: slice, draw: int = 0
