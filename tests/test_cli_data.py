@@ -508,7 +508,12 @@ def test_saved_codings_must_agree(folder):
 def test_readouts_are_those_of_the_library():
     y = torch.tensor([1, 0])
     output, sample = torch.tensor([[2.0, 0.5], [1.0, 3.0]]), torch.arange(2)
-    for word, kind in (("log-odds", ab.LogOdds), ("logit", ab.Logit), ("probability", ab.Probability)):
+    for word, kind in (
+        ("log-odds", ab.LogOdds),
+        ("logit", ab.Logit),
+        ("score", ab.Margin),
+        ("probability", ab.Probability),
+    ):
         torch.testing.assert_close(load_readout(word, y)(output, sample), kind(y)(output, sample))
         with pytest.raises(AbsentiaError, match="target must be given"):
             load_readout(word, None)

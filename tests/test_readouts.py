@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from absentia import AbsentiaError, Features, Logit, LogOdds, Output, Probability, Readout
+from absentia import AbsentiaError, Features, Logit, LogOdds, Margin, Output, Probability, Readout
 from absentia.readouts import Score, default_readout, same_kind
 
 LOGITS = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -12,7 +12,7 @@ WHOSE = torch.tensor([0, 0, 1, 1, 2])
 Y = [3, 0, 2]
 
 
-@pytest.mark.parametrize("readout", [LogOdds(1), Logit(1), Probability(1), Output(1), Features("0")])
+@pytest.mark.parametrize("readout", [LogOdds(1), Logit(1), Margin(1), Probability(1), Output(1), Features("0")])
 def test_all_are_readouts_that_describe_themselves(readout):
     assert isinstance(readout, Readout)
     assert str(readout)

@@ -32,7 +32,7 @@ from absentia.coalitions import coalition_members, enumerate_coalitions
 from absentia.data import Classes, Table, blocks, check_number, check_rows, class_numbers, each_class, seeded
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
-from absentia.readouts import Features, Readout, check_logits, default_readout, with_names
+from absentia.readouts import Features, Margin, Readout, check_logits, default_readout, with_names
 
 # Masked inputs are made for several batches at once, which costs less for each.
 _BATCHES_PER_BLOCK = 4
@@ -135,6 +135,7 @@ class Evaluator:
         device, dtype = models.placement(self.model, x)
         # Token numbers stay integers, all else gets the model's dtype.
         self.x = x.to(device) if self.players.integer and not x.is_floating_point() else x.to(device, dtype)
+        self.model = models.confirm_margins(self.model, self.x)
         self.samples, self.names = len(x), self.players.names
         labels = tuple(class_names) if class_names is not None else models.labels_of(self.model)
         self._numbers, own = torch.arange(len(self.x), device=self.x.device), readout is not None
@@ -171,6 +172,8 @@ class Evaluator:
         if isinstance(self.model, models.NumpyModel) and self.model.probabilities and self.model.least:
             least, places = self.model.least, 1 - math.floor(math.log10(self.model.least))
             note += f"; probabilities of 0 and 1 are read as {least:.{places}f} and {1 - least:.{places}f}"
+        if isinstance(self.model, models.NumpyModel) and self.model.note:
+            note += f"; {self.model.note}"
         self.readout, self.readout_note = readout, note
         self.class_names = getattr(self.readout, "names", ()) or tuple(str(label) for label in labels)
         # The class of each sample, if they were given: those that the model predicts choose no baseline.
@@ -272,6 +275,20 @@ class Evaluator:
             exact = self.values(fill, some, samples=samples, players=players, double=True)
             errors = (values.gather(1, few) - exact).abs()
         return torch.maximum(errors[:, 2:].amax(1), _OF_EXTREMES * errors[:, :2].amax(1))
+
+    @property
+    def has_one_output(self) -> bool:
+        """Whether the model returns one number for each row."""
+        return self._last.ndim == 1 or self._last[0].numel() == 1
+
+    def expected_values(self) -> Float[Tensor, " samples"] | None:
+        """Return what is known of each sample's v(N) without it: for scores of its class their mean, else None."""
+        readout = self.readout
+        if not isinstance(readout, Margin) or readout.y.ndim == 0:
+            return None
+        with models.evaluation_mode(self.model):
+            output = models.BatchRunner(self._forward, self.batch_size)(self.x.clone())
+        return readout.class_means(output)
 
     def check_still_same(self, found: Any = None) -> Any:
         """Return what was found; raise an error if the model no longer returns for the last sample what it did."""

@@ -47,9 +47,12 @@ def count_classes(output: Outputs) -> int:
 
 
 def check_logits(readout: Readout, output: Outputs, model: Model, x: Tensor) -> None:
-    """Raise an error for a readout of logits if the outputs of a model are probabilities, or one is a number."""
+    """Raise an error for a readout of logits if the outputs of a model are probabilities or scores, or a number."""
     if not isinstance(readout, LogOdds | Probability) or output.ndim > 2:
         return
+    if _gives_scores(model):
+        then = "Use readout=Margin(y) to explain the score of a class as it is."
+        raise wrong("model", f"return log-odds or logits for the {readout.what} of a class", "scores", then)
     single = _is_single_logit(output)
     if single and isinstance(model, NumpyModel) and model.regression:
         raise wrong("y", "be left out for a regression", "classes", "The output is then explained as it is.")
@@ -74,6 +77,11 @@ def check_names(names: Sequence[Any], output: Outputs) -> None:
     """Raise an error unless there is a name for each class."""
     if len(names) != count_classes(output):
         raise wrong("class_names", f"name each of the {count_classes(output)} classes", f"{len(names)} names")
+
+
+def _gives_scores(model: Model | None) -> bool:
+    """Return whether a model is known to return scores of classes that are no log-odds, as an SVM does."""
+    return isinstance(model, NumpyModel) and model.scores
 
 
 def _is_single_logit(output: Tensor) -> bool:
@@ -166,6 +174,36 @@ class Logit(_OfClass):
 
 
 @dataclass(frozen=True, eq=False)
+class Margin(_OfClass):
+    """The score of a class as the model gives it; with a single score z, −z for class 0.
+
+    For models whose scores are no log-odds, such as SVMs and boosters with a hinge loss: it is their default. Scores
+    have no unit, and no log-loss: an audit measures them as shares of their variance. The parameters are those of
+    `LogOdds`.
+
+    Examples
+    --------
+    >>> Margin(0)(torch.tensor([2.0, -0.5]), torch.tensor([0, 0]))
+    tensor([-2.0000,  0.5000])
+    >>> from sklearn.svm import LinearSVC
+    >>> x = [[0.0], [1.0], [2.0], [3.0]]
+    >>> machine = LinearSVC().fit(x, ["low", "low", "high", "high"])
+    >>> ab.explain(machine, x[:2], ["low", "low"], absence=0.0).record.readout
+    "score of each sample's class (low, low)"
+    """
+
+    what = "score"
+
+    def class_means(self, output: Outputs) -> Float[Tensor, " samples"]:
+        """Return the mean score over all samples of each sample's class: what can be said without the sample."""
+        means = []
+        for number in range(count_classes(output)):
+            target = torch.full((len(output),), number, device=output.device)
+            means.append(self._read(output, target).double().mean())
+        return torch.stack(means)[self.y.to(output.device)]
+
+
+@dataclass(frozen=True, eq=False)
 class Probability(_OfClass):
     """The probability of a class, the softmax or sigmoid of the outputs. The parameters are those of `LogOdds`.
 
@@ -184,7 +222,7 @@ class Probability(_OfClass):
 
 
 # The readouts of a class.
-OF_CLASS = (LogOdds, Logit, Probability)
+OF_CLASS = (LogOdds, Logit, Margin, Probability)
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,6 +343,7 @@ def default_readout(
     | (samples,), (samples, 1) | log-odds of a binary model with one logit | the output as it is |
     | (samples, classes) | log-odds of y | log-odds of the class predicted on the full sample |
 
+    Scores of a model that are no log-odds are read by `Margin`, a single one without ``y`` as that of class 1.
     Names of classes that the model does not know are taken in alphabetical order, if there is one for each output.
     """
     if output.ndim > 2:
@@ -321,20 +360,35 @@ def default_readout(
             raise wrong("y", "name every class", got, "Pass class_names=[…] in the order of the model's outputs.")
     if names and not (y is None and _is_single_logit(output)):
         check_names(names, output)
+    kind = Margin if _gives_scores(model) else LogOdds
     if y is not None:
-        given = LogOdds(y, names)
+        given = kind(y, names)
         return given, str(given) + note
     if _is_single_logit(output):
-        return Output(0), "log-odds of class 1" if getattr(model, "probabilities", False) else "the output as it is"
-    predicted = LogOdds(output.argmax(1).cpu())
+        return _default_of_one_output(names, model)
+    predicted = kind(output.argmax(1).cpu())
     shown = _class_list(predicted.y, tuple(str(name) for name in names))
-    return predicted, f"log-odds of the class predicted on the full sample ({shown})"
+    return predicted, f"{kind.what} of the class predicted on the full sample ({shown})"
+
+
+def _default_of_one_output(names: Sequence[Any], model: Model | None) -> tuple[Readout, str]:
+    """Choose the readout of a model with one output if no class was given, and describe it."""
+    if _gives_scores(model) and names:  # a detector of outliers has no classes
+        score = Margin(1, names)
+        return score, str(score)
+    if getattr(model, "probabilities", False) or getattr(model, "margins", False):
+        return Output(0), "log-odds of class 1"
+    return Output(0), "the output as it is"
 
 
 def same_kind(note: str, other: str) -> bool:
     """Return whether two descriptions are of the same readout; classes of other samples do not matter."""
     kinds = [text.partition(";")[0].partition(" (")[0] for text in (note, other)]
-    usual = ("log-odds of each", "log-odds of the"), ("the output as it is", "output 0")
+    usual = (
+        ("log-odds of each", "log-odds of the"),
+        ("score of each", "score of the"),
+        ("the output as it is", "output 0"),
+    )
     return kinds[0] == kinds[1] or any(all(kind.startswith(words) for kind in kinds) for words in usual)
 
 
@@ -347,11 +401,13 @@ class Score:
     """A proper score of values: how badly they predict each sample's class, or else its full value.
 
     For log-odds of each sample's class it is the log-loss in nats. For other readouts it is the squared difference
-    to v(N), divided by the variance of v(N) over the samples.
+    to v(N), divided by the variance of v(N) over the samples. For scores of each sample's class, that is the variance
+    about the mean score of the class over all samples: the mean of v(N) would know the class.
     """
 
     readout: Readout  # of the values
     full: Float[Tensor, "samples *features"]  # v(N) of each sample
+    expected: Float[Tensor, " samples"] | None = None  # v(N) as far as it is known without the sample; or its mean
 
     @property
     def classes(self) -> Int[Tensor, " samples"] | None:
@@ -369,7 +425,8 @@ class Score:
 
     @property
     def _squares(self) -> Float[Tensor, " samples"]:
-        return (self.full - self.full.mean(0)).square().reshape(len(self.full), -1).sum(1)
+        expected = self.full.mean(0) if self.expected is None else self.expected.to(self.full)
+        return (self.full - expected).square().reshape(len(self.full), -1).sum(1)
 
     def __call__(
         self, values: Float[Tensor, "some coalitions *features"], samples: Int[Tensor, " some"] | None = None

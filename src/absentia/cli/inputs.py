@@ -39,13 +39,18 @@ PLAYERS_HELP = (
     "features (the default for tables), grid:4x4 (the default for images), tokens, a map of labels (.npy, .npz, "
     ".csv, .png), or groups of columns (.json: names to columns)."
 )
-READOUT_HELP = "log-odds (the default for classes), logit, probability, output[:NUMBER], features:LAYER."
+READOUT_HELP = "log-odds (the default for classes), logit, score, probability, output[:NUMBER], features:LAYER."
 RUN_HELP = "Name other columns with --target and --drop. Export a program with dynamic_shapes for any number of rows."
 MOST_SEED = 2**63 - 1  # that torch takes
 _SECONDS_TO_CONNECT = 10
 VOID = 255  # marks pixels of no segment in images, which hold no negative labels
 SAVED = (".absentia", ".safetensors")
-OF_A_CLASS: dict[str, Any] = {"log-odds": ab.LogOdds, "logit": ab.Logit, "probability": ab.Probability}
+OF_A_CLASS: dict[str, Any] = {
+    "log-odds": ab.LogOdds,
+    "logit": ab.Logit,
+    "score": ab.Margin,
+    "probability": ab.Probability,
+}
 Word = str | None
 
 
@@ -143,7 +148,7 @@ class Problem:
             raise wrong("class", "be " + " or ".join([*names, "a class number"]), repr(one))
         y = self.y if one is None else names.index(one) if one in names else int(one)
         shared = {"players": self.players, "class_names": names or None, "seed": self.inputs.seed}
-        return shared | {"readout": load_readout(self.inputs.readout, y)} | more
+        return shared | {"readout": load_readout(self.inputs.readout, y, self.model)} | more
 
 
 def prepare(
@@ -300,10 +305,14 @@ def _segments(path: Path, shape: tuple[int, ...]) -> Players:
     return Players.segments(np.broadcast_to(labels, shape))
 
 
-def load_readout(word: str | None, y: int | Int[Tensor, " samples"] | None) -> ab.Readout | None:
+def load_readout(
+    word: str | None, y: int | Int[Tensor, " samples"] | None, model: models.Model | None = None
+) -> ab.Readout | None:
     """Make a readout from a word, and the class or the classes of samples, which without a word the library reads."""
+    if word is None and isinstance(y, int):
+        return ab.Margin(y) if getattr(model, "scores", False) else ab.LogOdds(y)
     if word is None:
-        return ab.LogOdds(y) if isinstance(y, int) else None
+        return None
     name, _, detail = word.partition(":")
     if name in OF_A_CLASS and not detail:
         if y is None:
@@ -313,7 +322,9 @@ def load_readout(word: str | None, y: int | Int[Tensor, " samples"] | None) -> a
         return ab.Output(int(detail or 0))
     if name == "features" and detail:
         return ab.Features(detail)
-    raise wrong("readout", "be log-odds, logit, probability, output, output:NUMBER or features:LAYER", repr(word))
+    raise wrong(
+        "readout", "be log-odds, logit, score, probability, output, output:NUMBER or features:LAYER", repr(word)
+    )
 
 
 def load_absences(words: Sequence[str], problem: Problem) -> dict[str, ab.Absence]:

@@ -32,7 +32,7 @@ from absentia.learning.search import ENDED_BY_USER, LearningStep, Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
 from absentia.models import TimeLimit
 from absentia.players import Players
-from absentia.readouts import Logit, LogOdds, Probability, Readout
+from absentia.readouts import Logit, LogOdds, Margin, Probability, Readout
 from absentia.results import check_folder
 
 AnyLoss: TypeAlias = Literal["faithful", "interactions", "shapley", "marginal"]
@@ -377,7 +377,7 @@ def _make_problem(
         labels = tuple(sorted({str(label) for label in y}))
         note = f"; classes in alphabetical order: {', '.join(labels)}"
     numbers = None if y is None else class_numbers(y, labels).cpu()[rows]
-    if isinstance(readout, LogOdds | Logit | Probability) and readout.y.shape == (len(data),):
+    if isinstance(readout, LogOdds | Logit | Margin | Probability) and readout.y.shape == (len(data),):
         readout = type(readout)(readout.y[rows], readout.names)
     names = [str(label) for label in labels] or None
     evaluator = Evaluator(model, data[rows].detach(), players, readout, y=numbers, class_names=names)
