@@ -52,7 +52,8 @@ _IN_WORDS = {
     r"Mapping\[.*]": "a mapping", r"\w+\[Tensor[^]]*]|Tensor": "a tensor", r"\bPlayers\b": "Players.features(names)",
     r"\bGame\b": "a game such as MaskedModel(…) or ValueTable(values)", r"Sequence\[int]": "a list of whole numbers",
     r"(Sequence|Iterable)\[str]": "a list of texts", r"\bint\b": "a whole number", r"\bfloat\b": "a number",
-    r"\bstr\b": "text", "Path": "a path", r"\bRegion\b": "a list of players", r"\bCategorical\b": "a list of columns",
+    r"\bstr\b": "text", "Path": "a path", r"\bRegion\b": "a list of players",
+    r"\b(Categorical|Columns)\b": "a list of columns",
     r"\bAbsence\b": "an absence", r"\bAbsences\b": "a list or a mapping of absences",
     r"\bBounds\b": "'range' or a number or two numbers (low, high)", r" \| ": " or ",
 }  # fmt: skip

@@ -155,6 +155,8 @@ class Evaluator:
         if players is None:
             players = Players.features(x.shape[1] if columns is None else list(columns))
         players.check_samples(x)
+        if isinstance(self.model, models.NumpyModel) and max(self.model.categorical, default=0) < x[0].numel():
+            players = players.with_categorical(self.model.categorical)
         self.players = players.with_categorical(categorical)
         _, dtype = models.placement(self.model, x)
         self.x = model_rows(self.model, x, self.players)

@@ -78,6 +78,7 @@ class NumpyModel:
     regression: bool = False  # whether outputs are numbers that are no logits
     least: float = 0.0  # below the least positive probability that the model can return, where it is known
     columns: tuple[str, ...] = ()  # of the fit, in their order
+    categorical: tuple[int, ...] = ()  # columns of categories, where the model decodes the rows of a table
 
     def __call__(self, rows: Rows, moved: bool = False) -> Outputs:
         """Predict, ``moved`` by rounding errors if wanted; convert probabilities to their logarithms: logits."""
