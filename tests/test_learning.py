@@ -543,6 +543,15 @@ def test_a_name_that_few_samples_have_still_counts_and_unknown_ones_get_a_senten
         learn(mlp(4, 2), x, y, class_names=["a", "b"])
 
 
+def test_only_columns_that_are_a_list_name_players():
+    class Result:
+        def columns(self):
+            return {}
+
+    with pytest.raises(AbsentiaError, match=r"x must be a tensor, an array, a Dataset or a DataLoader. Got Result"):
+        learn(mlp(4, 2), Result())
+
+
 def test_the_order_of_names_is_not_guessed():
     x, y = uniform(8), ["spam", "ham"] * 4
     sentence = r"y holds names of classes, .* Pass class_names=\['ham', 'spam'\] in the order of the model's outputs"

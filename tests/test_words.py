@@ -275,3 +275,12 @@ def test_neighbours_are_left_out_of_the_usual_if_samples_are_the_data(monkeypatc
     kind = named_categories()
     run = audited(Kind(kind.data, None, kind.players, kind.model), None, monkeypatch)
     assert list(run.methods) == ["median", "mode", "marginal"]
+
+
+def test_data_of_fractions_are_refused_for_tokens_rather_than_cut():
+    kind = tokens()
+    settings = {"players": kind.players, "data": kind.data + 0.5}
+    with pytest.raises(AbsentiaError, match=r"data must hold whole numbers for integer inputs. Got"):
+        ab.audit(kind.model, kind.x, None, ["mode"], **settings)
+    with pytest.raises(AbsentiaError, match=r"data must hold whole numbers for integer inputs. Got"):
+        ab.explain(kind.model, kind.x, absence="mode", **settings)

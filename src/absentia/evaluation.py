@@ -95,6 +95,14 @@ def model_rows(model: models.Model, rows: Rows, players: Players) -> Rows:
     return rows.to(device, dtype)
 
 
+def _players_of(x: Rows, columns: Any) -> Players:
+    """Return a player for each column of a table, named by those of a DataFrame."""
+    if x.ndim != 2:
+        then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
+        raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
+    return Players.features(x.shape[1] if columns is None else list(columns))
+
+
 @final
 class Evaluator:
     """A model on samples: the values of coalitions under any fill.
@@ -149,11 +157,7 @@ class Evaluator:
         self.model = models.as_model(model)
         self.columns = columns = getattr(x, "columns", None)  # those of a DataFrame name the players
         x = check_rows(x, name="x", kind="sample", columns=getattr(self.model, "columns", None))
-        if players is None and x.ndim != 2:
-            then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
-            raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
-        if players is None:
-            players = Players.features(x.shape[1] if columns is None else list(columns))
+        players = _players_of(x, columns) if players is None else players
         players.check_samples(x)
         if isinstance(self.model, models.NumpyModel) and max(self.model.categorical, default=0) < x[0].numel():
             players = players.with_categorical(self.model.categorical)

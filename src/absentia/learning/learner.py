@@ -397,8 +397,9 @@ def _make_problem(
         raise wrong("loss", "be 'faithful', 'interactions', 'shapley' or 'marginal'", repr(loss))
     model = models.as_model(model)
     models.check_fit(model, getattr(x, "columns", None))
-    if players is None and hasattr(x, "columns"):  # those of a DataFrame name the players
-        players = Players.features(list(x.columns))
+    columns = getattr(x, "columns", None)
+    if players is None and isinstance(columns, Iterable):  # those of a DataFrame name the players
+        players = Players.features(list(columns))
     usual = _SAMPLES[loss != "faithful"] if options.samples is None else options.samples
     data, y, rows = _collect(x, y, None if usual == "all" else usual, seed)
     if options.samples is None:
