@@ -137,3 +137,13 @@ def test_descriptions_of_one_readout_are_of_the_same_kind_whatever_the_classes()
 def test_the_score_of_even_odds_is_log_2():
     score = Score(LogOdds([0, 1, 1]), torch.tensor([2.0, 3.0, 1.0]))
     torch.testing.assert_close(score(torch.zeros(3, 1)), torch.full((3, 1), math.log(2)))
+
+
+def test_names_of_classes_are_not_put_in_order_by_the_alphabet():
+    output, y = torch.zeros(2, 2), ["spam", "ham"]
+    sentence = r"y holds names of classes, .* Pass class_names=\['ham', 'spam'\] in the order of the model's outputs"
+    with pytest.raises(AbsentiaError, match=sentence):
+        default_readout(output, y)
+    assert default_readout(output, y, ["spam", "ham"])[0].y.tolist() == [0, 1]
+    with pytest.raises(AbsentiaError, match=r"Pass names=\['ham', 'spam'\] in the order"):
+        LogOdds(y)

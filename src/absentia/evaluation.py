@@ -27,9 +27,20 @@ from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from absentia import models
-from absentia.absences.protocol import Fill, StandIns
+from absentia.absences.protocol import Fill, StandIns, check_shape, check_whole
 from absentia.coalitions import coalition_members, enumerate_coalitions
-from absentia.data import Classes, Table, blocks, check_number, check_rows, class_numbers, each_class, seeded
+from absentia.data import (
+    Categorical,
+    Classes,
+    Rows,
+    Table,
+    blocks,
+    check_number,
+    check_rows,
+    class_numbers,
+    each_class,
+    seeded,
+)
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import Features, Margin, Readout, check_logits, default_readout, with_names
@@ -76,6 +87,22 @@ class Tabulated(NamedTuple):
         return cls(torch.cat(values), torch.cat(noise), sum(evaluations))
 
 
+def model_rows(model: models.Model, rows: Rows, players: Players) -> Rows:
+    """Return rows on the model's device and in its type; token numbers stay integers."""
+    device, dtype = models.placement(model, rows)
+    if players.integer and not rows.is_floating_point():
+        return rows.to(device)
+    return rows.to(device, dtype)
+
+
+def _players_of(x: Rows, columns: Any) -> Players:
+    """Return a player for each column of a table, named by those of a DataFrame."""
+    if x.ndim != 2:
+        then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
+        raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
+    return Players.features(x.shape[1] if columns is None else list(columns))
+
+
 @final
 class Evaluator:
     """A model on samples: the values of coalitions under any fill.
@@ -98,6 +125,8 @@ class Evaluator:
         choose among baselines for each class.
     class_names : sequence of str, optional
         The names of the classes, in the order of the model's outputs.
+    categorical : sequence, optional
+        Columns of categories, or groups of columns such as a one-hot code, besides those that the players know.
     batch_size : int, optional
         Rows of a batch; by default as many as fit ``memory``.
     memory : int, optional
@@ -120,6 +149,7 @@ class Evaluator:
         *,
         y: Classes = None,
         class_names: Iterable[str] | None = None,
+        categorical: Categorical = (),
         batch_size: int | None = None,
         memory: int | None = None,
     ) -> None:
@@ -127,14 +157,13 @@ class Evaluator:
         self.model = models.as_model(model)
         self.columns = columns = getattr(x, "columns", None)  # those of a DataFrame name the players
         x = check_rows(x, name="x", kind="sample", columns=getattr(self.model, "columns", None))
-        if players is None and x.ndim != 2:
-            then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
-            raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
-        self.players = players or Players.features(x.shape[1] if columns is None else list(columns))
-        self.players.check_samples(x)
-        device, dtype = models.placement(self.model, x)
-        # Token numbers stay integers, all else gets the model's dtype.
-        self.x = x.to(device) if self.players.integer and not x.is_floating_point() else x.to(device, dtype)
+        players = _players_of(x, columns) if players is None else players
+        players.check_samples(x)
+        if isinstance(self.model, models.NumpyModel) and max(self.model.categorical, default=0) < x[0].numel():
+            players = players.with_categorical(self.model.categorical)
+        self.players = players.with_categorical(categorical)
+        _, dtype = models.placement(self.model, x)
+        self.x = model_rows(self.model, x, self.players)
         self.model = models.confirm_margins(self.model, self.x)
         self.samples, self.names = len(x), self.players.names
         labels = tuple(class_names) if class_names is not None else models.labels_of(self.model)
@@ -175,6 +204,7 @@ class Evaluator:
         if isinstance(self.model, models.NumpyModel) and self.model.note:
             note += f"; {self.model.note}"
         self.readout, self.readout_note = readout, note
+        self.readout_is_default = not own
         self.class_names = getattr(self.readout, "names", ()) or tuple(str(label) for label in labels)
         # The class of each sample, if they were given: those that the model predicts choose no baseline.
         classes = getattr(self.readout, "y", None) if own or y is not None else None
@@ -183,6 +213,13 @@ class Evaluator:
 
     def __repr__(self) -> str:
         return f"Evaluator({self.samples} × {self.players}; value: {self.readout_note})"
+
+    def rows_of(self, data: Table) -> Rows:
+        """Return data as the samples are held, in their type and on their device; refuse rows of another shape."""
+        rows = check_rows(data, columns=self.columns)
+        check_shape("data", rows.shape[1:], self.x)
+        check_whole("data", rows, self.x)
+        return rows.to(self.x)
 
     def values(
         self,

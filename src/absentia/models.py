@@ -86,6 +86,7 @@ class NumpyModel:
     margins: bool = False  # whether outputs are log-odds or logits that a booster computes before its probabilities
     fallback: NumpyModel | None = None  # the same model by its probabilities, to compare margins with
     note: str = ""  # on how the model is read, for the record
+    categorical: tuple[int, ...] = ()  # columns of categories, where the model decodes the rows of a table
 
     def __call__(self, rows: Rows, moved: bool = False) -> Outputs:
         """Predict, ``moved`` by rounding errors if wanted; convert probabilities to their logarithms: logits."""

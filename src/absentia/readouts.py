@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from absentia.data import Classes, class_numbers, each_class, holds_text
+from absentia.data import Classes, class_numbers, each_class, holds_text, order_unknown
 from absentia.errors import AbsentiaError, wrong
 from absentia.models import Model, NumpyModel, Outputs, are_probabilities, returns_probabilities
 
@@ -104,6 +104,8 @@ class _OfClass:
     what: ClassVar[str]
 
     def __post_init__(self) -> None:
+        if holds_text(self.y) and len(self.names) == 0:
+            raise order_unknown(self.y, option="names")
         vars(self).update(y=class_numbers(self.y, self.names), names=tuple(str(name) for name in self.names))
 
     def __str__(self) -> str:
@@ -344,26 +346,21 @@ def default_readout(
     | (samples, classes) | log-odds of y | log-odds of the class predicted on the full sample |
 
     Scores of a model that are no log-odds are read by `Margin`, a single one without ``y`` as that of class 1.
-    Names of classes that the model does not know are taken in alphabetical order, if there is one for each output.
+    Classes that are given by name need ``names`` in the order of the outputs: no order is guessed.
     """
     if output.ndim > 2:
         raise wrong("readout", "be given for a model with outputs of more than one axis", f"{tuple(output.shape)}")
     if getattr(model, "regression", False) and not _is_single_logit(output):
         must = f"be Output(i) for a regression with {output.shape[1]} outputs, i from 0 to {output.shape[1] - 1}"
         raise wrong("readout", must, "none" if y is None else "y")
-    note = ""
     if y is not None and not names and holds_text(y):
-        names = sorted({str(label) for label in np.asarray(y, dtype=object).reshape(-1).tolist()})
-        note = f"; classes in alphabetical order: {', '.join(names)}"
-        if len(names) != count_classes(output):
-            got = f"{len(names)} names for {count_classes(output)} outputs of the model"
-            raise wrong("y", "name every class", got, "Pass class_names=[…] in the order of the model's outputs.")
+        raise order_unknown(y)
     if names and not (y is None and _is_single_logit(output)):
         check_names(names, output)
     kind = Margin if _gives_scores(model) else LogOdds
     if y is not None:
         given = kind(y, names)
-        return given, str(given) + note
+        return given, str(given)
     if _is_single_logit(output):
         return _default_of_one_output(names, model)
     predicted = kind(output.argmax(1).cpu())

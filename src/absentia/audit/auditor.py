@@ -14,9 +14,8 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from absentia.absences import Absence, BringsModel, Fill, StandIns
-from absentia.absences.fixed import Categorical
-from absentia.absences.protocol import check_shape, describe_absence, for_classes
-from absentia.absences.words import usual_absences
+from absentia.absences.protocol import describe_absence, for_classes
+from absentia.absences.words import usual_words
 from absentia.audit.estimates import Drawn, draw_groups, pseudo_values
 from absentia.audit.figures import (
     FullyMasked,
@@ -30,11 +29,11 @@ from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit
 from absentia.audit.plan import Games, MethodRows, Plan
 from absentia.audit.split import FOLDS, ByClass, ByValue, predict
 from absentia.coalitions import draw_coalitions, moebius_
-from absentia.data import Classes, Table, blocks, check_number, check_rows, data_range, seeded, white_noise
+from absentia.data import Categorical, Classes, Table, blocks, check_number, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
-from absentia.learning import LearnedBaseline, choose_absence
+from absentia.learning import LearnedBaseline, absence_for
 from absentia.models import TimeLimit, affordable_rows, evaluation_mode, progress, quickest_threads, spread
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import OF_CLASS, EveryClass, Features, LogOdds, Output, Readout
@@ -130,7 +129,8 @@ def audit(
     max_players : int, default 16
         More players than this are audited in games of at most 12 of them, drawn anew for each sample and draw.
     categorical : sequence, optional
-        Columns of categories, as in `learn_baseline`: white noise has their values of random rows of ``data``.
+        Columns of categories besides those that the players know, as in `learn_baseline`: white noise has their
+        values of random rows of ``data``.
     evaluations : int, optional
         How many rows the model may evaluate in all; by default what a model of its size does in up to a minute on
         two cores. Where all coalitions take more, fewer samples are audited, and then drawn games of fewer players.
@@ -148,8 +148,8 @@ def audit(
     """
     limit = TimeLimit(seconds)
     check_number("tau", tau, 0)
-    evaluator = _read_samples(model, x, y, players, readout, class_names)
-    run = Auditor(evaluator, absences, region, data, draws, max_players, categorical, seed, evaluations)
+    evaluator = _read_samples(model, x, y, players, readout, class_names, categorical)
+    run = Auditor(evaluator, absences, region, data, draws, max_players, seed, evaluations)
     run.against, run.tau = run.reference(reference), tau
     stopped = run.work(run.steps("shared", "empty", "curve", "games", "removal"), limit)
     masked_inputs = [run.masked.get(name) for name in run.methods]
@@ -195,8 +195,8 @@ def cross_audit(
     >>> bool(found.R[1, 0] <= 0)
     True
     """
-    evaluator = _read_samples(model, x, y, players, readout, class_names)
-    run = Auditor(evaluator, absences, region, data, draws, max_players, categorical, seed)
+    evaluator = _read_samples(model, x, y, players, readout, class_names, categorical)
+    run = Auditor(evaluator, absences, region, data, draws, max_players, seed)
     names, found = tuple(run.methods), []
     if run.surrogates:
         raise wrong("absences", "mask the model's input", f"{run.surrogates[0]!r}, which brings its own model")
@@ -212,11 +212,13 @@ def cross_audit(
     return CrossAudit(names, ("white noise", *names), values, errors, run.record())
 
 
-def _read_samples(model: Any, x: Table, y: Classes, players: Any, readout: Any, class_names: Any) -> Evaluator:
+def _read_samples(
+    model: Any, x: Table, y: Classes, players: Any, readout: Any, class_names: Any, categorical: Categorical
+) -> Evaluator:
     """Return the evaluator; raise an error for absences in the place of classes."""
     if isinstance(y[0] if isinstance(y, list | tuple) and y else y, Mapping | Absence):
         raise AbsentiaError("Absences were passed in the place of y, the classes. Write audit(model, x, absences=…).")
-    return Evaluator(model, x, players, readout, y=y, class_names=class_names)
+    return Evaluator(model, x, players, readout, y=y, class_names=class_names, categorical=categorical)
 
 
 class Step(NamedTuple):
@@ -273,7 +275,6 @@ class Auditor:
         data: Table,
         draws: int,
         max_players: int,
-        categorical: Categorical,
         seed: int,
         evaluations: int | None = None,
     ) -> None:
@@ -282,7 +283,6 @@ class Auditor:
         if isinstance(evaluator.readout, Features):
             raise wrong("readout", "give one number for an audit", str(evaluator.readout))
         self.evaluator = evaluator
-        self.categorical = categorical
         self.seed = seed
         readout = evaluator.readout
         # Values of each sample's own class are judged beside those of all classes.
@@ -293,9 +293,8 @@ class Auditor:
             self.classes = readout.y.cpu()
         self.in_nats = self.every_class is not None and isinstance(readout, LogOdds)
         self.region = evaluator.players if region is None else evaluator.players.only(region, "region")
-        self.data = evaluator.x if data is None else check_rows(data, columns=evaluator.columns).to(evaluator.x)
-        check_shape("data", self.data.shape[1:], evaluator.x)
-        self.within = data_range(self.data, categorical)
+        self.data = evaluator.x if data is None else evaluator.rows_of(data)
+        self.within = data_range(self.data, evaluator.players.categorical)
         self._check_range()
         self.methods = {name: self._bind(name, given) for name, given in self._name(absences).items()}
         self.surrogates = tuple(name for name, method in self.methods.items() if method.is_surrogate)
@@ -335,7 +334,10 @@ class Auditor:
     def _name(self, absences: Any) -> dict[str, Any]:
         """Return what was given by name: that of a mapping, the word, or the description."""
         if absences is None:
-            return dict(usual_absences(self.data, self.evaluator.players, categorical=self.categorical))
+            words = usual_words(self.data, self.evaluator.players)
+            if self.data is self.evaluator.x and "neighbours" in words:
+                words.remove("neighbours")  # each sample would be its own nearest row
+            return {word: word for word in words}
         if isinstance(absences, str) or not isinstance(absences, Mapping | Sequence) or not absences:
             must = "be a mapping such as {'zero': 0.0}, or a list such as ['mean', 'blur']"
             raise wrong("absences", must, repr(absences))
@@ -347,13 +349,9 @@ class Auditor:
 
     def _make(self, given: object) -> Absence:
         """Return an absence as it is, or make the one that a word or a number names from the data."""
-        own, readout = self.data is self.evaluator.x, self.evaluator.readout
-        if own and isinstance(given, str) and given.startswith("neighbours"):
+        if self.data is self.evaluator.x and isinstance(given, str) and given.startswith("neighbours"):
             raise AbsentiaError("Each sample would be its own nearest row. Pass data=… without the audited samples.")
-        # A readout of each sample's own class does not fit other rows.
-        fits = own or getattr(getattr(readout, "y", None), "ndim", 0) == 0
-        settings = {"players": self.evaluator.players, "categorical": self.categorical, "seed": self.seed}
-        return choose_absence(given, self.evaluator.model, self.data, readout if fits else None, **settings)
+        return absence_for(self.evaluator, given, self.data, self.seed)
 
     def _afford(self, draws: int, max_players: int, evaluations: int | None) -> Plan:
         """Plan the work within the rows that were given, or that the model's size allows."""

@@ -49,7 +49,8 @@ def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabi
     missing = [name for name in fitted if name not in table.columns]
     if missing:
         raise wrong("table", f"have the columns of the fit, {', '.join(fitted)}", f"none named {missing[0]!r}")
-    return wrap_estimator(estimator, table.decode, probabilities=probabilities)
+    model = wrap_estimator(estimator, table.decode, probabilities=probabilities)
+    return replace(model, categorical=tuple(table.categorical))
 
 
 def listed(names: Iterable[Any], most: int = 12) -> str:
@@ -109,7 +110,7 @@ class EncodedTable:
 
     @property
     def players(self) -> Players:
-        """Each raw column as a player."""
+        """Each raw column as a player, who knows its categories."""
         return Players.features(self.columns, self.categories)
 
     @property
