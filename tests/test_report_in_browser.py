@@ -199,7 +199,7 @@ def test_a_method_is_chosen_by_keyboard_and_set_off(page):
     chosen = page.evaluate("document.activeElement.parentElement.textContent.trim()")
     last = results.audit().methods[results.audit().order[-1]]
     assert chosen.startswith(last)
-    assert texts(page, f"{AUDIT} .all th.chosen") == [last]
+    assert texts(page, f"{AUDIT} .all th.chosen") == [last, last]  # in both tables
     assert len(page.query_selector_all(f"{AUDIT} [data-chart=R] .sample line")) == 6
     assert len(page.query_selector_all(f"{AUDIT} [data-chart=agreement] .cell rect")) == 9
 
@@ -211,7 +211,7 @@ def test_every_chart_of_an_audit_gives_an_absence_the_same_colour(page):
         f"{AUDIT} fieldset .symbol path", "all => all.map(one => one.getAttribute('fill'))"
     )
     assert symbols == expected
-    for name in ("evidence", "strength", "R", "distance"):
+    for name in ("leak", "invention", "score", "length", "distance", "R", "strength"):
         chart = f"{AUDIT} [data-chart={name}]"
         fills = page.eval_on_selector_all(
             f"{chart} .dot :is(path, circle)", "all => all.map(one => one.closest('[fill]').getAttribute('fill'))"
@@ -219,12 +219,11 @@ def test_every_chart_of_an_audit_gives_an_absence_the_same_colour(page):
         assert fills == expected, name
         shown = texts(page, f"{chart} .shown text")
         assert shown == audit_section(audit).data["figures"][name]
-    for name in ("masking", "orders"):
-        chart = f"{AUDIT} [data-chart={name}] .line path"
+    for lines in ("[data-chart=masking] .line", "[data-chart=masking] .thin", "[data-chart=orders] .line"):
         strokes = page.eval_on_selector_all(
-            chart, "all => all.map(one => one.closest('[stroke^=\"#\"]').getAttribute('stroke'))"
+            f"{AUDIT} {lines} path", "all => all.map(one => one.closest('[stroke^=\"#\"]').getAttribute('stroke'))"
         )
-        assert strokes == expected, name
+        assert strokes == expected, lines
 
 
 def test_images_have_a_heat_map_over_their_pixels_in_the_colours_of_the_values(page):
