@@ -528,6 +528,26 @@ def test_leaks_are_drawn_to_the_left_and_inventions_to_the_right_with_two_errors
     assert not overlaps(axes.figure)
 
 
+def test_an_invention_below_0_does_not_look_like_a_leak():
+    axes = ab.plots.new_figure(columns=1, height=3.5).axes[0]
+    leak = (torch.tensor([0.0, -0.2]), torch.tensor([0.0, 0.3]))
+    invention = (torch.tensor([-0.3, 140.0]), torch.tensor([0.1, 1.0]))
+    draw_leak_and_invention(axes, ["zero", "mean"], leak, invention, limit=1.0)
+    assert [bar.get_width() for bar in axes.patches[:4]] == pytest.approx([0, 0, 0, 140])
+    expected = [[0, 0], [-0.4, 0], [0, 0], [138, 142]]
+    assert whiskers(axes) == [pytest.approx(ends) for ends in expected]
+    assert axes.get_xscale() == "symlog"
+    assert axes.xaxis.get_transform().linthresh == 1  # linear up to all there is to know
+    assert axes.get_xlim()[0] < -0.4  # there is room for markers at the end
+
+
+def test_markers_of_absences_that_leak_nothing_do_not_lie_on_the_edge():
+    axes = ab.plots.new_figure(columns=1, height=3.5).axes[0]
+    nothing = torch.zeros(2)
+    draw_leak_and_invention(axes, ["zero", "mean"], (nothing, nothing), (torch.tensor([1.0, 2.0]), nothing))
+    assert axes.get_xlim()[0] < 0
+
+
 def test_lengths_that_are_far_apart_have_a_logarithmic_scale_and_errors_by_factors():
     near, far = ab.plots.new_figure(columns=2, height=3.5).axes
     draw_lengths(near, ["zero", "mean"], (torch.tensor([20.0, 40.0]), torch.tensor([0.0, 30.0])))
@@ -563,7 +583,8 @@ def test_the_picture_of_an_audit_tells_leak_invention_length_and_score():
     left, middle, right = figure.axes
     count = len(order)
     invention = [bar.get_width() for bar in left.patches[count : 2 * count]]
-    assert invention == pytest.approx(audit.invention.value[order].tolist())
+    assert max(invention) > 0.5  # so that the next line can fail
+    assert invention == pytest.approx(audit.invention.value[order].clamp_min(0).tolist())
     assert [bar.get_width() for bar in middle.patches[:count]] == pytest.approx(audit.length.value[order].tolist())
     scores = audit.curve.scores.mean(1)[order]
     recalibrated = scores - audit.curve.inventions[order]

@@ -1,8 +1,11 @@
 """The report in a browser: charts, controls, tips, printing, phones, and no use of the network."""
 
+import math
 import os
 import re
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +15,7 @@ import test_report_results as results
 from absentia.plots.look import looks_of
 from absentia.report.page import audit_section, explanation_section
 
+OLD_FILES = Path(__file__).parent / "old_files"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 REQUIRED = os.environ.get("ABSENTIA_REQUIRE_BROWSER") == "1"
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -487,3 +491,26 @@ def test_without_scripts_the_verdict_and_the_figures_are_there(browser, address)
     assert audit.verdict[0] in words
     assert "scripts are switched off" in words
     context.close()
+
+
+def test_old_audits_and_lengths_that_are_far_apart_are_drawn(open_page, tmp_path):
+    audit = results.audit()
+    lengths = audit.companions.log_terms.clone()
+    lengths[1] += math.log(400)
+    found = {
+        "old": ab.load(OLD_FILES / "audit.safetensors"),
+        "older": ab.load(OLD_FILES / "audit_format3.safetensors"),
+        "one sample": results.audit(samples=1),
+        "far apart": replace(audit, companions=replace(audit.companions, log_terms=lengths)),
+    }
+    page = open_page(DESKTOP, ab.write_report(found, tmp_path / "audits.html").as_uri())
+    assert page.messages == []
+    assert texts(page, "[data-chart]:empty") == []
+    old, _, single, far = (texts(page, f"#result-{number} [data-chart=length] svg text") for number in range(4))
+    assert {"0", "2", "4"} <= set(old)
+    assert {"0", "2", "4"} <= set(single)
+    assert {"1", "10", "100", "1000"} <= set(far)
+    starts = page.eval_on_selector_all(
+        "#result-3 [data-chart=length] .bar rect", "bars => bars.map(bar => Number(bar.getAttribute('x')))"
+    )
+    assert len(set(starts)) == 1  # all bars begin at a length of 1

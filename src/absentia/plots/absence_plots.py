@@ -198,20 +198,29 @@ def draw_leak_and_invention(
     limit: float = math.inf,
     best: int | None = None,
 ) -> None:
-    """Draw the leak of each absence to the left of 0, and its invention to the right; ``limit`` is all to know."""
+    """Draw the leak of each absence to the left of 0, and its invention to the right; ``limit`` is all to know.
+
+    Either can only fall below 0 by chance. It is then drawn at 0, because it would look like the other one.
+    """
     if not bool((leak[0].isfinite() | invention[0].isfinite()).any()):
         _name_rows(axes, names, best)
         _leave_empty(axes)
         return
-    low, high = two_errors(*leak)
-    _draw_rows(axes, names, -leak[0], (-high, -low), hollow=True)
-    _draw_rows(axes, names, invention[0], two_errors(*invention))
+    axes.use_sticky_edges = False  # leave room for markers at 0
+    leaked = leak[0].clamp_min(0)
+    invented = invention[0].clamp_min(0)
+    low, high = (end.clamp_min(0) for end in two_errors(*leak))
+    _draw_rows(axes, names, -leaked, (-high, -low), hollow=True)
+    low, high = (end.clamp_min(0) for end in two_errors(*invention))
+    _draw_rows(axes, names, invented, (low, high))
     axes.axvline(0, color=NEUTRAL, linewidth=1)
     _name_rows(axes, names, best)
     if math.isfinite(limit):
         axes.axvline(limit, color=NEUTRAL, linewidth=1, linestyle="--", label="all there is to know")
         axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.13))
-    _spread(axes, torch.maximum(leak[0].abs(), invention[0].abs()))
+    sizes = torch.maximum(leaked, invented)
+    usual = limit if math.isfinite(limit) else float(sizes.nanmedian())
+    _spread(axes, usual, furthest=float(sizes.nan_to_num().max()))
     axes.xaxis.set_major_formatter(lambda value, _position: written(abs(value), 2))
 
 
@@ -259,10 +268,8 @@ def _name_rows(axes: Axes, names: Sequence[str], best: int | None) -> None:
         axes.get_yticklabels()[best].set_fontweight("bold")
 
 
-def _spread(axes: Axes, sizes: Float[Tensor, " methods"]) -> None:
-    """Make a scale logarithmic beyond the usual size, if some figures are far larger."""
-    usual = float(sizes.nanmedian())
-    furthest = float(sizes.nan_to_num().max())
+def _spread(axes: Axes, usual: float, furthest: float) -> None:
+    """Make a scale logarithmic beyond the usual size, if the furthest figure is far larger."""
     if not furthest > _FAR_APART * usual > 0:
         return
     axes.set_xscale("symlog", linthresh=usual)

@@ -9,7 +9,7 @@ const audit = (() => {
   const symbolOf = (data, method) => ({fill: colourOf(data, method), symbol: SYMBOLS[data.looks[method][1]]});
 
   // One figure of each absence, with two standard errors. Marks are {at, text}: dashed lines, but for 0.
-  function drawFigure(element, data, chosen, {key, label, marks = [], dots = [], log = false}) {
+  function drawFigure(element, data, chosen, {key, label, marks = [], dots = [], log = false, usual = null}) {
     if (!element) return;  // nothing was measured
     const width = element.clientWidth;
     const texts = data.figures[key];
@@ -25,7 +25,7 @@ const audit = (() => {
     const side = d3.max(texts, (text) => text.length) * 6.8 + 18;
     const inner = Math.max(60, width - names.margin - side);
     const ends = [...known.flatMap((row) => [row.value, row.low, row.high]), ...dots.map((dot) => dot.value), ...lines.map((mark) => mark.at)];
-    const {domain, start, ...scale} = log ? scaleOfLengths(known, ends, inner) : scaleOf(known, ends, inner);
+    const {domain, start, ...scale} = log ? scaleOfLengths(known, ends, inner) : scaleOf(usual ?? medianSize(known), ends, inner);
     const [first, last] = d3.extent(lines, (mark) => mark.at);
     const anchor = (mark) => {
       if (lines.length < 2 || first === last) return "middle";
@@ -52,9 +52,10 @@ const audit = (() => {
     });
   }
 
+  const medianSize = (rows) => d3.median(rows, (row) => Math.abs(row.value)) ?? 0;
+
   // A scale from 0, which is logarithmic beyond the usual if some figures are far larger.
-  function scaleOf(known, ends, width) {
-    const usual = d3.median(known, (row) => Math.abs(row.value)) ?? 0;
+  function scaleOf(usual, ends, width) {
     const domain = d3.extent([0, ...ends]);
     if (domain[0] === domain[1]) domain[1] += 1;
     if (usual > 0 && d3.max(ends, Math.abs) > FAR_APART * usual) {
@@ -148,8 +149,8 @@ const audit = (() => {
     const at = (name) => section.querySelector(`[data-chart="${name}"]`);
     const dots = chosen === "" ? [] : (data.perSample[chosen] ?? []).filter((value) => value != null).map((value) => ({method: Number(chosen), value}));
     const figure = (key, options) => drawFigure(at(key), data, chosen, {key, ...options});
-    figure("leak", {label: `leak, ${data.unit} →`, marks: [{at: data.leakLimit, text: "counts as a leak"}]});
-    figure("invention", {label: `invention, ${data.unit} →`, marks: [{at: data.inventionLimit, text: "all there is to know"}]});
+    figure("leak", {label: `leak, ${data.unit} →`, usual: data.inventionLimit, marks: [{at: data.leakLimit, text: "counts as a leak"}]});
+    figure("invention", {label: `invention, ${data.unit} →`, usual: data.inventionLimit, marks: [{at: data.inventionLimit, text: "all there is to know"}]});
     figure("score", {label: `score, ${data.unit} →`, marks: [{at: data.prior, text: "prior"}]});
     figure("length", {label: "interactions needed →", log: true});
     figure("distance", {label: "distance →", marks: [{at: 1, text: "the data"}]});
