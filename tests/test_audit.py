@@ -240,8 +240,8 @@ def test_large_regions_are_audited_in_drawn_games():
     assert exact.record.exact
     assert not drawn.record.exact
     assert drawn.record.game_players == 4
-    for figure in ("Length", "R"):
-        assert any(f"{figure} is measured in games of 4 of the 10 players" in note for note in drawn.record.notes)
+    assert any("Length is measured in games of 4 of the 10 players" in note for note in drawn.record.notes)
+    assert "R is measured in games of 4 of the 10 players, drawn for each sample." in drawn.notes_on_R
     assert drawn.companions.shapley.shape == (2, 12, 1, 4)
     # Without interactions between the players of different games, R is that of all coalitions.
     gap = (drawn.R.value - exact.R.value).abs()
@@ -307,7 +307,7 @@ def test_an_absence_that_brings_its_model_has_companions_but_no_r():
     assert torch.allclose(found.companions.shapley[0], found.companions.shapley[1])
     assert float(found.companions.agreement()[0, 1]) == pytest.approx(1)
     assert "own model" in repr(found)
-    assert len(found.plot().axes) == 4
+    assert len(found.plot().axes) == 3
 
 
 def test_the_cost_is_what_the_model_saw(monkeypatch):

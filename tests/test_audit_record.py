@@ -180,7 +180,7 @@ def test_audits_of_older_versions_are_read():
     assert audit.columns()["leak"].isnan().all()
     assert audit.columns()["invention"].isnan().all()
     assert math.isnan(audit.confidence)
-    assert len(audit.plot().axes) == 4
+    assert len(audit.plot().axes) == 3
     third = ab.load(OLD / "audit_format3.safetensors")
     assert third.R.value.tolist() == pytest.approx([2.2843, -0.8196], abs=1e-4)
     assert third.recommended is None
@@ -249,15 +249,13 @@ def test_pandas_that_is_not_there_gets_a_sentence(found, monkeypatch):
 def test_the_picture_shows_all_methods_in_one_order(found, tmp_path):
     figure = found.plot(tmp_path / "audit.png")
     assert (tmp_path / "audit.png").stat().st_size > 10_000
-    evidence, strength, removal, curve = figure.axes
+    masked, _, curve = figure.axes
     ordered = [found.methods[number] for number in found.order]
     assert ordered[0] == found.recommended
-    assert [label.get_text() for label in evidence.get_yticklabels()] == ordered
-    assert [label.get_fontweight() for label in evidence.get_yticklabels()] == ["bold", "normal", "normal"]
-    assert [text.get_text() for text in curve.get_legend().get_texts()] == [*ordered, "prior: knows nothing"]
-    for axes, name in ((evidence, "evidence"), (strength, "strength"), (removal, "R")):
-        widths = [bar.get_width() for bar in axes.patches if bar.get_height() < 1]
-        assert widths == pytest.approx(found.columns()[name][list(found.order)].tolist())
+    assert [label.get_text() for label in masked.get_yticklabels()] == ordered
+    assert [label.get_fontweight() for label in masked.get_yticklabels()] == ["bold", "normal", "normal"]
+    legend = [text.get_text() for text in curve.get_legend().get_texts()]
+    assert legend == [*ordered, "without inventions", "prior: knows nothing"]
     with pytest.raises(ab.AbsentiaError, match="lie in a folder that exists"):
         found.plot(tmp_path / "nowhere" / "audit.png")
 

@@ -10,7 +10,7 @@ import torch
 
 import absentia as ab
 from absentia.absences import StandIns
-from absentia.audit.plan import Games, Plan
+from absentia.audit.plan import Games, MethodRows, Plan
 from known_games import mlp
 
 AUDITOR = sys.modules["absentia.audit.auditor"]
@@ -77,28 +77,38 @@ def test_a_surrogate_is_a_floor_and_entries_that_stay_are_no_leak():
     assert repr(alone).startswith("Use none of these: own explains another model")
     shown = ab.Players.groups({"a": [0], "b": [1]}, 4)
     kept = ab.audit(model, x, y, {"zero": 0.0}, players=shown, draws=1)
-    assert float(kept.curve.evidence.value) < -0.5
+    assert float(kept.leak.value) > 0.5
+    assert "leak" not in kept.verdict[0]
     assert kept.recommended == "zero"
 
 
 def test_plans_keep_to_their_rows_or_to_the_least():
-    whole = Plan.of(200, 16, 16, 5, 16, [1, 1, 1, 10, 32], states=7)
+    methods = [MethodRows(draws) for draws in (1, 1, 1, 10, 100)]
+    whole = Plan.of(200, 16, 16, 5, 16, methods, states=7)
     assert whole.own == Games(200, 1, 16)
     assert whole.removal == Games(200, 5, 16)
     assert whole.within(whole.rows) == whole
-    before = None
-    for power in range(16, 33):
+    for power in range(17, 34):
         plan = whole.within(2**power)
         assert plan.rows <= 2**power
-        assert plan.rows > 2**power / 3 or plan == whole
-        assert plan.samples >= max(plan.own.samples, plan.removal.samples) >= 16
-        assert before is None or plan.own.players >= before.own.players
-        before = plan
+        assert plan.rows > 2**power / 4 or plan == whole
+        assert plan.empty_samples >= plan.samples >= max(plan.own.samples, plan.removal.samples) >= 16
     least = whole.within(1)
     assert least.own == Games(16, 1, 4)
     assert least.removal == Games(16, 2, 4)
-    assert least.samples == 16
-    assert Plan.of(10_000, 784, 784, 5, 16, [1], 3).own == Games(500, 1, 12)
+    assert least.samples == least.empty_samples == 16
+    assert Plan.of(10_000, 784, 784, 5, 16, methods[:1], 3).own == Games(500, 1, 12)
+
+
+def test_draws_are_saved_after_samples_and_sizes():
+    whole = Plan.of(200, 30, 30, 5, 16, [MethodRows(1), MethodRows(100)], states=4)
+    for power in range(14, 26):
+        plan = whole.within(2**power)
+        if plan.curve_draws < 100:
+            assert plan.samples == 16
+            assert plan.sizes == 8
+    assert whole.within(2**25).curve_draws >= 100
+    assert whole.within(2**14).curve_draws < 100
 
 
 def test_a_budget_is_kept_and_noted():
@@ -118,13 +128,13 @@ def test_a_budget_is_kept_and_noted():
     assert 20_000 < found.record.evaluations <= 60_000
     assert sum(seen) < 60_000 * 1.1  # and some to measure the time
     assert found.record.given == 100
-    assert any(note.startswith("Σ|U| is measured on") for note in found.record.notes)
+    assert any(note.startswith("Length is measured on") for note in found.record.notes)
     assert found.companions.shapley.shape[1] < found.curve.scores.shape[1]
     assert found.samples.tolist() != list(range(len(found.samples)))
     # Each part uses the first of the audited samples.
     some = found.samples[: found.companions.empty.shape[1]]
     assert torch.allclose(found.companions.full[0, :, 0], ab.LogOdds(y)(Counts().net(x), torch.arange(100))[some])
-    with pytest.raises(ab.AbsentiaError, match=r"evaluations must be at least 2,832 for these absences. Got 5"):
+    with pytest.raises(ab.AbsentiaError, match=r"evaluations must be at least 2,850 for these absences. Got 5"):
         ab.audit(mlp(10, 2), x, y, METHODS, evaluations=5)
 
 
@@ -257,7 +267,9 @@ def test_the_bar_tells_rows_and_time(monkeypatch):
 
 
 def test_values_that_do_not_vary_predict_nothing():
-    found = ab.audit(mlp(3), randn(1, 3), None, METHODS, data=randn(9, 3), draws=1)
-    assert found.recommended is None
-    assert found.verdict[0] == "Use none by this audit: v(N) does not vary, so that there is nothing to predict."
-    assert "could not be compared" in found.verdict[1]
+    few = ab.audit(mlp(3), randn(1, 3), None, METHODS, data=randn(9, 3), draws=1)
+    assert few.recommended is None
+    assert few.verdict == ("No recommendation: there are too few samples: pass at least 5.",)
+    same = ab.audit(mlp(3), randn(1, 3).expand(9, -1), None, METHODS, data=randn(9, 3), draws=1)
+    assert same.verdict == ("No recommendation: v(N) does not vary, so that there is nothing to predict.",)
+    assert math.isnan(same.confidence)

@@ -230,7 +230,7 @@ def test_with_a_baseline_for_each_class_every_class_is_valued_with_its_own():
     by_class = OneForEachClass(torch.eye(3).double() * 4)
     found = ab.audit(lambda rows: rows, x, y, {"own": by_class, "zero": 0.0}, draws=1)
     assert float(found.leak.value[0]) == 0
-    assert abs(float(found.invention.value[0])) < 0.01
+    assert abs(float(found.invention.value[0])) < 0.02
     # To be sure of one class only is an invention.
     lopsided = OneForEachClass(torch.eye(3).double() * torch.tensor([9.0, 0, 0]))
     found = ab.audit(lambda rows: rows, x, y, {"own": lopsided}, draws=1)

@@ -27,7 +27,7 @@ from absentia.audit.figures import (
 )
 from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit, describe_games
 from absentia.audit.plan import Games, MethodRows, Plan
-from absentia.audit.split import FOLDS, ByClass, ByValue, Split, predict
+from absentia.audit.split import FOLDS, ByClass, ByValue, Split, predict, without_rounding
 from absentia.coalitions import draw_coalitions, moebius_
 from absentia.data import Categorical, Classes, Table, blocks, check_number, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
@@ -636,7 +636,8 @@ class Auditor:
         if self.in_nats:
             classes = self.classes[self.numbers[: len(whole)]]
             return ByClass.of_whole_samples(classes, whole, self.seed)
-        return ByValue.of_whole_samples(whole, self.seed)
+        rounding = _rounding_of(whole, self.evaluator.dtype)
+        return ByValue.of_whole_samples(without_rounding(whole, rounding), self.seed)
 
     def fully_masked(self) -> FullyMasked | None:
         """Split what was measured of fully masked samples into leak and invention; None if nothing was."""

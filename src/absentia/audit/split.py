@@ -205,7 +205,9 @@ class ByValue:
     @classmethod
     def of_whole_samples(cls, full: Float[Tensor, "samples numbers"], seed: int) -> ByValue:
         """Return the score of values beside those of whole samples."""
-        return cls(full, seed, float(full.var(0, correction=0).sum()))
+        varies = bool((full != full[:1]).any())
+        variance = float(full.var(0, correction=0).sum()) if varies else 0.0
+        return cls(full, seed, variance)
 
     @property
     def estimable(self) -> Bool[Tensor, " samples"]:
