@@ -222,8 +222,15 @@ def test_audit_is_audit_and_cross_audit(run):
 
 def test_an_audit_ends_in_time_and_on_ctrl_c(run, monkeypatch):
     command = ["audit", *MODEL, *DATA, "--absence", "zero", "-o", "found"]
+    measure_curve = Auditor._measure_curve
+
+    def use_up_the_time(auditor, *given):
+        found = measure_curve(auditor, *given)
+        auditor.evaluator.limit.began -= 9
+        return found
+
     with monkeypatch.context() as clock:
-        clock.setattr("absentia.models.TimeLimit.left", -1.0)
+        clock.setattr(Auditor, "_measure_curve", use_up_the_time)
         out = succeed(run(*command, "--seconds", 9, "--evaluations", 9000))
     assert "the audit ended early (time limit of 9 s)" in out
     assert ab.load("found").record.stopped == "time limit of 9 s"

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, final
@@ -102,6 +101,8 @@ class Evaluator:
         Rows of a batch; by default as many as fit ``memory``.
     memory : int, optional
         Bytes for the largest layer's input and output.
+    limit : TimeLimit, optional
+        Ends work between two batches once it is reached. Audits and learning set it.
 
     Examples
     --------
@@ -122,8 +123,10 @@ class Evaluator:
         class_names: Iterable[str] | None = None,
         batch_size: int | None = None,
         memory: int | None = None,
+        limit: models.TimeLimit | None = None,
     ) -> None:
         check_number("batch_size", batch_size, 1)
+        self.limit = limit or models.TimeLimit()
         self.model = models.as_model(model)
         self.columns = columns = getattr(x, "columns", None)  # those of a DataFrame name the players
         x = check_rows(x, name="x", kind="sample", columns=getattr(self.model, "columns", None))
@@ -147,7 +150,9 @@ class Evaluator:
             self._largest = float(output.abs().nan_to_num(posinf=0.0).max()) if output.numel() else 0.0
             self._check_repeated(output[-2], output[-1])
             self.batch_size = batch_size or models.rows_per_batch(self.model, size, self.x.device, memory)
-            output = output if layer is None else self._forward(self.x[[0, -1]])
+            if layer is not None:
+                self.limit.check()
+                output = self._forward(self.x[[0, -1]])
             self.dtype, self._last = output.dtype, output[-1:].clone()
             within = dtype
             if isinstance(self.model, models.NumpyModel):  # tells by its answer, also by one that is merely stored so
@@ -156,7 +161,7 @@ class Evaluator:
             self._rounds = {within, self.dtype} != {torch.float64}
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:
-                    output = models.BatchRunner(self._forward, self.batch_size)(self.x.clone())
+                    output = models.BatchRunner(self._forward, self.batch_size, self.limit)(self.x.clone())
                 readout, note = default_readout(output, y, labels, self.model)
             else:
                 readout = with_names(readout, output, labels)
@@ -166,7 +171,7 @@ class Evaluator:
         if not isinstance(value, Tensor) or (value.shape != (1,) and not isinstance(readout, Features)):
             got = f"{type(value).__name__} of shape {tuple(getattr(value, 'shape', ()))} for one row"
             raise wrong("readout", "return a tensor of one number for each row", got)
-        check_logits(readout, output, self.model, self.x)
+        check_logits(readout, output, self.model, self.x, self.limit)
         note += "" if key is None else f"; from {key!r} of the model's output"
         if isinstance(self.model, models.NumpyModel) and self.model.probabilities and self.model.least:
             least, places = self.model.least, 1 - math.floor(math.log10(self.model.least))
@@ -211,7 +216,10 @@ class Evaluator:
         sample_blocks = list(blocks(len(numbers), max(1, pairs // max(1, rows.shape[1]))))
         coalition_blocks = list(blocks(rows.shape[1], pairs))
         forward = partial(models.in_double, self._forward) if double else self._forward
-        runner = models.BatchRunner(forward, self.batch_size)
+        runner = models.BatchRunner(forward, self.batch_size, self.limit)
+        if recompute:  # in the same batches as at first: torch compares what they hold
+            size = self.limit.rows_of_a_batch(self.batch_size)
+            runner = models.BatchRunner(forward, size, self.limit, adapt=False)
         bar = models.progress(len(sample_blocks) * len(coalition_blocks), "evaluating coalitions", "batch")
 
         def run(some: slice, mine: Tensor) -> Tensor:
@@ -264,10 +272,14 @@ class Evaluator:
         count = min(max(2**n // _ONE_OF, 4 * _MEASURED // self.samples, 6), _MEASURED)
         drawn = torch.randint(2**n, (count, 1), generator=seeded(n)).to(values.device).expand(-1, len(values))
         few = torch.stack([values.argmin(1), values.argmax(1), *drawn], dim=1)
-        with suppress(Exception):  # of models that work in a type of their own: their errors are estimated
-            some = few[..., None] >> torch.arange(n, device=few.device) & 1 == 1
+        some = few[..., None] >> torch.arange(n, device=few.device) & 1 == 1
+        try:
             exact = self.values(fill, some, samples=samples, players=players, double=True)
             errors = (values.gather(1, few) - exact).abs()
+        except models.OutOfTime:
+            raise
+        except Exception:
+            pass  # a model that works in a type of its own: its errors are estimated
         return torch.maximum(errors[:, 2:].amax(1), _OF_EXTREMES * errors[:, :2].amax(1))
 
     def check_still_same(self, found: Any = None) -> Any:
@@ -299,7 +311,7 @@ class Evaluator:
         """Evaluate all coalitions block by block, which is faster than by presence."""
         table = torch.zeros(len(numbers), 2 ** len(players), dtype=torch.float64, device=self.x.device)
         layout, lattice, model = self._lattice(fill, players)
-        runner = models.BatchRunner(reuse_memory(model), self.batch_size)
+        runner = models.BatchRunner(reuse_memory(model), self.batch_size, self.limit)
         bar = models.progress(layout.blocks, "evaluating coalitions", "batch")
         with models.evaluation_mode(self.model), bar:
             for step, (samples, first, inputs) in enumerate(lattice):

@@ -25,7 +25,16 @@ from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
 from absentia.learning import LearnedBaseline, choose_absence
-from absentia.models import TimeLimit, affordable_rows, evaluation_mode, progress, quickest_threads, spread
+from absentia.models import (
+    BatchRunner,
+    OutOfTime,
+    TimeLimit,
+    affordable_rows,
+    evaluation_mode,
+    progress,
+    quickest_threads,
+    spread,
+)
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import Features, LogOdds, Readout, Score
 
@@ -40,6 +49,10 @@ Spend: TypeAlias = Callable[[str, int], None]  # books the rows of a method
 _OPERATIONS, _FEW_ROWS = 3e11, 2**15
 # Work is split into about this many steps, between which it can end. Tables hold at most this many values at a time.
 _STEPS, _VALUES_AT_A_TIME = 64, 2**21
+# What to do about a time limit in which nothing can be measured.
+_NO_TIME = "Or audit fewer absences, or a quicker model."
+# A baseline that is learned on the way takes at most this share of the time that is left.
+_SHARE_FOR_LEARNING = 0.5
 # Masked samples are made for at most this many entries at a time.
 _ENTRIES_AT_A_TIME = 2**24
 # An effect of order m adds up rounding errors to 2^(m/2) times those of the values; the sum over all effects grows
@@ -134,10 +147,13 @@ def audit(
     """
     limit = TimeLimit(seconds)
     check_number("tau", tau, 0)
-    evaluator = _read_samples(model, x, y, players, readout, class_names)
-    run = Auditor(evaluator, absences, region, data, draws, max_players, categorical, seed, evaluations)
-    run.against, run.tau = run.reference(reference), tau
-    stopped = run.work(run.steps("curve", "games", "removal"), limit)
+    try:
+        evaluator = _read_samples(model, x, y, players, readout, class_names, limit)
+        run = Auditor(evaluator, absences, region, data, draws, max_players, categorical, seed, evaluations)
+        run.against, run.tau = run.reference(reference), tau
+    except OutOfTime as error:
+        raise limit.too_short(len(x), _NO_TIME) from error
+    stopped = run.work(("curve", "games", "removal"), limit)
     masked = [run.masked.get(name) for name in run.methods]
     plausibility, note = compare_with_data(masked, run.data, run.within, run.region, seed)
     run.notes += [note] if note else []
@@ -185,11 +201,13 @@ def cross_audit(
     return CrossAudit(names, ("white noise", *names), values, errors, run.record())
 
 
-def _read_samples(model: Any, x: Table, y: Classes, players: Any, readout: Any, class_names: Any) -> Evaluator:
+def _read_samples(
+    model: Any, x: Table, y: Classes, players: Any, readout: Any, class_names: Any, limit: TimeLimit | None = None
+) -> Evaluator:
     """Return the evaluator; raise an error for absences in the place of classes."""
     if isinstance(y[0] if isinstance(y, list | tuple) and y else y, Mapping | Absence):
         raise AbsentiaError("Absences were passed in the place of y, the classes. Write audit(model, x, absences=…).")
-    return Evaluator(model, x, players, readout, y=y, class_names=class_names)
+    return Evaluator(model, x, players, readout, y=y, class_names=class_names, limit=limit)
 
 
 @dataclass(frozen=True)
@@ -302,7 +320,8 @@ class Auditor:
                 own = evaluator
                 if isinstance(absence, BringsModel):
                     model = absence.instead_of(evaluator.model)
-                    own = Evaluator(model, evaluator.x, evaluator.players, evaluator.readout)
+                    evaluator.limit.check()
+                    own = Evaluator(model, evaluator.x, evaluator.players, evaluator.readout, limit=evaluator.limit)
                 self.bound[name] = own, for_classes(absence, evaluator.classes, evaluator.names).bind(own.x)
         self.surrogates = tuple(name for name, one in self.methods.items() if isinstance(one, BringsModel))
         self.plan = self._afford(draws, max_players, evaluations)
@@ -313,6 +332,7 @@ class Auditor:
         self.sizes = torch.linspace(0, len(evaluator.players), self.plan.sizes + 1).round().long()
         self.against: Reference = self.reference("noise")
         self.tau: float | None = None
+        self.rows_per_step = max(self.plan.rows // _STEPS, 4 * evaluator.batch_size)  # fewer if time is short
 
     def _name(self, absences: Any) -> dict[str, Any]:
         """Return what was given by name: that of a mapping, the word, or the description."""
@@ -334,7 +354,15 @@ class Auditor:
             raise AbsentiaError("Each sample would be its own nearest row. Pass data=… without the audited samples.")
         # A readout of each sample's own class does not fit other rows.
         fits = own or getattr(getattr(readout, "y", None), "ndim", 0) == 0
-        settings = {"players": self.evaluator.players, "categorical": self.categorical, "seed": self.seed}
+        settings: dict[str, Any] = {
+            "players": self.evaluator.players,
+            "categorical": self.categorical,
+            "seed": self.seed,
+        }
+        limit = self.evaluator.limit
+        if isinstance(given, str) and given == "learned" and limit.seconds < math.inf:
+            limit.check()
+            settings["seconds"] = _SHARE_FOR_LEARNING * limit.left
         return choose_absence(given, self.evaluator.model, self.data, readout if fits else None, **settings)
 
     def _afford(self, draws: int, max_players: int, evaluations: int | None) -> Plan:
@@ -343,8 +371,10 @@ class Auditor:
         sizes, states = (len(self.evaluator.players), len(self.region)), 2 + len(self.methods) - len(self.surrogates)
         whole = Plan.of(self.evaluator.samples, *sizes, draws, max_players, draws_of, states)
         if evaluations is None:
-            few = whole.rows <= _FEW_ROWS  # which are not worth counting the operations
-            rows = 0 if few else affordable_rows(self.evaluator.model, self.evaluator.x, _OPERATIONS)
+            if whole.rows <= _FEW_ROWS:  # which are not worth counting the operations
+                return whole
+            self.evaluator.limit.check()
+            rows = affordable_rows(self.evaluator.model, self.evaluator.x, _OPERATIONS)
             return whole.within(max(rows, _FEW_ROWS))
         plan = whole.within(evaluations)
         if plan.rows > evaluations:
@@ -421,43 +451,75 @@ class Auditor:
         """Draw white noise for every sample that R is measured on."""
         return white_noise(self.within, self.x[: self.plan.removal.samples], seeded(self.seed, stream, draw))
 
-    def work(self, steps: list[Step], limit: TimeLimit) -> str:
-        """Take the steps; return why they ended early, if they did."""
-        rows = max(1, min(self.evaluator.batch_size, self.plan.rows // (4 * _STEPS)))
-        batch = self.x[torch.arange(rows) % len(self.x)]
+    def work(self, kinds: Sequence[str], limit: TimeLimit) -> str:
+        """Take the steps of these kinds; return why they ended early, if they did."""
+        ended = ""
+        try:
+            rows = self._rows_to_time(limit)
+            batch = self.x[torch.arange(rows) % len(self.x)]
 
-        def run_once() -> None:
-            with evaluation_mode(self.evaluator.model):
-                self.evaluator.model(batch.clone())
+            def run_once() -> None:
+                limit.check()
+                with evaluation_mode(self.evaluator.model):
+                    self.evaluator.model(batch.clone())
 
-        with quickest_threads(run_once, batch.device):
-            began = time.perf_counter()
-            run_once()
-            about = (time.perf_counter() - began) * self.plan.rows / rows
-            with progress(self.plan.rows, f"auditing, about {about:.0f} s", "row") as bar:
-                try:
-                    ended = self.take(steps, bar, limit)
-                except KeyboardInterrupt:
-                    if not self.found["curve"]:
-                        raise
-                    ended = "interrupted"
+            with quickest_threads(run_once, batch.device, limit):
+                began = time.perf_counter()
+                run_once()
+                seconds_per_row = (time.perf_counter() - began) / rows
+                self._shorten_steps(rows, seconds_per_row, limit)
+                about = seconds_per_row * self.plan.rows
+                with progress(self.plan.rows, f"auditing, about {about:.0f} s", "row") as bar:
+                    ended = self.take(self.steps(*kinds), bar, limit)
+        except OutOfTime:
+            ended = _name_limit(limit)
+        except KeyboardInterrupt:
+            if not self.found["curve"]:
+                raise
+            ended = "interrupted"
+        if not self.found["curve"]:
+            raise limit.too_short(self.plan.curve_rows, _NO_TIME)
         self.evaluator.check_still_same()
         return ended
 
+    def _rows_to_time(self, limit: TimeLimit) -> int:
+        """Return how many rows to time the model with; under a limit, as many as take a small share of the time."""
+        rows = max(1, min(self.evaluator.batch_size, self.plan.rows // (4 * _STEPS)))
+        run = BatchRunner(self.evaluator.model, self.evaluator.batch_size, limit)
+        size = limit.rows_of_a_batch(rows)
+        while size < rows:
+            batch = self.x[torch.arange(size) % len(self.x)]
+            with evaluation_mode(self.evaluator.model):
+                run(batch.clone())
+            larger = limit.rows_of_a_batch(rows)
+            if larger <= size:
+                return larger
+            size = larger
+        return rows
+
+    def _shorten_steps(self, timed_rows: int, seconds_per_row: float, limit: TimeLimit) -> None:
+        """Make steps small if time is short, because a step that is cut off is lost."""
+        affordable = limit.left / (_STEPS * seconds_per_row)
+        # A step runs the model for each method: with fewer rows than were timed, it would take longer for each.
+        least = timed_rows * (1 + len(self.methods))
+        if affordable < self.rows_per_step:
+            self.rows_per_step = min(self.rows_per_step, max(least, int(affordable)))
+
     def take(self, steps: list[Step], bar: Any, limit: TimeLimit | None = None) -> str:
         """Take the steps, here or at workers, and keep what they find; return why they ended early, if they did."""
-        for step, (found, costs) in zip(steps, spread(self.measure, steps, "auditing"), strict=True):
+        for step, measured in zip(steps, spread(self.measure, steps, "auditing"), strict=True):
+            if measured is None:
+                return _name_limit(limit or self.evaluator.limit)
+            found, costs = measured
             self.found[step.kind].append((step, found))
             for name, cost in costs:
                 self.costs[name] += cost
                 bar.update(cost.evaluations)
-            if limit is not None and limit.left <= 0 and step is not steps[-1]:
-                return f"time limit of {limit.seconds:g} s"
         return ""
 
     def steps(self, *kinds: str) -> list[Step]:
         """Split what is measured into steps of a few samples each, which do not depend on each other."""
-        plan, most = self.plan, max(self.plan.rows // _STEPS, 4 * self.evaluator.batch_size)
+        plan, most = self.plan, self.rows_per_step
         own, removal = plan.own, plan.removal
         sizes = {
             "curve": (plan.samples, plan.curve_rows, 0, 1),
@@ -471,8 +533,11 @@ class Auditor:
             for some in blocks(samples, max(1, min(most // rows, _VALUES_AT_A_TIME >> players)))
         ]  # fmt: skip
 
-    def measure(self, step: Step) -> tuple[Any, list[tuple[str, Cost]]]:
-        """Measure one step; return what it found, and what it cost for each method, or for all, of no name."""
+    def measure(self, step: Step) -> tuple[Any, list[tuple[str, Cost]]] | None:
+        """Measure one step; return what it found and the cost of each method (``""`` means shared cost).
+
+        Return None if the time limit cuts it off.
+        """
         costs, last = list[tuple[str, Cost]](), time.perf_counter()
 
         def spend(name: str, rows: int) -> None:
@@ -480,7 +545,11 @@ class Auditor:
             last, began = time.perf_counter(), last
             costs.append((name, Cost(rows, last - began)))
 
-        return getattr(self, f"_measure_{step.kind}")(step.some, step.draw, spend), costs
+        try:
+            found = getattr(self, f"_measure_{step.kind}")(step.some, step.draw, spend)
+        except OutOfTime:
+            return None
+        return found, costs
 
     def _measure_curve(self, some: slice, _draw: int, spend: Spend) -> Tensor:
         """Evaluate a coalition of each size: v(N), and the values of each method."""
@@ -577,6 +646,11 @@ class Auditor:
             costs, shared, tuple(self.notes), game_players=games.players, absences=described,
             given=self.evaluator.samples, surrogates=self.surrogates, **more,
         )  # fmt: skip
+
+
+def _name_limit(limit: TimeLimit) -> str:
+    """Say that the time limit ended the work."""
+    return f"time limit of {limit.seconds:g} s"
 
 
 @contextmanager
