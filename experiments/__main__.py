@@ -30,7 +30,7 @@ from experiments.experiment import (
     record_file,
 )
 from experiments.registry import EXPERIMENTS, names
-from experiments.report import verdict_of, write_report
+from experiments.report import corrected_tables, verdict_of, write_report
 from experiments.tables import write_results
 
 WRONG_USE, INTERRUPTED = 2, 130
@@ -126,8 +126,8 @@ def _make_run(chosen: argparse.Namespace) -> Run:
 
 
 def _show(experiment: Experiment, record: Record, console: Console) -> None:
-    for part in record.parts.values():
-        for table in () if part.found is None else part.found.tables:
+    for part in record.parts:
+        for table in corrected_tables(experiment, record, part):
             table.show(console)
     verdict = verdict_of(experiment, record)
     console.print(f"[bold]{experiment.name}: {verdict.word}.[/bold] {verdict.ours}. {verdict.reason}")

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from experiments.datasets import ImageData
-from experiments.experiment import Claim, Experiment, Found, Run, Verdict
+from experiments.experiment import Claim, Correction, Experiment, Found, Run, Verdict
 from experiments.published_schedule import count_orders
 from experiments.tables import ResultTable
 
@@ -48,7 +48,12 @@ class Schedule:
 
     def __str__(self) -> str:
         place = "after" if self.activated else "before"
-        return f"{self.steps} steps of up to {self.rate:g}, {self.decay} decay, features {place} the ReLU"
+        return f"{self.pace}, features {place} the ReLU"
+
+    @property
+    def pace(self) -> str:
+        """The steps and their rate in words."""
+        return f"{self.steps} steps of up to {self.rate:g}, {self.decay} decay"
 
     def rate_at(self, step: int) -> float:
         """Return the rate of a step.
@@ -200,6 +205,15 @@ def features_of(model: nn.Module, activated: bool) -> nn.Sequential:
     return quicker(nn.Sequential(*(layers if activated or not isinstance(layers[-1], nn.ReLU) else layers[:-1])))
 
 
+def ends_in_relu(model: nn.Module) -> bool:
+    """Return whether the penultimate layer of a network has a ReLU.
+
+    >>> ends_in_relu(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)))
+    True
+    """
+    return isinstance(list(model.children())[-2], nn.ReLU)
+
+
 def recover(
     features: nn.Module,
     start: Float[Tensor, "channels height width"],
@@ -281,14 +295,17 @@ def recovery(part: str, run: Run) -> Found:
     ends = here.each(distances, jobs)
     figures |= {"attacked": len(all_attacked.x), "fooled of attacked": float(all_attacked.fooled.double().mean())}
     figures |= {"before": float(test.before().mean()), "fooled": float(test.fooled.double().mean())}
+    if ends_in_relu(model):
+        described = f"{chosen} of that layer"
+    else:
+        described = f"{chosen.pace}, features of that layer, which has no ReLU"
     heads = ("loss taken on", "images", "‖x_adv − x‖₂", "‖b − x‖₂", "± se", "L1: share nearer", "the paper")
     note = (
         f"Test images of {name}, {network}; projected gradient descent within {bound * 255:.0f}/255, {attack_steps} "
         f"steps from up to {STARTS} random points, changes the class of {figures['fooled of attacked']:.0%} of "
         f"{len(all_attacked.x)}, which are not among the first {LOOKED_AT} of the draw. Images that fool the network "
         f"are taken first; {figures['fooled']:.0%} of those below do. L_marginal of pixels with features of the "
-        f"penultimate layer, λ = {ORDERS:g} n, Adam with {chosen} of that layer; each step along one order of the "
-        "pixels."
+        f"penultimate layer, λ = {ORDERS:g} n, Adam with {described}; each step along one order of the pixels."
     )
     table = ResultTable(f"Recovery from adversarial examples: {network} on {name}", heads, note)
     moved = (test.moved - test.x).abs().flatten(1).sum(1)
@@ -330,7 +347,9 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
         error = f" ± {found[f'error, {OWN}']:.2f}" if f"error, {OWN}" in found else ""
         fooled = f"{found['fooled']:.0%} fooled"
         if "attacked" in found:
-            fooled += f", and {found['fooled of attacked']:.0%} of {found['attacked']:.0f} attacked"
+            fooled += (
+                f", chosen from {found['attacked']:.0f} attacked, of which {found['fooled of attacked']:.0%} are"
+            )
         lines.append(f"{part}: {before:.2f} → {after:.2f}{error}, {fooled} (on other samples → {other:.2f})")
         falls.append(f"by {fall:.0%} for {part} (printed {printed:.0%})")
         if fall < FALL:
@@ -341,9 +360,16 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
         rises &= other >= found.get(f"before, {OTHERS}", before)
     if harmless:
         fails.append(f"The attack on {' and '.join(harmless)} fools no image: these are not adversarial examples.")
-    reason = f"The distance falls {', '.join(falls)}. {' '.join([*fails, ''])}The loss must see the original sample, "
-    reason += "where it is 0; on other samples of the class the distance rises." if rises else "where it is 0."
-    return Verdict("not reproduced" if fails else "reproduced", "; ".join(lines), reason)
+    reason = (
+        f"The distance falls {', '.join(falls)}. {' '.join([*fails, ''])}This needs a loss that is shown the answer: "
+        "it is taken on the original sample, where it is 0, and the paper does not say on which samples its own is "
+        "taken."
+    )
+    if rises:
+        reason += " On other samples of the class the distance rises."
+    if fails:
+        return Verdict("no", "; ".join(lines), reason)
+    return Verdict("in one reading", "; ".join(lines), reason)
 
 
 EXPERIMENT = Experiment(
@@ -357,12 +383,17 @@ EXPERIMENT = Experiment(
         "0.2 n, starting at the adversarial example. Ours: the steps of the attack, the samples that the loss masks, "
         "the steps of Adam, and whether features are taken before or after the ReLU of the penultimate layer "
         "(ResNet-20 has none there). The "
-        "last two are chosen on training images for LeNet; after the ReLU, the distance of ten other test images had "
-        "fallen by 38 % only. AlexNet's steps are as many as fit into half an hour. The rate of ResNet-20 is the "
-        "best of four on training images; by a first rate, 0.0025, the distance of ten other test images had fallen "
-        "by 0.2 % only, and by 0.01 it had risen. Reproduced means: the attack fools the networks, the distance "
-        "falls in all of them, and by LeNet by half of the printed share or more."
+        "last two are chosen on training images for LeNet, after features behind the ReLU had been tried on ten "
+        "other test images, whose distance fell less. AlexNet's steps are few, to save time. The rate of ResNet-20 "
+        "was chosen on training images, after two larger ones had been tried on ten other test images, whose "
+        "distance hardly fell or rose. Of these trials no record was kept. The verdict asks that the attack fools "
+        "the networks, that the distance falls in all of them, and by LeNet by half of the printed share or more."
     ),
     parts={part: partial(recovery, part) for part in PRINTED},
     judge=judge,
+    corrections=(
+        Correction(
+            "cifar10-resnet20", "features before the ReLU of that layer", "features of that layer, which has no ReLU"
+        ),
+    ),
 )

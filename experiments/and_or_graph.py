@@ -55,8 +55,13 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     ours = f"{salient:.0f} salient patterns, R² {r2:.3f} by the {FEW} strongest (mean baseline: "
     ours += f"{found['salient of mean']:.0f}, {found['R² of mean']:.3f})"
     if salient < FEW and r2 > 0.95:
-        return Verdict("reproduced", ours, "With a learned baseline; under the mean the patterns are not sparse.")
-    return Verdict("not reproduced", ours, f"The {FEW} strongest patterns do not rebuild the outputs.")
+        reason = (
+            "Under values learned by absentia's default loss, which is not the paper's; the paper does not name its "
+            "baseline. Under the mean the patterns are not sparse. The median, which needs no learning, is not "
+            "measured here; the tables of audits and cost show that few patterns are salient under it, too."
+        )
+        return Verdict("in one reading", ours, reason)
+    return Verdict("no", ours, f"The {FEW} strongest patterns do not rebuild the outputs.")
 
 
 EXPERIMENT = Experiment(
@@ -66,9 +71,11 @@ EXPERIMENT = Experiment(
         Claim("a few patterns explain the inference on a row; fewer than 100 mostly suffice", "Fig. 2, Remark 1"),
     ),
     settings=(
-        "The paper's data and network; it names neither the row nor the baseline of its graph. Ours: the first test "
-        "row of the higher income; values learned by default, and the mean for comparison."
+        "The paper's data; it names neither the network, the row nor the baseline of its graph. Ours: an MLP of "
+        "three layers, the first test row of the higher income for the picture, 50 such rows for the figures; values "
+        "learned by default, and the mean for comparison."
     ),
     parts={"graph": graph},
     judge=judge,
+    again="values learned by the default loss",
 )

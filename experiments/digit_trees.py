@@ -356,7 +356,7 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     ours = ", ".join(f"{name} {score:.2f} %" for name, score in scores.items()) + f" (by {chosen.words})"
     if _leads(scores) > 0 and abs(scores["learned"] - PRINTED["learned"]) <= NEAR:
         reason = f"Learned values score highest, within {NEAR:g} point of the printed; chosen on training images."
-        return Verdict("reproduced", ours, reason)
+        return Verdict("in one reading", ours, reason)
     by_step = {name: found[f"{name}, probability"] for name in PRINTED}
     near = "" if abs(by_step["learned"] - PRINTED["learned"]) <= NEAR else "not "
     bound = max(_bound(found, rule) for rule in RULES)
@@ -366,7 +366,7 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
         f"printed, and {_compared(by_step)}; by the log-odds, no constant can score above {bound:.2f} %; and on "
         f"training images, learned values score highest in {highest} of {len(SETTINGS)} settings."
     )
-    return Verdict("not reproduced", ours, reason)
+    return Verdict("no", ours, reason)
 
 
 def _leads(scores: Mapping[str, float]) -> float:

@@ -36,9 +36,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Size: TypeAlias = Literal["full", "quick", "tiny"]  # tiny is for tests
-Word: TypeAlias = Literal["reproduced", "better", "not reproduced", "not to be had", "not measured"]
+Word: TypeAlias = Literal[
+    "as stated", "in one reading", "by another method", "no", "untestable", "no claim", "not measured"
+]
 Job = TypeVar("Job")
 
+# What the verdicts on the paper's claims mean, in the order of the report.
+MEANINGS: Mapping[Word, str] = {
+    "as stated": "the claim holds in the paper's own setting",
+    "in one reading": "it holds in a setting that we chose, where the paper is silent or contradicts itself",
+    "by another method": "what it claims is found, but by another loss or search than the paper's",
+    "no": "it does not hold",
+    "untestable": "what it needs is not available",
+}
 RESULTS = Path(__file__).parent / "results"
 _DOTS_PER_INCH = 80
 
@@ -52,8 +62,20 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Correction:
+    """An untrue or incomplete statement in the record of a part, and what the report prints instead.
+
+    Records stay as they were measured. Remove a correction when its part is measured again.
+    """
+
+    part: str
+    said: str
+    now: str
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """Whether the claim was reproduced, our figures in short, and the reason in one line."""
+    """How far the claim holds, our figures in short, and the reason in one line."""
 
     word: Word
     ours: str
@@ -149,6 +171,8 @@ class Experiment:
     claims: tuple[Claim, ...] = ()  # none where the experiment goes beyond the paper
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other names, and the parts that they run
     many_jobs: tuple[str, ...] = ()  # parts whose jobs keep several processes busy
+    again: str = ""  # which figures will be measured again
+    corrections: tuple[Correction, ...] = ()  # of statements in the present records
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 import absentia as ab
-from experiments.experiment import Claim, Experiment, Found, Run, Verdict
+from experiments.experiment import Claim, Correction, Experiment, Found, Run, Verdict
 from experiments.functions import AnnotatedFunction
 from experiments.tables import ResultTable
 
@@ -40,6 +40,9 @@ OTHER_SEEDS = (100, 101, 102)
 ONE_DRAW = "one draw for all functions"  # instead of one for each function; for information
 NEAR = 5.0  # per cent; the accuracy of 100 other functions differs by about 2
 CLEARLY = 10.0  # points below learning
+LOSS = (
+    "Learned by the loss interactions, Σ|U| of all orders, with sweeps, which is neither of the paper's two losses."
+)
 
 PRINTED = {
     "zero": "82.88%",
@@ -412,8 +415,8 @@ def tabulate(totals: Mapping[str, Score], functions: int, seed: int, coalitions:
         "background, Kernel SHAP and conditional means all stand for the baseline 0.7, but for the sampling error of "
         f"their rows. The first row is the share of true values that are 0. Few coalitions are {coalitions} of the "
         "254, chosen on other functions. Every product has two factors or more: one alone, c·(x − δ), is the same "
-        "function of x for every δ, up to a constant, so that its δ can't be learned. Learning starts from 0.5, on "
-        f"{LEARNING_ROWS} inputs that are 1 with probability {PRESENCE:g}."
+        f"function of x for every δ, up to a constant, so that its δ can't be learned. {LOSS} Learning starts from "
+        f"0.5, on {LEARNING_ROWS} inputs that are 1 with probability {PRESENCE:g}."
     )
     table = ResultTable(
         "Shapley values of sums of products",
@@ -434,15 +437,17 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
         f"learned {learned:.2f} %, the next best {others:.2f} %; SHAP divided by {PRINTED_DIVISOR} {divided:.2f} %; "
         f"Kernel SHAP {few:.2f} % with {found['coalitions']:.0f} of 254 coalitions"
     )
-    explained = abs(few - _printed("Kernel SHAP")) <= NEAR
+    kernel = "not explained"
+    if abs(few - _printed("Kernel SHAP")) <= NEAR:
+        kernel = "explained by few coalitions"
     reason = (
-        f"Only learned values are right. SHAP's printed row fits exact values divided by {PRINTED_DIVISOR}, as in "
-        f"the worked examples, which are nearly 0 (answering 0 scores {found[NOTHING]:.2f} %). Kernel SHAP's row is "
-        f"{'explained by few coalitions' if explained else 'not explained'}: their number was chosen on other "
-        "functions."
+        f"{LOSS} SHAP's printed row is {PRINTED['exact SHAP']}: exact values score {found['exact SHAP']:.2f} %, and "
+        f"divided by {PRINTED_DIVISOR}, as in the worked examples, {divided:.2f} %; answering 0 scores "
+        f"{found[NOTHING]:.2f} %. Kernel SHAP's row is {kernel}: their number was chosen on other functions."
     )
-    right = learned >= 99.995 and others <= learned - CLEARLY
-    return Verdict("reproduced" if right else "not reproduced", ours, reason)
+    if learned >= 99.995 and others <= learned - CLEARLY:
+        return Verdict("by another method", ours, f"Only learned values are right. {reason}")
+    return Verdict("no", ours, reason)
 
 
 EXPERIMENT = Experiment(
@@ -457,13 +462,15 @@ EXPERIMENT = Experiment(
     ),
     settings=(
         "The paper's: inputs are 1 with probability 0.7, right within 0.01, one sample of each function; 800 values. "
-        "It did not release its functions. Ours: a generator whose share of single products was fitted to the rows "
-        "of zero and mean, so that their agreement is no evidence. The number of Kernel SHAP's coalitions is "
-        "chosen on functions of other seeds. Changed after results: an earlier rule asked for the rows of SHAP and "
-        "Kernel SHAP, too, within 5 points."
+        f"It did not release its functions. {LOSS} Ours: a generator whose share of single products was fitted to "
+        "the rows of zero and mean, so that their agreement is no evidence. The number of Kernel SHAP's coalitions "
+        "is chosen on functions of other seeds. Changed after results: an earlier rule asked for the rows of SHAP "
+        "and Kernel SHAP, too, within 5 points."
     ),
     parts={"family": family},
     judge=judge,
     many_jobs=("family",),
     aliases={"shapley": ("family",)},
+    again="the learned row, by the paper's losses",
+    corrections=(Correction("family", "Learning starts from 0.5,", f"{LOSS} Learning starts from 0.5,"),),
 )

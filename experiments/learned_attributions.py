@@ -261,11 +261,15 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
         reason += f" Not: {'; '.join(missed)}."
     linear = ", ".join(f"{found['linear']:.2f} ({part})" for part, found in figures.items() if "linear" in found)
     if linear and any("than mean" in statement for statement in missed):
-        reason += " Of a linear function, the mean gives SHAP's values, and the networks of tables are nearly "
-        reason += f"linear: R² of the best linear function of the columns is {linear}."
-    if any("than blur" in statement for statement in missed):
+        reason += (
+            " Of a linear function, the mean gives SHAP's values; R² of the best linear function of the columns "
+        )
+        reason += f"for the networks of tables is {linear}."
+    if any(statement.startswith("mnist") and "than blur" in statement for statement in missed):
         reason += " A blur leaves cells without ink nearly as they are, so that little can fall on them."
-    return Verdict("not reproduced" if missed else "reproduced", "; ".join(lines), reason)
+    if missed:
+        return Verdict("no", "; ".join(lines), reason)
+    return Verdict("by another method", "; ".join(lines), reason)
 
 
 def _above(found: Mapping[str, float], name: str) -> bool:
@@ -282,10 +286,12 @@ EXPERIMENT = Experiment(
         Claim("on images they ignore the background more than zero, mean and blur", "Fig. 11–13: MNIST, CIFAR-10"),
     ),
     settings=(
-        "The paper's data and networks; it shows pictures only. Ours: L_Shapley on tables, within the box of its "
-        "released code, mean ± 0.3 standard deviations, so that learned attributions stay near the mean's; "
-        "L_marginal of colours of cells on images, where the paper takes pixels, and L_Shapley too. Similar is "
-        "within a quarter of the box. Agreement is the mean rank correlation with SHAP's and SAGE's. Background is "
+        "The paper's data and kinds of networks; it shows pictures only. Ours: L_Shapley on tables, with small terms "
+        "that decide ties, within the box of its released code, mean ± 0.3 standard deviations, so that learned "
+        "attributions stay near the mean's. The search sweeps, and may start again from the mean, the median or the "
+        "middle of the box, so that both starts ending alike says less than in the paper. On images, L_marginal of "
+        "colours of cells; the paper takes pixels, and L_Shapley too, which is not measured here. Similar is within "
+        "a quarter of the box. Agreement is the mean rank correlation with SHAP's and SAGE's. Background is "
         "cells without ink, or outside of the centre of a photograph. SAGE's setting is the log-odds of mean "
         "probabilities over training rows. What the paper says of smoothness and of single columns is not measured."
     ),
@@ -302,4 +308,5 @@ EXPERIMENT = Experiment(
         "fig-14": ("credit",),
         "fig-15": ("credit",),
     },
+    again="the learned values of tables",
 )

@@ -13,7 +13,7 @@ from functools import partial
 import torch
 
 import absentia as ab
-from experiments.experiment import Claim, Experiment, Found, Run, Verdict
+from experiments.experiment import Claim, Correction, Experiment, Found, Run, Verdict
 from experiments.masking_methods import SETTINGS, learn, reduced, set_scene
 from experiments.published_schedule import PAPER_DRAWS, PAPER_EPOCHS, PAPER_SAMPLES
 from experiments.tables import ResultTable
@@ -21,6 +21,7 @@ from experiments.tabular_baselines import tabular_part
 
 # The paper's time in seconds until convergence, on one GPU, and its epochs.
 PRINTED = {"census": (3780, 1000), "credit": (5580, 1000), "mnist": (9120, 200), "cifar10": (13440, 200)}
+OTHER_LOSS = "another loss, L_marginal along walks, so that neither losses nor times compare with the published"
 PIXELS, ORDERS = 100, 0.2  # the pixels that the paper draws as players, and λ as a share of them
 
 
@@ -40,8 +41,8 @@ def image_part(name: str, run: Run) -> Found:
         f"Published: L_Shapley of {PIXELS} drawn pixels, λ = {ORDERS:g} n, {PAPER_DRAWS} contexts for each pixel and "
         f"order, {PAPER_SAMPLES:,} images, {epochs} epochs: {rows:,} rows of each image in an epoch. One gradient of "
         f"it evaluates {rate:,.0f} rows a second here; the rest is extrapolated. The paper does not state its number "
-        f"of images. Ours: L_marginal along walks, {learned.evaluations:,} evaluations, the loss on fixed walks "
-        "before and after."
+        f"of images. Ours: {OTHER_LOSS}, {learned.evaluations:,} evaluations, the loss on fixed walks before and "
+        "after."
     )
     heads = ("schedule", "hours", "loss before", "loss after")
     table = ResultTable(f"Cost of learning: {name}", heads, note)
@@ -73,26 +74,34 @@ def rows_per_second(model: torch.nn.Module, images: torch.Tensor, labels: torch.
 
 
 def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
-    """Compare our time with the paper's, and our loss with that of its schedule where it ran."""
-    lines, faster, lower = [], [], []
+    """Compare our time with the paper's on tables, to as low a loss as that of its schedule where it ran.
+
+    On images our loss is another one, so that they have no part in the verdict.
+    """
+    lines, shorter = [], []
     for name, found in figures.items():
         printed, _ = PRINTED[name]
         ours = found["seconds of ours"]
-        schedule = found.get("seconds of the schedule", found.get("seconds of an epoch", 0) * PAPER_EPOCHS)
+        if "loss of the schedule" not in found:
+            lines.append(f"{name} {ours:,.0f} s by another loss (the paper {printed / 3600:.1f} h; not comparable)")
+            continue
+        schedule = found["seconds of an epoch"] * PAPER_EPOCHS
         lines.append(
-            f"{name} {ours:,.0f} s (the paper {printed / 3600:.1f} h; its schedule here {schedule / 3600:,.0f} h)"
+            f"{name} {ours:,.0f} s (the paper {printed / 3600:.1f} h; its schedule here {schedule / 3600:,.0f} h, "
+            "extrapolated)"
         )
-        faster.append(ours < printed)
-        if "loss of the schedule" in found:  # on images it is too long to run
-            lower.append(found["loss of ours"] <= found["loss of the schedule"])
-    better = all(faster) and all(lower)
+        shorter.append(ours < printed and found["loss of ours"] <= found["loss of the schedule"])
+    if not shorter:
+        return Verdict("not measured", "; ".join(lines), "Only tables are compared by the paper's loss.")
+    if not all(shorter):
+        return Verdict("no", "; ".join(lines), "Not shorter, or not to as low a loss, on every table.")
     reason = (
-        "Shorter on two cores than the paper's on a GPU; on tables to a loss no higher than that of its schedule as "
-        "far as it ran, on images by another loss, because its schedule is too long to run here."
+        "On tables, a search of our own takes less time on two cores than the paper's schedule on a GPU, to an "
+        "L_Shapley of training rows that is no higher than that of the schedule after the few epochs that were run "
+        "of it. On test rows this does not always hold, and more interactions are left: see the tables. On images "
+        "ours is another loss, L_marginal, and nothing can be compared."
     )
-    if not better:
-        reason = "Not shorter, or not to as low a loss, on every data set."
-    return Verdict("better" if better else "not reproduced", "; ".join(lines), reason)
+    return Verdict("by another method", "; ".join(lines), reason)
 
 
 EXPERIMENT = Experiment(
@@ -104,7 +113,8 @@ EXPERIMENT = Experiment(
         "prints no learning rate, number of samples or loss: the rate is the best of four on training rows, a step "
         "takes 50 samples, and 1,000 samples are taken. On images so many would take its GPU far longer than it "
         "says, so that its run was a smaller one. Its networks of tables have five layers, ours three. Ours: the "
-        "same loss along the gradient alone on tables, L_marginal on images."
+        "same loss, with small terms that decide ties, along the gradient alone on tables; another loss, L_marginal, "
+        "on images."
     ),
     parts={
         **{name: partial(tabular_part, name) for name in ("census", "credit")},
@@ -112,4 +122,20 @@ EXPERIMENT = Experiment(
     },
     judge=judge,
     aliases={"census": ("census",), "credit": ("credit",)},
+    again="the learned rows of tables; images, by L_Shapley",
+    corrections=(
+        Correction(
+            "census",
+            "on training rows that are the same for both.",
+            "on training rows that are the same for both. On the test rows of the table above, the published "
+            "schedule leaves a smaller Σ|U| than the short run.",
+        ),
+        Correction(
+            "credit",
+            "on training rows that are the same for both.",
+            "on training rows that are the same for both. On the test rows of the table above, the published "
+            "schedule leaves a smaller Σ|U| than the short run, and a lower L_Shapley.",
+        ),
+        *(Correction(name, "Ours: L_marginal along walks,", f"Ours: {OTHER_LOSS},") for name in ("mnist", "cifar10")),
+    ),
 )

@@ -140,7 +140,9 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
         f"{higher} of 9 comparisons, and patterns are fewer in {fewer}. An earlier rule asked for fewer patterns "
         "too; this one was set after that result."
     )
-    return Verdict("reproduced" if larger == 9 and found["theorem"] == 6 else "not reproduced", ours, reason)
+    if larger == 9 and found["theorem"] == 6:
+        return Verdict("as stated", ours, reason)
+    return Verdict("no", ours, reason)
 
 
 EXPERIMENT = Experiment(

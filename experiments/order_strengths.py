@@ -146,10 +146,15 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
             ratios = [found[f"{what} of L_{loss}"] / max(zero, 1e-12) for loss in LOSSES]
             lines.append(f"{part}, {what}: {ratios[0]:.2f} and {ratios[1]:.2f} of zero's")
             lower += [ratio < 1 for ratio in ratios]
-    word: Any = "reproduced" if all(lower) else "not reproduced"
-    return Verdict(
-        word, "; ".join(lines), f"Lower in {sum(lower)} of {len(lower)} comparisons of L_Shapley, L_marginal."
+    reason = f"Lower in {sum(lower)} of {len(lower)} comparisons of L_Shapley, L_marginal."
+    if not all(lower):
+        return Verdict("no", "; ".join(lines), reason)
+    reason += (
+        " The losses have small terms that decide ties, and the search sweeps, unlike the paper's. Compared is zero "
+        "alone, as in the paper: the mean and the median, which need no learning, are in the tables of cost. Salient "
+        "is counted by one threshold for all; by each row's own the difference is smaller: see the tables."
     )
+    return Verdict("by another method", "; ".join(lines), reason)
 
 
 EXPERIMENT = Experiment(
@@ -162,7 +167,8 @@ EXPERIMENT = Experiment(
         ),
     ),
     settings=(
-        "The paper's data, networks and losses. It states neither its threshold nor which of Tsang's functions it "
+        "The paper's data; MLPs of three layers, where it does not state its own; its losses, with small terms that "
+        "decide ties. It states neither its threshold nor which of Tsang's functions it "
         "took: ours are 5 % of the largest effect under zero, and the fifth function; values are bounded by the "
         "range of the data. Means over rows are divided once, where the paper prints a mean of ratios: v(N) − v(∅) "
         "of a single row may be near 0."
@@ -170,4 +176,5 @@ EXPERIMENT = Experiment(
     parts={"census": census, "credit": credit, "tsang": tsang},
     judge=judge,
     aliases={"fig-9": ("credit",), "fig-10": ("tsang",)},
+    again="the learned rows",
 )

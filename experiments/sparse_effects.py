@@ -167,7 +167,6 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     few = {name: found["few of learned"] for name, found in figures.items()}
     papers, ours = ({name: one for name, one in few.items() if (name in OURS) is own} for own in (False, True))
     enough = sum(one >= ENOUGH for one in papers.values())
-    word: Any = "reproduced" if enough > len(papers) / 2 else "not reproduced"
     listed = ", ".join(f"{name} {one:.2f}" for name, one in papers.items())
     line = f"R² by the {FEW} strongest effects under learned values: {listed}"
     line += f"; beyond the paper: {', '.join(f'{name} {one:.2f}' for name, one in ours.items())}" if ours else ""
@@ -175,7 +174,13 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     reason = (
         f"{ENOUGH:g} is reached in {enough} of {len(papers)} networks of the paper; by zero or the mean in {usual}."
     )
-    return Verdict(word, line, reason)
+    if enough <= len(papers) / 2:
+        return Verdict("no", line, reason)
+    reason += (
+        " The paper does not state what stands for absence: this is by values learned mainly for few interactions, "
+        "by a loss of our own, and the rule was changed after results."
+    )
+    return Verdict("in one reading", line, reason)
 
 
 EXPERIMENT = Experiment(
@@ -186,7 +191,8 @@ EXPERIMENT = Experiment(
         Claim("so on MLP, CNN, LSTM, ResNet-32 and VGG-16; fewer than 100 mostly suffice", "Fig. 6, Remark 1"),
     ),
     settings=(
-        "The paper's data and kinds of networks: ResNet-32 and VGG-16 are on MNIST there. LeNet, and both on "
+        "The paper's data and kinds of networks: ResNet-32 and VGG-16 are on MNIST there. The MLP on census has "
+        "three layers, as that of Fig. 5; Fig. 6 has one of five, which is not measured. LeNet, and both on "
         "CIFAR-10, are ours. It states neither what stands for absence nor the players of images. Ours: twelve "
         "cells of an image, words of sentences of ten; zero, the mean, and values learned mainly for few "
         "interactions from training samples (a weight of 0.5 for masked predictions, where the default is 4). On "
@@ -197,4 +203,5 @@ EXPERIMENT = Experiment(
     parts=PARTS,
     judge=judge,
     aliases={"fig-6": tuple(name for name in PARTS if name != "census")},
+    again="values learned by the default loss",
 )

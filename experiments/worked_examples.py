@@ -121,12 +121,17 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     found = figures["examples"]
     right = sum(found[name] for name in AGREEING)
     apart = found["largest difference after the division"]
-    ours = f"{right:.0f} of 9 rows of truth, zero and mean to all printed digits; SHAP's within {apart:.2g}"
-    reason = (
-        "The printed mean rows are those of 0.5, not of the text's 0.7, and SHAP's rows are the exact ones divided "
-        f"by {PRINTED_DIVISOR}, for a cause that is not known."
+    ours = (
+        f"{right:.0f} of 9 rows of truth, zero and mean to all printed digits; SHAP's, divided by {PRINTED_DIVISOR}, "
+        f"within {apart:.2g}, not to all digits"
     )
-    return Verdict("reproduced" if right == 9 and apart < 1e-3 else "not reproduced", ours, reason)
+    reason = (
+        "The printed mean rows are those of 0.5, not of the text's 0.7, and SHAP's rows are near the exact ones "
+        f"divided by {PRINTED_DIVISOR}, for a cause that is not known."
+    )
+    if right == 9 and apart < 1e-3:
+        return Verdict("in one reading", ours, reason)
+    return Verdict("no", ours, reason)
 
 
 def _worked_table(example: WorkedExample) -> ResultTable:

@@ -40,6 +40,7 @@ PUBLIC = {
     "LearningOptions",
     "LogOdds",
     "Logit",
+    "Margin",
     "Marginal",
     "MaskedModel",
     "NearestNeighbours",

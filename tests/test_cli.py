@@ -137,6 +137,35 @@ def test_explain_is_explain(run):
     assert top["effect"] == pytest.approx(expected.interactions.top(1, sample=1)[0].effect)
 
 
+def test_columns_of_categories_are_named_alike_in_all_commands(run):
+    rows = ROWS.clone()
+    rows[:, 1] = torch.tensor([0.0] * 16 + [1.0] * 12 + [2.0] * 12)  # most often 0, in the median 1
+    np.savez("coded.npz", x=rows.numpy(), y=CLASSES.numpy())
+    words = [*MODEL, "--data", "coded.npz", "--categorical", "1"]
+    succeed(run("explain", *words, "--absence", "median", "-o", "one.absentia"))
+    found = ab.load("one.absentia")
+    assert found.stand_ins[0, 1] == 0
+    assert found.players.categorical == ((1,),)
+    succeed(run("explain", *words[:-2], "--absence", "median", "-o", "one.absentia"))
+    assert ab.load("one.absentia").stand_ins[0, 1] == 1
+    code, _, err = run("audit", *words, "--absence", "mean")
+    assert code == 2
+    assert "absence must keep to the categories of a table that has some. Got mean instead." in err
+    succeed(run("audit", *words, "--samples", 8, "--draws", 1, "-o", "audit.absentia"))
+    assert ab.load("audit.absentia").methods == ("median", "mode", "marginal", "neighbours")
+    succeed(run("audit", *words, "--samples", 40, "--draws", 1, "-o", "audit.absentia"))
+    assert ab.load("audit.absentia").methods == ("median", "mode", "marginal")  # all rows are samples
+
+
+def test_names_of_classes_need_their_order(run):
+    kinds = np.where(CLASSES.numpy() == 1, "spam", "ham")
+    np.savez("named.npz", x=ROWS.numpy(), y=kinds)
+    for command in (["explain", "--absence", "mean"], ["audit"], ["learn"]):
+        code, _, err = run(*command, *MODEL, "--data", "named.npz")
+        assert code == 2
+        assert "Use --classes ham,spam, in the order of the model's outputs." in err
+
+
 def test_explain_draws_coalitions_samples_and_groups(run):
     words = ["--samples", 5, "--evaluations", 36, "--players", "groups.json", "--batch-size", 2, "--seed", 2]
     succeed(

@@ -73,7 +73,8 @@ def test_classes_are_numbers_names_or_an_estimators_labels():
 @pytest.mark.parametrize(
     ("y", "labels", "sentence"),
     [
-        (["a"], (), r"the model does not know their order. Pass class_names=\[…\]"),
+        (["b", "a", "b"], (), r"the model does not know their order. Pass class_names=\['a', 'b'\] in the order of"),
+        ([*"lkjihgfedcba"], (), r"Pass class_names=\['a', 'b', .*, 'j', …\] in the order of"),
         (["c"], ["a", "b"], "y must hold classes of the model: a, b. Got 'c'"),
         ([6], [5, 7], "y must hold classes of the model: 5, 7. Got 6"),
         ([0.5], (), "y must hold class numbers. Got torch.float64 values instead. Leave y out for a regression"),

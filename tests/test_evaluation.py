@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import absentia.evaluation as evaluation_module
-from absentia import AbsentiaError, Baseline, Evaluator, LogOdds, Marginal, MaskedModel, Players, value_table
+from absentia import AbsentiaError, Baseline, Evaluator, LogOdds, Marginal, MaskedModel, Output, Players, value_table
 from absentia.absences import StandIns
 from absentia.coalitions import enumerate_coalitions
 from absentia.evaluation import Layout, first_layer_outputs, masked_inputs, reuse_memory, split_first_layer
@@ -228,10 +228,14 @@ def test_names_of_classes_are_kept_and_read_in_the_given_order(network):
     assert torch.equal(named.readout.y, Y)
     assert named.class_names == ("no", "maybe", "yes")
     assert "no, yes, maybe" in named.readout_note
-    alphabetical = Evaluator(network, X, y=["no", "yes", "maybe", "maybe", "no"])
-    assert alphabetical.readout.y.tolist() == [1, 2, 0, 0, 1]
-    assert "alphabetical order: maybe, no, yes" in alphabetical.readout_note
-    with pytest.raises(AbsentiaError, match=r"y must name every class. Got 1 names for 3 outputs .* class_names"):
+    sentence = (
+        r"y holds names of classes, but .* Pass class_names=\['maybe', 'no', 'yes'\] in the order of the model's"
+    )
+    with pytest.raises(AbsentiaError, match=sentence):
+        Evaluator(network, X, y=["no", "yes", "maybe", "maybe", "no"])
+    with pytest.raises(AbsentiaError, match=sentence):
+        Evaluator(network, X, readout=Output(0), y=["no", "yes", "maybe", "maybe", "no"])
+    with pytest.raises(AbsentiaError, match=r"Pass class_names=\['yes'\] in the order of the model's outputs"):
         Evaluator(network, X, y="yes")
     with pytest.raises(AbsentiaError, match=r"class_names must name each of the 3 classes\. Got 2 names"):
         Evaluator(network, X, y=Y, class_names=["no", "yes"])

@@ -1,5 +1,6 @@
 import itertools
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -516,6 +517,7 @@ def test_classes_may_be_named(source):
     x, y = uniform(64), ["yes", "no"] * 32
     settings = {"share": "class", "steps": 2, "rows_per_comparison": 2**8, "samples": 20}
     by_number = learn(mlp(4, 2), x, torch.tensor([1, 0] * 32), **settings)
+    settings["class_names"] = ["no", "yes"]
     if source == "loader":
         pairs = DataLoader(list(zip(x, y, strict=True)), batch_size=10)
         learned = learn(mlp(4, 2), pairs, **settings)
@@ -525,7 +527,6 @@ def test_classes_may_be_named(source):
     assert learned.record.class_names == ("no", "yes")
     assert learned.classes.tolist() == [0, 1]
     assert "one for each class (no, yes)" in repr(learned)
-    assert "classes in alphabetical order: no, yes" in learned.record.readout
     assert learned.to_frame()["class"].tolist() == ["no"] * 4 + ["yes"] * 4
     assert torch.equal(learned.of(["yes", "no"]).values, learned.values[[1, 0]])
     assert torch.equal(learned.of("yes").values, learned.values[1])
@@ -533,13 +534,32 @@ def test_classes_may_be_named(source):
 
 def test_a_name_that_few_samples_have_still_counts_and_unknown_ones_get_a_sentence():
     x, y = uniform(64), ["a"] * 31 + ["b"] * 32 + ["c"]
-    learned = learn(mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4)
+    learned = learn(mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4, class_names=["a", "b", "c"])
     assert learned.record.class_names == ("a", "b", "c")
     named = learn(mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4, class_names=["c", "b", "a"])
     assert named.record.class_names == ("c", "b", "a")
     assert named.loss != learned.loss
     with pytest.raises(AbsentiaError, match=r"y must hold classes of the model: a, b\. Got 'c'"):
         learn(mlp(4, 2), x, y, class_names=["a", "b"])
+
+
+def test_only_columns_that_are_a_list_name_players():
+    class Result:
+        def columns(self):
+            return {}
+
+    with pytest.raises(AbsentiaError, match=r"x must be a tensor, an array, a Dataset or a DataLoader. Got Result"):
+        learn(mlp(4, 2), Result())
+
+
+def test_the_order_of_names_is_not_guessed():
+    x, y = uniform(8), ["spam", "ham"] * 4
+    sentence = r"y holds names of classes, .* Pass class_names=\['ham', 'spam'\] in the order of the model's outputs"
+    for call in (learn, partial(baseline_loss, absence=0.0)):
+        with pytest.raises(AbsentiaError, match=sentence):
+            call(mlp(4, 2), x, y)
+    by_number = baseline_loss(mlp(4, 2), x, torch.tensor([0, 1] * 4), absence=0.0)
+    assert baseline_loss(mlp(4, 2), x, y, absence=0.0, class_names=["spam", "ham"]) == by_number
 
 
 def test_an_estimator_is_wrapped_and_knows_its_classes():

@@ -164,7 +164,7 @@ def test_true_ties_go_to_the_value_that_brings_about_no_pattern_of_its_own(playe
 
 def test_close_calls_of_categories_are_whole_rows():
     x = torch.eye(3).double().repeat(20, 1)
-    space = make_space(x, Players.features(["a", "b", "c"]), "range", None, None, [[0, 1, 2]])
+    space = make_space(x, Players.features(["a", "b", "c"], categorical=[[0, 1, 2]]), "range", None, None)
     run = sweeping(make_run(players=3).objective, space)
     run.looks = lambda _: [torch.ones(1).double()]
     run.sweep_once(x[:1], 0.1, torch.arange(1), wide=True)
@@ -211,7 +211,7 @@ def make_run(samples=64, players=4, rows=2**12):
     evaluator = Evaluator(mlp(players, 2), x)
     penalty = Penalty("interactions", players, players)
     objective = Objective(evaluator, penalty, torch.zeros(samples, dtype=torch.int64), seed=0, rows=rows)
-    space = make_space(x, evaluator.players, "range", None, None, ())
+    space = make_space(x, evaluator.players, "range", None, None)
     return sweeping(objective, space)
 
 

@@ -89,6 +89,13 @@ def test_presence_takes_any_leading_axes():
             "groups must name each feature once. Got 'x0' twice",
         ),
         (lambda: Players.groups({"a": [0], "b": []}, features=3), "groups must have at least one feature each"),
+        (lambda: Players.features(["a"], {"b": ["no"]}), r"categories must name features \(a\). Got 'b'"),
+        (lambda: Players.features(2, categorical=["z"]), r"categorical must hold features \(x0, x1\) .* Got 'z'"),
+        (lambda: Players.features(2, categorical=[0, [1, 0]]), "categorical must name each feature once. Got 'x0'"),
+        (
+            lambda: Players(torch.arange(2), ("a", "b"), categorical=((2,),)),
+            "categorical must name columns from 0 to 1. Got 2",
+        ),
         (lambda: Players(torch.tensor([0, 1]), ("a",)), "names must name each of the 2 players once. Got 1 names"),
     ],
 )
@@ -144,3 +151,55 @@ def test_categories_are_shown_by_their_names():
     assert gaps.texts(torch.tensor([[1.0]])) == [["missing"]]
     assert players.only(["city"]).categories == (("Bern", "Oslo"),)
     assert Players.features(2).categories == ()
+
+
+def test_players_carry_which_entries_are_categories():
+    players = Players.features(
+        ["city", "age", "red", "green"], {"city": ["Bern", "Oslo"]}, categorical=[["green", 2]]
+    )
+    assert players.categorical == ((0,), (2, 3))
+    assert players.masks_categories
+    some = players.only(["age"])
+    assert some.categorical == players.categorical
+    assert not some.masks_categories
+    assert players.each_entry().categorical == players.categorical
+    groups = Players.groups(
+        {"colour": ["red", "green"]}, ["city", "age", "red", "green"], categorical=[[2, 3], "city"]
+    )
+    assert groups.categorical == ((0,), (2, 3))
+    assert groups.each_entry().categorical == groups.categorical
+    assert Players.features(3).categorical == ()
+    assert Players.features(3, categorical=range(2)).categorical == ((0,), (1,))
+
+
+def test_entries_whose_categories_have_names_are_categorical():
+    players = Players(torch.tensor([0, 1, 0]), ("a", "b"), categories=(("no", "yes"), ()))
+    assert players.categorical == ((0,), (2,))
+
+
+def test_categories_may_be_added_but_not_contradicted():
+    players = Players.features(5, categorical=[0, [1, 2]])
+    assert players.with_categorical([]) is players
+    assert players.with_categorical([(2, 1), 0]) is players
+    assert players.with_categorical([[4, 3]]).categorical == ((0,), (1, 2), (3, 4))
+    sentence = r"categorical must agree with the players, who have one category in the columns \[1, 2\]. Got \[1\]"
+    with pytest.raises(AbsentiaError, match=sentence):
+        players.with_categorical([1])
+    x = torch.rand(4, 5)
+    for call in (ab.explain, ab.MaskedModel):
+        with pytest.raises(AbsentiaError, match=sentence):
+            call(lambda rows: rows.sum(1), x, players=players, absence=0.0, categorical=[1])
+    for call in (ab.audit, ab.cross_audit, ab.learn_baseline):
+        with pytest.raises(AbsentiaError, match=sentence):
+            call(lambda rows: rows.sum(1), x, players=players, categorical=[1])
+
+
+def test_results_keep_the_categories_of_their_players(tmp_path):
+    players, data = Players.features(3, categorical=[[0, 1]]), torch.eye(3)
+    model = torch.nn.Linear(3, 1)
+    explained = ab.explain(model, data[:1], players=players, absence="median", data=data)
+    options = ab.LearningOptions(steps=1, rows_per_step=64)
+    learned = ab.learn_baseline(model, data, players=players, options=options)
+    for result in (explained, learned):
+        result.save(tmp_path / "saved")
+        assert ab.load(tmp_path / "saved").players.categorical == ((0, 1),)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from absentia import AbsentiaError, Features, Logit, LogOdds, Output, Probability, Readout
+from absentia import AbsentiaError, Features, Logit, LogOdds, Margin, Output, Probability, Readout
 from absentia.readouts import Score, default_readout, same_kind
 
 LOGITS = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -12,7 +12,7 @@ WHOSE = torch.tensor([0, 0, 1, 1, 2])
 Y = [3, 0, 2]
 
 
-@pytest.mark.parametrize("readout", [LogOdds(1), Logit(1), Probability(1), Output(1), Features("0")])
+@pytest.mark.parametrize("readout", [LogOdds(1), Logit(1), Margin(1), Probability(1), Output(1), Features("0")])
 def test_all_are_readouts_that_describe_themselves(readout):
     assert isinstance(readout, Readout)
     assert str(readout)
@@ -137,3 +137,13 @@ def test_descriptions_of_one_readout_are_of_the_same_kind_whatever_the_classes()
 def test_the_score_of_even_odds_is_log_2():
     score = Score(LogOdds([0, 1, 1]), torch.tensor([2.0, 3.0, 1.0]))
     torch.testing.assert_close(score(torch.zeros(3, 1)), torch.full((3, 1), math.log(2)))
+
+
+def test_names_of_classes_are_not_put_in_order_by_the_alphabet():
+    output, y = torch.zeros(2, 2), ["spam", "ham"]
+    sentence = r"y holds names of classes, .* Pass class_names=\['ham', 'spam'\] in the order of the model's outputs"
+    with pytest.raises(AbsentiaError, match=sentence):
+        default_readout(output, y)
+    assert default_readout(output, y, ["spam", "ham"])[0].y.tolist() == [0, 1]
+    with pytest.raises(AbsentiaError, match=r"Pass names=\['ham', 'spam'\] in the order"):
+        LogOdds(y)

@@ -47,6 +47,16 @@ def test_inputs_that_are_joined_can_be_audited_and_learned_from():
     assert audit.columns()["strength"].isfinite().all()
 
 
+def test_categories_are_kept_at_their_places():
+    cities = Players.features(["city", "age"], {"city": ["Bern", "Oslo"]})
+    codes = Players.features(["red", "green"], categorical=[["red", "green"]])
+    joined = JoinedInputs(TextAndNumbers(), (TOKENS, NUMBERS), (PLAYERS[0], cities))
+    assert joined.players.categorical == ((4,),)
+    assert joined.players.categories == ((), (), (), (), ("Bern", "Oslo"), ())
+    both = JoinedInputs(lambda a, b: (a + b).sum(1), (NUMBERS, NUMBERS), (cities, codes))
+    assert both.players.categorical == ((0,), (2, 3))
+
+
 def test_names_that_two_inputs_share_are_told_apart():
     joined = JoinedInputs(lambda a, b: (a + b).sum(1), (NUMBERS, NUMBERS))
     assert joined.players.names == ("input 0 x0", "input 0 x1", "input 1 x0", "input 1 x1")

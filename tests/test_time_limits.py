@@ -54,7 +54,9 @@ def test_an_audit_starts_at_most_one_batch_after_its_limit(players, pace):
 
 def test_an_audit_without_time_for_a_first_step_says_how_long_it_takes():
     model = Slow(0.2, pause=0.15)
-    with pytest.raises(ab.AbsentiaError, match=r"seconds must be about [\d.]+ or more for this model. Got 0.2 instead"):
+    with pytest.raises(
+        ab.AbsentiaError, match=r"seconds must be about [\d.]+ or more for this model. Got 0.2 instead"
+    ):
         ab.audit(model, randn(40, 4), None, METHODS, seconds=0.2)
     assert model.late == 0
 

@@ -1,12 +1,17 @@
 """Absences by word and number: the same as the library makes from data."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
 
+import absentia as ab
 from absentia import AbsentiaError, Players
-from absentia.absences import Baseline, Blur, GaussianConditional, Marginal, NearestNeighbours, Noise
-from absentia.absences.words import WORDS, named_absence, usual_absences
+from absentia.absences import Baseline, Blur, GaussianConditional, Marginal, NearestNeighbours, Noise, words
+from absentia.absences.protocol import empty_inputs
+from absentia.absences.words import WORDS, named_absence
+from absentia.audit.auditor import Auditor
 
 ROWS = torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
 IMAGES = torch.rand(6, 1, 60, 80, generator=torch.Generator().manual_seed(1))
@@ -102,26 +107,180 @@ def test_words_that_need_data_say_so(word):
 
 def test_absences_keep_to_categories():
     data = torch.cat([ROWS, TOKENS[:, :1].repeat(2, 1)], dim=1)
+    players = Players.features(4, categorical=[3])
     for word in ("mean", "blur:1", "noise", "gaussian"):
         with pytest.raises(AbsentiaError, match=r"absence must keep to the categories .* Use median"):
-            named_absence(word, data, categorical=[3])
-    median = named_absence("median", data, categorical=[3])
+            named_absence(word, data, players=players)
+        assert named_absence(word, data, players=players.only([0, 1])) is not None  # which mask no category
+    median = named_absence("median", data, players=players)
     assert median.values[3] == data[:, 3].mode().values
+
+
+def test_the_columns_of_a_one_hot_code_are_one_category():
+    codes = torch.tensor([0] * 2 + [1] * 3 + [2] * 4)
+    data = torch.cat([torch.arange(9.0)[:, None], torch.eye(3)[codes]], dim=1)
+    players = Players.features(4, categorical=[[1, 2, 3]])
+    for word in ("median", "mode"):
+        assert named_absence(word, data, players=players).values[1:].tolist() == [0, 0, 1]
+        assert named_absence(word, data).values[1:].tolist() == [0, 0, 0]  # no category at all
 
 
 def test_the_usual_absences_depend_on_the_kind_of_data():
     table, image = Players.features(3), Players.grid((1, 60, 80), (2, 2))
-    usual = usual_absences(ROWS, table)
-    assert list(usual) == ["zero", "mean", "median", "marginal", "gaussian"]
-    assert repr(usual["marginal"]) == "Marginal(32 of 40 rows)"
-    assert list(usual_absences(ROWS, table, categorical=[2])) == ["median", "mode", "marginal", "neighbours"]
-    assert list(usual_absences(IMAGES, image)) == ["zero", "mean", "blur", "noise", "marginal"]
-    assert list(usual_absences(TOKENS, Players.tokens(4))) == ["mode", "marginal"]
-    for data, players in ((ROWS, table), (IMAGES, image), (TOKENS, Players.tokens(4))):
-        for absence in usual_absences(data, players).values():
-            assert masked(absence, data[:2]).shape[0] == 2
+    categories = Players.features(3, categorical=[2])
+    assert words.usual_words(ROWS, table) == ["zero", "mean", "median", "marginal", "gaussian"]
+    assert words.usual_words(ROWS, categories) == ["median", "mode", "marginal", "neighbours"]
+    assert words.usual_words(IMAGES, image) == ["zero", "mean", "blur", "noise", "marginal"]
+    assert words.usual_words(TOKENS, Players.tokens(4)) == ["mode", "marginal"]
+    for data, players in ((ROWS, table), (ROWS, categories), (IMAGES, image), (TOKENS, Players.tokens(4))):
+        for word in words.usual_words(data, players):
+            assert masked(named_absence(word, data, players=players), data[:2]).shape[0] == 2
 
 
 def test_a_covariance_of_many_entries_or_of_one_row_is_left_out():
-    assert "gaussian" not in usual_absences(torch.rand(4, 2000), Players.features(2000))
-    assert "gaussian" not in usual_absences(ROWS[:1], Players.features(3))
+    assert "gaussian" not in words.usual_words(torch.rand(4, 2000), Players.features(2000))
+    assert "gaussian" not in words.usual_words(ROWS[:1], Players.features(3))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of data, with a model that takes it in single precision."""
+
+    x: torch.Tensor
+    data: torch.Tensor
+    players: Players
+    model: object = lambda rows: rows.float().flatten(1).sum(1)
+
+
+def uniform(*shape, seed):
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed)).double()
+
+
+def numbers():
+    return Kind(uniform(3, 3, seed=3), uniform(31, 3, seed=4), Players.features(3), torch.nn.Linear(3, 1))
+
+
+def named_categories():
+    """A column of codes, whose median is not the most frequent one, and two of numbers."""
+    codes = torch.tensor([0] * 12 + [1] * 9 + [2] * 10).double()[:, None]
+    data = torch.cat([codes, uniform(31, 2, seed=5)], dim=1)
+    players = Players.features(["city", "age", "size"], {"city": ["Bern", "Oslo", "Rome"]})
+    return Kind(data[[0, 15, 30]] + torch.tensor([0, 0.01, 0]), data, players, torch.nn.Linear(3, 1))
+
+
+def one_hot():
+    data = torch.cat([uniform(31, 1, seed=6), torch.eye(3).double()[torch.arange(31) % 4 % 3]], dim=1)
+    players = Players.features(4, categorical=[[1, 2, 3]])
+    return Kind(data[:3] + torch.tensor([0.01, 0, 0, 0]), data, players, torch.nn.Linear(4, 1))
+
+
+def images():
+    players = Players.grid((1, 8, 8), (2, 2))
+    return Kind(uniform(3, 1, 8, 8, seed=7), uniform(31, 1, 8, 8, seed=8), players)
+
+
+def tokens():
+    rows = torch.randint(9, (34, 4), generator=torch.Generator().manual_seed(9))
+    return Kind(rows[:3], rows[3:], Players.tokens(4))
+
+
+KINDS = (numbers, named_categories, one_hot, images, tokens)
+MORE_WORDS = ("blur:2", "noise:3", "marginal:7", "gaussian:4", "neighbours:2", "0.25", 0, 2, 0.5)
+
+
+def audited(kind, absences, monkeypatch, **settings):
+    """Return the run of an audit before it measures anything."""
+    runs = []
+
+    def keep(run, *_):
+        runs.append(run)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Auditor, "work", keep)
+    with pytest.raises(KeyboardInterrupt):
+        ab.audit(kind.model, kind.x, None, absences, players=kind.players, data=kind.data, **settings)
+    return runs[0]
+
+
+def tried(call):
+    """Return what a call returns, and the sentence with which it refuses."""
+    try:
+        return call(), ""
+    except AbsentiaError as error:
+        return None, str(error)
+
+
+def some_presence(players):
+    """Coalitions of no player, of the first and of all but the first, over the entries."""
+    coalitions = torch.zeros(1, 3, len(players), dtype=torch.bool)
+    coalitions[0, 1, 0] = True
+    coalitions[0, 2, 1:] = True
+    return players.presence(coalitions)
+
+
+@pytest.mark.parametrize("word", [*WORDS, *MORE_WORDS])
+@pytest.mark.parametrize("make", KINDS)
+def test_a_word_means_the_same_absence_to_explain_and_audit(make, word, monkeypatch):
+    kind = make()
+    settings = {"absence": word, "players": kind.players, "data": kind.data, "seed": 5}
+    explained, refusal = tried(lambda: ab.explain(kind.model, kind.x, **settings))
+    run, refusal_of_audit = tried(lambda: audited(kind, {"it": word}, monkeypatch, seed=5))
+    if refusal or refusal_of_audit:
+        assert refusal_of_audit == f"it cannot be audited: {refusal}"
+        return
+    _, fill = run.bound["it"]
+    everyone = slice(None)
+    assert torch.equal(explained.stand_ins, empty_inputs(fill, len(kind.x), kind.players, torch.device("cpu")))
+    game = ab.MaskedModel(kind.model, kind.x, **settings)
+    presence = some_presence(kind.players)
+    assert game.draws == fill.draws
+    assert torch.equal(game.fill(everyone, presence), fill(everyone, presence))
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_the_usual_absences_of_an_audit_are_those_that_words_name(make, monkeypatch):
+    kind = make()
+    run = audited(kind, None, monkeypatch, seed=5)
+    assert list(run.methods) == words.usual_words(kind.data, kind.players)
+    presence = some_presence(kind.players)
+    for word, (_, fill) in run.bound.items():
+        game = ab.MaskedModel(kind.model, kind.x, absence=word, players=kind.players, data=kind.data, seed=5)
+        assert torch.equal(game.fill(slice(None), presence), fill(slice(None), presence))
+
+
+def test_the_marginal_of_an_audit_has_the_hundred_rows_of_the_word(monkeypatch):
+    kind = numbers()
+    many = Kind(kind.x, uniform(150, 3, seed=1), kind.players, kind.model)
+    marginal = audited(many, None, monkeypatch, seed=5).methods["marginal"]
+    game = ab.MaskedModel(many.model, many.x, absence="marginal", data=many.data, seed=5)
+    assert repr(marginal) == "Marginal(100 of 150 rows)"
+    assert torch.equal(marginal.bind(game.x).values, game.fill.values)
+    other = ab.MaskedModel(many.model, many.x, absence="marginal", data=many.data, seed=6)
+    assert not torch.equal(other.fill.values, game.fill.values)
+
+
+def test_categories_may_be_named_at_the_edge_or_by_the_players(monkeypatch):
+    kind = named_categories()
+    plain = Kind(kind.x, kind.data, Players.features(3), kind.model)
+    known = audited(kind, ["median"], monkeypatch).methods["median"]
+    told = audited(plain, ["median"], monkeypatch, categorical=[0]).methods["median"]
+    settings = {"absence": "median", "data": kind.data, "categorical": [0]}
+    assert torch.equal(known.values, told.values)
+    assert known.values[0] == 0  # the most frequent code; the median is 1
+    assert torch.equal(ab.MaskedModel(kind.model, kind.x, **settings).fill.values[0, 0], known.values)
+    assert torch.equal(ab.explain(kind.model, kind.x, **settings).stand_ins[0], known.values)
+
+
+def test_neighbours_are_left_out_of_the_usual_if_samples_are_the_data(monkeypatch):
+    kind = named_categories()
+    run = audited(Kind(kind.data, None, kind.players, kind.model), None, monkeypatch)
+    assert list(run.methods) == ["median", "mode", "marginal"]
+
+
+def test_data_of_fractions_are_refused_for_tokens_rather_than_cut():
+    kind = tokens()
+    settings = {"players": kind.players, "data": kind.data + 0.5}
+    with pytest.raises(AbsentiaError, match=r"data must hold whole numbers for integer inputs. Got"):
+        ab.audit(kind.model, kind.x, None, ["mode"], **settings)
+    with pytest.raises(AbsentiaError, match=r"data must hold whole numbers for integer inputs. Got"):
+        ab.explain(kind.model, kind.x, absence="mode", **settings)

@@ -30,7 +30,7 @@ from absentia.interactions import Interaction, Interactions, OrderProfile, harsa
 from absentia.learning import LearnedBaseline, LearningOptions, baseline_loss, learn_baseline
 from absentia.models import from_numpy
 from absentia.players import JoinedInputs, Players
-from absentia.readouts import Features, Logit, LogOdds, Output, Probability, Readout
+from absentia.readouts import Features, Logit, LogOdds, Margin, Output, Probability, Readout
 from absentia.report import write_report
 from absentia.results import load
 from absentia.version import __version__
@@ -38,11 +38,11 @@ from absentia.version import __version__
 __all__ = [
     "Absence", "AbsentiaError", "Attribution", "Audit", "Baseline", "Blur", "CrossAudit", "Evaluator", "Explanation",
     "Features", "Game", "GaussianConditional", "Imputer", "Interaction", "Interactions", "JoinedInputs",
-    "LearnedBaseline", "LearningOptions", "LogOdds", "Logit", "Marginal", "MaskedModel", "NearestNeighbours",
-    "Noise", "OrderProfile", "Output", "OwnBaselines", "Players", "Probability", "Readout", "Surrogate",
-    "ValueTable", "__version__", "audit", "banzhaf", "baseline_loss", "context_map", "cross_audit", "draw_coalitions",
-    "enumerate_coalitions", "explain", "from_numpy", "harsanyi", "interop", "learn_baseline", "load",
-    "marginal_benefits", "moebius", "order_marginals", "order_shapley", "plots", "shapley",
+    "LearnedBaseline", "LearningOptions", "LogOdds", "Logit", "Margin", "Marginal", "MaskedModel",
+    "NearestNeighbours", "Noise", "OrderProfile", "Output", "OwnBaselines", "Players", "Probability", "Readout",
+    "Surrogate", "ValueTable", "__version__", "audit", "banzhaf", "baseline_loss", "context_map", "cross_audit",
+    "draw_coalitions", "enumerate_coalitions", "explain", "from_numpy", "harsanyi", "interop", "learn_baseline",
+    "load", "marginal_benefits", "moebius", "order_marginals", "order_shapley", "plots", "shapley",
     "train_imputer", "train_surrogate", "value_table", "write_report", "zeta",
 ]  # fmt: skip
 

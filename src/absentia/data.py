@@ -36,6 +36,8 @@ Table: TypeAlias = Any
 # Classes as users hold them: numbers or names, one or one for each sample.
 Classes: TypeAlias = Any
 Rows: TypeAlias = Shaped[Tensor, "rows *entries"]
+# Columns of categories by their numbers, or groups of columns that code one category together.
+Categorical: TypeAlias = Sequence[int | Sequence[int]]
 Scales: TypeAlias = tuple[Float[Tensor, " *scales"], Float[Tensor, " *scales"]]
 
 # The levels at which the distribution of an entry is summarised.
@@ -43,13 +45,15 @@ QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _STREAMS = (Iterator, IterableDataset, DataLoader)  # of samples, which have no array of their own
 _MOST_ROWS_FOR_QUANTILES = 4096
 _ROWS_AT_A_TIME = 4096
+_NAMES_SHOWN = 10  # of classes, in an error
 _SHOWN, _LOOKS = 60, 64  # letters of a wrong argument, and looks at it
 # How sentences name the types of signatures.
 _IN_WORDS = {
     r"Mapping\[.*]": "a mapping", r"\w+\[Tensor[^]]*]|Tensor": "a tensor", r"\bPlayers\b": "Players.features(names)",
     r"\bGame\b": "a game such as MaskedModel(…) or ValueTable(values)", r"Sequence\[int]": "a list of whole numbers",
     r"(Sequence|Iterable)\[str]": "a list of texts", r"\bint\b": "a whole number", r"\bfloat\b": "a number",
-    r"\bstr\b": "text", "Path": "a path", r"\bRegion\b": "a list of players", r"\bCategorical\b": "a list of columns",
+    r"\bstr\b": "text", "Path": "a path", r"\bRegion\b": "a list of players",
+    r"\b(Categorical|Columns)\b": "a list of columns",
     r"\bAbsence\b": "an absence", r"\bAbsences\b": "a list or a mapping of absences",
     r"\bBounds\b": "'range' or a number or two numbers (low, high)", r" \| ": " or ",
 }  # fmt: skip
@@ -143,8 +147,7 @@ def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> In
     if array.ndim > 1:
         raise wrong(name, "be one class number or one for each sample", f"shape {array.shape}")
     if text and not labels:
-        then = "Pass class_names=[…] in the order of the model's outputs."
-        raise AbsentiaError(f"{name} holds names of classes, but the model does not know their order. {then}")
+        raise order_unknown(y, name)
     numeric = bool(labels) and not any(isinstance(one, str) or not isinstance(one, Hashable) for one in labels)
     if text or numeric:
         number_of = {label if numeric else str(label): number for number, label in enumerate(labels)}
@@ -175,6 +178,18 @@ def holds_text(y: Classes) -> bool:
     except ValueError:  # of no common shape
         return False
     return array.dtype.kind in "UOS" and any(isinstance(label, str) for label in array.reshape(-1).tolist())
+
+
+def order_unknown(y: Classes, name: str = "y", option: str = "class_names") -> AbsentiaError:
+    """Return the error for names of classes whose order nobody knows; it lists the names, for the user to order."""
+    values = y.to_numpy() if hasattr(y, "to_numpy") else y
+    labels = np.asarray(values, dtype=object).reshape(-1).tolist()
+    found = sorted({str(label) for label in labels})
+    shown = ", ".join(repr(label) for label in found[:_NAMES_SHOWN])
+    if len(found) > _NAMES_SHOWN:
+        shown += ", …"
+    then = f"Pass {option}=[{shown}] in the order of the model's outputs."
+    return AbsentiaError(f"{name} holds names of classes, but the model does not know their order. {then}")
 
 
 def check_number(name: str, number: float | None, least: float, most: float = math.inf) -> None:

@@ -26,12 +26,23 @@ from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from absentia import models
-from absentia.absences.protocol import Fill, StandIns
+from absentia.absences.protocol import Fill, StandIns, check_shape, check_whole
 from absentia.coalitions import coalition_members, enumerate_coalitions
-from absentia.data import Classes, Table, blocks, check_number, check_rows, class_numbers, each_class, seeded
+from absentia.data import (
+    Categorical,
+    Classes,
+    Rows,
+    Table,
+    blocks,
+    check_number,
+    check_rows,
+    class_numbers,
+    each_class,
+    seeded,
+)
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
-from absentia.readouts import Features, Readout, check_logits, default_readout, with_names
+from absentia.readouts import Features, Margin, Readout, check_logits, default_readout, with_names
 
 # Masked inputs are made for several batches at once, which costs less for each.
 _BATCHES_PER_BLOCK = 4
@@ -75,6 +86,22 @@ class Tabulated(NamedTuple):
         return cls(torch.cat(values), torch.cat(noise), sum(evaluations))
 
 
+def model_rows(model: models.Model, rows: Rows, players: Players) -> Rows:
+    """Return rows on the model's device and in its type; token numbers stay integers."""
+    device, dtype = models.placement(model, rows)
+    if players.integer and not rows.is_floating_point():
+        return rows.to(device)
+    return rows.to(device, dtype)
+
+
+def _players_of(x: Rows, columns: Any) -> Players:
+    """Return a player for each column of a table, named by those of a DataFrame."""
+    if x.ndim != 2:
+        then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
+        raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
+    return Players.features(x.shape[1] if columns is None else list(columns))
+
+
 @final
 class Evaluator:
     """A model on samples: the values of coalitions under any fill.
@@ -97,6 +124,8 @@ class Evaluator:
         choose among baselines for each class.
     class_names : sequence of str, optional
         The names of the classes, in the order of the model's outputs.
+    categorical : sequence, optional
+        Columns of categories, or groups of columns such as a one-hot code, besides those that the players know.
     batch_size : int, optional
         Rows of a batch; by default as many as fit ``memory``.
     memory : int, optional
@@ -121,6 +150,7 @@ class Evaluator:
         *,
         y: Classes = None,
         class_names: Iterable[str] | None = None,
+        categorical: Categorical = (),
         batch_size: int | None = None,
         memory: int | None = None,
         limit: models.TimeLimit | None = None,
@@ -130,14 +160,14 @@ class Evaluator:
         self.model = models.as_model(model)
         self.columns = columns = getattr(x, "columns", None)  # those of a DataFrame name the players
         x = check_rows(x, name="x", kind="sample", columns=getattr(self.model, "columns", None))
-        if players is None and x.ndim != 2:
-            then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
-            raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
-        self.players = players or Players.features(x.shape[1] if columns is None else list(columns))
-        self.players.check_samples(x)
-        device, dtype = models.placement(self.model, x)
-        # Token numbers stay integers, all else gets the model's dtype.
-        self.x = x.to(device) if self.players.integer and not x.is_floating_point() else x.to(device, dtype)
+        players = _players_of(x, columns) if players is None else players
+        players.check_samples(x)
+        if isinstance(self.model, models.NumpyModel) and max(self.model.categorical, default=0) < x[0].numel():
+            players = players.with_categorical(self.model.categorical)
+        self.players = players.with_categorical(categorical)
+        _, dtype = models.placement(self.model, x)
+        self.x = model_rows(self.model, x, self.players)
+        self.model = models.confirm_margins(self.model, self.x, self.limit)
         self.samples, self.names = len(x), self.players.names
         labels = tuple(class_names) if class_names is not None else models.labels_of(self.model)
         self._numbers, own = torch.arange(len(self.x), device=self.x.device), readout is not None
@@ -176,7 +206,10 @@ class Evaluator:
         if isinstance(self.model, models.NumpyModel) and self.model.probabilities and self.model.least:
             least, places = self.model.least, 1 - math.floor(math.log10(self.model.least))
             note += f"; probabilities of 0 and 1 are read as {least:.{places}f} and {1 - least:.{places}f}"
+        if isinstance(self.model, models.NumpyModel) and self.model.note:
+            note += f"; {self.model.note}"
         self.readout, self.readout_note = readout, note
+        self.readout_is_default = not own
         self.class_names = getattr(self.readout, "names", ()) or tuple(str(label) for label in labels)
         # The class of each sample, if they were given: those that the model predicts choose no baseline.
         classes = getattr(self.readout, "y", None) if own or y is not None else None
@@ -186,6 +219,13 @@ class Evaluator:
     def __repr__(self) -> str:
         return f"Evaluator({self.samples} × {self.players}; value: {self.readout_note})"
 
+    def rows_of(self, data: Table) -> Rows:
+        """Return data as the samples are held, in their type and on their device; refuse rows of another shape."""
+        rows = check_rows(data, columns=self.columns)
+        check_shape("data", rows.shape[1:], self.x)
+        check_whole("data", rows, self.x)
+        return rows.to(self.x)
+
     def values(
         self,
         fill: Fill,
@@ -193,6 +233,7 @@ class Evaluator:
         *,
         samples: Int[Tensor, " some"] | None = None,
         players: Players | None = None,
+        readout: Readout | None = None,
         gradient: bool = False,
         recompute: bool = False,
         double: bool = False,
@@ -201,8 +242,9 @@ class Evaluator:
 
         ``fill`` is an absence bound to the samples, or to inputs that take their place. ``coalitions`` are shared by
         the samples or each sample's own. ``samples`` are the numbers of the samples that the rows of the fill belong
-        to (all by default), ``players`` other players over the same entries. ``gradient`` keeps the graph;
-        ``recompute`` computes activations again, batch by batch, and holds none; ``double`` is double precision.
+        to (all by default), ``players`` other players over the same entries, ``readout`` another readout.
+        ``gradient`` keeps the graph; ``recompute`` computes activations again, batch by batch, and holds none;
+        ``double`` is double precision.
         """
         players = self.players if players is None else players
         players.check_samples(self.x)
@@ -210,6 +252,7 @@ class Evaluator:
         check_coalitions(coalitions, len(players), len(numbers))
         if coalitions.shape[-2] == 0:
             raise wrong("coalitions", "hold at least one coalition", f"shape {tuple(coalitions.shape)}")
+        read = self.readout if readout is None else readout
         shared = coalitions.ndim == 2
         rows = coalitions.to(self.x.device)[None] if shared else coalitions.to(self.x.device)
         pairs = max(1, self.batch_size // fill.draws)
@@ -225,7 +268,7 @@ class Evaluator:
         def run(some: slice, mine: Tensor) -> Tensor:
             inputs = fill(some, players.presence(mine))
             whose = numbers[some].repeat_interleave(inputs.shape[1] * inputs.shape[2])
-            return self.readout(runner(inputs.flatten(0, 2)), whose).unflatten(0, inputs.shape[:3]).mean(2)
+            return read(runner(inputs.flatten(0, 2)), whose).unflatten(0, inputs.shape[:3]).mean(2)
 
         def parts(some: slice) -> Iterator[Tensor]:
             for columns in coalition_blocks:
@@ -281,6 +324,20 @@ class Evaluator:
         except Exception:
             pass  # a model that works in a type of its own: its errors are estimated
         return torch.maximum(errors[:, 2:].amax(1), _OF_EXTREMES * errors[:, :2].amax(1))
+
+    @property
+    def has_one_output(self) -> bool:
+        """Whether the model returns one number for each row."""
+        return self._last.ndim == 1 or self._last[0].numel() == 1
+
+    def expected_values(self) -> Float[Tensor, " samples"] | None:
+        """Return what is known of each sample's v(N) without it: for scores of its class their mean, else None."""
+        readout = self.readout
+        if not isinstance(readout, Margin) or readout.y.ndim == 0:
+            return None
+        with models.evaluation_mode(self.model):
+            output = models.BatchRunner(self._forward, self.batch_size)(self.x.clone())
+        return readout.class_means(output)
 
     def check_still_same(self, found: Any = None) -> Any:
         """Return what was found; raise an error if the model no longer returns for the last sample what it did."""

@@ -15,12 +15,13 @@ from torch import Tensor
 from absentia.absences import Absence
 from absentia.absences.protocol import BringsModel, describe_absence, empty_inputs
 from absentia.attributions import Attribution, order_shapley, sample_shapley, shapley
-from absentia.data import Classes, Table, as_tensor, check_columns, check_number, each_class
+from absentia.data import Categorical, Classes, Table, as_tensor, check_columns, check_number, each_class
 from absentia.errors import DataFrame, Figure, require, wrong
+from absentia.evaluation import Evaluator
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
 from absentia.interactions import Interactions, harsanyi
 from absentia.interop import to_shap, to_shapiq
-from absentia.learning import LearnedBaseline, choose_absence
+from absentia.learning import LearnedBaseline, absence_for
 from absentia.models import as_model, check_fit
 from absentia.players import Players
 from absentia.plots import KINDS, OF_ALL_SAMPLES
@@ -219,6 +220,7 @@ def explain(
     players: Players | None = None,
     readout: Readout | None = None,
     class_names: Iterable[str] | None = None,
+    categorical: Categorical = (),
     evaluations: int | None = None,
     max_players: int = MAX_PLAYERS,
     seed: int = 0,
@@ -242,7 +244,8 @@ def explain(
         What stands in for absent players: an absence, a number, or one of the words zero, mean, median, mode, blur,
         noise, marginal, gaussian, neighbours, learned.
     data : Tensor, array or DataFrame, optional
-        Rows that an absence named by a word is made from, such as the training data.
+        Rows that an absence named by a word is made from, such as the training data. The same word, data and seed
+        are the same absence in an `audit`.
     players : Players, optional
         The default is one player for each column of a table.
     evaluations : int, optional
@@ -250,8 +253,8 @@ def explain(
     max_players : int, default 24
         The most players for exact results.
     seed : int, default 0
-        Fixes the coalitions that are drawn.
-    readout, class_names, batch_size, memory
+        Fixes the coalitions that are drawn, and what an absence named by a word draws.
+    readout, class_names, categorical, batch_size, memory
         See `Evaluator`.
 
     Examples
@@ -282,14 +285,18 @@ def explain(
         batch = batch[None]
     if players is None and batch.ndim == 2 and isinstance(names, Iterable):
         players = Players.features(list(names))
-    if isinstance(absence, str | int | float):
-        # A readout of each sample's own class says nothing about the rows of the data.
-        shared = None if getattr(getattr(readout, "y", None), "ndim", 0) == 1 else readout
-        absence = choose_absence(absence, model, data, shared, players=players, seed=seed)
-    game = MaskedModel(
-        model, batch, y, absence=absence, players=players, readout=readout, class_names=class_names,
-        batch_size=batch_size, memory=memory,
-    )  # fmt: skip
+    settings: dict[str, Any] = {
+        "y": y,
+        "players": players,
+        "readout": readout,
+        "class_names": class_names,
+        "categorical": categorical,
+        "batch_size": batch_size,
+        "memory": memory,
+    }
+    if isinstance(absence, str) and absence == "learned":
+        absence = absence_for(Evaluator(model, batch, **settings), absence, data, seed)
+    game = MaskedModel(model, batch, absence=absence, data=data, seed=seed, **settings)
     if isinstance(game.readout, Features):
         raise wrong("readout", "give one number for an explanation", str(game.readout))
     check_number("max_players", max_players, 1, MAX_PLAYERS)

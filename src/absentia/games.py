@@ -14,7 +14,7 @@ from torch import Tensor
 from absentia.absences.protocol import Absence, Fill, check_absence, for_classes
 from absentia.absences.words import named_absence
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
-from absentia.data import Array, Classes, Table, as_tensor, blocks, check_columns
+from absentia.data import Array, Categorical, Classes, Table, as_tensor, blocks, check_columns
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
 from absentia.models import as_model, spread, worker_count
@@ -195,12 +195,14 @@ class MaskedModel:
 
     Parameters
     ----------
-    model, x, y, players, readout, class_names, batch_size, memory
+    model, x, y, players, readout, class_names, categorical, batch_size, memory
         See `Evaluator`. An absence that brings its own model, such as a `Surrogate`, has it run in the model's place.
     absence : Absence, str or float
         What stands in for absent players: an absence, a number, or a word such as "mean".
     data : Tensor, array or DataFrame, optional
         Rows that an absence named by a word is made from.
+    seed : int, default 0
+        Fixes what an absence named by a word draws.
     gradient : bool, default False
         Whether values keep their graph, for the gradient of the absence's values.
 
@@ -222,19 +224,31 @@ class MaskedModel:
         players: Players | None = None,
         readout: Readout | None = None,
         class_names: Iterable[str] | None = None,
+        categorical: Categorical = (),
+        seed: int = 0,
         gradient: bool = False,
         batch_size: int | None = None,
         memory: int | None = None,
     ) -> None:
-        if isinstance(absence, str | int | float):
-            absence = named_absence(absence, data, players=players if isinstance(players, Players) else None)
         check_columns("data", getattr(data, "columns", None), getattr(x, "columns", None))
-        self.absence = check_absence(absence)
-        if hasattr(self.absence, "instead_of"):
-            model = self.absence.instead_of(as_model(model))
+        by_word = isinstance(absence, str | int | float)
+        if not by_word and hasattr(check_absence(absence), "instead_of"):
+            model = absence.instead_of(as_model(model))  # type: ignore[union-attr]
         self.evaluator = evaluator = Evaluator(
-            model, x, players, readout, y=y, class_names=class_names, batch_size=batch_size, memory=memory
+            model,
+            x,
+            players,
+            readout,
+            y=y,
+            class_names=class_names,
+            categorical=categorical,
+            batch_size=batch_size,
+            memory=memory,
         )
+        if by_word:
+            rows = None if data is None else evaluator.rows_of(data)
+            absence = named_absence(absence, rows, players=evaluator.players, seed=seed)
+        self.absence = check_absence(absence)
         self.gradient = gradient
         self.model, self.x, self.samples = evaluator.model, evaluator.x, evaluator.samples
         self.players, self.names = evaluator.players, evaluator.names

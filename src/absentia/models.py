@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import hashlib
-import json
 import math
 import os
 import pickle
@@ -17,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from types import FunctionType, ModuleType
@@ -30,6 +29,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
+from absentia.boosters import find_margins
 from absentia.data import Rows, check_columns, lacks_memory
 from absentia.errors import AbsentiaError, require, wrong
 
@@ -74,8 +74,12 @@ _SHARE_OF_A_BATCH = 0.02
 _TIMES_THE_QUICKEST = 2.0
 # A time limit in which nothing could be done should be at least this many times as long.
 _LONGER = 1.5
-# Boosters name the loss that they were trained with; these make their predictions probabilities.
-_PROBABILITY_OBJECTIVES = ("binary", "binary:logistic", "multiclass", "multiclassova", "multi:softprob", "softmax")
+# Margins of boosters are compared with probabilities on this many rows. Beyond these bounds probabilities in single
+# precision say little of the log-odds; within them they tell log-odds by this much or better.
+_ROWS_COMPARED = 256
+_LEAST_COMPARED = 1e-3
+_MOST_LOG_ODDS_APART = 1e-3
+_MARGINS_DIFFER = "margins differ from predict_proba: probabilities are read"
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,11 @@ class NumpyModel:
     regression: bool = False  # whether outputs are numbers that are no logits
     least: float = 0.0  # below the least positive probability that the model can return, where it is known
     columns: tuple[str, ...] = ()  # of the fit, in their order
+    scores: bool = False  # whether outputs are scores of classes that are no log-odds, as those of an SVM
+    margins: bool = False  # whether outputs are log-odds or logits that a booster computes before its probabilities
+    fallback: NumpyModel | None = None  # the same model by its probabilities, to compare margins with
+    note: str = ""  # on how the model is read, for the record
+    categorical: tuple[int, ...] = ()  # columns of categories, where the model decodes the rows of a table
 
     def __call__(self, rows: Rows, moved: bool = False) -> Outputs:
         """Predict, ``moved`` by rounding errors if wanted; convert probabilities to their logarithms: logits."""
@@ -155,14 +164,16 @@ def as_model(model: Any) -> Model:
 def wrap_estimator(
     estimator: Any, decode: Callable[[np.ndarray], Any] | None = None, *, probabilities: bool = True
 ) -> NumpyModel:
-    """Make a model of a fitted estimator or booster; ``decode`` converts rows of numbers to what it takes."""
-    last = getattr(estimator, "steps", [("", estimator)])[-1][1]  # of a pipeline
-    predict, gives = _prediction(estimator, last)
+    """Make a model of a fitted estimator or booster; ``decode`` converts rows of numbers to what it takes.
+
+    Boosters are read by their margins, which `confirm_margins` compares with probabilities, unless these are wanted.
+    """
+    last = _last_step(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     columns = () if names is None else tuple(str(name) for name in names)
     features = getattr(estimator, "n_features_in_", None)
 
-    def run(rows: np.ndarray) -> np.ndarray:
+    def run(predict: Callable[[Any], Any], rows: np.ndarray) -> np.ndarray:
         if decode is None and features is not None and rows.shape[1:] != (features,):
             raise wrong("x", f"have the {features} columns of the fit", f"shape {rows.shape[1:]}")
         given: Any = rows if decode is None else decode(rows)
@@ -175,10 +186,61 @@ def wrap_estimator(
         return np.asarray(answer)
 
     labels = tuple(np.asarray(getattr(estimator, "classes_", ())).tolist())
+    known = columns if decode is None else ()
+    margins = find_margins(estimator) if probabilities else None
+    if margins is not None and margins.scores:
+        return NumpyModel(partial(run, margins), False, labels, columns=known, scores=True)
+    if margins is not None and not margins.predicts_probabilities:
+        return NumpyModel(partial(run, margins), False, labels, columns=known, margins=True)
+    predict, gives = _prediction(estimator, last)
     least = _least_probability(last)
     least /= 1 + 2 * least  # the least share after one more vote for each side: no positive probability is changed
-    known = columns if decode is None else ()
-    return NumpyModel(run, probabilities and gives == "probabilities", labels, gives == "numbers", least, known)
+    by_prediction = NumpyModel(
+        partial(run, predict),
+        probabilities=probabilities and gives == "probabilities",
+        labels=labels,
+        regression=gives == "numbers",
+        least=least,
+        columns=known,
+        scores=gives == "scores",
+    )
+    if margins is None:
+        return by_prediction
+    return NumpyModel(partial(run, margins), False, labels, columns=known, margins=True, fallback=by_prediction)
+
+
+def _last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, which may be a pipeline itself; any other estimator as it is."""
+    while hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def confirm_margins(model: Model, x: Rows, limit: TimeLimit | None = None) -> Model:
+    """Return a model whose margins agree with its probabilities on the first rows; else read it by probabilities.
+
+    Margins disagree if a subclass predicts something else than its booster, or if the factor of its loss is unknown.
+    """
+    if not isinstance(model, NumpyModel) or model.fallback is None:
+        return model
+    limit = limit or TimeLimit()
+    by_margins = try_rows(model, x[:_ROWS_COMPARED].clone())[0]
+    limit.check()
+    by_probabilities = try_rows(model.fallback, x[:_ROWS_COMPARED].clone())[0]
+    limit.check()
+    if by_margins.shape == by_probabilities.shape:
+        apart = (_compared_log_odds(by_margins) - _compared_log_odds(by_probabilities)).abs()
+        if bool((apart <= _MOST_LOG_ODDS_APART).all()):
+            return model
+    return replace(model.fallback, note=_MARGINS_DIFFER)
+
+
+def _compared_log_odds(output: Outputs) -> Tensor:
+    """Return the log-odds of all classes, bounded to where probabilities in single precision tell them."""
+    logits = output.double()
+    several = logits.ndim == 2 and logits.shape[1] > 1
+    probabilities = logits.softmax(1) if several else logits.sigmoid()
+    return probabilities.clamp(_LEAST_COMPARED, 1 - _LEAST_COMPARED).logit()
 
 
 def check_fit(model: Model, columns: Any) -> None:
@@ -197,14 +259,12 @@ def _prediction(estimator: Any, last: Any) -> tuple[Callable[[Any], Any], str]:
         return estimator.decision_function, "scores"
     predict = getattr(estimator, "inplace_predict", getattr(estimator, "predict", None))
     if predict is not None and not hasattr(estimator, "classes_"):
-        # Boosters know the loss that they were trained with: LightGBM in params, XGBoost in its configuration.
-        params = getattr(estimator, "params", None)
-        objective = str(params.get("objective", "")).split(" ")[0] if isinstance(params, dict) else ""
-        if hasattr(estimator, "save_config"):
-            objective = str(json.loads(estimator.save_config())["learner"]["objective"]["name"])
-        if objective in _PROBABILITY_OBJECTIVES:
-            return predict, "probabilities"
-        return predict, "scores" if objective.startswith(("binary", "multi")) else "numbers"
+        margins = find_margins(estimator)
+        if margins is None:
+            return predict, "numbers"
+        if margins.scores or not margins.predicts_probabilities:
+            return predict, "scores"
+        return predict, "probabilities"
     got = "one that only predicts classes" if predict is not None else type(estimator).__name__
     raise wrong("estimator", "have predict_proba, decision_function, or be a regressor with predict", got)
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count, product
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from absentia.data import Array, as_tensor, check_number
+from absentia.data import Array, Categorical, as_tensor, check_number, column_groups
 from absentia.errors import wrong
 from absentia.results import written
 
 ALWAYS_PRESENT = -1
 _MOST_ENTRIES_SHOWN = 4
 _MOST_PLAYERS = 2**24  # that are counted, not named
+
+
+# Columns by name or number, or groups of columns that are one category together.
+Columns: TypeAlias = Sequence[int | str | Sequence[int | str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +43,9 @@ class Players:
         Whether integer inputs are token numbers, which stay integers.
     categories : tuple of tuples of str, optional
         For each player the names of its categories, whose place is the number in the input; none for numbers.
+    categorical : tuple of tuples of int, optional
+        The entries that hold categories, by their numbers in a flat sample: a column of codes is a group of one, the
+        columns of a one-hot code are one group. Entries whose categories have names always belong to it.
 
     Examples
     --------
@@ -50,6 +57,7 @@ class Players:
     names: tuple[str, ...]
     integer: bool = False
     categories: tuple[tuple[str, ...], ...] = ()
+    categorical: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         used = torch.unique(self.labels[self.labels != ALWAYS_PRESENT]).tolist()
@@ -60,6 +68,17 @@ class Players:
             raise wrong("labels", expected, f"labels {_shorten(used)}")
         if len(self.names) != len(used):
             raise wrong("names", f"name each of the {len(used)} players once", f"{len(self.names)} names")
+        vars(self).update(categorical=self._all_categorical())  # a frozen class does not let attributes be set
+
+    def _all_categorical(self) -> tuple[tuple[int, ...], ...]:
+        """Return the groups of categorical entries in order, with those whose categories have names."""
+        groups = column_groups(self.categorical, self.labels.numel())
+        known = set(chain.from_iterable(groups))
+        if any(self.categories):
+            for entry, player in enumerate(self.labels.flatten().tolist()):
+                if player != ALWAYS_PRESENT and self.categories[player] and entry not in known:
+                    groups.append([entry])
+        return tuple(sorted(tuple(sorted(group)) for group in groups))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -97,6 +116,31 @@ class Players:
         """Which players are one column of a table; tokens are not."""
         return (self.sizes == 1) & (self.labels.ndim == 1 and not self.integer)
 
+    @property
+    def masks_categories(self) -> bool:
+        """Whether some player owns a categorical entry, so that stand-ins must be categories."""
+        labels = self.labels.flatten()
+        return any(bool((labels[list(group)] != ALWAYS_PRESENT).any()) for group in self.categorical)
+
+    def with_categorical(self, categorical: Categorical) -> Players:
+        """Return the players with more categorical entries; raise an error for groups that contradict their own.
+
+        >>> players = Players.features(["city", "red", "green"], {"city": ["Bern", "Oslo"]})
+        >>> players.with_categorical([(1, 2)]).categorical
+        ((0,), (1, 2))
+        """
+        groups = [tuple(sorted(group)) for group in column_groups(categorical, self.labels.numel())]
+        new = [group for group in groups if group not in self.categorical]
+        if not new:
+            return self
+        own_group = {entry: group for group in self.categorical for entry in group}
+        for group in new:
+            for entry in group:
+                if entry in own_group:
+                    must = f"agree with the players, who have one category in the columns {list(own_group[entry])}"
+                    raise wrong("categorical", must, f"{list(group)}", "Leave it out: the players know it.")
+        return replace(self, categorical=(*self.categorical, *new))
+
     def check_samples(self, x: Tensor) -> None:
         """Raise an error for samples of another shape."""
         x = as_tensor("x", x)
@@ -132,7 +176,8 @@ class Players:
         for new, old in enumerate(kept):
             labels[self.labels == old] = new
         categories = tuple(self.categories[number] for number in kept) if self.categories else ()
-        return Players(labels, tuple(self.names[number] for number in kept), self.integer, categories)
+        names = tuple(self.names[number] for number in kept)
+        return Players(labels, names, self.integer, categories, self.categorical)
 
     def each_entry(self, most: int | None = None) -> Players:
         """Make entries of players, the first or all, players of their own, numbered where the old ones have several.
@@ -147,7 +192,7 @@ class Players:
         labels = torch.full((self.labels.numel(),), ALWAYS_PRESENT)
         labels[places[:most]] = torch.arange(len(names))
         categories = tuple(self.categories[owner] for owner in owners[:most]) if self.categories else ()
-        return Players(labels.reshape(self.shape), tuple(names), self.integer, categories)
+        return Players(labels.reshape(self.shape), tuple(names), self.integer, categories, self.categorical)
 
     def entry_values(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the value of each player's entry; NaN for players of several entries."""
@@ -188,20 +233,41 @@ class Players:
 
     @classmethod
     def features(
-        cls, features: int | Sequence[str], categories: Mapping[str, Sequence[object]] | None = None
+        cls,
+        features: int | Sequence[str],
+        categories: Mapping[str, Sequence[object]] | None = None,
+        *,
+        categorical: Columns = (),
     ) -> Players:
         """Make every entry of a row a player, given their number or their names; name categories of some.
 
+        ``categorical`` lists columns of categories that have no names, by name or number. Columns that are one
+        category together, such as one-hot ones, are a list in it.
+
         >>> Players.features(["city", "age"], {"city": ["Bern", "Oslo"]}).texts(torch.tensor([[1.0, 30.0]]))
         [['Oslo', '30']]
+        >>> Players.features(["age", "red", "green"], categorical=[["red", "green"]]).categorical
+        ((1, 2),)
         """
         names, given = _names(features, "x{}"), categories or {}
+        unknown = [name for name in given if name not in names]
+        if unknown:
+            raise wrong("categories", f"name features ({_shorten(names)})", repr(unknown[0]))
         known = tuple(tuple("missing" if one != one else str(one) for one in given.get(name, ())) for name in names)
-        return cls(torch.arange(len(names)), names, categories=known if given else ())
+        entries = _column_numbers(categorical, names)
+        return cls(torch.arange(len(names)), names, categories=known if given else (), categorical=entries)
 
     @classmethod
-    def groups(cls, groups: Mapping[str, Sequence[int | str]], features: int | Sequence[str]) -> Players:
+    def groups(
+        cls,
+        groups: Mapping[str, Sequence[int | str]],
+        features: int | Sequence[str],
+        *,
+        categorical: Columns = (),
+    ) -> Players:
         """Make every named group of features a player; features in no group are always present.
+
+        ``categorical`` lists columns of categories, as for `features`.
 
         >>> Players.groups({"size": ["width", "height"], "mass": ["mass"]}, ["width", "mass", "height"]).labels
         tensor([0, 1, 0])
@@ -213,7 +279,7 @@ class Players:
         for name, group in groups.items():
             if not group:
                 raise wrong("groups", "have at least one feature each", f"none in {name!r}")
-        return cls(labels, tuple(groups))
+        return cls(labels, tuple(groups), categorical=_column_numbers(categorical, columns))
 
     @classmethod
     def grid(cls, shape: Sequence[int], cells: Sequence[int], only: Sequence[Sequence[int]] | None = None) -> Players:
@@ -319,6 +385,9 @@ class JoinedInputs(nn.Module):
     def _join_players(self, given: Mapping[Any, Any]) -> Players:
         """Make players of those of all inputs; put the input's name before names that two inputs share."""
         labels, names = list[Tensor](), list[tuple[str, str]]()
+        categories: list[tuple[str, ...]] = []
+        categorical: list[tuple[int, ...]] = []
+        entries = 0  # of the inputs before
         for name, shape in self.shapes.items():
             own = given.get(name, Players.features(shape[0]) if len(shape) == 1 else None)
             if not isinstance(own, Players) or own.shape != shape:
@@ -326,8 +395,13 @@ class JoinedInputs(nn.Module):
             flat = own.labels.flatten()
             labels.append(torch.where(flat == ALWAYS_PRESENT, flat, flat + len(names)))
             names += [(name if isinstance(name, str) else f"input {name}", one) for one in own.names]
+            categories += own.categories or [()] * len(own)
+            categorical += [tuple(entries + entry for entry in group) for group in own.categorical]
+            entries += len(flat)
         shared = len({one for _, one in names}) < len(names)
-        return Players(torch.cat(labels), tuple(f"{name} {one}" if shared else one for name, one in names))
+        full_names = tuple(f"{name} {one}" if shared else one for name, one in names)
+        known = tuple(categories) if any(categories) else ()
+        return Players(torch.cat(labels), full_names, categories=known, categorical=tuple(categorical))
 
     def pack(self, inputs: Any) -> Shaped[Tensor, "rows entries"]:
         """Join other rows, such as data that an absence is made from."""
@@ -363,6 +437,14 @@ def _names(given: int | Sequence[str], pattern: str) -> tuple[str, ...]:
         check_number("players", given, 0, _MOST_PLAYERS)
         return tuple(pattern.format(number) for number in range(given))
     return tuple(str(name) for name in given)
+
+
+def _column_numbers(categorical: Columns, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Return the numbers of categorical columns in their groups, given by name or number."""
+    groups = [(item,) if isinstance(item, str) or not isinstance(item, Iterable) else item for item in categorical]
+    members = list(chain.from_iterable(groups))
+    numbers = iter(_find("categorical", "feature", names, members))
+    return tuple(tuple(next(numbers) for _ in group) for group in groups)
 
 
 def _find(argument: str, kind: str, names: Sequence[str], chosen: Iterable[Any]) -> list[int]:

@@ -12,9 +12,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from absentia.data import Classes, class_numbers, each_class, holds_text
+from absentia.data import Classes, class_numbers, each_class, holds_text, order_unknown
 from absentia.errors import AbsentiaError, wrong
 from absentia.models import Model, NumpyModel, Outputs, TimeLimit, are_probabilities, returns_probabilities
+
+# Log-odds of classes that a model rules out, whose logit is minus infinity.
+_SURE = 1e6
 
 
 @runtime_checkable
@@ -44,9 +47,12 @@ def count_classes(output: Outputs) -> int:
 
 
 def check_logits(readout: Readout, output: Outputs, model: Model, x: Tensor, limit: TimeLimit | None = None) -> None:
-    """Raise an error for a readout of logits if the outputs of a model are probabilities, or one is a number."""
+    """Raise an error for a readout of logits if the outputs of a model are probabilities or scores, or a number."""
     if not isinstance(readout, LogOdds | Probability) or output.ndim > 2:
         return
+    if _gives_scores(model):
+        then = "Use readout=Margin(y) to explain the score of a class as it is."
+        raise wrong("model", f"return log-odds or logits for the {readout.what} of a class", "scores", then)
     single = _is_single_logit(output)
     if single and isinstance(model, NumpyModel) and model.regression:
         raise wrong("y", "be left out for a regression", "classes", "The output is then explained as it is.")
@@ -73,6 +79,11 @@ def check_names(names: Sequence[Any], output: Outputs) -> None:
         raise wrong("class_names", f"name each of the {count_classes(output)} classes", f"{len(names)} names")
 
 
+def _gives_scores(model: Model | None) -> bool:
+    """Return whether a model is known to return scores of classes that are no log-odds, as an SVM does."""
+    return isinstance(model, NumpyModel) and model.scores
+
+
 def _is_single_logit(output: Tensor) -> bool:
     return output.ndim == 1 or output.shape[1] == 1
 
@@ -93,6 +104,8 @@ class _OfClass:
     what: ClassVar[str]
 
     def __post_init__(self) -> None:
+        if holds_text(self.y) and len(self.names) == 0:
+            raise order_unknown(self.y, option="names")
         vars(self).update(y=class_numbers(self.y, self.names), names=tuple(str(name) for name in self.names))
 
     def __str__(self) -> str:
@@ -163,6 +176,36 @@ class Logit(_OfClass):
 
 
 @dataclass(frozen=True, eq=False)
+class Margin(_OfClass):
+    """The score of a class as the model gives it; with a single score z, −z for class 0.
+
+    For models whose scores are no log-odds, such as SVMs and boosters with a hinge loss: it is their default. Scores
+    have no unit, and no log-loss: an audit measures them as shares of their variance. The parameters are those of
+    `LogOdds`.
+
+    Examples
+    --------
+    >>> Margin(0)(torch.tensor([2.0, -0.5]), torch.tensor([0, 0]))
+    tensor([-2.0000,  0.5000])
+    >>> from sklearn.svm import LinearSVC
+    >>> x = [[0.0], [1.0], [2.0], [3.0]]
+    >>> machine = LinearSVC().fit(x, ["low", "low", "high", "high"])
+    >>> ab.explain(machine, x[:2], ["low", "low"], absence=0.0).record.readout
+    "score of each sample's class (low, low)"
+    """
+
+    what = "score"
+
+    def class_means(self, output: Outputs) -> Float[Tensor, " samples"]:
+        """Return the mean score over all samples of each sample's class: what can be said without the sample."""
+        means = []
+        for number in range(count_classes(output)):
+            target = torch.full((len(output),), number, device=output.device)
+            means.append(self._read(output, target).double().mean())
+        return torch.stack(means)[self.y.to(output.device)]
+
+
+@dataclass(frozen=True, eq=False)
 class Probability(_OfClass):
     """The probability of a class, the softmax or sigmoid of the outputs. The parameters are those of `LogOdds`.
 
@@ -178,6 +221,53 @@ class Probability(_OfClass):
         """Return the probability."""
         single = _is_single_logit(output)
         return _of_class(output, target).sigmoid() if single else _of_class(output.softmax(1), target)
+
+
+# The readouts of a class.
+OF_CLASS = (LogOdds, Logit, Margin, Probability)
+
+
+@dataclass(frozen=True, eq=False)
+class EveryClass:
+    """A readout of a class, for every class as a vector: what an audit splits into leak and invention.
+
+    Parameters
+    ----------
+    readout : LogOdds, Logit or Probability
+        The readout of one class.
+
+    Examples
+    --------
+    >>> EveryClass(LogOdds(0))(torch.tensor([[2.0, 0.5]]), torch.tensor([0]))
+    tensor([[ 1.5000, -1.5000]], dtype=torch.float64)
+    """
+
+    readout: _OfClass
+
+    def __str__(self) -> str:
+        return f"{self.readout.what} of every class"
+
+    def check(self, output: Outputs, samples: int) -> None:
+        """Accept the outputs that the readout of a class has accepted."""
+
+    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, "rows classes"]:
+        """Return the number of each class, in double precision."""
+        output = output.double()
+        if isinstance(self.readout, LogOdds) and not _is_single_logit(output):
+            return _every_log_odds(output)
+        classes = torch.arange(count_classes(output), device=output.device)
+        return torch.stack([self.readout._read(output, number.expand(len(output))) for number in classes], dim=1)
+
+
+def _every_log_odds(logits: Float[Tensor, "rows classes"]) -> Float[Tensor, "rows classes"]:
+    """Return log p − log(1 − p) of each class."""
+    logarithms = logits.log_softmax(1)
+    odds = logarithms - torch.log1p(-logarithms.exp())
+    # Where p is close to 1, 1 − p is rounded: the other logits tell it exactly.
+    largest = logits.argmax(1, keepdim=True)
+    others = logits.scatter(1, largest, -torch.inf).logsumexp(1, keepdim=True)
+    odds = odds.scatter(1, largest, logits.gather(1, largest) - others)
+    return odds.clamp(-_SURE, _SURE)
 
 
 @dataclass(frozen=True)
@@ -255,36 +345,47 @@ def default_readout(
     | (samples,), (samples, 1) | log-odds of a binary model with one logit | the output as it is |
     | (samples, classes) | log-odds of y | log-odds of the class predicted on the full sample |
 
-    Names of classes that the model does not know are taken in alphabetical order, if there is one for each output.
+    Scores of a model that are no log-odds are read by `Margin`, a single one without ``y`` as that of class 1.
+    Classes that are given by name need ``names`` in the order of the outputs: no order is guessed.
     """
     if output.ndim > 2:
         raise wrong("readout", "be given for a model with outputs of more than one axis", f"{tuple(output.shape)}")
     if getattr(model, "regression", False) and not _is_single_logit(output):
         must = f"be Output(i) for a regression with {output.shape[1]} outputs, i from 0 to {output.shape[1] - 1}"
         raise wrong("readout", must, "none" if y is None else "y")
-    note = ""
     if y is not None and not names and holds_text(y):
-        names = sorted({str(label) for label in np.asarray(y, dtype=object).reshape(-1).tolist()})
-        note = f"; classes in alphabetical order: {', '.join(names)}"
-        if len(names) != count_classes(output):
-            got = f"{len(names)} names for {count_classes(output)} outputs of the model"
-            raise wrong("y", "name every class", got, "Pass class_names=[…] in the order of the model's outputs.")
+        raise order_unknown(y)
     if names and not (y is None and _is_single_logit(output)):
         check_names(names, output)
+    kind = Margin if _gives_scores(model) else LogOdds
     if y is not None:
-        given = LogOdds(y, names)
-        return given, str(given) + note
+        given = kind(y, names)
+        return given, str(given)
     if _is_single_logit(output):
-        return Output(0), "log-odds of class 1" if getattr(model, "probabilities", False) else "the output as it is"
-    predicted = LogOdds(output.argmax(1).cpu())
+        return _default_of_one_output(names, model)
+    predicted = kind(output.argmax(1).cpu())
     shown = _class_list(predicted.y, tuple(str(name) for name in names))
-    return predicted, f"log-odds of the class predicted on the full sample ({shown})"
+    return predicted, f"{kind.what} of the class predicted on the full sample ({shown})"
+
+
+def _default_of_one_output(names: Sequence[Any], model: Model | None) -> tuple[Readout, str]:
+    """Choose the readout of a model with one output if no class was given, and describe it."""
+    if _gives_scores(model) and names:  # a detector of outliers has no classes
+        score = Margin(1, names)
+        return score, str(score)
+    if getattr(model, "probabilities", False) or getattr(model, "margins", False):
+        return Output(0), "log-odds of class 1"
+    return Output(0), "the output as it is"
 
 
 def same_kind(note: str, other: str) -> bool:
     """Return whether two descriptions are of the same readout; classes of other samples do not matter."""
     kinds = [text.partition(";")[0].partition(" (")[0] for text in (note, other)]
-    usual = ("log-odds of each", "log-odds of the"), ("the output as it is", "output 0")
+    usual = (
+        ("log-odds of each", "log-odds of the"),
+        ("score of each", "score of the"),
+        ("the output as it is", "output 0"),
+    )
     return kinds[0] == kinds[1] or any(all(kind.startswith(words) for kind in kinds) for words in usual)
 
 
@@ -297,11 +398,13 @@ class Score:
     """A proper score of values: how badly they predict each sample's class, or else its full value.
 
     For log-odds of each sample's class it is the log-loss in nats. For other readouts it is the squared difference
-    to v(N), divided by the variance of v(N) over the samples.
+    to v(N), divided by the variance of v(N) over the samples. For scores of each sample's class, that is the variance
+    about the mean score of the class over all samples: the mean of v(N) would know the class.
     """
 
     readout: Readout  # of the values
     full: Float[Tensor, "samples *features"]  # v(N) of each sample
+    expected: Float[Tensor, " samples"] | None = None  # v(N) as far as it is known without the sample; or its mean
 
     @property
     def classes(self) -> Int[Tensor, " samples"] | None:
@@ -319,7 +422,8 @@ class Score:
 
     @property
     def _squares(self) -> Float[Tensor, " samples"]:
-        return (self.full - self.full.mean(0)).square().reshape(len(self.full), -1).sum(1)
+        expected = self.full.mean(0) if self.expected is None else self.expected.to(self.full)
+        return (self.full - expected).square().reshape(len(self.full), -1).sum(1)
 
     def __call__(
         self, values: Float[Tensor, "some coalitions *features"], samples: Int[Tensor, " some"] | None = None

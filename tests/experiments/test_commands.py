@@ -32,7 +32,7 @@ def seen(monkeypatch, data):
         return Found({"figure": 1.0}, (table,))
 
     def judge(figures):
-        return Verdict("reproduced", f"{len(figures)} parts", "It is made so.")
+        return Verdict("as stated", f"{len(figures)} parts", "It is made so.")
 
     both = (
         Experiment("table-0", "nothing", "None.", {"one": part, "two": part}, judge, aliases={"old": ("two",)}),
@@ -61,7 +61,7 @@ def test_an_experiment_is_run_shown_and_recorded(seen, tmp_path, capsys):
     assert seen == [("table-0", "one", "full", 1), ("table-0", "two", "full", 1)]
     printed = capsys.readouterr().out
     assert "About table-0" in printed
-    assert "table-0: reproduced. 2 parts. It is made so." in printed
+    assert "table-0: as stated. 2 parts. It is made so." in printed
     assert read_record(tmp_path, "table-0", "full").parts["two"].seed == 1
 
 
@@ -111,7 +111,7 @@ def test_retraining_and_the_quick_size_reach_the_networks(monkeypatch, seen, tmp
     asked = []
     monkeypatch.setattr(trained_models, "trained", lambda name, seed=0, network=None, **rest: asked.append(rest))
     part = lambda run: Found({"figure": float(run.network("mnist", 0) is None)})  # noqa: E731
-    one = Experiment("table-0", "nothing", "None.", {"one": part}, lambda figures: Verdict("better", "", ""))
+    one = Experiment("table-0", "nothing", "None.", {"one": part}, lambda figures: Verdict("as stated", "", ""))
     monkeypatch.setattr(registry, "EXPERIMENTS", (one,))
     for words in ([], ["--retrain"], ["--quick"]):
         assert commands.main(["table-0", "-o", str(tmp_path), *words]) == 0

@@ -12,6 +12,7 @@ import absentia as ab
 from experiments import experiment as core
 from experiments.experiment import (
     Claim,
+    Correction,
     Experiment,
     Found,
     Journal,
@@ -89,7 +90,7 @@ def test_parts_that_a_command_finished_before_a_kill_are_not_measured_again(run,
         return work
 
     parts = {name: part(name) for name in ("first", "second", "third")}
-    trial = Experiment("trial", "A trial", "None.", parts, lambda figures: Verdict("reproduced", "", ""))
+    trial = Experiment("trial", "A trial", "None.", parts, lambda figures: Verdict("as stated", "", ""))
     with pytest.raises(KeyboardInterrupt):
         measure(trial, run, journal=Journal("all"))
     record = measure(trial, run, journal=Journal("all"))
@@ -115,7 +116,7 @@ def test_parts_are_measured_in_processes_and_those_with_many_jobs_spread_these(r
 
     parts = {"one": whole, "two": whole, "wrong": fails, "jobs": jobs}
     trial = Experiment(
-        "trial", "A trial", "None.", parts, lambda figures: Verdict("reproduced", "", ""), many_jobs=("jobs",)
+        "trial", "A trial", "None.", parts, lambda figures: Verdict("as stated", "", ""), many_jobs=("jobs",)
     )
     two = Run("trial", "all", "tiny", workers=2, folder=run.folder)
     ended = {name: error for _, name, error in measure_parts([(trial, part) for part in parts], two)}
@@ -143,7 +144,7 @@ def unavailable(run):
 
 
 def judge(figures):
-    return Verdict("reproduced", f"{figures['squares']['sum']:.0f}", "Because.")
+    return Verdict("as stated", f"{figures['squares']['sum']:.0f}", "Because.")
 
 
 SQUARES = Experiment(
@@ -171,9 +172,9 @@ def test_a_full_part_is_shown_rather_than_a_quick_one(tmp_path):
 
 def test_the_report_sets_claim_ours_verdict_and_reason_in_one_table(run, tmp_path):
     record = measure(SQUARES, run)
-    text = as_markdown([(SQUARES, record)], "results")
-    row = "| [fig-0](#fig-0) | the sum is 5 (Fig. 0) | 5 | reproduced (quick size) | Because. |"
-    assert row.replace("quick size", "quick size") in text
+    text = as_markdown([(SQUARES, record)], tmp_path / "results")
+    row = "| [fig-0](#fig-0) | the sum is 5 (Fig. 0) | 5 | as stated (quick size) | Because. |"
+    assert row in text
     assert "*cubes*: not to be had: The data are not published." in text
     assert "| 2 | 4 |" in text
     assert "![Squares of numbers](results/fig-0-squares-tiny.png)" in text
@@ -192,7 +193,7 @@ def test_a_long_note_is_a_list_that_readers_open():
     table = ResultTable("Squares", ("of",), "The first sentence. " * 50)
     part = Part(Found({"sum": 5}, (table,)), "", "full", 0, 1.0, "")
     entries = [(SQUARES, Record("fig-0", {"squares": part}))]
-    assert as_markdown(entries, "results").count("\n- The first sentence.") == 50
+    assert as_markdown(entries, core.RESULTS).count("\n- The first sentence.") == 50
     assert as_html(entries, core.RESULTS).count("<li>The first sentence.") == 50
 
 
@@ -202,13 +203,13 @@ def test_the_page_holds_its_pictures(run):
     assert path == run.folder.parent / "RESULTS.md"
     page = (run.folder / "report.html").read_text()
     assert 'src="data:image/png;base64,' in page
-    assert "1 reproduced" in page
+    assert "as stated 1." in page
 
 
-def test_what_has_no_figures_is_not_measured_or_not_to_be_had():
+def test_what_has_no_figures_is_not_measured_or_untestable():
     assert verdict_of(SQUARES, Record("fig-0", {})).word == "not measured"
     record = Record("fig-0", {"cubes": Part(None, "No data.", "full", 0, 1.0, "")})
-    assert verdict_of(SQUARES, record) == Verdict("not to be had", "–", "No data.")
+    assert verdict_of(SQUARES, record) == Verdict("untestable", "–", "No data.")
 
 
 def test_names_and_aliases_differ_and_aliases_name_parts():
@@ -228,7 +229,56 @@ def test_every_claim_of_the_paper_has_a_place_and_every_record_a_verdict(one):
 
 def test_the_committed_report_is_that_of_the_committed_records():
     entries = [(one, best_record(core.RESULTS, one.name)) for one in EXPERIMENTS]
-    assert (core.RESULTS.parent / "RESULTS.md").read_text() == as_markdown(entries, core.RESULTS.name)
+    assert (core.RESULTS.parent / "RESULTS.md").read_text() == as_markdown(entries, core.RESULTS)
+
+
+def test_the_report_counts_the_verdicts_and_says_what_they_mean_and_what_is_measured_again(tmp_path):
+    part = Part(Found({"sum": 5}), "", "full", 0, 1.0, "")
+    again = replace(SQUARES, again="the odd ones")
+    entries = [(again, Record("fig-0", {"squares": part})), (SQUARES, Record("fig-0", {}))]
+    text = as_markdown(entries, tmp_path)
+    assert "Of 2 experiments of the paper: as stated 1, not measured 1." in text
+    assert "These figures will be measured again: fig-0 (the odd ones)." in text
+    assert "by another method: what it claims is found, but by another loss or search than the paper's" in text
+    assert "measured again" not in as_markdown(entries[1:], tmp_path)
+
+
+def test_the_report_says_how_the_paper_s_losses_are_minimised(tmp_path):
+    for text in (as_markdown([], tmp_path), as_html([], tmp_path)):
+        assert "two terms that decide ties" in text
+        assert "starts again from the mean, the median or the middle of the bounds" in text
+        assert "quantiles of the data" in text
+
+
+def test_the_report_links_to_the_comparison_with_the_usual_baselines(tmp_path):
+    assert "learned_against_usual" not in as_markdown([], tmp_path)
+    (tmp_path / "learned_against_usual.md").write_text("# Goals")
+    link = f"[learned_against_usual.md]({tmp_path.name}/learned_against_usual.md)"
+    assert link in as_markdown([], tmp_path)
+    assert '<a href="learned_against_usual.md">' in as_html([], tmp_path)
+
+
+def test_a_statement_of_a_record_is_corrected_in_the_report_and_the_record_stays(run):
+    record = measure(SQUARES, run)
+    note = record.parts["squares"].found.tables[0].note
+    corrected = replace(SQUARES, corrections=(Correction("squares", note, "What is true."),))
+    text = as_markdown([(corrected, record)], run.folder)
+    assert note
+    assert "What is true." in text
+    assert note not in text
+    assert read_record(run.folder, "fig-0", "tiny").parts["squares"].found.tables[0].note == note
+    other = replace(SQUARES, corrections=(Correction("cubes", note, "What is true."),))
+    assert note in as_markdown([(other, record)], run.folder)
+
+
+def test_every_correction_is_of_a_statement_in_a_committed_record():
+    for experiment in EXPERIMENTS:
+        parts = best_record(core.RESULTS, experiment.name).parts
+        for correction in experiment.corrections:
+            notes = [table.note for table in parts[correction.part].found.tables]
+            assert any(correction.said in note for note in notes), (
+                "remove the correction: its part was measured again"
+            )
 
 
 def test_a_record_is_plain_json(run):

@@ -84,9 +84,15 @@ def test_the_figures_are_the_accuracies_and_the_verdict_compares_them_with_the_p
             for loss, start in known_baselines.PAIRS]  # fmt: skip
     found = found_of(tabulate("title", "note", [SMALL], rows, {}))
     assert found.figures["shapley from 0.5"] == 100
-    assert judge({"functions": found.figures}).word == "better"
+    verdict = judge({"functions": found.figures})
+    assert verdict.word == "by another method"
+    assert "terms that decide ties" in verdict.reason
+    assert "sweeps" in verdict.reason
+    assert "the mean, the median or the middle of the bounds joins the start" in verdict.reason
+    examples = judge({"functions": found.figures, "printed": {"agree": 22, "variables": 26}})
+    assert "follow its rule in 22 of 26" in examples.reason
     worse = {**found.figures, "marginal from 1": 98.0}
-    assert judge({"functions": worse}).word == "not reproduced"
+    assert judge({"functions": worse}).word == "no"
     assert judge({"printed": {}}).word == "not measured"
 
 

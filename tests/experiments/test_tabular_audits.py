@@ -52,3 +52,20 @@ def test_many_players_are_audited_in_drawn_games(monkeypatch):
                                experiment.Work(rows=2, draws=1, background=20), seed=0)  # fmt: skip
     note = experiment.tabulate("wide", found).note
     assert "all 18 players masked, in drawn games of 12, one for each draw" in note
+
+
+def test_the_note_names_the_loss_and_the_baseline_that_learning_returned(monkeypatch):
+    found = experiment.compare(model, table(), WORK, seed=0)
+    assert "Learned: by the default loss, on training rows." in experiment.tabulate("toy", found).note
+    monkeypatch.setattr(experiment, "learn", lambda _, data, *__: ab.Baseline.median(data.x_train))
+    found = experiment.compare(model, table(), WORK, seed=0)
+    assert "Its figures are those of the median, which learning returned." in experiment.tabulate("toy", found).note
+
+
+def test_an_audit_is_no_claim_and_says_if_learning_returned_a_usual_baseline():
+    figures = {"R of mean": 0.1, "strength of mean": 9.0, "R of median": 0.4, "strength of median": 2.0}
+    found = experiment.judge({"toy": figures | {"R of learned": 0.4, "strength of learned": 2.0}})
+    assert found.word == "no claim"
+    assert "On toy, learning by the default loss returned the median" in found.reason
+    assert "R of the learned values is 4.0 times that of the mean" in found.reason
+    assert not experiment.judge({"toy": figures | {"R of learned": 0.05, "strength of learned": 1.0}}).reason

@@ -152,6 +152,7 @@ METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "LogOdds.call": (ab.LogOdds(0), {"output": OUTPUTS, "sample": NUMBERS}),
     "LogOdds.check": (ab.LogOdds(0).check, {"output": OUTPUTS, "samples": 6}),
     "Logit.call": (ab.Logit(0), {"output": OUTPUTS, "sample": NUMBERS}),
+    "Margin.call": (ab.Margin(0), {"output": OUTPUTS, "sample": NUMBERS}),
     "Probability.call": (ab.Probability(0), {"output": OUTPUTS, "sample": NUMBERS}),
     "Output.call": (ab.Output(0), {"output": OUTPUTS, "sample": NUMBERS}),
     "Output.check": (ab.Output(0).check, {"output": OUTPUTS, "samples": 6}),

@@ -166,3 +166,11 @@ def test_shapiq_is_refused_what_does_not_fit() -> None:
 def test_a_missing_shapiq_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     table = ab.ValueTable([0.0, 1.0])
     assert_asks_for("shapiq", "shapiq", monkeypatch, lambda: interop.to_shapiq(ab.harsanyi(table)))
+
+
+def test_words_for_an_imputer_keep_to_categories() -> None:
+    x = torch.tensor([[0.0, 1.0]] * 5 + [[1.0, 2.0]] * 4 + [[2.0, 3.0]] * 4)
+    imputer = interop.shapiq_imputer(lambda rows: rows.sum(1), "median", x, categorical=[0])
+    assert imputer.baseline_values.tolist() == [[0.0, 2.0]]
+    with pytest.raises(ab.AbsentiaError, match="absence must keep to the categories"):
+        interop.shapiq_imputer(lambda rows: rows.sum(1), "mean", x, categorical=[0])

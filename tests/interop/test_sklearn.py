@@ -165,10 +165,41 @@ def test_audits_of_categories_take_noise_from_rows() -> None:
     audit = ab.audit(model, table.rows[:20], y[:20], categorical=table.categorical, **settings)
     assert audit.methods == ("median", "mode", "marginal", "neighbours")
     assert audit.columns()["R"].isfinite().all()
-    with pytest.raises(ab.AbsentiaError, match=r"column 'city' must hold the numbers 0 … 2"):
-        ab.audit(model, table.rows[:20], y[:20], ["median"], **settings)
+    known = ab.audit(model, table.rows[:20], y[:20], **settings)
+    assert torch.equal(known.R.value, audit.R.value)  # the players carry it
     with pytest.raises(ab.AbsentiaError, match=r"categorical must name columns from 0 to 4. Got 5 instead."):
         ab.audit(model, table.rows[:20], y[:20], categorical=[5], **settings)
+    with pytest.raises(ab.AbsentiaError, match=r"categorical must agree with the players, .* Got \[1, 2\] instead"):
+        ab.audit(model, table.rows[:20], y[:20], categorical=[[1, 2]], **settings)
+
+
+def test_the_recommended_word_is_explained_as_it_was_audited() -> None:
+    frame, y = made_up()
+    frame["city"] = np.where(np.arange(120) < 50, "Bern", np.where(np.arange(120) < 80, "Oslo", "Rome"))
+    table = interop.EncodedTable.of(frame)
+    model = interop.from_estimator(pipeline(frame, y), table)
+    median = ab.Baseline.median(table.rows, categorical=table.categorical)
+    settings = {"data": table.rows, "players": table.players}
+    words = ab.audit(model, table.rows[:20], y[:20], ["median"], categorical=table.categorical, **settings)
+    values = ab.audit(model, table.rows[:20], y[:20], {"median": median}, categorical=table.categorical, **settings)
+    assert torch.equal(words.R.value, values.R.value)
+    found = ab.explain(model, table.rows[:2], y[:2], absence="median", **settings)
+    assert torch.equal(found.stand_ins, median.values.expand(2, -1))
+    assert table.decode(found.stand_ins)["city"].tolist() == ["Bern", "Bern"]  # the median of the codes is Oslo
+
+
+def test_a_model_that_decodes_a_table_knows_its_categories() -> None:
+    frame, y = made_up()
+    table = interop.EncodedTable.of(frame)
+    model = interop.from_estimator(pipeline(frame, y), table)
+    game = ab.MaskedModel(model, table.numbers(frame)[:2], 1, absence="median", data=table.numbers(frame))
+    assert game.players.categorical == table.players.categorical == ((1,), (3,), (4,))
+    with pytest.raises(
+        ab.AbsentiaError, match=r"absence must keep to the categories of a table that has some. Got mean"
+    ):
+        ab.explain(model, table.rows[:2], 1, absence="mean", data=table.rows)
+    with pytest.raises(ab.AbsentiaError, match="rows must have 5 columns"):
+        ab.explain(model, table.rows[:2, :3], 1, absence=0.0)
 
 
 def test_the_loss_of_a_baseline_with_categories_is_measured() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 import torch
@@ -15,7 +15,9 @@ from torch import Tensor
 from absentia.absences.protocol import Fill, Samples, StandIns, check_shape, check_whole
 from absentia.data import (
     Array,
+    Categorical,
     DataRange,
+    Rows,
     Table,
     as_tensor,
     check_number,
@@ -28,8 +30,6 @@ from absentia.data import (
     white_noise,
 )
 from absentia.errors import wrong
-
-Categorical: TypeAlias = Sequence[int | Sequence[int]]  # columns of categories, or groups of columns that code one
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +84,21 @@ class Baseline:
         tensor([1., 9.])
         """
         data = check_rows(data)
-        values = data.median(0).values
-        for columns in column_groups(categorical, data.shape[1]):
-            values[columns] = most_frequent(data[:, columns])
-        return cls(values)
+        return cls(_with_categories(data.median(0).values, data, categorical))
 
     @classmethod
-    def mode(cls, data: Table) -> Baseline:
-        """Use the most frequent value of each entry (the smallest of those that tie)."""
-        return cls(check_rows(data).mode(0).values)
+    def mode(cls, data: Table, categorical: Categorical = ()) -> Baseline:
+        """Use the most frequent value of each entry (the smallest of those that tie).
+
+        Columns that are one category together, such as one-hot ones, are a list in ``categorical``: they take the
+        values that most often occur together.
+
+        >>> one_hot = torch.tensor([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
+        >>> Baseline.mode(one_hot).values, Baseline.mode(one_hot, categorical=[[0, 1, 2]]).values
+        (tensor([0, 0, 0]), tensor([0, 1, 0]))
+        """
+        data = check_rows(data)
+        return cls(_with_categories(data.mode(0).values, data, categorical))
 
     def bind(self, x: Samples) -> Fill:
         """Spread the values over the entries of one sample."""
@@ -104,6 +110,15 @@ class Baseline:
             raise wrong("baseline", expected, f"shape {tuple(values.shape)}")
         check_whole("baseline", values, x)
         return StandIns(x, values.to(x).expand(1, 1, *entries))
+
+
+def _with_categories(values: Tensor, data: Rows, categorical: Categorical) -> Tensor:
+    """Replace the values of each category, or of the columns that code one, by those that are most frequent."""
+    flat = values.flatten().clone()
+    rows = data.flatten(1)
+    for columns in column_groups(categorical, rows.shape[1]):
+        flat[columns] = most_frequent(rows[:, columns])
+    return flat.reshape(values.shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,16 @@ from torch.distributions import Normal, kl_divergence
 from absentia.absences.protocol import ConditionalFill, Fill, Samples, StandIns, check_floating, check_shape
 from absentia.data import Table, check_number, check_rows, least_and_most, mean_and_deviation, seeded
 from absentia.errors import AbsentiaError, wrong
-from absentia.models import Model, are_probabilities, as_model, evaluation_mode, placement, progress, run_rows
+from absentia.models import (
+    Model,
+    are_probabilities,
+    as_model,
+    confirm_margins,
+    evaluation_mode,
+    placement,
+    progress,
+    run_rows,
+)
 from absentia.players import Players
 from absentia.results import Saved
 from absentia.version import __version__
@@ -540,7 +549,8 @@ def train_surrogate(
         Samples, the more the better; a tenth is held out, to end the training. Their labels are not needed.
     classes : bool, optional
         Whether outputs are logits of classes, imitated by the Kullback–Leibler divergence; other outputs are imitated
-        by the squared error. By default, outputs of more than one number are logits.
+        by the squared error. By default, outputs of more than one number are logits, unless they are the scores of
+        an estimator, such as an SVM.
     network : nn.Module, optional
         From (rows, 2·entries), standardised values (0 where absent) and then presence, or for images from
         (rows, channels + 1, height, width) with presence as the last plane, to (rows, outputs).
@@ -558,8 +568,11 @@ def train_surrogate(
         x, model = check_rows(x, least=2), as_model(model)
         rows = MaskedRows.draw(x, players, seed, "a surrogate")
         device, dtype = placement(model, x)
+        model = confirm_margins(model, x.to(device, dtype))
         outputs = run_rows(model, x.to(device, dtype))
-        classes = outputs.ndim == 2 and outputs.shape[1] > 1 if classes is None else classes
+        if classes is None:
+            several = outputs.ndim == 2 and outputs.shape[1] > 1
+            classes = several and not getattr(model, "scores", False)
         if not classes and not bool(outputs.isfinite().all()):
             raise wrong("model", "return finite outputs", f"{int((~outputs.isfinite()).sum())} that are not")
         if classes and (outputs.ndim != 2 or outputs.shape[1] < 2):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from absentia.absences.conditional import GaussianConditional, NearestNeighbours
-from absentia.absences.fixed import Baseline, Blur, Categorical, Marginal, Noise
+from absentia.absences.fixed import Baseline, Blur, Marginal, Noise
 from absentia.absences.protocol import Absence, check_absence
 from absentia.data import Table, check_rows
 from absentia.errors import AbsentiaError, wrong
@@ -14,16 +14,17 @@ WORDS = ("zero", "mean", "median", "mode", "blur", "noise", "marginal", "gaussia
 # These compute values between the codes of categories, which stand for no category.
 _NO_CATEGORIES = ("mean", "blur", "noise", "gaussian")
 _WITHOUT_NUMBER = ("zero", "mean", "median", "mode")
-# The most rows of the background: for a word without a number, and for an audit of the usual absences.
-_MARGINAL_DRAWS, _USUAL_MARGINAL_DRAWS = 100, 32
+# The most rows of the background, for a word without a number.
+_MARGINAL_DRAWS = 100
 # A covariance of more entries takes long to invert.
 _MOST_GAUSSIAN_ENTRIES = 1024
 
 
-def named_absence(
-    word: Any, data: Table = None, *, players: Players | None = None, categorical: Categorical = (), seed: int = 0
-) -> Absence:
-    """Return the absence that a number or a word such as "blur:2" names; an absence is returned as it is."""
+def named_absence(word: Any, data: Table = None, *, players: Players | None = None, seed: int = 0) -> Absence:
+    """Return the absence that a number or a word such as "blur:2" names; an absence is returned as it is.
+
+    The players know which entries hold categories.
+    """
     if not isinstance(word, str):
         plain = isinstance(word, int | float) and not isinstance(word, bool)
         return Baseline(word) if plain or getattr(word, "shape", None) == () else check_absence(word)
@@ -35,7 +36,7 @@ def named_absence(
         must = f"be an absence, a number, or one of {', '.join(WORDS)}, learned"
         refused = wrong("absence", must, repr(word), "Some take a number, as in blur:2 or marginal:50.")
         return Baseline(_number(word, refused))
-    if name in _NO_CATEGORIES and categorical:
+    if name in _NO_CATEGORIES and players is not None and players.masks_categories:
         then = "Use median (which takes the most frequent category), mode, marginal or neighbours."
         raise wrong("absence", "keep to the categories of a table that has some", name, then)
     if name in _WITHOUT_NUMBER and detail:
@@ -54,10 +55,11 @@ def named_absence(
         raise wrong("absence", f"give {name} a whole number, as in {name}:10", word)
     rows, count = check_rows(data), int(detail or 10)
     most = _MARGINAL_DRAWS if len(rows) > _MARGINAL_DRAWS else None
+    categorical = () if players is None else players.categorical
     makers: dict[str, Callable[[], Absence]] = {
         "mean": lambda: Baseline.mean(rows),
         "median": lambda: Baseline.median(rows, categorical=categorical),
-        "mode": lambda: Baseline.mode(rows),
+        "mode": lambda: Baseline.mode(rows, categorical=categorical),
         "noise": lambda: Noise(rows, draws=count, seed=seed),
         "marginal": lambda: Marginal(rows, draws=count if detail else most, seed=seed),
         "gaussian": lambda: GaussianConditional(rows, draws=count, seed=seed),
@@ -66,21 +68,19 @@ def named_absence(
     return makers[name]()
 
 
-def usual_absences(data: Table, players: Players, *, categorical: Categorical = ()) -> dict[str, Absence]:
-    """Return the usual absences for a kind of data, by name."""
-    rows = check_rows(data)
+def usual_words(data: Table, players: Players) -> list[str]:
+    """Return the words of the usual absences for a kind of data."""
     if players.integer:
-        words = ["mode", "marginal"]
-    elif players.is_image:
-        words = ["zero", "mean", "blur", "noise", "marginal"]
-    elif categorical:
-        words = ["median", "mode", "marginal", "neighbours"]
-    else:
-        words = ["zero", "mean", "median", "marginal", "gaussian"]
-        if len(rows) < 2 or rows[0].numel() > _MOST_GAUSSIAN_ENTRIES:
-            words.remove("gaussian")
-    found = {word: named_absence(word, rows, players=players, categorical=categorical) for word in words}
-    return found | {"marginal": Marginal(rows, draws=min(len(rows), _USUAL_MARGINAL_DRAWS))}
+        return ["mode", "marginal"]
+    if players.is_image:
+        return ["zero", "mean", "blur", "noise", "marginal"]
+    if players.masks_categories:
+        return ["median", "mode", "marginal", "neighbours"]
+    rows = check_rows(data)
+    words = ["zero", "mean", "median", "marginal"]
+    if len(rows) >= 2 and rows[0].numel() <= _MOST_GAUSSIAN_ENTRIES:
+        words.append("gaussian")
+    return words
 
 
 def _number(word: str, refused: AbsentiaError) -> float:

@@ -1,4 +1,4 @@
-"""The audit: whether absences leak, invent, need many interactions, and leave effects of the players they mask."""
+"""The audit: whether absences leak, invent, and need many interactions; and how R judges them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,34 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, final
 
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from absentia.absences import Absence, BringsModel, Fill, StandIns
-from absentia.absences.fixed import Categorical
-from absentia.absences.protocol import check_shape, describe_absence, for_classes
-from absentia.absences.words import usual_absences
-from absentia.audit.figures import MaskingCurve, Removal, compare_with_data, game_figures, join_games
+from absentia.absences.protocol import describe_absence, for_classes
+from absentia.absences.words import usual_words
+from absentia.audit.estimates import Drawn, draw_groups, pseudo_values
+from absentia.audit.figures import (
+    FullyMasked,
+    MaskingCurve,
+    Removal,
+    compare_with_data,
+    drawn_game_figures,
+    join_games,
+)
 from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit
+from absentia.audit.plan import Games, MethodRows, Plan
+from absentia.audit.split import FOLDS, ByClass, ByValue, predict
 from absentia.coalitions import draw_coalitions, moebius_
-from absentia.data import Classes, Table, blocks, check_number, check_rows, data_range, seeded, white_noise
+from absentia.data import Categorical, Classes, Table, blocks, check_number, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
-from absentia.learning import LearnedBaseline, choose_absence
+from absentia.learning import LearnedBaseline, absence_for
 from absentia.models import (
     BatchRunner,
     OutOfTime,
@@ -36,7 +45,7 @@ from absentia.models import (
     spread,
 )
 from absentia.players import ALWAYS_PRESENT, Players
-from absentia.readouts import Features, LogOdds, Readout, Score
+from absentia.readouts import OF_CLASS, EveryClass, Features, LogOdds, Output, Readout
 
 Region: TypeAlias = Sequence[str | int]
 Absences: TypeAlias = Mapping[str, Absence | str | float] | Sequence[Absence | str | float]
@@ -44,29 +53,25 @@ Absences: TypeAlias = Mapping[str, Absence | str | float] | Sequence[Absence | s
 Reference: TypeAlias = Callable[[int, Tensor], Fill]
 Spend: TypeAlias = Callable[[str, int], None]  # books the rows of a method
 
-# The operations that an audit may take by default: up to a minute on two cores; and the rows that it may
-# always take.
-_OPERATIONS, _FEW_ROWS = 3e11, 2**15
-# Work is split into about this many steps, between which it can end. Tables hold at most this many values at a time.
-_STEPS, _VALUES_AT_A_TIME = 64, 2**21
+# The operations that an audit may take by default: up to a minute on two cores.
+_OPERATIONS = 3e11
+# The rows that it may always take.
+_FEW_ROWS = 2**15
+# Work is split into about this many steps. One that a time limit cuts off is lost.
+_STEPS = 64
 # What to do about a time limit in which nothing can be measured.
 _NO_TIME = "Or audit fewer absences, or a quicker model."
-# A baseline that is learned on the way takes at most this share of the time that is left.
-_SHARE_FOR_LEARNING = 0.5
+# Tables hold at most this many values at a time.
+_VALUES_AT_A_TIME = 2**21
 # Masked samples are made for at most this many entries at a time.
 _ENTRIES_AT_A_TIME = 2**24
 # An effect of order m adds up rounding errors to 2^(m/2) times those of the values; the sum over all effects grows
 # by this factor with each player.
 _GROWTH = 1 + 2**0.5
-# The masking curve is measured on at most this many samples, and at about this many sizes of coalitions.
-_MOST_SAMPLES, _MOST_SIZES = 500, 32
-# A random absence is audited with at most this many of its draws, and with this many if rows are scarce.
-_MOST_DRAWS, _FEW_DRAWS = 32, 8
-# The number of players of a drawn game, if there are too many for all their coalitions.
-_GAME_PLAYERS = 12
-# Scarce rows are saved down to these: sizes below this many samples, then samples, draws, and players of a game.
-_MANY_SAMPLES, _FEW_SIZES = 64, 8
-_FEWEST_SAMPLES, _FEWEST_DRAWS, _FEWEST_PLAYERS = 16, 2, 4
+# Values of samples that differ by at most this many units of their type's precision are equal.
+_UNITS_APART = 1000
+# The log-odds of a class that has no baseline of its own where others have one.
+_RULED_OUT = -1e6
 
 
 def audit(
@@ -89,30 +94,36 @@ def audit(
     seconds: float | None = None,
     seed: int = 0,
 ) -> Audit:
-    """Measure whether absences leak or invent, are concise and plausible; and recommend one.
+    """Measure whether absences leak, invent, and how long an account they need; and recommend one.
 
-    Three questions are asked of every absence, on the same samples and coalitions:
+    Every absence is measured on the same samples and coalitions:
 
-    1. Does it leak, or invent? Evidence at ∅ is the score of fully masked samples less that of the prior. The score
-       is the log-loss of each sample's class, and the prior has the class frequencies; for other readouts it is the
-       squared difference to v(N) as a share of its variance. Below 0 masked samples still tell their class: the
-       absence leaks. Above 0 it argues for a class: it invents. The masking curve is the score by coalition size.
-    2. Is it concise? Σ|U| is the strength of the interactions that explain a sample.
-    3. Is it plausible? R = E_x[(Σ|U′| − Σ|U_noise|) / Σ|U|] compares the effects of samples whose ``region`` is
-       masked, replaced by noise, or left as it is [ren2023faithful], against a ``reference`` in the place of absent
-       players. It is 0 at the level of white noise. The distance to the data is that of masked samples.
+    1. *Leak*: what fully masked samples still tell of their class. *Invention*: what the stand-ins assert on their
+       own. Both are parts of the log-loss of fully masked samples. Their predictions are recalibrated by a scale and
+       class offsets, on samples that the fit did not see. Leak is the score of the class frequencies less that of
+       recalibrated predictions, invention the score of predictions as they are less the same. For other readouts the
+       score is the squared difference to v(N), as a share of its variance.
+    2. *Score*: the same log-loss over coalitions of all sizes (the masking curve).
+    3. *Length*: the number of interactions that rebuild all values of a sample's game to 5 %, as a geometric mean.
+    4. The distance of masked samples to the data, and the paper's R = E_x[(Σ|U′| − Σ|U_noise|) / Σ|U|], which
+       compares the effects of samples whose ``region`` is masked, replaced by noise, or left as it is
+       [ren2023faithful], against a ``reference`` in the place of absent players.
 
-    The recommendation is *honest first, then short*. Out are absences that leak, or invent more than there is to
-    know: log(classes), or the variance. Of the others those remain whose score over all sizes is not worse than the
-    best; of these, those with the least Σ|U|; then with the lowest R; then the closest to the data. A difference
-    counts beyond two standard errors, paired over samples, or more by Student's factor if samples or draws are few.
-    Nothing is recommended if all are out. A surrogate explains another model: it is a floor, and never recommended.
-    Where some entries are always present, evidence below 0 is no leak.
+    The recommendation is *honest first, then short*. Out are leaks beyond their error and 5 % of the prior's score,
+    and inventions beyond their error and all that there is to know: log(classes), or the variance. Of the others
+    those are level whose score is within its error of the best, or within 10 % of the prior's score, but at most a
+    third of what predictions on whole samples are better than the prior. Of these the shortest is recommended;
+    lengths within a factor of 1.25 are level, and then the closest to the data is. ``confidence`` is the share of
+    resamples of samples and draws in which the same absence wins. A surrogate explains another model: it is a floor,
+    and never recommended. Where some entries are always present, what they tell is no leak.
+
+    Random absences are measured with the draws that `explain` uses, and errors count that others might be drawn.
 
     Parameters
     ----------
     model, x, y, players, readout, class_names
-        The model on a batch of samples: see `MaskedModel`. At most 500 samples, drawn at random, are audited.
+        The model on a batch of samples: see `MaskedModel`. At most 500 samples, drawn at random, are audited. Without
+        ``y``, the classes are those that the model predicts for whole samples.
     absences : mapping, or sequence of words, numbers or absences, optional
         What to audit, with or without names. The default is the usual absences for this kind of data.
     region : sequence of str or int, optional
@@ -129,12 +140,14 @@ def audit(
     max_players : int, default 16
         More players than this are audited in games of at most 12 of them, drawn anew for each sample and draw.
     categorical : sequence, optional
-        Columns of categories, as in `learn_baseline`: white noise has their values of random rows of ``data``.
+        Columns of categories besides those that the players know, as in `learn_baseline`: white noise has their
+        values of random rows of ``data``.
     evaluations : int, optional
         How many rows the model may evaluate in all; by default what a model of its size does in up to a minute on
         two cores. Where all coalitions take more, fewer samples are audited, and then drawn games of fewer players.
     seconds : float, optional
-        A limit on the time. What is measured by then, or when Ctrl-C is pressed, is returned.
+        A limit on the time, checked before each batch of the model. What is measured by then, or when Ctrl-C is
+        pressed, is returned.
     seed : int, default 0
         The seed of every random draw.
 
@@ -148,22 +161,35 @@ def audit(
     limit = TimeLimit(seconds)
     check_number("tau", tau, 0)
     try:
-        evaluator = _read_samples(model, x, y, players, readout, class_names, limit)
-        run = Auditor(evaluator, absences, region, data, draws, max_players, categorical, seed, evaluations)
-        run.against, run.tau = run.reference(reference), tau
+        evaluator = _read_samples(model, x, y, players, readout, class_names, categorical, limit)
+        run = Auditor(evaluator, absences, region, data, draws, max_players, seed, evaluations)
+        run.against = run.reference(reference)
+        run.tau = tau
     except OutOfTime as error:
         raise limit.too_short(len(x), _NO_TIME) from error
-    stopped = run.work(("curve", "games", "removal"), limit)
-    masked = [run.masked.get(name) for name in run.methods]
-    plausibility, note = compare_with_data(masked, run.data, run.within, run.region, seed)
-    run.notes += [note] if note else []
+    stopped = run.work(_KINDS, limit)
+    masked_inputs = [run.masked.get(name) for name in run.methods]
+    plausibility, note = compare_with_data(masked_inputs, run.data, run.within, run.region, seed)
+    if note:
+        run.notes.append(note)
     described = str(reference) if isinstance(reference, str | int | float) else describe_absence(reference)
     described = "white noise" if described == "noise" else described
     threshold = "above 5 % of a sample's largest" if tau is None else f"above {tau:g}"
-    record = run.record(reference=described, threshold=threshold, stopped=stopped)
-    curve, removal = run.curve(), run.removal()
+    fully_masked = run.fully_masked()
+    curve, removal = run.curve(fully_masked), run.removal()
     games = join_games([found for _, found in run.found["games"]], len(run.methods), run.plan.own.players)
-    return Audit(tuple(run.methods), evaluator.names, removal, games, plausibility, record, curve, run.numbers)
+    record = run.record(reference=described, threshold=threshold, stopped=stopped)
+    return Audit(
+        methods=tuple(run.methods),
+        players=evaluator.names,
+        removal=removal,
+        companions=games,
+        plausibility=plausibility,
+        record=record,
+        measured_curve=curve,
+        samples=run.numbers,
+        fully_masked=fully_masked,
+    )
 
 
 def cross_audit(
@@ -185,14 +211,15 @@ def cross_audit(
     >>> bool(found.R[1, 0] <= 0)
     True
     """
-    evaluator = _read_samples(model, x, y, players, readout, class_names)
-    run = Auditor(evaluator, absences, region, data, draws, max_players, categorical, seed)
+    evaluator = _read_samples(model, x, y, players, readout, class_names, categorical)
+    run = Auditor(evaluator, absences, region, data, draws, max_players, seed)
     names, found = tuple(run.methods), []
     if run.surrogates:
         raise wrong("absences", "mask the model's input", f"{run.surrogates[0]!r}, which brings its own model")
     rows = run.plan.removal.coalitions * run.plan.states
     with progress((1 + len(names)) * rows, "auditing", "row") as bar:
-        for reference in ("noise", *run.methods.values()):
+        references = [method.absence for method in run.methods.values()]
+        for reference in ("noise", *references):
             run.against, run.found["removal"] = run.reference(reference), []
             run.take(run.steps("removal"), bar)
             found.append(run.removal().R)
@@ -202,93 +229,65 @@ def cross_audit(
 
 
 def _read_samples(
-    model: Any, x: Table, y: Classes, players: Any, readout: Any, class_names: Any, limit: TimeLimit | None = None
+    model: Any,
+    x: Table,
+    y: Classes,
+    players: Any,
+    readout: Any,
+    class_names: Any,
+    categorical: Categorical,
+    limit: TimeLimit | None = None,
 ) -> Evaluator:
     """Return the evaluator; raise an error for absences in the place of classes."""
     if isinstance(y[0] if isinstance(y, list | tuple) and y else y, Mapping | Absence):
         raise AbsentiaError("Absences were passed in the place of y, the classes. Write audit(model, x, absences=…).")
-    return Evaluator(model, x, players, readout, y=y, class_names=class_names, limit=limit)
+    return Evaluator(model, x, players, readout, y=y, class_names=class_names, categorical=categorical, limit=limit)
 
 
-@dataclass(frozen=True)
-class Games:
-    """Games of which all coalitions are evaluated: how many samples, draws for each, and players."""
-
-    samples: int
-    draws: int
-    players: int
-
-    @property
-    def coalitions(self) -> int:
-        """The number of coalitions of all games."""
-        return self.samples * self.draws << self.players
-
-    def within(self, coalitions: float) -> Games:
-        """Return smaller games with at most this many coalitions, if they can be so small."""
-        samples = min(self.samples, max(_FEWEST_SAMPLES, int(coalitions / (self.draws << self.players))))
-        draws = min(self.draws, max(_FEWEST_DRAWS, int(coalitions / (samples << self.players))))
-        fitting = math.floor(math.log2(max(1.0, coalitions / (samples * draws))))
-        return Games(samples, draws, min(self.players, max(_FEWEST_PLAYERS, fitting)))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What an audit evaluates: the masking curve, each method's own games, and the games of R."""
-
-    samples: int  # of the masking curve
-    sizes: int  # of coalitions, besides that of all players
-    own: Games
-    removal: Games
-    draws_of: Sequence[int]  # the draws of each method
-    states: int  # of a sample that R compares: itself, noise, and each method
-    most_draws: int = _MOST_DRAWS  # of a random absence
-
-    @classmethod
-    def of(
-        cls, samples: int, players: int, region: int, draws: int, most: int, draws_of: Sequence[int], states: int
-    ) -> Plan:
-        """Plan an audit without a limit, but that of ``most`` players for all coalitions."""
-        samples, sizes = min(samples, _MOST_SAMPLES), min(players, _MOST_SIZES)
-        own, masked = (size if size <= most else min(_GAME_PLAYERS, most) for size in (players, region))
-        return cls(samples, sizes, Games(samples, 1, own), Games(samples, draws, masked), draws_of, states)
-
-    @property
-    def draws(self) -> int:
-        """The number of draws of all methods together."""
-        return sum(min(draws, self.most_draws) for draws in self.draws_of)
-
-    @property
-    def curve_rows(self) -> int:
-        """The rows of each sample of the masking curve."""
-        return 1 + self.sizes * self.draws
-
-    @property
-    def rows(self) -> int:
-        """The number of rows that the model evaluates."""
-        games = self.own.coalitions * self.draws + self.removal.coalitions * self.states
-        return self.samples * self.curve_rows + games
-
-    def within(self, rows: int) -> Plan:
-        """Return a plan of at most this many rows: a quarter for the curve, the rest in halves; or the least plan."""
-        if self.rows <= rows:
-            return self
-        plan = replace(self, most_draws=_FEW_DRAWS)
-        if rows / 4 < min(self.samples, _MANY_SAMPLES) * plan.curve_rows:
-            plan = replace(plan, sizes=min(self.sizes, _FEW_SIZES))
-        samples = min(self.samples, max(_FEWEST_SAMPLES, int(rows / 4 / plan.curve_rows)))
-        left = rows - samples * plan.curve_rows
-        own = replace(self.own, samples=samples).within(left / 2 / plan.draws)
-        left -= own.coalitions * plan.draws
-        removal = replace(self.removal, samples=samples).within(left / self.states)
-        return replace(plan, samples=samples, own=own, removal=removal)
+# The kinds of steps, in the order in which they are taken.
+_KINDS = ("shared", "empty", "curve", "games", "removal")
 
 
 class Step(NamedTuple):
-    """What to measure of a few samples: the curve, their games, or removal in one draw."""
+    """What to measure of a few samples."""
 
-    kind: str
+    kind: str  # one of _KINDS
     some: slice
     draw: int
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """An absence bound to the audited samples."""
+
+    absence: Absence
+    evaluator: Evaluator  # its own if the absence brings a model
+    fill: Fill
+    of_class: Mapping[int, Fill]  # one for each class that has a baseline of its own
+
+    @property
+    def is_surrogate(self) -> bool:
+        """Whether the absence brings its own model."""
+        return isinstance(self.absence, BringsModel)
+
+    @property
+    def shares_stand_ins(self) -> bool:
+        """Whether all samples have the same stand-ins."""
+        fills = list(self.of_class.values()) or [self.fill]
+        return all(isinstance(fill, StandIns) and len(fill.values) == 1 for fill in fills)
+
+    def select(self, samples: Tensor) -> Method:
+        """Return the method for some of the samples."""
+        of_class = {number: fill.select(samples) for number, fill in self.of_class.items()}
+        return Method(self.absence, self.evaluator, self.fill.select(samples), of_class)
+
+
+class CurveValues(NamedTuple):
+    """What a method's masking curve is made of, for some samples: of ∅, drawn coalitions, and all players."""
+
+    values: Float[Tensor, "samples sizes numbers"]  # of each coalition but that of all players
+    scores: Float[Tensor, "samples all_sizes"]
+    without: Float[Tensor, "samples groups"]  # the mean score with each group of draws left out
 
 
 @final
@@ -296,48 +295,78 @@ class Auditor:
     """One run: the absences bound to the samples, the plan, and what has been measured so far."""
 
     def __init__(
-        self, evaluator: Evaluator, absences: Any, region: Region | None, data: Table, draws: int, max_players: int,
-        categorical: Categorical, seed: int, evaluations: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        evaluator: Evaluator,
+        absences: Any,
+        region: Region | None,
+        data: Table,
+        draws: int,
+        max_players: int,
+        seed: int,
+        evaluations: int | None = None,
+    ) -> None:
         check_number("draws", draws, 1)
         check_number("max_players", max_players, 1, MAX_PLAYERS)
         if isinstance(evaluator.readout, Features):
             raise wrong("readout", "give one number for an audit", str(evaluator.readout))
-        self.evaluator, self.categorical, self.seed = evaluator, categorical, seed
+        self.evaluator = evaluator
+        self.seed = seed
+        readout = evaluator.readout
+        # Values of each sample's own class are judged beside those of all classes.
+        self.every_class: EveryClass | None = None
+        self.classes = torch.zeros(evaluator.samples, dtype=torch.int64)
+        if isinstance(readout, OF_CLASS) and readout.y.ndim == 1:
+            self.every_class = EveryClass(readout)
+            self.classes = readout.y.cpu()
+        self.in_nats = self.every_class is not None and isinstance(readout, LogOdds)
         self.region = evaluator.players if region is None else evaluator.players.only(region, "region")
-        self.data = evaluator.x if data is None else check_rows(data, columns=evaluator.columns).to(evaluator.x)
-        check_shape("data", self.data.shape[1:], evaluator.x)
-        self.within = data_range(self.data, categorical)
-        owned = self.region.labels.to(evaluator.x.device) >= 0
-        if not bool(((self.within.high > self.within.low) & owned).any()):
-            then = "Pass data=… with rows that show the range of white noise."
-            raise wrong("data", "vary in the region's entries", "constants", then)
-        self.methods: dict[str, Absence] = {}
-        self.bound: dict[str, tuple[Evaluator, Fill]] = {}  # to the samples, and to its own model if it brings one
-        for name, given in self._name(absences).items():
-            with _naming(f"{name} cannot be audited"):
-                self.methods[name] = absence = self._make(given)
-                own = evaluator
-                if isinstance(absence, BringsModel):
-                    model = absence.instead_of(evaluator.model)
-                    evaluator.limit.check()
-                    own = Evaluator(model, evaluator.x, evaluator.players, evaluator.readout, limit=evaluator.limit)
-                self.bound[name] = own, for_classes(absence, evaluator.classes, evaluator.names).bind(own.x)
-        self.surrogates = tuple(name for name, one in self.methods.items() if isinstance(one, BringsModel))
+        self.data = evaluator.x if data is None else evaluator.rows_of(data)
+        self.within = data_range(self.data, evaluator.players.categorical)
+        self._check_range()
+        self.methods = {name: self._bind(name, given) for name, given in self._name(absences).items()}
+        self.surrogates = tuple(name for name, method in self.methods.items() if method.is_surrogate)
         self.plan = self._afford(draws, max_players, evaluations)
         self.costs = dict.fromkeys((*self.methods, ""), Cost())
-        self.found: dict[str, list[tuple[Step, Any]]] = {"curve": [], "games": [], "removal": []}  # by finished steps
+        self.found: dict[str, list[tuple[Step, Any]]] = {kind: [] for kind in _KINDS}  # by finished steps
         self.notes = self._first_notes(data is None)
         self._choose_samples()
         self.sizes = torch.linspace(0, len(evaluator.players), self.plan.sizes + 1).round().long()
         self.against: Reference = self.reference("noise")
         self.tau: float | None = None
-        self.rows_per_step = max(self.plan.rows // _STEPS, 4 * evaluator.batch_size)  # fewer if time is short
+        # At most this many rows are evaluated in a step, or those of one sample; fewer if time is short.
+        self.rows_per_step = max(self.plan.rows // _STEPS, 4 * evaluator.batch_size)
+
+    def _check_range(self) -> None:
+        """Raise an error if no white noise can be drawn."""
+        owned = self.region.labels.to(self.evaluator.x.device) >= 0
+        if not bool(((self.within.high > self.within.low) & owned).any()):
+            then = "Pass data=… with rows that show the range of white noise."
+            raise wrong("data", "vary in the region's entries", "constants", then)
+
+    def _bind(self, name: str, given: object) -> Method:
+        """Make an absence and bind it to the samples, and to its own model if it brings one."""
+        evaluator = self.evaluator
+        with _naming(f"{name} cannot be audited"):
+            absence = self._make(given)
+            own = evaluator
+            if isinstance(absence, BringsModel):
+                evaluator.limit.check()
+                model = absence.instead_of(evaluator.model)
+                own = Evaluator(model, evaluator.x, evaluator.players, evaluator.readout, limit=evaluator.limit)
+            fill = for_classes(absence, evaluator.classes, evaluator.names).bind(own.x)
+            of_class: dict[int, Fill] = {}
+            if getattr(absence, "needs_classes", False) and self.every_class is not None:
+                numbers = self.classes.unique().tolist()
+                of_class = {number: for_classes(absence, number).bind(own.x) for number in numbers}
+            return Method(absence, own, fill, of_class)
 
     def _name(self, absences: Any) -> dict[str, Any]:
         """Return what was given by name: that of a mapping, the word, or the description."""
         if absences is None:
-            return dict(usual_absences(self.data, self.evaluator.players, categorical=self.categorical))
+            words = usual_words(self.data, self.evaluator.players)
+            if self.data is self.evaluator.x and "neighbours" in words:
+                words.remove("neighbours")  # each sample would be its own nearest row
+            return {word: word for word in words}
         if isinstance(absences, str) or not isinstance(absences, Mapping | Sequence) or not absences:
             must = "be a mapping such as {'zero': 0.0}, or a list such as ['mean', 'blur']"
             raise wrong("absences", must, repr(absences))
@@ -349,62 +378,62 @@ class Auditor:
 
     def _make(self, given: object) -> Absence:
         """Return an absence as it is, or make the one that a word or a number names from the data."""
-        own, readout = self.data is self.evaluator.x, self.evaluator.readout
-        if own and isinstance(given, str) and given.startswith("neighbours"):
+        if self.data is self.evaluator.x and isinstance(given, str) and given.startswith("neighbours"):
             raise AbsentiaError("Each sample would be its own nearest row. Pass data=… without the audited samples.")
-        # A readout of each sample's own class does not fit other rows.
-        fits = own or getattr(getattr(readout, "y", None), "ndim", 0) == 0
-        settings: dict[str, Any] = {
-            "players": self.evaluator.players,
-            "categorical": self.categorical,
-            "seed": self.seed,
-        }
-        limit = self.evaluator.limit
-        if isinstance(given, str) and given == "learned" and limit.seconds < math.inf:
-            limit.check()
-            settings["seconds"] = _SHARE_FOR_LEARNING * limit.left
-        return choose_absence(given, self.evaluator.model, self.data, readout if fits else None, **settings)
+        return absence_for(self.evaluator, given, self.data, self.seed)
 
     def _afford(self, draws: int, max_players: int, evaluations: int | None) -> Plan:
         """Plan the work within the rows that were given, or that the model's size allows."""
-        draws_of = [fill.draws for _, fill in self.bound.values()]
-        sizes, states = (len(self.evaluator.players), len(self.region)), 2 + len(self.methods) - len(self.surrogates)
-        whole = Plan.of(self.evaluator.samples, *sizes, draws, max_players, draws_of, states)
+        evaluator = self.evaluator
+        rows_of = [
+            MethodRows(method.fill.draws, max(1, len(method.of_class)), self._is_evaluated_once(method))
+            for method in self.methods.values()
+        ]
+        states = 2 + len(self.methods) - len(self.surrogates)
+        players, region = len(evaluator.players), len(self.region)
+        whole = Plan.of(evaluator.samples, players, region, draws, max_players, rows_of, states)
         if evaluations is None:
-            if whole.rows <= _FEW_ROWS:  # which are not worth counting the operations
-                return whole
-            self.evaluator.limit.check()
-            rows = affordable_rows(self.evaluator.model, self.evaluator.x, _OPERATIONS)
+            if whole.rows <= _FEW_ROWS:
+                return whole  # not worth counting the model's operations
+            evaluator.limit.check()
+            rows = affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)
             return whole.within(max(rows, _FEW_ROWS))
         plan = whole.within(evaluations)
         if plan.rows > evaluations:
             raise wrong("evaluations", f"be at least {plan.rows:,} for these absences", evaluations)
         return plan
 
+    def _is_evaluated_once(self, method: Method) -> bool:
+        """Return whether ∅ has one value for all samples, because stand-ins and readout do not depend on them."""
+        same_readout = self.every_class is not None or isinstance(self.evaluator.readout, (*OF_CLASS, Output))
+        all_absent = not bool((self.evaluator.players.labels == ALWAYS_PRESENT).any())
+        return same_readout and all_absent and method.shares_stand_ins
+
     def _choose_samples(self) -> None:
         """Keep the samples of the plan, the first of a random order if not all, and mask the region of those of R."""
         plan, total = self.plan, self.evaluator.samples
         self.numbers = torch.arange(total)
-        if min(plan.samples, plan.own.samples, plan.removal.samples) < total:
-            self.numbers = torch.randperm(total, generator=seeded(self.seed, "samples"))[: plan.samples]
+        if min(plan.empty_samples, plan.samples, plan.own.samples, plan.removal.samples) < total:
+            self.numbers = torch.randperm(total, generator=seeded(self.seed, "samples"))[: plan.empty_samples]
             few = self.numbers.to(self.evaluator.x.device)
-            self.bound = {name: (own, fill.select(few)) for name, (own, fill) in self.bound.items()}
+            self.methods = {name: method.select(few) for name, method in self.methods.items()}
         self.x = self.evaluator.x[self.numbers]
         self.presence = self.region.labels.to(self.x.device) == ALWAYS_PRESENT  # with the region masked
         self.masked: dict[str, Tensor] = {}  # the samples, by each method that masks the model's input
-        for name, (own, fill) in self.bound.items():
-            self.bound[name] = own, self._few_draws(fill, plan.most_draws)
-            if fill.draws > plan.most_draws:
-                self.notes.append(f"{name} is audited with {plan.most_draws} of its {fill.draws:,} draws.")
-            if name in self.surrogates:
-                continue
-            with _naming(f"{name} cannot be audited"):
-                mine = self._few_draws(fill, plan.removal.draws)
-                at_once = max(1, _ENTRIES_AT_A_TIME // (self.presence.numel() * mine.draws))
-                parts = (mine(some, self.presence[None, None]) for some in blocks(plan.removal.samples, at_once))
-                self.masked[name] = torch.cat([part[:, 0] for part in parts])
-                if not bool(torch.isfinite(self.masked[name]).all()):
-                    raise AbsentiaError("It fills absent entries with NaN or infinity.")
+        for name, method in self.methods.items():
+            if not method.is_surrogate:
+                with _naming(f"{name} cannot be audited"):
+                    self.masked[name] = self._mask_region(method)
+
+    def _mask_region(self, method: Method) -> Shaped[Tensor, "samples draws *entries"]:
+        """Mask the region of the samples of R by a few draws of a method."""
+        fill = self._few_draws(method.fill, self.plan.removal.draws)
+        at_once = max(1, _ENTRIES_AT_A_TIME // (self.presence.numel() * fill.draws))
+        parts = (fill(some, self.presence[None, None]) for some in blocks(self.plan.removal.samples, at_once))
+        masked = torch.cat([part[:, 0] for part in parts])
+        if not bool(torch.isfinite(masked).all()):
+            raise AbsentiaError("It fills absent entries with NaN or infinity.")
+        return masked
 
     def _few_draws(self, fill: Fill, most: int) -> Fill:
         """Return a fill with at most ``most`` of its draws, chosen at random."""
@@ -414,19 +443,31 @@ class Auditor:
         return fill.select(draws=chosen.sort().values.tolist())
 
     def _first_notes(self, own_data: bool) -> list[str]:
-        """Describe on how many samples and in which games figures are measured, if not in all, and the data."""
-        plan, notes = self.plan, []
-        for what, games, players in (("Σ|U|", plan.own, self.evaluator.players), ("R", plan.removal, self.region)):
-            parts = [f"on {games.samples} of the samples"] * (games.samples < plan.samples)
+        """Describe on how many samples, in which games and with which draws figures are measured, if not with all."""
+        plan = self.plan
+        notes = []
+        measured = (("Length", plan.own, self.evaluator.players), ("R", plan.removal, self.region))
+        for what, games, players in measured:
+            parts = []
+            if games.samples < plan.empty_samples:
+                parts.append(f"on {games.samples} of the samples")
             if games.players < len(players):
                 parts.append(f"in games of {games.players} of the {len(players)} players, drawn for each sample")
             if parts:
                 notes.append(f"{what} is measured {' and '.join(parts)}. Pass evaluations=… for more.")
+        for name, method in self.methods.items():
+            for what, most in (("score", plan.curve_draws), ("length", plan.game_draws)):
+                if method.fill.draws > most:
+                    drawn = f"{most} of its {method.fill.draws:,} draws"
+                    notes.append(f"The {what} of {name} is measured with {drawn}. Pass evaluations=… for more.")
+        if self.every_class is not None and self.evaluator.classes is None:
+            notes.append("No classes were given: they are those that the model predicts for whole samples.")
         if own_data:
             notes.append("The data's range was taken from the audited samples: pass data=… to use all your data.")
-        learned = {name: one for name, one in self.methods.items() if isinstance(one, LearnedBaseline)}
-        readout = self.evaluator.readout_note
-        return notes + [f"{name}: {note}" for name, one in learned.items() for note in one.notes_on(readout)]
+        for name, method in self.methods.items():
+            if isinstance(method.absence, LearnedBaseline):
+                notes += [f"{name}: {note}" for note in method.absence.notes_on(self.evaluator.readout_note)]
+        return notes
 
     def reference(self, reference: Any) -> Reference:
         """Return what absent players are replaced by: white noise, or an absence, one of its draws after another.
@@ -470,46 +511,47 @@ class Auditor:
                 self._shorten_steps(rows, seconds_per_row, limit)
                 about = seconds_per_row * self.plan.rows
                 with progress(self.plan.rows, f"auditing, about {about:.0f} s", "row") as bar:
-                    ended = self.take(self.steps(*kinds), bar, limit)
+                    ended = self.take(self.steps(*kinds), bar)
         except OutOfTime:
             ended = _name_limit(limit)
         except KeyboardInterrupt:
-            if not self.found["curve"]:
+            if not self.found["empty"]:
                 raise
             ended = "interrupted"
-        if not self.found["curve"]:
-            raise limit.too_short(self.plan.curve_rows, _NO_TIME)
+        if not self.found["empty"]:
+            rows_needed = self.plan.empty_rows + self.plan.samples * self.plan.curve_rows
+            raise limit.too_short(rows_needed, _NO_TIME)
         self.evaluator.check_still_same()
         return ended
 
     def _rows_to_time(self, limit: TimeLimit) -> int:
         """Return how many rows to time the model with; under a limit, as many as take a small share of the time."""
-        rows = max(1, min(self.evaluator.batch_size, self.plan.rows // (4 * _STEPS)))
-        run = BatchRunner(self.evaluator.model, self.evaluator.batch_size, limit)
-        size = limit.rows_of_a_batch(rows)
-        while size < rows:
-            batch = self.x[torch.arange(size) % len(self.x)]
+        most = max(1, min(self.evaluator.batch_size, self.plan.rows // (4 * _STEPS)))
+        runner = BatchRunner(self.evaluator.model, self.evaluator.batch_size, limit)
+        rows = limit.rows_of_a_batch(most)
+        while rows < most:
             with evaluation_mode(self.evaluator.model):
-                run(batch.clone())
-            larger = limit.rows_of_a_batch(rows)
-            if larger <= size:
+                runner(self.x[torch.arange(rows) % len(self.x)])
+            larger = limit.rows_of_a_batch(most)
+            if larger <= rows:
                 return larger
-            size = larger
-        return rows
+            rows = larger
+        return most
 
     def _shorten_steps(self, timed_rows: int, seconds_per_row: float, limit: TimeLimit) -> None:
         """Make steps small if time is short, because a step that is cut off is lost."""
+        if limit.left == math.inf:
+            return
         affordable = limit.left / (_STEPS * seconds_per_row)
-        # A step runs the model for each method: with fewer rows than were timed, it would take longer for each.
+        # A step runs the model for each method. With fewer rows than were timed, a row would take longer.
         least = timed_rows * (1 + len(self.methods))
-        if affordable < self.rows_per_step:
-            self.rows_per_step = min(self.rows_per_step, max(least, int(affordable)))
+        self.rows_per_step = min(self.rows_per_step, max(least, int(affordable)))
 
-    def take(self, steps: list[Step], bar: Any, limit: TimeLimit | None = None) -> str:
+    def take(self, steps: list[Step], bar: Any) -> str:
         """Take the steps, here or at workers, and keep what they find; return why they ended early, if they did."""
         for step, measured in zip(steps, spread(self.measure, steps, "auditing"), strict=True):
             if measured is None:
-                return _name_limit(limit or self.evaluator.limit)
+                return _name_limit(self.evaluator.limit)
             found, costs = measured
             self.found[step.kind].append((step, found))
             for name, cost in costs:
@@ -519,64 +561,239 @@ class Auditor:
 
     def steps(self, *kinds: str) -> list[Step]:
         """Split what is measured into steps of a few samples each, which do not depend on each other."""
-        plan, most = self.plan, self.rows_per_step
+        plan = self.plan
+
+        def of_samples(kind: str, samples: int, rows: int, players: int = 0, draw: int = 0) -> list[Step]:
+            at_once = max(1, min(self.rows_per_step // max(1, rows), _VALUES_AT_A_TIME >> players))
+            return [Step(kind, some, draw) for some in blocks(samples, at_once)]
+
         own, removal = plan.own, plan.removal
-        sizes = {
-            "curve": (plan.samples, plan.curve_rows, 0, 1),
-            "games": (own.samples, plan.draws << own.players, own.players, 1),
-            "removal": (removal.samples, plan.states << removal.players, removal.players, removal.draws),
+        steps = {
+            "shared": [Step("shared", slice(0, 1), 0)],
+            "empty": of_samples("empty", plan.empty_samples, plan.empty_rows // plan.empty_samples),
+            "curve": of_samples("curve", plan.samples, plan.curve_rows),
+            "games": of_samples("games", own.samples, plan.game_rows << own.players, own.players),
+            "removal": [
+                step
+                for draw in range(removal.draws)
+                for step in of_samples(
+                    "removal", removal.samples, plan.states << removal.players, removal.players, draw
+                )
+            ],
         }
-        return [
-            Step(kind, some, draw)
-            for kind, (samples, rows, players, draws) in sizes.items() if kind in kinds
-            for draw in range(draws)
-            for some in blocks(samples, max(1, min(most // rows, _VALUES_AT_A_TIME >> players)))
-        ]  # fmt: skip
+        return [step for kind in kinds for step in steps[kind]]
 
     def measure(self, step: Step) -> tuple[Any, list[tuple[str, Cost]]] | None:
-        """Measure one step; return what it found and the cost of each method (``""`` means shared cost).
+        """Measure one step; return what it found, and what it cost each method; "" is the cost of all together.
 
         Return None if the time limit cuts it off.
         """
-        costs, last = list[tuple[str, Cost]](), time.perf_counter()
+        costs = list[tuple[str, Cost]]()
+        last = time.perf_counter()
 
         def spend(name: str, rows: int) -> None:
             nonlocal last
-            last, began = time.perf_counter(), last
-            costs.append((name, Cost(rows, last - began)))
+            now = time.perf_counter()
+            costs.append((name, Cost(rows, now - last)))
+            last = now
 
+        measures: dict[str, Callable[[slice, int, Spend], Any]] = {
+            "shared": self._measure_shared,
+            "empty": self._measure_empty,
+            "curve": self._measure_curve,
+            "games": self._measure_games,
+            "removal": self._measure_removal,
+        }
         try:
-            found = getattr(self, f"_measure_{step.kind}")(step.some, step.draw, spend)
+            found = measures[step.kind](step.some, step.draw, spend)
         except OutOfTime:
             return None
         return found, costs
 
-    def _measure_curve(self, some: slice, _draw: int, spend: Spend) -> Tensor:
-        """Evaluate a coalition of each size: v(N), and the values of each method."""
+    def _groups(self, method: Method, most: int) -> tuple[tuple[int, ...], ...]:
+        """Return the numbers of a method's draws in groups; if there are more than ``most``, of some of them."""
+        draws = method.fill.draws
+        if draws <= most:
+            return draw_groups(draws, self.seed)
+        chosen = torch.randperm(draws, generator=seeded(self.seed, "draws"))[:most].tolist()
+        return tuple(tuple(chosen[number] for number in group) for group in draw_groups(most, self.seed))
+
+    def _values(
+        self, method: Method, draws: Sequence[int], some: slice, coalitions: Bool[Tensor, "*own coalitions players"]
+    ) -> Float[Tensor, "samples coalitions numbers"]:
+        """Return the values of coalitions, averaged over some draws: the log-odds of every class, or the readout."""
+        evaluator, numbers = method.evaluator, self.numbers[some]
+
+        def values_of(fill: Fill) -> Tensor:
+            values = evaluator.values(fill.select(some, draws), coalitions, samples=numbers, readout=self.every_class)
+            return values.double().cpu().reshape(*values.shape[:2], -1)
+
+        if not method.of_class:
+            return values_of(method.fill)
+        # With a baseline for each class, the value of a class is that with its own baseline: the label's would tell
+        # the label. Classes without a baseline are ruled out.
+        by_class = {number: values_of(fill) for number, fill in method.of_class.items()}
+        values = torch.full_like(next(iter(by_class.values())), _RULED_OUT if self.in_nats else 0.0)
+        for number, own in by_class.items():
+            values[..., number] = own[..., number]
+        return values
+
+    def _drawn_values(self, method: Method, some: slice, coalitions: Tensor, most: int) -> Drawn:
+        """Return the values of coalitions by groups of draws."""
+        groups = self._groups(method, most)
+        return Drawn.of([self._values(method, group, some, coalitions) for group in groups], groups)
+
+    def _whole_values(self, some: slice) -> Float[Tensor, "samples numbers"]:
+        """Return the values of whole samples."""
+        numbers = self.numbers[some]
+        fill = StandIns(self.x[some], self.x[some, None])
+        values = self.evaluator.values(fill, self._everybody, samples=numbers, readout=self.every_class)
+        return values.double().cpu().reshape(len(numbers), -1)
+
+    @property
+    def _nobody(self) -> Bool[Tensor, "one players"]:
+        return torch.zeros(1, len(self.evaluator.players), dtype=torch.bool)
+
+    @property
+    def _everybody(self) -> Bool[Tensor, "one players"]:
+        return torch.ones(1, len(self.evaluator.players), dtype=torch.bool)
+
+    def _measure_shared(self, some: slice, _draw: int, spend: Spend) -> dict[str, Drawn]:
+        """Evaluate ∅ once for each method whose stand-ins all samples share."""
+        found = {}
+        for name, method in self.methods.items():
+            if self._is_evaluated_once(method):
+                found[name] = self._drawn_values(method, some, self._nobody, method.fill.draws)
+                spend(name, method.fill.draws * max(1, len(method.of_class)))
+        return found
+
+    def _measure_empty(self, some: slice, _draw: int, spend: Spend) -> tuple[Tensor, dict[str, Drawn]]:
+        """Evaluate whole samples, and ∅ for each method with stand-ins of each sample's own."""
+        whole = self._whole_values(some)
+        spend("", len(whole))
+        found = {}
+        for name, method in self.methods.items():
+            if not self._is_evaluated_once(method):
+                found[name] = self._drawn_values(method, some, self._nobody, method.fill.draws)
+                spend(name, len(whole) * method.fill.draws * max(1, len(method.of_class)))
+        return whole, found
+
+    def _measure_curve(self, some: slice, _draw: int, spend: Spend) -> list[CurveValues]:
+        """Evaluate a coalition of each size by each method."""
         players, numbers = len(self.evaluator.players), self.numbers[some]
-        everybody = torch.ones(1, players, dtype=torch.bool)
         streams = [seeded(self.seed, "curve", number) for number in numbers.tolist()]
         coalitions = torch.stack([draw_coalitions(players, self.sizes[:-1], stream) for stream in streams])
-        full = self.evaluator.values(StandIns(self.x[some], self.x[some, None]), everybody, samples=numbers)
-        found = [full.expand(-1, len(self.sizes))]
+        whole = self._whole_values(some)
         spend("", len(numbers))
-        for name, (own, fill) in self.bound.items():
-            mine = fill.select(some)
-            values, last = own.values(mine, coalitions, samples=numbers), full
-            if name in self.surrogates:
-                last = own.values(mine.select(draws=[0]), everybody, samples=numbers)
-            found.append(torch.cat([values, last], dim=1))
-            spend(name, values.numel() * mine.draws)
-        return torch.stack(found).double().cpu()
+        split: ByClass | ByValue
+        if self.in_nats:
+            split = ByClass(self.classes[numbers], self.seed, most_scale=math.inf)
+        else:
+            split = ByValue(whole, self.seed, variance=1.0)
+        found = []
+        for name, method in self.methods.items():
+            drawn = self._drawn_values(method, some, coalitions, self.plan.curve_draws)
+            last = whole
+            if method.is_surrogate:
+                last = self._values(method, [0], some, self._everybody)[:, 0]
+            last_score = split.scores(last)
+            values = drawn.mean
+            scores = torch.cat([split.scores(values.transpose(0, 1)).T, last_score[:, None]], dim=1)
+            left_out = [split.scores(part.transpose(0, 1)).sum(0) + last_score for part in drawn.without]
+            without = torch.stack(left_out, dim=1) if left_out else scores.new_zeros(len(scores), 0)
+            found.append(CurveValues(values, scores, without / scores.shape[1]))
+            spend(name, values[..., 0].numel() * int(drawn.sizes.sum()) * max(1, len(method.of_class)))
+        return found
 
-    def curve(self) -> MaskingCurve:
-        """Score what was measured of the masking curve."""
-        full, *values = torch.cat([found for _, found in self.found["curve"]], dim=1)
+    def _split(self, whole: Float[Tensor, "samples numbers"]) -> ByClass | ByValue:
+        """Return the score of samples by their classes, or by their values."""
+        if self.in_nats:
+            classes = self.classes[self.numbers[: len(whole)]]
+            return ByClass.of_whole_samples(classes, whole, self.seed)
+        return ByValue.of_whole_samples(whole, self.seed)
+
+    def fully_masked(self) -> FullyMasked | None:
+        """Split what was measured of fully masked samples into leak and invention; None if nothing was."""
+        if not self.found["empty"]:
+            return None
+        parts = [found for _, found in self.found["empty"]]
+        whole = torch.cat([values for values, _ in parts])
+        shared = self.found["shared"][0][1]
+        split, samples = self._split(whole), len(whole)
+        prior = split.prior()
+        figures: dict[str, list[Tensor]] = {"leaks": [], "inventions": [], "averaging": []}
+        for name, method in self.methods.items():
+            if name in shared:
+                drawn = Drawn(shared[name].by_group.expand(-1, samples, -1, -1), shared[name].sizes)
+            else:
+                drawn = Drawn(torch.cat([found[name].by_group for _, found in parts], dim=1), parts[0][1][name].sizes)
+            mean, *without = (values[:, 0] for values in (drawn.mean, *drawn.without))
+            rounding = _rounding_of(mean, method.evaluator.dtype)
+            prediction = predict(split, mean, prior, rounding)
+            others = [predict(split, values, prior, rounding) for values in without]
+            figures["leaks"].append(pseudo_values(prediction.leak, [other.leak for other in others]))
+            figures["inventions"].append(pseudo_values(prediction.invention, [other.invention for other in others]))
+            averaging = [split.averaging(values) for values in without]
+            figures["averaging"].append(pseudo_values(split.averaging(mean), averaging))
+        left_out = int((~split.estimable).sum())
+        return FullyMasked(
+            **{name: torch.stack(values) for name, values in figures.items()},
+            prior=prior,
+            whole=split.scores(whole),
+            left_out=0 if left_out == samples else left_out,
+            reason=self._why_not_estimable(split),
+        )
+
+    def _why_not_estimable(self, split: ByClass | ByValue) -> str:
+        """Say why leak and invention can't be measured on these samples, if they can't."""
+        if bool(split.estimable.any()):
+            return ""
+        if isinstance(split, ByClass):
+            if len(split.y.unique()) == 1:
+                return "all samples have the same class: pass samples of several classes"
+            return f"most classes are too rare: pass at least {FOLDS} samples of each class"
+        if len(split.full) < 2 * FOLDS:
+            return f"there are too few samples: pass at least {2 * FOLDS}"
+        return "v(N) does not vary, so that there is nothing to predict"
+
+    def curve(self, fully_masked: FullyMasked | None) -> MaskingCurve | None:
+        """Score what was measured of the masking curve, which may be no sample; None without fully masked samples."""
+        if fully_masked is None:
+            return None
+        parts = [found for _, found in self.found["curve"]]
+        whole = torch.cat([values for _, (values, _) in self.found["empty"]])
+        split = self._split(whole)
         all_absent = not bool((self.evaluator.players.labels == ALWAYS_PRESENT).any())
-        readout = self.evaluator.readout
-        if isinstance(readout, LogOdds) and readout.y.ndim:  # of each sample's class
-            readout = replace(readout, y=readout.y[self.numbers[: len(full)]])
-        return MaskingCurve.of(Score(readout, full[:, 0]), torch.stack(values), self.sizes, all_absent)
+        if not parts:
+            unscored = torch.zeros(len(self.methods), 0, len(self.sizes)).double()
+            return MaskingCurve(
+                scores=unscored,
+                prior=fully_masked.prior[:0],
+                sizes=self.sizes,
+                unit=split.unit,
+                limit=split.everything,
+                all_absent=all_absent,
+            )
+        scale = split.variance if isinstance(split, ByValue) else 1.0
+        scores, by_draws, inventions = [], [], []
+        for number in range(len(self.methods)):
+            values = torch.cat([part[number].values for part in parts])
+            own_scores = torch.cat([part[number].scores for part in parts]) / scale
+            without = torch.cat([part[number].without for part in parts]) / scale
+            recalibrated = split.of(len(values)).recalibrated(values.transpose(0, 1))
+            scores.append(own_scores)
+            by_draws.append(pseudo_values(own_scores.mean(1), without.unbind(1)))
+            inventions.append((own_scores[:, :-1].T - recalibrated).nanmean(1))
+        return MaskingCurve(
+            scores=torch.stack(scores),
+            prior=fully_masked.prior[: len(scores[0])],
+            sizes=self.sizes,
+            unit=split.unit,
+            limit=split.everything,
+            all_absent=all_absent,
+            by_draws=torch.stack(by_draws),
+            inventions=torch.stack(inventions),
+        )
 
     def _tabulate(
         self, evaluator: Evaluator, fill: Fill, players: Players, games: Games, some: slice, draw: int = 0
@@ -593,12 +810,19 @@ class Auditor:
 
     def _measure_games(self, some: slice, _draw: int, spend: Spend) -> dict[str, Tensor]:
         """Evaluate each method's own games, and return their figures."""
-        games, found = self.plan.own, []
-        for name, (own, fill) in self.bound.items():
-            table = self._tabulate(own, fill, self.evaluator.players, games, some)
-            found.append(game_figures(table, games.players, self.tau))
-            spend(name, table.evaluations)
-        return {name: torch.stack([one[name] for one in found]) for name in found[0]}
+        games = self.plan.own
+        figures = []
+        for name, method in self.methods.items():
+            groups = self._groups(method, self.plan.game_draws)
+            tables = [
+                self._tabulate(method.evaluator, method.fill.select(draws=group), self.evaluator.players, games, some)
+                for group in groups
+            ]
+            drawn = Drawn.of([table.values.cpu() for table in tables], groups)
+            noise = torch.stack([table.noise.cpu() for table in tables]).amax(0)
+            figures.append(drawn_game_figures(drawn, noise, self.tau))
+            spend(name, sum(table.evaluations for table in tables))
+        return {name: torch.stack([figure[name] for figure in figures]) for name in figures[0]}
 
     def _measure_removal(self, some: slice, draw: int, spend: Spend) -> tuple[Tensor, Tensor]:
         """Measure the strengths that R is made of, and the rounding errors in those of the samples."""
@@ -638,19 +862,38 @@ class Auditor:
 
     def record(self, **more: Any) -> AuditRecord:
         """Return the record of the run."""
-        games, described = self.plan.removal, {name: describe_absence(one) for name, one in self.methods.items()}
+        games = self.plan.removal
+        described = {name: describe_absence(method.absence) for name, method in self.methods.items()}
         costs, shared = {name: self.costs[name] for name in self.methods}, self.costs[""]
         exact = games.players == len(self.region)
         return AuditRecord(
-            self.evaluator.readout_note, len(self.numbers), games.draws, exact, self.region.names, self.seed,
-            costs, shared, tuple(self.notes), game_players=games.players, absences=described,
-            given=self.evaluator.samples, surrogates=self.surrogates, **more,
-        )  # fmt: skip
+            self.evaluator.readout_note,
+            len(self.numbers),
+            games.draws,
+            exact,
+            self.region.names,
+            self.seed,
+            costs,
+            shared,
+            tuple(self.notes),
+            game_players=games.players,
+            absences=described,
+            given=self.evaluator.samples,
+            surrogates=self.surrogates,
+            **more,
+        )
 
 
 def _name_limit(limit: TimeLimit) -> str:
     """Say that the time limit ended the work."""
     return f"time limit of {limit.seconds:g} s"
+
+
+def _rounding_of(values: Float[Tensor, "samples numbers"], dtype: torch.dtype) -> float:
+    """Return the largest difference between samples' values that rounding may make."""
+    sizes = values.abs()
+    size = float(sizes[sizes < -_RULED_OUT].max().clamp_min(1)) if bool((sizes < -_RULED_OUT).any()) else 1.0
+    return _UNITS_APART * torch.finfo(dtype).eps * size
 
 
 @contextmanager

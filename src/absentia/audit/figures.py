@@ -1,6 +1,7 @@
-"""The figures of an audit, with their errors: what masked samples predict, R, each absence's own game, the data.
+"""The figures of an audit, with their errors: what masked samples tell, R, each absence's own game, the data.
 
-The masking curve scores masked samples by how many players are present; at ∅ it shows leaks and inventions.
+Fully masked samples show leak and invention (`split`). The masking curve scores masked samples by how many players
+are present.
 
 R = E_x[(Σ|U′(S)| − Σ|U_noise(S)|) / Σ|U(S)|] over all S ≠ ∅ [ren2023faithful, Sec. 4], with the effects U of the
 sample, U′ of the sample whose region the method masks, and U_noise of the sample with noise in its region. All three
@@ -13,86 +14,33 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from absentia.attributions import order_shapley_of
+from absentia.audit.estimates import (
+    SURE,
+    Drawn,
+    Estimate,
+    Values,
+    estimate,
+    estimates,
+    pseudo_values,
+    ratio_of_means,
+)
 from absentia.coalitions import coalition_sizes, moebius, sums_by_size
 from absentia.data import DataRange, Rows, seeded
-from absentia.evaluation import Tabulated
 from absentia.interactions import Interactions
 from absentia.players import Players
-from absentia.readouts import Score
 
-Values: TypeAlias = Float[Tensor, "*methods samples draws"]
-
-# A difference of more than this many standard errors is significant, if there are many samples and draws.
-SURE = 2.0
 # The largest error of a reconstruction, as a share of the values' standard deviation.
 RECONSTRUCTION_ERROR = 0.05
 _MOST_ENTRIES = 20_000
 # Distances are measured from at most this many masked samples to at most this many rows of the data.
 _MOST_MASKED, _MOST_ROWS = 500, 1_000
 _ROUNDING = 1e-6  # of distances that are computed by matrix products
-
-
-class Estimate(NamedTuple):
-    """A mean over samples and draws, with its standard error; the error of a single sample is NaN."""
-
-    value: Float[Tensor, " *methods"]
-    error: Float[Tensor, " *methods"]
-
-
-def _variances(values: Values) -> tuple[Tensor, Tensor]:
-    """Return the variance of the mean that comes of the samples, and that of the draws: see `estimate`."""
-    samples, draws = values.shape[-2:]
-    by_sample, by_draw = values.mean(-1), values.mean(-2)
-    of_samples = by_sample.var(-1) / samples
-    if draws < 2:
-        return of_samples, torch.zeros_like(of_samples)
-    rest = values - by_sample[..., None] - by_draw[..., None, :] + values.mean((-2, -1))[..., None, None]
-    rest_variance = rest.square().sum((-2, -1)) / ((samples - 1) * (draws - 1))
-    return of_samples, (by_draw.var(-1) / draws - rest_variance / (samples * draws)).clamp_min(0)
-
-
-def estimate(values: Values) -> Estimate:
-    """Average over samples and draws; the samples may share the draws or not.
-
-    With values y = μ + sample + draw + rest, the variance of the mean is the variance over samples of the samples'
-    means (which holds the sample's part and the rest's), divided by their number, plus the same of the draws' means,
-    less the rest's part, which was counted twice: s²(ȳ over draws)/K + max(0, s²(ȳ over samples)/D − s²(rest)/KD).
-    """
-    mean = values.mean((-2, -1))
-    if values.shape[-2] < 2:
-        return Estimate(mean, torch.full_like(mean, math.nan))
-    return Estimate(mean, sum(_variances(values), torch.zeros_like(mean)).sqrt())
-
-
-def is_above(values: Float[Tensor, "samples draws"]) -> bool:
-    """Return whether a mean is significantly above 0: by two standard errors, or more with few samples or draws.
-
-    The number of errors is Student's, for the degrees of freedom that samples and draws have together. A single
-    sample is never significant.
-    """
-    samples, draws = values.shape
-    if samples < 2:
-        return False
-    mean, of_samples, of_draws = (float(part) for part in (values.mean(), *_variances(values)))
-    variance = of_samples + of_draws
-    if not variance > 0:
-        return mean > 0
-    freedom = variance**2 / (of_samples**2 / (samples - 1) + of_draws**2 / max(1, draws - 1))
-    return mean > SURE * (1 + 1.25 / freedom + 1.53 / freedom**2 + 1.43 / freedom**3) * math.sqrt(variance)
-
-
-def ratio_of_means(upper: Values, lower: Float[Tensor, "*#methods samples draws"]) -> Estimate:
-    """Divide one mean by another; the error is that of the linearised ratio, (upper − ratio · lower)/mean(lower)."""
-    bottom = lower.mean((-2, -1))
-    ratio = upper.mean((-2, -1)) / bottom
-    return Estimate(ratio, estimate((upper - ratio[..., None, None] * lower) / bottom[..., None, None]).error)
 
 
 def spearman(attributions: Float[Tensor, "methods *rows players"]) -> Float[Tensor, "*rows methods methods"]:
@@ -107,11 +55,35 @@ def spearman(attributions: Float[Tensor, "methods *rows players"]) -> Float[Tens
 
 
 @dataclass(frozen=True, eq=False)
+class FullyMasked:
+    """What fully masked samples tell: leak and invention of each method, as pseudo-values (`estimates`).
+
+    Evidence is what the score of fully masked samples has above that of the prior: invention less leak. Averaged
+    log-odds of three or more classes are no distribution; ``averaging`` is what that adds to the log-loss of the
+    values that are explained. It is neither leak nor invention.
+    """
+
+    leaks: Float[Tensor, "methods samples groups"]
+    inventions: Float[Tensor, "methods samples groups"]
+    averaging: Float[Tensor, "methods samples groups"]
+    prior: Float[Tensor, " samples"]  # the score of what can be said without the sample
+    whole: Float[Tensor, " samples"]  # the score of the model's predictions on whole samples
+    left_out: int = 0  # samples of classes that are too rare to fit
+    reason: str = ""  # why leak and invention can't be measured, if they can't
+
+    @property
+    def evidence(self) -> Float[Tensor, "methods samples groups"]:
+        """Invention less leak."""
+        return self.inventions - self.leaks
+
+
+@dataclass(frozen=True, eq=False)
 class MaskingCurve:
-    """The proper score (`Score`) of each method's values, with one drawn coalition of each size for each sample.
+    """The proper score of each method's values, with one drawn coalition of each size for each sample.
 
     The coalitions are the same for all methods. ``prior`` is the score of what can be said without the sample: the
-    class frequencies, or the mean. At ∅ a method that leaves nothing of the sample and argues for nothing has it.
+    class frequencies, or the mean. ``inventions`` is what the score of each size loses by how predictions are made,
+    rather than by what present players do not tell; ``by_draws`` is the score over all sizes as pseudo-values.
     """
 
     scores: Float[Tensor, "methods samples sizes"]
@@ -120,39 +92,18 @@ class MaskingCurve:
     unit: str = "nats"  # or "of the variance"
     limit: float = math.inf  # all that there is to know: log(classes) in nats, or the variance itself
     all_absent: bool = True  # whether ∅ leaves no entry of the sample, so that it can only tell by a leak
-    fitted: float = 0.0  # what the prior gains on average as its frequencies are those of the same samples
-
-    @classmethod
-    def of(cls, score: Score, values: Tensor, sizes: Tensor, all_absent: bool) -> MaskingCurve:
-        """Score values of shape (methods, samples, sizes)."""
-        scores, limit, unit, fitted = torch.stack([score(one) for one in values]), 1.0, "of the variance", 0.0
-        if score.classes is not None:
-            classes = len(score.classes.unique())
-            limit, unit, fitted = math.log(max(2, classes)), "nats", (classes - 1) / (2 * len(score.classes))
-        elif bool((score.full == score.full[0]).all()):  # there is no variance to compare with
-            scores = scores * math.nan
-        return cls(scores, score.prior, sizes, unit, limit, all_absent, fitted)
+    by_draws: Float[Tensor, "methods samples groups"] | None = None  # files of older versions have none
+    inventions: Float[Tensor, "methods sizes"] | None = None
 
     @property
-    def beyond_prior(self) -> Float[Tensor, "methods samples 1"]:
-        """The score at ∅ less the prior, of each sample; what the prior gains by its samples is no invention."""
-        beyond = (self.scores[..., 0] - self.prior)[..., None]
-        return beyond - beyond.mean(1, keepdim=True).clamp(0, self.fitted)
-
-    @property
-    def means(self) -> Float[Tensor, "methods samples 1"]:
+    def means(self) -> Float[Tensor, "methods samples groups"]:
         """The score over all sizes, each of the same weight, of each sample."""
-        return self.scores.mean(-1, keepdim=True)
-
-    @property
-    def evidence(self) -> Estimate:
-        """The score at ∅ less the prior: below 0 the method leaks, above 0 it invents."""
-        return estimate(self.beyond_prior)
+        return self.scores.mean(-1, keepdim=True) if self.by_draws is None else self.by_draws
 
     @property
     def score(self) -> Estimate:
         """The score over all sizes; lower is better."""
-        return estimate(self.means)
+        return estimates(self.means)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,21 +173,34 @@ class Removal:
 class Companions:
     """Figures of the game that each absence makes of each sample, or of a drawn game of some of its players.
 
+    They are pseudo-values over groups of draws (`estimates`): their mean over the groups is a sample's figure.
     ``by_order`` are sums of |U(S)| over the sets of each order 0 … n. ``terms`` is the number of effects that rebuild
     all 2ⁿ values to 5 % of their standard deviation (`Interactions.sparsity`). ``empty`` is v(∅), ``full`` is v(N).
     """
 
-    salient: Float[Tensor, "methods samples games"]
-    terms: Float[Tensor, "methods samples games"]
-    by_order: Float[Tensor, "methods samples games orders"]
-    empty: Float[Tensor, "methods samples games"]
-    full: Float[Tensor, "methods samples games"]
-    shapley: Float[Tensor, "methods samples games players"]
+    salient: Float[Tensor, "methods samples groups"]
+    terms: Float[Tensor, "methods samples groups"]
+    by_order: Float[Tensor, "methods samples groups orders"]
+    empty: Float[Tensor, "methods samples groups"]
+    full: Float[Tensor, "methods samples groups"]
+    shapley: Float[Tensor, "methods samples groups players"]
+    log_terms: Float[Tensor, "methods samples groups"] | None = None  # files of older versions have none
 
     @property
-    def strengths(self) -> Float[Tensor, "methods samples games"]:
+    def strengths(self) -> Float[Tensor, "methods samples groups"]:
         """Σ|U(S)| over S ≠ ∅ of each game."""
         return self.by_order[..., 1:].sum(-1)
+
+    @property
+    def lengths(self) -> Float[Tensor, "methods samples groups"]:
+        """The logarithm of the number of terms: its mean is that of the geometric mean."""
+        return self.terms.clamp_min(1).log() if self.log_terms is None else self.log_terms
+
+    @property
+    def length(self) -> Estimate:
+        """The number of interactions that an account needs: the geometric mean of the terms over the samples."""
+        value, error = estimates(self.lengths)
+        return Estimate(value.exp(), value.exp() * error)
 
     @property
     def low_orders(self) -> Estimate:
@@ -255,29 +219,42 @@ class Companions:
 
     def agreement(self) -> Float[Tensor, "methods methods"]:
         """Return the rank correlation of Shapley values between each two methods, averaged over samples."""
-        return spearman(self.shapley).flatten(0, 1).nanmean(0)
+        return spearman(self.shapley.nanmean(2)).nanmean(0)
 
 
-def game_figures(table: Tabulated, players: int, tau: float | None) -> dict[str, Tensor]:
-    """Return the fields of `Companions`, without the axes of methods and games, for the games of a few samples."""
-    effects = Interactions(moebius(table.values), ("",) * players, "", table.noise, table.evaluations)
-    found = {
+def game_figures(values: Float[Tensor, "samples coalitions"], noise: Tensor, tau: float | None) -> dict[str, Tensor]:
+    """Return the fields of `Companions`, without the axes of methods and groups, for the games of a few samples."""
+    players = (values.shape[1] - 1).bit_length()
+    effects = Interactions(moebius(values), ("",) * players, "", noise, 0)
+    terms = effects.sparsity(RECONSTRUCTION_ERROR).double()
+    figures = {
         "salient": effects.salient(tau)[:, 1:].sum(1).double(),
-        "terms": effects.sparsity(RECONSTRUCTION_ERROR).double(),
+        "terms": terms,
         "by_order": sums_by_size(effects.effects.abs()),
-        "empty": table.values[:, 0].clone(),  # a view would keep the whole table
-        "full": table.values[:, -1].clone(),
-        "shapley": order_shapley_of(table.values).mean(1),
+        "empty": values[:, 0].clone(),  # a view would keep the whole table
+        "full": values[:, -1].clone(),
+        "shapley": order_shapley_of(values).mean(1),
+        "log_terms": terms.clamp_min(1).log(),
     }
-    return {name: figures.cpu() for name, figures in found.items()}
+    return {name: figure.cpu() for name, figure in figures.items()}
 
 
-def join_games(found: Sequence[dict[str, Tensor]], methods: int, players: int) -> Companions:
-    """Join the figures of blocks of samples; without any, return figures of no sample."""
-    if not found:
-        sizes = {"by_order": (players + 1,), "shapley": (players,)}
-        found = [{one.name: torch.zeros(methods, 0, *sizes.get(one.name, ())).double() for one in fields(Companions)}]
-    return Companions(**{name: torch.cat([block[name] for block in found], 1)[:, :, None] for name in found[0]})
+def drawn_game_figures(
+    tables: Drawn, noise: Float[Tensor, " samples"], tau: float | None
+) -> dict[str, Float[Tensor, "samples groups *figure"]]:
+    """Return the figures of games whose values are means over draws, as pseudo-values."""
+    whole = game_figures(tables.mean, noise, tau)
+    without = [game_figures(values, noise, tau) for values in tables.without]
+    return {name: pseudo_values(figure, [left[name] for left in without]) for name, figure in whole.items()}
+
+
+def join_games(parts: Sequence[dict[str, Tensor]], methods: int, players: int) -> Companions:
+    """Join the figures of blocks of samples, of shape (methods, samples, groups, …); without any, return none."""
+    if not parts:
+        axes = {"by_order": (players + 1,), "shapley": (players,)}
+        names = [field.name for field in fields(Companions)]
+        return Companions(**{name: torch.zeros(methods, 0, 1, *axes.get(name, ())).double() for name in names})
+    return Companions(**{name: torch.cat([part[name] for part in parts], dim=1) for name in parts[0]})
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,21 +13,21 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from absentia.audit.figures import Companions, Estimate, MaskingCurve, Plausibility, Removal, estimate, is_above
+from absentia.audit.estimates import Estimate, Mean, estimates
+from absentia.audit.figures import Companions, FullyMasked, MaskingCurve, Plausibility, Removal
+from absentia.audit.verdict import STAGES, Measured, Verdict, judge
 from absentia.errors import DataFrame, Figure, require
 from absentia.plots.absence_plots import draw_audit
 from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, with_error, written
 from absentia.version import __version__
 
-# The columns that are shown.
-_SHOWN = ("evidence", "score", "strength", "salient", "terms", "R", "distance")
+# The columns that are shown, and their heads.
+_SHOWN = ("leak", "invention", "averaging", "score", "length", "distance")
 # Rounding errors are reported beyond this share of a strength.
 _MUCH_ROUNDING = 0.05
 _MOST_WARNINGS = 3
 _FAR = 2.0  # multiple of the usual distance, beyond which masked samples are far from the data
-_NEGLIGIBLE = 1e-3  # evidence, which rounding errors may have
-# At which stage a method is dropped, from first to last; "best" is the one to use, "" one that could not be compared.
-_STAGES = ("surrogate", "leaks", "invents", "", "score", "strength", "R", "distance", "best")
+_NEGLIGIBLE = 1e-3  # leak or invention, which rounding errors may have
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,11 @@ class AuditRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Audit(Saved, kind="audit", format=4):
-    """Which absence to use: whether absences leak, invent, are concise and plausible; made by `audit`.
+class Audit(Saved, kind="audit", format=5):
+    """Which absence to use: whether absences leak or invent, and how long an account they need; made by `audit`.
 
-    `recommended` follows the rule of `audit`, honest first, then short. Figures that an audit did not reach are NaN.
+    `recommended` follows the rule of `audit`, honest first, then short; `confidence` is how sure that is. Figures
+    that an audit did not reach are NaN.
 
     Examples
     --------
@@ -95,14 +96,21 @@ class Audit(Saved, kind="audit", format=4):
     companions: Companions  # figures of each absence's own game
     plausibility: Plausibility  # how masked samples compare with the data
     record: AuditRecord
-    measured_curve: MaskingCurve | None = None  # what masked samples tell; files of older versions have none
+    measured_curve: MaskingCurve | None = None  # the score of masked samples; files of older versions have none
     samples: Int[Tensor, " audited"] | None = None  # numbers of the audited samples; the first were used throughout
+    fully_masked: FullyMasked | None = None  # what fully masked samples tell; files of older versions have none
 
-    @property
+    @cached_property
     def curve(self) -> MaskingCurve:
-        """The masking curve, with the evidence at ∅ and the score over all sizes."""
+        """The masking curve, with the score over all sizes."""
         none = torch.zeros(len(self.methods), 0, 1).double()
         return self.measured_curve or MaskingCurve(none, none[0, :, 0], torch.zeros(1, dtype=torch.int64))
+
+    @cached_property
+    def _empty(self) -> FullyMasked:
+        """What fully masked samples tell; nothing if that was not measured."""
+        none = torch.zeros(len(self.methods), 0, 1).double()
+        return self.fully_masked or FullyMasked(none, none, none, none[0, :, 0], none[0, :, 0])
 
     @property
     def region(self) -> tuple[str, ...]:
@@ -110,20 +118,79 @@ class Audit(Saved, kind="audit", format=4):
         return self.record.region
 
     @property
+    def leak(self) -> Estimate:
+        """What fully masked samples still tell, with its standard error; it may fall below 0 by chance."""
+        return estimates(self._empty.leaks)
+
+    @property
+    def invention(self) -> Estimate:
+        """What the stand-ins assert on their own, with its standard error; it may fall below 0 by chance."""
+        return estimates(self._empty.inventions)
+
+    @property
+    def evidence(self) -> Estimate:
+        """Invention less leak: the score of fully masked samples less that of the prior."""
+        return estimates(self._empty.evidence)
+
+    @property
+    def score(self) -> Estimate:
+        """The score of masked samples over all sizes of coalitions; lower is better."""
+        return self.curve.score
+
+    @property
+    def length(self) -> Estimate:
+        """How many interactions an account needs: the geometric mean over samples."""
+        return self.companions.length
+
+    @property
     def R(self) -> Estimate:  # noqa: N802 - the metric's name
-        """R of each method, with its standard error: 0 at the level of white noise; lower is better."""
+        """The paper's R of each method, with its standard error: 0 at the level of white noise; lower is better."""
         return self.removal.R
+
+    @cached_property
+    def judgement(self) -> Verdict:
+        """The rule applied to the figures, and to resamples of the samples and draws."""
+        return judge(self._measured(), self.record.seed)
+
+    def _measured(self) -> Measured:
+        """Return what decides."""
+        empty, curve = self._empty, self.curve
+        return Measured(
+            leaks=empty.leaks,
+            inventions=empty.inventions,
+            scores=curve.means,
+            lengths=self.companions.lengths,
+            distance=self.plausibility.distance,
+            surrogate=tuple(name in self.record.surrogates for name in self.methods),
+            prior=float(empty.prior.nanmean()),
+            whole=float(empty.whole.nanmean()),
+            everything=curve.limit,
+            leaks_count=curve.all_absent,
+        )
 
     @property
     def recommended(self) -> str | None:
-        """The name of the method to use, or None."""
-        return self.methods[self._stages.index("best")] if "best" in self._stages else None
+        """The name of the method to use, or None; of methods that are level, the one that the rule picks."""
+        winner = self.judgement.winner
+        return None if winner is None else self.methods[winner]
+
+    @property
+    def confidence(self) -> float:
+        """In which share of resamples of samples and draws the answer is the same."""
+        return self.judgement.confidence
+
+    @property
+    def level(self) -> tuple[str, ...]:
+        """The methods between which this audit can't tell, or the recommended one alone."""
+        return tuple(self.methods[number] for number in self.judgement.level)
 
     @property
     def verdict(self) -> tuple[str, ...]:
         """The recommendation, and then a line for each method, the best first."""
-        if not len(self.curve.prior):
-            return ("Use none by this audit: it did not measure whether methods leak or invent.",)
+        if self.fully_masked is None:
+            return ("No recommendation: leak and invention were not measured. Run the audit again.",)
+        if self.fully_masked.reason:
+            return (f"No recommendation: {self.fully_masked.reason}.",)
         return (self._recommend(), *(self._describe(number) for number in self.order))
 
     @property
@@ -132,28 +199,44 @@ class Audit(Saved, kind="audit", format=4):
         return (*self._warn_of_the_measurement(), *self._warn_of_stand_ins())[:_MOST_WARNINGS]
 
     @property
+    def notes_on_R(self) -> tuple[str, ...]:  # noqa: N802 - the metric's name
+        """Reasons to doubt the paper's measure, R."""
+        return tuple(self._doubt_removal())
+
+    @property
     def order(self) -> tuple[int, ...]:
         """The numbers of the methods: the one to use, then those that were dropped last, the best score first."""
-        figures = (self.curve.score if len(self.curve.prior) else self.removal.R).value.nan_to_num(math.inf).tolist()
-        places = [(-_STAGES.index(stage), figure) for stage, figure in zip(self._stages, figures, strict=True)]
-        return tuple(sorted(range(len(places)), key=places.__getitem__))
+        scores = self.score.value.nan_to_num(math.inf).tolist()
+        stages = self.judgement.stages
+        return tuple(sorted(range(len(stages)), key=lambda number: (-STAGES.index(stages[number]), scores[number])))
 
     def columns(self) -> dict[str, Shaped[Tensor, " methods"]]:
         """Return the figures of each method by name; the error of a figure is named ``…_error``."""
-        removal, companions, record = self.removal, self.companions, self.record
-        estimates = {
-            "R": removal.R, "evidence": self.curve.evidence, "score": self.curve.score, "removed": removal.removed,
-            "strength": estimate(companions.strengths), "salient": estimate(companions.salient),
-            "terms": estimate(companions.terms), "low_orders": companions.low_orders,
-            "empty_value": estimate(companions.empty),
-        }  # fmt: skip
+        companions, record = self.companions, self.record
+        with_errors = {
+            "leak": self.leak,
+            "invention": self.invention,
+            "evidence": self.evidence,
+            "averaging": estimates(self._empty.averaging),
+            "score": self.score,
+            "length": self.length,
+            "strength": estimates(companions.strengths),
+            "salient": estimates(companions.salient),
+            "terms": estimates(companions.terms),
+            "low_orders": companions.low_orders,
+            "empty_value": estimates(companions.empty),
+            "R": self.removal.R,
+            "removed": self.removal.removed,
+        }
         columns: dict[str, Tensor] = {}
-        for name, found in estimates.items():
-            columns |= {name: found.value, f"{name}_error": found.error}
+        for name, (value, error) in with_errors.items():
+            columns[name] = value
+            columns[f"{name}_error"] = error
         return columns | {
             "agreement": companions.agreement().clone().fill_diagonal_(torch.nan).nanmean(1),
             "distance": self.plausibility.distance,
             "players_outside": self.plausibility.outside.sum(1),
+            "wins": torch.tensor(self.judgement.shares[:-1], dtype=torch.float64),
             "evaluations": torch.tensor([record.costs[name].evaluations for name in self.methods]),
             "seconds": torch.tensor([record.costs[name].seconds for name in self.methods]),
         }
@@ -165,7 +248,7 @@ class Audit(Saved, kind="audit", format=4):
         return pandas.DataFrame(columns, index=pandas.Index(self.methods, name="method"))
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw evidence, Σ|U| and R of each method with their errors, and the masking curve; write it to a path."""
+        """Draw leak, invention and length of each method with their errors, and the masking curve."""
         return keep_figure(lambda: draw_audit(self), path)
 
     @staticmethod
@@ -185,132 +268,180 @@ class Audit(Saved, kind="audit", format=4):
         return html_result(first, {}, self._cells(), notes=[*notes, self._title(), self._legend()])
 
     def _sentences(self) -> list[str]:
-        warnings = [f"Warning: {sentence}" for sentence in self.warnings]
-        early = [f"Note: the audit ended early ({self.record.stopped})."] * bool(self.record.stopped)
-        return [*self.verdict, *warnings, *early, *(f"Note: {note}" for note in self.record.notes)]
+        """Return the verdict, warnings and notes, one sentence each."""
+        sentences = [*self.verdict, *(f"Warning: {sentence}" for sentence in self.warnings)]
+        if self.record.stopped:
+            sentences.append(f"Note: the audit ended early ({self.record.stopped}).")
+        if self._empty.left_out:
+            left_out = count_of(self._empty.left_out, "sample")
+            sentences.append(f"Note: {left_out} of rare classes are left out of leak and invention.")
+        return [*sentences, *(f"Note: {note}" for note in self.record.notes)]
+
+    @property
+    def shown_columns(self) -> tuple[str, ...]:
+        """The columns of the table: averaging only where log-odds are averaged."""
+        averaged = bool((self._empty.averaging.nan_to_num().abs() > _NEGLIGIBLE).any())
+        return tuple(name for name in _SHOWN if averaged or name != "averaging")
 
     def _cells(self) -> list[list[str]]:
         """Return the cells of the table, heads first."""
-        columns, unknown = self.columns(), torch.full((len(self.methods),), torch.nan)
-        heads = ["", *("Σ|U|" if name == "strength" else name for name in _SHOWN)]
-        pairs = [(columns[name].tolist(), columns.get(f"{name}_error", unknown).tolist()) for name in _SHOWN]
-        figures = [[with_error(values[number], errors[number]) for values, errors in pairs] for number in self.order]
-        return [heads, *([self.methods[number], *row] for number, row in zip(self.order, figures, strict=True))]
+        columns = self.columns()
+        unknown = torch.full((len(self.methods),), torch.nan)
+        rows = [["", *self.shown_columns]]
+        for number in self.order:
+            row = [self.methods[number]]
+            for name in self.shown_columns:
+                error = float(columns.get(f"{name}_error", unknown)[number])
+                row.append(with_error(float(columns[name][number]), error))
+            rows.append(row)
+        return rows
 
     def _title(self) -> str:
         record, region = self.record, len(self.region)
-        whose = f"{region} players" if region == len(self.players) else f"{region} of {len(self.players)} players"
-        of = f"{record.samples:,} of " if record.samples < record.given else ""
-        count = of + count_of(record.given or record.samples, "sample")
-        games = "" if record.exact else f", in drawn games of {record.game_players}"
+        masked = f"{region} players" if region == len(self.players) else f"{region} of {len(self.players)} players"
+        given = count_of(record.given or record.samples, "sample")
+        audited = f"{record.samples:,} of {given}" if record.samples < record.given else given
         return (
-            f"Audit of {count_of(len(self.methods), 'absence')} on {count}: {whose} masked{games}; "
-            f"value: {record.readout}; reference: {record.reference}, {count_of(record.draws, 'draw')}. "
-            f"Cost: {record.evaluations:,} evaluations, {record.seconds:.1f} s."
+            f"Audit of {count_of(len(self.methods), 'absence')} on {audited}: {masked} masked; "
+            f"value: {record.readout}. Cost: {record.evaluations:,} evaluations, {record.seconds:.1f} s."
         )
 
     def _legend(self) -> str:
-        unit, prior = self.curve.unit, written(float(self.curve.prior.mean()))
+        prior = written(float(self._empty.prior.nanmean()))
+        in_units = "in nats" if self.curve.unit == "nats" else "as shares of the variance"
+        averaging = ""
+        if "averaging" in self.shown_columns:
+            averaging = " Averaging: what averaging log-odds over draws adds to the log-loss, which is no invention."
         return (
-            f"Evidence at ∅ in {unit}: below 0 leaks, above 0 invents; the prior scores {prior}. Score: over all "
-            "sizes of coalitions; lower is better. Σ|U|, salient and terms: strength of the interactions of each "
-            f"absence's own game, number of those {self.record.threshold}, and of those that rebuild all values to 5 "
-            f"%, which it needs. R: 0 at the level of white noise, {written(float(self.removal.unmasked.value))} for "
-            "unmasked samples. Distance of masked samples to the data: 1 for its own rows."
+            "Leak: what fully masked samples still tell. Invention: what stand-ins assert on their own. Both "
+            f"{in_units}; the prior scores {prior}.{averaging} Score: of masked samples over all sizes of "
+            "coalitions; lower is better. Length: interactions that rebuild all values of a sample to 5 %. Distance "
+            "of masked samples to the data: 1 for its own rows."
         )
 
-    @cached_property
-    def _stages(self) -> tuple[str, ...]:
-        """At which stage each method is dropped: see `audit`. A figure that was not measured decides nothing."""
-        curve, stages = self.curve, [""] * len(self.methods)
-
-        def drop(stage: str, out: Callable[[int], bool]) -> None:
-            for number in left():
-                stages[number] = stage if out(number) else ""
-
-        def left() -> list[int]:
-            return [number for number, stage in enumerate(stages) if not stage]
-
-        def keep_lowest(stage: str, values: Tensor) -> None:
-            known = [number for number in left() if not math.isnan(float(values[number].mean()))]
-            if known:
-                best = min(known, key=lambda number: float(values[number].mean()))
-                drop(stage, lambda number: is_above(values[number] - values[best]))
-
-        drop("surrogate", lambda number: self.methods[number] in self.record.surrogates)
-        drop("leaks", lambda number: curve.all_absent and is_above(-curve.beyond_prior[number] - _NEGLIGIBLE))
-        drop("invents", lambda number: is_above(curve.beyond_prior[number] - curve.limit))
-        if left() and not curve.score.value.isnan().any():
-            keep_lowest("score", curve.means)
-            keep_lowest("strength", self.companions.strengths)
-            keep_lowest("R", self.removal.ratios)
-            distance, score = self.plausibility.distance.nan_to_num(math.inf).tolist(), curve.score.value.tolist()
-            stages[min(left(), key=lambda number: (distance[number], score[number]))] = "best"
-            drop("distance", lambda number: True)
-        return tuple(stages)
-
     def _recommend(self) -> str:
-        first, stages = self.order[0], self._stages
-        if "best" not in stages:
-            if "" in stages:
-                return "Use none by this audit: v(N) does not vary, so that there is nothing to predict."
-            listed = ", ".join(f"{self.methods[number]} {self._reason(number)}" for number in self.order[:4])
-            return f"Use none of these: {listed}. Try a baseline that learn_baseline(model, x, y) finds."
-        terms = float(self.companions.terms[first].mean())
-        invents = "leaks nothing, " * self._invents(first) + self._evidence(first)
-        needs = "" if math.isnan(terms) else f" and needs {terms:,.0f} interactions"
-        # One method for each stage says most.
-        others = {stages[number]: number for number in reversed(self.order[1:])}
-        shown = [others[stage] for stage in ("strength", "score", "invents", "leaks") if stage in others][:3]
-        text = ", ".join(f"{self.methods[number]} {self._reason(number)}" for number in shown)
-        return f"Use {self.methods[first]}: it {invents}{needs}{'; ' * bool(text)}{text}."
+        """Say which method to use, how sure that is, and what speaks against one of each kind of the others."""
+        judgement = self.judgement
+        if judgement.winner is None:
+            return self._recommend_none()
+        winner = judgement.winner
+        others = self._telling_others(winner)
+        against = "".join(f"{'; ' if place == 0 else ', '}{text}" for place, text in enumerate(others))
+        needs = ""
+        length = float(self.length.value[winner])
+        if not math.isnan(length):
+            needs = f" and needs {length:,.0f} interactions"
+        if judgement.clear:
+            sure = f" (in {judgement.confidence:.0%} of resamples)"
+            return f"Use {self.methods[winner]}{sure}: it {self._claims(winner)}{needs}{against}."
+        return (
+            f"{self._name_level()} The rule picks {self.methods[winner]}: it {self._claims(winner)}{needs}{against}."
+        )
 
-    def _evidence(self, number: int, errors: bool = False) -> str:
-        value, error = (float(part[number]) for part in self.curve.evidence)
-        amount = f"{with_error(abs(value), error) if errors else written(abs(value), 2)} {self.curve.unit}"
-        if self._stages[number] == "leaks":
-            return f"leaks {amount}"
-        return f"invents {amount}" if self._invents(number) else "neither leaks nor invents"
+    def _name_level(self) -> str:
+        """Name the methods that are level, and say what would tell them apart."""
+        judgement = self.judgement
+        shares = [f"{self.methods[number]} {judgement.shares[number]:.0%}" for number in judgement.level]
+        names = [self.methods[number] for number in judgement.level]
+        if judgement.shares[-1] >= 0.1:
+            names.append("none")
+            shares.append(f"none {judgement.shares[-1]:.0%}")
+        listed = f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
+        if judgement.samples_needed:
+            then = f"About {judgement.samples_needed} times as many samples would tell them apart."
+        else:
+            then = "More samples would not tell them apart: use either."
+        return f"Use {listed}: level (of resamples, {', '.join(shares)} win). {then}"
 
-    def _invents(self, number: int) -> bool:
-        return is_above(self.curve.beyond_prior[number] - _NEGLIGIBLE)
+    def _recommend_none(self) -> str:
+        stages = self.judgement.stages
+        if "" in stages:
+            return "No recommendation: the score of masked samples was not measured."
+        listed = ", ".join(f"{self.methods[number]} {self._reason(number)}" for number in self.order[:4])
+        return f"Use none of these: {listed}. Try a baseline that learn_baseline(model, x, y) finds."
+
+    def _telling_others(self, winner: int) -> list[str]:
+        """Return why not the others, the most informative method of each stage, at most three."""
+        stages = self.judgement.stages
+        by_stage = {stages[number]: number for number in reversed(self.order) if number != winner}
+        order = ("length", "score", "invents", "leaks")
+        chosen = [by_stage[stage] for stage in order if stage in by_stage]
+        return [f"{self.methods[number]} {self._reason(number)}" for number in chosen[:3]]
+
+    def leaks(self, number: int) -> bool:
+        """Return whether a method leaks beyond its error."""
+        return self.curve.all_absent and Mean.of(self._empty.leaks[number]).is_above(_NEGLIGIBLE)
+
+    def invents(self, number: int) -> bool:
+        """Return whether a method invents beyond its error."""
+        return Mean.of(self._empty.inventions[number]).is_above(_NEGLIGIBLE)
+
+    def _claims(self, number: int, errors: bool = False) -> str:
+        """Say in a few words whether a method leaks or invents."""
+        leak = f"leaks {self._amount(self.leak, number, errors)}"
+        invention = f"invents {self._amount(self.invention, number, errors)}"
+        if self.leaks(number) and self.invents(number):
+            return f"{leak} and {invention}"
+        if self.leaks(number):
+            return leak
+        if self.invents(number):
+            return f"leaks nothing, {invention}" if self.curve.all_absent else invention
+        return "neither leaks nor invents" if self.curve.all_absent else "invents nothing"
+
+    def _amount(self, figure: Estimate, number: int, errors: bool) -> str:
+        value, error = float(figure.value[number]), float(figure.error[number])
+        text = with_error(value, error) if errors else written(value, 2)
+        return f"{text} {self.curve.unit}"
 
     def _reason(self, number: int) -> str:
         """Say in a few words why a method is not the one to use."""
-        stage, score = self._stages[number], written(float(self.curve.score.value[number]))
-        strengths = self.companions.strengths.mean((1, 2))
-        more = float(strengths[number] / strengths[self.order[0]])
-        if stage in ("leaks", "invents"):
-            return self._evidence(number)
+        stage, score = self.judgement.stages[number], written(float(self.score.value[number]))
+        if stage == "leaks":
+            return f"leaks {self._amount(self.leak, number, errors=False)}"
+        if stage == "invents":
+            return f"invents {self._amount(self.invention, number, errors=False)}"
+        if stage == "length":
+            return self._price(number)
         return {
             "surrogate": f"explains another model: its score, {score}, is a floor for the others",
             "": "could not be compared",
             "score": f"predicts worse (score {score})",
-            "strength": f"has {written(more, 3 if more < 1.5 else 2)} times the Σ|U|",
-            "R": f"has a higher R ({written(float(self.R.value[number]), 2)})",
-            "distance": "is as good, but not closer to the data",
+            "distance": "is level, but not closer to the data",
             "best": "is the one to use",
         }[stage]
 
+    def _price(self, number: int) -> str:
+        """Say what a method with a longer account has for it, and how much longer it is."""
+        winner = self.order[0]
+        longer = float(self.length.value[number] / self.length.value[winner])
+        needs = f"needs {written(longer, 3 if longer < 10 else 2)} times the interactions"
+        gain = 1 - float(self.score.value[number] / self.score.value[winner])
+        if round(100 * gain) >= 1:
+            return f"predicts {gain:.0%} better but {needs}"
+        return needs
+
     def _describe(self, number: int) -> str:
         """Describe one method in a line."""
-        name, stage, limit = self.methods[number], self._stages[number], written(self.curve.limit, 2)
+        name, stage = self.methods[number], self.judgement.stages[number]
         if stage == "surrogate":
             return f"{name} {self._reason(number)}."
-        why = {
-            "leaks": ": masked samples still tell what they were",
-            "invents": f", more than there is to know ({limit})",
-        }
-        return f"{name} {self._evidence(number, errors=True)}{why.get(stage, f'; it {self._reason(number)}')}."
+        claims = self._claims(number, errors=True)
+        if stage == "leaks":
+            return f"{name} {claims}: masked samples still tell what they were."
+        if stage == "invents":
+            return f"{name} {claims}, more than there is to know ({written(self.curve.limit, 2)})."
+        return f"{name} {claims}; it {self._reason(number)}."
 
     def _warn_of_the_measurement(self) -> Iterator[str]:
-        curve, removal = self.curve, self.removal
-        if len(curve.prior) == 1:
+        empty = self._empty
+        if len(empty.prior) == 1:
             yield "One sample has no standard error: pass more samples to get errors."
-        own = [name not in self.record.surrogates for name in self.methods]
-        full = curve.scores[own][:1, :, -1].flatten()  # the model's own; none if there are only surrogates
-        if len(full) > 1 and not is_above((curve.prior - full)[:, None]):
-            yield "The model predicts no better than the class frequencies, so evidence says little."
+        better = Mean.of((empty.prior - empty.whole)[:, None])
+        if len(empty.prior) > 1 and not empty.reason and not better.is_above():
+            yield "The model predicts no better than the class frequencies, so leak and invention say little."
+
+    def _doubt_removal(self) -> Iterator[str]:
+        removal = self.removal
         samples, kept = len(removal.original), int(removal.kept.sum())
         share = float((removal.rounding / removal.original.mean(1))[removal.kept].quantile(0.5)) if kept else 0.0
         if share > _MUCH_ROUNDING:

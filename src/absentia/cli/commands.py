@@ -20,9 +20,9 @@ from typer import Option
 import absentia as ab
 from absentia import demo as demonstration
 from absentia.absences.words import WORDS
-from absentia.cli.inputs import MOST_SEED, Inputs, load_absences, prepare, takes_inputs
+from absentia.cli.inputs import MOST_SEED, Inputs, load_absences, prepare, takes_inputs, usual_absences
 from absentia.cli.output import AsJson, Output, check_file, describe, finish, note, reading, show, working
-from absentia.cli.user_files import Samples, devices
+from absentia.cli.user_files import devices
 from absentia.errors import AbsentiaError, wrong
 from absentia.learning.learned import Share
 from absentia.learning.learner import AnyLoss
@@ -82,9 +82,6 @@ def learn(
     start: Annotated[list[str] | None, Option(help="zero, mean, median, a number or a file. Repeatable.")] = None,
     bounds: Annotated[str, Option(help="range, a number of standard deviations, or LOW,HIGH.")] = "range",
     share: Annotated[Share, Option(help="Learn one baseline for all samples, or for each class or sample.")] = "all",
-    categorical: Annotated[
-        list[str] | None, Option(help="Column of categories, or several that code one: a,b,c. Repeatable.")
-    ] = None,
     evidence: Annotated[float, Option(help="Weight of masked predictions.", min=0)] = ab.LearningOptions.evidence,
     noise: Annotated[float, Option(help="Weight of white noise.", min=0)] = ab.LearningOptions.noise,
     samples: Annotated[int | None, Option(help="Number of samples to learn from.", min=1)] = None,
@@ -102,8 +99,6 @@ def learn(
     """
     problem = prepare(inputs)
     data = problem.samples
-    if problem.players.integer and not data.x.is_floating_point():  # all tokens are categories
-        categorical = categorical or [str(place) for place in range(len(problem.players))]
     must = "be a number, or a share of the players as in 0.5"
     options = ab.LearningOptions(
         evidence, noise, polish, steps, rows_per_step=rows_per_step, samples=samples, checkpoint=checkpoint,
@@ -112,7 +107,9 @@ def learn(
     )  # fmt: skip
     settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds), seconds=seconds)
     settings["start"] = [_start(word) for word in start or ()] or "best"
-    settings["categorical"] = [*data.table.categorical, *(_columns(word, data) for word in categorical or ())]
+    tokens = problem.players.integer and not data.x.is_floating_point()
+    if tokens and not problem.players.categorical:  # all tokens are categories
+        settings["categorical"] = range(len(problem.players))
     work = f"Learning a baseline for {len(problem.players)} players"
     with joined_processes() as first, working(work, problem.notes):
         learned = ab.learn_baseline(problem.model, data.x, data.y, **settings)
@@ -145,16 +142,6 @@ def _bounds(word: str) -> Any:
     if comma:
         return _number("bounds", must, low), _number("bounds", must, high)
     return _number("bounds", must, word, ("range",))
-
-
-def _columns(word: str, data: Samples) -> list[int]:
-    """Return the numbers of the columns that a word lists, by name or number."""
-    numbers = {str(number): number for number in range(data.x[0].numel())}
-    numbers |= {name: number for number, name in enumerate(data.table.columns)}
-    for part in word.split(","):
-        if part not in numbers:
-            raise wrong("categorical", f"name columns, or numbers from 0 to {data.x[0].numel() - 1}", repr(part))
-    return [numbers[part] for part in word.split(",")]
 
 
 @takes_inputs
@@ -242,11 +229,11 @@ def audit(
             raise wrong(option, "be left out with --cross", value)
     more["seconds"] = AUDIT_SECONDS if seconds is None else seconds
     problem = prepare(inputs, absence or (), sample or (), samples)
-    data, chosen, methods = problem.samples, problem.chosen, load_absences(absence, problem) if absence else None
+    data, chosen = problem.samples, problem.chosen
+    methods = load_absences(absence, problem) if absence else usual_absences(problem)
     settings = problem.settings(region=region, draws=draws, max_players=max_players, data=data.background)
-    settings["categorical"] = data.table.categorical
     arguments: tuple[Any, ...] = (problem.model, data.x[chosen], problem.y, methods)
-    limit, count = "" if cross else f", at most {more['seconds']:g} s", len(methods) if methods else "the usual"
+    limit, count = "" if cross else f", at most {more['seconds']:g} s", len(methods) if absence else "the usual"
     work = f"Auditing {count} absences on {len(chosen)} samples, {len(problem.players)} players{limit}"
     with working(work, problem.notes):
         result = ab.cross_audit(*arguments, **settings) if cross else ab.audit(*arguments, **settings | more)

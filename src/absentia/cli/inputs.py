@@ -18,10 +18,11 @@ from torch import Tensor, nn
 
 import absentia as ab
 from absentia import models
-from absentia.absences.words import named_absence
+from absentia.absences.words import named_absence, usual_words
 from absentia.cli.output import check_file, describe, reading
 from absentia.cli.user_files import Samples, is_estimator, likely_targets, load_model, make_samples, read_data
 from absentia.errors import AbsentiaError, require, wrong
+from absentia.evaluation import model_rows
 from absentia.interop import EncodedTable, from_estimator
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.results import read_header
@@ -35,17 +36,23 @@ MODEL_HELP = (
     "file: .onnx, .skops; with --trust also TorchScript .pt, torch.export .pt2, .pkl, .joblib."
 )
 DATA_HELP = "CSV, Parquet, npz (x and y, or file.npz:key), npy, or a folder of images with a subfolder per class."
+CATEGORICAL_HELP = "Column of categories, or several that code one: a,b,c. Repeatable. Text needs none."
 PLAYERS_HELP = (
     "features (the default for tables), grid:4x4 (the default for images), tokens, a map of labels (.npy, .npz, "
     ".csv, .png), or groups of columns (.json: names to columns)."
 )
-READOUT_HELP = "log-odds (the default for classes), logit, probability, output[:NUMBER], features:LAYER."
+READOUT_HELP = "log-odds (the default for classes), logit, score, probability, output[:NUMBER], features:LAYER."
 RUN_HELP = "Name other columns with --target and --drop. Export a program with dynamic_shapes for any number of rows."
 MOST_SEED = 2**63 - 1  # that torch takes
 _SECONDS_TO_CONNECT = 10
 VOID = 255  # marks pixels of no segment in images, which hold no negative labels
 SAVED = (".absentia", ".safetensors")
-OF_A_CLASS: dict[str, Any] = {"log-odds": ab.LogOdds, "logit": ab.Logit, "probability": ab.Probability}
+OF_A_CLASS: dict[str, Any] = {
+    "log-odds": ab.LogOdds,
+    "logit": ab.Logit,
+    "score": ab.Margin,
+    "probability": ab.Probability,
+}
 Word = str | None
 
 
@@ -64,6 +71,7 @@ class Inputs:
     classes: Annotated[Word, _data(help="Class names in the order of the model's outputs: no,yes.")] = None
     index: Annotated[Word, _data(help="Column that names the rows; the model does not take it.")] = None
     drop: Annotated[list[str] | None, _data(help="Column that the model does not take. Repeatable.")] = None
+    categorical: Annotated[list[str] | None, _data(help=CATEGORICAL_HELP)] = None
     background: Annotated[Word, _data("--background", "-b", help="Data to make absences from, if not --data.")] = None
     rows: Annotated[int | None, _data(min=1, help="Read this many rows; of a folder, of each class in turn.")] = None
     size: Annotated[Word, _data(help="Resize images to this height and width: 224x224.")] = None
@@ -143,7 +151,7 @@ class Problem:
             raise wrong("class", "be " + " or ".join([*names, "a class number"]), repr(one))
         y = self.y if one is None else names.index(one) if one in names else int(one)
         shared = {"players": self.players, "class_names": names or None, "seed": self.inputs.seed}
-        return shared | {"readout": load_readout(self.inputs.readout, y)} | more
+        return shared | {"readout": load_readout(self.inputs.readout, y, self.model)} | more
 
 
 def prepare(
@@ -168,7 +176,23 @@ def prepare(
         raise AbsentiaError(f"{error}{'' if is_estimator(loaded) else likely_targets(data)}") from error
     notes = [*getattr(loaded, "notes_on_file", ()), *samples.notes]
     chosen = samples.choose(numbers, count, inputs.seed)
-    return Problem(inputs, model, samples, chosen, load_players(inputs.players, samples, tokens), notes)
+    players = load_players(inputs.players, samples, tokens).with_categorical(samples.table.categorical)
+    if inputs.categorical:
+        players = players.with_categorical([find_columns(word, samples) for word in inputs.categorical])
+    return Problem(inputs, model, samples, chosen, players, notes)
+
+
+def find_columns(word: str, samples: Samples) -> list[int]:
+    """Return the numbers of the columns that a word lists, by name or number."""
+    columns = samples.x[0].numel()
+    numbers = {str(number): number for number in range(columns)}
+    numbers |= {name: number for number, name in enumerate(samples.table.columns)}
+    found = []
+    for part in word.split(","):
+        if part not in numbers:
+            raise wrong("categorical", f"name columns, or numbers from 0 to {columns - 1}", repr(part))
+        found.append(numbers[part])
+    return found
 
 
 def fit_model(
@@ -300,10 +324,14 @@ def _segments(path: Path, shape: tuple[int, ...]) -> Players:
     return Players.segments(np.broadcast_to(labels, shape))
 
 
-def load_readout(word: str | None, y: int | Int[Tensor, " samples"] | None) -> ab.Readout | None:
+def load_readout(
+    word: str | None, y: int | Int[Tensor, " samples"] | None, model: models.Model | None = None
+) -> ab.Readout | None:
     """Make a readout from a word, and the class or the classes of samples, which without a word the library reads."""
+    if word is None and isinstance(y, int):
+        return ab.Margin(y) if getattr(model, "scores", False) else ab.LogOdds(y)
     if word is None:
-        return ab.LogOdds(y) if isinstance(y, int) else None
+        return None
     name, _, detail = word.partition(":")
     if name in OF_A_CLASS and not detail:
         if y is None:
@@ -313,32 +341,53 @@ def load_readout(word: str | None, y: int | Int[Tensor, " samples"] | None) -> a
         return ab.Output(int(detail or 0))
     if name == "features" and detail:
         return ab.Features(detail)
-    raise wrong("readout", "be log-odds, logit, probability, output, output:NUMBER or features:LAYER", repr(word))
+    raise wrong(
+        "readout", "be log-odds, logit, score, probability, output, output:NUMBER or features:LAYER", repr(word)
+    )
 
 
 def load_absences(words: Sequence[str], problem: Problem) -> dict[str, ab.Absence]:
     """Make absences for the chosen samples from words of `named_absence`, saved files, or ``name=`` these."""
-    samples, players, found = problem.samples, problem.players, dict[str, ab.Absence]()
+    found = dict[str, ab.Absence]()
     for word in words:
         name, spec = _split_name(word)
         if name in found:
             then = f"Give one of them another name, as in other={spec}."
             raise wrong("absence", "have a name of its own", f"{name!r} twice", then)
-        path, rows = Path(spec), samples.background
+        path = Path(spec)
         if path.suffix in SAVED or path.is_file():
             found[name] = saved = ab.load(check_file("absence", path))
             if not isinstance(saved, ab.Absence):
                 raise wrong("absence", "be a saved baseline, imputer or surrogate", f"{path}, a saved {saved.KIND}")
-            continue
-        if spec.partition(":")[0] == "neighbours" and samples.background_is_data:
-            # The nearest row of a sample would be the sample itself.
-            rows = rows[~torch.isin(torch.arange(len(rows)), problem.chosen)]
-            if len(rows) == 0:
-                then = "Name a --background, or choose fewer samples."
-                raise wrong("background", "hold rows besides the chosen samples for neighbours", "none", then)
-        more: dict[str, Any] = {"categorical": samples.table.categorical, "seed": problem.inputs.seed}
-        found[name] = named_absence(spec, rows, players=players, **more)
+        else:
+            found[name] = make_absence(spec, problem)
     return found
+
+
+def usual_absences(problem: Problem) -> dict[str, ab.Absence]:
+    """Make the usual absences for the chosen samples."""
+    words = usual_words(problem.samples.background, problem.players)
+    if "neighbours" in words and len(_rows_for("neighbours", problem)) == 0:
+        words.remove("neighbours")
+    return {word: make_absence(word, problem) for word in words}
+
+
+def make_absence(word: str, problem: Problem) -> ab.Absence:
+    """Make the absence that a word names from the background, in the type of the samples, as the library does."""
+    rows = _rows_for(word, problem)
+    if len(rows) == 0:
+        then = "Name a --background, or choose fewer samples."
+        raise wrong("background", "hold rows besides the chosen samples for neighbours", "none", then)
+    samples = model_rows(problem.model, problem.samples.x[problem.chosen], problem.players)
+    return named_absence(word, rows.to(samples), players=problem.players, seed=problem.inputs.seed)
+
+
+def _rows_for(word: str, problem: Problem) -> Tensor:
+    """Return the background; for neighbours without the chosen samples, which would be their own nearest rows."""
+    rows = problem.samples.background
+    if word.partition(":")[0] != "neighbours" or not problem.samples.background_is_data:
+        return rows
+    return rows[~torch.isin(torch.arange(len(rows)), problem.chosen)]
 
 
 def saved_coding(words: Sequence[str]) -> dict[str, Any] | None:

@@ -48,7 +48,8 @@ def working(work: str, notes: Iterable[str] = ()) -> Iterator[None]:
     try:
         yield
     except AbsentiaError as error:
-        raise AbsentiaError(str(error).replace("readout=Probability(y)", "--readout probability")) from error
+        sentence = str(error).replace("readout=Probability(y)", "--readout probability")
+        raise AbsentiaError(sentence.replace("readout=Margin(y)", "--readout score")) from error
     finally:
         timer.cancel()
     seconds = time.perf_counter() - began

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from absentia.absences.protocol import Absence, StandIns
-from absentia.absences.words import named_absence
 from absentia.attributions import Attribution
 from absentia.coalitions import coalition_members, zeta
-from absentia.data import Table, as_tensor, check_number
+from absentia.data import Categorical, Table, as_tensor, check_number
 from absentia.errors import AbsentiaError, require, wrong
 from absentia.games import Game, MaskedModel, ValueTable
 from absentia.interactions import Interactions
@@ -127,14 +126,21 @@ def shapiq_game(game: Game, sample: int = 0, *, normalize: bool = False) -> Any:
     return peer
 
 
-def shapiq_imputer(model: Any, absence: Absence | str | float, x: Table, *, readout: Readout | None = None) -> Any:
+def shapiq_imputer(
+    model: Any,
+    absence: Absence | str | float,
+    x: Table,
+    *,
+    readout: Readout | None = None,
+    categorical: Categorical = (),
+) -> Any:
     """Return an imputer for ``shapiq.TabularExplainer``; it has the class that shapiq needs, with any absence.
 
     The ``baseline_value`` of shapiq's results is v(∅) of the explained sample.
 
     Parameters
     ----------
-    model, absence
+    model, absence, categorical
         See `MaskedModel`.
     x : array-like of shape (samples, features)
         Rows of the data, in the dtype that the model takes.
@@ -158,7 +164,11 @@ def shapiq_imputer(model: Any, absence: Absence | str | float, x: Table, *, read
         raise wrong("x", "hold rows of features, of shape (samples, features)", f"shape {tuple(rows.shape)}", then)
     if isinstance(readout, Features):
         raise wrong("readout", "be one number", "features of a layer", "Use LogOdds(class) or Output(number).")
-    absence, everyone = named_absence(absence, rows), np.ones((1, rows.shape[1]), dtype=bool)
+    if isinstance(absence, str | int | float):
+        absence = MaskedModel(
+            model, rows[:1], readout=readout, absence=absence, data=rows, categorical=categorical
+        ).absence
+    everyone = np.ones((1, rows.shape[1]), dtype=bool)
 
     def game_of(samples: np.ndarray) -> MaskedModel:
         given = as_tensor("x", samples)

@@ -21,6 +21,8 @@ def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabi
     """Make a model of a fitted estimator or pipeline.
 
     Its outputs are the logarithms of ``predict_proba``, or else ``decision_function``, or a regressor's ``predict``.
+    Boosters of XGBoost, LightGBM, CatBoost and scikit-learn give logits instead, their margins, which do not saturate
+    as probabilities do: for two classes −z/2 and z/2, where z is the log-odds of the second one.
     `explain`, `audit` and `MaskedModel` take estimators as they are; use this function for its options.
 
     Parameters
@@ -30,7 +32,8 @@ def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabi
     table : EncodedTable, optional
         The table that rows are numbers of; the estimator then gets the raw DataFrame, with categories.
     probabilities : bool, default True
-        Whether to take logarithms. Shares of votes are bounded first: 0 of N votes is read as 1 of N + 2.
+        Whether to take logarithms, or the margins of a booster; if not, outputs are the probabilities themselves.
+        Shares of votes are bounded first: 0 of N votes is read as 1 of N + 2.
 
     Examples
     --------
@@ -46,7 +49,8 @@ def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabi
     missing = [name for name in fitted if name not in table.columns]
     if missing:
         raise wrong("table", f"have the columns of the fit, {', '.join(fitted)}", f"none named {missing[0]!r}")
-    return wrap_estimator(estimator, table.decode, probabilities=probabilities)
+    model = wrap_estimator(estimator, table.decode, probabilities=probabilities)
+    return replace(model, categorical=tuple(table.categorical))
 
 
 def listed(names: Iterable[Any], most: int = 12) -> str:
@@ -106,7 +110,7 @@ class EncodedTable:
 
     @property
     def players(self) -> Players:
-        """Each raw column as a player."""
+        """Each raw column as a player, who knows its categories."""
         return Players.features(self.columns, self.categories)
 
     @property

@@ -99,7 +99,7 @@ class Faithful:
         self.judged_all = True  # whether there was time to judge on all samples kept aside
         self.recompute, x = False, evaluator.x
         full = self._values(x, x, torch.ones(1, self.players, dtype=torch.bool), torch.arange(len(x)))[:, 0]
-        self.score = Score(evaluator.readout, full)
+        self.score = Score(evaluator.readout, full, evaluator.expected_values())
         self.scales = self._measure_scales(mean.expand(self.owners, -1))
         self.recompute = evaluator.x.is_floating_point() and self._holds_too_much()
         self.settings = ("faithful", *weights, self.cube, self.batch, seed)  # what the loss depends on

@@ -21,10 +21,19 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from absentia import models
-from absentia.absences.fixed import Categorical
 from absentia.absences.protocol import Absence, BringsModel, StandIns, for_classes
 from absentia.absences.words import named_absence
-from absentia.data import Array, Classes, as_tensor, class_numbers, data_quantiles, data_range, holds_text, seeded
+from absentia.data import (
+    Array,
+    Categorical,
+    Classes,
+    Table,
+    as_tensor,
+    class_numbers,
+    data_quantiles,
+    data_range,
+    seeded,
+)
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
 from absentia.learning.faithful import Faithful
@@ -35,7 +44,7 @@ from absentia.learning.search import ENDED_BY_USER, LearningStep, Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
 from absentia.models import OutOfTime, TimeLimit
 from absentia.players import Players
-from absentia.readouts import Logit, LogOdds, Probability, Readout
+from absentia.readouts import Logit, LogOdds, Margin, Output, Probability, Readout
 from absentia.results import check_folder
 
 AnyLoss: TypeAlias = Literal["faithful", "interactions", "shapley", "marginal"]
@@ -54,6 +63,8 @@ _STEPS_OF_A_SHORT_SEARCH, _FEWEST_ROWS_IN_TIME = 160, 2**6
 _MOST_BYTES, _MOST_STREAMED = 2**27, 2**17  # of samples that are learned from; samples of a source without a length
 _MOST_NUMBERS = 2**25  # of the data that bounds and starts come from
 _TRIED_COALITIONS = 2**8  # to choose the number of threads
+# A baseline that an audit learns on its way takes at most this share of the time that is left.
+_SHARE_FOR_LEARNING = 0.5
 # Baselines of classes or samples are learned in this many parts, each of at most so many; and the least time, in s.
 _PARTS, _TOGETHER, _TINY = 4, 16, 1e-9
 
@@ -167,7 +178,8 @@ def learn_baseline(
     share : {"all", "class", "sample"}
         Learn one baseline for all samples, for each class or for each sample: by the workers of joblib, if there are.
     categorical : sequence
-        Columns, or groups of columns such as a one-hot code, that only take values that occur together in the data.
+        Columns, or groups of columns such as a one-hot code, that only take values that occur together in the data;
+        besides those that the players know.
     seed : int
         The seed of all draws.
     seconds : float, optional
@@ -185,10 +197,12 @@ def learn_baseline(
     with torch.inference_mode(False), torch.enable_grad():
         limit, options = TimeLimit(seconds), options or LearningOptions()
         try:
-            problem = _make_problem(model, x, y, loss, share, seed, options, players, readout, class_names, limit)
+            problem = _make_problem(
+                model, x, y, loss, share, seed, options, players, readout, class_names, categorical, limit
+            )
         except OutOfTime as error:
             raise limit.too_short(_SAMPLES[0], "Or learn from fewer samples.") from error
-        space = make_space(problem.data, problem.evaluator.players, bounds, options.tie, options.held, categorical)
+        space = make_space(problem.data, problem.evaluator.players, bounds, options.tie, options.held)
         if not problem.evaluator.x.is_floating_point() and len(space.low):
             then = "Name every free entry, as in categorical=range(length), and hold the others."
             raise wrong("categorical", "name the entries of inputs that are token numbers", "fewer", then)
@@ -411,7 +425,7 @@ def _choose(
 def baseline_loss(
     model: Any, x: Any, y: Classes = None, *, absence: Absence | str | float, loss: AnyLoss = "faithful",
     players: Players | None = None, readout: Readout | None = None, categorical: Categorical = (),
-    options: LearningOptions | None = None, seed: int = 0,
+    class_names: Sequence[str] | None = None, options: LearningOptions | None = None, seed: int = 0,
 ) -> float:  # fmt: skip
     """Compute the loss of given baseline values.
 
@@ -420,7 +434,7 @@ def baseline_loss(
 
     Parameters
     ----------
-    model, x, y, loss, players, readout, categorical, seed
+    model, x, y, loss, players, readout, categorical, class_names, seed
         See `learn_baseline`.
     absence : Absence, str or float
         Fixed values: an absence with one stand-in for each sample, whichever players are present.
@@ -435,16 +449,16 @@ def baseline_loss(
     True
     """
     options = options or LearningOptions()
-    problem = _make_problem(model, x, y, loss, "all", seed, options, players, readout, None)
+    problem = _make_problem(model, x, y, loss, "all", seed, options, players, readout, class_names, categorical)
     evaluator = problem.evaluator
     rows = problem.data.unflatten(1, evaluator.players.shape).to(evaluator.x)
-    absence = named_absence(absence, rows, players=evaluator.players, categorical=categorical)
+    absence = named_absence(absence, rows, players=evaluator.players, seed=seed)
     classes = getattr(evaluator.readout, "y", None) if y is None else problem.numbers
     fill = for_classes(absence, classes).bind(evaluator.x)
     if isinstance(absence, BringsModel) or not isinstance(fill, StandIns) or fill.draws != 1:
         raise wrong("absence", "have one fixed stand-in for each sample", absence)
     stand_ins = fill.values[:, 0].flatten(1).double().cpu().expand(evaluator.samples, -1)
-    space = make_space(problem.data, evaluator.players, "range", None, None, categorical)
+    space = make_space(problem.data, evaluator.players, "range", None, None)
     objective = _make_objective(problem, start_baseline("mean", problem.data, space), space)
     if isinstance(objective, Faithful):
         if len(fill.values) > 1:
@@ -462,6 +476,32 @@ def choose_absence(absence: object, model: Any, data: Any, readout: Readout | No
             raise AbsentiaError("A baseline is learned from data. Pass data=…, rows such as those of the training.")
         return learn_baseline(model, data, readout=readout, **more)
     return named_absence(absence, data, **more)
+
+
+def absence_for(evaluator: Evaluator, absence: object, data: Table | None, seed: int) -> Absence:
+    """Return the absence for the samples of an evaluator: as it is, or made from data by a word or a number.
+
+    Explaining and auditing both come here or to `MaskedModel`, so that a word means the same absence to both.
+    """
+    rows = None if data is None else evaluator.rows_of(data)
+    readout = _readout_of_rows(evaluator, rows)
+    settings: dict[str, Any] = {"players": evaluator.players, "seed": seed}
+    limit = evaluator.limit
+    if isinstance(absence, str) and absence == LEARNED and limit.seconds < math.inf:
+        limit.check()
+        settings["seconds"] = _SHARE_FOR_LEARNING * limit.left
+    return choose_absence(absence, evaluator.model, rows, readout, **settings)
+
+
+def _readout_of_rows(evaluator: Evaluator, rows: Tensor | None) -> Readout | None:
+    """Return the readout of the samples if it also suits rows of data; None is the default one of the rows."""
+    readout = evaluator.readout
+    classes = getattr(readout, "y", None)
+    if classes is not None and classes.ndim == 1 and rows is not evaluator.x:
+        return None  # the samples' own classes say nothing about other rows
+    if evaluator.readout_is_default and isinstance(readout, Output):
+        return None  # the default again, with its own description
+    return readout
 
 
 class Problem(NamedTuple):
@@ -492,7 +532,7 @@ class Problem(NamedTuple):
 
 def _make_problem(
     model: Any, x: Any, y: Classes, loss: Any, share: Any, seed: int, options: LearningOptions,
-    players: Players | None, readout: Readout | None, class_names: Sequence[str] | None,
+    players: Players | None, readout: Readout | None, class_names: Sequence[str] | None, categorical: Categorical,
     limit: TimeLimit | None = None,
 ) -> Problem:  # fmt: skip
     """Draw the samples to learn from, and find out whose baselines are learned."""
@@ -500,24 +540,30 @@ def _make_problem(
         raise wrong("share", "be 'all', 'class' or 'sample'", repr(share))
     if loss not in ("faithful", "interactions", "shapley", "marginal"):
         raise wrong("loss", "be 'faithful', 'interactions', 'shapley' or 'marginal'", repr(loss))
-    model, note = models.as_model(model), ""
+    model = models.as_model(model)
     models.check_fit(model, getattr(x, "columns", None))
-    if players is None and hasattr(x, "columns"):  # those of a DataFrame name the players
-        players = Players.features(list(x.columns))
+    columns = getattr(x, "columns", None)
+    if players is None and isinstance(columns, Iterable):  # those of a DataFrame name the players
+        players = Players.features(list(columns))
     usual = _SAMPLES[loss != "faithful"] if options.samples is None else options.samples
     data, y, rows = _collect(x, y, None if usual == "all" else usual, seed)
     if options.samples is None:
         rows = rows[: max(64, _MOST_BYTES // data[0].nbytes)]
     labels = models.labels_of(model) if class_names is None else tuple(class_names)
-    if y is not None and not labels and holds_text(y):
-        labels = tuple(sorted({str(label) for label in y}))
-        note = f"; classes in alphabetical order: {', '.join(labels)}"
     numbers = None if y is None else class_numbers(y, labels).cpu()[rows]
-    if isinstance(readout, LogOdds | Logit | Probability) and readout.y.shape == (len(data),):
+    if isinstance(readout, LogOdds | Logit | Margin | Probability) and readout.y.shape == (len(data),):
         readout = type(readout)(readout.y[rows], readout.names)
     names = [str(label) for label in labels] or None
-    evaluator = Evaluator(model, data[rows].detach(), players, readout, y=numbers, class_names=names, limit=limit)
-    evaluator.readout_note += note
+    evaluator = Evaluator(
+        model,
+        data[rows].detach(),
+        players,
+        readout,
+        y=numbers,
+        class_names=names,
+        categorical=categorical,
+        limit=limit,
+    )
     if share == "class" and numbers is None:
         raise wrong("y", "be given for a baseline of each class", "none")
     whose = numbers if share == "class" else torch.arange(len(rows)) * (share == "sample")

@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from absentia.absences.fixed import Categorical
-from absentia.data import QUANTILES, Array, as_tensor, column_groups, most_frequent
+from absentia.data import QUANTILES, Array, as_tensor, most_frequent
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 
@@ -68,18 +67,16 @@ class Space:
         return baseline
 
 
-def make_space(
-    data: Rows, players: Players, bounds: object, tie: Array | None, held: Array | None, categorical: Categorical
-) -> Space:
-    """Make the space; entries that no player owns are always present, and so held."""
+def make_space(data: Rows, players: Players, bounds: object, tie: Array | None, held: Array | None) -> Space:
+    """Make the space; entries that no player owns are always present, and so held; players know the categories."""
     low, high = entry_bounds(data, bounds)
     owner = torch.arange(data.shape[1]) if tie is None else _flat("tie", tie, players).long()
     fixed = players.labels.flatten() == ALWAYS_PRESENT
     if held is not None:
         fixed |= _flat("held", held, players).bool()
     chosen: list[Tensor] = []
-    for group in column_groups(categorical, data.shape[1]):
-        entries = torch.tensor(sorted(group))
+    for group in players.categorical:
+        entries = torch.tensor(group)
         if not fixed[entries].any():
             chosen.append(entries)
         fixed[entries] = True

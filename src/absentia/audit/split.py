@@ -1,0 +1,459 @@
+"""Leak and invention: a proper score of fully masked samples, split by recalibrating what they predict.
+
+A proper score adds up two things: how little the predictions know, and how wrongly they say it. Recalibrated
+predictions say what they know as well as it can be said, so what remains of their score is the first part alone. With
+every player absent there should be nothing to know:
+
+    leak      = score of the prior − score after recalibration
+    invention = score              − score after recalibration
+    evidence  = score − score of the prior = invention − leak
+
+The prior is what can be said without a sample: the class frequencies, or the mean. It is recalibration with a scale
+of 0, so that predictions which do not depend on the sample leak exactly nothing. The scale is bounded by the one that
+calibrates the outputs of whole samples. A free one would enlarge rounding errors until they tell the class.
+
+Both fits are judged on samples that they did not see, in the same folds. These scores are too high by as much as
+those on the fitted samples are too low, so that a weighted mean of the two is free of the bias.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import logsigmoid, one_hot
+
+from absentia.data import seeded
+
+# The samples are split into this many parts; each is predicted by a fit to the others.
+FOLDS = 5
+# A class counts as if it had been seen this often more, which keeps frequencies away from 0.
+_SMOOTHING = 0.5
+# Samples of classes with fewer samples than folds are left out if they are at most this share of all.
+_MOST_LEFT_OUT = 0.1
+# Probabilities of one distribution add up to 1 with this error in their logarithm.
+_ROUNDING = 1e-4
+# Newton's method: the most steps, halvings of a step, and the decrease of the mean loss at which it ends.
+_MOST_STEPS = 60
+_MOST_HALVINGS = 30
+_CONVERGED = 1e-12
+# Scales that are tried for whole samples: enough for networks that are 100 times too sure, or not sure enough.
+_SCALES = torch.logspace(-2, 2, 81, dtype=torch.float64)
+
+
+class Prediction(NamedTuple):
+    """The scores of predictions: as they are, recalibrated, and of the prior; for each sample."""
+
+    score: Float[Tensor, " samples"]
+    recalibrated: Float[Tensor, " samples"]
+    prior: Float[Tensor, " samples"]
+
+    @property
+    def leak(self) -> Float[Tensor, " samples"]:
+        """What each sample gains by what the predictions know."""
+        return self.prior - self.recalibrated
+
+    @property
+    def invention(self) -> Float[Tensor, " samples"]:
+        """What each sample loses by how the predictions say it."""
+        return self.score - self.recalibrated
+
+
+class Split(Protocol):
+    """A proper score of values, and how it splits: `ByClass` for log-odds of every class, `ByValue` for numbers."""
+
+    @property
+    def unit(self) -> str:
+        """The unit of the score."""
+
+    @property
+    def everything(self) -> float:
+        """What there is to know at most, in this unit."""
+
+    @property
+    def estimable(self) -> Bool[Tensor, " samples"]:
+        """Which samples leak and invention are measured on; none if the classes are too rare."""
+
+    def scores(self, values: Float[Tensor, "*batch samples numbers"]) -> Float[Tensor, "*batch samples"]:
+        """Return the score of each sample's values."""
+
+    def averaging(self, values: Float[Tensor, "*batch samples numbers"]) -> Float[Tensor, "*batch samples"]:
+        """Return what averaging log-odds over draws adds to the score of the values that are explained."""
+
+    def recalibrated(self, values: Float[Tensor, "batch samples numbers"]) -> Float[Tensor, "batch samples"]:
+        """Return the scores after recalibration."""
+
+    def prior(self) -> Float[Tensor, " samples"]:
+        """Return the scores of what can be said without a sample."""
+
+    def of(self, samples: int) -> Split:
+        """Return the score of the first samples."""
+
+
+def predict(
+    split: Split, values: Float[Tensor, "samples numbers"], prior: Float[Tensor, " samples"], rounding: float = 0.0
+) -> Prediction:
+    """Score values and split their score, given that of the prior; NaN for samples that can't be split.
+
+    Values that differ between samples by no more than ``rounding`` are the same value.
+    """
+    values = without_rounding(values, rounding)
+    if bool((values == values[:1]).all()):
+        recalibrated = prior  # nothing to learn from: the same fit, without its rounding errors
+    else:
+        recalibrated = split.recalibrated(values[None])[0]
+    return Prediction(split.scores(values), recalibrated, prior)
+
+
+def without_rounding(values: Float[Tensor, "samples numbers"], rounding: float) -> Float[Tensor, "samples numbers"]:
+    """Return the mean of the samples for each, if they differ from it by rounding errors alone."""
+    mean = values.mean(0, keepdim=True)
+    if bool(((values - mean).abs() <= rounding).all()):
+        return mean.expand_as(values)
+    return values
+
+
+def folds_of(groups: Int[Tensor, " samples"], seed: int) -> Int[Tensor, " samples"]:
+    """Spread the samples of each group evenly over the folds, in random order."""
+    folds = torch.empty_like(groups)
+    generator = seeded(seed, "folds")
+    for group in groups.unique().tolist():
+        members = (groups == group).nonzero().flatten()
+        shuffled = members[torch.randperm(len(members), generator=generator)]
+        first = int(torch.randint(FOLDS, (1,), generator=generator))
+        folds[shuffled] = (torch.arange(len(members)) + first) % FOLDS
+    return folds
+
+
+def unbiased(
+    fitted: Float[Tensor, "*batch samples"], held_out: Float[Tensor, "*batch samples"]
+) -> Float[Tensor, "*batch samples"]:
+    """Join scores of a fit to all samples and of fits to the other folds so that their biases cancel.
+
+    With p parameters the first are too low by p/2N on average, the second too high by p/2N′, N′ = N(1 − 1/folds).
+    """
+    weight = (1 - 1 / FOLDS) / (2 - 1 / FOLDS)
+    return weight * held_out + (1 - weight) * fitted
+
+
+@dataclass(frozen=True, eq=False)
+class ByClass:
+    """The log-loss of each sample's class, from the log-odds of every class.
+
+    Log-odds that were averaged over draws belong to no distribution: their probabilities do not add up to 1. They are
+    normalised first. What that changes is named apart (`averaging`), since it is no claim of the stand-ins.
+    """
+
+    y: Int[Tensor, " samples"]
+    seed: int
+    most_scale: float  # the scale that calibrates the outputs of whole samples
+    unit: str = "nats"
+
+    @classmethod
+    def of_whole_samples(cls, y: Tensor, whole: Float[Tensor, "samples classes"], seed: int) -> ByClass:
+        """Return the score of these classes; the log-odds of whole samples bound the scale of recalibration."""
+        unbounded = cls(y, seed, math.inf)
+        known = unbounded.estimable
+        if not bool(known.any()):
+            return unbounded
+        logits, targets = unbounded._fitted(whole[None])
+        return cls(y, seed, calibrating_scale(logits[0], targets))
+
+    @property
+    def everything(self) -> float:
+        """All that there is to know: log(classes)."""
+        return math.log(max(2, len(self.y.unique())))
+
+    @property
+    def estimable(self) -> Bool[Tensor, " samples"]:
+        """The samples of classes that every fit sees; none if too many samples belong to others."""
+        counts = self.y.bincount()
+        common = counts[self.y] >= FOLDS
+        several = len(self.y[common].unique()) > 1
+        if not several or float((~common).double().mean()) > _MOST_LEFT_OUT:
+            return torch.zeros_like(common)
+        return common
+
+    def of(self, samples: int) -> ByClass:
+        """Return the score of the first samples."""
+        return ByClass(self.y[:samples], self.seed, self.most_scale)
+
+    def scores(self, values: Float[Tensor, "*batch samples classes"]) -> Float[Tensor, "*batch samples"]:
+        """Return the log-loss of each sample's class, by normalised probabilities."""
+        logarithms = logsigmoid(values).log_softmax(-1)
+        return -self._of_own_class(logarithms)
+
+    def averaging(self, values: Float[Tensor, "*batch samples classes"]) -> Float[Tensor, "*batch samples"]:
+        """Return the log-loss of the log-odds as they are, less that by normalised probabilities."""
+        remainder = -logsigmoid(values).logsumexp(-1)
+        return torch.where(remainder.abs() < _ROUNDING, 0.0, remainder)
+
+    def recalibrated(self, values: Float[Tensor, "batch samples classes"]) -> Float[Tensor, "batch samples"]:
+        """Return the log-loss after a fitted scale and class offsets."""
+        logits, targets = self._fitted(values)
+        return self._spread(cross_fitted(logits, targets, self._folds, self.most_scale))
+
+    def prior(self) -> Float[Tensor, " samples"]:
+        """Return the log-loss of the class frequencies, smoothed."""
+        if not bool(self.estimable.any()):
+            shares = self.y.bincount().double() / len(self.y)
+            return -shares[self.y].log()
+        targets = self._targets
+        nothing = torch.zeros(1, len(targets), int(targets.max()) + 1).double()
+        return self._spread(cross_fitted(nothing, targets, self._folds, 0.0))[0]
+
+    def _of_own_class(self, values: Tensor) -> Tensor:
+        own = self.y[:, None].expand(*values.shape[:-1], 1)
+        return values.gather(-1, own)[..., 0]
+
+    @property
+    def _targets(self) -> Int[Tensor, " estimable"]:
+        """The classes of the estimable samples, numbered from 0 without gaps."""
+        return self.y[self.estimable].unique(return_inverse=True)[1]
+
+    @property
+    def _folds(self) -> Int[Tensor, " estimable"]:
+        return folds_of(self.y, self.seed)[self.estimable]
+
+    def _fitted(self, values: Tensor) -> tuple[Float[Tensor, "batch estimable seen"], Int[Tensor, " estimable"]]:
+        """Return the log-probabilities of the classes that occur, and the classes, of the estimable samples."""
+        seen = self.y[self.estimable].unique()
+        logarithms = logsigmoid(values).log_softmax(-1)
+        return logarithms[:, self.estimable][..., seen], self._targets
+
+    def _spread(self, losses: Float[Tensor, "batch estimable"]) -> Float[Tensor, "batch samples"]:
+        """Put the losses of the estimable samples into their places; the others have NaN."""
+        out = losses.new_full((len(losses), len(self.y)), math.nan)
+        out[:, self.estimable] = losses
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class ByValue:
+    """The squared difference to the values of whole samples, as a share of their variance over the samples.
+
+    A sample may have several values, such as the score of every class; their squares add up.
+    """
+
+    full: Float[Tensor, "samples numbers"]  # of whole samples
+    seed: int
+    variance: float
+    unit: str = "of the variance"
+    everything: float = 1.0
+
+    @classmethod
+    def of_whole_samples(cls, full: Float[Tensor, "samples numbers"], seed: int) -> ByValue:
+        """Return the score of values beside those of whole samples."""
+        return cls(full, seed, float(full.var(0, correction=0).sum()))
+
+    @property
+    def estimable(self) -> Bool[Tensor, " samples"]:
+        """All samples, if there are enough for every fold and the values of whole samples vary."""
+        enough = len(self.full) >= 2 * FOLDS and self.variance > 0
+        return torch.full((len(self.full),), enough)
+
+    def of(self, samples: int) -> ByValue:
+        """Return the score of the first samples, in the same unit."""
+        return ByValue(self.full[:samples], self.seed, self.variance)
+
+    def scores(self, values: Float[Tensor, "*batch samples numbers"]) -> Float[Tensor, "*batch samples"]:
+        """Return the squared differences."""
+        if not self.variance > 0:
+            return torch.full(values.shape[:-1], math.nan, dtype=torch.float64)
+        return (values - self.full).square().sum(-1) / self.variance
+
+    def averaging(self, values: Float[Tensor, "*batch samples numbers"]) -> Float[Tensor, "*batch samples"]:
+        """Return zeros: means of values are values."""
+        return torch.zeros(values.shape[:-1], dtype=torch.float64)
+
+    def recalibrated(self, values: Float[Tensor, "batch samples numbers"]) -> Float[Tensor, "batch samples"]:
+        """Return the squared differences after a fitted slope from 0 to 1 and an offset of each number."""
+        return self._squares(values, most_slope=1.0)
+
+    def prior(self) -> Float[Tensor, " samples"]:
+        """Return the squared differences to the mean."""
+        return self._squares(torch.zeros_like(self.full)[None], most_slope=0.0)[0]
+
+    def _squares(self, values: Tensor, most_slope: float) -> Float[Tensor, "batch samples"]:
+        if not bool(self.estimable.all()):
+            return torch.full(values.shape[:-1], math.nan, dtype=torch.float64)
+        folds = folds_of(torch.zeros(len(self.full), dtype=torch.int64), self.seed)
+        everyone = torch.ones(len(self.full), dtype=torch.bool)
+        held_out = torch.empty_like(values)
+        for fold in range(FOLDS):
+            others = folds != fold
+            held_out[:, ~others] = self._predicted(values, others, most_slope)[:, ~others]
+        fitted = self._predicted(values, everyone, most_slope)
+        return unbiased(self.scores(fitted), self.scores(held_out))
+
+    def _predicted(self, values: Tensor, known: Tensor, most_slope: float) -> Float[Tensor, "batch samples numbers"]:
+        """Return the predictions of a least-squares line through the known samples."""
+        mean = values[:, known].mean(1, keepdim=True)
+        target = self.full[known].mean(0)
+        centred = values[:, known] - mean
+        squares = centred.square().sum((1, 2), keepdim=True)
+        products = (centred * (self.full[known] - target)).sum((1, 2), keepdim=True)
+        slope = (products / squares.clamp_min(torch.finfo(values.dtype).tiny)).clamp(0.0, most_slope)
+        return target + slope * (values - mean)
+
+
+def calibrating_scale(logits: Float[Tensor, "samples classes"], targets: Int[Tensor, " samples"]) -> float:
+    """Return the scale that calibrates predictions, with free class offsets.
+
+    A classifier that is always right has the lower a loss the larger the scale is. So half of the square of the
+    scale's logarithm is added to the summed loss: a weak belief that the predictions are right as they are.
+    """
+    scaled = _SCALES[:, None, None] * logits
+    everyone = torch.ones(len(_SCALES), len(targets), dtype=torch.bool)
+    fit = fit_logits(scaled, targets, everyone, most_scale=1.0, least_scale=1.0)
+    losses = fit.losses(scaled, targets).sum(1) + _SCALES.log().square() / 2
+    return float(_SCALES[losses.argmin()])
+
+
+def cross_fitted(
+    logits: Float[Tensor, "batch samples classes"],
+    targets: Int[Tensor, " samples"],
+    folds: Int[Tensor, " samples"],
+    most_scale: float,
+) -> Float[Tensor, "batch samples"]:
+    """Return the losses of recalibrated predictions, free of the bias of the fit."""
+    everyone = torch.ones(1, len(targets), dtype=torch.bool)
+    others = torch.stack([folds != fold for fold in range(FOLDS)])
+    known = torch.cat([everyone, others])
+    batch = len(logits)
+    repeated = logits.repeat_interleave(len(known), 0)
+    fit = fit_logits(repeated, targets, known.repeat(batch, 1), most_scale)
+    losses = fit.losses(repeated, targets).unflatten(0, (batch, len(known)))
+    held_out = losses[:, 1:].gather(1, folds.expand(batch, 1, -1))[:, 0]
+    return unbiased(losses[:, 0], held_out)
+
+
+class LogitFit(NamedTuple):
+    """Recalibrated log-probabilities, log softmax(scale · (logits − centre) + offsets), of each fit of a batch."""
+
+    scale: Float[Tensor, " batch"]
+    centre: Float[Tensor, "batch classes"]
+    offsets: Float[Tensor, "batch classes"]
+
+    def logarithms(self, logits: Float[Tensor, "batch samples classes"]) -> Float[Tensor, "batch samples classes"]:
+        """Return the logarithms of the recalibrated probabilities."""
+        moved = self.scale[:, None, None] * (logits - self.centre[:, None]) + self.offsets[:, None]
+        return moved.log_softmax(-1)
+
+    def losses(
+        self, logits: Float[Tensor, "batch samples classes"], targets: Int[Tensor, " samples"]
+    ) -> Float[Tensor, "batch samples"]:
+        """Return the log-loss of each sample's class."""
+        own = targets[None, :, None].expand(len(logits), -1, 1)
+        return -self.logarithms(logits).gather(-1, own)[..., 0]
+
+
+def fit_logits(
+    logits: Float[Tensor, "batch samples classes"],
+    targets: Int[Tensor, " samples"],
+    known: Bool[Tensor, "batch samples"],
+    most_scale: float,
+    least_scale: float = 0.0,
+) -> LogitFit:
+    """Fit a scale and class offsets to the known samples of each member of a batch, by Newton's method.
+
+    The loss is the log-loss of the known samples, and of `_SMOOTHING` samples of each class at their mean logits. It
+    is convex. Where the best scale lies beyond its bounds, the bound is the best one, and the offsets go with it.
+    """
+    weights = known.double()
+    centre = (weights[..., None] * logits).sum(1) / weights.sum(1)[:, None]
+    centred = logits - centre[:, None]
+    classes = logits.shape[-1]
+    counts = weights @ one_hot(targets, classes).double() + _SMOOTHING
+    offsets = (counts / counts.sum(1, keepdim=True)).log()
+    scale = torch.full((len(logits),), least_scale, dtype=torch.float64)
+    point = torch.cat([scale[:, None], offsets], dim=1)
+    loss = _Loss(centred, targets, weights)
+    if least_scale == most_scale == 0:
+        return LogitFit(scale, centre, offsets)
+    value = loss(point)
+    for _ in range(_MOST_STEPS):
+        step = loss.newton_step(point, least_scale, most_scale)
+        moved, lower = _descend(loss, point, value, step, least_scale, most_scale)
+        gained = float((value - lower).max())
+        point, value = moved, lower
+        if gained <= _CONVERGED * len(targets):
+            break
+    return LogitFit(point[:, 0], centre, point[:, 1:])
+
+
+def _descend(
+    loss: _Loss, point: Tensor, value: Tensor, step: Tensor, least_scale: float, most_scale: float
+) -> tuple[Tensor, Tensor]:
+    """Take the step of each member of the batch, halved until its loss does not grow."""
+    share = torch.ones_like(value)
+    for _ in range(_MOST_HALVINGS):
+        moved = point + share[:, None] * step
+        moved[:, 0].clamp_(least_scale, most_scale)
+        lower = loss(moved)
+        worse = ~(lower <= value)
+        if not bool(worse.any()):
+            return moved, lower
+        share = torch.where(worse, share / 2, share)
+    return torch.where(worse[:, None], point, moved), torch.where(worse, value, lower)
+
+
+@dataclass(frozen=True, eq=False)
+class _Loss:
+    """The summed log-loss of a batch of fits as a function of points (scale, offsets)."""
+
+    logits: Float[Tensor, "batch samples classes"]  # with mean 0 over the known samples
+    targets: Int[Tensor, " samples"]
+    weights: Float[Tensor, "batch samples"]
+
+    def __call__(self, points: Float[Tensor, "batch parameters"]) -> Float[Tensor, " batch"]:
+        """Return the loss of each fit."""
+        logarithms = self._logarithms(points)
+        own = self.targets[None, :, None].expand(len(points), -1, 1)
+        losses = -(self.weights * logarithms.gather(-1, own)[..., 0]).sum(1)
+        return losses - _SMOOTHING * points[:, 1:].log_softmax(1).sum(1)
+
+    def _logarithms(self, points: Tensor) -> Float[Tensor, "batch samples classes"]:
+        return (points[:, :1, None] * self.logits + points[:, None, 1:]).log_softmax(-1)
+
+    def newton_step(
+        self, points: Float[Tensor, "batch parameters"], least_scale: float, most_scale: float
+    ) -> Float[Tensor, "batch parameters"]:
+        """Return Newton's step; the scale stays where it is at a bound that the loss falls beyond."""
+        classes = self.logits.shape[-1]
+        probabilities = self._logarithms(points).exp()
+        smoothed = points[:, 1:].softmax(1)
+        weighted = self.weights[..., None] * probabilities
+        errors = weighted - self.weights[..., None] * one_hot(self.targets, classes).double()
+        means = (probabilities * self.logits).sum(-1, keepdim=True)
+        spread = weighted * (self.logits - means)
+        gradient = torch.cat(
+            [
+                (errors * self.logits).sum((1, 2))[:, None],
+                errors.sum(1) + _SMOOTHING * (classes * smoothed - 1),
+            ],
+            dim=1,
+        )
+        hessian = points.new_zeros(len(points), classes + 1, classes + 1)
+        hessian[:, 0, 0] = (spread * self.logits).sum((1, 2))
+        hessian[:, 0, 1:] = hessian[:, 1:, 0] = spread.sum(1)
+        hessian[:, 1:, 1:] = (
+            torch.diag_embed(weighted.sum(1) + _SMOOTHING * classes * smoothed)
+            - weighted.transpose(1, 2) @ probabilities
+            - _SMOOTHING * classes * smoothed[:, :, None] * smoothed[:, None]
+        )
+        below = (points[:, 0] <= least_scale) & (gradient[:, 0] >= 0)
+        above = (points[:, 0] >= most_scale) & (gradient[:, 0] <= 0)
+        stays = below | above
+        gradient[stays, 0] = 0
+        hessian[stays, 0, 1:] = 0
+        hessian[stays, 1:, 0] = 0
+        hessian[stays, 0, 0] = 1
+        # Offsets that all grow alike change nothing; a small ridge keeps the system solvable.
+        ridge = 1e-9 * (1 + hessian.diagonal(dim1=1, dim2=2).amax(1))
+        hessian += ridge[:, None, None] * torch.eye(classes + 1, dtype=torch.float64)
+        return -torch.linalg.solve(hessian, gradient)

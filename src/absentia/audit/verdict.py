@@ -1,0 +1,270 @@
+"""The rule by which an audit recommends an absence, and how sure it is.
+
+*Honest first, then short.* Out are
+
+1. surrogates, which explain another model;
+2. leaks beyond their error and beyond 5 % of the prior's score;
+3. inventions beyond their error and beyond all that there is to know: log(classes), or the variance.
+
+Of the others, those are level by score that are within their error of the best, or within a practical difference:
+10 % of the prior's score, but at most a third of what the predictions on whole samples are better than the prior. Of
+these the shortest account decides. Lengths are level within a factor of 1.25; then the closest to the data is taken.
+
+How sure that is: samples and draws are drawn again from those that were measured, with replacement, and the rule is
+applied to each such resample, by its practical differences alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from absentia.audit.estimates import Mean, difference
+from absentia.data import seeded
+
+# At which stage a method is dropped, from first to last; "best" is the one to use, "" one that could not be judged.
+STAGES = ("surrogate", "leaks", "invents", "", "score", "length", "distance", "best")
+# A leak beyond this share of the prior's score is one that matters.
+PRACTICAL_LEAK = 0.05
+# Scores within this share of the prior's are level, and within this share of what whole samples tell.
+PRACTICAL_SCORE = 0.1
+PRACTICAL_SHARE_OF_WHOLE = 1 / 3
+# Lengths within this factor are level.
+PRACTICAL_LENGTH = 1.25
+# A method that wins in fewer of the resamples is level with others.
+CLEAR = 2 / 3
+# Methods that win in at least this share of the resamples are named as level.
+NAMED = 0.1
+_RESAMPLES = 400
+# How many times as many samples are considered to tell level methods apart.
+_MORE_SAMPLES = (2, 4, 10)
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """The figures that decide, one of each for every method."""
+
+    leak: Float[Tensor, " methods"]
+    invention: Float[Tensor, " methods"]
+    score: Float[Tensor, " methods"]
+    length: Float[Tensor, " methods"]  # the logarithm of the number of interactions needed
+    leak_margin: Float[Tensor, " methods"]  # by how much a figure must exceed a number to be surely above it
+    invention_margin: Float[Tensor, " methods"]
+    score_margin: Float[Tensor, "methods methods"]  # of differences between two methods
+    distance: Float[Tensor, " methods"]  # to the data
+    surrogate: tuple[bool, ...]
+    prior: float  # the score of what can be said without a sample
+    whole: float  # the score of predictions on whole samples
+    everything: float  # what there is to know at most
+    leaks_count: bool = True  # whether what ∅ tells can only be a leak
+
+    @property
+    def level_score(self) -> float:
+        """The difference of scores that makes no difference in practice."""
+        known = max(0.0, self.prior - self.whole)
+        return min(PRACTICAL_SCORE * self.prior, PRACTICAL_SHARE_OF_WHOLE * known)
+
+
+def decide(figures: Figures) -> tuple[str, ...]:
+    """Return the stage at which each method is dropped."""
+    stages = [_first_stage(figures, number) for number in range(len(figures.leak))]
+    left = [number for number, stage in enumerate(stages) if stage == "left"]
+    if not left:
+        return tuple(stages)
+    best = _lowest(figures.score, left)
+    for number in left:
+        apart = float(figures.score[number] - figures.score[best])
+        if apart > max(float(figures.score_margin[number, best]), figures.level_score):
+            stages[number] = "score"
+    left = [number for number in left if stages[number] == "left"]
+    shortest = _lowest(figures.length, left)
+    for number in left:
+        if float(figures.length[number] - figures.length[shortest]) > math.log(PRACTICAL_LENGTH):
+            stages[number] = "length"
+    left = [number for number in left if stages[number] == "left"]
+    distances = figures.distance.nan_to_num(math.inf).tolist()
+    closest = min(left, key=lambda number: (distances[number], float(figures.score[number])))
+    for number in left:
+        stages[number] = "best" if number == closest else "distance"
+    return tuple(stages)
+
+
+def _first_stage(figures: Figures, number: int) -> str:
+    """Return why a method is out, or "left" if it is not."""
+    if figures.surrogate[number]:
+        return "surrogate"
+    leak, invention = float(figures.leak[number]), float(figures.invention[number])
+    if math.isnan(leak) or math.isnan(invention) or math.isnan(float(figures.score[number])):
+        return ""
+    least_leak = max(float(figures.leak_margin[number]), PRACTICAL_LEAK * figures.prior)
+    if figures.leaks_count and leak > least_leak:
+        return "leaks"
+    if invention > max(float(figures.invention_margin[number]), figures.everything):
+        return "invents"
+    return "left"
+
+
+def _lowest(values: Float[Tensor, " methods"], among: list[int]) -> int:
+    """Return the method with the lowest figure; one that was not measured is not the lowest."""
+    known = values.nan_to_num(math.inf).tolist()
+    return min(among, key=lambda number: known[number])
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What the deciding figures are means of: pseudo-values of each sample and group of draws (`estimates`)."""
+
+    leaks: Float[Tensor, "methods masked groups"]
+    inventions: Float[Tensor, "methods masked groups"]
+    scores: Float[Tensor, "methods scored groups"]
+    lengths: Float[Tensor, "methods played groups"]
+    distance: Float[Tensor, " methods"]
+    surrogate: tuple[bool, ...]
+    prior: float
+    whole: float
+    everything: float
+    leaks_count: bool
+
+    def figures(self) -> Figures:
+        """Return the deciding figures with their margins."""
+        leaks = [Mean.of(values) for values in self.leaks]
+        inventions = [Mean.of(values) for values in self.inventions]
+        margins = [[difference(one, other).margin for other in self.scores] for one in self.scores]
+        return Figures(
+            leak=_tensor(mean.value for mean in leaks),
+            invention=_tensor(mean.value for mean in inventions),
+            score=_tensor(Mean.of(values).value for values in self.scores),
+            length=_tensor(Mean.of(values).value for values in self.lengths),
+            leak_margin=_tensor(mean.margin for mean in leaks),
+            invention_margin=_tensor(mean.margin for mean in inventions),
+            score_margin=torch.tensor(margins, dtype=torch.float64),
+            distance=self.distance,
+            surrogate=self.surrogate,
+            prior=self.prior,
+            whole=self.whole,
+            everything=self.everything,
+            leaks_count=self.leaks_count,
+        )
+
+    def resamples(self, seed: int) -> Iterator[dict[str, Float[Tensor, " methods"]]]:
+        """Yield the figures of samples and draws that are drawn again."""
+        generator = seeded(seed, "resamples")
+        for _ in range(_RESAMPLES):
+            # Leak and invention are of the same samples, so that they are drawn together.
+            masked = _weights(self.leaks.shape[1], generator)
+            scored = _weights(self.scores.shape[1], generator)
+            played = _weights(self.lengths.shape[1], generator)
+            draws = [_weights(int((~values.isnan()).any(0).sum()), generator) for values in self.scores]
+            yield {
+                "leak": _weighted_means(self.leaks, masked, draws),
+                "invention": _weighted_means(self.inventions, masked, draws),
+                "score": _weighted_means(self.scores, scored, draws),
+                "length": _weighted_means(self.lengths, played, draws),
+            }
+
+
+def _tensor(numbers: Iterator[float]) -> Float[Tensor, " methods"]:
+    return torch.tensor(list(numbers), dtype=torch.float64)
+
+
+def _weights(count: int, generator: torch.Generator) -> Float[Tensor, " count"]:
+    """Return how often each of some things is drawn, if as many are drawn with replacement."""
+    if count == 0:
+        return torch.zeros(0, dtype=torch.float64)
+    return torch.randint(count, (count,), generator=generator).bincount(minlength=count).double()
+
+
+def _weighted_means(
+    values: Float[Tensor, "methods samples groups"],
+    samples: Float[Tensor, " samples"],
+    draws: list[Float[Tensor, " groups"]],
+) -> Float[Tensor, " methods"]:
+    """Return the mean of each method over weighted samples and groups; those of NaN are left out."""
+    means = []
+    for method, groups in zip(values, draws, strict=True):
+        known = ~method.isnan()
+        columns = known.any(0)
+        weights = groups if int(columns.sum()) == len(groups) else torch.ones(int(columns.sum())).double()
+        each = method[:, columns] @ weights / weights.sum().clamp_min(1e-300)
+        there = samples * known.any(1)
+        means.append(float((each.nan_to_num() * there).sum() / there.sum()) if float(there.sum()) else math.nan)
+    return torch.tensor(means, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The stage of each method, in which share of the resamples each wins, and what would make the answer clear.
+
+    ``shares`` has one number for each method, and a last one for the resamples in which none is left.
+    """
+
+    stages: tuple[str, ...]
+    shares: tuple[float, ...]
+    samples_needed: int = 1  # how many times as many samples would make it clear; 0 if none of those considered
+
+    @property
+    def winner(self) -> int | None:
+        """The number of the method to use, if there is one."""
+        return self.stages.index("best") if "best" in self.stages else None
+
+    @property
+    def confidence(self) -> float:
+        """In which share of the resamples the answer is the same: this method, or none."""
+        return self.shares[-1 if self.winner is None else self.winner]
+
+    @property
+    def clear(self) -> bool:
+        """Whether most of the resamples have the same answer."""
+        return self.confidence >= CLEAR
+
+    @property
+    def level(self) -> tuple[int, ...]:
+        """The methods that are level, the one that wins most often first; one of them if the answer is clear."""
+        if self.clear:
+            return () if self.winner is None else (self.winner,)
+        named = [number for number, share in enumerate(self.shares[:-1]) if share >= NAMED]
+        if self.winner is not None and self.winner not in named:
+            named.append(self.winner)
+        return tuple(sorted(named, key=lambda number: -self.shares[number]))
+
+
+def judge(measured: Measured, seed: int) -> Verdict:
+    """Apply the rule to the figures, and to resamples of what they are means of."""
+    figures = measured.figures()
+    stages = decide(figures)
+    resamples = list(measured.resamples(seed))
+    shares = _shares(figures, resamples, more=1)
+    verdict = Verdict(stages, shares)
+    if verdict.clear:
+        return verdict
+    for more in _MORE_SAMPLES:
+        if max(_shares(figures, resamples, more)) >= CLEAR:
+            return replace(verdict, samples_needed=more)
+    return replace(verdict, samples_needed=0)
+
+
+def _shares(figures: Figures, resamples: list[dict[str, Tensor]], more: int) -> tuple[float, ...]:
+    """Return in which share of the resamples each method wins, or none, had there been ``more`` times the samples.
+
+    The rule is applied without its errors here. Resamples have them already: with both, a difference that drowns in
+    errors would look like a sure tie.
+    """
+    nearer = 1 / math.sqrt(more)
+    exact = replace(
+        figures,
+        leak_margin=torch.zeros_like(figures.leak_margin),
+        invention_margin=torch.zeros_like(figures.invention_margin),
+        score_margin=torch.zeros_like(figures.score_margin),
+    )
+    wins = Counter[int]()
+    for resample in resamples:
+        moved = {name: getattr(figures, name) * (1 - nearer) + drawn * nearer for name, drawn in resample.items()}
+        stages = decide(replace(exact, **moved))
+        wins[stages.index("best") if "best" in stages else len(stages)] += 1
+    return tuple(wins[number] / len(resamples) for number in range(len(figures.leak) + 1))
