@@ -27,7 +27,7 @@ from absentia.audit.figures import (
 )
 from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit
 from absentia.audit.plan import Games, MethodRows, Plan
-from absentia.audit.split import FOLDS, ByClass, ByValue, predict
+from absentia.audit.split import FOLDS, ByClass, ByValue, Split, predict
 from absentia.coalitions import draw_coalitions, moebius_
 from absentia.data import Categorical, Classes, Table, blocks, check_number, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
@@ -685,7 +685,7 @@ class Auditor:
         coalitions = torch.stack([draw_coalitions(players, self.sizes[:-1], stream) for stream in streams])
         whole = self._whole_values(some)
         spend("", len(numbers))
-        split: ByClass | ByValue
+        split: Split
         if self.in_nats:
             split = ByClass(self.classes[numbers], self.seed, most_scale=math.inf)
         else:
@@ -705,7 +705,7 @@ class Auditor:
             spend(name, values[..., 0].numel() * int(drawn.sizes.sum()) * max(1, len(method.of_class)))
         return found
 
-    def _split(self, whole: Float[Tensor, "samples numbers"]) -> ByClass | ByValue:
+    def _split(self, whole: Float[Tensor, "samples numbers"]) -> Split:
         """Return the score of samples by their classes, or by their values."""
         if self.in_nats:
             classes = self.classes[self.numbers[: len(whole)]]
@@ -744,7 +744,7 @@ class Auditor:
             reason=self._why_not_estimable(split),
         )
 
-    def _why_not_estimable(self, split: ByClass | ByValue) -> str:
+    def _why_not_estimable(self, split: Split) -> str:
         """Say why leak and invention can't be measured on these samples, if they can't."""
         if bool(split.estimable.any()):
             return ""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -61,60 +61,6 @@ class Prediction(NamedTuple):
     def invention(self) -> Float[Tensor, " samples"]:
         """What each sample loses by how the predictions say it."""
         return self.score - self.recalibrated
-
-
-class Split(Protocol):
-    """A proper score of values, and how it splits: `ByClass` for log-odds of every class, `ByValue` for numbers."""
-
-    @property
-    def unit(self) -> str:
-        """The unit of the score."""
-
-    @property
-    def everything(self) -> float:
-        """What there is to know at most, in this unit."""
-
-    @property
-    def estimable(self) -> Bool[Tensor, " samples"]:
-        """Which samples leak and invention are measured on; none if the classes are too rare."""
-
-    def scores(self, values: Float[Tensor, "*batch samples numbers"]) -> Float[Tensor, "*batch samples"]:
-        """Return the score of each sample's values."""
-
-    def averaging(self, values: Float[Tensor, "*batch samples numbers"]) -> Float[Tensor, "*batch samples"]:
-        """Return what averaging log-odds over draws adds to the score of the values that are explained."""
-
-    def recalibrated(self, values: Float[Tensor, "batch samples numbers"]) -> Float[Tensor, "batch samples"]:
-        """Return the scores after recalibration."""
-
-    def prior(self) -> Float[Tensor, " samples"]:
-        """Return the scores of what can be said without a sample."""
-
-    def of(self, samples: int) -> Split:
-        """Return the score of the first samples."""
-
-
-def predict(
-    split: Split, values: Float[Tensor, "samples numbers"], prior: Float[Tensor, " samples"], rounding: float = 0.0
-) -> Prediction:
-    """Score values and split their score, given that of the prior; NaN for samples that can't be split.
-
-    Values that differ between samples by no more than ``rounding`` are the same value.
-    """
-    values = without_rounding(values, rounding)
-    if bool((values == values[:1]).all()):
-        recalibrated = prior  # nothing to learn from: the same fit, without its rounding errors
-    else:
-        recalibrated = split.recalibrated(values[None])[0]
-    return Prediction(split.scores(values), recalibrated, prior)
-
-
-def without_rounding(values: Float[Tensor, "samples numbers"], rounding: float) -> Float[Tensor, "samples numbers"]:
-    """Return the mean of the samples for each, if they differ from it by rounding errors alone."""
-    mean = values.mean(0, keepdim=True)
-    if bool(((values - mean).abs() <= rounding).all()):
-        return mean.expand_as(values)
-    return values
 
 
 def folds_of(groups: Int[Tensor, " samples"], seed: int) -> Int[Tensor, " samples"]:
@@ -299,6 +245,33 @@ class ByValue:
         products = (centred * (self.full[known] - target)).sum((1, 2), keepdim=True)
         slope = (products / squares.clamp_min(torch.finfo(values.dtype).tiny)).clamp(0.0, most_slope)
         return target + slope * (values - mean)
+
+
+# A proper score of values, and how it splits.
+Split: TypeAlias = ByClass | ByValue
+
+
+def predict(
+    split: Split, values: Float[Tensor, "samples numbers"], prior: Float[Tensor, " samples"], rounding: float = 0.0
+) -> Prediction:
+    """Score values and split their score, given that of the prior; NaN for samples that can't be split.
+
+    Values that differ between samples by no more than ``rounding`` are the same value.
+    """
+    values = without_rounding(values, rounding)
+    if bool((values == values[:1]).all()):
+        recalibrated = prior  # nothing to learn from: the same fit, without its rounding errors
+    else:
+        recalibrated = split.recalibrated(values[None])[0]
+    return Prediction(split.scores(values), recalibrated, prior)
+
+
+def without_rounding(values: Float[Tensor, "samples numbers"], rounding: float) -> Float[Tensor, "samples numbers"]:
+    """Return the mean of the samples for each, if they differ from it by rounding errors alone."""
+    mean = values.mean(0, keepdim=True)
+    if bool(((values - mean).abs() <= rounding).all()):
+        return mean.expand_as(values)
+    return values
 
 
 def calibrating_scale(logits: Float[Tensor, "samples classes"], targets: Int[Tensor, " samples"]) -> float:
