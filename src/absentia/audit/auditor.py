@@ -16,7 +16,7 @@ from torch import Tensor
 from absentia.absences import Absence, BringsModel, Fill, StandIns
 from absentia.absences.protocol import describe_absence, for_classes
 from absentia.absences.words import usual_words
-from absentia.audit.estimates import Drawn, draw_groups, pseudo_values
+from absentia.audit.estimates import Drawn, draw_groups, join_methods, pseudo_values
 from absentia.audit.figures import (
     FullyMasked,
     MaskingCurve,
@@ -285,8 +285,8 @@ class Method:
 class CurveValues(NamedTuple):
     """What a method's masking curve is made of, for some samples: of ∅, drawn coalitions, and all players."""
 
-    values: Float[Tensor, "samples sizes numbers"]  # of each coalition but that of all players
-    scores: Float[Tensor, "samples all_sizes"]
+    values: Float[Tensor, "samples sizes numbers"]
+    scores: Float[Tensor, "samples sizes"]
     without: Float[Tensor, "samples groups"]  # the mean score with each group of draws left out
 
 
@@ -356,8 +356,9 @@ class Auditor:
             fill = for_classes(absence, evaluator.classes, evaluator.names).bind(own.x)
             of_class: dict[int, Fill] = {}
             if getattr(absence, "needs_classes", False) and self.every_class is not None:
-                numbers = self.classes.unique().tolist()
-                of_class = {number: for_classes(absence, number).bind(own.x) for number in numbers}
+                for number in self.classes.unique().tolist():
+                    one_class = torch.full((evaluator.samples,), number)
+                    of_class[number] = _share(for_classes(absence, one_class).bind(own.x))
             return Method(absence, own, fill, of_class)
 
     def _name(self, absences: Any) -> dict[str, Any]:
@@ -696,13 +697,12 @@ class Auditor:
             last = whole
             if method.is_surrogate:
                 last = self._values(method, [0], some, self._everybody)[:, 0]
-            last_score = split.scores(last)
-            values = drawn.mean
-            scores = torch.cat([split.scores(values.transpose(0, 1)).T, last_score[:, None]], dim=1)
-            left_out = [split.scores(part.transpose(0, 1)).sum(0) + last_score for part in drawn.without]
+            values = torch.cat([drawn.mean, last[:, None]], dim=1)
+            scores = split.scores(values.transpose(0, 1)).T
+            left_out = [split.scores(part.transpose(0, 1)).sum(0) + scores[:, -1] for part in drawn.without]
             without = torch.stack(left_out, dim=1) if left_out else scores.new_zeros(len(scores), 0)
             found.append(CurveValues(values, scores, without / scores.shape[1]))
-            spend(name, values[..., 0].numel() * int(drawn.sizes.sum()) * max(1, len(method.of_class)))
+            spend(name, drawn.mean[..., 0].numel() * int(drawn.sizes.sum()) * max(1, len(method.of_class)))
         return found
 
     def _split(self, whole: Float[Tensor, "samples numbers"]) -> Split:
@@ -737,7 +737,7 @@ class Auditor:
             figures["averaging"].append(pseudo_values(split.averaging(mean), averaging))
         left_out = int((~split.estimable).sum())
         return FullyMasked(
-            **{name: torch.stack(values) for name, values in figures.items()},
+            **{name: join_methods(values) for name, values in figures.items()},
             prior=prior,
             whole=split.scores(whole),
             left_out=0 if left_out == samples else left_out,
@@ -752,8 +752,8 @@ class Auditor:
             if len(split.y.unique()) == 1:
                 return "all samples have the same class: pass samples of several classes"
             return f"most classes are too rare: pass at least {FOLDS} samples of each class"
-        if len(split.full) < 2 * FOLDS:
-            return f"there are too few samples: pass at least {2 * FOLDS}"
+        if len(split.full) < FOLDS:
+            return f"there are too few samples: pass at least {FOLDS}"
         return "v(N) does not vary, so that there is nothing to predict"
 
     def curve(self, fully_masked: FullyMasked | None) -> MaskingCurve | None:
@@ -783,7 +783,7 @@ class Auditor:
             recalibrated = split.of(len(values)).recalibrated(values.transpose(0, 1))
             scores.append(own_scores)
             by_draws.append(pseudo_values(own_scores.mean(1), without.unbind(1)))
-            inventions.append((own_scores[:, :-1].T - recalibrated).nanmean(1))
+            inventions.append((own_scores.T - recalibrated).nanmean(1))
         return MaskingCurve(
             scores=torch.stack(scores),
             prior=fully_masked.prior[: len(scores[0])],
@@ -791,7 +791,7 @@ class Auditor:
             unit=split.unit,
             limit=split.everything,
             all_absent=all_absent,
-            by_draws=torch.stack(by_draws),
+            by_draws=join_methods(by_draws),
             inventions=torch.stack(inventions),
         )
 
@@ -822,7 +822,7 @@ class Auditor:
             noise = torch.stack([table.noise.cpu() for table in tables]).amax(0)
             figures.append(drawn_game_figures(drawn, noise, self.tau))
             spend(name, sum(table.evaluations for table in tables))
-        return {name: torch.stack([figure[name] for figure in figures]) for name in figures[0]}
+        return {name: join_methods([figure[name] for figure in figures]) for name in figures[0]}
 
     def _measure_removal(self, some: slice, draw: int, spend: Spend) -> tuple[Tensor, Tensor]:
         """Measure the strengths that R is made of, and the rounding errors in those of the samples."""
@@ -887,6 +887,13 @@ class Auditor:
 def _name_limit(limit: TimeLimit) -> str:
     """Say that the time limit ended the work."""
     return f"time limit of {limit.seconds:g} s"
+
+
+def _share(fill: Fill) -> Fill:
+    """Return stand-ins once if they are the same for all samples."""
+    if isinstance(fill, StandIns) and bool((fill.values == fill.values[:1]).all()):
+        return StandIns(fill.x, fill.values[:1])
+    return fill
 
 
 def _rounding_of(values: Float[Tensor, "samples numbers"], dtype: torch.dtype) -> float:

@@ -177,13 +177,20 @@ class Drawn(NamedTuple):
 
 
 def pseudo_values(
-    whole: Float[Tensor, "samples *figure"], without: Sequence[Float[Tensor, "samples *figure"]]
+    whole: Float[Tensor, "samples *figure"], without: Sequence[Tensor]
 ) -> Float[Tensor, "samples groups *figure"]:
-    """Return the figure as pseudo-values, given also with each group of draws left out; absent groups have NaN."""
-    groups = max(1, len(without))
-    out = whole.new_full((len(whole), GROUPS, *whole.shape[1:]), math.nan)
-    out[:, :groups] = whole[:, None]
-    if without:
-        left_out = torch.stack(list(without), dim=1)
-        out[:, :groups] += (groups - 1) * (left_out.mean(1, keepdim=True) - left_out)
-    return out
+    """Return a figure as pseudo-values, given also with each group of draws left out."""
+    if not without:
+        return whole[:, None]
+    left_out = torch.stack(list(without), dim=1)
+    return whole[:, None] + (len(without) - 1) * (left_out.mean(1, keepdim=True) - left_out)
+
+
+def join_methods(figures: Sequence[Tensor]) -> Float[Tensor, "methods samples groups *figure"]:
+    """Join the pseudo-values of methods; those with fewer groups of draws have NaN for the others."""
+    groups = max(values.shape[1] for values in figures)
+    samples, _, *figure = figures[0].shape
+    joined = figures[0].new_full((len(figures), samples, groups, *figure), math.nan)
+    for own, values in zip(joined, figures, strict=True):
+        own[:, : values.shape[1]] = values
+    return joined

@@ -140,6 +140,8 @@ class ByClass:
 
     def recalibrated(self, values: Float[Tensor, "batch samples classes"]) -> Float[Tensor, "batch samples"]:
         """Return the log-loss after a fitted scale and class offsets."""
+        if not bool(self.estimable.any()):
+            return torch.full(values.shape[:-1], math.nan, dtype=torch.float64)
         logits, targets = self._fitted(values)
         return self._spread(cross_fitted(logits, targets, self._folds, self.most_scale))
 
@@ -199,7 +201,7 @@ class ByValue:
     @property
     def estimable(self) -> Bool[Tensor, " samples"]:
         """All samples, if there are enough for every fold and the values of whole samples vary."""
-        enough = len(self.full) >= 2 * FOLDS and self.variance > 0
+        enough = len(self.full) >= FOLDS and self.variance > 0
         return torch.full((len(self.full),), enough)
 
     def of(self, samples: int) -> ByValue:

@@ -156,16 +156,13 @@ class Measured:
         """Yield the figures of samples and draws that are drawn again."""
         generator = seeded(seed, "resamples")
         for _ in range(_RESAMPLES):
-            # Leak and invention are of the same samples, so that they are drawn together.
-            masked = _weights(self.leaks.shape[1], generator)
-            scored = _weights(self.scores.shape[1], generator)
-            played = _weights(self.lengths.shape[1], generator)
-            draws = [_weights(int((~values.isnan()).any(0).sum()), generator) for values in self.scores]
+            # Leak and invention are of the same samples and draws, so that these are drawn together.
+            masked = _Resample.draw(self.leaks, generator)
             yield {
-                "leak": _weighted_means(self.leaks, masked, draws),
-                "invention": _weighted_means(self.inventions, masked, draws),
-                "score": _weighted_means(self.scores, scored, draws),
-                "length": _weighted_means(self.lengths, played, draws),
+                "leak": masked.means(self.leaks),
+                "invention": masked.means(self.inventions),
+                "score": _Resample.draw(self.scores, generator).means(self.scores),
+                "length": _Resample.draw(self.lengths, generator).means(self.lengths),
             }
 
 
@@ -173,28 +170,34 @@ def _tensor(numbers: Iterator[float]) -> Float[Tensor, " methods"]:
     return torch.tensor(list(numbers), dtype=torch.float64)
 
 
-def _weights(count: int, generator: torch.Generator) -> Float[Tensor, " count"]:
+@dataclass(frozen=True, eq=False)
+class _Resample:
+    """How often each sample, and each group of draws of each method, is drawn."""
+
+    samples: Float[Tensor, " samples"]
+    groups: Float[Tensor, "methods groups"]
+
+    @classmethod
+    def draw(cls, values: Float[Tensor, "methods samples groups"], generator: torch.Generator) -> _Resample:
+        """Draw as many samples and groups as there are, with replacement."""
+        there = (~values.isnan()).any(1)
+        groups = torch.zeros(there.shape, dtype=torch.float64)
+        for row, known in zip(groups, there, strict=True):
+            row[known] = _times_drawn(int(known.sum()), generator)
+        return cls(_times_drawn(values.shape[1], generator), groups)
+
+    def means(self, values: Float[Tensor, "methods samples groups"]) -> Float[Tensor, " methods"]:
+        """Return the mean of each method over what was drawn; samples of NaN are left out."""
+        known = (~values.isnan()).any(2) * self.samples
+        by_sample = (values.nan_to_num() * self.groups[:, None]).sum(2) / self.groups.sum(1, keepdim=True)
+        return (by_sample * known).sum(1) / known.sum(1)
+
+
+def _times_drawn(count: int, generator: torch.Generator) -> Float[Tensor, " count"]:
     """Return how often each of some things is drawn, if as many are drawn with replacement."""
     if count == 0:
         return torch.zeros(0, dtype=torch.float64)
     return torch.randint(count, (count,), generator=generator).bincount(minlength=count).double()
-
-
-def _weighted_means(
-    values: Float[Tensor, "methods samples groups"],
-    samples: Float[Tensor, " samples"],
-    draws: list[Float[Tensor, " groups"]],
-) -> Float[Tensor, " methods"]:
-    """Return the mean of each method over weighted samples and groups; those of NaN are left out."""
-    means = []
-    for method, groups in zip(values, draws, strict=True):
-        known = ~method.isnan()
-        columns = known.any(0)
-        weights = groups if int(columns.sum()) == len(groups) else torch.ones(int(columns.sum())).double()
-        each = method[:, columns] @ weights / weights.sum().clamp_min(1e-300)
-        there = samples * known.any(1)
-        means.append(float((each.nan_to_num() * there).sum() / there.sum()) if float(there.sum()) else math.nan)
-    return torch.tensor(means, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
