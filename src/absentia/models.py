@@ -66,13 +66,12 @@ _ROUNDED = 1e-4  # by which a probability may lie beyond 0 and 1
 _LONG_WORK = 0.25  # seconds, after which work is timed only once with each number of threads
 # The share of the time that is left, beyond which the quicker number of threads is not found out.
 _SHARE_FOR_THREADS = 0.1
-# Under a time limit the first batch has this many rows, and batches then grow by this factor ...
-_FIRST_ROWS = 4
+# Under a time limit the first batch has this many rows, ...
+_FIRST_ROWS = 16
+# ... and the next one this many times as many, as long as a batch takes less than this share of the time.
 _GROWTH_OF_BATCHES = 4
-# ... until one takes this share of the time, or this many times as long as the quickest: calls have a fixed cost.
-_SHARE_OF_A_BATCH = 0.02
-_TIMES_THE_QUICKEST = 2.0
-# A time limit in which nothing could be done should be at least this many times as long.
+_SHARE_OF_A_BATCH = 0.03
+# A limit in which nothing could be done should be at least this many times as long.
 _LONGER = 1.5
 # Margins of boosters are compared with probabilities on this many rows. Beyond these bounds probabilities in single
 # precision say little of the log-odds; within them they tell log-odds by this much or better.
@@ -527,23 +526,19 @@ class TimeLimit:
 
     The model's batches are timed. They are small at first, and grow as long as each takes a small share of the time,
     so that work ends soon after the limit. A copy sent to another process has the same deadline.
-
-    ``strict`` work ends between any two batches. Processes that exchange values must end together instead: they check
-    the clock themselves.
     """
 
-    def __init__(self, seconds: object = None, *, strict: bool = True) -> None:
+    def __init__(self, seconds: object = None) -> None:
         if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
             raise wrong("seconds", "be a positive number, or None for no limit", seconds)
         self.seconds = math.inf if seconds is None else float(seconds)
         self.began = time.perf_counter()
-        self.strict = strict
+        # Whether work ends between any two batches. Processes that exchange values end together, between steps.
+        self.strict = True
         self.reserve = 0.0  # seconds that are kept for what follows the present work
         self.rows = 0  # that the model has evaluated
-        self.busy = 0.0  # seconds that it took for them
+        self.seconds_per_row = math.inf  # in the batch with the quickest rows
         self._rows_at_once = _FIRST_ROWS
-        self._quickest_batch = math.inf  # seconds
-        self.quickest_row = math.inf  # seconds for a row of the batch that took the least for each
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state with the deadline by the clock on the wall, because each process has its own counter."""
@@ -553,9 +548,14 @@ class TimeLimit:
         """Restore the deadline; the clocks of two machines may differ, so that the time left is never more."""
         deadline = state.pop("deadline")
         vars(self).update(state)
-        left = min(self.seconds, deadline - time.time())
-        if left < math.inf:
+        if self.is_set:
+            left = min(self.seconds, deadline - time.time())
             self.began = time.perf_counter() - (self.seconds - left)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is a limit at all."""
+        return self.seconds < math.inf
 
     @property
     def spent(self) -> float:
@@ -572,41 +572,31 @@ class TimeLimit:
         """Whether no time is left beyond what is kept for later."""
         return self.left <= self.reserve
 
-    @property
-    def seconds_per_row(self) -> float:
-        """How long the model took for a row so far; 0 if it has not been timed."""
-        return self.busy / max(1, self.rows)
-
-    def too_short(self, rows: int, then: str) -> AbsentiaError:
-        """Return the error for a limit that is reached before the model has evaluated as many rows as it must."""
-        needed = max(self.spent + rows * self.seconds_per_row, _LONGER * self.seconds)
-        if needed > 1:
-            needed = math.ceil(needed)
-        return wrong("seconds", f"be about {needed:.4g} or more for this model", f"{self.seconds:g}", then)
-
     def check(self) -> None:
         """Raise `OutOfTime` if the limit is reached."""
         if self.strict and self.is_reached:
             raise OutOfTime(f"the limit of {self.seconds:g} s is reached")
 
+    def too_short(self, rows: int, then: str) -> AbsentiaError:
+        """Return the error for a limit that is reached before the model has evaluated as many rows as it must."""
+        needed = _LONGER * self.seconds
+        if self.seconds_per_row < math.inf:
+            needed = max(needed, self.spent + rows * self.seconds_per_row)
+        if needed > 1:
+            needed = math.ceil(needed)
+        return wrong("seconds", f"be about {needed:.4g} or more for this model", f"{self.seconds:g}", then)
+
     def rows_of_a_batch(self, most: int) -> int:
         """Return how many rows to run at once, up to ``most``."""
-        if self.seconds == math.inf:
+        if not self.is_set:
             return most
         return min(most, self._rows_at_once)
 
     def note_batch(self, rows: int, seconds: float) -> None:
-        """Note how long a batch took, and size the next one."""
+        """Note how long a batch took, and let the next one be larger if that was a short time."""
         self.rows += rows
-        self.busy += seconds
-        self._quickest_batch = min(self._quickest_batch, seconds)
-        self.quickest_row = min(self.quickest_row, seconds / rows)
-        allowed = max(_SHARE_OF_A_BATCH * self.seconds, _TIMES_THE_QUICKEST * self._quickest_batch)
-        # What a batch takes beyond the quickest one grows with its rows.
-        larger = self._quickest_batch + _GROWTH_OF_BATCHES * (seconds - self._quickest_batch)
-        if seconds > allowed:
-            self._rows_at_once = max(1, min(rows, self._rows_at_once) // _GROWTH_OF_BATCHES)
-        elif larger <= allowed and rows >= self._rows_at_once:
+        self.seconds_per_row = min(self.seconds_per_row, seconds / rows)
+        if rows >= self._rows_at_once and seconds < _SHARE_OF_A_BATCH * self.seconds:
             self._rows_at_once = _GROWTH_OF_BATCHES * rows
 
 
@@ -647,7 +637,7 @@ class BatchRunner:
 
     def _run(self, rows: Rows) -> Any:
         """Run one batch within the time limit, and time it."""
-        if self.limit.seconds == math.inf:
+        if not self.limit.is_set:
             return read_output(self.model(rows))[0]
         self.limit.check()
         began = time.perf_counter()

@@ -167,7 +167,7 @@ def audit(
         run.tau = tau
     except OutOfTime as error:
         raise limit.too_short(len(x), _NO_TIME) from error
-    stopped = run.work(_KINDS, limit)
+    stopped = run.work(_KINDS)
     masked_inputs = [run.masked.get(name) for name in run.methods]
     plausibility, note = compare_with_data(masked_inputs, run.data, run.within, run.region, seed)
     if note:
@@ -493,8 +493,9 @@ class Auditor:
         """Draw white noise for every sample that R is measured on."""
         return white_noise(self.within, self.x[: self.plan.removal.samples], seeded(self.seed, stream, draw))
 
-    def work(self, kinds: Sequence[str], limit: TimeLimit) -> str:
+    def work(self, kinds: Sequence[str]) -> str:
         """Take the steps of these kinds; return why they ended early, if they did."""
+        limit = self.evaluator.limit
         ended = ""
         try:
             rows = self._rows_to_time(limit)
@@ -526,22 +527,22 @@ class Auditor:
         return ended
 
     def _rows_to_time(self, limit: TimeLimit) -> int:
-        """Return how many rows to time the model with; under a limit, as many as take a small share of the time."""
+        """Return how many rows to time the model with: under a limit no more than its batches have grown to."""
         most = max(1, min(self.evaluator.batch_size, self.plan.rows // (4 * _STEPS)))
-        runner = BatchRunner(self.evaluator.model, self.evaluator.batch_size, limit)
+        runner = BatchRunner(self.evaluator.model, most, limit)
         rows = limit.rows_of_a_batch(most)
         while rows < most:
             with evaluation_mode(self.evaluator.model):
                 runner(self.x[torch.arange(rows) % len(self.x)])
             larger = limit.rows_of_a_batch(most)
-            if larger <= rows:
-                return larger
+            if larger == rows:
+                break
             rows = larger
-        return most
+        return rows
 
     def _shorten_steps(self, timed_rows: int, seconds_per_row: float, limit: TimeLimit) -> None:
         """Make steps small if time is short, because a step that is cut off is lost."""
-        if limit.left == math.inf:
+        if not limit.is_set:
             return
         affordable = limit.left / (_STEPS * seconds_per_row)
         # A step runs the model for each method. With fewer rows than were timed, a row would take longer.
@@ -550,15 +551,18 @@ class Auditor:
 
     def take(self, steps: list[Step], bar: Any) -> str:
         """Take the steps, here or at workers, and keep what they find; return why they ended early, if they did."""
+        ended = ""
         for step, measured in zip(steps, spread(self.measure, steps, "auditing"), strict=True):
             if measured is None:
-                return _name_limit(self.evaluator.limit)
+                ended = _name_limit(self.evaluator.limit)
+            if measured is None or ended:
+                continue  # results are used up to the first that is cut off, and the others end at once
             found, costs = measured
             self.found[step.kind].append((step, found))
             for name, cost in costs:
                 self.costs[name] += cost
                 bar.update(cost.evaluations)
-        return ""
+        return ended
 
     def steps(self, *kinds: str) -> list[Step]:
         """Split what is measured into steps of a few samples each, which do not depend on each other."""
@@ -606,6 +610,7 @@ class Auditor:
             "removal": self._measure_removal,
         }
         try:
+            self.evaluator.limit.check()
             found = measures[step.kind](step.some, step.draw, spend)
         except OutOfTime:
             return None

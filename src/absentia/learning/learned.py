@@ -271,6 +271,16 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
         return f"on {count} kept aside"
 
     @property
+    def _compared_losses(self) -> str:
+        """Say which loss the values have, and which loss other candidates have."""
+        compared = {name: f"{name} {loss:.3g}" for name, loss in self.record.compared.items()}
+        if self.share != "all":  # each class or sample has the best for it
+            return f"{self.loss:.3g} {self._judged_on}; with one candidate for all: {', '.join(compared.values())}"
+        first = f"{self.record.chosen} {self.loss:.3g} {self._judged_on}"
+        others = [text for name, text in compared.items() if name != self.record.chosen]
+        return "; ".join([first, ", ".join(others)])
+
+    @property
     def _facts(self) -> dict[str, str]:
         record, starts = self.record, ", ".join(self.record.starts) or "none"
         how = "exact" if record.exact else "sampled"
@@ -279,8 +289,7 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
         if math.isnan(self.loss):
             loss = f"not measured ({record.loss})"
         if record.compared:
-            others = ", ".join(f"{name} {one:.3g}" for name, one in record.compared.items() if name != record.chosen)
-            loss = f"{record.chosen} {self.loss:.3g} {self._judged_on}; {others}"
+            loss = self._compared_losses
         facts = {
             "loss": loss,
             "value": record.readout,

@@ -209,12 +209,8 @@ def learn_baseline(
         parts, learn = problem.parts(), partial(_learn_part, space, start, bounds)
         if len(parts) == 1:
             return learn(problem, limit)
-        rounds = -(-len(parts) // models.worker_count())
-        each = limit.left / rounds
-
-        def learn_number(number: int) -> LearnedBaseline:
-            return learn(parts[number], _limit_within(limit, each))
-
+        rounds = math.ceil(len(parts) / models.worker_count())
+        learn_number = partial(_learn_number, learn, parts, limit, limit.left / rounds)
         found: list[LearnedBaseline] = []
         with models.progress(len(parts), "learning the baselines", "part") as bar:
             numbers = range(len(parts))  # because what the work holds is sent to workers once
@@ -225,6 +221,17 @@ def learn_baseline(
                     found += [learn(part, _limit_within(limit), ended=True) for part in parts[len(found) :]]
                     break
         return _join(found, limit.spent)
+
+
+def _learn_number(
+    learn: Callable[[Problem, TimeLimit], LearnedBaseline],
+    parts: Sequence[Problem],
+    whole: TimeLimit,
+    seconds: float,
+    number: int,
+) -> LearnedBaseline:
+    """Learn one of the parts within its share of the time."""
+    return learn(parts[number], _limit_within(whole, seconds))
 
 
 def _limit_within(whole: TimeLimit, seconds: float = math.inf) -> TimeLimit:
@@ -404,7 +411,7 @@ def _choose(
     """
     others = {name: one for name, one in usual.items() if name in ("mean", "median", "zero")}
     known = starts | others
-    run.reserve_time(objective.judged_rows(len(known) + max(1, len(starts))))
+    run.rows_to_judge = objective.judged_rows(len(known) + max(1, len(starts)))
     ends = run.search_faithful(starts, others)
     run.limit.reserve = 0.0
     names = [LEARNED] if len(ends) == 1 else [learned_from(name) for name in ends]
@@ -487,7 +494,7 @@ def absence_for(evaluator: Evaluator, absence: object, data: Table | None, seed:
     readout = _readout_of_rows(evaluator, rows)
     settings: dict[str, Any] = {"players": evaluator.players, "seed": seed}
     limit = evaluator.limit
-    if isinstance(absence, str) and absence == LEARNED and limit.seconds < math.inf:
+    if isinstance(absence, str) and absence == LEARNED and limit.is_set:
         limit.check()
         settings["seconds"] = _SHARE_FOR_LEARNING * limit.left
     return choose_absence(absence, evaluator.model, rows, readout, **settings)
@@ -601,9 +608,9 @@ def _make_objective(problem: Problem, mean: Tensor, space: Space) -> Objective |
 
 def _within_time(rows: int, limit: TimeLimit) -> int:
     """Return fewer rows for a step, a power of two, if a short search would take longer than the time left."""
-    if limit.seconds == math.inf or limit.quickest_row == math.inf:
+    if not limit.is_set or limit.seconds_per_row == math.inf:
         return rows
-    affordable = limit.left / (limit.quickest_row * _STEPS_OF_A_SHORT_SEARCH)
+    affordable = limit.left / (limit.seconds_per_row * _STEPS_OF_A_SHORT_SEARCH)
     fitting = 2 ** math.floor(math.log2(max(1.0, affordable)))
     return min(rows, max(_FEWEST_ROWS_IN_TIME, fitting))
 

@@ -33,7 +33,10 @@ from absentia.results import read_tensors, write_tensors
 ENDED_BY_USER = ("interrupted", "the callback")  # how the reason to stop begins
 _CONVERGED = "no other value of a single coordinate lowers the loss by 0.1 %"
 _PLATEAU_CHECKS, _PLATEAU_SHARE, _STEPS_PER_CHECK = 20, 0.005, 5  # descent stops without such a gain for long
-_MOST_RESERVED = 0.5  # share of the time left that is kept for choosing between candidates in the end
+# Of the time that is left, at most this share is kept for choosing between candidates in the end. They are judged on
+# other samples than those on which usual baselines are compared: a row may take this many times as long.
+_MOST_RESERVED = 0.5
+_LONGER_TO_JUDGE = 1.5
 MOST_CROSSED = 32  # players whose values are taken over from another baseline one by one
 MAX_SWEPT, MAX_SWEEPS = 256, 14  # coordinates, of each of which a sweep tries about ten values; and sweeps
 # Shares of the range that a sweep tries to both sides: first and last ones without a gradient, and those after it.
@@ -99,6 +102,7 @@ class Run:
         self.checkpoint: tuple[Path, str, Tensor] | None = None
         self.planned, self.done = 0, 0  # steps
         self.prepared = 0.0  # seconds until the first step was done
+        self.rows_to_judge = 0  # after the search
         self.bar = progress(0, "learning the baseline", "step", show=is_first())
 
     def resume(self, path: str | Path, fingerprint: str, signature: Float[Tensor, " values"]) -> None:
@@ -146,7 +150,7 @@ class Run:
         found = self.best is not None or self.objective.rows_per_step  # there is something to return
         if found and self.ended:
             raise StopLearning("interrupted")
-        if found and self.limit.seconds < math.inf and decided_by_first(self.limit.is_reached, self.device):
+        if found and self.limit.is_set and decided_by_first(self.limit.is_reached, self.device):
             raise StopLearning(f"the limit of {self.limit.seconds:g} s is reached")
 
     def _count_step(self, loss: float) -> None:
@@ -178,7 +182,7 @@ class Run:
         ends: dict[str, Baselines] = {}
         with self.bar:
             try:
-                losses = {name: float(self.losses(one).mean()) for name, one in usual.items()}
+                losses = self._compare_usual(usual)
                 best = min(losses, key=losses.__getitem__)
                 for number, (name, baseline) in enumerate((starts or {best: usual[best]}).items()):
                     ends[name] = baseline
@@ -196,10 +200,20 @@ class Run:
             self.finished = f"{self.done} steps of {self.objective.rows_per_step:,} rows are done"
         return ends
 
-    def reserve_time(self, rows: int) -> None:
-        """Keep the time that the model takes for this many rows, but not all of the time that is left."""
-        if self.limit.seconds < math.inf:
-            self.limit.reserve = min(rows * self.limit.seconds_per_row, _MOST_RESERVED * max(0.0, self.limit.left))
+    def _compare_usual(self, usual: dict[str, Baselines]) -> dict[str, float]:
+        """Compute the losses of usual baselines; keep the time that it takes to judge candidates in the end."""
+        began = self.limit.spent
+        rows_before = self.limit.rows
+        self._reserve_time(math.inf)
+        losses = {name: float(self.losses(one).mean()) for name, one in usual.items()}
+        seconds_per_row = (self.limit.spent - began) / max(1, self.limit.rows - rows_before)
+        self._reserve_time(_LONGER_TO_JUDGE * self.rows_to_judge * seconds_per_row)
+        return losses
+
+    def _reserve_time(self, seconds: float) -> None:
+        """Keep this much time for what follows the search, but not all of the time that is left."""
+        if self.limit.is_set:
+            self.limit.reserve = min(seconds, _MOST_RESERVED * max(0.0, self.limit.left))
 
     def _how_far(self, why: str) -> str:
         """Say why the search ended, and how far it came."""
