@@ -93,7 +93,8 @@ def test_an_audit_that_is_cut_off_says_what_is_missing_and_can_be_shown(cut_off,
         METHODS,
         seconds=100,
     )
-    assert f"the audit ended early (time limit of 100 s); not measured: {missing}." in repr(found).replace("\n  ", " ")
+    note = f"the audit ended early (time limit of 100 s); not measured: {missing}."
+    assert note in repr(found).replace("\n  ", " ")
     assert not found.leak.value.isnan().any()
     assert (found.recommended is None) == (cut_off == "curve")
     found.save(tmp_path / "audit.absentia")
