@@ -24,6 +24,7 @@ def test_the_demo_tells_the_story_and_ends_in_a_report(tmp_path):
     assert re.fullmatch("invents an? [0-9]", marks["mean"])
     used = re.search(r"^Use (\w+): ", text, re.MULTILINE)[1]
     assert marks[used] == "recommended"
+    assert re.search(r"^The learned baseline: (Nothing better than|The learned values beat)", text, re.MULTILINE)
     answers = re.findall(r"^By (\w+) the ([a-z ]+) says most: why it is a \d rather than", text, re.MULTILINE)
     assert [name for name, _ in answers] == ["zero", "mean", "learned"]
     assert len({part for _, part in answers}) > 1
