@@ -166,7 +166,7 @@ def test_an_absence_that_keeps_everything_has_the_unmasked_samples_r():
     assert float(found.R.value) == float(found.removal.unmasked.value)
     assert found.curve.scores[0].abs().max() < 1e-12  # all that the samples hold is left, at every size
     assert found.recommended is None
-    assert found.verdict[0].startswith("Use none of these: keeps leaks 1 of the variance.")
+    assert found.verdict[0].startswith("Use none of these (in 100 % of resamples): keeps leaks 1 of the variance.")
 
 
 @given(st.integers(2, 5), st.data())

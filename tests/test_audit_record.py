@@ -146,7 +146,7 @@ def test_a_player_is_outside_if_any_of_its_entries_is():
 
 @pytest.fixture(scope="module")
 def found():
-    x = torch.rand(6, 4, generator=torch.Generator().manual_seed(0)).double()
+    x = torch.rand(40, 4, generator=torch.Generator().manual_seed(0)).double()
     methods = {"zero": ab.Baseline(0.0), "rows": ab.Marginal(x), "half": ab.Baseline(0.5)}
     return ab.audit(mlp(4), x, None, methods, region=["x1", "x2", "x3"], draws=2)
 
@@ -264,7 +264,7 @@ def test_it_reads_well_in_a_terminal(found):
     text = repr(found)
     lines = text.splitlines()
     assert lines[0].startswith(f"Use {found.recommended} (in {100 * found.confidence:.0f} % of resamples): it ")
-    assert "Audit of 3 absences on 6 samples: 3 of 4 players masked; value: the output as it is." in text
+    assert "Audit of 3 absences on 40 samples: 3 of 4 players masked; value: the output as it is." in text
     assert max(len(line) for line in lines) <= 130
     assert text.index("length") < text.index("Audit of 3")
     assert " R" not in text

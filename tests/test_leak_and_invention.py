@@ -131,7 +131,7 @@ def test_how_sure_a_network_is_makes_no_difference_to_a_leak():
     assert float(sure.leak.value) == pytest.approx(float(plain.leak.value), abs=0.02)
     assert float(sure.evidence.value) > float(plain.evidence.value) + 0.1
     assert sure.recommended is None
-    assert sure.verdict[0].startswith("Use none of these: blend leaks 0.")
+    assert sure.verdict[0].startswith("Use none of these (in 100 % of resamples): blend leaks 0.")
 
 
 def test_noise_is_accused_of_a_leak_in_few_audits():

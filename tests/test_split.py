@@ -15,6 +15,7 @@ from absentia.audit.split import (
     FOLDS,
     ByClass,
     ByValue,
+    Scale,
     calibrating_scale,
     fit_logits,
     folds_of,
@@ -39,7 +40,7 @@ def log_odds(logits):
 
 
 def by_class(y, most_scale, seed=0):
-    return ByClass(y, seed, most_scale, y.unique())
+    return ByClass(y, seed, Scale(most_scale), y.unique())
 
 
 def split_of(y, values, most_scale=1.0, seed=0):
@@ -88,7 +89,6 @@ def test_constants_leak_exactly_nothing():
     prediction = predict(split, constant, split.prior())
     assert torch.equal(prediction.leak, torch.zeros(60).double())
     loss = cross_entropy(torch.tensor([[0.3, 2.0, -1.0]]).double().expand(60, 3), y)
-    assert float(prediction.score.mean()) == pytest.approx(float(loss))
     assert float(prediction.invention.mean()) == pytest.approx(float(loss - split.prior().mean()))
 
 
@@ -193,9 +193,53 @@ def test_two_classes_need_no_averaging():
 
 def test_the_scale_of_whole_samples_is_the_one_that_calibrates_them():
     y, values = gaussian_blobs(4000, 1.5, seed=1)
-    for sure in (0.5, 1.0, 4.0):
+    for sure in (0.03, 0.5, 1.0, 4.0, 60.0):
         scale = calibrating_scale(logsigmoid(sure * values), y)
-        assert scale == pytest.approx(1 / sure, rel=0.15)
+        assert scale.value == pytest.approx(1 / sure, rel=0.1)
+    always_right = torch.stack([1.0 - y, 1.0 * y], 1).double() * 40
+    assert calibrating_scale(always_right, y).value == pytest.approx(1, rel=0.05)
+
+
+def test_influences_tell_how_a_scale_changes_without_a_sample():
+    y, values = gaussian_blobs(60, 1.5, seed=2)
+    logits = logsigmoid(values)
+    scale = calibrating_scale(logits, y)
+    assert float(scale.influences.mean()) == pytest.approx(0, abs=1e-9)
+    without = []
+    for left_out in range(60):
+        others = torch.arange(60) != left_out
+        without.append(math.log(calibrating_scale(logits[others], y[others]).value))
+    jackknifed = 59 * (math.log(scale.value) - torch.tensor(without).double())
+    together = torch.stack([scale.influences, jackknifed])
+    assert float(torch.corrcoef(together)[0, 1]) > 0.95
+    assert float(scale.influences.std() / jackknifed.std()) == pytest.approx(1, abs=0.15)
+
+
+def covered(figures, truth):
+    """The share of figures whose margin holds the truth."""
+    return sum(abs(mean.value - truth) <= mean.margin + 1e-9 for mean in figures) / len(figures)
+
+
+def test_the_errors_of_a_leak_count_that_the_scale_was_fitted_too():
+    leaks = []
+    for seed in range(200):
+        y, whole = gaussian_blobs(100, 2.0, seed)
+        split = ByClass.of_whole_samples(y, 3 * whole, seed)
+        leaks.append(Mean.of(predict(split, 0.6 * whole, split.prior()).leak[:, None]))
+    y, whole = gaussian_blobs(20_000, 2.0, seed=1000)
+    many = ByClass.of_whole_samples(y, 3 * whole, 0)
+    truth = float(predict(many, 0.6 * whole, many.prior()).leak.mean())
+    assert covered(leaks, truth) > 0.9
+
+
+def test_the_errors_of_a_share_count_that_the_variance_was_measured_too():
+    inventions = []
+    for seed in range(200):
+        full = randn(100, seed=seed)[:, None] ** 3
+        split = ByValue.of_whole_samples(full, 0)
+        constant = torch.full_like(full, 6.0)
+        inventions.append(Mean.of(predict(split, constant, split.prior()).invention[:, None]))
+    assert covered(inventions, 36 / 15) > 0.85  # which are 36 and the variance of a cube; it has heavy tails
 
 
 def test_rare_classes_are_left_out_and_too_many_are_not_estimable():
@@ -208,7 +252,8 @@ def test_rare_classes_are_left_out_and_too_many_are_not_estimable():
     # Rare classes, and those that do not occur, are left out of the predictions too.
     fitted = values[:90].sigmoid()[:, :2]
     shares = fitted / fitted.sum(1, keepdim=True)
-    torch.testing.assert_close(prediction.score[:90], -shares[torch.arange(90), y[:90]].log())
+    scores = split.estimable_scores(values[None])[0, :90]
+    torch.testing.assert_close(scores, -shares[torch.arange(90), y[:90]].log())
     for classes in (torch.arange(40) // 2, torch.zeros(40, dtype=torch.int64)):
         hopeless = by_class(classes, 1.0)
         assert not bool(hopeless.estimable.any())
@@ -260,7 +305,6 @@ def test_values_are_split_by_a_line():
     full = randn(50)[:, None]
     values = 0.4 * full + 0.3 + 0.1 * randn(50, seed=1)[:, None]
     split = ByValue.of_whole_samples(full, seed=0)
-    prediction = predict(split, values, split.prior())
     folds = folds_of(torch.zeros(50, dtype=torch.int64), 0)
     held_out, prior = np.zeros(50), np.zeros(50)
     for fold in range(FOLDS):
@@ -274,10 +318,14 @@ def test_values_are_split_by_a_line():
     fitted = (values[:, 0] + offset - full[:, 0]) ** 2
     variance = float(full.var(correction=0))
     recalibrated = unbiased(fitted, torch.as_tensor(held_out)) / variance
-    torch.testing.assert_close(prediction.recalibrated, recalibrated)
+    torch.testing.assert_close(split.recalibrated(values[None])[0], recalibrated)
     in_sample = (full[:, 0] - full.mean()) ** 2
-    torch.testing.assert_close(prediction.prior, unbiased(in_sample, torch.as_tensor(prior)) / variance)
-    assert float(prediction.score.mean()) == pytest.approx(float((values - full).square().mean()) / variance)
+    expected_prior = unbiased(in_sample, torch.as_tensor(prior)) / variance
+    torch.testing.assert_close(split.prior(), expected_prior)
+    prediction = predict(split, values, split.prior())
+    assert float(prediction.leak.mean()) == pytest.approx(float((expected_prior - recalibrated).mean()))
+    score = float((values - full).square().mean()) / variance
+    assert float(prediction.invention.mean()) == pytest.approx(score - float(recalibrated.mean()))
 
 
 def test_constant_values_leak_nothing_and_invent_their_distance():

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 import absentia as ab
-from absentia.audit.estimates import Mean, difference, draw_groups, join_methods, pseudo_values
+from absentia.audit.estimates import Mean, draw_groups, join_methods, pseudo_values
 from absentia.audit.figures import Companions, FullyMasked, MaskingCurve, Plausibility, Removal
 from absentia.audit.findings import AuditRecord, Cost
-from absentia.audit.verdict import Figures, decide
 
 
 def randn(*shape, seed=0):
@@ -70,7 +69,7 @@ RULE = {
         ["best", "score"],
     ),
     "a leak within its error is none": (
-        {"leak": [0.2, 0], "invention": [0, 0.5], "score": [0.5, 1], "length": [2, 90], "spread": 2.0},
+        {"leak": [0.06, 0], "invention": [0, 0.5], "score": [0.5, 1], "length": [2, 90], "spread": 0.8},
         ["best", "score"],
     ),
     "what always stays is no leak": (
@@ -136,27 +135,9 @@ def test_the_rule_is_honest_first_then_short(figures, stages):
     assert list(found.judgement.stages) == stages
     assert found.recommended == ("ab"[stages.index("best")] if "best" in stages else None)
     first, *lines = found.verdict
-    if found.recommended is None:
-        assert first.startswith("Use none of these: ")
-    elif found.judgement.clear:
-        assert first.startswith(f"Use {found.recommended} (in ")
-    else:
-        assert f"The rule picks {found.recommended}: it " in first
+    assert first.startswith(f"Use {found.recommended or 'none of these'} (in ")
     assert len(lines) == 2
     assert found.recommended in (None, "ab"[found.order[0]])
-
-
-def test_differences_within_their_error_are_level():
-    numbers = torch.zeros(2).double()
-    settings = {
-        "leak": numbers, "invention": numbers, "leak_margin": numbers, "invention_margin": numbers,
-        "length": torch.tensor([9.0, 1.0]).double(), "distance": numbers, "surrogate": (False, False),
-        "prior": 1.0, "whole": 0.0, "everything": 2.0,
-    }  # fmt: skip
-    score = torch.tensor([0.5, 0.8]).double()
-    for margin, stages in ((0.2, ("best", "score")), (0.4, ("length", "best"))):
-        sure = torch.full((2, 2), margin).double()
-        assert decide(Figures(score=score, score_margin=sure, **settings)) == stages
 
 
 def test_the_sentence_names_a_method_for_each_reason_and_the_price_of_a_longer_account():
@@ -204,11 +185,11 @@ def test_the_confidence_is_the_share_of_resamples_with_the_same_winner():
 
 
 def test_level_methods_are_named_with_what_would_tell_them_apart():
-    near = uncertain([13.2, 10], samples=50)
+    near = uncertain([13, 10], samples=50)
     assert near.recommended == "b"
     assert near.confidence < 2 / 3
     assert near.verdict[0].startswith("Use b or a: level (of resamples, b ")
-    assert "times as many samples would tell them apart. The rule picks b: it " in near.verdict[0]
+    assert "times as many samples would tell them apart. b neither leaks nor invents " in near.verdict[0]
     border = uncertain([12.5001, 10], samples=50)
     assert "More samples would not tell them apart: use either." in border.verdict[0]
 
@@ -257,13 +238,6 @@ def test_few_shared_draws_do_not_make_differences_of_nothing():
     assert sum(is_above(one + 3) for one in values) / 500 > 0.5
 
 
-def test_a_difference_is_taken_sample_by_sample():
-    shared = 5 * randn(100, 1)
-    apart = difference(shared + 1 + 0.1 * randn(100, 1, seed=1), shared)
-    assert apart.value == pytest.approx(1, abs=0.05)
-    assert apart.error == pytest.approx(0.01, rel=0.3)
-
-
 def test_pseudo_values_keep_the_figure_and_tell_the_error_of_its_draws():
     """The exponential of a mean over 40 draws is curved: the jackknife has the error of the delta method."""
     ratios = []
@@ -272,11 +246,26 @@ def test_pseudo_values_keep_the_figure_and_tell_the_error_of_its_draws():
         groups = draw_groups(40, seed)
         without = [(draws.sum() - draws[list(group)].sum()) / (40 - len(group)) for group in groups]
         whole = draws.mean().exp().expand(30)
-        values = pseudo_values(whole, [left.exp().expand(30) for left in without])
+        values = pseudo_values(whole, [left.exp().expand(30) for left in without], shared=True)
         found = Mean.of(values)
         assert found.value == pytest.approx(float(whole[0]))
         ratios.append(found.error / (float(whole[0]) * 40**-0.5))
     assert sum(ratios) / 200 == pytest.approx(1, abs=0.1)
+
+
+def test_the_error_of_a_figure_at_its_least_value_counts_its_curvature():
+    """The square of a mean over 20 draws around 0: its slope is nothing there, yet it varies."""
+    held = 0
+    for seed in range(300):
+        draws = randn(20, seed=seed)
+        groups = draw_groups(20, seed)
+        without = [(draws.sum() - draws[list(group)].sum()) / (20 - len(group)) for group in groups]
+        values = pseudo_values(
+            draws.mean().square().expand(30), [left.square().expand(30) for left in without], shared=True
+        )
+        found = Mean.of(values)
+        held += abs(found.value - 1 / 20) <= found.margin
+    assert held / 300 > 0.9
 
 
 def test_methods_with_fewer_groups_of_draws_have_nan_for_the_others():

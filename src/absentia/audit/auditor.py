@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, final
 
 import torch
@@ -27,7 +28,7 @@ from absentia.audit.figures import (
 )
 from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit, describe_games
 from absentia.audit.plan import Games, MethodRows, Plan
-from absentia.audit.split import FOLDS, ByClass, ByValue, Split, predict, without_rounding
+from absentia.audit.split import FOLDS, ByClass, ByValue, Scale, Split, predict, without_rounding
 from absentia.coalitions import draw_coalitions, moebius_
 from absentia.data import Categorical, Classes, Table, blocks, check_number, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
@@ -111,12 +112,12 @@ def audit(
 
     The recommendation is *honest first, then short*. Out are leaks beyond their error and 5 % of the prior's score,
     and inventions beyond their error and all that there is to know: log(classes), or the variance. Of the others
-    those are level whose score is within its error of the best, or within 10 % of the prior's score, but at most a
-    third of what predictions on whole samples are better than the prior. Of these the shortest is recommended;
-    lengths within a factor of 1.25 are level, and then the closest to the data is, or the best score if several are
-    as close as its own rows. ``confidence`` is the share of resamples of samples and draws in which the same absence
-    wins. A surrogate explains another model: it is a floor, and never recommended. Where some entries are always
-    present, what they tell is no leak.
+    those are level whose score is within 10 % of the prior's score of the best, but at most a third of what
+    predictions on whole samples are better than the prior. Of these the shortest is recommended; lengths within a
+    factor of 1.25 are level, and then the closest to the data is, or the best score if several are as close as its
+    own rows. All of this is decided by resamples of half of the samples and draws: the absence that wins most often
+    is recommended, and ``confidence`` is its share. A surrogate explains another model: it is a floor, and never
+    recommended. Where some entries are always present, what they tell is no leak.
 
     Random absences are measured with the draws that `explain` uses, and errors count that others might be drawn.
 
@@ -689,7 +690,7 @@ class Auditor:
         split: Split
         if self.in_nats:
             occurring = self.classes[self.numbers].unique()
-            split = ByClass(self.classes[numbers], self.seed, math.inf, occurring)
+            split = ByClass(self.classes[numbers], self.seed, Scale(math.inf), occurring)
         else:
             split = ByValue(whole, self.seed, variance=1.0)
         found = []
@@ -706,47 +707,65 @@ class Auditor:
             spend(name, drawn.mean[..., 0].numel() * int(drawn.sizes.sum()) * max(1, len(method.of_class)))
         return found
 
-    def _split(self, whole: Float[Tensor, "samples numbers"]) -> Split:
-        """Return the score of samples by their classes, or by their values."""
+    @cached_property
+    def split(self) -> Split:
+        """The score of samples by their classes, or by their values; of the samples that were measured."""
+        whole = self.whole
         if self.in_nats:
-            classes = self.classes[self.numbers[: len(whole)]]
-            return ByClass.of_whole_samples(classes, whole, self.seed)
+            return ByClass.of_whole_samples(self.classes[self.numbers[: len(whole)]], whole, self.seed)
         rounding = _rounding_of(whole, self.evaluator.dtype)
         return ByValue.of_whole_samples(without_rounding(whole, rounding), self.seed)
+
+    @property
+    def whole(self) -> Float[Tensor, "samples numbers"]:
+        """The values of the whole samples that were measured."""
+        return torch.cat([values for _, (values, _) in self.found["empty"]])
 
     def fully_masked(self) -> FullyMasked | None:
         """Split what was measured of fully masked samples into leak and invention; None if nothing was."""
         if not self.found["empty"]:
             return None
-        parts = [found for _, found in self.found["empty"]]
-        whole = torch.cat([values for values, _ in parts])
-        shared = self.found["shared"][0][1]
-        split, samples = self._split(whole), len(whole)
+        parts = [found for _, (_, found) in self.found["empty"]]
+        once = self.found["shared"][0][1]
+        split, whole = self.split, self.whole
         prior = split.prior()
         figures: dict[str, list[Tensor]] = {"leaks": [], "inventions": [], "averaging": []}
         for name, method in self.methods.items():
-            if name in shared:
-                drawn = Drawn(shared[name].by_group.expand(-1, samples, -1, -1), shared[name].sizes)
+            if name in once:
+                by_group = once[name].by_group.expand(-1, len(whole), -1, -1)
+                drawn = Drawn(by_group, once[name].sizes)
             else:
-                drawn = Drawn(torch.cat([found[name].by_group for _, found in parts], dim=1), parts[0][1][name].sizes)
-            mean, *without = (values[:, 0] for values in (drawn.mean, *drawn.without))
-            rounding = _rounding_of(mean, method.evaluator.dtype)
-            prediction = predict(split, mean, prior, rounding)
-            others = [predict(split, values, prior, rounding) for values in without]
-            figures["leaks"].append(pseudo_values(prediction.leak, [other.leak for other in others]))
-            figures["inventions"].append(pseudo_values(prediction.invention, [other.invention for other in others]))
-            averaging = torch.zeros(samples).double()
-            if method.fill.draws > 1:
-                averaging = split.averaging(mean)
-            figures["averaging"].append(pseudo_values(averaging, [split.averaging(values) for values in without]))
+                by_group = torch.cat([found[name].by_group for found in parts], dim=1)
+                drawn = Drawn(by_group, parts[0][name].sizes)
+            for figure, values in self._split_drawn(method, drawn, prior).items():
+                figures[figure].append(values)
         left_out = int((~split.estimable).sum())
         return FullyMasked(
             **{name: join_methods(values) for name, values in figures.items()},
             prior=prior,
             whole=split.estimable_scores(whole[None])[0],
-            left_out=0 if left_out == samples else left_out,
+            left_out=0 if left_out == len(whole) else left_out,
             reason=self._why_not_estimable(split),
         )
+
+    def _split_drawn(
+        self, method: Method, drawn: Drawn, prior: Float[Tensor, " samples"]
+    ) -> dict[str, Float[Tensor, "samples groups"]]:
+        """Return leak, invention and what averaging adds, as pseudo-values over the draws of ∅."""
+        split = self.split
+        mean, *without = (values[:, 0] for values in (drawn.mean, *drawn.without))
+        rounding = _rounding_of(mean, method.evaluator.dtype)
+        whole = predict(split, mean, prior, rounding)
+        parts = [predict(split, values, prior, rounding) for values in without]
+        averaging = torch.zeros(len(mean)).double()
+        if method.fill.draws > 1:
+            averaging = split.averaging(mean)
+        shared = method.shares_stand_ins
+        return {
+            "leaks": pseudo_values(whole.leak, [part.leak for part in parts], shared),
+            "inventions": pseudo_values(whole.invention, [part.invention for part in parts], shared),
+            "averaging": pseudo_values(averaging, [split.averaging(values) for values in without], shared),
+        }
 
     def _why_not_estimable(self, split: Split) -> str:
         """Say why leak and invention can't be measured on these samples, if they can't."""
@@ -765,8 +784,7 @@ class Auditor:
         if fully_masked is None:
             return None
         parts = [found for _, found in self.found["curve"]]
-        whole = torch.cat([values for _, (values, _) in self.found["empty"]])
-        split = self._split(whole)
+        split = self.split
         all_absent = not bool((self.evaluator.players.labels == ALWAYS_PRESENT).any())
         if not parts:
             unscored = torch.zeros(len(self.methods), 0, len(self.sizes)).double()
@@ -780,14 +798,14 @@ class Auditor:
             )
         scale = split.variance if isinstance(split, ByValue) else 1.0
         scores, by_draws, inventions = [], [], []
-        for number in range(len(self.methods)):
+        for number, method in enumerate(self.methods.values()):
             values = torch.cat([part[number].values for part in parts])
             own_scores = torch.cat([part[number].scores for part in parts]) / scale
             without = torch.cat([part[number].without for part in parts]) / scale
             own_split, by_size = split.of(len(values)), values.transpose(0, 1)
             invented = own_split.estimable_scores(by_size) - own_split.recalibrated(by_size)
             scores.append(own_scores)
-            by_draws.append(pseudo_values(own_scores.mean(1), without.unbind(1)))
+            by_draws.append(pseudo_values(own_scores.mean(1), without.unbind(1), method.shares_stand_ins))
             inventions.append(invented.nanmean(1))
         return MaskingCurve(
             scores=torch.stack(scores),
@@ -825,7 +843,7 @@ class Auditor:
             ]
             drawn = Drawn.of([table.values.cpu() for table in tables], groups)
             noise = torch.stack([table.noise.cpu() for table in tables]).amax(0)
-            figures.append(drawn_game_figures(drawn, noise, self.tau))
+            figures.append(drawn_game_figures(drawn, noise, self.tau, method.shares_stand_ins))
             spend(name, sum(table.evaluations for table in tables))
         return {name: join_methods([figure[name] for figure in figures]) for name in figures[0]}
 

@@ -117,14 +117,6 @@ class Mean:
         return self.value - limit > self.margin
 
 
-def difference(values: Float[Tensor, "samples draws"], others: Float[Tensor, "samples draws"]) -> Mean:
-    """Compare the means of two methods, sample by sample; their draws are independent of each other."""
-    mine, its = Mean.of(values), Mean.of(others)
-    apart = Mean.of((values.nanmean(1) - others.nanmean(1))[:, None])
-    of_draws = mine.of_draws + its.of_draws
-    return Mean(mine.value - its.value, apart.of_samples, of_draws, apart.samples, max(mine.draws, its.draws))
-
-
 def estimates(figures: Values) -> Estimate:
     """Return the mean of each method with its error; rows and columns of NaN are left out."""
     means = [Mean.of(values) for values in figures.flatten(0, -3)]
@@ -177,13 +169,25 @@ class Drawn(NamedTuple):
 
 
 def pseudo_values(
-    whole: Float[Tensor, "samples *figure"], without: Sequence[Tensor]
+    whole: Float[Tensor, "samples *figure"], without: Sequence[Tensor], shared: bool
 ) -> Float[Tensor, "samples groups *figure"]:
-    """Return a figure as pseudo-values, given also with each group of draws left out."""
+    """Return a figure as pseudo-values, given also with each group of draws left out.
+
+    The jackknife is blind to draws where a figure has its least value: there it changes by squares alone. Where all
+    samples share the draws, that does not average out over samples. So the spread over groups is widened by it: with
+    b the bias that the jackknife finds, squares have a variance of 2b².
+    """
     if not without:
         return whole[:, None]
     left_out = torch.stack(list(without), dim=1)
-    return whole[:, None] + (len(without) - 1) * (left_out.mean(1, keepdim=True) - left_out)
+    groups = len(without)
+    apart = (groups - 1) * (left_out.mean(1, keepdim=True) - left_out)
+    if not shared:
+        return whole[:, None] + apart
+    bias = (groups - 1) * (left_out.mean(1) - whole).nanmean(0)
+    variance = apart.nanmean(0).var(0) / groups
+    wider = (1 + 2 * bias.square() / variance.clamp_min(torch.finfo(variance.dtype).tiny)).sqrt()
+    return whole[:, None] + wider * apart
 
 
 def join_methods(figures: Sequence[Tensor]) -> Float[Tensor, "methods samples groups *figure"]:

@@ -240,12 +240,12 @@ def game_figures(values: Float[Tensor, "samples coalitions"], noise: Tensor, tau
 
 
 def drawn_game_figures(
-    tables: Drawn, noise: Float[Tensor, " samples"], tau: float | None
+    tables: Drawn, noise: Float[Tensor, " samples"], tau: float | None, shared: bool
 ) -> dict[str, Float[Tensor, "samples groups *figure"]]:
     """Return the figures of games whose values are means over draws, as pseudo-values."""
     whole = game_figures(tables.mean, noise, tau)
     without = [game_figures(values, noise, tau) for values in tables.without]
-    return {name: pseudo_values(figure, [left[name] for left in without]) for name, figure in whole.items()}
+    return {name: pseudo_values(figure, [left[name] for left in without], shared) for name, figure in whole.items()}
 
 
 def join_games(parts: Sequence[dict[str, Tensor]], methods: int, players: int) -> Companions:

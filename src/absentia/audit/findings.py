@@ -171,7 +171,7 @@ class Audit(Saved, kind="audit", format=5):
 
     @property
     def recommended(self) -> str | None:
-        """The name of the method to use, or None; of methods that are level, the one that the rule picks."""
+        """The name of the method to use, or None; of methods that are level, the one that wins most often."""
         winner = self.judgement.winner
         return None if winner is None else self.methods[winner]
 
@@ -343,9 +343,7 @@ class Audit(Saved, kind="audit", format=5):
         if judgement.clear:
             sure = f" (in {percent(judgement.confidence)} of resamples)"
             return f"Use {self.methods[winner]}{sure}: it {self._claims(winner)}{needs}{against}."
-        return (
-            f"{self._name_level()} The rule picks {self.methods[winner]}: it {self._claims(winner)}{needs}{against}."
-        )
+        return f"{self._name_level()} {self.methods[winner]} {self._claims(winner)}{needs}{against}."
 
     def _name_level(self) -> str:
         """Name the methods that are level, and say what would tell them apart."""
@@ -359,7 +357,7 @@ class Audit(Saved, kind="audit", format=5):
         if judgement.samples_needed:
             then = f"About {judgement.samples_needed} times as many samples would tell them apart."
         else:
-            then = "More samples would not tell them apart: use either."
+            then = f"More samples would not tell them apart: use {'either' if len(names) == 2 else 'any'}."
         return f"Use {listed}: level (of resamples, {', '.join(shares)} win). {then}"
 
     def _recommend_none(self) -> str:
@@ -367,7 +365,8 @@ class Audit(Saved, kind="audit", format=5):
         if "" in stages:
             return "No recommendation: the score of masked samples was not measured."
         listed = ", ".join(f"{self.methods[number]} {self._reason(number)}" for number in self.order[:4])
-        return f"Use none of these: {listed}. Try a baseline that learn_baseline(model, x, y) finds."
+        sure = f" (in {percent(self.confidence)} of resamples)" if self.judgement.judged else ""
+        return f"Use none of these{sure}: {listed}. Try a baseline that learn_baseline(model, x, y) finds."
 
     def _telling_others(self, winner: int) -> list[str]:
         """Return why not the others, the most informative method of each stage, at most three."""

@@ -40,27 +40,19 @@ _ROUNDING = 1e-4
 # Newton's method: the most steps, halvings of a step, and the decrease of the mean loss at which it ends.
 _MOST_STEPS = 60
 _MOST_HALVINGS = 30
+_LEAST_SHARE = 2.0**-_MOST_HALVINGS
+_LEAST_SPREAD = 1e-6  # of logits that are scaled to a spread of 1
 _CONVERGED = 1e-12
-# Scales that are tried for whole samples: enough for networks that are 100 times too sure, or not sure enough.
-_SCALES = torch.logspace(-2, 2, 81, dtype=torch.float64)
+_RIDGE = 1e-9  # of the second derivatives
+# The step of a derivative by the logarithm of a scale.
+_SMALL = 0.02
 
 
 class Prediction(NamedTuple):
-    """The scores of predictions: as they are, recalibrated, and of the prior; for each sample."""
+    """Leak and invention of predictions, for each sample; their spread over samples shows all of their errors."""
 
-    score: Float[Tensor, " samples"]
-    recalibrated: Float[Tensor, " samples"]
-    prior: Float[Tensor, " samples"]
-
-    @property
-    def leak(self) -> Float[Tensor, " samples"]:
-        """What each sample gains by what the predictions know."""
-        return self.prior - self.recalibrated
-
-    @property
-    def invention(self) -> Float[Tensor, " samples"]:
-        """What each sample loses by how the predictions say it."""
-        return self.score - self.recalibrated
+    leak: Float[Tensor, " samples"]  # what is gained by what the predictions know
+    invention: Float[Tensor, " samples"]  # what is lost by how they say it
 
 
 def folds_of(groups: Int[Tensor, " samples"], seed: int) -> Int[Tensor, " samples"]:
@@ -73,6 +65,14 @@ def folds_of(groups: Int[Tensor, " samples"], seed: int) -> Int[Tensor, " sample
         first = int(torch.randint(FOLDS, (1,), generator=generator))
         folds[shuffled] = (torch.arange(len(members)) + first) % FOLDS
     return folds
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """A scale that was fitted to samples, and by how much each of them moved its logarithm."""
+
+    value: float
+    influences: Float[Tensor, " samples"] | None = None  # their mean is 0, and its error that of the logarithm
 
 
 def unbiased(
@@ -98,18 +98,18 @@ class ByClass:
 
     y: Int[Tensor, " samples"]
     seed: int
-    most_scale: float  # the scale that calibrates the outputs of whole samples
+    scale: Scale  # that calibrates the outputs of whole samples, and bounds that of recalibration
     classes: Int[Tensor, " classes"]  # those that occur
     unit: str = "nats"
 
     @classmethod
     def of_whole_samples(cls, y: Tensor, whole: Float[Tensor, "samples outputs"], seed: int) -> ByClass:
         """Return the score of these classes; the log-odds of whole samples bound the scale of recalibration."""
-        unbounded = cls(y, seed, math.inf, y.unique())
+        unbounded = cls(y, seed, Scale(math.inf), y.unique())
         if not bool(unbounded.estimable.any()):
             return unbounded
         logits = unbounded._estimable_logits(whole[None])[0]
-        return replace(unbounded, most_scale=calibrating_scale(logits, unbounded._targets))
+        return replace(unbounded, scale=calibrating_scale(logits, unbounded._targets))
 
     @property
     def everything(self) -> float:
@@ -128,7 +128,7 @@ class ByClass:
 
     def of(self, samples: int) -> ByClass:
         """Return the score of the first samples."""
-        return replace(self, y=self.y[:samples])
+        return replace(self, y=self.y[:samples], scale=Scale(self.scale.value))
 
     def scores(self, values: Float[Tensor, "*batch samples outputs"]) -> Float[Tensor, "*batch samples"]:
         """Return the log-loss of each sample's class, by normalised probabilities."""
@@ -147,10 +147,30 @@ class ByClass:
 
     def recalibrated(self, values: Float[Tensor, "batch samples outputs"]) -> Float[Tensor, "batch samples"]:
         """Return the log-loss after a fitted scale and class offsets; NaN for samples that can't be fitted."""
+        return self._recalibrated(values, self.scale.value)
+
+    def _recalibrated(self, values: Tensor, most_scale: float) -> Float[Tensor, "batch samples"]:
         if not bool(self.estimable.any()):
             return torch.full(values.shape[:-1], math.nan, dtype=torch.float64)
         logits = self._estimable_logits(values)
-        return self._spread(cross_fitted(logits, self._targets, self._folds, self.most_scale))
+        return self._spread(cross_fitted(logits, self._targets, self._folds, most_scale))
+
+    def split(self, values: Float[Tensor, "samples outputs"], prior: Float[Tensor, " samples"]) -> Prediction:
+        """Return leak and invention of predictions that depend on the sample."""
+        score = self.estimable_scores(values[None])[0]
+        recalibrated = self.recalibrated(values[None])[0]
+        if self.scale.influences is not None:
+            # Other samples would have given another bound: what that changes belongs to the errors.
+            wider = self._recalibrated(values[None], self.scale.value * math.exp(_SMALL))[0]
+            slope = float((wider - recalibrated).nanmean()) / _SMALL
+            recalibrated = recalibrated + slope * self._spread(self.scale.influences[None])[0]
+        return Prediction(prior - recalibrated, score - recalibrated)
+
+    def split_constant(
+        self, values: Float[Tensor, "samples outputs"], prior: Float[Tensor, " samples"]
+    ) -> Prediction:
+        """Return leak and invention of predictions that do not depend on the sample, which leak nothing."""
+        return Prediction(prior - prior, self.estimable_scores(values[None])[0] - prior)
 
     def prior(self) -> Float[Tensor, " samples"]:
         """Return the log-loss of the class frequencies, smoothed; NaN for samples that can't be fitted."""
@@ -158,7 +178,7 @@ class ByClass:
             return torch.full((len(self.y),), math.nan, dtype=torch.float64)
         targets = self._targets
         nothing = torch.zeros(1, len(targets), int(targets.max()) + 1).double()
-        return self._spread(cross_fitted(nothing, targets, self._folds, 0.0))[0]
+        return self._spread(cross_fitted(nothing, targets, self._folds, most_scale=0.0))[0]
 
     @property
     def _targets(self) -> Int[Tensor, " estimable"]:
@@ -239,6 +259,23 @@ class ByValue:
         """Return the squared differences after a fitted slope from 0 to 1 and an offset of each number."""
         return self._squares(values, most_slope=1.0)
 
+    def split(self, values: Float[Tensor, "samples numbers"], prior: Float[Tensor, " samples"]) -> Prediction:
+        """Return leak and invention of predictions."""
+        recalibrated = self.recalibrated(values[None])[0]
+        score = self.estimable_scores(values[None])[0]
+        return Prediction(self._as_shares(prior - recalibrated), self._as_shares(score - recalibrated))
+
+    def split_constant(
+        self, values: Float[Tensor, "samples numbers"], prior: Float[Tensor, " samples"]
+    ) -> Prediction:
+        """Return leak and invention of predictions that do not depend on the sample, which leak nothing."""
+        return Prediction(prior - prior, self._as_shares(self.estimable_scores(values[None])[0] - prior))
+
+    def _as_shares(self, figure: Float[Tensor, " samples"]) -> Float[Tensor, " samples"]:
+        """Return a figure as a linearised share: its spread over samples shows that the variance has errors too."""
+        own_share = (self.full - self.full.mean(0)).square().sum(-1) / self.variance
+        return figure - figure.mean() * (own_share - 1)
+
     def prior(self) -> Float[Tensor, " samples"]:
         """Return the squared differences to the mean."""
         return self._squares(torch.zeros_like(self.full)[None], most_slope=0.0)[0]
@@ -279,10 +316,8 @@ def predict(
     """
     values = without_rounding(values, rounding)
     if bool((values == values[:1]).all()):
-        recalibrated = prior  # nothing to learn from: the same fit, without its rounding errors
-    else:
-        recalibrated = split.recalibrated(values[None])[0]
-    return Prediction(split.estimable_scores(values[None])[0], recalibrated, prior)
+        return split.split_constant(values, prior)
+    return split.split(values, prior)
 
 
 def without_rounding(values: Float[Tensor, "samples numbers"], rounding: float) -> Float[Tensor, "samples numbers"]:
@@ -293,17 +328,50 @@ def without_rounding(values: Float[Tensor, "samples numbers"], rounding: float) 
     return values
 
 
-def calibrating_scale(logits: Float[Tensor, "samples classes"], targets: Int[Tensor, " samples"]) -> float:
-    """Return the scale that calibrates predictions, with free class offsets.
+def calibrating_scale(logits: Float[Tensor, "samples classes"], targets: Int[Tensor, " samples"]) -> Scale:
+    """Return the scale that calibrates predictions, with free class offsets, by Newton's method.
 
     A classifier that is always right has the lower a loss the larger the scale is. So half of the square of the
     scale's logarithm is added to the summed loss: a weak belief that the predictions are right as they are.
     """
-    scaled = _SCALES[:, None, None] * logits
-    everyone = torch.ones(len(_SCALES), len(targets), dtype=torch.bool)
-    fit = fit_logits(scaled, targets, everyone, most_scale=1.0, least_scale=1.0)
-    losses = fit.losses(scaled, targets).sum(1) + _SCALES.log().square() / 2
-    return float(_SCALES[losses.argmin()])
+    centred = logits - logits.mean(0)
+    frequencies = targets.bincount(minlength=logits.shape[1]) + _SMOOTHING
+    # The first parameter is the scale's logarithm. Scaled to a spread of 1, predictions are nowhere too sure to move.
+    first = -centred.std().clamp(_LEAST_SPREAD, 1 / _LEAST_SPREAD).log()
+    point = torch.cat([first[None], (frequencies / frequencies.sum()).log()])
+    everyone = torch.ones(1, len(targets), dtype=torch.float64)
+
+    def at(point: Tensor) -> tuple[_Loss, Tensor]:
+        """Return the loss of logits that are scaled already, and the point where that scale is 1."""
+        scaled = point[0].exp() * centred
+        return _Loss(scaled[None], targets, everyone), torch.cat([torch.ones(1).double(), point[1:]])[None]
+
+    def loss_of(point: Tensor) -> float:
+        loss, scaled_point = at(point)
+        return float(loss(scaled_point)[0] + point[0].square() / 2)
+
+    value = loss_of(point)
+    for _ in range(_MOST_STEPS):
+        loss, scaled_point = at(point)
+        gradient = loss.gradient(scaled_point)[0]
+        gradient[0] += point[0]
+        hessian = loss.hessian(scaled_point)[0]
+        hessian[0, 0] += 1
+        step = -torch.linalg.solve(hessian, gradient)
+        step[0].clamp_(-1, 1)
+        share = 1.0
+        while share > _LEAST_SHARE and not loss_of(point + share * step) <= value:
+            share /= 2
+        lower = loss_of(point + share * step)
+        if not value - lower > _CONVERGED * len(targets):
+            break
+        point, value = point + share * step, lower
+    loss, scaled_point = at(point)
+    hessian = loss.hessian(scaled_point)[0]
+    hessian[0, 0] += 1
+    gradients = loss.sample_gradients(scaled_point)[0]
+    influences = -len(targets) * torch.linalg.solve(hessian, (gradients - gradients.mean(0)).T)[0]
+    return Scale(float(point[0].exp()), influences)
 
 
 def cross_fitted(
@@ -387,13 +455,14 @@ def fit_logits(
 def _descend(
     loss: _Loss, point: Tensor, value: Tensor, step: Tensor, least_scale: float, most_scale: float
 ) -> tuple[Tensor, Tensor]:
-    """Take the step of each member of the batch, halved until its loss does not grow."""
+    """Take the step of each member of the batch, halved until its loss does not grow, beyond rounding."""
     share = torch.ones_like(value)
+    rounding = _CONVERGED * (1 + value.abs())
     for _ in range(_MOST_HALVINGS):
         moved = point + share[:, None] * step
         moved[:, 0].clamp_(least_scale, most_scale)
         lower = loss(moved)
-        worse = ~(lower <= value)
+        worse = ~(lower <= value + rounding)
         if not bool(worse.any()):
             return moved, lower
         share = torch.where(worse, share / 2, share)
@@ -418,24 +487,30 @@ class _Loss:
     def _logarithms(self, points: Tensor) -> Float[Tensor, "batch samples classes"]:
         return (points[:, :1, None] * self.logits + points[:, None, 1:]).log_softmax(-1)
 
-    def newton_step(
-        self, points: Float[Tensor, "batch parameters"], least_scale: float, most_scale: float
-    ) -> Float[Tensor, "batch parameters"]:
-        """Return Newton's step; the scale stays where it is at a bound that the loss falls beyond."""
+    def sample_gradients(
+        self, points: Float[Tensor, "batch parameters"]
+    ) -> Float[Tensor, "batch samples parameters"]:
+        """Return the gradient of each sample's loss."""
+        told = one_hot(self.targets, self.logits.shape[-1]).double()
+        errors = self.weights[..., None] * (self._logarithms(points).exp() - told)
+        by_scale = (errors * self.logits).sum(2, keepdim=True)
+        return torch.cat([by_scale, errors], dim=2)
+
+    def gradient(self, points: Float[Tensor, "batch parameters"]) -> Float[Tensor, "batch parameters"]:
+        """Return the gradient of the loss."""
+        gradient = self.sample_gradients(points).sum(1)
+        classes = self.logits.shape[-1]
+        gradient[:, 1:] += _SMOOTHING * (classes * points[:, 1:].softmax(1) - 1)
+        return gradient
+
+    def hessian(self, points: Float[Tensor, "batch parameters"]) -> Float[Tensor, "batch parameters parameters"]:
+        """Return the second derivatives; a small ridge keeps them invertible where offsets all grow alike."""
         classes = self.logits.shape[-1]
         probabilities = self._logarithms(points).exp()
-        smoothed = points[:, 1:].softmax(1)
         weighted = self.weights[..., None] * probabilities
-        errors = weighted - self.weights[..., None] * one_hot(self.targets, classes).double()
+        smoothed = points[:, 1:].softmax(1)
         means = (probabilities * self.logits).sum(-1, keepdim=True)
         spread = weighted * (self.logits - means)
-        gradient = torch.cat(
-            [
-                (errors * self.logits).sum((1, 2))[:, None],
-                errors.sum(1) + _SMOOTHING * (classes * smoothed - 1),
-            ],
-            dim=1,
-        )
         hessian = points.new_zeros(len(points), classes + 1, classes + 1)
         hessian[:, 0, 0] = (spread * self.logits).sum((1, 2))
         hessian[:, 0, 1:] = hessian[:, 1:, 0] = spread.sum(1)
@@ -444,6 +519,15 @@ class _Loss:
             - weighted.transpose(1, 2) @ probabilities
             - _SMOOTHING * classes * smoothed[:, :, None] * smoothed[:, None]
         )
+        ridge = _RIDGE * (1 + hessian.diagonal(dim1=1, dim2=2).amax(1))
+        return hessian + ridge[:, None, None] * torch.eye(classes + 1, dtype=torch.float64)
+
+    def newton_step(
+        self, points: Float[Tensor, "batch parameters"], least_scale: float, most_scale: float
+    ) -> Float[Tensor, "batch parameters"]:
+        """Return Newton's step; the scale stays where it is at a bound that the loss falls beyond."""
+        gradient = self.gradient(points)
+        hessian = self.hessian(points)
         below = (points[:, 0] <= least_scale) & (gradient[:, 0] >= 0)
         above = (points[:, 0] >= most_scale) & (gradient[:, 0] <= 0)
         stays = below | above
@@ -451,7 +535,4 @@ class _Loss:
         hessian[stays, 0, 1:] = 0
         hessian[stays, 1:, 0] = 0
         hessian[stays, 0, 0] = 1
-        # Offsets that all grow alike change nothing; a small ridge keeps the system solvable.
-        ridge = 1e-9 * (1 + hessian.diagonal(dim1=1, dim2=2).amax(1))
-        hessian += ridge[:, None, None] * torch.eye(classes + 1, dtype=torch.float64)
         return -torch.linalg.solve(hessian, gradient)

@@ -6,13 +6,15 @@
 2. leaks beyond their error and beyond 5 % of the prior's score;
 3. inventions beyond their error and beyond all that there is to know: log(classes), or the variance.
 
-Of the others, those are level by score that are within their error of the best, or within a practical difference:
-10 % of the prior's score, but at most a third of what the predictions on whole samples are better than the prior. Of
-these the shortest account decides. Lengths are level within a factor of 1.25; then the closest to the data is taken.
-Distances up to that of the data's own rows are level; then the best score is taken.
+Of the others, those are level whose score is within a practical difference of the best: 10 % of the prior's score,
+but at most a third of what the predictions on whole samples are better than the prior. Of these the shortest account
+decides. Lengths are level within a factor of 1.25; then the closest to the data is taken. Distances up to that of the
+data's own rows are level; then the best score is taken.
 
-How sure that is: samples and draws are drawn again from those that were measured, with replacement, and the rule is
-applied to each such resample, by its practical differences alone.
+The rule is applied to resamples: half as many samples and draws are drawn again from those that were measured, with
+replacement. The method that wins most often is recommended, and its share of the resamples is the confidence.
+Resamples of half the size differ as much from the audit as an audit of other samples would, so that the confidence is
+about how often such an audit would agree.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from absentia.audit.estimates import Mean, difference
+from absentia.audit.estimates import Mean
 from absentia.data import seeded
 
 # At which stage a method is dropped, from first to last; "best" is the one to use, "" one that could not be judged.
@@ -57,7 +59,6 @@ class Figures:
     length: Float[Tensor, " methods"]  # the logarithm of the number of interactions needed
     leak_margin: Float[Tensor, " methods"]  # by how much a figure must exceed a number to be surely above it
     invention_margin: Float[Tensor, " methods"]
-    score_margin: Float[Tensor, "methods methods"]  # of differences between two methods
     distance: Float[Tensor, " methods"]  # to the data; at least 1, that of its own rows
     surrogate: tuple[bool, ...]
     prior: float  # the score of what can be said without a sample
@@ -80,8 +81,7 @@ def decide(figures: Figures) -> tuple[str, ...]:
         return tuple(stages)
     best = _lowest(figures.score, left)
     for number in left:
-        apart = float(figures.score[number] - figures.score[best])
-        if apart > max(float(figures.score_margin[number, best]), figures.level_score):
+        if float(figures.score[number] - figures.score[best]) > figures.level_score:
             stages[number] = "score"
     left = [number for number in left if stages[number] == "left"]
     shortest = _lowest(figures.length, left)
@@ -136,7 +136,6 @@ class Measured:
         """Return the deciding figures with their margins."""
         leaks = [Mean.of(values) for values in self.leaks]
         inventions = [Mean.of(values) for values in self.inventions]
-        margins = [[difference(one, other).margin for other in self.scores] for one in self.scores]
         return Figures(
             leak=_tensor(mean.value for mean in leaks),
             invention=_tensor(mean.value for mean in inventions),
@@ -144,7 +143,6 @@ class Measured:
             length=_tensor(Mean.of(values).value for values in self.lengths),
             leak_margin=_tensor(mean.margin for mean in leaks),
             invention_margin=_tensor(mean.margin for mean in inventions),
-            score_margin=torch.tensor(margins, dtype=torch.float64),
             distance=self.distance,
             surrogate=self.surrogate,
             prior=self.prior,
@@ -180,7 +178,7 @@ class _Resample:
 
     @classmethod
     def draw(cls, values: Float[Tensor, "methods samples groups"], generator: torch.Generator) -> _Resample:
-        """Draw as many samples and groups as there are, with replacement."""
+        """Draw half as many samples and groups as there are, with replacement."""
         there = (~values.isnan()).any(1)
         groups = torch.zeros(there.shape, dtype=torch.float64)
         for row, known in zip(groups, there, strict=True):
@@ -195,10 +193,11 @@ class _Resample:
 
 
 def _times_drawn(count: int, generator: torch.Generator) -> Float[Tensor, " count"]:
-    """Return how often each of some things is drawn, if as many are drawn with replacement."""
+    """Return how often each of some things is drawn, if half as many are drawn with replacement."""
     if count == 0:
         return torch.zeros(0, dtype=torch.float64)
-    return torch.randint(count, (count,), generator=generator).bincount(minlength=count).double()
+    half = (count + 1) // 2
+    return torch.randint(count, (half,), generator=generator).bincount(minlength=count).double()
 
 
 @dataclass(frozen=True)
@@ -246,36 +245,52 @@ class Verdict:
 
 
 def judge(measured: Measured, seed: int) -> Verdict:
-    """Apply the rule to the figures, and to resamples of what they are means of."""
+    """Apply the rule to resamples of what was measured."""
     figures = measured.figures()
-    stages = decide(figures)
     resamples = list(measured.resamples(seed))
-    shares = _shares(figures, resamples, more=1)
-    verdict = Verdict(stages, shares)
+    outcomes = _outcomes(figures, resamples)
+    shares = _shares(outcomes)
+    verdict = Verdict(_usual_stages(outcomes, shares), shares)
     if verdict.clear or not verdict.judged:
         return verdict
     for more in _MORE_SAMPLES:
-        if max(_shares(figures, resamples, more)) >= CLEAR:
+        if max(_shares(_outcomes(figures, resamples, more))) >= CLEAR:
             return replace(verdict, samples_needed=more)
     return replace(verdict, samples_needed=0)
 
 
-def _shares(figures: Figures, resamples: list[dict[str, Tensor]], more: int) -> tuple[float, ...]:
-    """Return in which share of the resamples each method wins, or none, had there been ``more`` times the samples.
-
-    The rule is applied without its errors here. Resamples have them already: with both, a difference that drowns in
-    errors would look like a sure tie.
-    """
+def _outcomes(
+    figures: Figures, resamples: list[dict[str, Float[Tensor, " methods"]]], more: int = 1
+) -> list[tuple[str, ...]]:
+    """Return the stages of the methods in each resample, had there been ``more`` times the samples."""
     nearer = 1 / math.sqrt(more)
-    exact = replace(
+    surer = replace(
         figures,
-        leak_margin=torch.zeros_like(figures.leak_margin),
-        invention_margin=torch.zeros_like(figures.invention_margin),
-        score_margin=torch.zeros_like(figures.score_margin),
+        leak_margin=figures.leak_margin * nearer,
+        invention_margin=figures.invention_margin * nearer,
     )
-    wins = Counter[int]()
+    outcomes = []
     for resample in resamples:
         moved = {name: getattr(figures, name) * (1 - nearer) + drawn * nearer for name, drawn in resample.items()}
-        stages = decide(replace(exact, **moved))
-        wins[stages.index("best") if "best" in stages else len(stages)] += 1
-    return tuple(wins[number] / len(resamples) for number in range(len(figures.leak) + 1))
+        outcomes.append(decide(replace(surer, **moved)))
+    return outcomes
+
+
+def _shares(outcomes: list[tuple[str, ...]]) -> tuple[float, ...]:
+    """Return in which share of the resamples each method wins, and none."""
+    methods = len(outcomes[0])
+    wins = Counter(stages.index("best") if "best" in stages else methods for stages in outcomes)
+    return tuple(wins[number] / len(outcomes) for number in range(methods + 1))
+
+
+def _usual_stages(outcomes: list[tuple[str, ...]], shares: tuple[float, ...]) -> tuple[str, ...]:
+    """Return "best" for the method that wins most often, and for the others why they usually do not win."""
+    winner = shares.index(max(shares))
+    usual = []
+    for number, stages in enumerate(zip(*outcomes, strict=True)):
+        if number == winner:
+            usual.append("best")
+        else:
+            ((stage, _),) = Counter(stage for stage in stages if stage != "best").most_common(1)
+            usual.append(stage)
+    return tuple(usual)
