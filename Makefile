@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # The command is a copy, also in an editable install.
 SOURCES := pyproject.toml constraints.txt src/absentia_command.py
 
-.PHONY: demo test check fuzz reliability bench reproduce docs clean
+.PHONY: demo test check fuzz reliability verdicts bench reproduce docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/absentia demo
@@ -26,6 +26,10 @@ fuzz: $(VENV)/.test
 # The figures of docs/reliability.md: `make reliability NAMES="faults memory"` measures some of them anew.
 reliability: $(VENV)/.reliability
 	$(BIN)/python benchmarks/reliability.py $(NAMES)
+
+# How far verdicts of audits can be trusted: `make verdicts NAMES="coverage time"` measures some of it anew.
+verdicts: $(VENV)/.test
+	$(BIN)/python benchmarks/verdicts.py $(NAMES)
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/exact.py

@@ -61,6 +61,20 @@ def test_reliability_writes_a_page_of_what_it_measures(tmp_path: Path) -> None:
     assert "## Errors of effects by order" in (tmp_path / "reliability.md").read_text()
 
 
+def test_verdicts_keep_the_figures_of_other_parts(tmp_path: Path) -> None:
+    program = [sys.executable, EXACT.with_name("verdicts.py"), "--quick", "--output", tmp_path]
+    subprocess.run([*program, "planted"], check=True, timeout=300)
+    subprocess.run([*program, "coverage"], check=True, timeout=300)
+    record = json.loads((tmp_path / "verdicts.json").read_text())
+    tables = {table["title"]: table["rows"] for part in record.values() for table in part["tables"]}
+    page = (tmp_path / "verdicts.md").read_text()
+    assert all(f"## {title}" in page for title in tables)
+    assert [row["recommended"] for row in tables["Planted winners"]] == ["100%"] * 4
+    covered = tables["Coverage of the errors of leak and invention"]
+    assert all(math.isfinite(row["mean"]) and row["error given"] > 0 for row in covered)
+    assert {row["figure"] for row in tables["False accusations"]} == {"leak", "invention"}
+
+
 def test_mutants_are_the_same_for_a_seed_and_none_is_of_what_nothing_evaluates() -> None:
     pytest.importorskip("cosmic_ray")
     spec = importlib.util.spec_from_file_location("mutants", EXACT.with_name("mutants.py"))
