@@ -19,8 +19,8 @@ from experiments.tables import HOW, ResultTable, markdown_line
 PAGE = "report.html"
 USUAL = "learned_against_usual.md"
 ABOUT_USUAL = (
-    "How learned baselines compare with the usual ones on ten problems, and which goals they miss (measured before the "
-    "audit split evidence into leak and invention, and by its rule of then)"
+    "How learned baselines compare with the usual ones on ten problems, and which goals they miss (measured before "
+    "the audit told leak from invention, with its recommendations of then)"
 )
 # What is called the paper's loss is not minimised as the paper does it. Said once, for all experiments.
 PAPERS_LOSSES = (
