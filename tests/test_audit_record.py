@@ -39,11 +39,11 @@ def make_removal(*shares, samples=20, draws=3, noise=0.1, spread=0.01):
     return Removal(masked, torch.ones(samples, draws).double(), noise + jitter[0], torch.zeros(samples).double())
 
 
-def warn(removal):
-    """The warnings of an audit in which R alone was measured."""
+def doubt(removal):
+    """The notes on R of an audit in which R alone was measured."""
     plausible = Plausibility(torch.ones(2).double(), torch.zeros(2, 3, dtype=torch.bool))
     record = AuditRecord("", 20, 3, True, ("x", "y", "z"), 0, {}, Cost(), ())
-    return ab.Audit(("a", "b"), ("x", "y", "z"), removal, join_games([], 2, 3), plausible, record).warnings
+    return ab.Audit(("a", "b"), ("x", "y", "z"), removal, join_games([], 2, 3), plausible, record).notes_on_R
 
 
 @given(st.integers(0, 2**31), st.booleans(), st.booleans())
@@ -92,7 +92,7 @@ def test_the_metric_divides_what_is_left_beyond_noise_by_the_samples_own():
 
 def test_noise_as_strong_as_the_samples_is_warned_of():
     removal = make_removal(0.5, 1.2, noise=1.1)
-    assert warn(removal) == ("White noise has 110 % of the effects of the samples themselves: R says little.",)
+    assert doubt(removal) == ("White noise has 110 % of the effects of the samples themselves: R says little.",)
     assert torch.isnan(removal.removed.value).all()
 
 
@@ -101,8 +101,8 @@ def test_rounding_and_single_samples_are_warned_of():
     assert "One sample has no standard error: pass more samples to get errors." in found.warnings
     fine = make_removal(0.5, 0.9)
     rough = Removal(fine.masked, fine.original, fine.noise, fine.rounding + 0.1)
-    assert warn(rough)[0].startswith("Rounding errors can make up 10%")
-    assert warn(fine) == ()
+    assert doubt(rough)[0].startswith("Rounding errors can make up 10 %")
+    assert doubt(fine) == ()
 
 
 def test_a_model_that_does_not_predict_is_warned_of_and_three_warnings_are_enough():
@@ -158,7 +158,7 @@ def test_it_is_saved_and_loaded_whole(found, tmp_path):
     assert repr(loaded) == repr(found)
     for name, values in found.columns().items():
         assert torch.allclose(loaded.columns()[name], values, equal_nan=True), name
-    assert torch.equal(loaded.companions.shapley, found.companions.shapley)
+    torch.testing.assert_close(loaded.companions.shapley, found.companions.shapley, rtol=0, atol=0, equal_nan=True)
     assert loaded.plausibility.outside.dtype == torch.bool
     assert [path.name for path in tmp_path.iterdir()] == ["audit.safetensors"]
 
@@ -175,11 +175,12 @@ def test_audits_of_older_versions_are_read():
     assert audit.record.evaluations == 400
     assert audit.record.absences["zero"] == "Baseline(0)"
     assert audit.recommended is None
-    assert audit.verdict == ("Use none by this audit: it did not measure whether methods leak or invent.",)
-    assert audit.order == (1, 0)
-    assert audit.columns()["evidence"].isnan().all()
-    assert "0.94" in repr(audit)
-    assert len(audit.plot().axes) == 4
+    assert audit.verdict == ("No recommendation: leak and invention were not measured. Run the audit again.",)
+    assert audit.order == (0, 1)
+    assert audit.columns()["leak"].isnan().all()
+    assert audit.columns()["invention"].isnan().all()
+    assert math.isnan(audit.confidence)
+    assert len(audit.plot().axes) == 3
     third = ab.load(OLD / "audit_format3.safetensors")
     assert third.R.value.tolist() == pytest.approx([2.2843, -0.8196], abs=1e-4)
     assert third.recommended is None
@@ -248,15 +249,13 @@ def test_pandas_that_is_not_there_gets_a_sentence(found, monkeypatch):
 def test_the_picture_shows_all_methods_in_one_order(found, tmp_path):
     figure = found.plot(tmp_path / "audit.png")
     assert (tmp_path / "audit.png").stat().st_size > 10_000
-    evidence, strength, removal, curve = figure.axes
+    masked, _, curve = figure.axes
     ordered = [found.methods[number] for number in found.order]
     assert ordered[0] == found.recommended
-    assert [label.get_text() for label in evidence.get_yticklabels()] == ordered
-    assert [label.get_fontweight() for label in evidence.get_yticklabels()] == ["bold", "normal", "normal"]
-    assert [text.get_text() for text in curve.get_legend().get_texts()] == [*ordered, "prior: knows nothing"]
-    for axes, name in ((evidence, "evidence"), (strength, "strength"), (removal, "R")):
-        widths = [bar.get_width() for bar in axes.patches if bar.get_height() < 1]
-        assert widths == pytest.approx(found.columns()[name][list(found.order)].tolist())
+    assert [label.get_text() for label in masked.get_yticklabels()] == ordered
+    assert [label.get_fontweight() for label in masked.get_yticklabels()] == ["bold", "normal", "normal"]
+    legend = [text.get_text() for text in curve.get_legend().get_texts()]
+    assert legend == [*ordered, "without inventions", "prior: knows nothing"]
     with pytest.raises(ab.AbsentiaError, match="lie in a folder that exists"):
         found.plot(tmp_path / "nowhere" / "audit.png")
 
@@ -264,10 +263,11 @@ def test_the_picture_shows_all_methods_in_one_order(found, tmp_path):
 def test_it_reads_well_in_a_terminal(found):
     text = repr(found)
     lines = text.splitlines()
-    assert lines[0].startswith(f"Use {found.recommended}: it ")
-    assert "Audit of 3 absences on 6 samples: 3 of 4 players masked; value: the output as it is;" in text
+    assert lines[0].startswith(f"Use {found.recommended} (in {100 * found.confidence:.0f} % of resamples): it ")
+    assert "Audit of 3 absences on 6 samples: 3 of 4 players masked; value: the output as it is." in text
     assert max(len(line) for line in lines) <= 130
-    assert text.index("salient") < text.index("Audit of 3")
+    assert text.index("length") < text.index("Audit of 3")
+    assert " R" not in text
     assert "The data's range was taken from the audited samples" in " ".join(text.split())
     for name in found.methods:
         assert sum(line.startswith(f"{name} ") for line in lines) == 1

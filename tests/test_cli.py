@@ -17,6 +17,7 @@ import torch
 import absentia as ab
 from absentia import demo as demonstration
 from absentia.audit.auditor import Auditor
+from absentia.audit.verdict import Verdict
 from absentia.cli import main
 from absentia.cli.commands import EXTRAS
 from own_files import make_network, make_rows, write_files
@@ -70,9 +71,12 @@ def test_the_four_commands_of_the_readme_work_together(run):
     )
     assert explained.startswith("Explanation of 1 sample, 3 players")
     methods = ["--absence", "zero", "--absence", "mean", "--absence", "base.absentia"]
-    audited = succeed(run("audit", *MODEL, *DATA, *methods, "--samples", 6, "-o", "audit.absentia"))
+    audited = succeed(run("audit", *MODEL, *DATA, *methods, "--samples", 30, "-o", "audit.absentia"))
     assert audited.startswith("Use ")
-    assert "Audit of 3 absences on 6 samples" in audited
+    assert "% of resamples" in audited or "(of resamples, " in audited
+    heads = audited.partition("Audit of")[0].rstrip().splitlines()[-4].split()
+    assert heads == ["leak", "invention", "score", "length", "distance"]
+    assert "Audit of 3 absences on 30 samples" in audited
     written = succeed(run("report", "one.absentia", "audit.absentia", "base.absentia", "-o", "report.html"))
     assert written.startswith("Written to report.html: one (Explanation), audit (Audit), base (LearnedBaseline)")
     assert "</html>" in Path("report.html").read_text()
@@ -225,14 +229,49 @@ def test_columns_come_in_the_order_of_the_saved_baseline(run):
     assert ab.load("shuffled").names == ("a", "b", "c")
 
 
+def check_answer(printed, expected):
+    """Compare the JSON of an audit with the audit: the answer, how sure it is, and the figures that decide."""
+    assert printed["recommended"] == expected.recommended
+    assert printed["confidence"] == expected.confidence
+    assert printed["level"] == list(expected.level)
+    assert printed["none_wins"] == expected.judgement.shares[-1]
+    assert printed["samples_needed"] == expected.judgement.samples_needed
+    assert printed["notes_on_R"] == list(expected.notes_on_R)
+    for number, method in enumerate(expected.methods):
+        figures = printed["methods"][method]
+        assert figures["wins"] == expected.judgement.shares[number]
+        for name in ("leak", "invention", "length", "score", "evidence"):
+            value, error = getattr(expected, name)
+            assert figures[name] == pytest.approx(float(value[number]))
+            assert figures[f"{name}_error"] == pytest.approx(float(error[number]))
+
+
+def test_an_audit_that_judged_nothing_has_a_confidence_of_null(run, monkeypatch):
+    nothing = float("nan")
+    verdict = Verdict(stages=("",), shares=(nothing, nothing))
+    monkeypatch.setattr(ab.Audit, "judgement", property(lambda _: verdict))
+    command = ["audit", *MODEL, *DATA, "--absence", "zero", "--samples", 3]
+    printed = json.loads(succeed(run(*command, "--json")))
+    assert printed["recommended"] is None
+    assert printed["confidence"] is None
+    assert printed["level"] == []
+    assert printed["none_wins"] is None
+    assert printed["methods"]["zero"]["wins"] is None
+    out = succeed(run(*command))
+    assert out.startswith("No recommendation")
+    assert "nan" not in out
+
+
 def test_audit_is_audit_and_cross_audit(run):
-    words = ["--absence", "zero", "--absence", "half=0.5", "--sample", 1, "--sample", 2, "--sample", 5, "--draws", 2]
+    rows = list(range(1, 25))
+    words = ["--absence", "zero", "--absence", "half=0.5", "--draws", 2]
+    words += [word for row in rows for word in ("--sample", row)]
     words += ["--region", "a", "--region", "c", "-o", "found"]
     printed = json.loads(succeed(run("audit", *MODEL, *DATA, *words, "--tau", "0.01", "--json")))
     arguments = (
         make_network(),
-        ROWS[[1, 2, 5]],
-        CLASSES[[1, 2, 5]],
+        ROWS[rows],
+        CLASSES[rows],
         {"zero": ab.Baseline(0.0), "half": ab.Baseline(0.5)},
     )
     options = {"data": ROWS, "players": PLAYERS, "region": ["a", "c"], "draws": 2}
@@ -240,9 +279,8 @@ def test_audit_is_audit_and_cross_audit(run):
     torch.testing.assert_close(ab.load("found").R.value, expected.R.value)
     assert printed["methods"]["half"]["R"] == pytest.approx(float(expected.R.value[1]))
     assert printed["verdict"] == list(expected.verdict)
-    assert printed["samples"] == [1, 2, 5]
-    assert printed["recommended"] == expected.recommended
-    assert printed["methods"]["zero"]["evidence"] == pytest.approx(float(expected.curve.evidence.value[0]))
+    assert printed["samples"] == rows
+    check_answer(printed, expected)
     printed = json.loads(succeed(run("audit", *MODEL, *DATA, *words, "--cross", "--json")))
     expected = ab.cross_audit(*arguments, **options)
     torch.testing.assert_close(ab.load("found").R, expected.R)

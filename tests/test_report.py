@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -28,6 +29,7 @@ from absentia.report.page import (
     baseline_section,
     curve_counts,
     explanation_section,
+    how_sure,
     numbers,
     png,
     sparsity_curve,
@@ -38,6 +40,7 @@ from absentia.report.page import (
 from absentia.results import written
 
 FOLDER = Path(writing.__file__).parent
+OLD_FILES = Path(__file__).parent / "old_files"
 
 
 class Page(HTMLParser):
@@ -168,12 +171,11 @@ def test_an_absence_has_one_colour_in_the_report_and_in_the_picture(everything, 
 
     audit, data = everything["methods"], page.data()[2]
     figure = audit.plot()
-    for chart in figure.axes[:3]:  # bars, in the audit's order
-        shown = [bar.get_facecolor()[:3] for bar in chart.patches[: len(audit.methods)]]
-        assert [to_rgb(colour) for colour, _ in data["looks"]] == shown
-    assert [to_rgb(line.get_color()) for line in figure.axes[3].lines[:3]] == [
-        to_rgb(one) for one, _ in data["looks"]
-    ]
+    expected = [to_rgb(colour) for colour, _ in data["looks"]]
+    for chart in figure.axes[:2]:  # bars, in the audit's order
+        assert [bar.get_facecolor()[:3] for bar in chart.patches[: len(audit.methods)]] == expected
+    scores = figure.axes[2].lines[: 2 * len(audit.methods) : 2]  # each is followed by that without inventions
+    assert [to_rgb(line.get_color()) for line in scores] == expected
     place = data["methods"].index("zero")
     assert data["looks"][place] == list(LOOKS["zero"])
     assert looks_of(["b", "zero", "a"]) == looks_of(["a", "zero", "b"])[::-1]
@@ -184,8 +186,19 @@ def test_the_verdict_comes_first_and_every_figure_is_there(page, everything):
     audit, words = everything["methods"], page.words()
     for sentence in (*audit.verdict, *audit.warnings):
         assert sentence.replace("-", "−") in words.replace("-", "−")
-    places = [words.index(one) for one in (audit.verdict[0], "Does it leak", "Is it concise", "Is it plausible")]
-    assert [*places, words.index("All figures")] == sorted([*places, words.index("All figures")])
+    parts = (
+        audit.verdict[0],
+        "Does it leak or invent?",
+        "What do masked samples tell?",
+        "How long is its account?",
+        "Is it plausible?",
+        "Agreement of Shapley values",
+        "The paper's measure: R",
+    )
+    places = [words.index(part) for part in parts]
+    assert places == sorted(places)
+    for sentence in audit.notes_on_R:
+        assert words.index(sentence) > places[-1]
     assert page.data()[2]["methods"][0] == audit.methods[audit.order[0]]
     assert f"{audit.record.costs['zero'].evaluations:,}" in words
 
@@ -207,7 +220,18 @@ def test_the_numbers_are_the_results_own(page, everything):
         if key in audit["values"]:
             assert audit["values"][key] == pytest.approx(values[order].tolist(), rel=1e-3)
     assert audit["orders"][0] == texts(found.companions.order_profile().value[order[0]], 3)
-    assert audit["scores"][1] == texts(found.curve.scores.mean(1)[order[1]], 3)
+    scores = found.curve.scores.mean(1)
+    assert audit["scores"][1] == texts(scores[order[1]], 3)
+    assert audit["recalibrated"][1] == texts((scores - found.curve.inventions)[order[1]], 3)
+    assert {"leak", "invention", "score", "length", "distance", "R"} <= set(audit["values"])
+    invention, error = found.invention.value[order], found.invention.error[order]
+    assert audit["whiskers"]["invention"][0] == pytest.approx((invention - 2 * error).tolist(), rel=1e-3)
+    length = found.length.value[order]
+    factor = (2 * found.length.error[order] / length).exp()
+    assert audit["whiskers"]["length"][0] == pytest.approx((length / factor).tolist(), rel=1e-3)
+    assert audit["whiskers"]["length"][1] == pytest.approx((length * factor).tolist(), rel=1e-3)
+    assert audit["leakLimit"] == pytest.approx(0.05 * float(found.fully_masked.prior.mean()), rel=1e-3)
+    assert audit["inventionLimit"] == 1  # the variance itself
     assert learned["values"][0] == pytest.approx(everything["baseline"].values.tolist(), rel=1e-3)
     assert learned["quantiles"][0] == pytest.approx(everything["baseline"].quantiles[:, 0].tolist(), rel=1e-3)
     assert images["picture"]["labels"] == everything["images"].players.labels[0].flatten().tolist()
@@ -371,8 +395,95 @@ def test_what_has_no_figure_is_left_empty(tmp_path):
     place = audited["methods"].index("zero")
     assert [value is None for value in audited["values"]["R"]] == [k == place for k in range(3)]
     assert audited["figures"]["R"][place] == "–"
-    assert audited["errors"]["R"] == [None, None, None]
+    low, high = audited["whiskers"]["R"]
+    assert low == high == audited["values"]["R"]
     assert "standIns" not in explained["samples"][0]
+
+
+def charts_of(page):
+    return [attrs["data-chart"] for _, attrs in page.elements if "data-chart" in attrs]
+
+
+@pytest.mark.parametrize("name", ["audit", "audit_format3"])
+def test_an_audit_of_an_older_version_shows_what_it_has(name, tmp_path):
+    old = ab.load(OLD_FILES / f"{name}.safetensors")
+    page = render(old, tmp_path)
+    words = page.words()
+    assert "leak and invention were not measured. Run the audit again." in words
+    assert charts_of(page) == ["length", "orders", "distance", "agreement", "R", "strength"]
+    assert "Does it leak or invent?" not in words
+    assert page.data()[0]["figures"]["leak"] == ["–", "–"]
+    assert page.data()[0]["leakLimit"] is None
+    assert "recalibrated" not in page.data()[0]
+
+
+def judged(audit, **changes):
+    """Return the audit with another judgement."""
+    changed = replace(audit)
+    vars(changed)["judgement"] = replace(audit.judgement, **changes)  # where the cached property looks first
+    return changed
+
+
+def test_the_page_says_how_sure_the_answer_is(tmp_path):
+    audit = results.audit()
+    assert audit.judgement.stages[0] == "best"
+    audit = judged(audit, shares=(0.94, 0.0, 0.05, 0.01))
+    sentence = "The same answer in 94 % of resamples of the samples and draws. In the others: marginal 5 %, none 1 %."
+    assert how_sure(audit) == sentence
+    assert sentence in render(audit, tmp_path).words()
+    audit = judged(audit, shares=(1.0, 0.0, 0.0, 0.0))
+    assert how_sure(audit) == "The same answer in 100 % of resamples of the samples and draws."
+
+
+def test_the_page_names_the_absences_that_are_level_and_what_tells_them_apart(tmp_path):
+    audit = judged(results.audit(), shares=(0.48, 0.0, 0.41, 0.11), samples_needed=4)
+    sentence = "Level: of resamples of the samples and draws, zero wins 48 %, marginal wins 41 %, none wins 11 %."
+    assert how_sure(audit) == f"{sentence} About 4 times as many samples would tell them apart."
+    assert sentence in render(audit, tmp_path).words()
+    audit = judged(audit, samples_needed=0)
+    assert how_sure(audit) == f"{sentence} More samples would not tell them apart."
+
+
+def test_the_page_of_an_audit_that_judged_nothing_says_nothing_about_resamples(tmp_path):
+    nothing = float("nan")
+    audit = judged(results.audit(), shares=(nothing,) * 4, stages=("",) * 3, samples_needed=0)
+    assert math.isnan(audit.confidence)
+    page = render(audit, tmp_path)
+    assert how_sure(audit) == page.data()[0]["sure"] == ""
+    assert not [attrs for _, attrs in page.elements if attrs.get("class") == "sure"]
+    assert page.data()[0]["figures"]["wins"] == ["–"] * 3
+
+
+def test_averaging_is_told_only_where_log_odds_are_averaged(tmp_path):
+    audit = results.audit()
+    assert "averaging" not in audit.shown_columns
+    assert "averaging" not in render(audit, tmp_path).words()
+    masked = audit.fully_masked
+    audit = replace(audit, fully_masked=replace(masked, averaging=torch.full_like(masked.averaging, 0.5)))
+    words = render(audit, tmp_path).words()
+    assert "what averaging log-odds over draws adds to the log-loss, which is no invention" in words
+    assert "averaging 0.5000 ± 0" in words or "averaging 0.5 ± 0" in words
+
+
+def test_what_present_entries_tell_is_not_marked_as_a_leak(tmp_path):
+    audit = results.audit()
+    leak_counts = "a leak beyond its error rules an absence out"
+    assert leak_counts in render(audit, tmp_path).words()
+    audit = replace(audit, measured_curve=replace(audit.curve, all_absent=False))
+    page = render(audit, tmp_path)
+    assert leak_counts not in page.words()
+    assert "what they tell is no leak" in page.words()
+    assert page.data()[0]["leakLimit"] is None
+
+
+def test_the_prior_is_shown_where_samples_of_rare_classes_are_left_out(tmp_path):
+    audit = results.audit()
+    prior = audit.curve.prior.clone()
+    prior[0] = torch.nan
+    audit = replace(audit, measured_curve=replace(audit.curve, prior=prior))
+    page = render(audit, tmp_path)
+    assert page.data()[0]["prior"] == pytest.approx(float(prior[1:].mean()), rel=1e-3)
+    assert f"which knows nothing ({written(float(prior[1:].mean()))})" in page.words()
 
 
 def test_large_results_are_trimmed_and_the_page_says_so(tmp_path):

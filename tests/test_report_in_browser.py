@@ -1,8 +1,11 @@
 """The report in a browser: charts, controls, tips, printing, phones, and no use of the network."""
 
+import math
 import os
 import re
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +15,7 @@ import test_report_results as results
 from absentia.plots.look import looks_of
 from absentia.report.page import audit_section, explanation_section
 
+OLD_FILES = Path(__file__).parent / "old_files"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 REQUIRED = os.environ.get("ABSENTIA_REQUIRE_BROWSER") == "1"
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -199,7 +203,7 @@ def test_a_method_is_chosen_by_keyboard_and_set_off(page):
     chosen = page.evaluate("document.activeElement.parentElement.textContent.trim()")
     last = results.audit().methods[results.audit().order[-1]]
     assert chosen.startswith(last)
-    assert texts(page, f"{AUDIT} .all th.chosen") == [last]
+    assert texts(page, f"{AUDIT} .all th.chosen") == [last, last]  # in both tables
     assert len(page.query_selector_all(f"{AUDIT} [data-chart=R] .sample line")) == 6
     assert len(page.query_selector_all(f"{AUDIT} [data-chart=agreement] .cell rect")) == 9
 
@@ -211,7 +215,7 @@ def test_every_chart_of_an_audit_gives_an_absence_the_same_colour(page):
         f"{AUDIT} fieldset .symbol path", "all => all.map(one => one.getAttribute('fill'))"
     )
     assert symbols == expected
-    for name in ("evidence", "strength", "R", "distance"):
+    for name in ("leak", "invention", "score", "length", "distance", "R", "strength"):
         chart = f"{AUDIT} [data-chart={name}]"
         fills = page.eval_on_selector_all(
             f"{chart} .dot :is(path, circle)", "all => all.map(one => one.closest('[fill]').getAttribute('fill'))"
@@ -219,12 +223,11 @@ def test_every_chart_of_an_audit_gives_an_absence_the_same_colour(page):
         assert fills == expected, name
         shown = texts(page, f"{chart} .shown text")
         assert shown == audit_section(audit).data["figures"][name]
-    for name in ("masking", "orders"):
-        chart = f"{AUDIT} [data-chart={name}] .line path"
+    for lines in ("[data-chart=masking] .line", "[data-chart=masking] .thin", "[data-chart=orders] .line"):
         strokes = page.eval_on_selector_all(
-            chart, "all => all.map(one => one.closest('[stroke^=\"#\"]').getAttribute('stroke'))"
+            f"{AUDIT} {lines} path", "all => all.map(one => one.closest('[stroke^=\"#\"]').getAttribute('stroke'))"
         )
-        assert strokes == expected, name
+        assert strokes == expected, lines
 
 
 def test_images_have_a_heat_map_over_their_pixels_in_the_colours_of_the_values(page):
@@ -488,3 +491,26 @@ def test_without_scripts_the_verdict_and_the_figures_are_there(browser, address)
     assert audit.verdict[0] in words
     assert "scripts are switched off" in words
     context.close()
+
+
+def test_old_audits_and_lengths_that_are_far_apart_are_drawn(open_page, tmp_path):
+    audit = results.audit()
+    lengths = audit.companions.log_terms.clone()
+    lengths[1] += math.log(400)
+    found = {
+        "old": ab.load(OLD_FILES / "audit.safetensors"),
+        "older": ab.load(OLD_FILES / "audit_format3.safetensors"),
+        "one sample": results.audit(samples=1),
+        "far apart": replace(audit, companions=replace(audit.companions, log_terms=lengths)),
+    }
+    page = open_page(DESKTOP, ab.write_report(found, tmp_path / "audits.html").as_uri())
+    assert page.messages == []
+    assert texts(page, "[data-chart]:empty") == []
+    old, _, single, far = (texts(page, f"#result-{number} [data-chart=length] svg text") for number in range(4))
+    assert {"0", "2", "4"} <= set(old)
+    assert {"0", "2", "4"} <= set(single)
+    assert {"1", "10", "100", "1000"} <= set(far)
+    starts = page.eval_on_selector_all(
+        "#result-3 [data-chart=length] .bar rect", "bars => bars.map(bar => Number(bar.getAttribute('x')))"
+    )
+    assert len(set(starts)) == 1  # all bars begin at a length of 1

@@ -228,7 +228,7 @@ def test_a_word_means_the_same_absence_to_explain_and_audit(make, word, monkeypa
     if refusal or refusal_of_audit:
         assert refusal_of_audit == f"it cannot be audited: {refusal}"
         return
-    _, fill = run.bound["it"]
+    fill = run.methods["it"].fill
     everyone = slice(None)
     assert torch.equal(explained.stand_ins, empty_inputs(fill, len(kind.x), kind.players, torch.device("cpu")))
     game = ab.MaskedModel(kind.model, kind.x, **settings)
@@ -243,15 +243,15 @@ def test_the_usual_absences_of_an_audit_are_those_that_words_name(make, monkeypa
     run = audited(kind, None, monkeypatch, seed=5)
     assert list(run.methods) == words.usual_words(kind.data, kind.players)
     presence = some_presence(kind.players)
-    for word, (_, fill) in run.bound.items():
+    for word, method in run.methods.items():
         game = ab.MaskedModel(kind.model, kind.x, absence=word, players=kind.players, data=kind.data, seed=5)
-        assert torch.equal(game.fill(slice(None), presence), fill(slice(None), presence))
+        assert torch.equal(game.fill(slice(None), presence), method.fill(slice(None), presence))
 
 
 def test_the_marginal_of_an_audit_has_the_hundred_rows_of_the_word(monkeypatch):
     kind = numbers()
     many = Kind(kind.x, uniform(150, 3, seed=1), kind.players, kind.model)
-    marginal = audited(many, None, monkeypatch, seed=5).methods["marginal"]
+    marginal = audited(many, None, monkeypatch, seed=5).methods["marginal"].absence
     game = ab.MaskedModel(many.model, many.x, absence="marginal", data=many.data, seed=5)
     assert repr(marginal) == "Marginal(100 of 150 rows)"
     assert torch.equal(marginal.bind(game.x).values, game.fill.values)
@@ -262,8 +262,8 @@ def test_the_marginal_of_an_audit_has_the_hundred_rows_of_the_word(monkeypatch):
 def test_categories_may_be_named_at_the_edge_or_by_the_players(monkeypatch):
     kind = named_categories()
     plain = Kind(kind.x, kind.data, Players.features(3), kind.model)
-    known = audited(kind, ["median"], monkeypatch).methods["median"]
-    told = audited(plain, ["median"], monkeypatch, categorical=[0]).methods["median"]
+    known = audited(kind, ["median"], monkeypatch).methods["median"].absence
+    told = audited(plain, ["median"], monkeypatch, categorical=[0]).methods["median"].absence
     settings = {"absence": "median", "data": kind.data, "categorical": [0]}
     assert torch.equal(known.values, told.values)
     assert known.values[0] == 0  # the most frequent code; the median is 1

@@ -71,6 +71,11 @@ def written_alike(values: Sequence[float], digits: int = 4, *, plus: bool = Fals
     return [text.replace("-", "−") if one else "0" for one, text in zip(rounded, texts, strict=True)]
 
 
+def percent(share: float) -> str:
+    """Write a share as a whole number of hundredths."""
+    return f"{100 * share:.0f} %"
+
+
 def with_error(value: float, error: float) -> str:
     """Write a figure and its error to the error's second digit; an error below a millionth is written as 0."""
     if math.isnan(value) or math.isnan(error):

@@ -25,9 +25,9 @@ from absentia.audit.figures import (
     drawn_game_figures,
     join_games,
 )
-from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit
+from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit, describe_games
 from absentia.audit.plan import Games, MethodRows, Plan
-from absentia.audit.split import FOLDS, ByClass, ByValue, Split, predict
+from absentia.audit.split import FOLDS, ByClass, ByValue, Split, predict, without_rounding
 from absentia.coalitions import draw_coalitions, moebius_
 from absentia.data import Categorical, Classes, Table, blocks, check_number, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
@@ -102,9 +102,10 @@ def audit(
     and inventions beyond their error and all that there is to know: log(classes), or the variance. Of the others
     those are level whose score is within its error of the best, or within 10 % of the prior's score, but at most a
     third of what predictions on whole samples are better than the prior. Of these the shortest is recommended;
-    lengths within a factor of 1.25 are level, and then the closest to the data is. ``confidence`` is the share of
-    resamples of samples and draws in which the same absence wins. A surrogate explains another model: it is a floor,
-    and never recommended. Where some entries are always present, what they tell is no leak.
+    lengths within a factor of 1.25 are level, and then the closest to the data is, or the best score if several are
+    as close as its own rows. ``confidence`` is the share of resamples of samples and draws in which the same absence
+    wins. A surrogate explains another model: it is a floor, and never recommended. Where some entries are always
+    present, what they tell is no leak.
 
     Random absences are measured with the draws that `explain` uses, and errors count that others might be drawn.
 
@@ -416,15 +417,9 @@ class Auditor:
         """Describe on how many samples, in which games and with which draws figures are measured, if not with all."""
         plan = self.plan
         notes = []
-        measured = (("Length", plan.own, self.evaluator.players), ("R", plan.removal, self.region))
-        for what, games, players in measured:
-            parts = []
-            if games.samples < plan.empty_samples:
-                parts.append(f"on {games.samples} of the samples")
-            if games.players < len(players):
-                parts.append(f"in games of {games.players} of the {len(players)} players, drawn for each sample")
-            if parts:
-                notes.append(f"{what} is measured {' and '.join(parts)}. Pass evaluations=… for more.")
+        played = describe_games(plan.own.samples, plan.empty_samples, plan.own.players, len(self.evaluator.players))
+        if played:
+            notes.append(f"Length is measured {played}. Pass evaluations=… for more.")
         for name, method in self.methods.items():
             for what, most in (("score", plan.curve_draws), ("length", plan.game_draws)):
                 if method.fill.draws > most:
@@ -618,7 +613,8 @@ class Auditor:
         spend("", len(numbers))
         split: Split
         if self.in_nats:
-            split = ByClass(self.classes[numbers], self.seed, most_scale=math.inf)
+            occurring = self.classes[self.numbers].unique()
+            split = ByClass(self.classes[numbers], self.seed, math.inf, occurring)
         else:
             split = ByValue(whole, self.seed, variance=1.0)
         found = []
@@ -640,7 +636,8 @@ class Auditor:
         if self.in_nats:
             classes = self.classes[self.numbers[: len(whole)]]
             return ByClass.of_whole_samples(classes, whole, self.seed)
-        return ByValue.of_whole_samples(whole, self.seed)
+        rounding = _rounding_of(whole, self.evaluator.dtype)
+        return ByValue.of_whole_samples(without_rounding(whole, rounding), self.seed)
 
     def fully_masked(self) -> FullyMasked | None:
         """Split what was measured of fully masked samples into leak and invention; None if nothing was."""
@@ -663,13 +660,15 @@ class Auditor:
             others = [predict(split, values, prior, rounding) for values in without]
             figures["leaks"].append(pseudo_values(prediction.leak, [other.leak for other in others]))
             figures["inventions"].append(pseudo_values(prediction.invention, [other.invention for other in others]))
-            averaging = [split.averaging(values) for values in without]
-            figures["averaging"].append(pseudo_values(split.averaging(mean), averaging))
+            averaging = torch.zeros(samples).double()
+            if method.fill.draws > 1:
+                averaging = split.averaging(mean)
+            figures["averaging"].append(pseudo_values(averaging, [split.averaging(values) for values in without]))
         left_out = int((~split.estimable).sum())
         return FullyMasked(
             **{name: join_methods(values) for name, values in figures.items()},
             prior=prior,
-            whole=split.scores(whole),
+            whole=split.estimable_scores(whole[None])[0],
             left_out=0 if left_out == samples else left_out,
             reason=self._why_not_estimable(split),
         )
@@ -699,10 +698,11 @@ class Auditor:
             values = torch.cat([part[number].values for part in parts])
             own_scores = torch.cat([part[number].scores for part in parts]) / scale
             without = torch.cat([part[number].without for part in parts]) / scale
-            recalibrated = split.of(len(values)).recalibrated(values.transpose(0, 1))
+            own_split, by_size = split.of(len(values)), values.transpose(0, 1)
+            invented = own_split.estimable_scores(by_size) - own_split.recalibrated(by_size)
             scores.append(own_scores)
             by_draws.append(pseudo_values(own_scores.mean(1), without.unbind(1)))
-            inventions.append((own_scores.T - recalibrated).nanmean(1))
+            inventions.append(invented.nanmean(1))
         return MaskingCurve(
             scores=torch.stack(scores),
             prior=fully_masked.prior[: len(scores[0])],

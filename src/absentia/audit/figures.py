@@ -269,6 +269,11 @@ class Plausibility:
     distance: Float[Tensor, " methods"]
     outside: Bool[Tensor, "methods players"]
 
+    @property
+    def beyond(self) -> Float[Tensor, " methods"]:
+        """The distance, at least 1: masked samples can't be closer to the data than its own rows in earnest."""
+        return self.distance.clamp_min(1)
+
 
 def measure_distances(data: Rows, seed: int) -> tuple[Callable[[Rows], float] | None, str]:
     """Return the function that measures inputs' distance to the data, or why it cannot be measured."""

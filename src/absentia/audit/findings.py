@@ -18,7 +18,7 @@ from absentia.audit.figures import Companions, FullyMasked, MaskingCurve, Plausi
 from absentia.audit.verdict import STAGES, Measured, Verdict, judge
 from absentia.errors import DataFrame, Figure, require
 from absentia.plots.absence_plots import draw_audit
-from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, with_error, written
+from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, percent, with_error, written
 from absentia.version import __version__
 
 # The columns that are shown, and their heads.
@@ -26,6 +26,7 @@ _SHOWN = ("leak", "invention", "averaging", "score", "length", "distance")
 # Rounding errors are reported beyond this share of a strength.
 _MUCH_ROUNDING = 0.05
 _MOST_WARNINGS = 3
+_DECIMALS = 5  # of the figures in the table
 _FAR = 2.0  # multiple of the usual distance, beyond which masked samples are far from the data
 _NEGLIGIBLE = 1e-3  # leak or invention, which rounding errors may have
 
@@ -160,7 +161,7 @@ class Audit(Saved, kind="audit", format=5):
             inventions=empty.inventions,
             scores=curve.means,
             lengths=self.companions.lengths,
-            distance=self.plausibility.distance,
+            distance=self.plausibility.beyond,
             surrogate=tuple(name in self.record.surrogates for name in self.methods),
             prior=float(empty.prior.nanmean()),
             whole=float(empty.whole.nanmean()),
@@ -176,7 +177,7 @@ class Audit(Saved, kind="audit", format=5):
 
     @property
     def confidence(self) -> float:
-        """In which share of resamples of samples and draws the answer is the same."""
+        """In which share of resamples of samples and draws the answer is the same; NaN if nothing was judged."""
         return self.judgement.confidence
 
     @property
@@ -292,7 +293,7 @@ class Audit(Saved, kind="audit", format=5):
             row = [self.methods[number]]
             for name in self.shown_columns:
                 error = float(columns.get(f"{name}_error", unknown)[number])
-                row.append(with_error(float(columns[name][number]), error))
+                row.append(with_error(round(float(columns[name][number]), _DECIMALS), round(error, _DECIMALS)))
             rows.append(row)
         return rows
 
@@ -332,7 +333,7 @@ class Audit(Saved, kind="audit", format=5):
         if not math.isnan(length):
             needs = f" and needs {length:,.0f} interactions"
         if judgement.clear:
-            sure = f" (in {judgement.confidence:.0%} of resamples)"
+            sure = f" (in {percent(judgement.confidence)} of resamples)"
             return f"Use {self.methods[winner]}{sure}: it {self._claims(winner)}{needs}{against}."
         return (
             f"{self._name_level()} The rule picks {self.methods[winner]}: it {self._claims(winner)}{needs}{against}."
@@ -341,11 +342,11 @@ class Audit(Saved, kind="audit", format=5):
     def _name_level(self) -> str:
         """Name the methods that are level, and say what would tell them apart."""
         judgement = self.judgement
-        shares = [f"{self.methods[number]} {judgement.shares[number]:.0%}" for number in judgement.level]
+        shares = [f"{self.methods[number]} {percent(judgement.shares[number])}" for number in judgement.level]
         names = [self.methods[number] for number in judgement.level]
         if judgement.shares[-1] >= 0.1:
             names.append("none")
-            shares.append(f"none {judgement.shares[-1]:.0%}")
+            shares.append(f"none {percent(judgement.shares[-1])}")
         listed = f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
         if judgement.samples_needed:
             then = f"About {judgement.samples_needed} times as many samples would tell them apart."
@@ -406,9 +407,16 @@ class Audit(Saved, kind="audit", format=5):
             "surrogate": f"explains another model: its score, {score}, is a floor for the others",
             "": "could not be compared",
             "score": f"predicts worse (score {score})",
-            "distance": "is level, but not closer to the data",
+            "distance": f"is level, but {self._further(number)}",
             "best": "is the one to use",
         }[stage]
+
+    def _further(self, number: int) -> str:
+        """Say what a level method lacks: it is further from the data, or else predicts a little worse."""
+        winner = self.order[0]
+        if self.plausibility.beyond[number] > self.plausibility.beyond[winner]:
+            return "further from the data"
+        return "no closer to the data, and predicts no better"
 
     def _price(self, number: int) -> str:
         """Say what a method with a longer account has for it, and how much longer it is."""
@@ -417,7 +425,7 @@ class Audit(Saved, kind="audit", format=5):
         needs = f"needs {written(longer, 3 if longer < 10 else 2)} times the interactions"
         gain = 1 - float(self.score.value[number] / self.score.value[winner])
         if round(100 * gain) >= 1:
-            return f"predicts {gain:.0%} better but {needs}"
+            return f"predicts {percent(gain)} better but {needs}"
         return needs
 
     def _describe(self, number: int) -> str:
@@ -437,15 +445,19 @@ class Audit(Saved, kind="audit", format=5):
         if len(empty.prior) == 1:
             yield "One sample has no standard error: pass more samples to get errors."
         better = Mean.of((empty.prior - empty.whole)[:, None])
-        if len(empty.prior) > 1 and not empty.reason and not better.is_above():
+        of_classes = self.curve.unit == "nats"
+        if of_classes and len(empty.prior) > 1 and not empty.reason and not better.is_above():
             yield "The model predicts no better than the class frequencies, so leak and invention say little."
 
     def _doubt_removal(self) -> Iterator[str]:
         removal = self.removal
         samples, kept = len(removal.original), int(removal.kept.sum())
+        played = describe_games(samples, self.record.samples, self.record.game_players, len(self.region))
+        if played and self.record.game_players:
+            yield f"R is measured {played}."
         share = float((removal.rounding / removal.original.mean(1))[removal.kept].quantile(0.5)) if kept else 0.0
         if share > _MUCH_ROUNDING:
-            yield f"Rounding errors can make up {share:.0%} of the effects: run the model in double precision."
+            yield f"Rounding errors can make up {percent(share)} of the effects: run the model in double precision."
         if kept < samples:
             yield f"{samples - kept} of {samples} samples are left out of R: the model ignores their region."
         if kept and not removal.noise_is_weaker:
@@ -463,6 +475,16 @@ class Audit(Saved, kind="audit", format=5):
             if outside:
                 shown = ", ".join(outside[:4]) + (f" and {len(outside) - 4} more" if len(outside) > 4 else "")
                 yield f"{name} uses values outside the data's range for {shown}."
+
+
+def describe_games(samples: int, of_samples: int, players: int, of_players: int) -> str:
+    """Say on which part of the samples, and in games of which part of the players, a figure is measured."""
+    parts = []
+    if samples < of_samples:
+        parts.append(f"on {samples} of the samples")
+    if players < of_players:
+        parts.append(f"in games of {players} of the {of_players} players, drawn for each sample")
+    return " and ".join(parts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,8 +107,8 @@ class Plan:
 
     @property
     def curve_rows(self) -> int:
-        """The rows of one sample of the masking curve."""
-        return self.sizes * sum(method.of_curve(self.curve_draws) for method in self.methods)
+        """The rows of one sample of the masking curve: the whole sample, and a coalition of each size."""
+        return 1 + self.sizes * sum(method.of_curve(self.curve_draws) for method in self.methods)
 
     @property
     def game_rows(self) -> int:

@@ -19,7 +19,7 @@ those on the fitted samples are too low, so that a weighted mean of the two is f
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -90,29 +90,31 @@ def unbiased(
 class ByClass:
     """The log-loss of each sample's class, from the log-odds of every class.
 
-    Log-odds that were averaged over draws belong to no distribution: their probabilities do not add up to 1. They are
-    normalised first. What that changes is named apart (`averaging`), since it is no claim of the stand-ins.
+    Classes that do not occur among the samples are left out, and the others' probabilities are normalised: a network
+    of a thousand classes does not invent what it says of those that were not asked for. Log-odds that were averaged
+    over draws belong to no distribution, since their probabilities do not add up to 1. What normalising them changes
+    is named apart (`averaging`): it is no claim of the stand-ins.
     """
 
     y: Int[Tensor, " samples"]
     seed: int
     most_scale: float  # the scale that calibrates the outputs of whole samples
+    classes: Int[Tensor, " classes"]  # those that occur
     unit: str = "nats"
 
     @classmethod
-    def of_whole_samples(cls, y: Tensor, whole: Float[Tensor, "samples classes"], seed: int) -> ByClass:
+    def of_whole_samples(cls, y: Tensor, whole: Float[Tensor, "samples outputs"], seed: int) -> ByClass:
         """Return the score of these classes; the log-odds of whole samples bound the scale of recalibration."""
-        unbounded = cls(y, seed, math.inf)
-        known = unbounded.estimable
-        if not bool(known.any()):
+        unbounded = cls(y, seed, math.inf, y.unique())
+        if not bool(unbounded.estimable.any()):
             return unbounded
-        logits, targets = unbounded._fitted(whole[None])
-        return cls(y, seed, calibrating_scale(logits[0], targets))
+        logits = unbounded._estimable_logits(whole[None])[0]
+        return replace(unbounded, most_scale=calibrating_scale(logits, unbounded._targets))
 
     @property
     def everything(self) -> float:
         """All that there is to know: log(classes)."""
-        return math.log(max(2, len(self.y.unique())))
+        return math.log(max(2, len(self.classes)))
 
     @property
     def estimable(self) -> Bool[Tensor, " samples"]:
@@ -126,37 +128,37 @@ class ByClass:
 
     def of(self, samples: int) -> ByClass:
         """Return the score of the first samples."""
-        return ByClass(self.y[:samples], self.seed, self.most_scale)
+        return replace(self, y=self.y[:samples])
 
-    def scores(self, values: Float[Tensor, "*batch samples classes"]) -> Float[Tensor, "*batch samples"]:
+    def scores(self, values: Float[Tensor, "*batch samples outputs"]) -> Float[Tensor, "*batch samples"]:
         """Return the log-loss of each sample's class, by normalised probabilities."""
-        logarithms = logsigmoid(values).log_softmax(-1)
-        return -self._of_own_class(logarithms)
+        logarithms = logsigmoid(values)[..., self.classes].log_softmax(-1)
+        return -_of_own_class(logarithms, torch.searchsorted(self.classes, self.y))
 
-    def averaging(self, values: Float[Tensor, "*batch samples classes"]) -> Float[Tensor, "*batch samples"]:
-        """Return the log-loss of the log-odds as they are, less that by normalised probabilities."""
+    def estimable_scores(self, values: Float[Tensor, "batch samples outputs"]) -> Float[Tensor, "batch samples"]:
+        """Return the log-loss among the classes that can be fitted; NaN for samples of others."""
+        logarithms = self._estimable_logits(values).log_softmax(-1)
+        return self._spread(-_of_own_class(logarithms, self._targets))
+
+    def averaging(self, values: Float[Tensor, "*batch samples outputs"]) -> Float[Tensor, "*batch samples"]:
+        """Return what normalising the log-odds takes from the log-loss of any class."""
         remainder = -logsigmoid(values).logsumexp(-1)
         return torch.where(remainder.abs() < _ROUNDING, 0.0, remainder)
 
-    def recalibrated(self, values: Float[Tensor, "batch samples classes"]) -> Float[Tensor, "batch samples"]:
-        """Return the log-loss after a fitted scale and class offsets."""
+    def recalibrated(self, values: Float[Tensor, "batch samples outputs"]) -> Float[Tensor, "batch samples"]:
+        """Return the log-loss after a fitted scale and class offsets; NaN for samples that can't be fitted."""
         if not bool(self.estimable.any()):
             return torch.full(values.shape[:-1], math.nan, dtype=torch.float64)
-        logits, targets = self._fitted(values)
-        return self._spread(cross_fitted(logits, targets, self._folds, self.most_scale))
+        logits = self._estimable_logits(values)
+        return self._spread(cross_fitted(logits, self._targets, self._folds, self.most_scale))
 
     def prior(self) -> Float[Tensor, " samples"]:
-        """Return the log-loss of the class frequencies, smoothed."""
+        """Return the log-loss of the class frequencies, smoothed; NaN for samples that can't be fitted."""
         if not bool(self.estimable.any()):
-            shares = self.y.bincount().double() / len(self.y)
-            return -shares[self.y].log()
+            return torch.full((len(self.y),), math.nan, dtype=torch.float64)
         targets = self._targets
         nothing = torch.zeros(1, len(targets), int(targets.max()) + 1).double()
         return self._spread(cross_fitted(nothing, targets, self._folds, 0.0))[0]
-
-    def _of_own_class(self, values: Tensor) -> Tensor:
-        own = self.y[:, None].expand(*values.shape[:-1], 1)
-        return values.gather(-1, own)[..., 0]
 
     @property
     def _targets(self) -> Int[Tensor, " estimable"]:
@@ -167,17 +169,24 @@ class ByClass:
     def _folds(self) -> Int[Tensor, " estimable"]:
         return folds_of(self.y, self.seed)[self.estimable]
 
-    def _fitted(self, values: Tensor) -> tuple[Float[Tensor, "batch estimable seen"], Int[Tensor, " estimable"]]:
-        """Return the log-probabilities of the classes that occur, and the classes, of the estimable samples."""
-        seen = self.y[self.estimable].unique()
-        logarithms = logsigmoid(values).log_softmax(-1)
-        return logarithms[:, self.estimable][..., seen], self._targets
+    def _estimable_logits(self, values: Tensor) -> Float[Tensor, "batch estimable fitted"]:
+        """Return logits of the estimable samples for their classes."""
+        classes = self.y[self.estimable].unique()
+        return logsigmoid(values)[:, self.estimable][..., classes]
 
     def _spread(self, losses: Float[Tensor, "batch estimable"]) -> Float[Tensor, "batch samples"]:
         """Put the losses of the estimable samples into their places; the others have NaN."""
         out = losses.new_full((len(losses), len(self.y)), math.nan)
         out[:, self.estimable] = losses
         return out
+
+
+def _of_own_class(
+    values: Float[Tensor, "*batch samples classes"], own: Int[Tensor, " samples"]
+) -> Float[Tensor, "*batch samples"]:
+    """Return the value of each sample's own class."""
+    index = own[:, None].expand(*values.shape[:-1], 1)
+    return values.gather(-1, index)[..., 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +205,9 @@ class ByValue:
     @classmethod
     def of_whole_samples(cls, full: Float[Tensor, "samples numbers"], seed: int) -> ByValue:
         """Return the score of values beside those of whole samples."""
-        return cls(full, seed, float(full.var(0, correction=0).sum()))
+        varies = bool((full != full[:1]).any())
+        variance = float(full.var(0, correction=0).sum()) if varies else 0.0
+        return cls(full, seed, variance)
 
     @property
     def estimable(self) -> Bool[Tensor, " samples"]:
@@ -213,6 +224,12 @@ class ByValue:
         if not self.variance > 0:
             return torch.full(values.shape[:-1], math.nan, dtype=torch.float64)
         return (values - self.full).square().sum(-1) / self.variance
+
+    def estimable_scores(self, values: Float[Tensor, "batch samples numbers"]) -> Float[Tensor, "batch samples"]:
+        """Return the squared differences; all of them can be fitted, or none."""
+        if not bool(self.estimable.all()):
+            return torch.full(values.shape[:-1], math.nan, dtype=torch.float64)
+        return self.scores(values)
 
     def averaging(self, values: Float[Tensor, "*batch samples numbers"]) -> Float[Tensor, "*batch samples"]:
         """Return zeros: means of values are values."""
@@ -265,7 +282,7 @@ def predict(
         recalibrated = prior  # nothing to learn from: the same fit, without its rounding errors
     else:
         recalibrated = split.recalibrated(values[None])[0]
-    return Prediction(split.scores(values), recalibrated, prior)
+    return Prediction(split.estimable_scores(values[None])[0], recalibrated, prior)
 
 
 def without_rounding(values: Float[Tensor, "samples numbers"], rounding: float) -> Float[Tensor, "samples numbers"]:
@@ -295,7 +312,12 @@ def cross_fitted(
     folds: Int[Tensor, " samples"],
     most_scale: float,
 ) -> Float[Tensor, "batch samples"]:
-    """Return the losses of recalibrated predictions, free of the bias of the fit."""
+    """Return the losses of recalibrated predictions, free of the bias of the fit.
+
+    Stratified folds all have the same class frequencies, so that a fit to the others knows those of the fold that is
+    held out. By as much as frequencies of N samples fit these better than others, (classes − 1)/2N, both losses are
+    too low [miller1955note].
+    """
     everyone = torch.ones(1, len(targets), dtype=torch.bool)
     others = torch.stack([folds != fold for fold in range(FOLDS)])
     known = torch.cat([everyone, others])
@@ -304,7 +326,8 @@ def cross_fitted(
     fit = fit_logits(repeated, targets, known.repeat(batch, 1), most_scale)
     losses = fit.losses(repeated, targets).unflatten(0, (batch, len(known)))
     held_out = losses[:, 1:].gather(1, folds.expand(batch, 1, -1))[:, 0]
-    return unbiased(losses[:, 0], held_out)
+    of_frequencies = (logits.shape[-1] - 1) / (2 * len(targets))
+    return unbiased(losses[:, 0], held_out) + of_frequencies
 
 
 class LogitFit(NamedTuple):

@@ -9,6 +9,7 @@
 Of the others, those are level by score that are within their error of the best, or within a practical difference:
 10 % of the prior's score, but at most a third of what the predictions on whole samples are better than the prior. Of
 these the shortest account decides. Lengths are level within a factor of 1.25; then the closest to the data is taken.
+Distances up to that of the data's own rows are level; then the best score is taken.
 
 How sure that is: samples and draws are drawn again from those that were measured, with replacement, and the rule is
 applied to each such resample, by its practical differences alone.
@@ -57,7 +58,7 @@ class Figures:
     leak_margin: Float[Tensor, " methods"]  # by how much a figure must exceed a number to be surely above it
     invention_margin: Float[Tensor, " methods"]
     score_margin: Float[Tensor, "methods methods"]  # of differences between two methods
-    distance: Float[Tensor, " methods"]  # to the data
+    distance: Float[Tensor, " methods"]  # to the data; at least 1, that of its own rows
     surrogate: tuple[bool, ...]
     prior: float  # the score of what can be said without a sample
     whole: float  # the score of predictions on whole samples
@@ -122,8 +123,8 @@ class Measured:
 
     leaks: Float[Tensor, "methods masked groups"]
     inventions: Float[Tensor, "methods masked groups"]
-    scores: Float[Tensor, "methods scored groups"]
-    lengths: Float[Tensor, "methods played groups"]
+    scores: Float[Tensor, "methods scored score_groups"]
+    lengths: Float[Tensor, "methods played length_groups"]
     distance: Float[Tensor, " methods"]
     surrogate: tuple[bool, ...]
     prior: float
@@ -217,8 +218,15 @@ class Verdict:
         return self.stages.index("best") if "best" in self.stages else None
 
     @property
+    def judged(self) -> bool:
+        """Whether enough was measured to judge any method."""
+        return any(stage not in ("", "surrogate") for stage in self.stages)
+
+    @property
     def confidence(self) -> float:
-        """In which share of the resamples the answer is the same: this method, or none."""
+        """In which share of the resamples the answer is the same: this method, or none; NaN if nothing was judged."""
+        if not self.judged:
+            return math.nan
         return self.shares[-1 if self.winner is None else self.winner]
 
     @property
@@ -244,7 +252,7 @@ def judge(measured: Measured, seed: int) -> Verdict:
     resamples = list(measured.resamples(seed))
     shares = _shares(figures, resamples, more=1)
     verdict = Verdict(stages, shares)
-    if verdict.clear:
+    if verdict.clear or not verdict.judged:
         return verdict
     for more in _MORE_SAMPLES:
         if max(_shares(figures, resamples, more)) >= CLEAR:

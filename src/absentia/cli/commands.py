@@ -219,7 +219,7 @@ def audit(
     output: Annotated[Path | None, _output] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Recommend an absence: measure whether absences leak or invent, are concise and plausible.
+    """Recommend an absence: measure whether absences leak or invent, and how long an account they need.
 
     Example: absentia audit -m mymodule:build -w w.safetensors -d train.csv -t class -a mean -a base.absentia
     """
@@ -240,13 +240,24 @@ def audit(
     if isinstance(result, ab.CrossAudit):
         payload = _payload("audit", result, "methods references R errors record")
     else:
-        payload = _payload("audit", result, "recommended verdict warnings players region record")
-        columns = {name: values.tolist() for name, values in result.columns().items()}
-        lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
-        payload["methods"] = dict(zip(result.methods, lines, strict=True))
+        payload = _audit_payload(result)
     finish(result, payload | {"samples": chosen}, as_json, output)
     if result.record.stopped == "interrupted":
         raise typer.Exit(INTERRUPTED)
+
+
+def _audit_payload(result: ab.Audit) -> dict[str, Any]:
+    """Return an audit for JSON: the answer, how sure it is, and all figures of each method with their errors."""
+    payload = _payload(
+        "audit", result, "recommended confidence level verdict warnings notes_on_R players region record"
+    )
+    payload["none_wins"] = result.judgement.shares[-1]
+    payload["samples_needed"] = result.judgement.samples_needed
+    columns = {name: values.tolist() for name, values in result.columns().items()}
+    payload["methods"] = {}
+    for number, method in enumerate(result.methods):
+        payload["methods"][method] = {name: values[number] for name, values in columns.items()}
+    return payload
 
 
 def _payload(command: str, result: object, fields: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -26,6 +26,10 @@ _BOXES = ((_LOW, _HIGH, 0.22, "#DDDDDD"), (_LOWER_QUARTER, _UPPER_QUARTER, 0.56,
 _MOST_OWNERS, _MOST_IMAGES = 6, 10
 _FAR_APART = 20.0  # times the usual, above which the scale of a figure is logarithmic
 _STEEP = 30.0  # factor by which a loss falls above which its scale is logarithmic
+FAR_LENGTHS = 10.0  # ratio of lengths above which their scale is logarithmic
+
+Measured: TypeAlias = tuple[Float[Tensor, " methods"], Float[Tensor, " methods"]]  # figures and their errors
+Ends: TypeAlias = tuple[Float[Tensor, " methods"], Float[Tensor, " methods"]]  # of whiskers: lower and upper
 
 
 def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
@@ -136,66 +140,172 @@ def learning_history(learned: LearnedBaseline) -> Figure:
 
 
 def draw_audit(audit: Audit) -> Figure:
-    """Draw evidence, Σ|U| and R of each absence with their errors, and the masking curve."""
-    order, columns, curve = list(audit.order), audit.columns(), audit.curve
-    names, best = [audit.methods[number] for number in order], None if audit.recommended is None else 0
-    figure = new_figure(4, width=4.2, rows=len(names) + 6, ratios=(1, 0.9, 0.9, 1.4), title=audit.verdict[0])
-    levels = {"white noise": 0.0, "unmasked samples": float(audit.removal.unmasked.value)}
-    panels: dict[str, tuple[str, str, dict[str, float]]] = {
-        "evidence": ("does it leak, or invent?", f"leaks ◂ {curve.unit} at ∅ ▸ invents", {"": 0.0}),
-        "strength": ("is it concise?", "Σ|U|: strength of its interactions", {}),
-        "R": ("does it remove?", "R: effects left or added", levels),
-    }
-    *left, right = figure.axes
-    for axes, (name, (title, text, marks)) in zip(left, panels.items(), strict=True):
-        draw_methods(axes, names, columns[name][order], columns[f"{name}_error"][order], marks, best)
-        axes.set(title=title, xlabel=text)
-        if name != "evidence":  # the names stand beside the first panel
-            axes.set_yticklabels([])
-    scores = dict(zip(names, curve.scores.mean(1)[order], strict=True))
-    draw_masking_curve(right, curve.sizes, scores, float(curve.prior.mean()), best)
+    """Draw leak, invention and length of each absence with two standard errors, and the masking curve."""
+    order = list(audit.order)
+    names = [audit.methods[number] for number in order]
+    best = None if audit.recommended is None else 0
+    curve = audit.curve
+    unit = name_unit(curve.unit)
+    figure = new_figure(3, width=5.2, rows=len(names) + 6, ratios=(1.2, 0.8, 1.4), title=audit.verdict[0])
+    left, middle, right = figure.axes
+    leak = (audit.leak.value[order], audit.leak.error[order])
+    invention = (audit.invention.value[order], audit.invention.error[order])
+    length = (audit.length.value[order], audit.length.error[order])
+    draw_leak_and_invention(left, names, leak, invention, curve.limit, best)
+    left.set(title="does it leak, or invent?", xlabel=f"leaks ◂ {unit} ▸ invents")
+    draw_lengths(middle, names, length, best)
+    middle.set(title="how long is its account?", xlabel="length: interactions needed")
+    middle.set_yticklabels([])  # the names stand beside the first panel
+    scores = curve.scores.mean(1)
+    recalibrated = None
+    if curve.inventions is not None:
+        recalibrated = dict(zip(names, (scores - curve.inventions)[order], strict=True))
+    lines = dict(zip(names, scores[order], strict=True))
+    draw_masking_curve(right, curve.sizes, lines, float(curve.prior.nanmean()), best, recalibrated)
     right.set(title="what do masked samples tell?", xlabel="present players")
-    right.set_ylabel(f"score, {curve.unit}; lower is better")
+    right.set_ylabel(f"score, {unit}; lower is better")
     return figure
 
 
-def draw_methods(
-    axes: Axes, names: Sequence[str], values: Float[Tensor, " methods"], errors: Float[Tensor, " methods"],
-    marks: Mapping[str, float], best: int | None = None,
-) -> None:  # fmt: skip
-    """Draw a figure of each absence as a bar with two standard errors, and lines at ``marks``; set the best off."""
-    known = {text: mark for text, mark in marks.items() if math.isfinite(mark)}
-    for (text, mark), style in zip(known.items(), ("-", "--"), strict=False):
-        axes.axvline(mark, color=NEUTRAL, linewidth=1, linestyle=style, label=text)
-    figures = zip(looks_of(names), values.tolist(), errors.nan_to_num().tolist(), strict=True)
-    for place, (look, value, error) in enumerate(figures):
-        axes.barh(place, value, height=0.62, color=look["color"], alpha=0.25)
-        axes.errorbar(value, place, xerr=2 * error, ecolor=NEUTRAL, capsize=3, **look)
+def name_unit(unit: str) -> str:
+    """Name the unit of scores as it stands beside an axis."""
+    return "share of the variance" if unit == "of the variance" else unit
+
+
+def two_errors(value: Float[Tensor, " methods"], error: Float[Tensor, " methods"]) -> Ends:
+    """Return each figure less and plus two standard errors; an unknown error counts as 0.
+
+    Examples
+    --------
+    >>> two_errors(torch.tensor([3.0]), torch.tensor([0.5]))
+    (tensor([2.]), tensor([4.]))
+    """
+    margin = 2 * error.nan_to_num()
+    return value - margin, value + margin
+
+
+def two_errors_of_length(length: Float[Tensor, " methods"], error: Float[Tensor, " methods"]) -> Ends:
+    """Return the same for a length, a geometric mean: its errors are factors, so that none falls below 0."""
+    factor = (2 * error.nan_to_num() / length).exp()
+    return length / factor, length * factor
+
+
+def draw_leak_and_invention(
+    axes: Axes,
+    names: Sequence[str],
+    leak: Measured,
+    invention: Measured,
+    limit: float = math.inf,
+    best: int | None = None,
+) -> None:
+    """Draw the leak of each absence to the left of 0, and its invention to the right; ``limit`` is all to know.
+
+    Either can only fall below 0 by chance. It is then drawn at 0, because it would look like the other one.
+    """
+    if not bool((leak[0].isfinite() | invention[0].isfinite()).any()):
+        _name_rows(axes, names, best)
+        _leave_empty(axes)
+        return
+    axes.use_sticky_edges = False  # leave room for markers at 0
+    leaked = leak[0].clamp_min(0)
+    invented = invention[0].clamp_min(0)
+    low, high = (end.clamp_min(0) for end in two_errors(*leak))
+    _draw_rows(axes, names, -leaked, (-high, -low), hollow=True)
+    low, high = (end.clamp_min(0) for end in two_errors(*invention))
+    _draw_rows(axes, names, invented, (low, high))
+    axes.axvline(0, color=NEUTRAL, linewidth=1)
+    _name_rows(axes, names, best)
+    if math.isfinite(limit):
+        axes.axvline(limit, color=NEUTRAL, linewidth=1, linestyle="--", label="all there is to know")
+        axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.13))
+    sizes = torch.maximum(leaked, invented)
+    usual = limit if math.isfinite(limit) else float(sizes.nanmedian())
+    _spread(axes, usual, furthest=float(sizes.nan_to_num().max()))
+    axes.xaxis.set_major_formatter(lambda value, _position: written(abs(value), 2))
+
+
+def draw_lengths(axes: Axes, names: Sequence[str], length: Measured, best: int | None = None) -> None:
+    """Draw the length of each absence, from 1 on a logarithmic scale if they are far apart."""
+    value = length[0]
+    known = value[value.isfinite()]
+    _draw_rows(axes, names, value, two_errors_of_length(*length))
+    _name_rows(axes, names, best)
+    if not len(known):
+        _leave_empty(axes)
+        return
+    if float(known.max()) > FAR_LENGTHS * float(known.min()):
+        axes.set_xscale("log")
+        axes.set_xlim(left=min(1.0, float(known.min())))
+        axes.xaxis.set_major_formatter(lambda count, _position: f"{count:,.0f}")
+        axes.xaxis.set_minor_formatter("")
+    else:
+        axes.set_xlim(left=0)
+
+
+def _draw_rows(
+    axes: Axes, names: Sequence[str], values: Float[Tensor, " methods"], ends: Ends, *, hollow: bool = False
+) -> None:
+    """Draw a figure of each absence as a bar and a marker, with a whisker between the ends."""
+    for place, (look, value, low, high) in enumerate(zip(looks_of(names), values, *ends, strict=True)):
+        axes.barh(place, float(value), height=0.62, color=look["color"], alpha=0.25)
+        whisker = [[float(value - low)], [float(high - value)]]
+        face = "white" if hollow else look["color"]
+        axes.errorbar(float(value), place, xerr=whisker, ecolor=NEUTRAL, capsize=3, markerfacecolor=face, **look)
+
+
+def _leave_empty(axes: Axes) -> None:
+    """Say that there is nothing to draw."""
+    axes.set_xticks([])
+    axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", va="center", color=NEUTRAL)
+
+
+def _name_rows(axes: Axes, names: Sequence[str], best: int | None) -> None:
+    """Name the rows, and set off the best one."""
     axes.set_yticks(range(len(names)), [label(name, 22) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
     if best is not None:
         axes.axhspan(best - 0.5, best + 0.5, color="#F0E442", alpha=0.35, zorder=0, linewidth=0)
         axes.get_yticklabels()[best].set_fontweight("bold")
-    usual, furthest = float(values.abs().nanmedian()), float(values.nan_to_num().abs().max())
-    if furthest > _FAR_APART * usual > 0:
-        axes.set_xscale("symlog", linthresh=usual)
-        axes.autoscale_view(scaley=False)
-        (low, high), last = axes.get_xlim(), math.floor(math.log10(furthest))
-        powers = (last, (last + math.ceil(math.log10(usual))) // 2)  # more would lie on each other
-        ticks = {0.0, *(sign * 10.0**power for power in powers for sign in (-1, 1))}
-        axes.set_xticks(sorted(tick for tick in ticks if low <= tick <= high))
-        axes.xaxis.set_major_formatter(lambda value, _position: written(value, 2))
-    if any(known):
-        axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.13))
+
+
+def _spread(axes: Axes, usual: float, furthest: float) -> None:
+    """Make a scale logarithmic beyond the usual size, if the furthest figure is far larger."""
+    if not furthest > _FAR_APART * usual > 0:
+        return
+    axes.set_xscale("symlog", linthresh=usual)
+    axes.autoscale_view(scaley=False)
+    low, high = axes.get_xlim()
+    last = math.floor(math.log10(furthest))
+    middle = (last + math.ceil(math.log10(usual))) // 2  # more would lie on each other
+    sides = [sign * 10.0**power for power in {middle, last} for sign in (-1, 1)]
+    axes.set_xticks(sorted(tick for tick in (0.0, *sides) if low <= tick <= high))
 
 
 def draw_masking_curve(
-    axes: Axes, sizes: Int[Tensor, " sizes"], scores: Mapping[str, Tensor], prior: float, best: int | None = None
+    axes: Axes,
+    sizes: Int[Tensor, " sizes"],
+    scores: Mapping[str, Tensor],
+    prior: float,
+    best: int | None = None,
+    recalibrated: Mapping[str, Tensor] | None = None,
 ) -> None:
-    """Draw the score over the number of present players, a line for each absence, the best one thicker."""
+    """Draw the score over the number of present players, a line for each absence, the best one thicker.
+
+    ``recalibrated`` are the scores without inventions, which are drawn as thin lines.
+    """
+    if not any(bool(line.isfinite().any()) for line in scores.values()):
+        axes.set_yticks([])
+        _leave_empty(axes)
+        return
     for place, (look, (name, line)) in enumerate(zip(looks_of(list(scores)), scores.items(), strict=True)):
-        stands_out: dict[str, Any] = {"linewidth": 3, "zorder": 3} if place == best else {}
+        stands_out: dict[str, Any] = {}
+        if place == best:
+            stands_out = {"linewidth": 3, "zorder": 3}
         draw_curve(axes, look, label(name, 22), sizes, line, **stands_out)
+        if recalibrated is not None:
+            axes.plot(sizes, recalibrated[name], color=look["color"], linewidth=0.9, linestyle=":")
+    if recalibrated is not None:
+        axes.plot([], [], color=NEUTRAL, linewidth=0.9, linestyle=":", label="without inventions")
     if math.isfinite(prior):
         axes.axhline(prior, color=NEUTRAL, linewidth=1, linestyle="--", label="prior: knows nothing")
     axes.locator_params(axis="x", integer=True)

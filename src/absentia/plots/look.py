@@ -6,11 +6,13 @@ Orange adds to the value and blue takes from it. Hatching, dashes, markers or si
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from absentia.errors import Axes, Figure, require, wrong
 
+_LONGEST_TITLE = 1_000  # letters
 RAISES, LOWERS, NEUTRAL = "#E69F00", "#0072B2", "#666666"
 # Absences have one colour and marker each, in every plot and report. Markers tell them apart in grey.
 LOOKS = {
@@ -81,7 +83,9 @@ def new_figure(
         raise wrong("the figure", must, f"{columns} of {width} × {height}, ratios {ratios}")
     if rows is not None:
         height = max(3.2, round(1.8 + 0.24 * rows, 1))
-    size = (width * columns, height)
+    # A line of the title has about 12 letters in an inch, and takes a sixth of an inch.
+    lines = textwrap.wrap(title[:_LONGEST_TITLE], max(20, int(12 * width * columns)))
+    size = (width * columns, height + max(0, len(lines) - 1) / 6)
     figure: Figure = require("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
     for axes in figure.subplots(1, columns, squeeze=False, width_ratios=ratios or None)[0]:
         axes.spines[["top", "right"]].set_visible(False)
@@ -89,7 +93,7 @@ def new_figure(
         for axis in (axes.xaxis, axes.yaxis):
             axis.label.set_size(8)
     if title:
-        figure.suptitle(label(title, most=200), fontsize=10)
+        figure.suptitle("\n".join(label(line, most=len(line)) for line in lines), fontsize=10)
     figure._repr_png_ = lambda: _as_png(figure)  # type: ignore[attr-defined]  # what a notebook shows
     return figure
 

@@ -25,12 +25,14 @@ from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
 
 from absentia.audit import Audit, CrossAudit
+from absentia.audit.verdict import PRACTICAL_LEAK
 from absentia.coalitions import coalition_sizes
 from absentia.data import blocks
 from absentia.errors import wrong
 from absentia.explanation import Explanation
 from absentia.interactions import Interactions
 from absentia.learning import LearnedBaseline
+from absentia.plots.absence_plots import name_unit, two_errors, two_errors_of_length
 from absentia.plots.drawable import answer, ends, entries_of, largest_and_others, owner_names, players_of
 from absentia.plots.look import LOOKS, looks_of
 from absentia.results import check_folder, count_of, with_error, write_whole, written
@@ -43,8 +45,10 @@ _MOST_BARS, _MOST_ROWS = 20, 200  # players in a chart and in a table
 # Coalitions that are processed at once, and up to which sparsity curves are computed.
 _AT_A_TIME, _MOST_REBUILT = 2**17, 2**22
 _MOST_DOTS = 400  # samples whose R is drawn, evenly picked
-_CHARTS = ("evidence", "strength", "R", "distance")
-_PERCENT, _WHOLE = ("removed", "low_orders"), ("evaluations", "players_outside")
+_CHARTS = ("leak", "invention", "score", "length", "distance", "R", "strength")
+_LEAST_SHARE = 0.005  # of resamples that an absence wins, from which it is named
+_PERCENT = ("removed", "low_orders", "wins")
+_WHOLE = ("evaluations", "players_outside")
 # The page shows at most this many baselines, entries and checks of the loss.
 _MOST_OWNERS, _MOST_ENTRIES, _MOST_CHECKS = 50, 200, 300
 _MEDIAN = 3  # the row of the quantiles
@@ -184,27 +188,84 @@ def sparsity_curve(interactions: Interactions) -> Float[Tensor, "samples counts"
 
 def audit_section(audit: Audit) -> Section:
     """Return the section of an audit; absences are in its order, the recommended one first."""
-    order, curve = torch.tensor(audit.order), audit.curve
+    order = torch.tensor(audit.order)
     methods = [audit.methods[number] for number in order]
     columns = {key: values[order].double() for key, values in audit.columns().items()}
-    nothing = torch.full((len(methods),), torch.nan)
-    pairs = {key: (columns[key], columns.get(f"{key}_error", nothing)) for key in columns if "_error" not in key}
+    curve = audit.curve
+    scores = curve.scores.mean(1)
     per_sample = audit.removal.ratios[order].mean(-1)
     step = -(-max(per_sample.shape[1], 1) // _MOST_DOTS)
     data: dict[str, Any] = {
-        "methods": methods, "unit": curve.unit, "recommended": audit.recommended is not None,
+        "methods": methods,
+        "recommended": audit.recommended is not None,
+        "sure": how_sure(audit),
         "looks": [(look["color"], look["marker"]) for look in looks_of(methods)],
-        "figures": {key: _texts(key, *pair) for key, pair in pairs.items()},
-        "values": {key: numbers(pairs[key][0]) for key in _CHARTS},
-        "errors": {key: numbers(pairs[key][1], digits=3) for key in _CHARTS},
-        "unmasked": numbers(audit.removal.unmasked.value), "perSample": numbers(per_sample[:, ::step], digits=3),
-        "sizes": numbers(curve.sizes), "prior": numbers(curve.prior.mean()),
-        "scores": texts(curve.scores.mean(1)[order], 3),
+        "unit": name_unit(curve.unit),
+        "figures": _figures(columns),
+        "values": {key: numbers(columns[key]) for key in _CHARTS},
+        "whiskers": {key: _whiskers(key, columns) for key in _CHARTS},
+        "leakLimit": numbers(_least_leak(audit)),
+        "inventionLimit": numbers(torch.tensor(curve.limit)),
+        "unmasked": numbers(audit.removal.unmasked.value),
+        "perSample": numbers(per_sample[:, ::step], digits=3),
+        "sizes": numbers(curve.sizes),
+        "prior": numbers(curve.prior.nanmean()),
+        "scores": texts(scores[order], 3),
         "orders": texts(audit.companions.order_profile().value[order], 3),
         "agreement": texts(audit.companions.agreement()[order][:, order], 2),
-    }  # fmt: skip
+    }
+    if curve.inventions is not None:
+        data["recalibrated"] = texts((scores - curve.inventions)[order], 3)
     heading = f"Audit of {len(methods)} absences on {count_of(audit.record.samples, 'sample')}"
     return Section("audit", heading, audit.verdict[0], audit, data)
+
+
+def how_sure(audit: Audit) -> str:
+    """Say in which share of resamples the answer is the same, or which absences are level; nothing if not judged."""
+    judgement = audit.judgement
+    if math.isnan(audit.confidence):
+        return ""
+    answer = len(audit.methods) if judgement.winner is None else judgement.winner
+    names = (*audit.methods, "none")
+    by_share = sorted(range(len(names)), key=lambda number: -judgement.shares[number])
+    shown = [number for number in by_share if judgement.shares[number] >= _LEAST_SHARE]
+    if judgement.clear:
+        sentence = f"The same answer in {_percent(audit.confidence)} of resamples of the samples and draws."
+        others = [f"{names[number]} {_percent(judgement.shares[number])}" for number in shown if number != answer]
+        return f"{sentence} In the others: {', '.join(others)}." if others else sentence
+    won = [f"{names[number]} wins {_percent(judgement.shares[number])}" for number in shown]
+    sentence = f"Level: of resamples of the samples and draws, {', '.join(won)}."
+    if judgement.samples_needed:
+        return f"{sentence} About {judgement.samples_needed} times as many samples would tell them apart."
+    return f"{sentence} More samples would not tell them apart."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _least_leak(audit: Audit) -> Float[Tensor, ""]:
+    """Return the least leak that counts; NaN if it was not measured, or if entries that stay present may tell."""
+    if audit.fully_masked is None or not audit.curve.all_absent:
+        return torch.tensor(torch.nan)
+    return PRACTICAL_LEAK * audit.fully_masked.prior.nanmean()
+
+
+def _figures(columns: Mapping[str, Shaped[Tensor, " methods"]]) -> dict[str, list[str]]:
+    """Return the figures of each absence as they are shown, by name, with their errors."""
+    figures = {}
+    for key, values in columns.items():
+        if not key.endswith("_error"):
+            errors = columns.get(f"{key}_error", torch.full_like(values, torch.nan))
+            figures[key] = _texts(key, values, errors)
+    return figures
+
+
+def _whiskers(key: str, columns: Mapping[str, Shaped[Tensor, " methods"]]) -> list[Any]:
+    """Return the ends of two standard errors around a figure of each absence: all lower ones, all upper ones."""
+    errors = columns.get(f"{key}_error", torch.zeros_like(columns[key]))
+    ends = two_errors_of_length if key == "length" else two_errors
+    return [numbers(end) for end in ends(columns[key], errors)]
 
 
 def _texts(key: str, values: Tensor, errors: Tensor) -> list[str]:
