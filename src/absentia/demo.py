@@ -20,6 +20,7 @@ from absentia.learning import LearningOptions, choose_absence, learn_baseline
 from absentia.models import progress
 from absentia.players import Players
 from absentia.report import write_report
+from absentia.results import percent
 
 # The usual absences; the blur has a width.
 _WORDS = ("zero", "mean", "median", "marginal", "blur:1")
@@ -137,7 +138,8 @@ def _show_absences(console: Console, model: nn.Module, task: Task, found: Audit,
     """Print what the network says of images without parts, by each absence, and the recommendation."""
     with torch.no_grad():
         right = float((model(task.x_test).argmax(1) == task.y_test).double().mean())
-    console.print(f"\nA small network reads digits. It is right on {right:.0%} of {len(task.y_test)} new images.")
+    images = len(task.y_test)
+    console.print(f"\nA small network reads digits. It is right on {percent(right)} of {images} new images.")
     console.print("Which part of an image tells it the digit? Remove parts, and see what it says.")
     console.print("[bold]But what stands in for a removed part?[/bold] With all removed, it should know nothing:\n")
     table = _table("absence", "right on", "sure to", "leak", "invention", "")
@@ -146,7 +148,7 @@ def _show_absences(console: Console, model: nn.Module, task: Task, found: Audit,
         right, sure, digit = removed[name]
         leak = _amount(float(found.leak.value[number]))
         invention = _amount(float(found.invention.value[number]))
-        table.add_row(name, f"{right:.0%}", f"{sure:.0%}", leak, invention, _mark(found, number, digit))
+        table.add_row(name, percent(right), percent(sure), leak, invention, _mark(found, number, digit))
     console.print(table)
     console.print(
         "\nLeak: what such images still tell of their digits. Invention: what the stand-ins claim on their own. "
@@ -189,7 +191,7 @@ def _show_answers(
         than = removed[name][2] if name in _COMPARED else "nothing"
         console.print(f"By {name} the {parts[top]} says most: why it is a {digit} rather than {than}.")
     shares = (tops[:-1] != tops[-1]).double().mean(1).tolist()
-    often = [f"by {name} on {share:.0%}" for name, share in zip(names, shares, strict=False)]
+    often = [f"by {name} on {percent(share)}" for name, share in zip(names, shares, strict=False)]
     console.print(f"Another part than by {names[-1]} comes first {', '.join(often)} of {tops.shape[1]} images.")
 
 
