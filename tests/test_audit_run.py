@@ -105,7 +105,7 @@ def test_draws_are_saved_after_samples_and_sizes():
     for power in range(14, 26):
         plan = whole.within(2**power)
         if plan.curve_draws < 100:
-            assert plan.samples == 16
+            assert plan.samples < 64
             assert plan.sizes == 8
     assert whole.within(2**25).curve_draws >= 100
     assert whole.within(2**14).curve_draws < 100

@@ -64,7 +64,7 @@ def learn(**settings):
 
 def test_the_four_commands_of_the_readme_work_together(run):
     learned = succeed(run("learn", *MODEL, *DATA, *QUICK, "-o", "base.absentia"))
-    assert learned.startswith("LearnedBaseline of shape (3,)")
+    assert "LearnedBaseline of shape (3,)" in learned
     assert learned.endswith("Written to base.absentia\n")
     explained = succeed(
         run("explain", *MODEL, *DATA, "--absence", "base.absentia", "--sample", 3, "-o", "one.absentia")
@@ -81,6 +81,15 @@ def test_the_four_commands_of_the_readme_work_together(run):
     assert written.startswith("Written to report.html: one (Explanation), audit (Audit), base (LearnedBaseline)")
     assert "</html>" in Path("report.html").read_text()
     assert not list(Path().glob("*.part"))
+
+
+def test_learn_says_first_what_came_out(run):
+    command = ["learn", *MODEL, *DATA, "--steps", 1, "--rows-per-step", 256, "-o", "base.absentia"]
+    printed = succeed(run(*command))
+    said = ab.load("base.absentia").outcome
+    assert said.startswith(("Nothing better than ", "The learned values beat "))
+    assert printed.startswith(f"{said}\nLearnedBaseline of shape (3,)")
+    assert json.loads(succeed(run(*command, "--json")))["outcome"] == said
 
 
 def test_learn_is_learn_baseline(run):
@@ -289,8 +298,15 @@ def test_audit_is_audit_and_cross_audit(run):
 
 def test_an_audit_ends_in_time_and_on_ctrl_c(run, monkeypatch):
     command = ["audit", *MODEL, *DATA, "--absence", "zero", "-o", "found"]
+    measure_curve = Auditor._measure_curve
+
+    def use_up_the_time(auditor, *given):
+        found = measure_curve(auditor, *given)
+        auditor.evaluator.limit.began -= 9
+        return found
+
     with monkeypatch.context() as clock:
-        clock.setattr("absentia.models.TimeLimit.left", -1.0)
+        clock.setattr(Auditor, "_measure_curve", use_up_the_time)
         out = succeed(run(*command, "--seconds", 9, "--evaluations", 9000))
     assert "the audit ended early (time limit of 9 s)" in out
     assert ab.load("found").record.stopped == "time limit of 9 s"

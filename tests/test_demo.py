@@ -31,6 +31,7 @@ def test_the_demo_tells_the_story_and_ends_in_a_report(tmp_path):
     assert inventions["marginal"] < inventions["mean"] < 2.3
     used = re.search(r"^Use (\w+) \(in \d+ % of resamples\): ", text, re.MULTILINE)[1]
     assert marks[used] == "recommended"
+    assert re.search(r"^The learned baseline: (Nothing better than|The learned values beat)", text, re.MULTILINE)
     answers = re.findall(r"^By (\w+) the ([a-z ]+) says most: why it is a \d rather than", text, re.MULTILINE)
     assert [name for name, _ in answers] == ["zero", "mean", used]
     assert len({part for _, part in answers}) > 1

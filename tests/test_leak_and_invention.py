@@ -152,13 +152,13 @@ def test_a_neutral_absence_invents_nothing_however_many_classes_there_are(classe
         told = one_hot(rows[:, 0].long(), classes)
         return frequencies.log() + 9 * told * (rows[:, 1:] > 0.5) * (rows[:, :1] > 0)
 
-    for seed in range(12):
+    for seed in range(6):
         generator = torch.Generator().manual_seed(seed)
         y = torch.multinomial(frequencies, 400, replacement=True, generator=generator)
         x = torch.stack([y + 0.5, torch.ones(400)], 1).double()
         found = ab.audit(model, x, y, {"zero": 0.0}, draws=1, seed=seed)
         claims.append("neither leaks nor invents" not in str(found))
-    assert sum(claims) <= 2
+    assert sum(claims) <= 1
 
 
 class FewOfManyDraws:
@@ -188,7 +188,7 @@ def test_the_error_of_an_invention_counts_its_draws():
     values = torch.tensor([float(audit.invention.value) for audit in found])
     errors = torch.tensor([float(audit.invention.error) for audit in found])
     assert 0.5 < float(errors.square().mean().sqrt() / values.std()) < 2
-    of_samples = torch.tensor([float(audit.fully_masked.inventions[0].mean(1).std()) / 20 for audit in found])
+    of_samples = torch.tensor([float(audit.fully_masked.inventions[0].mean(1).std()) / 10 for audit in found])
     assert float(of_samples.mean()) < 0.5 * float(errors.mean())
 
 
@@ -291,17 +291,18 @@ def test_the_masking_curve_splits_off_inventions_alone():
 
 
 def test_seeds_agree_on_the_recommendation_or_call_it_level():
-    """Boosted trees with steep outputs: with a few draws of the marginal, the seed would decide."""
+    """Boosted trees with steep outputs: by eight draws of the marginal, the seed would decide."""
     lightgbm = pytest.importorskip("lightgbm")
-    x, y = make_classification(900, 20, n_informative=8, random_state=0)
-    model = lightgbm.LGBMClassifier(n_estimators=60, verbose=-1, n_jobs=1, random_state=0).fit(x[:600], y[:600])
+    x, y = make_classification(2900, 20, n_informative=8, random_state=0)
+    model = lightgbm.LGBMClassifier(n_estimators=300, verbose=-1, n_jobs=1, random_state=0).fit(x[:2600], y[:2600])
     methods = {"mean": "mean", "marginal": "marginal"}
-    audits = [
-        ab.audit(model, x[600:], y[600:], methods, data=x[:600], evaluations=200_000, seed=seed) for seed in range(3)
-    ]
-    assert len({audit.recommended for audit in audits if audit.judgement.clear}) <= 1
+    settings = {"data": x[:2600], "evaluations": 200_000}
+    audits = [ab.audit(model, x[2600:], y[2600:], methods, seed=seed, **settings) for seed in range(3)]
+    assert {audit.recommended for audit in audits if audit.judgement.clear} == {"marginal"}
+    assert {"marginal"} <= set.intersection(*(set(audit.level) for audit in audits))
+    _, first = audits[0].invention.value
     for audit in audits:
         (_, value), (_, error) = audit.invention
-        gap = (value - audits[0].invention.value[1]).abs()
-        assert float(gap) <= 3 * float((error.square() + audits[0].invention.error[1].square()).sqrt())
-        assert float(error) > 0.02  # the draws count
+        assert float(error) > 0.1  # which counts the draws: of the samples alone it is 0.02
+        assert abs(float(value - first)) <= 3 * float(error)
+        assert not audit.invents(1)

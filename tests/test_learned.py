@@ -185,3 +185,81 @@ def test_the_history_is_drawn_as_it_went(learned):
     line = ab.plots.learning_history(learned).axes[0].lines[0]
     assert line.get_xdata().tolist() == learned.history[:, 0].tolist()
     assert line.get_ydata().tolist() == learned.history[:, 1].tolist()
+
+
+def outcome(learned, loss, compared, **record):
+    """Return what is said of a baseline with these losses."""
+    record = {"compared": compared, "kept_aside": 12, "samples": 60, "starts": ("mean",)} | record
+    changed = replace(learned, loss=loss, share=record.pop("share", "all"), record=replace(learned.record, **record))
+    return changed.outcome
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        ("median", "the median"),
+        ("mean", "the mean"),
+        ("zero", "zero"),
+        ("the middle", "the middle of the bounds"),
+        ("2", "the start 2"),
+    ],
+)
+def test_usual_values_are_not_called_learned(learned, name, called):
+    said = outcome(learned, 1.0, {"learned": 2.0, name: 1.0}, chosen=name)
+    assert said == f"Nothing better than {called} was found: this is {called}."
+
+
+def test_learned_values_say_by_how_much_they_beat_the_best_usual_ones(learned):
+    said = outcome(learned, 3.0, {"learned": 3.0, "mean": 5.0, "median": 4.0}, chosen="learned")
+    assert said == (
+        "The learned values beat the best usual baseline, the median, by 25 % on 12 samples kept aside: "
+        "their loss is 3 rather than 4."
+    )
+    several = outcome(
+        learned, 3.0, {"learned from a": 3.0, "learned from b": 3.5, "zero": 4.0}, chosen="learned from a",
+        starts=("a", "b"), kept_aside=60,
+    )  # fmt: skip
+    assert several.startswith("The learned values beat the best usual baseline, zero, by 25 % on the same 60 samples")
+
+
+def test_several_baselines_say_how_many_are_learned(learned):
+    losses = {"learned": 2.0, "mean": 3.0, "median": 4.0}
+    mixed = outcome(learned, 1.5, losses, share="class", picked={"learned": 2, "median": 1})
+    assert mixed == "Learned values are used for 2 of 3 classes; nothing better was found than the median for 1."
+    usual = outcome(learned, 1.5, losses, share="sample", picked={"mean": 2, "median": 1})
+    assert usual == (
+        "Nothing better than usual baselines was found for the 3 samples: these are the mean for 2, the median for 1."
+    )
+    all_learned = outcome(learned, 2.0, losses, share="class", picked={"learned": 3})
+    assert all_learned == (
+        "The learned values beat usual baselines for all 3 classes on 12 samples kept aside: their mean loss is 2; "
+        "that of the best usual one, the mean, is 3."
+    )
+    no_time = outcome(learned, math.nan, {}, share="class", picked={"mean": 3})
+    assert no_time == "There was no time to compare baselines of the 3 classes: these are the mean for 3."
+
+
+def test_what_came_out_is_said_first_and_everywhere(data, tmp_path):
+    far_off = LearningOptions(steps=3, rate=50.0, rows_per_step=2**8)
+    found = ab.learn_baseline(mlp(3), data, options=far_off)
+    assert found.record.chosen in ("mean", "median", "zero")
+    said = found.outcome
+    assert said.startswith("Nothing better than ")
+    assert repr(found).splitlines()[:2] == [said, "LearnedBaseline of shape (3,), one for all samples"]
+    assert said in found._repr_html_()
+    page = ab.write_report([found], tmp_path / "report.html").read_text()
+    assert f"{said} The search converged" in page
+    assert "The learned baseline" not in page
+    found.save(tmp_path / "base.absentia")
+    assert ab.load(tmp_path / "base.absentia").outcome == said
+    explanation = ab.explain(mlp(3), data[:2], absence=found)
+    assert explanation.record.absence == "LearnedBaseline of shape (3,), one for all samples"
+
+
+def test_each_class_names_its_own_loss(data):
+    """The loss of several baselines is that of the best for each, not that of one candidate."""
+    y = (data[:, 0] > 0).long()
+    found = ab.learn_baseline(mlp(3), data, y, share="class", options=LearningOptions(steps=3, rows_per_step=2**8))
+    assert sum(found.record.picked.values()) == 2
+    first = f"{found.loss:.3g} on {found.record.kept_aside} samples kept aside; with one candidate for all: learned "
+    assert repr(found).splitlines()[2].split("loss          ")[1].startswith(first)

@@ -3,9 +3,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from absentia import AbsentiaError, Players
+from absentia import AbsentiaError, Players, from_numpy
 from absentia.coalitions import enumerate_coalitions
 from absentia.evaluation import Evaluator
+from absentia.learning import LearningOptions, learn_baseline
 from absentia.learning.penalties import PARTS, Chosen, Objective, Penalty, balanced_order, draw_samples, shares_of
 from absentia.learning.search import Run, settle
 from absentia.learning.space import make_space
@@ -276,3 +277,20 @@ def test_every_other_sample_of_a_balanced_order_evens_out_the_one_before():
         1,
         4,
     ]
+
+
+def test_a_search_without_a_gradient_does_not_count_steps():
+    calls = []
+
+    def model(rows):
+        calls.append(len(rows))
+        if len(calls) == 60:
+            raise KeyboardInterrupt
+        return rows.prod(1)
+
+    x = torch.randn(60, 4, generator=seeded()).double()
+    found = learn_baseline(from_numpy(model), x, options=LearningOptions(rows_per_step=2**8))
+    assert found.record.stopped == (
+        "interrupted while values were searched one by one, because the model has no gradient; "
+        "these are the best values so far"
+    )

@@ -461,7 +461,7 @@ def test_learned_values_stand_at_their_place_in_the_range_of_the_data():
     assert [text.get_text() for text in axes.texts] == written
     assert not overlaps(axes.figure)
     some = ab.plots.baselines(learned, most=2).axes[0]
-    assert some.get_title() == "learned baseline beside the data, 2 of 3 entries"
+    assert some.get_title() == "baseline beside the data, 2 of 3 entries"
 
 
 def test_baselines_of_classes_and_samples_are_told_apart():

@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -31,6 +31,8 @@ from absentia.evaluation import check_finite
 from absentia.games import Game, MaskedModel, ask, value_table
 from absentia.results import align, count_of, written, written_alike
 
+# What the values of players are: Shapley values, Banzhaf values, or the shares of a player's contexts.
+Index: TypeAlias = Literal["Shapley", "Banzhaf", "contexts"]
 # Drawn coalitions of one size, and the number of all pairs of that size with a complement, which they represent.
 Stratum: TypeAlias = tuple[Tensor, int]
 
@@ -54,8 +56,14 @@ class Attribution:
     errors: Float[Tensor, "samples players"]  # standard errors; 0 where values are exact, NaN where unknown
     evaluations: int  # rows that the model evaluated
     names: tuple[str, ...]
-    kind: str  # such as "Shapley values"
+    kind: str  # such as "Shapley values", in words
     readout: str
+    index: Index = "Shapley"  # files of older versions hold Shapley values only
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether values have errors, known or not."""
+        return bool((self.errors != 0).any())
 
     def __repr__(self) -> str:
         samples, players = self.values.shape
@@ -116,7 +124,7 @@ def banzhaf(game: Game) -> Attribution:
     """
     table = value_table(game)
     values = (2 * table.sums.sum(1) - table.values.sum(1, keepdim=True)) / (table.values.shape[1] // 2)
-    return exact_attribution(table, values, "Banzhaf values")
+    return exact_attribution(table, values, "Banzhaf values", "Banzhaf")
 
 
 def order_shapley(game: Game, orders: Sequence[int] | None = None) -> Float[Tensor, "samples orders players"]:
@@ -243,8 +251,9 @@ def context_map(
             contexts[growing[better]], strengths[growing[better]] = changed[better], tried[better]
         growing = growing[strengths[growing] > before]
     contexts[:, player] = False
-    shares, kind = contexts.double().mean(0)[None], f"shares of the contexts of {game.names[player]} (errors unknown)"
-    return Attribution(shares, shares * math.nan, evaluations, game.names, kind, readout_of(game))
+    shares = contexts.double().mean(0)[None]
+    kind = f"shares of the contexts of {game.names[player]} (errors unknown)"
+    return Attribution(shares, shares * math.nan, evaluations, game.names, kind, readout_of(game), "contexts")
 
 
 def order_shapley_of(
@@ -282,9 +291,12 @@ def marginal_benefits_of(table: Float[Tensor, "*batch coalitions"], player: int)
     return (halves[..., 1, :] - halves[..., 0, :]).flatten(-2)
 
 
-def exact_attribution(source: Any, values: Float[Tensor, "samples players"], kind: str) -> Attribution:
+def exact_attribution(
+    source: Any, values: Float[Tensor, "samples players"], kind: str, index: Index = "Shapley"
+) -> Attribution:
     """Return values without errors as an attribution; the rest is that of the table or the interactions."""
-    return Attribution(values, torch.zeros_like(values), source.evaluations, source.names, kind, source.readout)
+    none = torch.zeros_like(values)
+    return Attribution(values, none, source.evaluations, source.names, kind, source.readout, index)
 
 
 def _pick_orders(by_order: Tensor, orders: Sequence[int] | None) -> Tensor:

@@ -104,6 +104,7 @@ def run(folder: Path, seed: int = 0, console: Console | None = None, *, few: boo
     shown = _clearest(values, values.argmax(2))
     removed = {name: _remove_all(model, absence, task) for name, absence in absences.items()}
     _show_absences(console, model, task, found, removed)
+    console.print(f"The learned baseline: {learned.outcome}", highlight=False)
     _show_answers(console, task, [*explained], values, shown, removed)
     one = explain(model, x[[shown]], y[[shown]], absence=absences[best], players=players)
     one.plot(folder / "explanation.png")

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, final
@@ -131,6 +130,8 @@ class Evaluator:
         Rows of a batch; by default as many as fit ``memory``.
     memory : int, optional
         Bytes for the largest layer's input and output.
+    limit : TimeLimit, optional
+        Ends work between two batches once it is reached. Audits and learning set it.
 
     Examples
     --------
@@ -152,8 +153,10 @@ class Evaluator:
         categorical: Categorical = (),
         batch_size: int | None = None,
         memory: int | None = None,
+        limit: models.TimeLimit | None = None,
     ) -> None:
         check_number("batch_size", batch_size, 1)
+        self.limit = limit or models.TimeLimit()
         self.model = models.as_model(model)
         self.columns = columns = getattr(x, "columns", None)  # those of a DataFrame name the players
         x = check_rows(x, name="x", kind="sample", columns=getattr(self.model, "columns", None))
@@ -164,7 +167,7 @@ class Evaluator:
         self.players = players.with_categorical(categorical)
         _, dtype = models.placement(self.model, x)
         self.x = model_rows(self.model, x, self.players)
-        self.model = models.confirm_margins(self.model, self.x)
+        self.model = models.confirm_margins(self.model, self.x, self.limit)
         self.samples, self.names = len(x), self.players.names
         labels = tuple(class_names) if class_names is not None else models.labels_of(self.model)
         self._numbers, own = torch.arange(len(self.x), device=self.x.device), readout is not None
@@ -177,7 +180,9 @@ class Evaluator:
             self._largest = float(output.abs().nan_to_num(posinf=0.0).max()) if output.numel() else 0.0
             self._check_repeated(output[-2], output[-1])
             self.batch_size = batch_size or models.rows_per_batch(self.model, size, self.x.device, memory)
-            output = output if layer is None else self._forward(self.x[[0, -1]])
+            if layer is not None:
+                self.limit.check()
+                output = self._forward(self.x[[0, -1]])
             self.dtype, self._last = output.dtype, output[-1:].clone()
             within = dtype
             if isinstance(self.model, models.NumpyModel):  # tells by its answer, also by one that is merely stored so
@@ -186,7 +191,7 @@ class Evaluator:
             self._rounds = {within, self.dtype} != {torch.float64}
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:
-                    output = models.BatchRunner(self._forward, self.batch_size)(self.x.clone())
+                    output = models.BatchRunner(self._forward, self.batch_size, self.limit)(self.x.clone())
                 readout, note = default_readout(output, y, labels, self.model)
             else:
                 readout = with_names(readout, output, labels)
@@ -196,7 +201,7 @@ class Evaluator:
         if not isinstance(value, Tensor) or (value.shape != (1,) and not isinstance(readout, Features)):
             got = f"{type(value).__name__} of shape {tuple(getattr(value, 'shape', ()))} for one row"
             raise wrong("readout", "return a tensor of one number for each row", got)
-        check_logits(readout, output, self.model, self.x)
+        check_logits(readout, output, self.model, self.x, self.limit)
         note += "" if key is None else f"; from {key!r} of the model's output"
         if isinstance(self.model, models.NumpyModel) and self.model.probabilities and self.model.least:
             least, places = self.model.least, 1 - math.floor(math.log10(self.model.least))
@@ -254,7 +259,10 @@ class Evaluator:
         sample_blocks = list(blocks(len(numbers), max(1, pairs // max(1, rows.shape[1]))))
         coalition_blocks = list(blocks(rows.shape[1], pairs))
         forward = partial(models.in_double, self._forward) if double else self._forward
-        runner = models.BatchRunner(forward, self.batch_size)
+        runner = models.BatchRunner(forward, self.batch_size, self.limit)
+        if recompute:  # in the same batches as at first: torch compares what they hold
+            size = self.limit.rows_of_a_batch(self.batch_size)
+            runner = models.BatchRunner(forward, size, self.limit, adapt=False)
         bar = models.progress(len(sample_blocks) * len(coalition_blocks), "evaluating coalitions", "batch")
 
         def run(some: slice, mine: Tensor) -> Tensor:
@@ -307,10 +315,14 @@ class Evaluator:
         count = min(max(2**n // _ONE_OF, 4 * _MEASURED // self.samples, 6), _MEASURED)
         drawn = torch.randint(2**n, (count, 1), generator=seeded(n)).to(values.device).expand(-1, len(values))
         few = torch.stack([values.argmin(1), values.argmax(1), *drawn], dim=1)
-        with suppress(Exception):  # of models that work in a type of their own: their errors are estimated
-            some = few[..., None] >> torch.arange(n, device=few.device) & 1 == 1
+        some = few[..., None] >> torch.arange(n, device=few.device) & 1 == 1
+        try:
             exact = self.values(fill, some, samples=samples, players=players, double=True)
             errors = (values.gather(1, few) - exact).abs()
+        except models.OutOfTime:
+            raise
+        except Exception:
+            pass  # a model that works in a type of its own: its errors are estimated
         return torch.maximum(errors[:, 2:].amax(1), _OF_EXTREMES * errors[:, :2].amax(1))
 
     @property
@@ -356,7 +368,7 @@ class Evaluator:
         """Evaluate all coalitions block by block, which is faster than by presence."""
         table = torch.zeros(len(numbers), 2 ** len(players), dtype=torch.float64, device=self.x.device)
         layout, lattice, model = self._lattice(fill, players)
-        runner = models.BatchRunner(reuse_memory(model), self.batch_size)
+        runner = models.BatchRunner(reuse_memory(model), self.batch_size, self.limit)
         bar = models.progress(layout.blocks, "evaluating coalitions", "batch")
         with models.evaluation_mode(self.model), bar:
             for step, (samples, first, inputs) in enumerate(lattice):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from types import FunctionType, ModuleType
@@ -64,6 +64,15 @@ _LOW, _MOST_DOUBLED = (torch.float32, torch.float16, torch.bfloat16), 2**26
 _UNKNOWN = 100_000.0
 _ROUNDED = 1e-4  # by which a probability may lie beyond 0 and 1
 _LONG_WORK = 0.25  # seconds, after which work is timed only once with each number of threads
+# The share of the time that is left, beyond which the quicker number of threads is not found out.
+_SHARE_FOR_THREADS = 0.1
+# Under a time limit the first batch has this many rows, ...
+_FIRST_ROWS = 16
+# ... and the next one this many times as many, as long as a batch takes less than this share of the time.
+_GROWTH_OF_BATCHES = 4
+_SHARE_OF_A_BATCH = 0.03
+# A limit in which nothing could be done should be at least this many times as long.
+_LONGER = 1.5
 # Margins of boosters are compared with probabilities on this many rows. Beyond these bounds probabilities in single
 # precision say little of the log-odds; within them they tell log-odds by this much or better.
 _ROWS_COMPARED = 256
@@ -206,15 +215,18 @@ def _last_step(estimator: Any) -> Any:
     return estimator
 
 
-def confirm_margins(model: Model, x: Rows) -> Model:
+def confirm_margins(model: Model, x: Rows, limit: TimeLimit | None = None) -> Model:
     """Return a model whose margins agree with its probabilities on the first rows; else read it by probabilities.
 
     Margins disagree if a subclass predicts something else than its booster, or if the factor of its loss is unknown.
     """
     if not isinstance(model, NumpyModel) or model.fallback is None:
         return model
+    limit = limit or TimeLimit()
     by_margins = try_rows(model, x[:_ROWS_COMPARED].clone())[0]
+    limit.check()
     by_probabilities = try_rows(model.fallback, x[:_ROWS_COMPARED].clone())[0]
+    limit.check()
     if by_margins.shape == by_probabilities.shape:
         apart = (_compared_log_odds(by_margins) - _compared_log_odds(by_probabilities)).abs()
         if bool((apart <= _MOST_LOG_ODDS_APART).all()):
@@ -281,12 +293,14 @@ def are_probabilities(output: Outputs) -> bool:
     return several and torch.allclose(output.sum(1), torch.ones_like(output[:, 0]), atol=1e-4)
 
 
-def returns_probabilities(model: Model, x: Rows, output: Tensor) -> bool:
+def returns_probabilities(model: Model, x: Rows, output: Tensor, limit: TimeLimit | None = None) -> bool:
     """Return whether outputs are probabilities: by the last operations of the model, or, of one column, by values."""
     known = isinstance(model, NumpyModel) and (model.probabilities is not None or model.regression)
     if known or not bool(((output >= 0) & (output <= 1)).all()):
         return False
     rows, steps, ends = x[[0, -1]].clone(), list[Any](), set[str]()
+    if limit is not None:
+        limit.check()
     with suppress(RuntimeError), evaluation_mode(model, gradient=True), torch.enable_grad():  # some refuse a gradient
         steps = [read_output(model(rows.requires_grad_() if rows.is_floating_point() else rows))[0].grad_fn]
     for step in filter(None, steps):  # which grow
@@ -297,7 +311,9 @@ def returns_probabilities(model: Model, x: Rows, output: Tensor) -> bool:
             ends.add(name)
     if ends and "CompiledFunction" not in ends:
         return ends <= _PROBABILITY_ENDS
-    return (output.ndim == 1 or output.shape[1] == 1) and bool(((run_rows(model, x) - 0.5).abs() <= 0.5).all())
+    if output.ndim > 1 and output.shape[1] > 1:
+        return False
+    return bool(((run_rows(model, x, limit) - 0.5).abs() <= 0.5).all())
 
 
 def log_probabilities(output: Outputs) -> Outputs:
@@ -501,41 +517,144 @@ def rows_per_batch(model: Model, bytes_per_row: int, device: torch.device, memor
     return int(1 << max(1, memory // bytes_per_row).bit_length() - 1)
 
 
+class OutOfTime(Exception):  # noqa: N818 - the caller did nothing wrong
+    """The time limit is reached: work ends between two batches of the model."""
+
+
+class TimeLimit:
+    """A limit on the time that work takes from now on; None for no limit.
+
+    The model's batches are timed. They are small at first, and grow as long as each takes a small share of the time,
+    so that work ends soon after the limit. A copy sent to another process has the same deadline.
+    """
+
+    def __init__(self, seconds: object = None) -> None:
+        if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
+            raise wrong("seconds", "be a positive number, or None for no limit", seconds)
+        self.seconds = math.inf if seconds is None else float(seconds)
+        self.began = time.perf_counter()
+        # Whether work ends between any two batches. Processes that exchange values end together, between steps.
+        self.strict = True
+        self.reserve = 0.0  # seconds that are kept for what follows the present work
+        self.rows = 0  # that the model has evaluated
+        self.seconds_per_row = math.inf  # in the batch with the quickest rows
+        self._rows_at_once = _FIRST_ROWS
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state with the deadline by the clock on the wall, because each process has its own counter."""
+        return vars(self) | {"deadline": time.time() + self.left}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the deadline; the clocks of two machines may differ, so that the time left is never more."""
+        deadline = state.pop("deadline")
+        vars(self).update(state)
+        if self.is_set:
+            left = min(self.seconds, deadline - time.time())
+            self.began = time.perf_counter() - (self.seconds - left)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is a limit at all."""
+        return self.seconds < math.inf
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self.began
+
+    @property
+    def left(self) -> float:
+        """Seconds until the limit; at most 0 once it is reached."""
+        return self.seconds - self.spent
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether no time is left beyond what is kept for later."""
+        return self.left <= self.reserve
+
+    def check(self) -> None:
+        """Raise `OutOfTime` if the limit is reached."""
+        if self.strict and self.is_reached:
+            raise OutOfTime(f"the limit of {self.seconds:g} s is reached")
+
+    def too_short(self, rows: int, then: str) -> AbsentiaError:
+        """Return the error for a limit that is reached before the model has evaluated as many rows as it must."""
+        needed = _LONGER * self.seconds
+        if self.seconds_per_row < math.inf:
+            needed = max(needed, self.spent + rows * self.seconds_per_row)
+        if needed > 1:
+            needed = math.ceil(needed)
+        return wrong("seconds", f"be about {needed:.4g} or more for this model", f"{self.seconds:g}", then)
+
+    def rows_of_a_batch(self, most: int) -> int:
+        """Return how many rows to run at once, up to ``most``."""
+        if not self.is_set:
+            return most
+        return min(most, self._rows_at_once)
+
+    def note_batch(self, rows: int, seconds: float) -> None:
+        """Note how long a batch took, and let the next one be larger if that was a short time."""
+        self.rows += rows
+        self.seconds_per_row = min(self.seconds_per_row, seconds / rows)
+        if rows >= self._rows_at_once and seconds < _SHARE_OF_A_BATCH * self.seconds:
+            self._rows_at_once = _GROWTH_OF_BATCHES * rows
+
+
 @dataclass
 class BatchRunner:
-    """Run a model on rows in batches; halve the batch size for good whenever memory runs out."""
+    """Run a model on rows in batches; halve the batch size for good whenever memory runs out.
+
+    Before each batch the time limit is checked, which raises `OutOfTime` once it is reached.
+    """
 
     model: Model
     batch: int
+    limit: TimeLimit = field(default_factory=TimeLimit)
+    adapt: bool = True  # whether the limit may make batches smaller
 
     def __call__(self, rows: Rows) -> Outputs:
         """Run the model on all rows."""
         outputs: list[Tensor] = []
         done = 0
         while done < len(rows):
+            size = self.limit.rows_of_a_batch(self.batch) if self.adapt else self.batch
             try:
-                output = read_output(self.model(rows[done : done + self.batch]))[0]
+                output = self._run(rows[done : done + size])
                 # A copy, because a model may write the next batch's output to the same memory.
-                several = isinstance(output, Tensor) and len(rows) > self.batch and not output.requires_grad
+                several = isinstance(output, Tensor) and len(rows) > size and not output.requires_grad
                 outputs.append(output.clone() if several else output)
             except (MemoryError, RuntimeError) as error:
                 if not lacks_memory(error):
                     raise
-                if self.batch == 1:
+                if size == 1:
                     lacking = "The model runs out of memory with a single row. Use a smaller model or input."
                     raise AbsentiaError(lacking) from error
-                self.batch //= 2
+                self.batch = min(size, self.batch) // 2
                 continue
-            check_output(outputs[-1], len(rows[done : done + self.batch]))
-            done += self.batch
+            check_output(outputs[-1], len(rows[done : done + size]))
+            done += size
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
+    def _run(self, rows: Rows) -> Any:
+        """Run one batch within the time limit, and time it."""
+        if not self.limit.is_set:
+            return read_output(self.model(rows))[0]
+        self.limit.check()
+        began = time.perf_counter()
+        output = read_output(self.model(rows))[0]
+        if isinstance(output, Tensor) and output.is_cuda:
+            torch.cuda.synchronize(output.device)  # a GPU still computes when the call returns
+        self.limit.note_batch(len(rows), time.perf_counter() - began)
+        return output
 
-def run_rows(model: Model, x: Rows) -> Outputs:
+
+def run_rows(model: Model, x: Rows, limit: TimeLimit | None = None) -> Outputs:
     """Run a model on all rows, in evaluation mode and in batches; on copies, because it may work in place."""
+    limit = limit or TimeLimit()
     with evaluation_mode(model):
+        limit.check()
         batch = rows_per_batch(model, try_rows(model, x[[0, -1]])[1], x.device, memory=None)
-        return BatchRunner(lambda rows: model(rows.clone()), batch)(x)
+        return BatchRunner(lambda rows: model(rows.clone()), batch, limit)(x)
 
 
 def read_output(output: Any) -> tuple[Any, str | int | None]:
@@ -616,35 +735,28 @@ def affordable_rows(model: Model, x: Rows, operations: float) -> int:
     return int(2 ** math.floor(math.log2(max(1.0, operations / operations_per_row(model, x[:1])))))
 
 
-class TimeLimit:
-    """A limit on the time that work takes from now on; None for no limit."""
-
-    def __init__(self, seconds: object = None) -> None:
-        if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
-            raise wrong("seconds", "be a positive number, or None for no limit", seconds)
-        self.seconds, self.began = math.inf if seconds is None else float(seconds), time.perf_counter()
-
-    @property
-    def spent(self) -> float:
-        """Seconds since the beginning."""
-        return time.perf_counter() - self.began
-
-    @property
-    def left(self) -> float:
-        """Seconds until the limit; at most 0 once it is reached."""
-        return self.seconds - self.spent
-
-
 @contextmanager
-def quickest_threads(work: Callable[[], object], device: torch.device) -> Iterator[int]:
-    """Use one thread if work is quicker so than with all of torch's, as with small models; restore their number."""
+def quickest_threads(
+    work: Callable[[], object], device: torch.device, limit: TimeLimit | None = None
+) -> Iterator[int]:
+    """Use one thread if work is quicker so than with all of torch's, as with small models; restore their number.
+
+    Their number stays the same if timing them would take too much of the time that is left.
+    """
+    left = math.inf if limit is None else limit.left
     with _LOCK:
         usual = _THREADS[0] if _THREADS else torch.get_num_threads()
         _THREADS.append(usual)
     try:
         if usual > 1 and device.type == "cpu":
+            began = time.perf_counter()
             work()  # the first call is slower than others
-            torch.set_num_threads(1 if _time(work, 1) <= _time(work, usual) else usual)
+            first = time.perf_counter() - began
+            calls = 2 if first > _LONG_WORK else 6
+            if calls * first <= _SHARE_FOR_THREADS * left:
+                alone = _time(work, 1)
+                together = _time(work, usual)
+                torch.set_num_threads(1 if alone <= together else usual)
         yield torch.get_num_threads()
     finally:
         with _LOCK:

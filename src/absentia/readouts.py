@@ -14,7 +14,7 @@ from torch.nn.functional import softplus
 
 from absentia.data import Classes, class_numbers, each_class, holds_text, order_unknown
 from absentia.errors import AbsentiaError, wrong
-from absentia.models import Model, NumpyModel, Outputs, are_probabilities, returns_probabilities
+from absentia.models import Model, NumpyModel, Outputs, TimeLimit, are_probabilities, returns_probabilities
 
 # Log-odds of classes that a model rules out, whose logit is minus infinity.
 _SURE = 1e6
@@ -46,7 +46,7 @@ def count_classes(output: Outputs) -> int:
     return 2 if output.ndim == 1 else max(2, output.shape[1])
 
 
-def check_logits(readout: Readout, output: Outputs, model: Model, x: Tensor) -> None:
+def check_logits(readout: Readout, output: Outputs, model: Model, x: Tensor, limit: TimeLimit | None = None) -> None:
     """Raise an error for a readout of logits if the outputs of a model are probabilities or scores, or a number."""
     if not isinstance(readout, LogOdds | Probability) or output.ndim > 2:
         return
@@ -56,7 +56,7 @@ def check_logits(readout: Readout, output: Outputs, model: Model, x: Tensor) -> 
     single = _is_single_logit(output)
     if single and isinstance(model, NumpyModel) and model.regression:
         raise wrong("y", "be left out for a regression", "classes", "The output is then explained as it is.")
-    if are_probabilities(output) or returns_probabilities(model, x, output):
+    if are_probabilities(output) or returns_probabilities(model, x, output, limit):
         raise AbsentiaError(
             f"model must return logits for this readout. Got probabilities from 0 to 1{' in one column' * single} "
             "instead. Return the logits: leave out the last sigmoid, pass lambda rows: torch.logit(model(rows)), "

@@ -174,3 +174,9 @@ def test_words_for_an_imputer_keep_to_categories() -> None:
     assert imputer.baseline_values.tolist() == [[0.0, 2.0]]
     with pytest.raises(ab.AbsentiaError, match="absence must keep to the categories"):
         interop.shapiq_imputer(lambda rows: rows.sum(1), "mean", x, categorical=[0])
+
+
+def test_shares_of_contexts_are_refused() -> None:
+    game = ab.MaskedModel(lambda rows: rows.prod(1), torch.ones(1, 3), absence=0.0)
+    with pytest.raises(ab.AbsentiaError, match="result must hold interactions, Shapley values or Banzhaf values"):
+        interop.to_shapiq(ab.context_map(game), base_values=0.0)

@@ -138,7 +138,10 @@ def for_classes(absence: Any, y: Classes, names: Sequence[str] = ()) -> Absence:
 
 
 def describe_absence(absence: Absence) -> str:
-    """Return a description of an absence in one line: the first line of its repr, or its class."""
+    """Return a description of an absence in one line: its own, the first line of its repr, or its class."""
+    description = getattr(absence, "description", None)
+    if isinstance(description, str) and description:
+        return description.splitlines()[0][:200]
     if type(absence).__repr__ is object.__repr__:
         return type(absence).__name__
     return repr(absence).splitlines()[0][:200]

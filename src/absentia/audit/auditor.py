@@ -34,7 +34,16 @@ from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
 from absentia.learning import LearnedBaseline, absence_for
-from absentia.models import TimeLimit, affordable_rows, evaluation_mode, progress, quickest_threads, spread
+from absentia.models import (
+    BatchRunner,
+    OutOfTime,
+    TimeLimit,
+    affordable_rows,
+    evaluation_mode,
+    progress,
+    quickest_threads,
+    spread,
+)
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import OF_CLASS, EveryClass, Features, LogOdds, Output, Readout
 
@@ -48,8 +57,10 @@ Spend: TypeAlias = Callable[[str, int], None]  # books the rows of a method
 _OPERATIONS = 3e11
 # The rows that it may always take.
 _FEW_ROWS = 2**15
-# Work is split into about this many steps, between which it can end.
+# Work is split into about this many steps. One that a time limit cuts off is lost.
 _STEPS = 64
+# What to do about a time limit in which nothing can be measured.
+_NO_TIME = "Or audit fewer absences, or a quicker model."
 # Tables hold at most this many values at a time.
 _VALUES_AT_A_TIME = 2**21
 # Masked samples are made for at most this many entries at a time.
@@ -136,7 +147,8 @@ def audit(
         How many rows the model may evaluate in all; by default what a model of its size does in up to a minute on
         two cores. Where all coalitions take more, fewer samples are audited, and then drawn games of fewer players.
     seconds : float, optional
-        A limit on the time. What is measured by then, or when Ctrl-C is pressed, is returned.
+        A limit on the time, checked before each batch of the model. What is measured by then, or when Ctrl-C is
+        pressed, is returned.
     seed : int, default 0
         The seed of every random draw.
 
@@ -149,10 +161,14 @@ def audit(
     """
     limit = TimeLimit(seconds)
     check_number("tau", tau, 0)
-    evaluator = _read_samples(model, x, y, players, readout, class_names, categorical)
-    run = Auditor(evaluator, absences, region, data, draws, max_players, seed, evaluations)
-    run.against, run.tau = run.reference(reference), tau
-    stopped = run.work(run.steps("shared", "empty", "curve", "games", "removal"), limit)
+    try:
+        evaluator = _read_samples(model, x, y, players, readout, class_names, categorical, limit)
+        run = Auditor(evaluator, absences, region, data, draws, max_players, seed, evaluations)
+        run.against = run.reference(reference)
+        run.tau = tau
+    except OutOfTime as error:
+        raise limit.too_short(len(x), _NO_TIME) from error
+    stopped = run.work(_KINDS)
     masked_inputs = [run.masked.get(name) for name in run.methods]
     plausibility, note = compare_with_data(masked_inputs, run.data, run.within, run.region, seed)
     if note:
@@ -214,18 +230,29 @@ def cross_audit(
 
 
 def _read_samples(
-    model: Any, x: Table, y: Classes, players: Any, readout: Any, class_names: Any, categorical: Categorical
+    model: Any,
+    x: Table,
+    y: Classes,
+    players: Any,
+    readout: Any,
+    class_names: Any,
+    categorical: Categorical,
+    limit: TimeLimit | None = None,
 ) -> Evaluator:
     """Return the evaluator; raise an error for absences in the place of classes."""
     if isinstance(y[0] if isinstance(y, list | tuple) and y else y, Mapping | Absence):
         raise AbsentiaError("Absences were passed in the place of y, the classes. Write audit(model, x, absences=…).")
-    return Evaluator(model, x, players, readout, y=y, class_names=class_names, categorical=categorical)
+    return Evaluator(model, x, players, readout, y=y, class_names=class_names, categorical=categorical, limit=limit)
+
+
+# The kinds of steps, in the order in which they are taken.
+_KINDS = ("shared", "empty", "curve", "games", "removal")
 
 
 class Step(NamedTuple):
     """What to measure of a few samples."""
 
-    kind: str  # "shared", "empty", "curve", "games" or "removal"
+    kind: str  # one of _KINDS
     some: slice
     draw: int
 
@@ -301,13 +328,14 @@ class Auditor:
         self.surrogates = tuple(name for name, method in self.methods.items() if method.is_surrogate)
         self.plan = self._afford(draws, max_players, evaluations)
         self.costs = dict.fromkeys((*self.methods, ""), Cost())
-        kinds = ("shared", "empty", "curve", "games", "removal")
-        self.found: dict[str, list[tuple[Step, Any]]] = {kind: [] for kind in kinds}  # by finished steps
+        self.found: dict[str, list[tuple[Step, Any]]] = {kind: [] for kind in _KINDS}  # by finished steps
         self.notes = self._first_notes(data is None)
         self._choose_samples()
         self.sizes = torch.linspace(0, len(evaluator.players), self.plan.sizes + 1).round().long()
         self.against: Reference = self.reference("noise")
         self.tau: float | None = None
+        # At most this many rows are evaluated in a step, or those of one sample; fewer if time is short.
+        self.rows_per_step = max(self.plan.rows // _STEPS, 4 * evaluator.batch_size)
 
     def _check_range(self) -> None:
         """Raise an error if no white noise can be drawn."""
@@ -323,8 +351,9 @@ class Auditor:
             absence = self._make(given)
             own = evaluator
             if isinstance(absence, BringsModel):
+                evaluator.limit.check()
                 model = absence.instead_of(evaluator.model)
-                own = Evaluator(model, evaluator.x, evaluator.players, evaluator.readout)
+                own = Evaluator(model, evaluator.x, evaluator.players, evaluator.readout, limit=evaluator.limit)
             fill = for_classes(absence, evaluator.classes, evaluator.names).bind(own.x)
             of_class: dict[int, Fill] = {}
             if getattr(absence, "needs_classes", False) and self.every_class is not None:
@@ -366,8 +395,10 @@ class Auditor:
         players, region = len(evaluator.players), len(self.region)
         whole = Plan.of(evaluator.samples, players, region, draws, max_players, rows_of, states)
         if evaluations is None:
-            few = whole.rows <= _FEW_ROWS  # which are not worth counting the operations
-            rows = 0 if few else affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)
+            if whole.rows <= _FEW_ROWS:
+                return whole  # not worth counting the model's operations
+            evaluator.limit.check()
+            rows = affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)
             return whole.within(max(rows, _FEW_ROWS))
         plan = whole.within(evaluations)
         if plan.rows > evaluations:
@@ -457,47 +488,83 @@ class Auditor:
         """Draw white noise for every sample that R is measured on."""
         return white_noise(self.within, self.x[: self.plan.removal.samples], seeded(self.seed, stream, draw))
 
-    def work(self, steps: list[Step], limit: TimeLimit) -> str:
-        """Take the steps; return why they ended early, if they did."""
-        rows = max(1, min(self.evaluator.batch_size, self.plan.rows // (4 * _STEPS)))
-        batch = self.x[torch.arange(rows) % len(self.x)]
+    def work(self, kinds: Sequence[str]) -> str:
+        """Take the steps of these kinds; return why they ended early, if they did."""
+        limit = self.evaluator.limit
+        ended = ""
+        try:
+            rows = self._rows_to_time(limit)
+            batch = self.x[torch.arange(rows) % len(self.x)]
 
-        def run_once() -> None:
-            with evaluation_mode(self.evaluator.model):
-                self.evaluator.model(batch.clone())
+            def run_once() -> None:
+                limit.check()
+                with evaluation_mode(self.evaluator.model):
+                    self.evaluator.model(batch.clone())
 
-        with quickest_threads(run_once, batch.device):
-            began = time.perf_counter()
-            run_once()
-            about = (time.perf_counter() - began) * self.plan.rows / rows
-            with progress(self.plan.rows, f"auditing, about {about:.0f} s", "row") as bar:
-                try:
-                    ended = self.take(steps, bar, limit)
-                except KeyboardInterrupt:
-                    if not self.found["empty"]:
-                        raise
-                    ended = "interrupted"
+            with quickest_threads(run_once, batch.device, limit):
+                began = time.perf_counter()
+                run_once()
+                seconds_per_row = (time.perf_counter() - began) / rows
+                self._shorten_steps(rows, seconds_per_row, limit)
+                about = seconds_per_row * self.plan.rows
+                with progress(self.plan.rows, f"auditing, about {about:.0f} s", "row") as bar:
+                    ended = self.take(self.steps(*kinds), bar)
+        except OutOfTime:
+            ended = _name_limit(limit)
+        except KeyboardInterrupt:
+            if not self.found["empty"]:
+                raise
+            ended = "interrupted"
+        if not self.found["empty"]:
+            rows_needed = self.plan.empty_rows + self.plan.samples * self.plan.curve_rows
+            raise limit.too_short(rows_needed, _NO_TIME)
         self.evaluator.check_still_same()
         return ended
 
-    def take(self, steps: list[Step], bar: Any, limit: TimeLimit | None = None) -> str:
+    def _rows_to_time(self, limit: TimeLimit) -> int:
+        """Return how many rows to time the model with: under a limit no more than its batches have grown to."""
+        most = max(1, min(self.evaluator.batch_size, self.plan.rows // (4 * _STEPS)))
+        runner = BatchRunner(self.evaluator.model, most, limit)
+        rows = limit.rows_of_a_batch(most)
+        while rows < most:
+            with evaluation_mode(self.evaluator.model):
+                runner(self.x[torch.arange(rows) % len(self.x)])
+            larger = limit.rows_of_a_batch(most)
+            if larger == rows:
+                break
+            rows = larger
+        return rows
+
+    def _shorten_steps(self, timed_rows: int, seconds_per_row: float, limit: TimeLimit) -> None:
+        """Make steps small if time is short, because a step that is cut off is lost."""
+        if not limit.is_set:
+            return
+        affordable = limit.left / (_STEPS * seconds_per_row)
+        # A step runs the model for each method. With fewer rows than were timed, a row would take longer.
+        least = timed_rows * (1 + len(self.methods))
+        self.rows_per_step = min(self.rows_per_step, max(least, int(affordable)))
+
+    def take(self, steps: list[Step], bar: Any) -> str:
         """Take the steps, here or at workers, and keep what they find; return why they ended early, if they did."""
-        for step, (found, costs) in zip(steps, spread(self.measure, steps, "auditing"), strict=True):
+        ended = ""
+        for step, measured in zip(steps, spread(self.measure, steps, "auditing"), strict=True):
+            if measured is None:
+                ended = _name_limit(self.evaluator.limit)
+            if measured is None or ended:
+                continue  # results are used up to the first that is cut off, and the others end at once
+            found, costs = measured
             self.found[step.kind].append((step, found))
             for name, cost in costs:
                 self.costs[name] += cost
                 bar.update(cost.evaluations)
-            if limit is not None and limit.left <= 0 and step is not steps[-1]:
-                return f"time limit of {limit.seconds:g} s"
-        return ""
+        return ended
 
     def steps(self, *kinds: str) -> list[Step]:
         """Split what is measured into steps of a few samples each, which do not depend on each other."""
         plan = self.plan
-        most_rows = max(plan.rows // _STEPS, 4 * self.evaluator.batch_size)
 
         def of_samples(kind: str, samples: int, rows: int, players: int = 0, draw: int = 0) -> list[Step]:
-            at_once = max(1, min(most_rows // max(1, rows), _VALUES_AT_A_TIME >> players))
+            at_once = max(1, min(self.rows_per_step // max(1, rows), _VALUES_AT_A_TIME >> players))
             return [Step(kind, some, draw) for some in blocks(samples, at_once)]
 
         own, removal = plan.own, plan.removal
@@ -516,8 +583,11 @@ class Auditor:
         }
         return [step for kind in kinds for step in steps[kind]]
 
-    def measure(self, step: Step) -> tuple[Any, list[tuple[str, Cost]]]:
-        """Measure one step; return what it found, and what it cost each method; "" is the cost of all together."""
+    def measure(self, step: Step) -> tuple[Any, list[tuple[str, Cost]]] | None:
+        """Measure one step; return what it found, and what it cost each method; "" is the cost of all together.
+
+        Return None if the time limit cuts it off.
+        """
         costs = list[tuple[str, Cost]]()
         last = time.perf_counter()
 
@@ -534,7 +604,12 @@ class Auditor:
             "games": self._measure_games,
             "removal": self._measure_removal,
         }
-        return measures[step.kind](step.some, step.draw, spend), costs
+        try:
+            self.evaluator.limit.check()
+            found = measures[step.kind](step.some, step.draw, spend)
+        except OutOfTime:
+            return None
+        return found, costs
 
     def _groups(self, method: Method, most: int) -> tuple[tuple[int, ...], ...]:
         """Return the numbers of a method's draws in groups; if there are more than ``most``, of some of them."""
@@ -686,12 +761,23 @@ class Auditor:
         return "v(N) does not vary, so that there is nothing to predict"
 
     def curve(self, fully_masked: FullyMasked | None) -> MaskingCurve | None:
-        """Score what was measured of the masking curve; None if nothing was."""
-        if fully_masked is None or not self.found["curve"]:
+        """Score what was measured of the masking curve, which may be no sample; None without fully masked samples."""
+        if fully_masked is None:
             return None
         parts = [found for _, found in self.found["curve"]]
         whole = torch.cat([values for _, (values, _) in self.found["empty"]])
         split = self._split(whole)
+        all_absent = not bool((self.evaluator.players.labels == ALWAYS_PRESENT).any())
+        if not parts:
+            unscored = torch.zeros(len(self.methods), 0, len(self.sizes)).double()
+            return MaskingCurve(
+                scores=unscored,
+                prior=fully_masked.prior[:0],
+                sizes=self.sizes,
+                unit=split.unit,
+                limit=split.everything,
+                all_absent=all_absent,
+            )
         scale = split.variance if isinstance(split, ByValue) else 1.0
         scores, by_draws, inventions = [], [], []
         for number in range(len(self.methods)):
@@ -709,7 +795,7 @@ class Auditor:
             sizes=self.sizes,
             unit=split.unit,
             limit=split.everything,
-            all_absent=not bool((self.evaluator.players.labels == ALWAYS_PRESENT).any()),
+            all_absent=all_absent,
             by_draws=join_methods(by_draws),
             inventions=torch.stack(inventions),
         )
@@ -801,6 +887,11 @@ class Auditor:
             surrogates=self.surrogates,
             **more,
         )
+
+
+def _name_limit(limit: TimeLimit) -> str:
+    """Say that the time limit ended the work."""
+    return f"time limit of {limit.seconds:g} s"
 
 
 def _share(fill: Fill) -> Fill:

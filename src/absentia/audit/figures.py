@@ -308,7 +308,11 @@ def compare_with_data(
     distance = torch.full((len(masked),), math.nan, dtype=torch.float64)
     outside = torch.zeros(len(masked), len(region), dtype=torch.bool)
     for number, inputs in enumerate(masked):
-        if inputs is not None:
-            outside[number] = region.sums((~within.holds(inputs)).flatten(0, 1).any(0)[None].int())[0] > 0
-            distance[number] = math.nan if measure is None else measure(inputs.flatten(0, 1))
+        if inputs is None:
+            continue
+        if not region.integer:  # token numbers have no range
+            beyond = (~within.holds(inputs)).flatten(0, 1).any(0)
+            outside[number] = region.sums(beyond[None].int())[0] > 0
+        if measure is not None:
+            distance[number] = measure(inputs.flatten(0, 1))
     return Plausibility(distance, outside), note

@@ -272,11 +272,19 @@ class Audit(Saved, kind="audit", format=5):
         """Return the verdict, warnings and notes, one sentence each."""
         sentences = [*self.verdict, *(f"Warning: {sentence}" for sentence in self.warnings)]
         if self.record.stopped:
-            sentences.append(f"Note: the audit ended early ({self.record.stopped}).")
+            sentences.append(f"Note: the audit ended early ({self.record.stopped}){self._missing()}.")
         if self._empty.left_out:
             left_out = count_of(self._empty.left_out, "sample")
             sentences.append(f"Note: {left_out} of rare classes are left out of leak and invention.")
         return [*sentences, *(f"Note: {note}" for note in self.record.notes)]
+
+    def _missing(self) -> str:
+        """Say which figures an audit that ended early has not measured, if any."""
+        measured = {"score": self.score, "length": self.length, "R": self.R}
+        missing = [name for name, figure in measured.items() if bool(figure.value.isnan().all())]
+        if not missing:
+            return ""
+        return f"; not measured: {', '.join(missing)}"
 
     @property
     def shown_columns(self) -> tuple[str, ...]:

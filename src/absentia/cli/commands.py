@@ -115,7 +115,7 @@ def learn(
         learned = ab.learn_baseline(problem.model, data.x, data.y, **settings)
     if not first:  # of the processes of torchrun, which all have the same result
         return
-    payload = _payload("learn", learned, "names share classes values loss record")
+    payload = _payload("learn", learned, "outcome names share classes values loss record")
     finish(learned, payload, as_json, output, **data.coding)
     if learned.record.stopped.startswith("interrupted"):
         raise typer.Exit(INTERRUPTED)

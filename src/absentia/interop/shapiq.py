@@ -20,8 +20,8 @@ from absentia.interactions import Interactions
 from absentia.interop.shap import BaseValues, empty_values
 from absentia.readouts import Features, Readout
 
-# shapiq's name of each kind of attribution.
-_INDICES = {"Shapley values": "SV", "sampled Shapley values": "SV", "Banzhaf values": "BV"}
+# shapiq's name of each index.
+_INDICES = {"Shapley": "SV", "Banzhaf": "BV"}
 
 
 def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_values: BaseValues | None = None) -> Any:
@@ -32,7 +32,8 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
     Parameters
     ----------
     result : Interactions or Attribution
-        Interactions become Möbius values of all sets, attributions Shapley ("SV") or Banzhaf ("BV") values.
+        Interactions become Möbius values of all sets, attributions Shapley ("SV") or Banzhaf ("BV") values. The
+        shares of a `context_map` are refused: shapiq has no index for them.
     sample : int, default 0
     base_values : Game or numbers, optional
         v(∅), or the game that computes it; needed for an attribution.
@@ -49,12 +50,15 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
         sets = {coalition_members(number): effect for number, effect in enumerate(result.effects[sample].tolist())}
     else:
         check_number("sample", sample, 0, len(result.values) - 1)
+        if result.index not in _INDICES:
+            then = "shapiq has no index for them."
+            raise wrong("result", "hold interactions, Shapley values or Banzhaf values", result.kind, then)
         if base_values is None:
             raise AbsentiaError("An attribution needs base_values. Pass base_values=game, or v(∅) as a number.")
-        kind = {"index": _INDICES[result.kind], "max_order": 1, "estimated": False}
+        kind = {"index": _INDICES[result.index], "max_order": 1, "estimated": False}
         sets = {(): float(empty_values(base_values, len(result.values))[sample])}
         sets |= {(player,): value for player, value in enumerate(result.values[sample].tolist())}
-        if result.kind.startswith("sampled"):
+        if result.is_estimated:
             kind |= {"estimated": True, "estimation_budget": result.evaluations // len(result.values)}
     shared = {"min_order": 0, "n_players": len(result.names), "baseline_value": sets[()]}
     return require("shapiq").InteractionValues(sets, **kind, **shared)

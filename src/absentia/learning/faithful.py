@@ -13,7 +13,7 @@ over drawn contexts, if there are more players.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -27,7 +27,7 @@ from absentia.data import DataRange, blocks, seeded, white_noise
 from absentia.evaluation import Evaluator
 from absentia.learning.penalties import Baselines, Found, Owners, Penalty
 from absentia.learning.processes import shared_values
-from absentia.models import evaluation_mode
+from absentia.models import OutOfTime, evaluation_mode
 from absentia.readouts import Score
 
 LARGEST_TABLE, _CUBE = 16, 8  # players whose coalitions are all evaluated, and those of a cube if there are more
@@ -96,6 +96,7 @@ class Faithful:
         self.drawn = max(1, self.batch // 4)  # inputs against white noise
         tables = self.batch + (2 * self.drawn if self.noise else 0)
         self.rows_per_step = tables * 2**self.cube + self.scored * _SCORED + min(self.emptied, len(self.learned))
+        self.judged_all = True  # whether there was time to judge on all samples kept aside
         self.recompute, x = False, evaluator.x
         full = self._values(x, x, torch.ones(1, self.players, dtype=torch.bool), torch.arange(len(x)))[:, 0]
         self.score = Score(evaluator.readout, full, evaluator.expected_values())
@@ -211,6 +212,7 @@ class Faithful:
         x, hooks = self.evaluator.x, torch.autograd.graph.saved_tensors_hooks
         try:
             for number in range(2):
+                self.evaluator.limit.check()
                 with evaluation_mode(self.evaluator.model, gradient=True), hooks(count, lambda tensor: tensor):
                     self.evaluator.model(x[[0] * (number + 1)].requires_grad_())
         except RuntimeError:  # no gradient: nothing is held
@@ -233,13 +235,29 @@ class Faithful:
                 total += float(term.detach())
         return torch.zeros_like(baseline) if leaf.grad is None else leaf.grad, total / self.owners
 
-    def judge(self, baseline: Baselines) -> Owners:
-        """Compute the loss on the samples that were kept aside; the same coalitions and noise for all baselines."""
-        return list(self._running(baseline, self._judged, (1.0,)))[-1]
+    def judge(self, baselines: Sequence[Baselines]) -> Float[Tensor, "baselines owners"]:
+        """Compute losses on the samples that were kept aside; the same coalitions and noise for all baselines.
 
-    @cached_property
-    def _judged(self) -> list[Batch]:
-        return self._fixed(self.aside, _JUDGED * self.rows, "judged")
+        If the time limit is reached, they are those of the batches that are done; without any, raise `OutOfTime`.
+        """
+        totals = [torch.zeros(5, self.owners).double() for _ in baselines]
+        weight = 0
+        self.judged_all = True
+        try:
+            for batch in self._fixed(self.aside, _JUDGED * self.rows, "judged"):
+                figures = [self.figures(baseline, batch) for baseline in baselines]
+                for total, measured in zip(totals, figures, strict=True):
+                    total += len(batch.rows) * measured
+                weight += len(batch.rows)
+        except OutOfTime:
+            if not weight:
+                raise
+            self.judged_all = False
+        return torch.stack([self.losses(total / weight) for total in totals])
+
+    def judged_rows(self, baselines: int) -> int:
+        """Return about how many rows it takes to judge this many baselines."""
+        return _JUDGED * self.rows_per_step * baselines
 
     def looks(self, baseline: Baselines) -> Iterator[Found]:
         """Compute losses on ever more of the samples to learn from; the last are on all that are compared."""
@@ -248,20 +266,20 @@ class Faithful:
 
     @cached_property
     def _compared(self) -> list[Batch]:
-        return self._fixed(self.learned, 4 * self.rows, "compared")
+        return list(self._fixed(self.learned, 4 * self.rows, "compared"))
 
-    def _fixed(self, pool: Tensor, rows: int, name: str) -> list[Batch]:
-        """Draw batches that are used again and again, of about this many rows in all."""
+    def _fixed(self, pool: Tensor, rows: int, name: str) -> Iterator[Batch]:
+        """Draw the same batches in every call, of about this many rows in all."""
         count = max(self.owners, min(len(pool), rows // 2**self.cube))
         generator = seeded(self.seed, name)
         order = self._draw_rows(pool, count, generator)
         size = count if self.owners > 1 else min(count, self.batch)
-        drawn = [self.draw(order[part], generator, part.stop - part.start) for part in blocks(count, size)]
-        if self.owners > 1:
-            return drawn
         # Predictions with all players absent cost one row each: score them on all samples, those of others too.
         others = pool if self.for_all else torch.arange(len(self.owner))
-        return [batch._replace(empty=torch.stack([pool[:1].expand_as(others), others])) for batch in drawn]
+        empty = torch.stack([pool[:1].expand_as(others), others])
+        for part in blocks(count, size):
+            batch = self.draw(order[part], generator, part.stop - part.start)
+            yield batch if self.owners > 1 else batch._replace(empty=empty)
 
     def _running(self, baseline: Baselines, batches: list[Batch], parts: tuple[float, ...]) -> Iterator[Owners]:
         """Compute the losses of the mean figures over the first part of the batches, then over ever more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -19,11 +19,14 @@ from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.players import Players
 from absentia.plots import baselines
 from absentia.readouts import same_kind
-from absentia.results import Saved, count_of, html_result, keep_figure
+from absentia.results import Saved, count_of, html_result, keep_figure, written
 from absentia.version import __version__
 
 Share: TypeAlias = Literal["all", "class", "sample"]
+LEARNED = "learned"  # the name of learned values among the candidates
 _MOST_ROWS_SHOWN = 20
+# What usual baselines are called in a sentence.
+_CALLED = {"mean": "the mean", "median": "the median", "zero": "zero", "the middle": "the middle of the bounds"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class LearningRecord:
     weights: tuple[float, ...] = ()  # of evidence and noise in the default loss
     class_names: tuple[str, ...] = ()  # in the order of the model's outputs
     undetermined_numbers: tuple[int, ...] | None = None  # of these players; None in older files
+    picked: dict[str, int] = field(default_factory=dict)  # how many baselines are learned, the mean, …
     version: str = __version__
     torch_version: str = str(torch.__version__)
 
@@ -58,6 +62,21 @@ class LearningRecord:
         """How far apart the starts ended, as a share of the best loss."""
         best, worst = min(self.final_losses, default=0.0), max(self.final_losses, default=0.0)
         return (worst - best) / best if best > 0 else 0.0
+
+    @property
+    def learned_names(self) -> tuple[str, ...]:
+        """The names of the candidates that were learned; all others are usual baselines, or starts."""
+        return (LEARNED, *(learned_from(start) for start in self.starts))
+
+
+def learned_from(start: str) -> str:
+    """Name the values that were learned from one of several starts."""
+    return f"learned from {start}"
+
+
+def best_candidate(compared: Mapping[str, float], learned: Collection[str]) -> str:
+    """Return the candidate with the least loss, none of the learned ones if others are as good; "" without any."""
+    return min(compared, key=lambda name: (compared[name], name in learned), default="")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,14 +102,30 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
     other_names: tuple[str, ...] = ()  # of players whose entries are unknown
 
     def __repr__(self) -> str:
-        return "\n".join([self._title, *(f"  {name:<12}  {text}" for name, text in self._facts.items())])
+        facts = [f"  {name:<12}  {text}" for name, text in self._facts.items()]
+        return "\n".join([*self._outcome_lines, self.description, *facts])
 
     def _repr_html_(self) -> str:
         shown = {name: cells for name, cells in self._columns.items() if name not in ("5 %", "95 %")}
         rows = [[_cell(cell) for cell in row] for row in zip(*shown.values(), strict=True)]
         more = len(rows) - _MOST_ROWS_SHOWN
         notes = [f"… and {more:,} more values"] if more > 0 else []
-        return html_result(self._title, self._facts, [list(shown), *rows[:_MOST_ROWS_SHOWN]], notes=notes)
+        title = " ".join([*self._outcome_lines, self.description])
+        return html_result(title, self._facts, [list(shown), *rows[:_MOST_ROWS_SHOWN]], notes=notes)
+
+    @property
+    def outcome(self) -> str:
+        """What came out of learning, in a sentence: learned values or usual ones. Empty if that is not known."""
+        if self.share == "all":
+            return self._outcome_of_one()
+        return self._outcome_of_several()
+
+    @property
+    def description(self) -> str:
+        """The shape of the values, and whose they are."""
+        whose = "all samples" if self.share == "all" else f"each {self.share}"
+        whose += f" ({', '.join(map(str, self.class_labels))})" if self.needs_classes else ""
+        return f"LearnedBaseline of shape {tuple(self.values.shape)}, one for {whose}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -173,10 +208,77 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
         return keep_figure(lambda: baselines(self), path)
 
     @property
-    def _title(self) -> str:
-        whose = "all samples" if self.share == "all" else f"each {self.share}"
-        whose += f" ({', '.join(map(str, self.class_labels))})" if self.needs_classes else ""
-        return f"LearnedBaseline of shape {tuple(self.values.shape)}, one for {whose}"
+    def _outcome_lines(self) -> list[str]:
+        return [self.outcome] if self.outcome else []
+
+    def _outcome_of_one(self) -> str:
+        """Say whether the values for all samples are learned, and how much better these are, or usual."""
+        record = self.record
+        if not record.chosen:
+            return ""
+        if record.chosen not in record.learned_names:
+            called = _call(record.chosen)
+            if math.isnan(self.loss):
+                return f"There was no time to compare baselines: this is {called}."
+            return f"Nothing better than {called} was found: this is {called}."
+        if not self._best_usual:
+            return ""
+        loss = record.compared[self._best_usual]
+        gain = written(100 * (1 - self.loss / loss), 2)
+        return (
+            f"The learned values beat the best usual baseline, {_call(self._best_usual)}, by {gain} % "
+            f"{self._judged_on}: their loss is {self.loss:.3g} rather than {loss:.3g}."
+        )
+
+    def _outcome_of_several(self) -> str:
+        """Say for how many classes or samples learned values are used, and for how many usual ones."""
+        record = self.record
+        usual = {name: count for name, count in record.picked.items() if name not in record.learned_names}
+        total = sum(record.picked.values())
+        learned = total - sum(usual.values())
+        noun = {"class": "classes", "sample": "samples"}[self.share]
+        listed = ", ".join(f"{_call(name)} for {count:,}" for name, count in usual.items())
+        if not total:
+            return ""
+        if math.isnan(self.loss):
+            return f"There was no time to compare baselines of the {total:,} {noun}: these are {listed}."
+        if not learned:
+            return f"Nothing better than usual baselines was found for the {total:,} {noun}: these are {listed}."
+        if usual:
+            rest = f"nothing better was found than {listed}"
+            return f"Learned values are used for {learned:,} of {total:,} {noun}; {rest}."
+        if not self._best_usual:
+            return ""
+        loss = record.compared[self._best_usual]
+        return (
+            f"The learned values beat usual baselines for all {total:,} {noun} {self._judged_on}: their mean loss is "
+            f"{self.loss:.3g}; that of the best usual one, {_call(self._best_usual)}, is {loss:.3g}."
+        )
+
+    @property
+    def _best_usual(self) -> str:
+        """The usual baseline or start with the least loss; "" if none was compared."""
+        learned = self.record.learned_names
+        usual = {name: loss for name, loss in self.record.compared.items() if name not in learned}
+        return best_candidate(usual, learned)
+
+    @property
+    def _judged_on(self) -> str:
+        """Say which samples candidates were judged on: all of them, if too few could be kept aside."""
+        count = count_of(self.record.kept_aside, "sample")
+        if self.share == "sample" or self.record.kept_aside >= self.record.samples:
+            return f"on the same {count}"
+        return f"on {count} kept aside"
+
+    @property
+    def _compared_losses(self) -> str:
+        """Say which loss the values have, and which loss other candidates have."""
+        compared = {name: f"{name} {loss:.3g}" for name, loss in self.record.compared.items()}
+        if self.share != "all":  # each class or sample has the best for it
+            return f"{self.loss:.3g} {self._judged_on}; with one candidate for all: {', '.join(compared.values())}"
+        first = f"{self.record.chosen} {self.loss:.3g} {self._judged_on}"
+        others = [text for name, text in compared.items() if name != self.record.chosen]
+        return "; ".join([first, ", ".join(others)])
 
     @property
     def _facts(self) -> dict[str, str]:
@@ -184,9 +286,10 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
         how = "exact" if record.exact else "sampled"
         apart = f": ended within {record.spread:.2%} of each other" if len(record.starts) > 1 else ""
         loss = f"{self.loss:.5g} ({record.loss}, {how}, orders up to {record.orders})"
+        if math.isnan(self.loss):
+            loss = f"not measured ({record.loss})"
         if record.compared:
-            others = ", ".join(f"{name} {one:.3g}" for name, one in record.compared.items() if name != record.chosen)
-            loss = f"{record.chosen} {self.loss:.3g} on {count_of(record.kept_aside, 'sample')} kept aside; {others}"
+            loss = self._compared_losses
         facts = {
             "loss": loss,
             "value": record.readout,
@@ -221,3 +324,8 @@ def _cell(cell: Any) -> str:
     if isinstance(cell, bool):
         return "yes" if cell else ""
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+
+
+def _call(name: str) -> str:
+    """Return what a usual baseline or a start is called in a sentence."""
+    return _CALLED.get(name, f"the start {name}")

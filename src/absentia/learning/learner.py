@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -34,12 +37,12 @@ from absentia.data import (
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
 from absentia.learning.faithful import Faithful
-from absentia.learning.learned import LearnedBaseline, LearningRecord, Share
-from absentia.learning.penalties import Objective, Penalty, count_orders
+from absentia.learning.learned import LEARNED, LearnedBaseline, LearningRecord, Share, best_candidate, learned_from
+from absentia.learning.penalties import Baselines, Objective, Owners, Penalty, count_orders
 from absentia.learning.processes import process_count
 from absentia.learning.search import ENDED_BY_USER, LearningStep, Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
-from absentia.models import TimeLimit
+from absentia.models import OutOfTime, TimeLimit
 from absentia.players import Players
 from absentia.readouts import Logit, LogOdds, Margin, Output, Probability, Readout
 from absentia.results import check_folder
@@ -54,9 +57,14 @@ _MANY_SAMPLES = 32
 _SAMPLES, _STEPS, _RATE = (1024, 256), (120, 60), (0.03, 0.1)
 # Operations of the model in a step of the default loss, by which rows are chosen between these numbers.
 _OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 3e9, 2**9, 2**14
+# A search that is worth its while evaluates the rows of about this many steps, most of them before the first step and
+# after the last one. If there is too little time for it, steps have fewer rows, but not less than this number.
+_STEPS_OF_A_SHORT_SEARCH, _FEWEST_ROWS_IN_TIME = 160, 2**6
 _MOST_BYTES, _MOST_STREAMED = 2**27, 2**17  # of samples that are learned from; samples of a source without a length
 _MOST_NUMBERS = 2**25  # of the data that bounds and starts come from
 _TRIED_COALITIONS = 2**8  # to choose the number of threads
+# A baseline that an audit learns on its way takes at most this share of the time that is left.
+_SHARE_FOR_LEARNING = 0.5
 # Baselines of classes or samples are learned in this many parts, each of at most so many; and the least time, in s.
 _PARTS, _TOGETHER, _TINY = 4, 16, 1e-9
 
@@ -188,7 +196,12 @@ def learn_baseline(
     """
     with torch.inference_mode(False), torch.enable_grad():
         limit, options = TimeLimit(seconds), options or LearningOptions()
-        problem = _make_problem(model, x, y, loss, share, seed, options, players, readout, class_names, categorical)
+        try:
+            problem = _make_problem(
+                model, x, y, loss, share, seed, options, players, readout, class_names, categorical, limit
+            )
+        except OutOfTime as error:
+            raise limit.too_short(_SAMPLES[0], "Or learn from fewer samples.") from error
         space = make_space(problem.data, problem.evaluator.players, bounds, options.tie, options.held)
         if not problem.evaluator.x.is_floating_point() and len(space.low):
             then = "Name every free entry, as in categorical=range(length), and hold the others."
@@ -196,49 +209,164 @@ def learn_baseline(
         parts, learn = problem.parts(), partial(_learn_part, space, start, bounds)
         if len(parts) == 1:
             return learn(problem, limit)
-        each = None if seconds is None else max(_TINY, limit.left * min(1.0, models.worker_count() / len(parts)))
+        rounds = math.ceil(len(parts) / models.worker_count())
+        learn_number = partial(_learn_number, learn, parts, limit, limit.left / rounds)
         found: list[LearnedBaseline] = []
         with models.progress(len(parts), "learning the baselines", "part") as bar:
             numbers = range(len(parts))  # because what the work holds is sent to workers once
-            for one in models.spread(lambda number: learn(parts[number], TimeLimit(each)), numbers, "learning"):
+            for one in models.spread(learn_number, numbers, "learning"):
                 found.append(one)
                 bar.update()
                 if one.record.stopped.startswith(ENDED_BY_USER):  # others end with the best of the usual values
-                    found += [learn(part, TimeLimit(_TINY)) for part in parts[len(found) :]]
+                    found += [learn(part, _limit_within(limit), ended=True) for part in parts[len(found) :]]
                     break
         return _join(found, limit.spent)
 
 
-def _learn_part(space: Space, start: object, bounds: Bounds, problem: Problem, limit: TimeLimit) -> LearnedBaseline:
-    """Learn the baselines of a problem's owners together."""
-    evaluator, data, options, share = problem.evaluator, problem.data, problem.options, problem.share
-    choose, paper = isinstance(start, str) and start == "best", problem.loss != "faithful"
-    starts, usual = _starts("mean" if choose else start, data, space, int(problem.owner.max()) + 1)
+def _learn_number(
+    learn: Callable[[Problem, TimeLimit], LearnedBaseline],
+    parts: Sequence[Problem],
+    whole: TimeLimit,
+    seconds: float,
+    number: int,
+) -> LearnedBaseline:
+    """Learn one of the parts within its share of the time."""
+    return learn(parts[number], _limit_within(whole, seconds))
+
+
+def _limit_within(whole: TimeLimit, seconds: float = math.inf) -> TimeLimit:
+    """Return a limit for a part of the work, which ends no later than that of the whole work."""
+    return TimeLimit(max(_TINY, min(seconds, whole.left)))
+
+
+def _learn_part(
+    space: Space, start: object, bounds: Bounds, problem: Problem, limit: TimeLimit, *, ended: bool = False
+) -> LearnedBaseline:
+    """Learn the baselines of a problem's owners together; take usual ones if the user ``ended`` learning before."""
+    limit.strict = process_count() == 1  # several processes wait for each other's values: they end between steps
+    evaluator = copy.copy(problem.evaluator)
+    evaluator.limit = limit
+    problem = problem._replace(evaluator=evaluator)
+    choose = isinstance(start, str) and start == "best"
+    starts, usual = _starts("mean" if choose else start, problem.data, space, int(problem.owner.max()) + 1)
+    try:
+        choice = _search(problem, space, bounds, limit, starts, usual, choose, ended)
+    except OutOfTime as stop:
+        choice = _take_start(problem, bounds, limit, starts, str(stop))
+    values = choice.values.unflatten(1, evaluator.players.shape)
+    quantiles = None
+    if evaluator.x.is_floating_point():
+        quantiles = data_quantiles(problem.data.unflatten(1, evaluator.players.shape))
+    return LearnedBaseline(
+        values=values[0] if problem.share == "all" else values,
+        share=problem.share,
+        classes=problem.classes,
+        players=evaluator.players,
+        loss=float(choice.losses.mean()),
+        history=choice.history,
+        record=choice.record,
+        quantiles=quantiles,
+    )
+
+
+class Choice(NamedTuple):
+    """The values that a search ends with, their losses, and how they were found."""
+
+    values: Baselines
+    losses: Owners
+    history: Float[Tensor, "checks 2"]
+    record: LearningRecord
+
+
+def _search(
+    problem: Problem,
+    space: Space,
+    bounds: Bounds,
+    limit: TimeLimit,
+    starts: dict[str, Tensor],
+    usual: dict[str, Tensor],
+    choose: bool,
+    ended: bool,
+) -> Choice:
+    """Search for the baselines; raise `OutOfTime` if none could be compared within the limit."""
+    evaluator, options = problem.evaluator, problem.options
+    paper = problem.loss != "faithful"
     first = next(iter(starts.values()))
-    gradient, tried = _has_gradient(evaluator, first, options), min(_TRIED_COALITIONS, evaluator.batch_size)
-    trial = partial(_try_step, evaluator, first, gradient, tried)
-    with nullcontext() if process_count() > 1 else models.quickest_threads(trial, evaluator.x.device):
+    gradient = _has_gradient(evaluator, first, options)
+    trial = partial(_try_step, evaluator, first, gradient, min(_TRIED_COALITIONS, evaluator.batch_size))
+    with nullcontext() if process_count() > 1 else models.quickest_threads(trial, evaluator.x.device, limit):
         objective = _make_objective(problem, usual["mean"][0], space)
         steps = _STEPS[paper] if options.steps is None else options.steps
         rate = _RATE[paper] if options.rate is None else options.rate
-        run = Run(objective, space, steps if gradient else 0, rate, options.polish, limit, options.callback)
+        run = Run(
+            objective,
+            space,
+            steps if gradient else 0,
+            rate,
+            options.polish,
+            limit,
+            options.callback,
+            gradient=gradient,
+            ended=ended,
+        )
         if options.checkpoint is not None:
             run.resume(options.checkpoint, *_identity(run, problem, starts))
         if isinstance(objective, Faithful):
-            values, losses, compared = _choose(run, objective, {} if choose and not gradient else starts, usual)
+            values, losses, compared, names = _choose(
+                run, objective, {} if choose and not gradient else starts, usual
+            )
         else:
             found = run.search(starts, {name: one for name, one in usual.items() if name != "zero"})
             values, losses, compared = found.baseline, found.penalties, {}
+            names = [LEARNED] * len(values)
     evaluator.check_still_same()
     idle = run.undetermined(losses)
     # Reset players that do not affect the loss to their start values.
     values = torch.where(evaluator.players.presence(~idle).flatten(), values, first)
-    values = values.unflatten(1, evaluator.players.shape)
-    return LearnedBaseline(
-        values[0] if share == "all" else values, share, problem.classes, evaluator.players, float(losses.mean()),
-        torch.tensor(run.history).double().reshape(-1, 2), _record(run, problem.loss, bounds, idle, compared),
-        data_quantiles(data.unflatten(1, evaluator.players.shape)) if evaluator.x.is_floating_point() else None,
-    )  # fmt: skip
+    record = _record(run, problem.loss, bounds, idle, compared)
+    names = _name_usual(values, names, record.learned_names, usual | starts)
+    chosen = names[0] if len(names) == 1 else best_candidate(compared, record.learned_names)
+    record = replace(record, chosen=chosen, picked=dict(Counter(names)))
+    return Choice(values, losses, torch.tensor(run.history).double().reshape(-1, 2), record)
+
+
+def _name_usual(
+    values: Baselines, names: Sequence[str], learned: Sequence[str], usual: dict[str, Tensor]
+) -> list[str]:
+    """Return the name of each owner's values: that of a usual baseline or a start also if learning ended there."""
+    found = []
+    for owner, name in enumerate(names):
+        equal = [other for other, one in usual.items() if torch.allclose(values[owner], one[owner], rtol=1e-9)]
+        found.append(equal[0] if equal and name in learned else name)
+    return found
+
+
+def _take_start(problem: Problem, bounds: object, limit: TimeLimit, starts: dict[str, Tensor], why: str) -> Choice:
+    """Return the first start: there was no time to compare it with others."""
+    name, values = next(iter(starts.items()))
+    evaluator = problem.evaluator
+    record = LearningRecord(
+        loss=problem.loss,
+        exact=False,
+        orders=len(evaluator.players),
+        bounds=_describe_bounds(bounds),
+        starts=(),
+        final_losses=(),
+        seed=problem.seed,
+        samples=evaluator.samples,
+        converged=False,
+        stopped=f"{why} before any baseline was compared; these are the values of the start",
+        evaluations=limit.rows,
+        seconds=limit.spent,
+        undetermined=(),
+        readout=evaluator.readout_note,
+        chosen=name,
+        class_names=evaluator.class_names,
+        undetermined_numbers=(),
+        picked={name: len(values)},
+    )
+    losses = torch.full((len(values),), math.nan).double()
+    return Choice(values, losses, torch.zeros(0, 2).double(), record)
 
 
 def _join(found: list[LearnedBaseline], seconds: float) -> LearnedBaseline:
@@ -250,6 +378,7 @@ def _join(found: list[LearnedBaseline], seconds: float) -> LearnedBaseline:
         known = {name: [one.get(name, 0.0) for one in losses] for name in named}
         return {name: float(np.average(known[name], weights=np.multiply(counts, named[name]))) for name in named}
 
+    picked = sum((Counter(one.picked) for one in records), Counter[str]())
     finals = mean([dict(zip(one.starts, one.final_losses, strict=True)) for one in records])
     compared = mean([one.compared for one in records])
     idle = tuple(i for i, _ in enumerate(first.names) if all(one.undetermined[i] for one in found))
@@ -258,12 +387,16 @@ def _join(found: list[LearnedBaseline], seconds: float) -> LearnedBaseline:
         next((one for one in records if not one.converged), records[0]), starts=tuple(finals),
         final_losses=tuple(finals.values()), evaluations=sum(one.evaluations for one in records), seconds=seconds,
         undetermined=tuple(first.names[number] for number in idle), undetermined_numbers=idle,
-        compared=compared, chosen=min(compared, key=compared.__getitem__, default=""),
-        kept_aside=sum(one.kept_aside for one in records),
+        compared=compared, kept_aside=sum(one.kept_aside for one in records), picked=dict(picked),
     )  # fmt: skip
+    record = replace(record, chosen=best_candidate(compared, record.learned_names))
+    # Parts that had no time have no loss.
+    known = [(one.loss, count) for one, count in zip(found, counts, strict=True) if not math.isnan(one.loss)]
+    loss = math.nan
+    if known:
+        loss = sum(part * count for part, count in known) / sum(count for _, count in known)
     return replace(
-        first, values=torch.cat([one.values for one in found]), record=record,
-        loss=float(np.average([one.loss for one in found], weights=counts)),
+        first, values=torch.cat([one.values for one in found]), record=record, loss=loss,
         classes=None if first.classes is None else torch.cat([one.classes for one in found]),  # type: ignore[misc]
         history=torch.cat([one.history + torch.tensor([int(n), 0]) for one, n in zip(found, before, strict=False)]),
     )  # fmt: skip
@@ -271,16 +404,29 @@ def _join(found: list[LearnedBaseline], seconds: float) -> LearnedBaseline:
 
 def _choose(
     run: Run, objective: Faithful, starts: dict[str, Tensor], usual: dict[str, Tensor]
-) -> tuple[Tensor, Tensor, dict[str, float]]:
-    """Learn by the default loss; return for each owner the best values on the samples kept aside, and all losses."""
+) -> tuple[Baselines, Owners, dict[str, float], list[str]]:
+    """Learn by the default loss; return for each owner the best values on the samples kept aside.
+
+    Also return their losses, those of all candidates, and the names of the candidates that are returned.
+    """
     others = {name: one for name, one in usual.items() if name in ("mean", "median", "zero")}
+    known = starts | others
+    run.rows_to_judge = objective.judged_rows(len(known) + max(1, len(starts)))
     ends = run.search_faithful(starts, others)
-    names = ["learned"] if len(ends) == 1 else [f"learned from {name}" for name in ends]
-    candidates = dict(zip(names, ends.values(), strict=True)) | starts | others
-    losses = torch.stack([objective.judge(one) for one in candidates.values()])
-    run.finals = {name: float(loss.mean()) for name, loss in zip(ends, losses, strict=False)}
-    values = torch.stack(list(candidates.values()))[losses.argmin(0), torch.arange(objective.owners)]
-    return values, losses.amin(0), dict(zip(candidates, losses.mean(1).tolist(), strict=True))
+    run.limit.reserve = 0.0
+    names = [LEARNED] if len(ends) == 1 else [learned_from(name) for name in ends]
+    learned = dict(zip(names, ends.values(), strict=True))
+    candidates = known | learned  # of equal losses the first counts: learned values must be better
+    losses = objective.judge(list(candidates.values()))
+    if not objective.judged_all:
+        reached = f"the limit of {run.limit.seconds:g} s is reached"
+        run.unfinished = run.unfinished or f"{reached} before candidates were compared on all samples kept aside"
+    means = dict(zip(candidates, losses.mean(1).tolist(), strict=True))
+    run.finals = {start: means[name] for start, name in zip(ends, names, strict=True)}
+    best = losses.argmin(0)
+    values = torch.stack(list(candidates.values()))[best, torch.arange(objective.owners)]
+    picked = [list(candidates)[number] for number in best.tolist()]
+    return values, losses.amin(0), {name: means[name] for name in (*learned, *known)}, picked
 
 
 def baseline_loss(
@@ -324,7 +470,7 @@ def baseline_loss(
     if isinstance(objective, Faithful):
         if len(fill.values) > 1:
             raise wrong("loss", "be one of the paper's for stand-ins of each sample", repr(loss))
-        return float(objective.judge(stand_ins[:1]))
+        return float(objective.judge([stand_ins[:1]]))
     objective.owner = torch.arange(evaluator.samples)  # of its own stand-ins
     losses, (rows, weights) = objective.losses(stand_ins, objective.compared, objective.plan), objective.compared
     return float((losses[rows] * weights).sum() / weights.sum())
@@ -346,7 +492,12 @@ def absence_for(evaluator: Evaluator, absence: object, data: Table | None, seed:
     """
     rows = None if data is None else evaluator.rows_of(data)
     readout = _readout_of_rows(evaluator, rows)
-    return choose_absence(absence, evaluator.model, rows, readout, players=evaluator.players, seed=seed)
+    settings: dict[str, Any] = {"players": evaluator.players, "seed": seed}
+    limit = evaluator.limit
+    if isinstance(absence, str) and absence == LEARNED and limit.is_set:
+        limit.check()
+        settings["seconds"] = _SHARE_FOR_LEARNING * limit.left
+    return choose_absence(absence, evaluator.model, rows, readout, **settings)
 
 
 def _readout_of_rows(evaluator: Evaluator, rows: Tensor | None) -> Readout | None:
@@ -389,6 +540,7 @@ class Problem(NamedTuple):
 def _make_problem(
     model: Any, x: Any, y: Classes, loss: Any, share: Any, seed: int, options: LearningOptions,
     players: Players | None, readout: Readout | None, class_names: Sequence[str] | None, categorical: Categorical,
+    limit: TimeLimit | None = None,
 ) -> Problem:  # fmt: skip
     """Draw the samples to learn from, and find out whose baselines are learned."""
     if share not in ("all", "class", "sample"):
@@ -410,7 +562,14 @@ def _make_problem(
         readout = type(readout)(readout.y[rows], readout.names)
     names = [str(label) for label in labels] or None
     evaluator = Evaluator(
-        model, data[rows].detach(), players, readout, y=numbers, class_names=names, categorical=categorical
+        model,
+        data[rows].detach(),
+        players,
+        readout,
+        y=numbers,
+        class_names=names,
+        categorical=categorical,
+        limit=limit,
     )
     if share == "class" and numbers is None:
         raise wrong("y", "be given for a baseline of each class", "none")
@@ -431,8 +590,9 @@ def _make_objective(problem: Problem, mean: Tensor, space: Space) -> Objective |
     if loss == "faithful":
         rows = options.rows_per_step
         if rows is None:
+            evaluator.limit.check()
             affordable = models.affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)
-            rows = min(_MOST_ROWS, max(_FEWEST_ROWS, affordable))
+            rows = _within_time(min(_MOST_ROWS, max(_FEWEST_ROWS, affordable)), evaluator.limit)
         rows = max(min(rows, _LEAST_ROWS), int(rows * problem.rows))
         within = data_range(evaluator.x, (~space.free).nonzero().flatten().tolist())
         return Faithful(evaluator, problem.owner, problem.seed, rows, (options.evidence, options.noise), mean, within)
@@ -444,6 +604,15 @@ def _make_objective(problem: Problem, mean: Tensor, space: Space) -> Objective |
     rows = max(_LEAST_ROWS, int(options.rows_per_comparison * problem.rows))
     penalty = Penalty(loss, players, orders, rows // min(samples, _MANY_SAMPLES), options.cube)
     return Objective(evaluator, penalty, problem.owner, problem.seed, rows)
+
+
+def _within_time(rows: int, limit: TimeLimit) -> int:
+    """Return fewer rows for a step, a power of two, if a short search would take longer than the time left."""
+    if not limit.is_set or limit.seconds_per_row == math.inf:
+        return rows
+    affordable = limit.left / (limit.seconds_per_row * _STEPS_OF_A_SHORT_SEARCH)
+    fitting = 2 ** math.floor(math.log2(max(1.0, affordable)))
+    return min(rows, max(_FEWEST_ROWS_IN_TIME, fitting))
 
 
 def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor, Classes, Int[Tensor, " samples"]]:
@@ -547,14 +716,22 @@ def _record(run: Run, loss: str, bounds: object, idle: Tensor, compared: dict[st
     """Describe how a baseline was learned."""
     objective, evaluator = run.objective, run.objective.evaluator
     numbers = tuple(idle.nonzero()[:, 0].tolist())
-    box = bounds if isinstance(bounds, str) else "given" if isinstance(bounds, tuple) else f"mean ± {bounds:g} sd"
-    if isinstance(bounds, tuple) and all(isinstance(end, int | float) for end in bounds):
-        box = f"{bounds[0]:g} to {bounds[1]:g}"
     return LearningRecord(
-        loss=loss, bounds=box, starts=tuple(run.finals), final_losses=tuple(run.finals.values()),
+        loss=loss, bounds=_describe_bounds(bounds), starts=tuple(run.finals), final_losses=tuple(run.finals.values()),
         seed=objective.seed, samples=evaluator.samples, evaluations=objective.evaluations, seconds=run.limit.spent,
         converged=not run.unfinished, stopped=run.unfinished or run.finished,
         undetermined=tuple(evaluator.names[number] for number in numbers), undetermined_numbers=numbers,
-        compared=compared, chosen=min(compared, key=compared.__getitem__, default=""),
+        compared=compared,
         readout=evaluator.readout_note, class_names=evaluator.class_names, **objective.record,
     )  # fmt: skip
+
+
+def _describe_bounds(bounds: Any) -> str:
+    """Describe the bounds within which values were learned."""
+    if isinstance(bounds, str):
+        return bounds
+    if not isinstance(bounds, tuple):
+        return f"mean ± {bounds:g} sd"
+    if all(isinstance(end, int | float) for end in bounds):
+        return f"{bounds[0]:g} to {bounds[1]:g}"
+    return "given"

@@ -27,13 +27,16 @@ from absentia.learning.faithful import Faithful
 from absentia.learning.penalties import Baselines, Chosen, Found, Objective, Owners, Plan
 from absentia.learning.processes import added_up, decided_by_first, is_first
 from absentia.learning.space import HELD, Space
-from absentia.models import TimeLimit, progress
+from absentia.models import OutOfTime, TimeLimit, progress
 from absentia.results import read_tensors, write_tensors
 
 ENDED_BY_USER = ("interrupted", "the callback")  # how the reason to stop begins
 _CONVERGED = "no other value of a single coordinate lowers the loss by 0.1 %"
 _PLATEAU_CHECKS, _PLATEAU_SHARE, _STEPS_PER_CHECK = 20, 0.005, 5  # descent stops without such a gain for long
-_JUDGING = 12  # what it takes to choose in the end, as a multiple of a step's time
+# Of the time that is left, at most this share is kept for choosing between candidates in the end. They are judged on
+# other samples than those on which usual baselines are compared: a row may take this many times as long.
+_MOST_RESERVED = 0.5
+_LONGER_TO_JUDGE = 1.5
 MOST_CROSSED = 32  # players whose values are taken over from another baseline one by one
 MAX_SWEPT, MAX_SWEEPS = 256, 14  # coordinates, of each of which a sweep tries about ten values; and sweeps
 # Shares of the range that a sweep tries to both sides: first and last ones without a gradient, and those after it.
@@ -72,10 +75,21 @@ class Run:
     """
 
     def __init__(
-        self, objective: Objective | Faithful, space: Space, steps: int, rate: float, polish: bool, limit: TimeLimit,
+        self,
+        objective: Objective | Faithful,
+        space: Space,
+        steps: int,
+        rate: float,
+        polish: bool,
+        limit: TimeLimit,
         callback: Callable[[LearningStep], Any] | None = None,
-    ) -> None:  # fmt: skip
+        *,
+        gradient: bool = True,
+        ended: bool = False,
+    ) -> None:
         self.objective, self.space, self.limit, self.callback = objective, space, limit, callback
+        self.gradient = gradient  # whether the model has one
+        self.ended = ended  # whether the user ended learning before this search began
         self.device = objective.evaluator.x.device
         self.steps, self.rate, self.thorough = steps, rate, polish or not steps
         self.swept = torch.arange(0 if self.thorough else len(space.low), len(space))  # coordinates
@@ -87,7 +101,8 @@ class Run:
         self.kept: dict[str, Tensor] = {}  # what stages ended with, close calls, and a descent under way
         self.checkpoint: tuple[Path, str, Tensor] | None = None
         self.planned, self.done = 0, 0  # steps
-        self.prepared, self.reserve = 0.0, 0.0  # seconds until the first step was done; for what follows the search
+        self.prepared = 0.0  # seconds until the first step was done
+        self.rows_to_judge = 0  # after the search
         self.bar = progress(0, "learning the baseline", "step", show=is_first())
 
     def resume(self, path: str | Path, fingerprint: str, signature: Float[Tensor, " values"]) -> None:
@@ -133,7 +148,9 @@ class Run:
 
     def _check_time(self) -> None:
         found = self.best is not None or self.objective.rows_per_step  # there is something to return
-        if found and self.limit.seconds < math.inf and decided_by_first(self.limit.left <= self.reserve, self.device):
+        if found and self.ended:
+            raise StopLearning("interrupted")
+        if found and self.limit.is_set and decided_by_first(self.limit.is_reached, self.device):
             raise StopLearning(f"the limit of {self.limit.seconds:g} s is reached")
 
     def _count_step(self, loss: float) -> None:
@@ -146,7 +163,6 @@ class Run:
         step = (spent - self.prepared) / (self.done - 1) if self.done > 1 else spent
         left = max(0.0, step * (self.planned - self.done))
         if self.done == 2 and self.objective.rows_per_step:
-            self.reserve = step * _JUDGING
             title = f"about {spent + left:.0f} s: {self.planned} steps of {self.objective.rows_per_step:,} rows"
             logging.getLogger("absentia").info("learning the baseline, %s", title)
             self.bar.set_description(f"learning the baseline, {title}")
@@ -166,7 +182,7 @@ class Run:
         ends: dict[str, Baselines] = {}
         with self.bar:
             try:
-                losses = {name: float(self.losses(one).mean()) for name, one in usual.items()}
+                losses = self._compare_usual(usual)
                 best = min(losses, key=losses.__getitem__)
                 for number, (name, baseline) in enumerate((starts or {best: usual[best]}).items()):
                     ends[name] = baseline
@@ -176,14 +192,36 @@ class Run:
                         ends[name] = self._stage(f"{number}: again", self._follow, ends, name, again, self.rate / 5)
                     if len(self.objective.evaluator.players) <= MOST_CROSSED:
                         ends[name] = self._stage(f"{number}: cross", self._cross, ends[name], usual[best])
-            except (KeyboardInterrupt, StopLearning) as stop:
-                why = str(stop) or "interrupted"
-                self.unfinished = f"{why} after {self.done} of {self.planned} steps; these are the best values so far"
+            except (KeyboardInterrupt, StopLearning, OutOfTime) as stop:
+                self.unfinished = f"{self._how_far(str(stop) or 'interrupted')}; these are the best values so far"
                 if ends and self.steps == 0 and self.best is not None:
                     ends[name] = self.best.baseline
         if self.steps:
             self.finished = f"{self.done} steps of {self.objective.rows_per_step:,} rows are done"
         return ends
+
+    def _compare_usual(self, usual: dict[str, Baselines]) -> dict[str, float]:
+        """Compute the losses of usual baselines; keep the time that it takes to judge candidates in the end."""
+        began = self.limit.spent
+        rows_before = self.limit.rows
+        self._reserve_time(math.inf)
+        losses = {name: float(self.losses(one).mean()) for name, one in usual.items()}
+        seconds_per_row = (self.limit.spent - began) / max(1, self.limit.rows - rows_before)
+        self._reserve_time(_LONGER_TO_JUDGE * self.rows_to_judge * seconds_per_row)
+        return losses
+
+    def _reserve_time(self, seconds: float) -> None:
+        """Keep this much time for what follows the search, but not all of the time that is left."""
+        if self.limit.is_set:
+            self.limit.reserve = min(seconds, _MOST_RESERVED * max(0.0, self.limit.left))
+
+    def _how_far(self, why: str) -> str:
+        """Say why the search ended, and how far it came."""
+        if self.planned:
+            return f"{why} after {self.done} of {self.planned} steps"
+        if self.gradient:
+            return f"{why} while values were searched one by one, without steps along the gradient"
+        return f"{why} while values were searched one by one, because the model has no gradient"
 
     def _follow(self, key: str, ends: dict[str, Baselines], name: str, steps: int, rate: float) -> Baselines:
         """Take steps of Adam on fresh batches; return the mean of the last quarter of them."""
@@ -250,11 +288,13 @@ class Run:
                     end = self._search_from(number, name, baseline).or_better(end)
                 if end is None or bool((before < end.losses).any()):
                     end = self._search_from(len(starts), f"{best} (tried)", usual[best]).or_better(end)
-            except (KeyboardInterrupt, StopLearning) as stop:
+            except (KeyboardInterrupt, StopLearning, OutOfTime) as stop:
                 end = self.best
                 self.unfinished = f"{str(stop) or 'interrupted'}; these are the best values so far"
+                if end is None:
+                    raise  # before anything was evaluated
         if end is None:
-            raise KeyboardInterrupt  # before anything was evaluated
+            raise KeyboardInterrupt
         return end
 
     def _search_from(self, number: int, name: str, baseline: Baselines) -> Found:
@@ -299,8 +339,7 @@ class Run:
     def _sweep_while_it_helps(self, _key: str, baseline: Baselines) -> Baselines:
         """Sweep until no candidate helps, if sweeps are wanted and affordable."""
         if not len(self.swept) or len(self.swept) > MAX_SWEPT:
-            many = f"{len(self.swept):,} values are too many to sweep"
-            self.unfinished = f"the steps are done; {many if len(self.swept) else 'they were not polished'}"
+            self.unfinished = self._why_not_swept()
             return baseline
         wide, radius = True, _FIRST_RADIUS
         for turn in range(MAX_SWEEPS):
@@ -314,6 +353,17 @@ class Run:
                 wide, radius = (True, _FIRST_RADIUS) if radius < _LAST_RADIUS else (False, radius / 3)
         self.unfinished = f"{MAX_SWEEPS} sweeps are done, and the last still lowered the loss"
         return baseline
+
+    def _why_not_swept(self) -> str:
+        """Say why no other values of single coordinates were tried."""
+        if not len(self.swept):
+            return "the steps are done; they were not polished"
+        many = f"{len(self.swept):,} values are too many to sweep"
+        if self.steps:
+            return f"the steps are done; {many}"
+        if self.gradient:
+            return f"no steps were taken, and {many}"
+        return f"no steps were taken, because the model has no gradient, and {many}"
 
     def _close_in(self, _key: str, baseline: Baselines) -> Baselines:
         """Try ever closer values around those of the gradient, which may stop beside a kink; settle close calls."""

@@ -78,7 +78,7 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     axes.set_xticks([0, 0.5, 1], ["least", "middle", "largest"])
     axes.set_xlabel("range of the data: line 0 to 100 %, bar 5 to 95 %, box middle half")
     some = f", {entries} of {total} entries" if entries < total else ""
-    axes.set_title(f"learned baseline beside the data{some}")
+    axes.set_title(f"baseline beside the data{some}")
     below = -0.02 - 0.9 / float(figure.get_size_inches()[1])
     axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=4)
     return figure

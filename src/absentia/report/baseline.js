@@ -55,7 +55,7 @@ const baseline = (() => {
     const redraw = () => {
       const chosen = Number(owner?.value ?? 0);
       if (data.images) {
-        const figures = [charts.framed("The learned baseline", charts.image(data.images[chosen], "The learned baseline"))];
+        const figures = [charts.framed("The baseline", charts.image(data.images[chosen], "The baseline"))];
         if (data.median) figures.push(charts.framed("The median of the data", charts.image(data.median, "The median of the data")));
         at("pictures").replaceChildren(...figures);
       } else {

@@ -294,15 +294,18 @@ def baseline_section(learned: LearnedBaseline) -> Section:
         shown = {"names": names, "values": numbers(values), "texts": written_values, "undetermined": undetermined}
         shown |= {} if levels is None else {"quantiles": numbers(levels.T), "levels": texts(levels.T)}
     how = "converged" if record.converged else "did not converge"
-    loss = f"{written(learned.loss, 4)} ({record.loss}, orders up to {record.orders})"
+    loss = "not measured"
+    if not math.isnan(learned.loss):
+        loss = f"{written(learned.loss, 4)} ({record.loss}, orders up to {record.orders})"
     whose = "all samples" if learned.share == "all" else f"each {learned.share}"
-    heading, sentence = f"Baseline learned for {whose}", f"The search {how}: {record.stopped}."
+    heading = f"Baseline learned for {whose}"
+    sentence = f"{learned.outcome} The search {how}: {record.stopped}. Loss: {loss}.".strip()
     checks = torch.linspace(0, len(learned.history) - 1, min(len(learned.history), _MOST_CHECKS)).round().long()
     kept = learned.history[checks]
     history = [[*numbers(row), f"{row[0]:,.0f} evaluations: {written(float(row[1]), 4)}"] for row in kept]
     data = shown | {"colour": LOOKS["learned"][0], "loss": record.loss, "history": history}
     data["owners"] = owner_names(learned)[:_MOST_OWNERS]
-    return Section("baseline", heading, f"{sentence} Loss: {loss}.", learned, data)
+    return Section("baseline", heading, sentence, learned, data)
 
 
 def _baseline_images(learned: LearnedBaseline) -> dict[str, Any]:
