@@ -271,7 +271,7 @@ def tabulate(name: str, found: ab.Audit, setting: Setting, learned: Colours, fro
         f"{NOISE_TERM} "
         + " ".join(goals(found, method, setting.printed) for method in ("learned", FROM_NOISE, DEFAULT))
         + " "
-        + " ".join((*found.verdict, *found.warnings))
+        + " ".join((*found.verdict, *found.warnings, *found.notes_on_R))
     )
     table = ResultTable(f"What masking methods leave and add: {name}", HEADS, note)
     add_rows(table, found, setting.printed)

@@ -18,7 +18,10 @@ from experiments.tables import HOW, ResultTable, markdown_line
 
 PAGE = "report.html"
 USUAL = "learned_against_usual.md"
-ABOUT_USUAL = "How learned baselines compare with the usual ones on ten problems, and which goals they miss"
+ABOUT_USUAL = (
+    "How learned baselines compare with the usual ones on ten problems, and which goals they miss (measured before "
+    "the audit told leak from invention, with its recommendations of then)"
+)
 # What is called the paper's loss is not minimised as the paper does it. Said once, for all experiments.
 PAPERS_LOSSES = (
     "The paper's losses: where absentia's search minimises L_Shapley or L_marginal (table-4, fig-8, the tables of "

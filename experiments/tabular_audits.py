@@ -116,7 +116,7 @@ def tabulate(name: str, found: ab.Audit) -> ResultTable:
         "R of the unmasked rows: "
         f"{float(found.removal.unmasked.value):.3f}. Salient: {record.threshold}; terms: effects that rebuild all "
         "values to 5 %; low orders: up to half the players; agreement: mean rank correlation with the others' "
-        f"Shapley values. {learned} " + " ".join((*found.verdict, *found.warnings, *record.notes))
+        f"Shapley values. {learned} " + " ".join((*found.verdict, *found.warnings, *found.notes_on_R, *record.notes))
     )
     table = ResultTable(f"What masking methods leave and add: {name}", HEADS, note)
     columns = {key: values.tolist() for key, values in found.columns().items()}

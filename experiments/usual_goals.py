@@ -18,7 +18,7 @@ Figure: TypeAlias = list[float]
 # A difference counts beyond this many errors, unless it is below a share of Σ|U|, or a number of nats or of R:
 # between methods that are nearly the same, rounding errors can be alike in all samples.
 SURE, NEGLIGIBLE = 2.0, 0.01
-# The figures by which methods are compared, the evidence by its absolute value; less is better.
+# The figures by which methods are compared; less is better. Evidence is invention less leak, by its absolute value.
 COMPARED = {"strength": "Σ|U|", "evidence": "|evidence|", "R": "R"}
 REMOVERS = {"gaussian": "Gaussian", "surrogate": "surrogate"}
 MOST_EVIDENCE, LEAST_GAP = 0.3, -0.02
@@ -252,8 +252,8 @@ def _problem_table(row: Row) -> ResultTable:
     seeds = ", ".join(str(one.seed) for one in row.found)
     value = "probability of the sample's class" if row.is_in_nats else "output, in standard deviations of the target"
     note = (
-        f"{models}. Seeds {seeds}; {first.rows}. Evidence and score in {first.unit}; gap: the mean {value} if the "
-        "least important players are removed first, less that if the most important ones are."
+        f"{models}. Seeds {seeds}; {first.rows}. Evidence (invention less leak) and score in {first.unit}; gap: the "
+        f"mean {value} if the least important players are removed first, less that if the most important ones are."
     )
     table = ResultTable(row.problem, HEADS, note)
     for method, figures in first.methods.items():

@@ -18,15 +18,22 @@ def test_the_demo_tells_the_story_and_ends_in_a_report(tmp_path):
     folder = demo.run(tmp_path / "new" / "folder", console=console, few=True)
     text = console.export_text()
     # Which absences leak or invent, which one to use, and how the answer changes.
-    marks = dict(re.findall(r"^  (\w+) .* nats +(.*?) *$", text, re.MULTILINE))
+    lines = re.findall(r"^  (\w+) +\d+ % +\d+ % +(\d\.\d) +(\d\.\d) +(.*?) *$", text, re.MULTILINE)
+    marks = {name: mark for name, _, _, mark in lines}
+    leaks = {name: float(leak) for name, leak, _, _ in lines}
+    inventions = {name: float(invention) for name, _, invention, _ in lines}
     assert sorted(marks) == ["blur", "learned", "marginal", "mean", "median", "zero"]
-    assert (marks["blur"], marks["marginal"]) == ("leaks the digit", "invents digits")
+    assert marks["blur"] == "leaks the digit"
+    assert marks["marginal"] == "invents digits"
     assert re.fullmatch("invents an? [0-9]", marks["mean"])
-    used = re.search(r"^Use (\w+): ", text, re.MULTILINE)[1]
+    # Fixed and random values can't tell the digit. Averaging log-odds over draws is no invention.
+    assert {name for name, leak in leaks.items() if leak > 0} == {"blur"}
+    assert inventions["marginal"] < inventions["mean"] < 2.3
+    used = re.search(r"^Use (\w+) \(in \d+ % of resamples\): ", text, re.MULTILINE)[1]
     assert marks[used] == "recommended"
     assert re.search(r"^The learned baseline: (Nothing better than|The learned values beat)", text, re.MULTILINE)
     answers = re.findall(r"^By (\w+) the ([a-z ]+) says most: why it is a \d rather than", text, re.MULTILINE)
-    assert [name for name, _ in answers] == ["zero", "mean", "learned"]
+    assert [name for name, _ in answers] == ["zero", "mean", used]
     assert len({part for _, part in answers}) > 1
     for name in ("explanation.png", "audit.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")

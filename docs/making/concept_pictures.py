@@ -92,8 +92,7 @@ def draw_choice(model: nn.Module, task: Task, absences: dict[str, ab.Absence]) -
         place.imshow(heat, cmap="RdBu_r", vmin=-heat.abs().max(), vmax=heat.abs().max())
         ink = task.x_test[sample, 0]
         place.imshow(torch.zeros(8, 8), cmap="gray", vmin=0, vmax=1, alpha=0.45 * ink / ink.max())
-        amount = float(audit.columns()["evidence"][audit.methods.index(name)])
-        words = f"leaks {-amount:.1f} nats" if amount < -0.05 else f"invents {amount:.1f} nats"
+        words = describe_claims(audit, audit.methods.index(name))
         best = name == audit.recommended
         title = f"by {name}\n{words}" + ": use it" * best
         place.set_title(title, fontsize=10, fontweight="bold" if best else "normal")
@@ -101,6 +100,13 @@ def draw_choice(model: nn.Module, task: Task, absences: dict[str, ab.Absence]) -
     for place in (image, *places):
         place.set(xticks=[], yticks=[])
     return figure
+
+
+def describe_claims(audit: ab.Audit, number: int) -> str:
+    """Say how much an absence leaks, or else how much it invents."""
+    if audit.leaks(number):
+        return f"leaks {float(audit.leak.value[number]):.1f} nats"
+    return f"invents {float(audit.invention.value[number]):.1f} nats"
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """Run the code of the README and of the pages: the blocks of a page are one script.
 
 Run this file to write the pictures of all pages, or with ``outputs`` to write what the blocks print into the pages.
+Files after ``outputs`` are the pages to run, such as ``outputs README.md``.
 """
 
 from __future__ import annotations
@@ -167,8 +168,9 @@ def write_outputs(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["outputs"]:
-        for one in pages():
-            write_outputs(one)
+    if sys.argv[1:2] == ["outputs"]:
+        named = [Path(name) for name in sys.argv[2:]]
+        for page in named or pages():
+            write_outputs(page)
     else:
         make_pictures()

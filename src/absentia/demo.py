@@ -20,12 +20,16 @@ from absentia.learning import LearningOptions, choose_absence, learn_baseline
 from absentia.models import progress
 from absentia.players import Players
 from absentia.report import write_report
+from absentia.results import percent
 
-# The usual absences, and for some of them the number of draws or the width.
-_WORDS = ("zero", "mean", "median", "marginal:8", "blur:1")
+# The usual absences; the blur has a width.
+_WORDS = ("zero", "mean", "median", "marginal", "blur:1")
 _COMPARED = ("zero", "mean")  # with the recommended one
 _LEARNING = LearningOptions(steps=60, rows_per_step=2**12)
-_FEW_STEPS = LearningOptions(samples=40, steps=8, rows_per_step=2**10)
+_FEW_STEPS = LearningOptions(samples=100, steps=20, rows_per_step=2**11)
+# The rows of the audit: enough for games of all nine parts with every draw of "marginal".
+_AUDITED_ROWS = 2**21
+_FEW_AUDITED_ROWS = 2**20
 _SHADES = " ░▒▓█"
 _PARTS = ("top left", "top", "top right", "left", "centre", "right", "bottom left", "bottom", "bottom right")
 
@@ -72,7 +76,9 @@ def digit_model(task: Task, seed: int, epochs: int = 15) -> nn.Module:
 
 def run(folder: Path, seed: int = 0, console: Console | None = None, *, few: bool = False) -> Path:
     """Run the whole demonstration, in tests on few images; return the folder of its report and pictures."""
-    console, learning = console or Console(), _FEW_STEPS if few else _LEARNING
+    console = console or Console()
+    learning = _FEW_STEPS if few else _LEARNING
+    audited_rows = _FEW_AUDITED_ROWS if few else _AUDITED_ROWS
     folder.mkdir(parents=True, exist_ok=True)
     task = digits(seed)
     model, players = digit_model(task, seed), task.players
@@ -80,9 +86,16 @@ def run(folder: Path, seed: int = 0, console: Console | None = None, *, few: boo
     absences = {word.partition(":")[0]: choose_absence(word, model, task.x, players=players) for word in _WORDS}
     absences["learned"] = learned
     found = audit(
-        model, task.x_test, task.y_test, absences, players=players, data=task.x, draws=3,
-        evaluations=2**15 if few else 400_000, seed=seed,
-    )  # fmt: skip
+        model,
+        task.x_test,
+        task.y_test,
+        absences,
+        players=players,
+        data=task.x,
+        draws=3,
+        evaluations=audited_rows,
+        seed=seed,
+    )
     best = found.recommended or "learned"
     x, y = (part[: 20 if few else 100] for part in (task.x_test, task.y_test))
     names = dict.fromkeys((*_COMPARED, best))
@@ -126,18 +139,39 @@ def _show_absences(console: Console, model: nn.Module, task: Task, found: Audit,
     """Print what the network says of images without parts, by each absence, and the recommendation."""
     with torch.no_grad():
         right = float((model(task.x_test).argmax(1) == task.y_test).double().mean())
-    console.print(f"\nA small network reads digits. It is right on {right:.0%} of {len(task.y_test)} new images.")
+    images = len(task.y_test)
+    console.print(f"\nA small network reads digits. It is right on {percent(right)} of {images} new images.")
     console.print("Which part of an image tells it the digit? Remove parts, and see what it says.")
     console.print("[bold]But what stands in for a removed part?[/bold] With all removed, it should know nothing:\n")
-    table, evidence = _table("absence", "it is right on", "is sure to", "evidence", ""), found.columns()["evidence"]
+    table = _table("absence", "right on", "sure to", "leak", "invention", "")
     for number in found.order:
-        name, amount = found.methods[number], float(evidence[number])
+        name = found.methods[number]
         right, sure, digit = removed[name]
-        mark = "leaks the digit" if amount < 0 else f"invents {digit}"
-        mark = "[green]recommended[/green]" if name == found.recommended else mark
-        table.add_row(name, f"{right:.0%}", f"{sure:.0%}", f"{_signed(amount)} nats", mark)
+        leak = _amount(float(found.leak.value[number]))
+        invention = _amount(float(found.invention.value[number]))
+        table.add_row(name, percent(right), percent(sure), leak, invention, _mark(found, number, digit))
     console.print(table)
+    console.print(
+        "\nLeak: what such images still tell of their digits. Invention: what the stand-ins claim on their own. "
+        f"Both in nats: {found.curve.limit:.1f} is all that there is to know."
+    )
     console.print(f"\n{found.verdict[0]}", highlight=False)
+
+
+def _mark(found: Audit, number: int, digit: str) -> str:
+    """Say in a few words what an absence does."""
+    if found.methods[number] == found.recommended:
+        return "[green]recommended[/green]"
+    if found.leaks(number):
+        return "leaks the digit"
+    if found.invents(number):
+        return f"invents {digit}"
+    return ""
+
+
+def _amount(nats: float) -> str:
+    """Write a leak or an invention, which may fall below 0 by chance."""
+    return f"{max(0.0, nats):.1f}"
 
 
 def _show_answers(
@@ -158,7 +192,7 @@ def _show_answers(
         than = removed[name][2] if name in _COMPARED else "nothing"
         console.print(f"By {name} the {parts[top]} says most: why it is a {digit} rather than {than}.")
     shares = (tops[:-1] != tops[-1]).double().mean(1).tolist()
-    often = [f"by {name} on {share:.0%}" for name, share in zip(names, shares, strict=False)]
+    often = [f"by {name} on {percent(share)}" for name, share in zip(names, shares, strict=False)]
     console.print(f"Another part than by {names[-1]} comes first {', '.join(often)} of {tops.shape[1]} images.")
 
 
