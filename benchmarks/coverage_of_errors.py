@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from absentia.audit.estimates import SURE, Mean
-from absentia.audit.split import ByClass, Split
+from absentia.audit.split import ByClass, Scale, Split
 from made_up import GaussianClasses, leak_and_invention, log_odds, split_of
 
 # Whole samples, a source of randomness → the values of fully masked samples, (draws, samples, numbers).
@@ -31,6 +31,7 @@ class Kind:
     make: StandIns
     leaks: bool = True
     invents: bool = True
+    shares_draws: bool = False  # whether all samples have the same random rows
 
     def is_zero(self, figure: str) -> bool:
         """Return whether the leak or the invention is 0."""
@@ -56,14 +57,15 @@ class Setting:
         generator = torch.Generator().manual_seed(seed)
         x, y = self.draw(samples, generator)
         if y is not None and samples > self.samples:
-            split: Split = ByClass(y, seed, most_scale=1.0)  # the model is calibrated, so that many samples find this
+            # The model is calibrated, which many samples would find.
+            split: Split = ByClass(y, seed, Scale(1.0), y.unique())
         else:
             split = split_of(y, self.values(x), seed)
         found = {}
         for name, kind in self.stand_ins.items():
             masked = kind.make(x, generator)
             values = self.values(masked.flatten(0, 1)).unflatten(0, masked.shape[:2])
-            found[name] = leak_and_invention(split, values, seed)
+            found[name] = leak_and_invention(split, values, seed, kind.shares_draws)
         return found
 
 
@@ -155,10 +157,10 @@ def kinds_of_stand_ins(
         "constant that claims": Kind(constant(claim), leaks=False),
         "a random row of its own": Kind(own_rows(1), leaks=False),
         "10 random rows of its own": Kind(own_rows(10), leaks=False),
-        "10 random rows for all": Kind(shared_rows(10, 0.0), leaks=False),
+        "10 random rows for all": Kind(shared_rows(10, 0.0), leaks=False, shares_draws=True),
         "blend of 30 % and neutral": Kind(blend(0.3, neutral)),
         "blend of 30 % and a claim": Kind(blend(0.3, claim)),
-        "blend of 30 % and 10 random rows": Kind(shared_rows(10, 0.3)),
+        "blend of 30 % and 10 random rows": Kind(shared_rows(10, 0.3), shares_draws=True),
     }
 
 

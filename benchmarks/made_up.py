@@ -94,13 +94,13 @@ def split_of(y: Tensor | None, whole: Tensor, seed: int) -> ByClass | ByValue:
     return ByClass.of_whole_samples(y, whole, seed)
 
 
-def leak_and_invention(split: ByClass | ByValue, values: Tensor, seed: int) -> tuple[Mean, Mean]:
+def leak_and_invention(split: ByClass | ByValue, values: Tensor, seed: int, shares_draws: bool) -> tuple[Mean, Mean]:
     """Measure both as an audit does, from the values of fully masked samples, (draws, samples, numbers)."""
     groups = draw_groups(len(values), seed)
     drawn = Drawn.of([values[list(group)].mean(0) for group in groups], groups)
     prior = split.prior()
     whole = predict(split, drawn.mean, prior)
     others = [predict(split, left, prior) for left in drawn.without]
-    leaks = pseudo_values(whole.leak, [other.leak for other in others])
-    inventions = pseudo_values(whole.invention, [other.invention for other in others])
+    leaks = pseudo_values(whole.leak, [other.leak for other in others], shares_draws)
+    inventions = pseudo_values(whole.invention, [other.invention for other in others], shares_draws)
     return Mean.of(leaks), Mean.of(inventions)

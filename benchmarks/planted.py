@@ -14,7 +14,7 @@ from torch import Tensor
 import absentia as ab
 from absentia.absences import Fill
 from absentia.absences.protocol import ConditionalFill
-from absentia.audit.split import ByClass, predict
+from absentia.audit.split import ByClass, Scale, predict
 from absentia.audit.verdict import PRACTICAL_LEAK, PRACTICAL_LENGTH
 from made_up import Blend, Contrary, GaussianClasses, log_odds
 
@@ -128,7 +128,7 @@ def true_figures(
         if most_scale is None:
             split = ByClass.of_whole_samples(y, log_odds(model(x).double()), seed=0)
         else:
-            split = ByClass(y, 0, most_scale)
+            split = ByClass(y, 0, Scale(most_scale), y.unique())
         prior = split.prior()
         figures = {}
         for name, absence in absences.items():

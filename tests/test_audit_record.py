@@ -263,7 +263,8 @@ def test_the_picture_shows_all_methods_in_one_order(found, tmp_path):
 def test_it_reads_well_in_a_terminal(found):
     text = repr(found)
     lines = text.splitlines()
-    assert lines[0].startswith(f"Use {found.recommended} (in {100 * found.confidence:.0f} % of resamples): it ")
+    assert lines[0].startswith(f"Use {found.recommended} ")
+    assert f"{100 * found.confidence:.0f} %" in lines[0]
     assert "Audit of 3 absences on 40 samples: 3 of 4 players masked; value: the output as it is." in text
     assert max(len(line) for line in lines) <= 130
     assert text.index("length") < text.index("Audit of 3")

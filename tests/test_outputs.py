@@ -112,7 +112,7 @@ def test_logits_are_found_in_what_a_model_returns(wrap, place):
     assert explanation.record.readout.endswith(f"; from {place} of the model's output")
     learned = ab.learn_baseline(model, X, Y, options=ab.LearningOptions(steps=2, rows_per_step=64))
     audit = ab.audit(model, X, Y, {"learned": learned}, draws=1)
-    assert audit.columns()["evidence"].isfinite().all()
+    assert audit.columns()["score"].isfinite().all()
     assert ab.train_surrogate(model, X, epochs=1, progress=False) is not None
 
 

@@ -190,6 +190,7 @@ def test_level_methods_are_named_with_what_would_tell_them_apart():
     assert near.confidence < 2 / 3
     assert near.verdict[0].startswith("Use b or a: level (of resamples, b ")
     assert "times as many samples would tell them apart. b neither leaks nor invents " in near.verdict[0]
+    assert near.verdict[2].startswith("a neither leaks nor invents; it is level, and wins in ")
     border = uncertain([12.5001, 10], samples=50)
     assert "More samples would not tell them apart: use either." in border.verdict[0]
 

@@ -202,13 +202,10 @@ class Evaluator:
             got = f"{type(value).__name__} of shape {tuple(getattr(value, 'shape', ()))} for one row"
             raise wrong("readout", "return a tensor of one number for each row", got)
         check_logits(readout, output, self.model, self.x, self.limit)
-        note += "" if key is None else f"; from {key!r} of the model's output"
-        if isinstance(self.model, models.NumpyModel) and self.model.probabilities and self.model.least:
-            least, places = self.model.least, 1 - math.floor(math.log10(self.model.least))
-            note += f"; probabilities of 0 and 1 are read as {least:.{places}f} and {1 - least:.{places}f}"
-        if isinstance(self.model, models.NumpyModel) and self.model.note:
-            note += f"; {self.model.note}"
-        self.readout, self.readout_note = readout, note
+        if key is not None:
+            note += f"; from {key!r} of the model's output"
+        self.readout = readout
+        self.readout_note = note + self._note_on_model()
         self.readout_is_default = not own
         self.class_names = getattr(self.readout, "names", ()) or tuple(str(label) for label in labels)
         # The class of each sample, if they were given: those that the model predicts choose no baseline.
@@ -218,6 +215,21 @@ class Evaluator:
 
     def __repr__(self) -> str:
         return f"Evaluator({self.samples} × {self.players}; value: {self.readout_note})"
+
+    def _note_on_model(self) -> str:
+        """Say how probabilities are read, and what else is known of the model, if anything."""
+        model = self.model
+        note = ""
+        if not isinstance(model, models.NumpyModel):
+            return note
+        if model.probabilities and model.least:
+            places = 1 - math.floor(math.log10(model.least))
+            note += (
+                f"; probabilities of 0 and 1 are read as {model.least:.{places}f} and {1 - model.least:.{places}f}"
+            )
+        if model.note:
+            note += f"; {model.note}"
+        return note
 
     def rows_of(self, data: Table) -> Rows:
         """Return data as the samples are held, in their type and on their device; refuse rows of another shape."""

@@ -371,7 +371,8 @@ class Audit(Saved, kind="audit", format=5):
     def _telling_others(self, winner: int) -> list[str]:
         """Return why not the others, the most informative method of each stage, at most three."""
         stages = self.judgement.stages
-        by_stage = {stages[number]: number for number in reversed(self.order) if number != winner}
+        level = {winner, *self.judgement.level}
+        by_stage = {stages[number]: number for number in reversed(self.order) if number not in level}
         order = ("length", "score", "invents", "leaks")
         chosen = [by_stage[stage] for stage in order if stage in by_stage]
         return [f"{self.methods[number]} {self._reason(number)}" for number in chosen[:3]]
@@ -403,7 +404,10 @@ class Audit(Saved, kind="audit", format=5):
 
     def _reason(self, number: int) -> str:
         """Say in a few words why a method is not the one to use."""
-        stage, score = self.judgement.stages[number], written(float(self.score.value[number]))
+        judgement = self.judgement
+        stage, score = judgement.stages[number], written(float(self.score.value[number]))
+        if number in judgement.level and not judgement.clear:
+            return f"is level, and wins in {percent(judgement.shares[number])} of resamples"
         if stage == "leaks":
             return f"leaks {self._amount(self.leak, number, errors=False)}"
         if stage == "invents":
@@ -413,10 +417,16 @@ class Audit(Saved, kind="audit", format=5):
         return {
             "surrogate": f"explains another model: its score, {score}, is a floor for the others",
             "": "could not be compared",
-            "score": f"predicts worse (score {score})",
+            "score": f"{self._worse(number)} (score {score})",
             "distance": f"is level, but {self._further(number)}",
             "best": "is the one to use",
         }[stage]
+
+    def _worse(self, number: int) -> str:
+        """Say that a method predicts worse, on all samples or in resamples of them alone."""
+        if float(self.score.value[number]) > float(self.score.value[self.order[0]]):
+            return "predicts worse"
+        return "predicts worse in most resamples"
 
     def _further(self, number: int) -> str:
         """Say what a level method lacks: it is further from the data, or else predicts a little worse."""
