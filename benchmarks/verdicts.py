@@ -49,7 +49,7 @@ SHARES_OF_CLAIM = (0.0, 0.1, 0.2, 0.35, 0.5, 1.0)
 # Audits that need only fully masked samples evaluate this many rows.
 FEW_ROWS = 2**14
 SAMPLES_OF_CONTEST = 100
-SAMPLES_OF_PLANTS = 150
+SAMPLES_OF_PLANTS = 500  # as many as an audit takes at most
 
 
 @dataclass(frozen=True)

@@ -185,9 +185,10 @@ def pseudo_values(
     if not shared:
         return whole[:, None] + apart
     bias = (groups - 1) * (left_out.mean(1) - whole).nanmean(0)
-    variance = apart.nanmean(0).var(0) / groups
+    of_all = apart.nanmean(0)
+    variance = of_all.var(0) / groups
     wider = (1 + 2 * bias.square() / variance.clamp_min(torch.finfo(variance.dtype).tiny)).sqrt()
-    return whole[:, None] + wider * apart
+    return whole[:, None] + apart + (wider - 1) * of_all
 
 
 def join_methods(figures: Sequence[Tensor]) -> Float[Tensor, "methods samples groups *figure"]:

@@ -164,13 +164,19 @@ class ByClass:
             wider = self._recalibrated(values[None], self.scale.value * math.exp(_SMALL))[0]
             slope = float((wider - recalibrated).nanmean()) / _SMALL
             recalibrated = recalibrated + slope * self._spread(self.scale.influences[None])[0]
-        return Prediction(prior - recalibrated, score - recalibrated)
+        return Prediction(prior - recalibrated, self._with_curvature(score - recalibrated))
 
     def split_constant(
         self, values: Float[Tensor, "samples outputs"], prior: Float[Tensor, " samples"]
     ) -> Prediction:
         """Return leak and invention of predictions that do not depend on the sample, which leak nothing."""
-        return Prediction(prior - prior, self.estimable_scores(values[None])[0] - prior)
+        return Prediction(prior - prior, self._with_curvature(self.estimable_scores(values[None])[0] - prior))
+
+    def _with_curvature(self, invention: Float[Tensor, " samples"]) -> Float[Tensor, " samples"]:
+        """Widen the spread of an invention by that of the class frequencies' own fit, half of a χ² by N."""
+        samples = int(self.estimable.sum())
+        classes = len(self.y[self.estimable].unique())
+        return widen(invention, (classes - 1) / (2 * max(1, samples) ** 2))
 
     def prior(self) -> Float[Tensor, " samples"]:
         """Return the log-loss of the class frequencies, smoothed; NaN for samples that can't be fitted."""
@@ -263,13 +269,20 @@ class ByValue:
         """Return leak and invention of predictions."""
         recalibrated = self.recalibrated(values[None])[0]
         score = self.estimable_scores(values[None])[0]
-        return Prediction(self._as_shares(prior - recalibrated), self._as_shares(score - recalibrated))
+        leak, invention = self._as_shares(prior - recalibrated), self._as_shares(score - recalibrated)
+        return Prediction(leak, widen(invention, self._curvature))
 
     def split_constant(
         self, values: Float[Tensor, "samples numbers"], prior: Float[Tensor, " samples"]
     ) -> Prediction:
         """Return leak and invention of predictions that do not depend on the sample, which leak nothing."""
-        return Prediction(prior - prior, self._as_shares(self.estimable_scores(values[None])[0] - prior))
+        invention = self._as_shares(self.estimable_scores(values[None])[0] - prior)
+        return Prediction(prior - prior, widen(invention, self._curvature))
+
+    @property
+    def _curvature(self) -> float:
+        """The variance of the mean's own fit: it is a χ² by N."""
+        return 2 / len(self.full) ** 2
 
     def _as_shares(self, figure: Float[Tensor, " samples"]) -> Float[Tensor, " samples"]:
         """Return a figure as a linearised share: its spread over samples shows that the variance has errors too."""
@@ -301,6 +314,19 @@ class ByValue:
         products = (centred * (self.full[known] - target)).sum((1, 2), keepdim=True)
         slope = (products / squares.clamp_min(torch.finfo(values.dtype).tiny)).clamp(0.0, most_slope)
         return target + slope * (values - mean)
+
+
+def widen(figure: Float[Tensor, " samples"], variance: float) -> Float[Tensor, " samples"]:
+    """Add to the variance of a figure's mean, by the figure's spread over samples.
+
+    A figure that has its least value where the truth is, such as an invention of 0, changes by squares alone there:
+    its samples hardly differ, although its mean varies.
+    """
+    mean = figure.nanmean()
+    own_variance = (figure - mean).square().nanmean() / (~figure.isnan()).sum()
+    if not bool(own_variance > 0):
+        return figure
+    return mean + (figure - mean) * (1 + variance / own_variance).sqrt()
 
 
 # A proper score of values, and how it splits.
