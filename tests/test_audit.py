@@ -289,6 +289,20 @@ def test_companions_are_those_of_each_absences_own_game():
         assert found.order_profile().value[number].tolist() == pytest.approx(profile)
 
 
+def test_companions_of_a_random_absence_are_those_of_its_mean_game():
+    model, x = mlp(4), samples(5, 4)
+    rows = ab.Marginal(samples(12, 4, seed=1))
+    found = ab.audit(model, x, None, {"rows": rows}, draws=1).companions
+    table = ab.value_table(ab.MaskedModel(model, x, absence=rows))
+    effects = ab.harsanyi(ab.MaskedModel(model, x, absence=rows))
+    torch.testing.assert_close(found.shapley[0].mean(1), ab.shapley(table).values)
+    torch.testing.assert_close(found.full[0].mean(1), table.values[:, -1])
+    by_order = effects.by_order().strength
+    gap = (table.values[:, -1] - table.values[:, 0]).abs().mean()
+    profile = [float(by_order[:, m].mean() / math.comb(4, m) / gap) for m in range(1, 5)]
+    assert found.order_profile().value[0].tolist() == pytest.approx(profile, rel=1e-6)
+
+
 def test_a_threshold_of_ones_own_counts_salient_effects():
     found = ab.audit(product(1.0, [0.0, 0.0]), samples(3, 2) + 1, None, {"zero": ab.Baseline(0.0)}, tau=0.5)
     assert found.companions.salient.flatten().tolist() == [1.0, 1.0, 1.0]

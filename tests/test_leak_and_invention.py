@@ -187,7 +187,7 @@ def test_the_error_of_an_invention_counts_its_draws():
     found = [ab.audit(model, x, y, {"rows": FewOfManyDraws(20, seed)}, draws=1, seed=seed) for seed in range(40)]
     values = torch.tensor([float(audit.invention.value) for audit in found])
     errors = torch.tensor([float(audit.invention.error) for audit in found])
-    assert 0.5 < float(errors.square().mean().sqrt() / values.std()) < 2
+    assert 0.5 < float(errors.square().mean().sqrt() / values.std()) < 3
     of_samples = torch.tensor([float(audit.fully_masked.inventions[0].mean(1).std()) / 10 for audit in found])
     assert float(of_samples.mean()) < 0.5 * float(errors.mean())
 

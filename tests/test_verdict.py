@@ -269,6 +269,14 @@ def test_the_error_of_a_figure_at_its_least_value_counts_its_curvature():
     assert held / 300 > 0.9
 
 
+def test_figures_that_do_not_depend_on_draws_stay_as_they_are():
+    whole = randn(6) / 3
+    without = [whole * (1 + 1e-16 * number) for number in range(4)]
+    torch.testing.assert_close(pseudo_values(whole, without, shared=True), whole[:, None].expand(6, 4))
+    nothing = torch.zeros(6).double()
+    assert torch.equal(pseudo_values(nothing, [nothing] * 4, shared=True), torch.zeros(6, 4).double())
+
+
 def test_methods_with_fewer_groups_of_draws_have_nan_for_the_others():
     joined = join_methods([torch.ones(4, 1, 2), torch.zeros(4, 3, 2)])
     assert joined.shape == (2, 4, 3, 2)

@@ -25,6 +25,8 @@ Values: TypeAlias = Float[Tensor, "*methods samples draws"]
 SURE = 2.0
 # Draws are left out in this many groups, one after another.
 GROUPS = 10
+# Changes of a figure by no more than this share of it are rounding errors.
+_ROUNDING = 1e-9
 
 
 class Estimate(NamedTuple):
@@ -186,9 +188,10 @@ def pseudo_values(
         return whole[:, None] + apart
     bias = (groups - 1) * (left_out.mean(1) - whole).nanmean(0)
     of_all = apart.nanmean(0)
-    variance = of_all.var(0) / groups
-    wider = (1 + 2 * bias.square() / variance.clamp_min(torch.finfo(variance.dtype).tiny)).sqrt()
-    return whole[:, None] + apart + (wider - 1) * of_all
+    rounding = _ROUNDING * whole.abs().nanmean(0)
+    squares = torch.where(bias.abs() > rounding, 2 * bias.square(), 0.0)
+    wider = (1 + squares / (of_all.var(0) / groups).clamp_min(rounding.square())).sqrt()
+    return whole[:, None] + apart + (wider - 1).nan_to_num(0.0) * of_all
 
 
 def join_methods(figures: Sequence[Tensor]) -> Float[Tensor, "methods samples groups *figure"]:

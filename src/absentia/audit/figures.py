@@ -215,7 +215,8 @@ class Companions:
         be close to its v(∅).
         """
         means = (self.by_order[..., 1:] / coalition_sizes(self.by_order.shape[-1] - 1).bincount()[1:]).movedim(-1, 1)
-        return ratio_of_means(means, (self.full - self.empty).abs()[:, None])
+        gaps = (self.full - self.empty).nanmean(2, keepdim=True).abs().expand_as(self.full)
+        return ratio_of_means(means, gaps[:, None])
 
     def agreement(self) -> Float[Tensor, "methods methods"]:
         """Return the rank correlation of Shapley values between each two methods, averaged over samples."""
