@@ -94,6 +94,14 @@ def model_rows(model: models.Model, rows: Rows, players: Players) -> Rows:
     return rows.to(device, dtype)
 
 
+def _check_value(value: object, readout: Readout) -> None:
+    """Raise an error unless a readout gave one number for one row, or features."""
+    shape = tuple(getattr(value, "shape", ()))
+    if not isinstance(value, Tensor) or (shape != (1,) and not isinstance(readout, Features)):
+        got = f"{type(value).__name__} of shape {shape} for one row"
+        raise wrong("readout", "return a tensor of one number for each row", got)
+
+
 def _players_of(x: Rows, columns: Any) -> Players:
     """Return a player for each column of a table, named by those of a DataFrame."""
     if x.ndim != 2:
@@ -198,9 +206,7 @@ class Evaluator:
                 note = str(readout)
             readout.check(output, self.samples)
             value = readout(self._last, self._numbers[-1:])
-        if not isinstance(value, Tensor) or (value.shape != (1,) and not isinstance(readout, Features)):
-            got = f"{type(value).__name__} of shape {tuple(getattr(value, 'shape', ()))} for one row"
-            raise wrong("readout", "return a tensor of one number for each row", got)
+        _check_value(value, readout)
         check_logits(readout, output, self.model, self.x, self.limit)
         if key is not None:
             note += f"; from {key!r} of the model's output"
