@@ -10,8 +10,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from absentia.audit.estimates import SURE, Mean
-from absentia.audit.split import ByClass, Scale, Split
+from absentia.auditing.estimates import SURE, Mean
+from absentia.auditing.split import ByClass, Scale, Split
 from made_up import GaussianClasses, leak_and_invention, log_odds, split_of
 
 # Whole samples, a source of randomness → the values of fully masked samples, (draws, samples, numbers).

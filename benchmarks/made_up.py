@@ -13,8 +13,8 @@ from torch import Tensor
 
 from absentia.absences import Fill, StandIns
 from absentia.absences.protocol import ConditionalFill
-from absentia.audit.estimates import Drawn, Mean, draw_groups, pseudo_values
-from absentia.audit.split import ByClass, ByValue, predict
+from absentia.auditing.estimates import Drawn, Mean, draw_groups, pseudo_values
+from absentia.auditing.split import ByClass, ByValue, predict
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from torch import Tensor
 import absentia as ab
 from absentia.absences import Fill
 from absentia.absences.protocol import ConditionalFill
-from absentia.audit.split import ByClass, Scale, predict
-from absentia.audit.verdict import PRACTICAL_LEAK, PRACTICAL_LENGTH
+from absentia.auditing.split import ByClass, Scale, predict
+from absentia.auditing.verdict import PRACTICAL_LEAK, PRACTICAL_LENGTH
 from made_up import Blend, Contrary, GaussianClasses, log_odds
 
 # The classes that all of this is tried on.

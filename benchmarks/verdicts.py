@@ -27,8 +27,8 @@ import torch
 from torch import Tensor, nn
 
 import absentia as ab
-from absentia.audit.estimates import Mean
-from absentia.audit.verdict import PRACTICAL_LEAK
+from absentia.auditing.estimates import Mean
+from absentia.auditing.verdict import PRACTICAL_LEAK
 from audited_models import MODELS, Audited, Rows, cnn_on_digits, logistic_on_cancer, train
 from coverage_of_errors import ROUNDING, TIMES, measure_coverage, settings
 from made_up import Blend

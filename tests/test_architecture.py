@@ -214,7 +214,7 @@ def test_no_two_modules_have_one_name():
     assert not [name for name, count in names.items() if count > 1]
 
 
-@pytest.mark.parametrize(("name", "room"), [("explain", "games.py"), ("learn", "learning"), ("audit", "audit")])
+@pytest.mark.parametrize(("name", "room"), [("explain", "games.py"), ("learn", "learning"), ("audit", "auditing")])
 def test_the_walk_of_a_call_is_traced(name, room):
     found = crossed(calls()[name])
     assert any(module.startswith(room) for module in found)

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from scipy.stats import spearmanr
 
 import absentia as ab
-from absentia.audit.figures import (
+from absentia.auditing.figures import (
     Plausibility,
     Removal,
     compare_with_data,
@@ -22,9 +22,9 @@ from absentia.audit.figures import (
     ratio_of_means,
     spearman,
 )
-from absentia.audit.findings import AuditRecord, Cost
+from absentia.auditing.findings import AuditRecord, Cost
 from absentia.data import data_range
-from absentia.results import read_tensors, write_tensors
+from absentia.storage import read_tensors, write_tensors
 from known_games import mlp
 
 

@@ -10,10 +10,10 @@ import torch
 
 import absentia as ab
 from absentia.absences import StandIns
-from absentia.audit.plan import Games, MethodRows, Plan
+from absentia.auditing.plan import Games, MethodRows, Plan
 from known_games import mlp
 
-AUDITOR = sys.modules["absentia.audit.auditor"]
+AUDITOR = sys.modules["absentia.auditing.auditor"]
 METHODS = {"zero": ab.Baseline(0.0), "half": ab.Baseline(0.5)}
 
 
@@ -181,7 +181,7 @@ def test_what_is_done_is_kept_on_an_interruption(reached, monkeypatch):
     rows = {"curve": 500, "games": 2000, "removal": 12_000}[reached]
     settings = {"draws": 3, "seed": 1}
     model = StopsAfter(rows, interrupt)
-    monkeypatch.setattr("absentia.models.rows_per_batch", lambda *_: 16)
+    monkeypatch.setattr("absentia.evaluation.rows_per_batch", lambda *_: 16)
     found = ab.audit(model, x, y, METHODS, **settings)
     whole = ab.audit(mlp(6, 2), x, y, METHODS, **settings)
     assert found.record.stopped == "interrupted"
@@ -204,7 +204,7 @@ def test_an_interruption_before_anything_is_measured_is_passed_on():
 
 
 def test_a_time_limit_keeps_what_is_done(monkeypatch, tmp_path):
-    monkeypatch.setattr("absentia.models.rows_per_batch", lambda *_: 16)
+    monkeypatch.setattr("absentia.evaluation.rows_per_batch", lambda *_: 16)
     model = StopsAfter(300, lambda _: time.sleep(0.02))
     began = time.perf_counter()
     found = ab.audit(model, randn(40, 6), torch.arange(40) % 2, METHODS, seconds=0.3)
@@ -235,7 +235,7 @@ def break_off(model):
 
 @pytest.mark.parametrize("action", [slow_down, break_off])
 def test_an_audit_that_ends_early_checks_that_the_model_is_the_same(action, monkeypatch):
-    monkeypatch.setattr("absentia.models.rows_per_batch", lambda *_: 16)
+    monkeypatch.setattr("absentia.evaluation.rows_per_batch", lambda *_: 16)
     monkeypatch.setattr(AUDITOR, "_STEPS", 10**9)
     with pytest.raises(ab.AbsentiaError, match="model must return the same for the same sample"):
         ab.audit(StopsAfter(500, action), randn(40, 6), None, METHODS, readout=ab.Output(0), seconds=1.0)

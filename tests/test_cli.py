@@ -16,8 +16,8 @@ import torch
 
 import absentia as ab
 from absentia import demo as demonstration
-from absentia.audit.auditor import Auditor
-from absentia.audit.verdict import Verdict
+from absentia.auditing.auditor import Auditor
+from absentia.auditing.verdict import Verdict
 from absentia.cli import main
 from absentia.cli.commands import EXTRAS
 from own_files import make_network, make_rows, write_files

@@ -13,7 +13,7 @@ from torch import nn
 import absentia as ab
 from absentia.absences.protocol import StandIns, empty_inputs
 from absentia.explanation import ExplanationRecord
-from absentia.results import read_tensors, write_tensors
+from absentia.storage import read_tensors, write_tensors
 from known_games import cnn, harsanyi_by_definition, marginal_benefits_by_order, mlp, shapley_by_subsets
 from typechecker import unchecked
 

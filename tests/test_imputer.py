@@ -11,7 +11,7 @@ from absentia.absences import trained as module
 from absentia.absences.trained import MaskedRows, Standardise, fit, random_presence
 from absentia.coalitions import enumerate_coalitions
 from absentia.games import MaskedModel, value_table
-from absentia.results import read_tensors, write_tensors
+from absentia.storage import read_tensors, write_tensors
 from known_gaussian import DEVIATION, ENTRIES, conditional, draw, error
 
 ALL = enumerate_coalitions(ENTRIES)

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 import absentia as ab
 from absentia.absences import StandIns
-from absentia.audit.split import ByClass, predict
+from absentia.auditing.split import ByClass, predict
 from known_games import mlp
 
 

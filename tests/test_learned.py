@@ -11,7 +11,7 @@ import torch
 import absentia as ab
 from absentia.data import QUANTILES, data_quantiles
 from absentia.learning import LearningOptions
-from absentia.results import read_tensors, write_tensors
+from absentia.storage import read_tensors, write_tensors
 from known_games import mlp
 
 SCRIPT = "<script>alert(1)</script>"

@@ -27,7 +27,7 @@ from absentia.attributions import order_marginals_of
 from absentia.coalitions import enumerate_coalitions
 from absentia.learning import LearningOptions, baseline_loss, choose_absence, learn_baseline
 from absentia.plots import learning_history
-from absentia.results import read_tensors, write_tensors
+from absentia.storage import read_tensors, write_tensors
 from known_games import mlp
 from small_learning import OPTIONS, learn
 

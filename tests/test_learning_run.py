@@ -10,7 +10,7 @@ from absentia.learning import LearningOptions, learn_baseline
 from absentia.learning.penalties import PARTS, Chosen, Objective, Penalty, balanced_order, draw_samples, shares_of
 from absentia.learning.search import Run, settle
 from absentia.learning.space import make_space
-from absentia.models import TimeLimit
+from absentia.runtime.limits import TimeLimit
 from known_games import mlp
 from small_learning import learn
 

@@ -20,7 +20,7 @@ import absentia as ab
 from absentia.cli.inputs import load_readout
 from absentia.cli.output import working
 from absentia.interop import EncodedTable, from_estimator
-from absentia.models import as_model
+from absentia.models.adapters import as_model
 from absentia.readouts import same_kind
 
 GENERATOR = np.random.default_rng(0)

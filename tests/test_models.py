@@ -7,18 +7,12 @@ from torch import nn
 
 import absentia as ab
 from absentia import AbsentiaError, from_numpy
-from absentia.models import (
-    BatchRunner,
-    are_probabilities,
-    as_model,
-    evaluation_mode,
-    in_double,
-    layer_output,
-    placement,
-    read_output,
-    rows_per_batch,
-    try_rows,
-)
+from absentia.models.adapters import as_model, placement
+from absentia.models.layers import layer_output
+from absentia.models.outputs import are_probabilities, read_output
+from absentia.runtime.batches import BatchRunner, rows_per_batch, try_rows
+from absentia.runtime.modes import evaluation_mode
+from absentia.runtime.precision import in_double
 from known_games import cnn, mlp
 from typechecker import unchecked
 

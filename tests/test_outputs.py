@@ -14,7 +14,8 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 import absentia as ab
-from absentia.models import as_model, returns_probabilities
+from absentia.models.adapters import as_model
+from absentia.runtime.readings import returns_probabilities
 
 X = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
 Y = torch.tensor([0, 1, 1, 0, 1, 0])

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import absentia as ab
 import test_report_results as results
-from absentia.audit.figures import Companions
+from absentia.auditing.figures import Companions
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, looks_of
 from absentia.report import page as writing
 from absentia.report.page import (
@@ -37,7 +37,7 @@ from absentia.report.page import (
     summarise,
     texts,
 )
-from absentia.results import written
+from absentia.text import written
 
 FOLDER = Path(writing.__file__).parent
 OLD_FILES = Path(__file__).parent / "old_files"
@@ -649,7 +649,7 @@ def test_what_fails_leaves_the_old_file_and_nothing_half_written(tmp_path, monke
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("absentia.results.os.replace", fail)
+    monkeypatch.setattr("absentia.storage.os.replace", fail)
     with pytest.raises(KeyboardInterrupt):
         ab.write_report(results.explanation(), path)
     assert path.read_text() == "old"

@@ -17,21 +17,8 @@ from safetensors.torch import save_file
 import absentia as ab
 from absentia import AbsentiaError
 from absentia.errors import require, wrong
-from absentia.results import (
-    Saved,
-    align,
-    count_of,
-    fold,
-    html_result,
-    html_table,
-    load,
-    read_header,
-    read_tensors,
-    with_error,
-    write_tensors,
-    written,
-    written_alike,
-)
+from absentia.storage import Saved, load, read_header, read_tensors, write_tensors
+from absentia.text import align, count_of, fold, html_result, html_table, with_error, written, written_alike
 
 TENSORS = {"a": torch.arange(3.0), "b": torch.tensor([[1, 2]])}
 OLD_FILES = Path(__file__).parent / "old_files"

@@ -8,7 +8,10 @@ import torch
 from torch import nn
 
 from absentia import AbsentiaError, from_numpy
-from absentia.models import TimeLimit, affordable_rows, operations_per_row, progress, quickest_threads
+from absentia.runtime.cost import affordable_rows, operations_per_row
+from absentia.runtime.limits import TimeLimit
+from absentia.runtime.progress import progress
+from absentia.runtime.threads import quickest_threads
 
 
 def test_operations_are_those_of_the_layers_and_a_little_more():
@@ -83,7 +86,7 @@ def test_a_bar_is_seen_on_a_terminal_without_a_size():
     pty = pytest.importorskip("pty")
     script = (
         "import time\n"
-        "from absentia.models import progress\n"
+        "from absentia.runtime.progress import progress\n"
         "with progress(0, 'working', 'step') as bar:\n"
         "    bar.total = 25\n"
         "    for _ in range(25):\n"

@@ -8,7 +8,6 @@ import textwrap
 import threading
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import joblib
 import pytest
@@ -16,8 +15,7 @@ import torch
 from torch import nn
 
 import absentia as ab
-from absentia import models
-from absentia.models import spread, worker_count
+from absentia.runtime.workers import spread, worker_count
 
 X = torch.randn(37, 8, generator=torch.Generator().manual_seed(0))
 
@@ -147,47 +145,6 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_numbers(tmp_path):
         together = ab.explain(model, X, 0, absence=0.0, batch_size=64)
     assert (tmp_path / "died").exists()
     assert torch.equal(alone.shapley.values, together.shapley.values)
-
-
-ALLOCATING = """
-    import resource
-    import torch
-    from absentia.models import _kept_memory
-
-    def faults():
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for _ in range(50):
-            torch.ones(2**20)
-        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-    outside = faults()
-    with _kept_memory():
-        faults()
-        print(outside, faults())
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="GNU's allocator is meant")
-def test_workers_of_dask_keep_memory_that_they_use_again():
-    environment = os.environ | {"MALLOC_TRIM_THRESHOLD_": "65536"}  # as Dask starts its workers
-    call = [sys.executable, "-c", textwrap.dedent(ALLOCATING)]
-    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=True)
-    outside, inside = map(int, done.stdout.split())
-    assert inside < outside / 10  # pages that the system had to hand out again
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="GNU's allocator is meant")
-def test_workers_return_memory_as_before_once_the_work_is_done(monkeypatch):
-    calls = []
-    allocator = SimpleNamespace(mallopt=lambda *call: calls.append(call), malloc_trim=lambda _: calls.append("trim"))
-    monkeypatch.setattr(models.ctypes, "CDLL", lambda _: allocator)
-    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
-    with models._kept_memory():
-        assert not calls  # nothing forbids to keep memory
-    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
-    with models._kept_memory():
-        assert [option for option, _ in calls] == [-1, -3]
-    assert calls[2:] == [(-1, 65536), (-3, 2**17), "trim"]  # the last is what malloc begins with
 
 
 FILES = {

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from torch.nn.functional import cross_entropy, logsigmoid, one_hot
 
-from absentia.audit.estimates import Mean
-from absentia.audit.split import (
+from absentia.auditing.estimates import Mean
+from absentia.auditing.split import (
     FOLDS,
     ByClass,
     ByValue,

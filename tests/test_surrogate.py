@@ -11,7 +11,7 @@ from absentia import AbsentiaError, LogOdds, Players, Probability, from_numpy
 from absentia.absences import Baseline, BringsModel, Imputer, Marginal, StandIns, Surrogate, train_surrogate
 from absentia.coalitions import enumerate_coalitions
 from absentia.games import MaskedModel, value_table
-from absentia.results import read_tensors, write_tensors
+from absentia.storage import read_tensors, write_tensors
 from known_games import mlp
 from known_gaussian import ENTRIES, conditional, draw
 

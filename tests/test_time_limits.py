@@ -9,10 +9,12 @@ import pytest
 import torch
 
 import absentia as ab
-from absentia import models
-from absentia.audit.auditor import Auditor
+from absentia.auditing.auditor import Auditor
 from absentia.evaluation import Evaluator
-from absentia.models import BatchRunner, OutOfTime, TimeLimit
+from absentia.runtime.batches import BatchRunner
+from absentia.runtime.cost import affordable_rows
+from absentia.runtime.limits import OutOfTime, TimeLimit
+from absentia.runtime.threads import quickest_threads
 
 METHODS = {"zero": 0.0, "half": 0.5, "mean": "mean"}
 PACES = {"by call": {"pause": 0.05}, "by row": {"pause": 0.0, "per_row": 0.002}}
@@ -25,7 +27,7 @@ def randn(*shape, seed=0):
 @pytest.fixture(scope="module", autouse=True)
 def imports():
     """Import what is first imported when it is used, which may take a second."""
-    models.affordable_rows(lambda rows: rows.sum(1), randn(1, 4), 1.0)
+    affordable_rows(lambda rows: rows.sum(1), randn(1, 4), 1.0)
     ab.audit(lambda rows: rows.prod(1), randn(20, 3), None, METHODS, seconds=60.0)
 
 
@@ -217,6 +219,6 @@ def test_threads_are_not_timed_if_that_would_take_too_much_of_the_time():
         calls.append(1)
         time.sleep(0.02)
 
-    with models.quickest_threads(work, torch.device("cpu"), TimeLimit(0.1)):
+    with quickest_threads(work, torch.device("cpu"), TimeLimit(0.1)):
         pass
     assert len(calls) <= 1

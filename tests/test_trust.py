@@ -22,8 +22,8 @@ import absentia as ab
 from absentia import AbsentiaError
 from absentia.data import column_groups
 from absentia.learning import LearningOptions
-from absentia.models import quickest_threads
 from absentia.plots.drawable import entries_of
+from absentia.runtime.threads import quickest_threads
 
 X = torch.rand(4, 3, generator=torch.Generator().manual_seed(1))
 
@@ -558,7 +558,7 @@ def test_learning_goes_on_with_a_warning_if_its_checkpoint_cannot_be_written(tmp
         raise OSError("No space left on device")
 
     expected = learn()
-    monkeypatch.setattr("absentia.results.save_file", full)
+    monkeypatch.setattr("absentia.storage.save_file", full)
     with pytest.warns(UserWarning, match="The checkpoint is not up to date. .*can't be written: No space left"):
         found = learn(checkpoint=tmp_path / "checkpoint")
     assert torch.equal(found, expected)

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import absentia as ab
-from absentia.audit.estimates import Mean, draw_groups, join_methods, pseudo_values
-from absentia.audit.figures import Companions, FullyMasked, MaskingCurve, Plausibility, Removal
-from absentia.audit.findings import AuditRecord, Cost
+from absentia.auditing.estimates import Mean, draw_groups, join_methods, pseudo_values
+from absentia.auditing.figures import Companions, FullyMasked, MaskingCurve, Plausibility, Removal
+from absentia.auditing.findings import AuditRecord, Cost
 
 
 def randn(*shape, seed=0):

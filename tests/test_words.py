@@ -11,7 +11,7 @@ from absentia import AbsentiaError, Players
 from absentia.absences import Baseline, Blur, GaussianConditional, Marginal, NearestNeighbours, Noise, words
 from absentia.absences.protocol import empty_inputs
 from absentia.absences.words import WORDS, named_absence
-from absentia.audit.auditor import Auditor
+from absentia.auditing.auditor import Auditor
 
 ROWS = torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
 IMAGES = torch.rand(6, 1, 60, 80, generator=torch.Generator().manual_seed(1))

@@ -19,7 +19,7 @@ from absentia.attributions import (
     order_shapley,
     shapley,
 )  # fmt: skip
-from absentia.audit import Audit, CrossAudit, audit, cross_audit
+from absentia.auditing import Audit, CrossAudit, audit, cross_audit
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius, zeta
 from absentia.data import check_types
 from absentia.errors import AbsentiaError
@@ -28,11 +28,11 @@ from absentia.explanation import Explanation, explain
 from absentia.games import Game, MaskedModel, ValueTable, value_table
 from absentia.interactions import Interaction, Interactions, OrderProfile, harsanyi
 from absentia.learning import LearnedBaseline, LearningOptions, baseline_loss, learn_baseline
-from absentia.models import from_numpy
+from absentia.models.arrays import from_numpy
 from absentia.players import JoinedInputs, Players
 from absentia.readouts import Features, Logit, LogOdds, Margin, Output, Probability, Readout
 from absentia.report import write_report
-from absentia.results import load
+from absentia.storage import load
 from absentia.version import __version__
 
 __all__ = [

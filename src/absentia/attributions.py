@@ -29,7 +29,7 @@ from absentia.data import check_number, seeded
 from absentia.errors import wrong
 from absentia.evaluation import check_finite
 from absentia.games import Game, MaskedModel, ask, value_table
-from absentia.results import align, count_of, written, written_alike
+from absentia.text import align, count_of, written, written_alike
 
 # What the values of players are: Shapley values, Banzhaf values, or the shares of a player's contexts.
 Index: TypeAlias = Literal["Shapley", "Banzhaf", "contexts"]

@@ -12,15 +12,15 @@ from rich.table import Column, Table
 from torch import Tensor, nn
 
 from absentia.absences import Absence
-from absentia.audit import Audit, audit
+from absentia.auditing import Audit, audit
 from absentia.data import seeded
 from absentia.errors import require
 from absentia.explanation import explain
 from absentia.learning import LearningOptions, choose_absence, learn_baseline
-from absentia.models import progress
 from absentia.players import Players
 from absentia.report import write_report
-from absentia.results import percent
+from absentia.runtime.progress import progress
+from absentia.text import percent
 
 # The usual absences; the blur has a width.
 _WORDS = ("zero", "mean", "median", "marginal", "blur:1")

@@ -25,7 +25,6 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
-from absentia import models
 from absentia.absences.protocol import Fill, StandIns, check_shape, check_whole
 from absentia.coalitions import coalition_members, enumerate_coalitions
 from absentia.data import (
@@ -41,8 +40,19 @@ from absentia.data import (
     seeded,
 )
 from absentia.errors import wrong
+from absentia.models.adapters import as_model, labels_of, placement
+from absentia.models.arrays import NumpyModel
+from absentia.models.layers import layer_output, see
+from absentia.models.model import Model
+from absentia.models.outputs import read_output
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import Features, Margin, Readout, check_logits, default_readout, with_names
+from absentia.runtime.batches import BatchRunner, rows_per_batch, try_rows
+from absentia.runtime.limits import OutOfTime, TimeLimit
+from absentia.runtime.modes import evaluation_mode
+from absentia.runtime.precision import in_double
+from absentia.runtime.progress import progress
+from absentia.runtime.readings import confirm_margins
 
 # Masked inputs are made for several batches at once, which costs less for each.
 _BATCHES_PER_BLOCK = 4
@@ -86,9 +96,9 @@ class Tabulated(NamedTuple):
         return cls(torch.cat(values), torch.cat(noise), sum(evaluations))
 
 
-def model_rows(model: models.Model, rows: Rows, players: Players) -> Rows:
+def model_rows(model: Model, rows: Rows, players: Players) -> Rows:
     """Return rows on the model's device and in its type; token numbers stay integers."""
-    device, dtype = models.placement(model, rows)
+    device, dtype = placement(model, rows)
     if players.integer and not rows.is_floating_point():
         return rows.to(device)
     return rows.to(device, dtype)
@@ -161,45 +171,45 @@ class Evaluator:
         categorical: Categorical = (),
         batch_size: int | None = None,
         memory: int | None = None,
-        limit: models.TimeLimit | None = None,
+        limit: TimeLimit | None = None,
     ) -> None:
         check_number("batch_size", batch_size, 1)
-        self.limit = limit or models.TimeLimit()
-        self.model = models.as_model(model)
+        self.limit = limit or TimeLimit()
+        self.model = as_model(model)
         self.columns = columns = getattr(x, "columns", None)  # those of a DataFrame name the players
         x = check_rows(x, name="x", kind="sample", columns=getattr(self.model, "columns", None))
         players = _players_of(x, columns) if players is None else players
         players.check_samples(x)
-        if isinstance(self.model, models.NumpyModel) and max(self.model.categorical, default=0) < x[0].numel():
+        if isinstance(self.model, NumpyModel) and max(self.model.categorical, default=0) < x[0].numel():
             players = players.with_categorical(self.model.categorical)
         self.players = players.with_categorical(categorical)
-        _, dtype = models.placement(self.model, x)
+        _, dtype = placement(self.model, x)
         self.x = model_rows(self.model, x, self.players)
-        self.model = models.confirm_margins(self.model, self.x, self.limit)
+        self.model = confirm_margins(self.model, self.x, self.limit)
         self.samples, self.names = len(x), self.players.names
-        labels = tuple(class_names) if class_names is not None else models.labels_of(self.model)
+        labels = tuple(class_names) if class_names is not None else labels_of(self.model)
         self._numbers, own = torch.arange(len(self.x), device=self.x.device), readout is not None
         layer = readout.layer if isinstance(readout, Features) else None
-        self._forward = self.model if layer is None else models.layer_output(self.model, layer)
-        with models.evaluation_mode(self.model):
+        self._forward = self.model if layer is None else layer_output(self.model, layer)
+        with evaluation_mode(self.model):
             # The last sample twice, so that an output that does not repeat, or lacks a row for each input row, is
             # noticed; copies, because a model may work in place.
-            output, size, key = models.try_rows(self.model, self.x[[0, -1, -1] if self.samples > 1 else [0, 0]])
+            output, size, key = try_rows(self.model, self.x[[0, -1, -1] if self.samples > 1 else [0, 0]])
             self._largest = float(output.abs().nan_to_num(posinf=0.0).max()) if output.numel() else 0.0
             self._check_repeated(output[-2], output[-1])
-            self.batch_size = batch_size or models.rows_per_batch(self.model, size, self.x.device, memory)
+            self.batch_size = batch_size or rows_per_batch(self.model, size, self.x.device, memory)
             if layer is not None:
                 self.limit.check()
                 output = self._forward(self.x[[0, -1]])
             self.dtype, self._last = output.dtype, output[-1:].clone()
             within = dtype
-            if isinstance(self.model, models.NumpyModel):  # tells by its answer, also by one that is merely stored so
+            if isinstance(self.model, NumpyModel):  # tells by its answer, also by one that is merely stored so
                 single = bool((output.float() == output).all()) and bool((1024 * output % 1 != 0).any())
                 within = self.dtype = torch.float32 if single and self.dtype == torch.float64 else self.dtype
             self._rounds = {within, self.dtype} != {torch.float64}
             if readout is None:
                 if y is None and output.ndim == 2 and output.shape[1] > 1:
-                    output = models.BatchRunner(self._forward, self.batch_size, self.limit)(self.x.clone())
+                    output = BatchRunner(self._forward, self.batch_size, self.limit)(self.x.clone())
                 readout, note = default_readout(output, y, labels, self.model)
             else:
                 readout = with_names(readout, output, labels)
@@ -226,7 +236,7 @@ class Evaluator:
         """Say how probabilities are read, and what else is known of the model, if anything."""
         model = self.model
         note = ""
-        if not isinstance(model, models.NumpyModel):
+        if not isinstance(model, NumpyModel):
             return note
         if model.probabilities and model.least:
             places = 1 - math.floor(math.log10(model.least))
@@ -276,12 +286,12 @@ class Evaluator:
         pairs = max(1, self.batch_size // fill.draws)
         sample_blocks = list(blocks(len(numbers), max(1, pairs // max(1, rows.shape[1]))))
         coalition_blocks = list(blocks(rows.shape[1], pairs))
-        forward = partial(models.in_double, self._forward) if double else self._forward
-        runner = models.BatchRunner(forward, self.batch_size, self.limit)
+        forward = partial(in_double, self._forward) if double else self._forward
+        runner = BatchRunner(forward, self.batch_size, self.limit)
         if recompute:  # in the same batches as at first: torch compares what they hold
             size = self.limit.rows_of_a_batch(self.batch_size)
-            runner = models.BatchRunner(forward, size, self.limit, adapt=False)
-        bar = models.progress(len(sample_blocks) * len(coalition_blocks), "evaluating coalitions", "batch")
+            runner = BatchRunner(forward, size, self.limit, adapt=False)
+        bar = progress(len(sample_blocks) * len(coalition_blocks), "evaluating coalitions", "batch")
 
         def run(some: slice, mine: Tensor) -> Tensor:
             inputs = fill(some, players.presence(mine))
@@ -296,7 +306,7 @@ class Evaluator:
                 yield found
                 bar.update()
 
-        with models.evaluation_mode(self.model, gradient), bar:
+        with evaluation_mode(self.model, gradient), bar:
             return torch.cat([torch.cat(list(parts(some)), dim=1) for some in sample_blocks])
 
     def table(
@@ -337,7 +347,7 @@ class Evaluator:
         try:
             exact = self.values(fill, some, samples=samples, players=players, double=True)
             errors = (values.gather(1, few) - exact).abs()
-        except models.OutOfTime:
+        except OutOfTime:
             raise
         except Exception:
             pass  # a model that works in a type of its own: its errors are estimated
@@ -353,15 +363,15 @@ class Evaluator:
         readout = self.readout
         if not isinstance(readout, Margin) or readout.y.ndim == 0:
             return None
-        with models.evaluation_mode(self.model):
-            output = models.BatchRunner(self._forward, self.batch_size)(self.x.clone())
+        with evaluation_mode(self.model):
+            output = BatchRunner(self._forward, self.batch_size)(self.x.clone())
         return readout.class_means(output)
 
     def check_still_same(self, found: Any = None) -> Any:
         """Return what was found; raise an error if the model no longer returns for the last sample what it did."""
-        with models.evaluation_mode(self.model):
+        with evaluation_mode(self.model):
             rows = self.x[[0, -1, -1] if self.samples > 1 else [0, 0]]  # as many as at first: they round alike
-            self._check_repeated(self._last[0], models.read_output(self._forward(rows))[0][-1])
+            self._check_repeated(self._last[0], read_output(self._forward(rows))[0][-1])
         return found
 
     def check_full(self, found: Tensor, values: Tensor) -> None:
@@ -386,9 +396,9 @@ class Evaluator:
         """Evaluate all coalitions block by block, which is faster than by presence."""
         table = torch.zeros(len(numbers), 2 ** len(players), dtype=torch.float64, device=self.x.device)
         layout, lattice, model = self._lattice(fill, players)
-        runner = models.BatchRunner(reuse_memory(model), self.batch_size, self.limit)
-        bar = models.progress(layout.blocks, "evaluating coalitions", "batch")
-        with models.evaluation_mode(self.model), bar:
+        runner = BatchRunner(reuse_memory(model), self.batch_size, self.limit)
+        bar = progress(layout.blocks, "evaluating coalitions", "batch")
+        with evaluation_mode(self.model), bar:
             for step, (samples, first, inputs) in enumerate(lattice):
                 outputs, coalitions = runner(inputs.flatten(0, 1)), inputs.shape[1]
                 values = self.readout(outputs, numbers[samples].repeat_interleave(coalitions)).view(-1, coalitions)
@@ -407,7 +417,7 @@ class Evaluator:
             self._check_repeated(self._last[0], last, table)
         return table
 
-    def _lattice(self, fill: StandIns, players: Players) -> tuple[Layout, Iterator[Block], models.Model]:
+    def _lattice(self, fill: StandIns, players: Players) -> tuple[Layout, Iterator[Block], Model]:
         """Choose what to enumerate, masked inputs or the first layer's outputs, and what to run on it."""
         enough = 2 ** len(players) // self.batch_size >= _BATCHES_TO_GROW_FOR
         split = split_first_layer(self._forward, players) if enough else None
@@ -551,7 +561,7 @@ def _first_players_mask(layout: Layout) -> Shaped[Tensor, "coalitions entries"]:
     return mask
 
 
-def split_first_layer(model: models.Model, players: Players) -> tuple[nn.Linear, bool, nn.Sequential] | None:
+def split_first_layer(model: Model, players: Players) -> tuple[nn.Linear, bool, nn.Sequential] | None:
     """Split a model into its first linear layer, whether a ReLU follows, and the rest; None if it can't be split."""
     # Subclasses and hooks may do more than their layers.
     if type(model) is not nn.Sequential or len(model) < 2 or _is_altered(model):
@@ -564,15 +574,15 @@ def split_first_layer(model: models.Model, players: Players) -> tuple[nn.Linear,
 
 
 def _is_altered(module: nn.Module) -> bool:
-    hooks = [hook for hook in list(module._forward_hooks.values()) if getattr(hook, "func", None) is not models.see]
+    hooks = [hook for hook in list(module._forward_hooks.values()) if getattr(hook, "func", None) is not see]
     return bool(hooks or module._forward_pre_hooks or "forward" in vars(module))
 
 
-def reuse_memory(model: models.Model) -> models.Model:
+def reuse_memory(model: Model) -> Model:
     """Return a plain nn.Sequential that runs each ReLU in place whose input nothing else can hold: in less time."""
     if type(model) is not nn.Sequential or _is_altered(model):
         return model
-    steps: list[models.Model] = []
+    steps: list[Model] = []
     for before, layer in pairwise([model, *model]):
         reuse = type(layer) is nn.ReLU and type(before) in _FRESH_OUTPUT
         steps.append(Tensor.relu_ if reuse and not (_is_altered(layer) or _is_altered(before)) else layer)

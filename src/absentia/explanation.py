@@ -22,12 +22,13 @@ from absentia.games import MAX_PLAYERS, MaskedModel, value_table
 from absentia.interactions import Interactions, harsanyi
 from absentia.interop import to_shap, to_shapiq
 from absentia.learning import LearnedBaseline, absence_for
-from absentia.models import as_model, check_fit
+from absentia.models.adapters import as_model, check_fit
 from absentia.players import Players
 from absentia.plots import KINDS, OF_ALL_SAMPLES
 from absentia.plots.interaction_plots import names_of_sets
 from absentia.readouts import Features, Readout
-from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, written
+from absentia.storage import Saved, keep_figure
+from absentia.text import align, count_of, fold, html_result, written
 from absentia.version import __version__
 
 _LARGEST_GAP = 1e-6  # between Shapley values and what they add up to, beyond rounding errors

@@ -17,10 +17,11 @@ from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by
 from absentia.data import Array, Categorical, Classes, Table, as_tensor, blocks, check_columns
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
-from absentia.models import as_model, spread, worker_count
+from absentia.models.adapters import as_model
 from absentia.players import Players
 from absentia.readouts import Readout
-from absentia.results import count_of
+from absentia.runtime.workers import spread, worker_count
+from absentia.text import count_of
 
 MAX_PLAYERS = 24
 MAX_TABLE_BYTES = 4 * 2**30

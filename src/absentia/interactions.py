@@ -15,7 +15,7 @@ from absentia.coalitions import coalition_members, coalition_sizes, enumerate_co
 from absentia.data import check_number
 from absentia.errors import DataFrame, require, wrong
 from absentia.games import Game, ValueTable, value_table
-from absentia.results import align, count_of, written
+from absentia.text import align, count_of, written
 
 
 class Interaction(NamedTuple):

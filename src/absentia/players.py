@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from absentia.data import Array, Categorical, as_tensor, check_number, column_groups
 from absentia.errors import wrong
-from absentia.results import written
+from absentia.text import written
 
 ALWAYS_PRESENT = -1
 _MOST_ENTRIES_SHOWN = 4

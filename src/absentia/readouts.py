@@ -14,7 +14,11 @@ from torch.nn.functional import softplus
 
 from absentia.data import Classes, class_numbers, each_class, holds_text, order_unknown
 from absentia.errors import AbsentiaError, wrong
-from absentia.models import Model, NumpyModel, Outputs, TimeLimit, are_probabilities, returns_probabilities
+from absentia.models.arrays import NumpyModel
+from absentia.models.model import Model, Outputs
+from absentia.models.outputs import are_probabilities
+from absentia.runtime.limits import TimeLimit
+from absentia.runtime.readings import returns_probabilities
 
 # Log-odds of classes that a model rules out, whose logit is minus infinity.
 _SURE = 1e6

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 import absentia as ab
-from absentia.results import read_tensors
+from absentia.storage import read_tensors
 
 FAULTS: dict[str, Callable[[Path], str]] = {}
 

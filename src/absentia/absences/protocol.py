@@ -15,7 +15,7 @@ from torch import Tensor
 
 from absentia.data import Classes, blocks
 from absentia.errors import wrong
-from absentia.models import Model
+from absentia.models.model import Model
 from absentia.players import Players
 
 Samples: TypeAlias = Shaped[Tensor, "samples *entries"]

@@ -28,18 +28,15 @@ from torch.distributions import Normal, kl_divergence
 from absentia.absences.protocol import ConditionalFill, Fill, Samples, StandIns, check_floating, check_shape
 from absentia.data import Table, check_number, check_rows, least_and_most, mean_and_deviation, seeded
 from absentia.errors import AbsentiaError, wrong
-from absentia.models import (
-    Model,
-    are_probabilities,
-    as_model,
-    confirm_margins,
-    evaluation_mode,
-    placement,
-    progress,
-    run_rows,
-)
+from absentia.models.adapters import as_model, placement
+from absentia.models.model import Model
+from absentia.models.outputs import are_probabilities
 from absentia.players import Players
-from absentia.results import Saved
+from absentia.runtime.batches import run_rows
+from absentia.runtime.modes import evaluation_mode
+from absentia.runtime.progress import progress
+from absentia.runtime.readings import confirm_margins
+from absentia.storage import Saved
 from absentia.version import __version__
 
 Rows: TypeAlias = Float[Tensor, "rows *entries"]

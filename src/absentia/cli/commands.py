@@ -28,7 +28,7 @@ from absentia.learning.learned import Share
 from absentia.learning.learner import AnyLoss
 from absentia.learning.processes import joined_processes
 from absentia.plots.drawable import players_and_inputs
-from absentia.results import read_tensors
+from absentia.storage import read_tensors
 
 WRONG_USE, INTERRUPTED = 2, 130  # exit codes
 # The base class of typer's usage errors, which moves between modules from version to version.

@@ -17,15 +17,18 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 import absentia as ab
-from absentia import models
 from absentia.absences.words import named_absence, usual_words
 from absentia.cli.output import check_file, describe, reading
 from absentia.cli.user_files import Samples, is_estimator, likely_targets, load_model, make_samples, read_data
 from absentia.errors import AbsentiaError, require, wrong
 from absentia.evaluation import model_rows
 from absentia.interop import EncodedTable, from_estimator
+from absentia.models.adapters import as_model, placement
+from absentia.models.arrays import from_numpy, log_probabilities
+from absentia.models.model import Model
 from absentia.players import ALWAYS_PRESENT, Players
-from absentia.results import read_header
+from absentia.runtime.modes import evaluation_mode
+from absentia.storage import read_header
 
 _model = partial(typer.Option, rich_help_panel="The model")
 _data = partial(typer.Option, rich_help_panel="The data")
@@ -133,7 +136,7 @@ class Problem:
     """What the shared options name: a model that runs on the samples, and the players."""
 
     inputs: Inputs
-    model: models.Model
+    model: Model
     samples: Samples
     chosen: Int[Tensor, " chosen"]  # the numbers of the samples to use
     players: Players
@@ -197,20 +200,20 @@ def find_columns(word: str, samples: Samples) -> list[int]:
 
 def fit_model(
     loaded: Any, x: Tensor, table: EncodedTable | None = None, probabilities: bool = False
-) -> tuple[models.Model, bool]:
+) -> tuple[Model, bool]:
     """Convert a loaded model to one that runs on the rows, which a table decodes; return also if it takes tokens."""
-    model, wrapped = models.as_model(loaded), is_estimator(loaded)
+    model, wrapped = as_model(loaded), is_estimator(loaded)
     if wrapped and table is not None:
         model = from_estimator(loaded, table)
         _check_categories(model, table, x)
     elif not (wrapped or isinstance(loaded, nn.Module) or _takes_tensors(loaded, x)):
-        model = models.from_numpy(loaded, probabilities=probabilities)
+        model = from_numpy(loaded, probabilities=probabilities)
     elif probabilities and not wrapped:
         model = _in_logarithms(loaded)
     return model, _takes_tokens(model, x)
 
 
-def _check_categories(model: models.Model, table: EncodedTable, x: Tensor, argument: str = "data") -> None:
+def _check_categories(model: Model, table: EncodedTable, x: Tensor, argument: str = "data") -> None:
     """Refuse a category that an estimator refuses, as most do if it was not in the data of their fit."""
     for number in table.categorical:
         column, codes = table.columns[number], x[:, number].unique()
@@ -233,11 +236,11 @@ def _try(model: Callable[[Any], Any], rows: Tensor) -> Any:
         return error
 
 
-def _in_logarithms(model: models.Model) -> models.Model:
+def _in_logarithms(model: Model) -> Model:
     """Convert a model that returns probabilities to one that returns logits."""
     if not isinstance(model, nn.Module):
-        return lambda rows: models.log_probabilities(model(rows))
-    model.register_forward_hook(lambda _module, _inputs, output: models.log_probabilities(output))
+        return lambda rows: log_probabilities(model(rows))
+    model.register_forward_hook(lambda _module, _inputs, output: log_probabilities(output))
     return model
 
 
@@ -249,13 +252,13 @@ def _takes_tensors(model: Callable[[Any], Any], x: Tensor) -> bool:
     return isinstance(_try(model, rows), Tensor)  # if not, the callable is tried with arrays, which shows errors
 
 
-def _takes_tokens(model: models.Model, x: Tensor) -> bool:
+def _takes_tokens(model: Model, x: Tensor) -> bool:
     """Run the model on two and on three rows. Return whether it takes integers only: tokens."""
-    device, dtype = models.placement(model, x)
+    device, dtype = placement(model, x)
     tokens = False
     for rows in (x[[0, -1]], x[[0, -1, 0]]):
         must = f"run on any number of rows of the data, here of shape {tuple(rows.shape)}"
-        with models.evaluation_mode(model), reading("model", must, then=RUN_HELP):
+        with evaluation_mode(model), reading("model", must, then=RUN_HELP):
             try:
                 model(rows.to(device, dtype))
             except Exception:
@@ -325,7 +328,7 @@ def _segments(path: Path, shape: tuple[int, ...]) -> Players:
 
 
 def load_readout(
-    word: str | None, y: int | Int[Tensor, " samples"] | None, model: models.Model | None = None
+    word: str | None, y: int | Int[Tensor, " samples"] | None, model: Model | None = None
 ) -> ab.Readout | None:
     """Make a readout from a word, and the class or the classes of samples, which without a word the library reads."""
     if word is None and isinstance(y, int):

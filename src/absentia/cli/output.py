@@ -15,7 +15,7 @@ import typer
 from torch import Tensor
 
 from absentia.errors import AbsentiaError, wrong
-from absentia.results import check_folder
+from absentia.storage import check_folder
 
 PATIENCE = 1.0  # seconds of work after which a command says what it is doing
 

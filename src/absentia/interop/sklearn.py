@@ -13,7 +13,8 @@ from torch import Tensor
 
 from absentia.data import as_tensor
 from absentia.errors import DataFrame, require, wrong
-from absentia.models import NumpyModel, wrap_estimator
+from absentia.models.arrays import NumpyModel
+from absentia.models.estimators import wrap_estimator
 from absentia.players import Players
 
 

@@ -27,8 +27,9 @@ from absentia.data import DataRange, blocks, seeded, white_noise
 from absentia.evaluation import Evaluator
 from absentia.learning.penalties import Baselines, Found, Owners, Penalty
 from absentia.learning.processes import shared_values
-from absentia.models import OutOfTime, evaluation_mode
 from absentia.readouts import Score
+from absentia.runtime.limits import OutOfTime
+from absentia.runtime.modes import evaluation_mode
 
 LARGEST_TABLE, _CUBE = 16, 8  # players whose coalitions are all evaluated, and those of a cube if there are more
 _FEWEST = 4  # samples of a step

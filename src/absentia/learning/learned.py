@@ -19,7 +19,8 @@ from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.players import Players
 from absentia.plots import baselines
 from absentia.readouts import same_kind
-from absentia.results import Saved, count_of, html_result, keep_figure, written
+from absentia.storage import Saved, keep_figure
+from absentia.text import count_of, html_result, written
 from absentia.version import __version__
 
 Share: TypeAlias = Literal["all", "class", "sample"]

@@ -20,7 +20,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
-from absentia import models
 from absentia.absences.protocol import Absence, BringsModel, StandIns, for_classes
 from absentia.absences.words import named_absence
 from absentia.data import (
@@ -42,10 +41,16 @@ from absentia.learning.penalties import Baselines, Objective, Owners, Penalty, c
 from absentia.learning.processes import process_count
 from absentia.learning.search import ENDED_BY_USER, LearningStep, Run
 from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
-from absentia.models import OutOfTime, TimeLimit
+from absentia.models.adapters import as_model, check_fit, labels_of
+from absentia.models.arrays import NumpyModel
 from absentia.players import Players
 from absentia.readouts import Logit, LogOdds, Margin, Output, Probability, Readout
-from absentia.results import check_folder
+from absentia.runtime.cost import affordable_rows
+from absentia.runtime.limits import OutOfTime, TimeLimit
+from absentia.runtime.progress import progress
+from absentia.runtime.threads import quickest_threads
+from absentia.runtime.workers import spread, worker_count
+from absentia.storage import check_folder
 
 AnyLoss: TypeAlias = Literal["faithful", "interactions", "shapley", "marginal"]
 
@@ -209,12 +214,12 @@ def learn_baseline(
         parts, learn = problem.parts(), partial(_learn_part, space, start, bounds)
         if len(parts) == 1:
             return learn(problem, limit)
-        rounds = math.ceil(len(parts) / models.worker_count())
+        rounds = math.ceil(len(parts) / worker_count())
         learn_number = partial(_learn_number, learn, parts, limit, limit.left / rounds)
         found: list[LearnedBaseline] = []
-        with models.progress(len(parts), "learning the baselines", "part") as bar:
+        with progress(len(parts), "learning the baselines", "part") as bar:
             numbers = range(len(parts))  # because what the work holds is sent to workers once
-            for one in models.spread(learn_number, numbers, "learning"):
+            for one in spread(learn_number, numbers, "learning"):
                 found.append(one)
                 bar.update()
                 if one.record.stopped.startswith(ENDED_BY_USER):  # others end with the best of the usual values
@@ -294,7 +299,7 @@ def _search(
     first = next(iter(starts.values()))
     gradient = _has_gradient(evaluator, first, options)
     trial = partial(_try_step, evaluator, first, gradient, min(_TRIED_COALITIONS, evaluator.batch_size))
-    with nullcontext() if process_count() > 1 else models.quickest_threads(trial, evaluator.x.device, limit):
+    with nullcontext() if process_count() > 1 else quickest_threads(trial, evaluator.x.device, limit):
         objective = _make_objective(problem, usual["mean"][0], space)
         steps = _STEPS[paper] if options.steps is None else options.steps
         rate = _RATE[paper] if options.rate is None else options.rate
@@ -547,8 +552,8 @@ def _make_problem(
         raise wrong("share", "be 'all', 'class' or 'sample'", repr(share))
     if loss not in ("faithful", "interactions", "shapley", "marginal"):
         raise wrong("loss", "be 'faithful', 'interactions', 'shapley' or 'marginal'", repr(loss))
-    model = models.as_model(model)
-    models.check_fit(model, getattr(x, "columns", None))
+    model = as_model(model)
+    check_fit(model, getattr(x, "columns", None))
     columns = getattr(x, "columns", None)
     if players is None and isinstance(columns, Iterable):  # those of a DataFrame name the players
         players = Players.features(list(columns))
@@ -556,7 +561,7 @@ def _make_problem(
     data, y, rows = _collect(x, y, None if usual == "all" else usual, seed)
     if options.samples is None:
         rows = rows[: max(64, _MOST_BYTES // data[0].nbytes)]
-    labels = models.labels_of(model) if class_names is None else tuple(class_names)
+    labels = labels_of(model) if class_names is None else tuple(class_names)
     numbers = None if y is None else class_numbers(y, labels).cpu()[rows]
     if isinstance(readout, LogOdds | Logit | Margin | Probability) and readout.y.shape == (len(data),):
         readout = type(readout)(readout.y[rows], readout.names)
@@ -591,7 +596,7 @@ def _make_objective(problem: Problem, mean: Tensor, space: Space) -> Objective |
         rows = options.rows_per_step
         if rows is None:
             evaluator.limit.check()
-            affordable = models.affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)
+            affordable = affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)
             rows = _within_time(min(_MOST_ROWS, max(_FEWEST_ROWS, affordable)), evaluator.limit)
         rows = max(min(rows, _LEAST_ROWS), int(rows * problem.rows))
         within = data_range(evaluator.x, (~space.free).nonzero().flatten().tolist())
@@ -673,7 +678,7 @@ def _has_gradient(evaluator: Evaluator, baseline: Tensor, options: LearningOptio
     """Return whether the gradient of a value with all players absent is finite, unless the options tell."""
     if options.gradient is not None:
         return options.gradient
-    if isinstance(evaluator.model, models.NumpyModel) or not evaluator.x.is_floating_point():
+    if isinstance(evaluator.model, NumpyModel) or not evaluator.x.is_floating_point():
         return False
     try:
         slope = _try_step(evaluator, baseline, gradient=True)

@@ -27,8 +27,9 @@ from absentia.learning.faithful import Faithful
 from absentia.learning.penalties import Baselines, Chosen, Found, Objective, Owners, Plan
 from absentia.learning.processes import added_up, decided_by_first, is_first
 from absentia.learning.space import HELD, Space
-from absentia.models import OutOfTime, TimeLimit, progress
-from absentia.results import read_tensors, write_tensors
+from absentia.runtime.limits import OutOfTime, TimeLimit
+from absentia.runtime.progress import progress
+from absentia.storage import read_tensors, write_tensors
 
 ENDED_BY_USER = ("interrupted", "the callback")  # how the reason to stop begins
 _CONVERGED = "no other value of a single coordinate lowers the loss by 0.1 %"

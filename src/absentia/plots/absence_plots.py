@@ -15,10 +15,10 @@ from absentia.errors import Axes, Figure
 from absentia.plots.drawable import entries_of, owner_names, players_of
 from absentia.plots.look import LOWERS, NEUTRAL, draw_curve, label, look_of, looks_of, new_figure
 from absentia.plots.sample_plots import draw_images
-from absentia.results import written
+from absentia.text import written
 
 if TYPE_CHECKING:
-    from absentia.audit import Audit
+    from absentia.auditing import Audit
     from absentia.learning import LearnedBaseline
 
 _LOW, _LOWER_QUARTER, _MEDIAN, _UPPER_QUARTER, _HIGH = range(1, 6)  # rows of the quantiles

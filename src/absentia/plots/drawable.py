@@ -13,7 +13,7 @@ from absentia.errors import wrong
 from absentia.interactions import Interactions
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.plots.look import label
-from absentia.results import written
+from absentia.text import written
 
 if TYPE_CHECKING:
     from absentia.explanation import Explanation

@@ -17,7 +17,7 @@ from absentia.errors import Axes, Figure, wrong
 from absentia.interactions import Interactions
 from absentia.plots.drawable import in_short, interactions_of, largest, player_labels
 from absentia.plots.look import NEUTRAL, colour_of, draw_bars, draw_curve, label, look_of, looks_of, new_figure
-from absentia.results import written
+from absentia.text import written
 
 if TYPE_CHECKING:
     from absentia.explanation import Explanation

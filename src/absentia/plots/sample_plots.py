@@ -15,7 +15,7 @@ from absentia.errors import Axes, Figure, require, wrong
 from absentia.plots.drawable import check_explanation, ends, in_short, largest, largest_and_others, player_labels
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
 from absentia.plots.look import LOWERS, NEUTRAL, RAISES, colour_of, draw_bar, draw_bars, label, new_figure
-from absentia.results import written
+from absentia.text import written
 
 if TYPE_CHECKING:
     from absentia.explanation import Explanation

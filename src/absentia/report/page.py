@@ -24,8 +24,8 @@ import torch
 from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
 
-from absentia.audit import Audit, CrossAudit
-from absentia.audit.verdict import PRACTICAL_LEAK
+from absentia.auditing import Audit, CrossAudit
+from absentia.auditing.verdict import PRACTICAL_LEAK
 from absentia.coalitions import coalition_sizes
 from absentia.data import blocks
 from absentia.errors import wrong
@@ -35,7 +35,8 @@ from absentia.learning import LearnedBaseline
 from absentia.plots.absence_plots import name_unit, two_errors, two_errors_of_length
 from absentia.plots.drawable import answer, ends, entries_of, largest_and_others, owner_names, players_of
 from absentia.plots.look import LOOKS, looks_of
-from absentia.results import check_folder, count_of, with_error, write_whole, written
+from absentia.storage import check_folder, write_whole
+from absentia.text import count_of, with_error, written
 from absentia.version import __version__
 
 # The page shows this many samples at most, and fewer if they have very many players.

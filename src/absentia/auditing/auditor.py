@@ -17,8 +17,8 @@ from torch import Tensor
 from absentia.absences import Absence, BringsModel, Fill, StandIns
 from absentia.absences.protocol import describe_absence, for_classes
 from absentia.absences.words import usual_words
-from absentia.audit.estimates import Drawn, draw_groups, join_methods, pseudo_values
-from absentia.audit.figures import (
+from absentia.auditing.estimates import Drawn, draw_groups, join_methods, pseudo_values
+from absentia.auditing.figures import (
     FullyMasked,
     MaskingCurve,
     Removal,
@@ -26,27 +26,24 @@ from absentia.audit.figures import (
     drawn_game_figures,
     join_games,
 )
-from absentia.audit.findings import Audit, AuditRecord, Cost, CrossAudit, describe_games
-from absentia.audit.plan import Games, MethodRows, Plan
-from absentia.audit.split import FOLDS, ByClass, ByValue, Scale, Split, predict, without_rounding
+from absentia.auditing.findings import Audit, AuditRecord, Cost, CrossAudit, describe_games
+from absentia.auditing.plan import Games, MethodRows, Plan
+from absentia.auditing.split import FOLDS, ByClass, ByValue, Scale, Split, predict, without_rounding
 from absentia.coalitions import draw_coalitions, moebius_
 from absentia.data import Categorical, Classes, Table, blocks, check_number, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.games import MAX_PLAYERS
 from absentia.learning import LearnedBaseline, absence_for
-from absentia.models import (
-    BatchRunner,
-    OutOfTime,
-    TimeLimit,
-    affordable_rows,
-    evaluation_mode,
-    progress,
-    quickest_threads,
-    spread,
-)
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import OF_CLASS, EveryClass, Features, LogOdds, Output, Readout
+from absentia.runtime.batches import BatchRunner
+from absentia.runtime.cost import affordable_rows
+from absentia.runtime.limits import OutOfTime, TimeLimit
+from absentia.runtime.modes import evaluation_mode
+from absentia.runtime.progress import progress
+from absentia.runtime.threads import quickest_threads
+from absentia.runtime.workers import spread
 
 Region: TypeAlias = Sequence[str | int]
 Absences: TypeAlias = Mapping[str, Absence | str | float] | Sequence[Absence | str | float]

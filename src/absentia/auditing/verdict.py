@@ -28,7 +28,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from absentia.audit.estimates import Mean
+from absentia.auditing.estimates import Mean
 from absentia.data import seeded
 
 # At which stage a method is dropped, from first to last; "best" is the one to use, "" one that could not be judged.

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from absentia.attributions import order_shapley_of
-from absentia.audit.estimates import (
+from absentia.auditing.estimates import (
     SURE,
     Drawn,
     Estimate,

@@ -13,12 +13,13 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from absentia.audit.estimates import Estimate, Mean, estimates
-from absentia.audit.figures import Companions, FullyMasked, MaskingCurve, Plausibility, Removal
-from absentia.audit.verdict import STAGES, Measured, Verdict, judge
+from absentia.auditing.estimates import Estimate, Mean, estimates
+from absentia.auditing.figures import Companions, FullyMasked, MaskingCurve, Plausibility, Removal
+from absentia.auditing.verdict import STAGES, Measured, Verdict, judge
 from absentia.errors import DataFrame, Figure, require
 from absentia.plots.absence_plots import draw_audit
-from absentia.results import Saved, align, count_of, fold, html_result, keep_figure, percent, with_error, written
+from absentia.storage import Saved, keep_figure
+from absentia.text import align, count_of, fold, html_result, percent, with_error, written
 from absentia.version import __version__
 
 # The columns that are shown, and their heads.

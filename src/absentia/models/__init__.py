@@ -1,0 +1,1 @@
+"""Any model as a function from rows to outputs."""

@@ -1,0 +1,62 @@
+"""Any model that users pass, as a callable on torch rows."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from absentia.data import check_columns
+from absentia.errors import wrong
+from absentia.models.arrays import NumpyModel
+from absentia.models.estimators import wrap_estimator
+from absentia.models.model import Model
+
+
+def as_model(model: Any) -> Model:
+    """Return a model as a callable on torch rows; wrap estimators and boosters."""
+    if isinstance(model, nn.Module | NumpyModel):
+        return model
+    owner = getattr(model, "__self__", None)
+    if getattr(model, "__name__", "") == "predict_proba" and not isinstance(owner, nn.Module) and owner is not None:
+        model = owner
+    predicts = hasattr(model, "predict") and not callable(model)
+    if predicts or hasattr(model, "predict_proba") or hasattr(model, "decision_function"):
+        return wrap_estimator(model)
+    if not callable(model):
+        then = "Wrap a numpy model with from_numpy(predict)."
+        raise wrong("model", "be an nn.Module, an estimator, or a callable on torch rows", type(model).__name__, then)
+    return model
+
+
+def check_fit(model: Model, columns: Any) -> None:
+    """Raise an error for columns of a DataFrame that are not those of the model's fit, in their order."""
+    check_columns("x", columns, getattr(model, "columns", None))
+
+
+def labels_of(model: Model) -> tuple[Any, ...]:
+    """Return the classes that a model knows, in the order of its outputs; none for most models."""
+    return model.labels if isinstance(model, NumpyModel) else tuple(getattr(model, "class_names", ()))
+
+
+def module_of(model: Model) -> nn.Module | None:
+    """Return the module behind a model: itself, or the owner of a bound method."""
+    owner = getattr(model, "__self__", model)
+    return owner if isinstance(owner, nn.Module) else None
+
+
+def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
+    """Return the device and the floating dtype that the model works in."""
+    module = module_of(model)
+    tensors = () if module is None else chain(module.parameters(), module.buffers())
+    weights = [one for one in tensors if one.is_floating_point()]
+    if weights:  # the most of them, because a single number may have a type of its own
+        largest = max(weights, key=Tensor.numel)
+        return largest.device, largest.dtype
+    if x.is_floating_point():
+        return x.device, x.dtype
+    # Integers that the usual type would round, such as times in seconds, get a type that holds them.
+    exact = not isinstance(model, NumpyModel) and bool((x.double().abs() <= 2**24).all())
+    return x.device, torch.get_default_dtype() if exact else torch.float64

@@ -1,0 +1,56 @@
+"""The layers of a module, watched while they run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from absentia.errors import AbsentiaError, wrong
+from absentia.models.adapters import module_of
+from absentia.models.model import Model
+
+
+def layers_of(model: Model) -> list[nn.Module]:
+    """Return the modules of a model that can be watched; none of a function, of TorchScript or of torch.compile."""
+    module = module_of(model)
+    parts = [] if module is None or type(module).__name__ == "OptimizedModule" else module.modules()
+    return [part for part in parts if not isinstance(part, torch.jit.ScriptModule)]
+
+
+def layer_output(model: Model, layer: str) -> Model:
+    """Return a model that returns the output of a named layer."""
+    module, known = module_of(model), set(layers_of(model))
+    if module is None or not known:
+        raise wrong("model", "be an nn.Module for the features of a layer", type(model).__name__)
+    layers = {name: part for name, part in module.named_modules() if name and part in known}
+    if layer not in layers:
+        raise wrong("layer", f"be one of {', '.join(layers)}", repr(layer))
+
+    def run(rows: Tensor) -> Tensor:
+        caught: list[Tensor] = []
+        run_watched(model, rows, [layers[layer]], lambda _part, _inputs, output: caught.append(output.clone()))
+        if not caught:
+            raise AbsentiaError(f"The layer {layer!r} takes no part in the model's forward pass. Name another one.")
+        return caught[-1]
+
+    return run
+
+
+def see(thread: int, watch: Callable[..., None], *call: Any) -> None:
+    """Look at a layer, its inputs and its output, if the thread that set the hook runs the layer."""
+    if threading.get_ident() == thread:
+        watch(*call)
+
+
+def run_watched(model: Model, rows: Tensor, parts: Iterable[nn.Module], watch: Callable[..., None]) -> Any:
+    """Run a model while a hook sees some of its modules, their inputs and their outputs."""
+    with ExitStack() as hooks:
+        for part in parts:
+            hooks.enter_context(part.register_forward_hook(partial(see, threading.get_ident(), watch)))
+        return model(rows)

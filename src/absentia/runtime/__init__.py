@@ -1,0 +1,1 @@
+"""How rows run through a model."""

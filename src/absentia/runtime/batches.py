@@ -1,0 +1,113 @@
+"""Rows run in batches that fit into memory and time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from absentia.data import Rows, lacks_memory
+from absentia.errors import AbsentiaError
+from absentia.models.arrays import NumpyModel
+from absentia.models.layers import layers_of, run_watched
+from absentia.models.model import Model, Outputs
+from absentia.models.outputs import check_output, read_output
+from absentia.runtime.limits import TimeLimit
+from absentia.runtime.modes import evaluation_mode
+
+# On a CPU the fastest batch is one whose activations stay in cache, far below what memory would hold.
+CPU_MEMORY = 4 * 2**20
+
+# A call of a numpy model has a fixed cost that only larger batches make up for.
+NUMPY_MEMORY = 64 * 2**20
+
+# The assumed size of the activations, as a multiple of the input, where the layers of a model cannot be seen.
+_ASSUMED_EXPANSION = 16
+
+
+def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
+    """Run a few rows; return the output, the most bytes of a layer for a row, and where the output was found."""
+    leaves = [part for part in layers_of(model) if not list(part.children())]
+    sizes = [rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION)]
+
+    def watch(_part: nn.Module, inputs: tuple[object, ...], output: object) -> None:
+        sizes.append(sum(one.nbytes for one in (*inputs, output) if isinstance(one, Tensor)))
+
+    try:
+        output, key = read_output(run_watched(model, rows, leaves, watch))
+    except AbsentiaError:
+        raise
+    except Exception as error:
+        got = f"{rows.dtype} samples of shape {tuple(rows.shape[1:])}"
+        raise AbsentiaError(f"The model fails on {got}: {type(error).__name__}: {error}") from error
+    check_output(output, len(rows))
+    return output, -(-max(sizes) // len(rows)), key
+
+
+def rows_per_batch(model: Model, bytes_per_row: int, device: torch.device, memory: int | None) -> int:
+    """Choose a batch size: a power of two that keeps the largest layer's input and output within ``memory`` bytes."""
+    if memory is None and device.type == "cuda":
+        memory = int(torch.cuda.mem_get_info(device)[0]) // 8
+    elif memory is None:
+        memory = NUMPY_MEMORY if isinstance(model, NumpyModel) else CPU_MEMORY
+    return int(1 << max(1, memory // bytes_per_row).bit_length() - 1)
+
+
+@dataclass
+class BatchRunner:
+    """Run a model on rows in batches; halve the batch size for good whenever memory runs out.
+
+    Before each batch the time limit is checked, which raises `OutOfTime` once it is reached.
+    """
+
+    model: Model
+    batch: int
+    limit: TimeLimit = field(default_factory=TimeLimit)
+    adapt: bool = True  # whether the limit may make batches smaller
+
+    def __call__(self, rows: Rows) -> Outputs:
+        """Run the model on all rows."""
+        outputs: list[Tensor] = []
+        done = 0
+        while done < len(rows):
+            size = self.limit.rows_of_a_batch(self.batch) if self.adapt else self.batch
+            try:
+                output = self._run(rows[done : done + size])
+                # A copy, because a model may write the next batch's output to the same memory.
+                several = isinstance(output, Tensor) and len(rows) > size and not output.requires_grad
+                outputs.append(output.clone() if several else output)
+            except (MemoryError, RuntimeError) as error:
+                if not lacks_memory(error):
+                    raise
+                if size == 1:
+                    lacking = "The model runs out of memory with a single row. Use a smaller model or input."
+                    raise AbsentiaError(lacking) from error
+                self.batch = min(size, self.batch) // 2
+                continue
+            check_output(outputs[-1], len(rows[done : done + size]))
+            done += size
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+
+    def _run(self, rows: Rows) -> Any:
+        """Run one batch within the time limit, and time it."""
+        if not self.limit.is_set:
+            return read_output(self.model(rows))[0]
+        self.limit.check()
+        began = time.perf_counter()
+        output = read_output(self.model(rows))[0]
+        if isinstance(output, Tensor) and output.is_cuda:
+            torch.cuda.synchronize(output.device)  # a GPU still computes when the call returns
+        self.limit.note_batch(len(rows), time.perf_counter() - began)
+        return output
+
+
+def run_rows(model: Model, x: Rows, limit: TimeLimit | None = None) -> Outputs:
+    """Run a model on all rows, in evaluation mode and in batches; on copies, because it may work in place."""
+    limit = limit or TimeLimit()
+    with evaluation_mode(model):
+        limit.check()
+        batch = rows_per_batch(model, try_rows(model, x[[0, -1]])[1], x.device, memory=None)
+        return BatchRunner(lambda rows: model(rows.clone()), batch, limit)(x)

@@ -1,0 +1,103 @@
+"""Limits on the time that work takes."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from absentia.errors import AbsentiaError, wrong
+
+# Under a time limit the first batch has this many rows, ...
+_FIRST_ROWS = 16
+
+# ... and the next one this many times as many, as long as a batch takes less than this share of the time.
+_GROWTH_OF_BATCHES = 4
+
+_SHARE_OF_A_BATCH = 0.03
+
+# A limit in which nothing could be done should be at least this many times as long.
+_LONGER = 1.5
+
+
+class OutOfTime(Exception):  # noqa: N818 - the caller did nothing wrong
+    """The time limit is reached: work ends between two batches of the model."""
+
+
+class TimeLimit:
+    """A limit on the time that work takes from now on; None for no limit.
+
+    The model's batches are timed. They are small at first, and grow as long as each takes a small share of the time,
+    so that work ends soon after the limit. A copy sent to another process has the same deadline.
+    """
+
+    def __init__(self, seconds: object = None) -> None:
+        if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
+            raise wrong("seconds", "be a positive number, or None for no limit", seconds)
+        self.seconds = math.inf if seconds is None else float(seconds)
+        self.began = time.perf_counter()
+        # Whether work ends between any two batches. Processes that exchange values end together, between steps.
+        self.strict = True
+        self.reserve = 0.0  # seconds that are kept for what follows the present work
+        self.rows = 0  # that the model has evaluated
+        self.seconds_per_row = math.inf  # in the batch with the quickest rows
+        self._rows_at_once = _FIRST_ROWS
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state with the deadline by the clock on the wall, because each process has its own counter."""
+        return vars(self) | {"deadline": time.time() + self.left}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the deadline; the clocks of two machines may differ, so that the time left is never more."""
+        deadline = state.pop("deadline")
+        vars(self).update(state)
+        if self.is_set:
+            left = min(self.seconds, deadline - time.time())
+            self.began = time.perf_counter() - (self.seconds - left)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is a limit at all."""
+        return self.seconds < math.inf
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self.began
+
+    @property
+    def left(self) -> float:
+        """Seconds until the limit; at most 0 once it is reached."""
+        return self.seconds - self.spent
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether no time is left beyond what is kept for later."""
+        return self.left <= self.reserve
+
+    def check(self) -> None:
+        """Raise `OutOfTime` if the limit is reached."""
+        if self.strict and self.is_reached:
+            raise OutOfTime(f"the limit of {self.seconds:g} s is reached")
+
+    def too_short(self, rows: int, then: str) -> AbsentiaError:
+        """Return the error for a limit that is reached before the model has evaluated as many rows as it must."""
+        needed = _LONGER * self.seconds
+        if self.seconds_per_row < math.inf:
+            needed = max(needed, self.spent + rows * self.seconds_per_row)
+        if needed > 1:
+            needed = math.ceil(needed)
+        return wrong("seconds", f"be about {needed:.4g} or more for this model", f"{self.seconds:g}", then)
+
+    def rows_of_a_batch(self, most: int) -> int:
+        """Return how many rows to run at once, up to ``most``."""
+        if not self.is_set:
+            return most
+        return min(most, self._rows_at_once)
+
+    def note_batch(self, rows: int, seconds: float) -> None:
+        """Note how long a batch took, and let the next one be larger if that was a short time."""
+        self.rows += rows
+        self.seconds_per_row = min(self.seconds_per_row, seconds / rows)
+        if rows >= self._rows_at_once and seconds < _SHARE_OF_A_BATCH * self.seconds:
+            self._rows_at_once = _GROWTH_OF_BATCHES * rows
