@@ -3,6 +3,7 @@
 import os
 
 import pytest
+import torch
 
 # Some virtual machines announce instructions for matrices (AMX) that they cannot run; a linear layer in bfloat16 then
 # ends the process with "Illegal instruction".
@@ -14,3 +15,4 @@ def _name_the_library(doctest_namespace):
     import absentia  # here, after the plugin that checks the axes of tensors has hooked into imports
 
     doctest_namespace["ab"] = absentia
+    doctest_namespace["torch"] = torch

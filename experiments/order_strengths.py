@@ -109,8 +109,8 @@ def tsang(run: Run) -> Found:
     curves: dict[str, dict[str, Tensor]] = {"Σ|φ⁽ᵐ⁾|": {}, "Σ E|Δv|": {}}
     for name, baseline in values.items():
         game = ab.value_table(ab.MaskedModel(function.model, x, absence=ab.Baseline(baseline)))
-        shapley = ab.order_shapley(game).abs().sum(2).mean(0)
-        marginal = ab.order_marginals(game).sum(2).mean(0)
+        shapley = ab.order_shapley(game).values.abs().sum(2).mean(0)
+        marginal = ab.order_marginals(game).values.sum(2).mean(0)
         figures |= {f"shapley of {name}": float(shapley[:orders].sum())}
         figures |= {f"marginal of {name}": float(marginal[:orders].sum())}
         table.add(name, f"{float(shapley[:orders].sum()):.4f}", f"{float(marginal[:orders].sum()):.4f}")

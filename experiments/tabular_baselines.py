@@ -113,8 +113,8 @@ def measure(model: Model, x: Tensor, y: Tensor | None, baseline: Tensor) -> Rema
         r2=float(reconstruction_r2(found, STRONGEST).mean()),
         empty=float(table.values[:, 0].mean()),
         low_orders=float(by_order[:, 1 : orders + 1].sum(1).mean()),
-        shapley=float(ab.order_shapley(table, range(orders)).abs().sum((1, 2)).mean()),
-        marginal=float(ab.order_marginals(table, range(orders)).sum((1, 2)).mean()),
+        shapley=float(ab.order_shapley(table, range(orders)).values.abs().sum((1, 2)).mean()),
+        marginal=float(ab.order_marginals(table, range(orders)).values.sum((1, 2)).mean()),
     )
 
 

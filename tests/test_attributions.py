@@ -16,8 +16,9 @@ from absentia import (
     order_shapley,
     shapley,
 )
-from absentia.attributions import Attribution, order_marginals_of, order_shapley_of
+from absentia.attributions import Attribution
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player
+from absentia.indices import order_marginals_of, order_shapley_of
 from known_games import marginal_benefits_by_order, shapley_by_permutations, shapley_by_subsets
 
 games = st.builds(
@@ -48,31 +49,31 @@ def test_shapley_is_the_mean_over_all_orders_of_arrival(values):
 def test_order_wise_values_are_their_definition(values):
     table = ValueTable(values)
     assert torch.allclose(
-        order_shapley(table), as_tensor([marginal_benefits_by_order(row) for row in values.tolist()])
+        order_shapley(table).values, as_tensor([marginal_benefits_by_order(row) for row in values.tolist()])
     )
     assert torch.allclose(
-        order_marginals(table), as_tensor([marginal_benefits_by_order(row, abs) for row in values.tolist()])
+        order_marginals(table).values, as_tensor([marginal_benefits_by_order(row, abs) for row in values.tolist()])
     )
 
 
 @given(games)
 def test_shapley_is_the_mean_of_its_orders(values):
     table = ValueTable(values)
-    assert torch.allclose(shapley(table).values, order_shapley(table).mean(1))
+    assert torch.allclose(shapley(table).values, order_shapley(table).mean().values)
 
 
 @given(games)
 def test_banzhaf_is_the_mean_of_all_marginal_benefits(values):
     table = ValueTable(values)
     players = len(table.names)
-    benefits = torch.stack([marginal_benefits(table, player) for player in range(players)], dim=-1)
+    benefits = torch.stack([marginal_benefits(table, player).values for player in range(players)], dim=-1)
     assert benefits.shape == (2, 2 ** (players - 1), players)
     assert torch.allclose(banzhaf(table).values, benefits.mean(1))
 
 
 def test_marginal_benefits_are_in_the_counting_order_of_the_other_players():
     values = torch.arange(8.0).double() ** 2
-    assert marginal_benefits(ValueTable(values), 1)[0].tolist() == [4.0 - 0, 9.0 - 1, 36.0 - 16, 49.0 - 25]
+    assert marginal_benefits(ValueTable(values), 1).values[0].tolist() == [4.0 - 0, 9.0 - 1, 36.0 - 16, 49.0 - 25]
 
 
 @given(games, st.floats(-3, 3), st.floats(-3, 3))
@@ -109,13 +110,13 @@ def test_axiom_of_efficiency(values):
 
 def test_orders_can_be_picked():
     table = ValueTable(torch.randn(1, 32).double())
-    assert torch.equal(order_shapley(table, orders=[3, 0]), order_shapley(table)[:, [3, 0]])
-    assert order_shapley(table, orders=range(2)).shape == (1, 2, 5)
+    assert torch.equal(order_shapley(table, orders=[3, 0]).values, order_shapley(table).values[:, [3, 0]])
+    assert order_shapley(table, orders=range(2)).values.shape == (1, 2, 5)
 
 
 def test_gradients_pass_through_every_attribution():
     values = torch.randn(1, 16, dtype=torch.float64, requires_grad=True)
-    for compute in (lambda v: order_shapley(ValueTable(v)), lambda v: order_marginals(ValueTable(v))):
+    for compute in (lambda v: order_shapley(ValueTable(v)).values, lambda v: order_marginals(ValueTable(v)).values):
         assert torch.autograd.gradcheck(compute, values)
 
 
@@ -217,12 +218,12 @@ def test_orders_below_zero_or_above_the_highest_are_refused_among_others():
     for orders in ([0, -1], [2, 3]):
         with pytest.raises(AbsentiaError, match=r"^orders must lie between 0 and 2\. Got "):
             order_marginals(table, orders=orders)
-    assert order_shapley(table, orders=[0, 2]).shape == (1, 2, 3)
+    assert order_shapley(table, orders=[0, 2]).values.shape == (1, 2, 3)
 
 
 def test_a_players_benefits_are_those_of_a_number_from_zero():
     table = ValueTable([0.0, 1.0, 2.0, 5.0])
-    assert marginal_benefits(table, 1)[0].tolist() == [2.0, 4.0]
+    assert marginal_benefits(table, 1).values[0].tolist() == [2.0, 4.0]
     with pytest.raises(AbsentiaError, match=r"^player must lie between 0 and 1\. Got -1 instead\.$"):
         marginal_benefits(table, -1)
 

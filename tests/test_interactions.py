@@ -26,7 +26,7 @@ from absentia import (
     value_table,
 )  # fmt: skip
 from absentia.coalitions import coalition_sizes, enumerate_coalitions
-from absentia.interactions import Interactions
+from absentia.terms import Interactions
 from known_games import cnn, harsanyi_by_definition, mlp, product, subsets
 
 

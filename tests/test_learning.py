@@ -23,8 +23,8 @@ from absentia import (
     harsanyi,
 )
 from absentia.absences import Absence
-from absentia.attributions import order_marginals_of
 from absentia.coalitions import enumerate_coalitions
+from absentia.indices import order_marginals_of
 from absentia.learning import LearningOptions, baseline_loss, choose_absence, learn_baseline
 from absentia.plots import learning_history
 from absentia.storage import read_tensors, write_tensors

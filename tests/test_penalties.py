@@ -196,7 +196,7 @@ def test_drawn_order_wise_values_are_exact_for_pairs_and_close_for_more():
 
 def test_drawn_order_wise_values_come_close_on_a_network():
     game = MaskedModel(mlp(16, hidden=24), torch.randn(1, 16).double(), absence=Baseline(0.0))
-    exact = order_shapley(game, orders=range(8))[0]
+    exact = order_shapley(game, orders=range(8)).values[0]
     coalitions, weights = order_shapley_weights(16, 8, 800, seeded())
     found = (weights @ game(coalitions)[0]).view(8, 16)
     assert (found - exact).norm() / exact.norm() < 0.1

@@ -186,7 +186,7 @@ def test_the_order_profile_is_that_of_the_interactions_and_of_the_players(six):
     order = six.shapley.values[1].abs().argsort(descending=True)[:3]
     curves = [line.get_ydata().tolist() for line in right.lines[:3]]
     for curve, player in zip(curves, order.tolist(), strict=True):
-        assert curve == pytest.approx(six.order_shapley[1, :, player].tolist())
+        assert curve == pytest.approx(six.order_shapley.values[1, :, player].tolist())
     assert len({line.get_marker() for line in right.lines[:3]}) == 3  # for grey
 
 

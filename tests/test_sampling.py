@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from absentia import AbsentiaError, Baseline, MaskedModel, ValueTable, shapley
-from absentia.attributions import _jackknife_weights, draw_strata, sample_shapley, share_out
 from absentia.coalitions import coalition_numbers
 from absentia.data import seeded
+from absentia.solvers.regression import Stratum, _jackknife_weights, draw_strata, sample_shapley, share_out
 from known_games import mlp
 
 
@@ -340,7 +340,7 @@ def test_groups_are_equally_large_and_what_is_left_of_a_size_weighs_as_much_as_a
 
 
 def test_a_size_with_a_single_draw_is_never_left_without_a_weight_that_is_finite():
-    strata = [(torch.eye(6)[:1].bool(), 6)]
+    strata = [Stratum(torch.eye(6)[:1].bool(), 6)]
     weights = _jackknife_weights(strata, torch.Generator().manual_seed(0))
     assert sorted(weights[:, 0].tolist()) == pytest.approx([(1 - math.sqrt(5 / 6)) / 5, *[1 / 5] * 10])
 

@@ -10,15 +10,7 @@ from absentia.absences.conditional import GaussianConditional, NearestNeighbours
 from absentia.absences.fixed import Baseline, Blur, Marginal, Noise, OwnBaselines
 from absentia.absences.protocol import Absence
 from absentia.absences.trained import Imputer, Surrogate, train_imputer, train_surrogate
-from absentia.attributions import (
-    Attribution,
-    banzhaf,
-    context_map,
-    marginal_benefits,
-    order_marginals,
-    order_shapley,
-    shapley,
-)  # fmt: skip
+from absentia.attributions import Attribution, MarginalBenefits, OrderAttribution
 from absentia.auditing import Audit, CrossAudit, audit, cross_audit
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius, zeta
 from absentia.data import check_types
@@ -26,24 +18,83 @@ from absentia.errors import AbsentiaError
 from absentia.evaluation import Evaluator
 from absentia.explanation import Explanation, explain
 from absentia.games import Game, MaskedModel, ValueTable, value_table
-from absentia.interactions import Interaction, Interactions, OrderProfile, harsanyi
+from absentia.indices import banzhaf, index, marginal_benefits, order_marginals, order_shapley, shapley
 from absentia.learning import LearnedBaseline, LearningOptions, baseline_loss, learn_baseline
 from absentia.models.arrays import from_numpy
 from absentia.players import JoinedInputs, Players
 from absentia.readouts import Features, Logit, LogOdds, Margin, Output, Probability, Readout
 from absentia.report import write_report
+from absentia.solvers.choice import interactions
+from absentia.solvers.contexts import context_map
+from absentia.solvers.exact import harsanyi
 from absentia.storage import load
+from absentia.terms import Interaction, Interactions, OrderProfile, Terms
 from absentia.version import __version__
 
 __all__ = [
-    "Absence", "AbsentiaError", "Attribution", "Audit", "Baseline", "Blur", "CrossAudit", "Evaluator", "Explanation",
-    "Features", "Game", "GaussianConditional", "Imputer", "Interaction", "Interactions", "JoinedInputs",
-    "LearnedBaseline", "LearningOptions", "LogOdds", "Logit", "Margin", "Marginal", "MaskedModel",
-    "NearestNeighbours", "Noise", "OrderProfile", "Output", "OwnBaselines", "Players", "Probability", "Readout",
-    "Surrogate", "ValueTable", "__version__", "audit", "banzhaf", "baseline_loss", "context_map", "cross_audit",
-    "draw_coalitions", "enumerate_coalitions", "explain", "from_numpy", "harsanyi", "interop", "learn_baseline",
-    "load", "marginal_benefits", "moebius", "order_marginals", "order_shapley", "plots", "shapley",
-    "train_imputer", "train_surrogate", "value_table", "write_report", "zeta",
+    "Absence",
+    "AbsentiaError",
+    "Attribution",
+    "Audit",
+    "Baseline",
+    "Blur",
+    "CrossAudit",
+    "Evaluator",
+    "Explanation",
+    "Features",
+    "Game",
+    "GaussianConditional",
+    "Imputer",
+    "Interaction",
+    "Interactions",
+    "JoinedInputs",
+    "LearnedBaseline",
+    "LearningOptions",
+    "LogOdds",
+    "Logit",
+    "Margin",
+    "Marginal",
+    "MarginalBenefits",
+    "MaskedModel",
+    "NearestNeighbours",
+    "Noise",
+    "OrderAttribution",
+    "OrderProfile",
+    "Output",
+    "OwnBaselines",
+    "Players",
+    "Probability",
+    "Readout",
+    "Surrogate",
+    "Terms",
+    "ValueTable",
+    "__version__",
+    "audit",
+    "banzhaf",
+    "baseline_loss",
+    "context_map",
+    "cross_audit",
+    "draw_coalitions",
+    "enumerate_coalitions",
+    "explain",
+    "from_numpy",
+    "harsanyi",
+    "index",
+    "interactions",
+    "interop",
+    "learn_baseline",
+    "load",
+    "marginal_benefits",
+    "moebius",
+    "order_marginals",
+    "order_shapley",
+    "plots",
+    "shapley",
+    "train_imputer",
+    "train_surrogate",
+    "value_table",
+    "write_report",
+    "zeta",
 ]  # fmt: skip
 
 check_types(interop, plots, sys.modules[__name__])

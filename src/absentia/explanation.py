@@ -14,12 +14,12 @@ from torch import Tensor
 
 from absentia.absences import Absence
 from absentia.absences.protocol import BringsModel, describe_absence, empty_inputs
-from absentia.attributions import Attribution, order_shapley, sample_shapley, shapley
+from absentia.attributions import Attribution, OrderAttribution
 from absentia.data import Categorical, Classes, Table, as_tensor, check_columns, check_number, each_class
 from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.evaluation import Evaluator
 from absentia.games import MAX_PLAYERS, MaskedModel, value_table
-from absentia.interactions import Interactions, harsanyi
+from absentia.indices import order_shapley, shapley
 from absentia.interop import to_shap, to_shapiq
 from absentia.learning import LearnedBaseline, absence_for
 from absentia.models.adapters import as_model, check_fit
@@ -27,7 +27,10 @@ from absentia.players import Players
 from absentia.plots import KINDS, OF_ALL_SAMPLES
 from absentia.plots.interaction_plots import names_of_sets
 from absentia.readouts import Features, Readout
+from absentia.solvers.exact import harsanyi
+from absentia.solvers.regression import sample_shapley
 from absentia.storage import Saved, keep_figure
+from absentia.terms import Terms
 from absentia.text import align, count_of, fold, html_result, written
 from absentia.version import __version__
 
@@ -55,7 +58,7 @@ class ExplanationRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation(Saved, kind="explanation", format=3):
+class Explanation(Saved, kind="explanation", format=4):
     """Shapley values and interactions of samples, and what it takes to read them; made by `explain`.
 
     Examples
@@ -75,8 +78,8 @@ class Explanation(Saved, kind="explanation", format=3):
     outputs: Float[Tensor, " samples"]  # v(N), with all players present
     base_values: Float[Tensor, " samples"]  # v(∅), with all players absent
     shapley: Attribution  # adds up to outputs − base_values
-    order_shapley: Float[Tensor, "samples orders players"] | None  # None if Shapley values were sampled
-    interactions: Interactions | None  # None if Shapley values were sampled
+    order_shapley: OrderAttribution | None  # None if Shapley values were sampled
+    interactions: Terms | None  # None if Shapley values were sampled
     stand_ins: Shaped[Tensor, "samples *entries"] | None  # samples with all players absent, averaged over the draws
     record: ExplanationRecord
 
@@ -202,6 +205,22 @@ class Explanation(Saved, kind="explanation", format=3):
         return keep_figure(lambda: KINDS[kind](self, **chosen, **options), path)
 
     @staticmethod
+    def upgraded(tensors: dict[str, Tensor], fields: dict[str, Any]) -> dict[str, Any]:
+        """Return fields with order-wise values as a result of their own; format 3 had the values alone."""
+        if "order_shapley" not in tensors:
+            return fields
+        tensors["order_shapley.values"] = tensors.pop("order_shapley")
+        shapley = fields["shapley"]
+        by_order = {
+            "evaluations": shapley["evaluations"],
+            "names": shapley["names"],
+            "kind": "order-wise Shapley values",
+            "readout": shapley["readout"],
+            "orders": list(range(len(shapley["names"]))),
+        }
+        return fields | {"order_shapley": by_order}
+
+    @staticmethod
     def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a file of a format before 3."""
         places = {"labels": "players.labels", "effects": "interactions.effects", "noise": "interactions.noise"}
@@ -325,8 +344,14 @@ def explain(
 def _results(game: MaskedModel, budget: int | None, seed: int) -> dict[str, Any]:
     """Compute everything from one table, or estimate Shapley values from drawn coalitions."""
     if budget is not None:
-        found, empty, full = sample_shapley(game, budget, seed)
-        return {"outputs": full, "base_values": empty, "shapley": found, "order_shapley": None, "interactions": None}
+        sampled = sample_shapley(game, budget, seed)
+        return {
+            "outputs": sampled.full,
+            "base_values": sampled.empty,
+            "shapley": sampled.attribution,
+            "order_shapley": None,
+            "interactions": None,
+        }
     table = value_table(game).cpu()
     return {
         "outputs": table.values[:, -1].clone(),

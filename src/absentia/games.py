@@ -294,3 +294,13 @@ class MaskedModel:
         each = at_once * -(-self.samples // (at_once * _PARTS_OF_A_WORKER * worker_count()))
         evaluator, parts = self.evaluator, torch.arange(self.samples).split(each)
         return list(spread(lambda some: evaluator.check_still_same(work(some)), parts, "evaluating coalitions"))
+
+
+def draws_of(game: Game) -> int:
+    """Return the rows that the model evaluates for one value of a game."""
+    return int(getattr(game, "draws", 1))
+
+
+def readout_of(game: Game) -> str:
+    """Return the description of a game's value."""
+    return getattr(game, "readout_note", getattr(game, "readout", "given"))

@@ -33,9 +33,9 @@ from absentia.version import __version__
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Files of older formats keep each class's own layout; `from_old` of the class returns its fields in the present one.
-_FIRST_COMMON_FORMAT = 3
 
+# Files of older formats keep each class's own layout; `from_old` of the class returns its fields.
+_FIRST_COMMON_FORMAT = 3
 # The most bytes of a name, so that there is room for what is added while a file is written; and those of a header.
 _LONGEST_NAME, _MOST_HEADER = 220, 10**8
 
@@ -162,6 +162,11 @@ class Saved:
         header = {"kind": self.KIND, "format": self.FORMAT, "version": __version__, "fields": fields}
         write_tensors(path, tensors, header | extra)
 
+    @staticmethod
+    def upgraded(_tensors: dict[str, Tensor], fields: dict[str, Any]) -> dict[str, Any]:
+        """Return fields of an older common format as the present one has them; most are the same."""
+        return fields
+
     @classmethod
     def load(cls, path: str | Path, **more: Any) -> Self:
         """Read a file of `save`; a surrogate with a network of the user's needs one like it, ``network=…``."""
@@ -175,6 +180,7 @@ class Saved:
                 got, then = f"format {number} by absentia {made}", "Install a newer absentia."
                 raise wrong("path", f"hold a saved {kind} of format {cls.FORMAT} or older", got, then)
             fields = cls.from_old(tensors, header) if number < _FIRST_COMMON_FORMAT else header["fields"]
+            fields = cls.upgraded(tensors, fields)
             return _unpack(cls, fields, (), tensors, more)
         except AbsentiaError:
             raise

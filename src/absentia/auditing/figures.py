@@ -19,7 +19,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from absentia.attributions import order_shapley_of
 from absentia.auditing.estimates import (
     SURE,
     Drawn,
@@ -32,8 +31,9 @@ from absentia.auditing.estimates import (
 )
 from absentia.coalitions import coalition_sizes, moebius, sums_by_size
 from absentia.data import DataRange, Rows, seeded
-from absentia.interactions import Interactions
+from absentia.indices import order_shapley_of
 from absentia.players import Players
+from absentia.terms import Interactions
 
 # The largest error of a reconstruction, as a share of the values' standard deviation.
 RECONSTRUCTION_ERROR = 0.05

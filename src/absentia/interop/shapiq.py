@@ -16,9 +16,9 @@ from absentia.coalitions import coalition_members, zeta
 from absentia.data import Categorical, Table, as_tensor, check_number
 from absentia.errors import AbsentiaError, require, wrong
 from absentia.games import Game, MaskedModel, ValueTable
-from absentia.interactions import Interactions
 from absentia.interop.shap import BaseValues, empty_values
 from absentia.readouts import Features, Readout
+from absentia.terms import Interactions
 
 # shapiq's name of each index.
 _INDICES = {"Shapley": "SV", "Banzhaf": "BV"}

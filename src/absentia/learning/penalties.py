@@ -30,12 +30,13 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from absentia.absences.protocol import StandIns
-from absentia.attributions import order_marginals_of, order_shapley_of, share_out
 from absentia.coalitions import Coalitions, coalition_sizes, draw_coalitions, enumerate_coalitions, moebius
 from absentia.data import blocks, seeded
 from absentia.errors import wrong
 from absentia.evaluation import Evaluator
+from absentia.indices import order_marginals_of, order_shapley_of
 from absentia.learning.processes import shared_values
+from absentia.solvers.regression import share_out
 
 Loss: TypeAlias = Literal["shapley", "marginal", "interactions"]
 Baselines: TypeAlias = Float[Tensor, "owners entries"]

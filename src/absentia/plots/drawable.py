@@ -10,9 +10,9 @@ from torch import Tensor
 
 from absentia.data import check_number
 from absentia.errors import wrong
-from absentia.interactions import Interactions
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.plots.look import label
+from absentia.terms import Interactions
 from absentia.text import written
 
 if TYPE_CHECKING:

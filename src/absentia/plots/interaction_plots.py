@@ -14,9 +14,9 @@ import torch
 from absentia.coalitions import coalition_members
 from absentia.data import check_number
 from absentia.errors import Axes, Figure, wrong
-from absentia.interactions import Interactions
 from absentia.plots.drawable import in_short, interactions_of, largest, player_labels
 from absentia.plots.look import NEUTRAL, colour_of, draw_bars, draw_curve, label, look_of, looks_of, new_figure
+from absentia.terms import Interactions
 from absentia.text import written
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def order_profile(explanation: Explanation, sample: int = 0, *, most: int = 6) -
         shown = largest(explanation.shapley.values[sample], most)
         axes, orders = figure.axes[1], len(explanation.players)
         for number, player in enumerate(shown):
-            values = explanation.order_shapley[sample, :, player]
+            values = explanation.order_shapley.values[sample, :, player]
             draw_curve(axes, look_of(number), label(explanation.names[player]), range(orders), values)
         axes.axhline(0, color=NEUTRAL, linewidth=0.8)
         some = "" if len(shown) == orders else f", {len(shown)} of {orders} players"

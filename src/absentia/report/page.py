@@ -30,12 +30,12 @@ from absentia.coalitions import coalition_sizes
 from absentia.data import blocks
 from absentia.errors import wrong
 from absentia.explanation import Explanation
-from absentia.interactions import Interactions
 from absentia.learning import LearnedBaseline
 from absentia.plots.absence_plots import name_unit, two_errors, two_errors_of_length
 from absentia.plots.drawable import answer, ends, entries_of, largest_and_others, owner_names, players_of
 from absentia.plots.look import LOOKS, looks_of
 from absentia.storage import check_folder, write_whole
+from absentia.terms import Interactions
 from absentia.text import count_of, with_error, written
 from absentia.version import __version__
 
@@ -114,7 +114,7 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
     if bool((attribution.errors > 0).any()):
         found["errors"] = numbers(attribution.errors[number], digits=2)
     if explanation.order_shapley is not None:
-        found["orders"] = texts(explanation.order_shapley[number], 3, plus=True)
+        found["orders"] = texts(explanation.order_shapley.values[number], 3, plus=True)
     for key, rows in {"inputs": explanation.x, "standIns": explanation.stand_ins}.items():
         if rows is not None and not explanation.players.is_image:
             (found[key],) = explanation.players.texts(rows[number : number + 1])

@@ -1,0 +1,1 @@
+"""Solvers: from the values of a game to terms and attributions."""
