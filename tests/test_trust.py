@@ -189,52 +189,55 @@ def hidden(model):
     }
 
 
-@pytest.mark.parametrize("way", hidden(nn.Linear(3, 1)))
+# Ways to hold a module that are not searched. Their outputs differ for the same sample, which is noticed.
+NOT_SEARCHED = {
+    "module of functions",
+    "method of a method",
+    "inherited method",
+    "attribute of a class",
+    "module that names it",
+    "weak reference",
+    "weak reference of a module",
+    "array of objects",
+    "beyond what is searched",
+    "generator",
+    "name of a name",
+}
+
+
+@pytest.mark.parametrize("way", sorted(set(hidden(nn.Linear(3, 1))) - NOT_SEARCHED))
 @pytest.mark.parametrize("name", ["dropout", "norm"])
-def test_a_module_in_train_mode_is_found_wherever_it_is_hidden(name, way):
+def test_a_module_in_train_mode_is_switched_where_it_can_be_reached(name, way):
     model = networks()[name]
     expected, before = explain(model), state(model)
     assert torch.allclose(explain(hidden(model)[way]), expected, atol=1e-6)
     assert_same_state(before, state(model))
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", [torch.jit.script, lambda model: torch.compile(model, backend="eager")])
-def test_a_hidden_module_of_another_kind_is_found(kind):
-    model = networks()["norm"]
-    other = kind(model)
-    expected, before = explain(model), state(other)
-    found = weakref.ref(other)
-    assert torch.allclose(explain(lambda rows: found()(rows)), expected, atol=1e-6)
-    assert_same_state(before, state(other))
+@pytest.mark.parametrize("way", sorted(NOT_SEARCHED))
+@pytest.mark.parametrize("name", ["dropout", "norm"])
+def test_a_hidden_module_in_train_mode_is_noticed_by_its_outputs(name, way):
+    model = networks()[name]
+    message = "model must return the same for the same sample.*Put it into evaluation mode"
+    with pytest.raises(AbsentiaError, match=message):
+        explain(hidden(model)[way])
+    assert torch.allclose(explain(hidden(model.eval())[way]), explain(model), atol=1e-6)
 
 
-def test_a_hidden_module_that_only_some_rows_reach_is_found():
-    model = networks()["norm"]
-    found, before = weakref.ref(model), state(model)
-
-    def model_of_all_absent(rows):
-        absent = (rows == 0).all(1)
-        return found()(rows).flatten() * absent if bool(absent.any()) else rows.sum(1) * 0
-
-    explain(model_of_all_absent)
-    assert_same_state(before, state(model))
-
-
-def test_modules_of_another_thread_stay_in_train_mode_and_no_hook_stays():
+def test_modules_of_another_thread_stay_in_train_mode():
     own, other = networks()["dropout"], networks()["norm"]
-    found, others, modes = weakref.ref(own), weakref.ref(other), []
+    others, modes = weakref.ref(other), []
 
     def model(rows):
         thread = threading.Thread(target=lambda: modes.append((others()(X), others().training)[1]))
         thread.start()
         thread.join()
-        return found()(rows)
+        return own(rows)
 
     explain(model)
     assert set(modes) == {True}
     with pytest.raises(AbsentiaError, match="The model fails"):
-        explain(lambda rows: found()(rows[:, :2]))
+        explain(lambda rows: own(rows[:, :2]))
     assert own.training
     assert not torch.nn.modules.module._global_forward_pre_hooks
 
@@ -249,7 +252,7 @@ class Own(nn.Module):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("way", ["module", "lambda", "weak reference"])
+@pytest.mark.parametrize("way", ["module", "lambda"])
 def test_a_compiled_model_is_not_compiled_again_for_each_call(way):
     graphs = []
 
@@ -258,20 +261,17 @@ def test_a_compiled_model_is_not_compiled_again_for_each_call(way):
         return graph.forward
 
     model = torch.compile(Own(networks()["dropout"]), backend=backend)
-    found = weakref.ref(model)
-    given = {"module": model, "lambda": lambda rows: model(rows), "weak reference": lambda rows: found()(rows)}[way]
-    explain(given)
+    compiled = {"module": model, "lambda": lambda rows: model(rows)}[way]
+    explain(compiled)
     before = len(graphs)
-    explain(given)
+    explain(compiled)
     assert len(graphs) == before
 
 
 def test_learning_through_a_function_leaves_no_gradients_in_the_model():
     model = networks()["dropout"]
-    found = weakref.ref(model)
-    for given in (lambda rows: model(rows), lambda rows: found()(rows)):
-        ab.learn_baseline(given, X, options=LearningOptions(steps=1))
-        assert all(one.grad is None and one.requires_grad for one in model.parameters())
+    ab.learn_baseline(lambda rows: model(rows), X, options=LearningOptions(steps=1))
+    assert all(weight.grad is None and weight.requires_grad for weight in model.parameters())
 
 
 class Unsteady:
@@ -535,7 +535,7 @@ def test_a_file_without_a_checksum_is_read_and_damage_to_it_gets_a_sentence(tmp_
     for bad in (
         text.replace('"fields"', '"feelds"'),
         text.replace('"record"', '"recrod"'),
-        text.replace('"format": 3', '"format": "3"'),
+        text.replace('"format": 4', '"format": "3"'),
         text.replace('"evaluations"', '"evaluatiuns"'),
         text.replace('"kind": "explanation"', '"kind": ["explanation"]'),
         text[:-1],

@@ -28,7 +28,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
-from absentia.errors import AbsentiaError, wrong
+from absentia.errors import AbsentiaError, lacks_memory, wrong
 
 Array: TypeAlias = Tensor | np.ndarray
 # Samples as users hold them: an array, a DataFrame, nested lists. `as_tensor` refuses anything else.
@@ -57,8 +57,6 @@ _IN_WORDS = {
     r"\bAbsence\b": "an absence", r"\bAbsences\b": "a list or a mapping of absences",
     r"\bBounds\b": "'range' or a number or two numbers (low, high)", r" \| ": " or ",
 }  # fmt: skip
-# What torch says if memory runs out, which has no exception type of its own on a CPU.
-_NO_MEMORY = ("DefaultCPUAllocator", "can't allocate memory", "calculation overflowed", "multiplication overflow")
 
 
 def as_tensor(name: str, value: Any) -> Tensor:
@@ -395,8 +393,3 @@ def _failure(function: Callable[..., Any], given: Any, named: Any, error: Except
         much = f": {int(size[1]) / 2**30:,.1f} GiB" if size else ""
         return AbsentiaError(f"This takes more memory than there is{much}. Use smaller inputs, or fewer at a time.")
     return None
-
-
-def lacks_memory(error: Exception) -> bool:
-    """Return whether an error says that memory has run out."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(one in str(error) for one in _NO_MEMORY)

@@ -1,15 +1,26 @@
-"""The one family of errors, the sentence that each of them says, and packages that need not be installed."""
+"""The family of errors, their messages, and optional dependencies."""
 
 import importlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the types of packages that need not be installed
+import torch
+
+if TYPE_CHECKING:  # types of optional dependencies
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
     from pandas import DataFrame as DataFrame
 else:
     Axes = DataFrame = Figure = Any
+
+
+# What torch says if memory runs out on a CPU, where it has no exception type for that.
+_NO_MEMORY = (
+    "DefaultCPUAllocator",
+    "can't allocate memory",
+    "calculation overflowed",
+    "multiplication overflow",
+)
 
 
 class AbsentiaError(ValueError):
@@ -38,3 +49,10 @@ def require(package: str, extra: str | None = None) -> Any:
     except ImportError as error:
         needed = f"This needs the package {package.split('.')[0]}."
         raise AbsentiaError(f"{needed} Run pip install 'absentia[{extra or package}]'.") from error
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Return whether an error says that memory has run out."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return any(words in str(error) for words in _NO_MEMORY)

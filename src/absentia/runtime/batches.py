@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from absentia.data import Rows, lacks_memory
-from absentia.errors import AbsentiaError
+from absentia.data import Rows
+from absentia.errors import AbsentiaError, lacks_memory
 from absentia.models.arrays import NumpyModel
 from absentia.models.layers import layers_of, run_watched
 from absentia.models.model import Model, Outputs

@@ -2,95 +2,146 @@
 
 from __future__ import annotations
 
-import gc
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from types import FunctionType, ModuleType
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_forward_pre_hook
 
 from absentia.errors import wrong
-from absentia.models.adapters import module_of
 from absentia.models.model import Model
 
-# Modules that a function or an object runs are searched among this many things, the nearest ones first.
+# Modules that a function or an object runs are searched among this many objects, the nearest ones first.
 _MOST_SEARCHED = 256
-
+# Objects of these types hold no module that a model runs.
 _HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
-
-# Modules and parameters whose flag is off while they are evaluated, and by how many threads.
-_OFF: dict[Any, int] = {}
-
+# Modules and parameters whose flag is off while they are evaluated, and by how many calls at a time.
+_OFF: dict[nn.Module | nn.Parameter, int] = {}
 _LOCK = threading.Lock()
 
 
 def modules_behind(model: Any) -> list[nn.Module]:
-    """Return the modules at hand: a model itself, or what a function names, a method belongs to, an object holds."""
-    found, things, known = dict[nn.Module, None](), [model], {id(model)}
-    for thing in things:  # which grows
-        held = [] if isinstance(thing, nn.Module) else gc.get_referents(thing)
+    """Return the modules that a model is or plainly holds.
+
+    Those are attributes of objects, arguments of partials, and what functions name: variables of the functions around
+    them, or of their file. Modules that are hidden elsewhere are not found; their outputs are checked instead.
+    """
+    modules: dict[nn.Module, None] = {}  # a set that keeps the order
+    queue = [model]
+    known = {id(model)}
+    for thing in queue:  # which grows
         if isinstance(thing, nn.Module):
-            found |= dict.fromkeys(thing.modules())
-        elif isinstance(thing, FunctionType):  # rather than all variables of its file
-            named = [thing.__globals__.get(name) for name in thing.__code__.co_names]
-            held = [thing.__closure__, thing.__defaults__, thing.__kwdefaults__, *named]
-        for one in held:
-            if not isinstance(one, _HOLD_NO_MODULE) and id(one) not in known and len(things) < _MOST_SEARCHED:
-                known.add(id(one))
-                things.append(one)
-    return list(found)
+            modules.update(dict.fromkeys(thing.modules()))
+        for held in _held_by(thing):
+            if not isinstance(held, _HOLD_NO_MODULE) and id(held) not in known and len(queue) < _MOST_SEARCHED:
+                known.add(id(held))
+                queue.append(held)
+    return list(modules)
+
+
+def _held_by(thing: Any) -> Iterable[Any]:
+    """Return what an object holds: items, attributes, arguments of a partial, variables that a function names."""
+    if isinstance(thing, partial):
+        return [thing.func, *thing.args, *thing.keywords.values()]
+    if isinstance(thing, MethodType):
+        return [thing.__self__, thing.__func__]
+    if isinstance(thing, FunctionType):
+        return _named_by(thing)
+    if isinstance(thing, dict):
+        return list(thing.values())
+    if isinstance(thing, list | tuple | set | frozenset):
+        return list(thing)
+    slots = [getattr(thing, name, None) for name in getattr(type(thing), "__slots__", ())]
+    return [*slots, *getattr(thing, "__dict__", {}).values(), *_methods_that_run(thing)]
+
+
+def _methods_that_run(thing: Any) -> list[FunctionType]:
+    """Return the function that a call of an object runs, unless it is torch's own."""
+    name = "forward" if isinstance(thing, nn.Module) else "__call__"
+    method = getattr(type(thing), name, None)
+    if not isinstance(method, FunctionType) or str(method.__module__).startswith("torch."):
+        return []
+    return [method]
+
+
+def _named_by(function: FunctionType) -> list[Any]:
+    """Return the variables that a function names, and its default arguments."""
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    named = [function.__globals__.get(name) for name in _names_in(function.__code__)]
+    return [*defaults, *named, *_closure_of(function)]
+
+
+def _names_in(code: CodeType) -> list[str]:
+    """Return the names that code uses, also in functions and comprehensions within it."""
+    names = list(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names += _names_in(constant)
+    return names
+
+
+def _closure_of(function: FunctionType) -> list[Any]:
+    """Return the variables of the functions around a function that it names and that have a value."""
+    values = []
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # a variable without a value yet
+            values.append(cell.cell_contents)
+    return values
 
 
 @contextmanager
 def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
     """Run in evaluation mode, with a graph of the inputs alone if ``gradient``; the last thread restores flags."""
-    known, off, thread = set[nn.Module](), list[tuple[Any, str]](), threading.get_ident()
-
-    def switch_off(called: nn.Module, _inputs: object = None) -> None:
-        if torch.compiler.is_compiling() or called in known or threading.get_ident() != thread:
-            return  # what is compiled does not run; the order is that of the time that a look takes
-        parts = [part for part in called.modules() if part not in known]
-        known.update(parts)
-        if any(map(_is_compiled, parts)):
-            hook.remove()
-        weights = [one for part in parts for one in part.parameters(recurse=False)] if gradient else []
-        if any(one.is_inference() for one in weights):
-            raise wrong("model", "be made outside of torch.inference_mode to learn by its gradient", "its parameters")
-        with _LOCK:
-            for thing in (*parts, *weights):
-                flag = "training" if isinstance(thing, nn.Module) else "requires_grad"
-                if thing in _OFF or getattr(thing, flag, False):  # frozen TorchScript has no mode
-                    _OFF[thing] = _OFF.get(thing, 0) + 1
-                    off.append((thing, flag))
-                    setattr(thing, flag, False)
-
-    # Modules that are not found now are switched before they run. Two threads might get one number of a hook.
-    with _LOCK:
-        hook = register_module_forward_pre_hook(switch_off)
+    parts = modules_behind(model)
+    weights: list[nn.Parameter] = []
+    if gradient:
+        weights = [weight for part in parts for weight in part.parameters(recurse=False)]
+    if any(weight.is_inference() for weight in weights):
+        raise wrong("model", "be made outside of torch.inference_mode to learn by its gradient", "its parameters")
+    switched = _switch_off(parts, weights)
     try:
-        for part in (found := modules_behind(model)):
-            switch_off(part)
-        own = module_of(model) is None or not all(type(part).__module__.startswith("torch.") for part in found)
-        if _is_compiled(model) or not own:  # torch's own modules call none but those within
-            hook.remove()
         with nullcontext() if gradient else torch.no_grad():
             yield
     finally:
-        hook.remove()
-        with _LOCK:
-            for thing, flag in off:
-                _OFF[thing] -= 1
-                if not _OFF[thing]:
-                    del _OFF[thing]
-                    setattr(thing, flag, True)
+        _restore(switched)
 
 
-def _is_compiled(thing: Any) -> bool:
-    """Return whether torch.compile made a function or a module: it would compile it again for every hook."""
-    made = getattr(thing, "_torchdynamo_orig_callable", None)
-    return made is not None or getattr(thing, "_compiled_call_impl", None) is not None
+def _flag_of(thing: nn.Module | nn.Parameter) -> str:
+    """Return the name of the flag that is off in evaluation."""
+    return "training" if isinstance(thing, nn.Module) else "requires_grad"
+
+
+def _switch_off(parts: list[nn.Module], weights: list[nn.Parameter]) -> list[nn.Module | nn.Parameter]:
+    """Switch flags off that are on, or that another call switched off; return the modules and parameters."""
+    switched: list[nn.Module | nn.Parameter] = []
+    things: list[nn.Module | nn.Parameter] = [*parts, *weights]
+    with _LOCK:
+        for thing in things:
+            if thing in _OFF or getattr(thing, _flag_of(thing), False):  # frozen TorchScript has no mode
+                _OFF[thing] = _OFF.get(thing, 0) + 1
+                switched.append(thing)
+                setattr(thing, _flag_of(thing), False)
+    return switched
+
+
+def _restore(switched: list[nn.Module | nn.Parameter]) -> None:
+    """Switch flags on again that no other call needs off."""
+    with _LOCK:
+        for thing in switched:
+            _OFF[thing] -= 1
+            if not _OFF[thing]:
+                del _OFF[thing]
+                setattr(thing, _flag_of(thing), True)
+
+
+def is_compiled(thing: Any) -> bool:
+    """Return whether torch.compile made a function or a module."""
+    return (
+        getattr(thing, "_torchdynamo_orig_callable", None) is not None
+        or getattr(thing, "_compiled_call_impl", None) is not None
+    )

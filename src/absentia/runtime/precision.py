@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from absentia.data import Rows
 from absentia.models.arrays import NumpyModel
 from absentia.models.model import Model
-from absentia.runtime.modes import _is_compiled, modules_behind
+from absentia.runtime.modes import is_compiled, modules_behind
 
 # The types that are doubled to measure rounding errors, and the most numbers of a tensor that is: 512 MiB of doubles.
 _LOW, _MOST_DOUBLED = (torch.float32, torch.float16, torch.bfloat16), 2**26
@@ -37,7 +37,7 @@ def in_double(model: Model, rows: Rows) -> Any:
     """Run a model in double precision, or move its outputs by a rounding error; a compiled model runs as it is."""
     if isinstance(model, NumpyModel):
         return model(rows, moved=True)
-    compiled = "torch._dynamo" in sys.modules and any(map(_is_compiled, [model, *modules_behind(model)]))
+    compiled = "torch._dynamo" in sys.modules and any(map(is_compiled, [model, *modules_behind(model)]))
     with nullcontext() if compiled else _InDouble():
         return model(rows if compiled else _doubled(rows))
 

@@ -1,0 +1,181 @@
+"""Checks of the arguments of public functions, by their type hints.
+
+`checked` is written above every public function and class. Numbers are converted before a call, because a wrong one
+may give a wrong result: those of numpy become Python's, and a whole number may be written as a float, such as 1e4.
+Other types are compared with the hints only if a call fails. That costs nothing where all is well, and messages of
+the function itself, which know more, come first.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import random
+import re
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from absentia.errors import AbsentiaError, lacks_memory, wrong
+
+Public = TypeVar("Public", bound=Callable[..., Any])
+
+# A wrong argument is shown if it has at most this many letters.
+_LETTERS_SHOWN = 60
+# beartype looks at a random item of a list: it is asked this often.
+_LOOKS = 64
+# The largest whole number that torch can hold is below this one.
+_TOO_LARGE = 2**63
+# How messages name the types of signatures: patterns of hints and their words, applied in this order.
+_WORDS_OF_HINTS = {
+    r"Mapping\[.*]": "a mapping",
+    r"\w+\[Tensor[^]]*]|Tensor": "a tensor",
+    r"\bPlayers\b": "Players.features(names)",
+    r"\bGame\b": "a game such as MaskedModel(…) or ValueTable(values)",
+    r"Sequence\[int]": "a list of whole numbers",
+    r"(Sequence|Iterable)\[str]": "a list of texts",
+    r"\bint\b": "a whole number",
+    r"\bfloat\b": "a number",
+    r"\bstr\b": "text",
+    "Path": "a path",
+    r"\bRegion\b": "a list of players",
+    r"\b(Categorical|Columns)\b": "a list of columns",
+    r"\bAbsence\b": "an absence",
+    r"\bAbsences\b": "a list or a mapping of absences",
+    r"\bBounds\b": "'range' or a number or two numbers (low, high)",
+    r" \| ": " or ",
+}
+
+
+def checked(public: Public) -> Public:
+    """Check the arguments of a public function, or of the public methods of a class.
+
+    A call that fails because of an argument of the wrong type raises an `AbsentiaError` that names the argument.
+    """
+    if not inspect.isclass(public):
+        return typing.cast(Public, _checked_function(public))
+    for name, method in list(vars(public).items()):
+        is_public = not name.startswith("_") or name in ("__init__", "__call__")
+        if not is_public:
+            continue
+        if isinstance(method, staticmethod | classmethod):
+            setattr(public, name, type(method)(_checked_function(method.__func__)))
+        elif inspect.isfunction(method):
+            setattr(public, name, _checked_function(method))
+    return typing.cast(Public, public)
+
+
+def _checked_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that converts numbers, and names the wrong argument if a call fails."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        hints = _hints_of(function)
+        converted = [_as_number(name, hint, value) for (name, hint), value in zip(hints.items(), args, strict=False)]
+        args = (*converted, *args[len(converted) :])
+        kwargs = {name: _as_number(name, hints.get(name), value) for name, value in kwargs.items()}
+        try:
+            return function(*args, **kwargs)
+        except AbsentiaError:
+            raise
+        except Exception as error:
+            explained = _explain_failure(function, args, kwargs, error)
+            if explained is None:
+                raise
+            raise explained from error
+
+    return call
+
+
+@functools.cache
+def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of arguments in their order; Any for those that only type checkers know."""
+    plain = inspect.unwrap(function)
+    hints = dict.fromkeys(inspect.signature(plain).parameters, Any)
+    for name in hints:
+        text = plain.__annotations__.get(name, "Any")
+        try:
+            hints[name] = eval(text, plain.__globals__) if isinstance(text, str) else text
+        except (NameError, SyntaxError, TypeError):  # a name that is imported for type checkers alone
+            continue
+    return hints
+
+
+def _as_number(name: str, hint: Any, value: Any) -> Any:
+    """Return a number as Python's; raise an error for a fraction in place of a whole number."""
+    if not isinstance(value, float | np.generic):
+        return value
+    kinds = (hint, *typing.get_args(hint))
+    wants_float = float in kinds
+    wants_int = int in kinds
+    if isinstance(value, np.generic) and (wants_int or wants_float):
+        value = value.item()
+    if not isinstance(value, float) or wants_float or not wants_int:
+        return value
+    if not value.is_integer():
+        raise wrong(name, "be a whole number", value)
+    return int(value)
+
+
+def _explain_failure(
+    function: Callable[..., Any], args: Any, kwargs: dict[str, Any], error: Exception
+) -> AbsentiaError | None:
+    """Return the error for the first argument of a wrong type, or for a lack of memory; None if there is neither."""
+    hints = _hints_of(function)
+    texts = inspect.unwrap(function).__annotations__
+    values = [*zip(hints, args, strict=False), *kwargs.items()]
+    fitting = set(_names_that_fit(values, hints))
+    for name, value in values:
+        text = str(texts.get(name, "numbers in memory"))
+        if isinstance(value, int) and abs(value) >= _TOO_LARGE:
+            return wrong(name, "lie within ±2^63", _shown(value))
+        if name not in fitting or _is_odd_tensor(value) or (isinstance(value, bool) and "int" in text):
+            return wrong(name, f"be {_in_words(text)}", _shown(value))
+    if lacks_memory(error):
+        size = re.search(r"allocate (\d+) bytes", str(error))
+        much = f": {int(size[1]) / 2**30:,.1f} GiB" if size else ""
+        return AbsentiaError(f"This takes more memory than there is{much}. Use smaller inputs, or fewer at a time.")
+    return None
+
+
+def _names_that_fit(values: list[tuple[str, Any]], hints: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of the arguments whose values fit their hints."""
+    from beartype import BeartypeConf  # imported here, because most calls do not fail
+    from beartype.door import is_bearable
+
+    whole_numbers_are_floats = BeartypeConf(is_pep484_tower=True)
+    state = random.getstate()  # restored below: a failed call must not change what the user draws next
+    try:
+        for name, value in values:
+            hint = hints.get(name, Any)
+            try:
+                if all(is_bearable(value, hint, conf=whole_numbers_are_floats) for _ in range(_LOOKS)):
+                    yield name
+            except TypeError:  # beartype asks arrays without axes for their length
+                continue
+    finally:
+        random.setstate(state)
+
+
+def _is_odd_tensor(value: Any) -> bool:
+    """Return whether a tensor does not hold its numbers in memory one by one."""
+    return isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta)
+
+
+def _in_words(hint: str) -> str:
+    """Return the text of a type hint as users say it."""
+    for pattern, words in _WORDS_OF_HINTS.items():
+        hint = re.sub(pattern, words, hint)
+    return hint
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a message shows it: as it is written, or its type if that is long."""
+    text = repr(value)
+    if len(text) <= _LETTERS_SHOWN and "\n" not in text:
+        return text
+    return f"a value of type {type(value).__name__}"
