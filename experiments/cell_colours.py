@@ -75,7 +75,7 @@ def learn_colours(
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randperm(len(data), generator=generator)[: schedule.images]
     readout: ab.Readout = penultimate(model) if schedule.value == "features" else ab.LogOdds(labels[rows])
-    loss = _Loss(ab.Evaluator(model, data[rows], players, readout), schedule.orders)
+    loss = _Loss(ab.Evaluator(ab.Task(model, data[rows], players=players, readout=readout)), schedule.orders)
     numbers, place = torch.unique(cells, return_inverse=True)
     colours = torch.zeros(len(numbers)).index_add_(0, place.flatten(), data.mean(0).flatten())
     colours = (colours / torch.bincount(place.flatten())).requires_grad_()

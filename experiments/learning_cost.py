@@ -63,7 +63,7 @@ def rows_per_second(model: torch.nn.Module, images: torch.Tensor, labels: torch.
     place = torch.full((shape[1] * shape[2],), -1)
     place[pixels] = torch.arange(len(pixels))
     players = ab.Players.segments(place.view(shape[1:]), channels=int(shape[0]))
-    evaluator = ab.Evaluator(model, images[:1], players, ab.LogOdds(labels[:1]))
+    evaluator = ab.Evaluator(ab.Task(model, images[:1], players=players, readout=ab.LogOdds(labels[:1])))
     values = images[0].clone().requires_grad_()
     count = run.pick(full=4096, quick=1024, tiny=64)
     coalitions = torch.rand(1, count, len(pixels)) < ORDERS / 2

@@ -171,4 +171,4 @@ def _drawn_shapley(
     rows = torch.arange(len(x))
     if samples < len(x):
         rows = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))[:samples]
-    return DrawnShapley(ab.Evaluator(model, x[rows], y=y[rows]), count_orders(ORDERS, x.shape[1]), draws)
+    return DrawnShapley(ab.Evaluator(ab.Task(model, x[rows], y[rows])), count_orders(ORDERS, x.shape[1]), draws)

@@ -54,6 +54,7 @@ PUBLIC = {
     "Probability",
     "Readout",
     "Surrogate",
+    "Task",
     "Terms",
     "ValueTable",
     "__version__",

@@ -138,7 +138,7 @@ TABLE = ab.interop.EncodedTable.of(FRAME)
         (lambda: ab.plots.new_figure(2, ratios=(1, 2, 3)), "the figure must have 1 to 99 columns"),
         (lambda: ab.plots.new_figure(2**31), "the figure must have 1 to 99 columns"),
         (
-            lambda: ab.Evaluator(total, X).table(ab.Baseline(0.0).bind(X), players=ab.Players.features(2)),
+            lambda: ab.Evaluator(ab.Task(total, X)).table(ab.Baseline(0.0).bind(X), players=ab.Players.features(2)),
             "x must have samples of the players' shape (2,). Got (3,)",
         ),
     ],

@@ -11,6 +11,7 @@ from absentia import AbsentiaError, Baseline, Evaluator, LogOdds, Marginal, Mask
 from absentia.absences import StandIns
 from absentia.coalitions import enumerate_coalitions
 from absentia.evaluation import Layout, first_layer_outputs, masked_inputs, reuse_memory, split_first_layer
+from absentia.task import Task
 from known_games import mlp
 
 GRID = Players.grid((2, 4, 6), cells=(2, 3), only=[(0, 0), (1, 2), (0, 1), (1, 0)])
@@ -175,7 +176,7 @@ class ByPresence:
 
 
 def test_values_of_some_samples_are_read_with_their_own_classes(network):
-    evaluator, some = Evaluator(network, X, y=Y), torch.tensor([2, 4])
+    evaluator, some = Evaluator(Task(network, X, Y)), torch.tensor([2, 4])
     fill, coalitions = Baseline(0.5).bind(evaluator.x), enumerate_coalitions(4)
     every = evaluator.values(fill, coalitions)
     assert torch.equal(evaluator.values(fill.select(some), coalitions, samples=some), every[some])
@@ -183,22 +184,22 @@ def test_values_of_some_samples_are_read_with_their_own_classes(network):
 
 
 def test_a_fill_may_bring_inputs_of_its_own_in_place_of_the_samples(network):
-    evaluator, other = Evaluator(network, X, y=Y), X.flip(1)
+    evaluator, other = Evaluator(Task(network, X, Y)), X.flip(1)
     found = evaluator.values(StandIns(other, torch.zeros(1, 1, 4).double()), torch.ones(1, 4, dtype=torch.bool))
     assert torch.allclose(found[:, 0], LogOdds(Y)(network(other), torch.arange(5)).detach())
 
 
 def test_other_players_over_the_same_entries_need_no_other_evaluator(network):
     few = Players.groups({"a": [0, 3], "b": [1]}, features=4)
-    evaluator, fill = Evaluator(network, X, y=Y), Baseline(0.5).bind(X)
-    own = Evaluator(network, X, few, y=Y)
+    evaluator, fill = Evaluator(Task(network, X, Y)), Baseline(0.5).bind(X)
+    own = Evaluator(Task(network, X, Y, players=few))
     assert torch.equal(evaluator.table(fill, players=few).values, own.table(fill).values)
     coalitions = enumerate_coalitions(2)
     assert torch.equal(evaluator.values(fill, coalitions, players=few), own.values(fill, coalitions))
 
 
 def test_the_quick_way_and_the_way_by_presence_agree(network):
-    evaluator = Evaluator(network, X, y=Y)
+    evaluator = Evaluator(Task(network, X, Y))
     fill = Marginal(X[:3]).bind(X)
     quick, plain = evaluator.table(fill), evaluator.table(ByPresence(fill))
     assert torch.allclose(quick.values, plain.values, atol=1e-12)
@@ -207,7 +208,7 @@ def test_the_quick_way_and_the_way_by_presence_agree(network):
 
 def test_gradients_reach_the_fill_when_asked(network):
     values = torch.full((5, 1, 4), 0.5).double().requires_grad_()
-    evaluator, coalitions = Evaluator(network, X, y=Y), torch.zeros(1, 4, dtype=torch.bool)
+    evaluator, coalitions = Evaluator(Task(network, X, Y)), torch.zeros(1, 4, dtype=torch.bool)
     evaluator.values(StandIns(X, values), coalitions, gradient=True).sum().backward()
     assert bool((values.grad != 0).any())
     assert not evaluator.values(StandIns(X, values), coalitions).requires_grad
@@ -217,14 +218,14 @@ def test_gradients_reach_the_fill_when_asked(network):
 def test_a_network_that_ends_in_a_rectifier_right_after_its_first_layer():
     model = nn.Sequential(nn.Linear(12, 1), nn.ReLU()).double()
     x = torch.rand(2, 12).double() + 0.5
-    evaluator = Evaluator(model, x, batch_size=64)
+    evaluator = Evaluator(Task(model, x, batch_size=64))
     fill = Baseline(0.25).bind(x)
     assert split_first_layer(model, evaluator.players) is not None
     assert torch.allclose(evaluator.table(fill).values, evaluator.table(ByPresence(fill)).values, atol=1e-12)
 
 
 def test_names_of_classes_are_kept_and_read_in_the_given_order(network):
-    named = Evaluator(network, X, y=["no", "yes", "maybe", "maybe", "no"], class_names=["no", "maybe", "yes"])
+    named = Evaluator(Task(network, X, ["no", "yes", "maybe", "maybe", "no"], class_names=["no", "maybe", "yes"]))
     assert torch.equal(named.readout.y, Y)
     assert named.class_names == ("no", "maybe", "yes")
     assert "no, yes, maybe" in named.readout_note
@@ -232,25 +233,25 @@ def test_names_of_classes_are_kept_and_read_in_the_given_order(network):
         r"y holds names of classes, but .* Pass class_names=\['maybe', 'no', 'yes'\] in the order of the model's"
     )
     with pytest.raises(AbsentiaError, match=sentence):
-        Evaluator(network, X, y=["no", "yes", "maybe", "maybe", "no"])
+        Evaluator(Task(network, X, ["no", "yes", "maybe", "maybe", "no"]))
     with pytest.raises(AbsentiaError, match=sentence):
-        Evaluator(network, X, readout=Output(0), y=["no", "yes", "maybe", "maybe", "no"])
+        Evaluator(Task(network, X, ["no", "yes", "maybe", "maybe", "no"], readout=Output(0)))
     with pytest.raises(AbsentiaError, match=r"Pass class_names=\['yes'\] in the order of the model's outputs"):
-        Evaluator(network, X, y="yes")
+        Evaluator(Task(network, X, "yes"))
     with pytest.raises(AbsentiaError, match=r"class_names must name each of the 3 classes\. Got 2 names"):
-        Evaluator(network, X, y=Y, class_names=["no", "yes"])
+        Evaluator(Task(network, X, Y, class_names=["no", "yes"]))
 
 
 def test_estimators_are_wrapped_and_know_their_classes():
     labels = np.array(["red", "green", "red", "green", "blue"])
     estimator = LogisticRegression().fit(X.numpy(), labels)
-    evaluator = Evaluator(estimator, X, y=labels)
+    evaluator = Evaluator(Task(estimator, X, labels))
     assert evaluator.class_names == ("blue", "green", "red")
     assert evaluator.readout.y.tolist() == [2, 1, 2, 1, 0]
     full = evaluator.values(Baseline(0.0).bind(X), torch.ones(1, 4, dtype=torch.bool))[:, 0]
     chance = torch.tensor(estimator.predict_proba(X.numpy()))[torch.arange(5), evaluator.readout.y]
     assert torch.allclose(full, torch.logit(chance))
-    same = Evaluator(estimator.predict_proba, X, y=labels).values(
+    same = Evaluator(Task(estimator.predict_proba, X, labels)).values(
         Baseline(0.0).bind(X), torch.ones(1, 4, dtype=torch.bool)
     )
     assert torch.equal(same[:, 0], full)
@@ -258,6 +259,6 @@ def test_estimators_are_wrapped_and_know_their_classes():
 
 def test_numbers_are_labels_of_an_estimator_that_was_fitted_with_numbers():
     estimator = LogisticRegression().fit(X.numpy(), [5, 7, 5, 7, 9])
-    assert Evaluator(estimator, X, y=[9, 7, 5, 5, 7]).readout.y.tolist() == [2, 1, 0, 0, 1]
+    assert Evaluator(Task(estimator, X, [9, 7, 5, 5, 7])).readout.y.tolist() == [2, 1, 0, 0, 1]
     with pytest.raises(AbsentiaError, match=r"y must hold classes of the model: 5, 7, 9\. Got 2"):
-        Evaluator(estimator, X, y=2)
+        Evaluator(Task(estimator, X, 2))

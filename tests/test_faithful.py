@@ -19,6 +19,7 @@ from absentia.learning import learner
 from absentia.learning.faithful import Faithful, _cube_and_batch, keep_aside
 from absentia.learning.space import make_space
 from absentia.readouts import Score
+from absentia.task import Task
 from known_games import mlp
 
 QUICK = LearningOptions(steps=12, rows_per_step=2**8)
@@ -35,7 +36,7 @@ def classifier(entries=4, classes=3):
 
 def make(samples=40, players=4, rows=2**8, weights=(1.0, 0.3), owner=None, readout=None, y=None):
     x, y = randn(samples, players), torch.arange(samples) % 3 if y is None and readout is None else y
-    evaluator = Evaluator(classifier(players), x, readout=readout, y=y)
+    evaluator = Evaluator(Task(classifier(players), x, y, readout=readout))
     owner = torch.zeros(samples, dtype=torch.int64) if owner is None else owner
     return Faithful(evaluator, owner, seed=0, rows=rows, weights=weights, mean=x.mean(0), within=data_range(x))
 
@@ -90,7 +91,7 @@ def test_cubes_and_drawn_sizes_estimate_the_whole_tables():
     """A game without interactions above order 1 has the same effects in every cube."""
     x = randn(64, 10)
     weights = torch.arange(1.0, 11.0).double()
-    evaluator = Evaluator(lambda rows: rows @ weights, x)
+    evaluator = Evaluator(Task(lambda rows: rows @ weights, x))
     objective = Faithful(evaluator, torch.zeros(64, dtype=torch.int64), 0, 2**6, (1.0, 0.0), x.mean(0), data_range(x))
     assert objective.cube < 10
     found, baseline = [], torch.zeros(1, 10).double()
@@ -129,7 +130,7 @@ def test_activations_are_computed_again_where_rows_hold_much(width, inner, expec
     """Weights are held once, however many rows there are: 16 MB of the first network, whose rows hold little."""
     x = torch.rand(8, 4, generator=generator())
     model = nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Linear(width, inner), nn.Tanh(), nn.Linear(inner, 2))
-    evaluator = Evaluator(model, x, y=torch.arange(8) % 2)
+    evaluator = Evaluator(Task(model, x, torch.arange(8) % 2))
     objective = Faithful(evaluator, torch.zeros(8, dtype=torch.int64), 0, 2**7, (1.0, 0.0), x.mean(0), data_range(x))
     assert objective.recompute is expected
 

@@ -11,6 +11,7 @@ from absentia.learning.penalties import PARTS, Chosen, Objective, Penalty, balan
 from absentia.learning.search import Run, settle
 from absentia.learning.space import make_space
 from absentia.runtime.limits import TimeLimit
+from absentia.task import Task
 from known_games import mlp
 from small_learning import learn
 
@@ -98,7 +99,10 @@ def test_weights_count_in_a_loss_and_its_gradient():
 def test_rare_samples_that_matter_are_learned_from():
     """Of 4,096 inputs one in 256 has all eight of the product's entries high: an even draw of 16 would miss them."""
     x = torch.cartesian_prod(*[torch.tensor([0.0, 1.0]).double()] * 12)
-    evaluator, penalty = Evaluator(lambda rows: rows[:, :8].prod(1), x), Penalty("marginal", 12, 12, per_sample=2**12)
+    evaluator, penalty = (
+        Evaluator(Task(lambda rows: rows[:, :8].prod(1), x)),
+        Penalty("marginal", 12, 12, per_sample=2**12),
+    )
     objective = Objective(evaluator, penalty, torch.zeros(len(x), dtype=torch.int64), seed=0, rows=2**16)
     rows, weights = objective.compared
     rare = x[rows, :8].prod(1) == 1
@@ -153,7 +157,7 @@ def test_true_ties_go_to_the_value_that_brings_about_no_pattern_of_its_own(playe
     penalty = Penalty(loss, players, players // 2 + 1, per_sample=0)
     owner = torch.zeros(len(x), dtype=torch.int64)
     # A seed that draws the last player into one of the few sub-cubes.
-    objective = Objective(Evaluator(rare_pattern, x), penalty, owner, seed=1, rows=8 * len(x))
+    objective = Objective(Evaluator(Task(rare_pattern, x)), penalty, owner, seed=1, rows=8 * len(x))
     low, call = torch.zeros(1, players).double(), torch.full((1, players), torch.nan).double()
     high = low.clone()
     high[0, -1] = call[0, -1] = 1.0
@@ -209,7 +213,7 @@ def sweeping(objective, space):
 
 def make_run(samples=64, players=4, rows=2**12):
     x = torch.randn(samples, players, generator=seeded()).double()
-    evaluator = Evaluator(mlp(players, 2), x)
+    evaluator = Evaluator(Task(mlp(players, 2), x))
     penalty = Penalty("interactions", players, players)
     objective = Objective(evaluator, penalty, torch.zeros(samples, dtype=torch.int64), seed=0, rows=rows)
     space = make_space(x, evaluator.players, "range", None, None)

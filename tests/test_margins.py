@@ -87,8 +87,8 @@ def test_a_saturating_row_reads_as_its_margin_by_both_faces_of_xgboost(saturatin
 
 
 def test_margins_of_xgboost_round_as_single_precision_does(saturating):
-    evaluator = ab.Evaluator(saturating, torch.from_numpy(X), readout=ab.LogOdds(1))
-    assert evaluator.dtype == torch.float32
+    evaluator = ab.Evaluator(ab.Task(saturating, torch.from_numpy(X), readout=ab.LogOdds(1)))
+    assert evaluator.task.probe.dtype == torch.float32
     table = evaluator.table(ab.Baseline(0.0).bind(evaluator.x[:2]), samples=torch.arange(2))
     largest = table.values.abs().amax(1)
     assert (table.noise >= largest * torch.finfo(torch.float32).eps).all()

@@ -21,6 +21,7 @@ from absentia.learning.penalties import (
     order_shapley_weights,
     shares_of,
 )
+from absentia.task import Task
 from known_games import harsanyi_by_definition, marginal_benefits_by_order, mlp
 
 
@@ -490,7 +491,7 @@ def objective_of(samples=64, players=4, rows=2**12, penalty=None, owner=None, se
     x = torch.randn(samples, players, generator=seeded()).double()
     owner = torch.zeros(samples, dtype=torch.int64) if owner is None else owner
     return Objective(
-        Evaluator(mlp(players), x), penalty or Penalty("interactions", players, players), owner, seed, rows
+        Evaluator(Task(mlp(players), x)), penalty or Penalty("interactions", players, players), owner, seed, rows
     )
 
 

@@ -15,6 +15,7 @@ from absentia.runtime.batches import BatchRunner
 from absentia.runtime.cost import affordable_rows
 from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.threads import quickest_threads
+from absentia.task import Task
 
 METHODS = {"zero": 0.0, "half": 0.5, "mean": "mean"}
 PACES = {"by call": {"pause": 0.05}, "by row": {"pause": 0.0, "per_row": 0.002}}
@@ -203,7 +204,7 @@ def test_work_ends_between_two_batches():
 
 
 def test_tables_and_values_end_between_two_batches():
-    evaluator = Evaluator(lambda rows: rows.sum(1), randn(4, 6), limit=TimeLimit(100))
+    evaluator = Evaluator(Task(lambda rows: rows.sum(1), randn(4, 6), limit=TimeLimit(100)))
     fill = ab.Baseline(0.0).bind(evaluator.x)
     evaluator.limit.began -= 100
     with pytest.raises(OutOfTime):

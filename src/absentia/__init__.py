@@ -28,6 +28,7 @@ from absentia.solvers.choice import interactions
 from absentia.solvers.contexts import context_map
 from absentia.solvers.exact import harsanyi
 from absentia.storage import load
+from absentia.task import Task
 from absentia.terms import Interaction, Interactions, OrderProfile, Terms
 from absentia.version import __version__
 
@@ -66,6 +67,7 @@ __all__ = [
     "Probability",
     "Readout",
     "Surrogate",
+    "Task",
     "Terms",
     "ValueTable",
     "__version__",

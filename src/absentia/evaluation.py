@@ -25,34 +25,21 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
-from absentia.absences.protocol import Fill, StandIns, check_shape, check_whole
+from absentia.absences.protocol import Fill, StandIns
 from absentia.coalitions import coalition_members, enumerate_coalitions
-from absentia.data import (
-    Categorical,
-    Classes,
-    Rows,
-    Table,
-    blocks,
-    check_number,
-    check_rows,
-    class_numbers,
-    each_class,
-    seeded,
-)
+from absentia.data import blocks, seeded
 from absentia.errors import wrong
-from absentia.models.adapters import as_model, labels_of, placement
-from absentia.models.arrays import NumpyModel
-from absentia.models.layers import layer_output, see
+from absentia.models.layers import see
 from absentia.models.model import Model
 from absentia.models.outputs import read_output
 from absentia.players import ALWAYS_PRESENT, Players
-from absentia.readouts import Features, Margin, Readout, check_logits, default_readout, with_names
-from absentia.runtime.batches import BatchRunner, rows_per_batch, try_rows
-from absentia.runtime.limits import OutOfTime, TimeLimit
+from absentia.readouts import Features, Margin, Readout
+from absentia.runtime.batches import BatchRunner
+from absentia.runtime.limits import OutOfTime
 from absentia.runtime.modes import evaluation_mode
 from absentia.runtime.precision import in_double
 from absentia.runtime.progress import progress
-from absentia.runtime.readings import confirm_margins
+from absentia.task import Task
 
 # Masked inputs are made for several batches at once, which costs less for each.
 _BATCHES_PER_BLOCK = 4
@@ -75,9 +62,6 @@ _ROUNDED = 4
 # Errors are measured on so many values of a sample, or one of 128. Those of effects, over 2^(order/2), were seen to
 # be up to 6 times the largest of these. Errors of the two extreme values may be far larger: they have less weight.
 _MEASURED, _ONE_OF, _ABOVE_MEASURED, _OF_EXTREMES = 16, 128, 8, 0.25
-# The largest difference that rounding makes between results of the same sample: in units of their type's precision,
-# as a share of the values' range, and as a share of their size in low precision.
-_UNITS_APART, _MOST_APART = 1000, 0.01
 # Layers that write their output to fresh memory.
 _FRESH_OUTPUT = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -96,163 +80,39 @@ class Tabulated(NamedTuple):
         return cls(torch.cat(values), torch.cat(noise), sum(evaluations))
 
 
-def model_rows(model: Model, rows: Rows, players: Players) -> Rows:
-    """Return rows on the model's device and in its type; token numbers stay integers."""
-    device, dtype = placement(model, rows)
-    if players.integer and not rows.is_floating_point():
-        return rows.to(device)
-    return rows.to(device, dtype)
-
-
-def _check_value(value: object, readout: Readout) -> None:
-    """Raise an error unless a readout gave one number for one row, or features."""
-    shape = tuple(getattr(value, "shape", ()))
-    if not isinstance(value, Tensor) or (shape != (1,) and not isinstance(readout, Features)):
-        got = f"{type(value).__name__} of shape {shape} for one row"
-        raise wrong("readout", "return a tensor of one number for each row", got)
-
-
-def _players_of(x: Rows, columns: Any) -> Players:
-    """Return a player for each column of a table, named by those of a DataFrame."""
-    if x.ndim != 2:
-        then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
-        raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
-    return Players.features(x.shape[1] if columns is None else list(columns))
-
-
 @final
 class Evaluator:
-    """A model on samples: the values of coalitions under any fill.
-
-    Calls check their arguments once. The model runs in evaluation mode on its own device, in batches.
+    """The values of coalitions of a task's samples, under any fill.
 
     Parameters
     ----------
-    model : nn.Module, estimator or callable
-        Estimators and boosters are wrapped; a numpy callable needs `from_numpy`.
-    x : Tensor, array or DataFrame
-        A batch of shape (samples, …). Columns of a DataFrame name the players. Integer inputs stay integers for
-        tokens, and become the model's dtype otherwise.
-    players : Players, optional
-        The default is one player for each column of a table.
-    readout : Readout, optional
-        What number to take from the output. The default depends on ``y``: see `default_readout`.
-    y : int, str, sequence or array, optional
-        The classes of the samples, numbers or names: the default readout reads them. Beside a readout they only
-        choose among baselines for each class.
-    class_names : sequence of str, optional
-        The names of the classes, in the order of the model's outputs.
-    categorical : sequence, optional
-        Columns of categories, or groups of columns such as a one-hot code, besides those that the players know.
-    batch_size : int, optional
-        Rows of a batch; by default as many as fit ``memory``.
-    memory : int, optional
-        Bytes for the largest layer's input and output.
-    limit : TimeLimit, optional
-        Ends work between two batches once it is reached. Audits and learning set it.
+    task : Task
+        A model on samples.
 
     Examples
     --------
-    >>> x = torch.tensor([[2.0, 3.0]])
-    >>> evaluator = ab.Evaluator(lambda rows: rows.prod(1), x)
-    >>> evaluator.values(ab.Baseline(1.0).bind(x), torch.tensor([[False, False], [True, True]]))
+    >>> task = ab.Task(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]))
+    >>> fill = ab.Baseline(1.0).bind(task.x)
+    >>> ab.Evaluator(task).values(fill, torch.tensor([[False, False], [True, True]]))
     tensor([[1., 6.]])
     """
 
-    def __init__(
-        self,
-        model: Any,
-        x: Table,
-        players: Players | None = None,
-        readout: Readout | None = None,
-        *,
-        y: Classes = None,
-        class_names: Iterable[str] | None = None,
-        categorical: Categorical = (),
-        batch_size: int | None = None,
-        memory: int | None = None,
-        limit: TimeLimit | None = None,
-    ) -> None:
-        check_number("batch_size", batch_size, 1)
-        self.limit = limit or TimeLimit()
-        self.model = as_model(model)
-        self.columns = columns = getattr(x, "columns", None)  # those of a DataFrame name the players
-        x = check_rows(x, name="x", kind="sample", columns=getattr(self.model, "columns", None))
-        players = _players_of(x, columns) if players is None else players
-        players.check_samples(x)
-        if isinstance(self.model, NumpyModel) and max(self.model.categorical, default=0) < x[0].numel():
-            players = players.with_categorical(self.model.categorical)
-        self.players = players.with_categorical(categorical)
-        _, dtype = placement(self.model, x)
-        self.x = model_rows(self.model, x, self.players)
-        self.model = confirm_margins(self.model, self.x, self.limit)
-        self.samples, self.names = len(x), self.players.names
-        labels = tuple(class_names) if class_names is not None else labels_of(self.model)
-        self._numbers, own = torch.arange(len(self.x), device=self.x.device), readout is not None
-        layer = readout.layer if isinstance(readout, Features) else None
-        self._forward = self.model if layer is None else layer_output(self.model, layer)
-        with evaluation_mode(self.model):
-            # The last sample twice, so that an output that does not repeat, or lacks a row for each input row, is
-            # noticed; copies, because a model may work in place.
-            output, size, key = try_rows(self.model, self.x[[0, -1, -1] if self.samples > 1 else [0, 0]])
-            self._largest = float(output.abs().nan_to_num(posinf=0.0).max()) if output.numel() else 0.0
-            self._check_repeated(output[-2], output[-1])
-            self.batch_size = batch_size or rows_per_batch(self.model, size, self.x.device, memory)
-            if layer is not None:
-                self.limit.check()
-                output = self._forward(self.x[[0, -1]])
-            self.dtype, self._last = output.dtype, output[-1:].clone()
-            within = dtype
-            if isinstance(self.model, NumpyModel):  # tells by its answer, also by one that is merely stored so
-                single = bool((output.float() == output).all()) and bool((1024 * output % 1 != 0).any())
-                within = self.dtype = torch.float32 if single and self.dtype == torch.float64 else self.dtype
-            self._rounds = {within, self.dtype} != {torch.float64}
-            if readout is None:
-                if y is None and output.ndim == 2 and output.shape[1] > 1:
-                    output = BatchRunner(self._forward, self.batch_size, self.limit)(self.x.clone())
-                readout, note = default_readout(output, y, labels, self.model)
-            else:
-                readout = with_names(readout, output, labels)
-                note = str(readout)
-            readout.check(output, self.samples)
-            value = readout(self._last, self._numbers[-1:])
-        _check_value(value, readout)
-        check_logits(readout, output, self.model, self.x, self.limit)
-        if key is not None:
-            note += f"; from {key!r} of the model's output"
-        self.readout = readout
-        self.readout_note = note + self._note_on_model()
-        self.readout_is_default = not own
-        self.class_names = getattr(self.readout, "names", ()) or tuple(str(label) for label in labels)
-        # The class of each sample, if they were given: those that the model predicts choose no baseline.
-        classes = getattr(self.readout, "y", None) if own or y is not None else None
-        classes = class_numbers(y, labels) if own and y is not None else classes
-        self.classes = None if classes is None else each_class(classes, self.samples)
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.model = task.model
+        self.x = task.x
+        self.samples = task.samples
+        self.players = task.players
+        self.names = task.names
+        self.readout = task.readout
+        self.readout_note = task.readout_note
+        self.classes = task.classes
+        self.class_names = task.class_names
+        self.batch_size = task.batch_size
+        self.limit = task.limit
 
     def __repr__(self) -> str:
         return f"Evaluator({self.samples} × {self.players}; value: {self.readout_note})"
-
-    def _note_on_model(self) -> str:
-        """Say how probabilities are read, and what else is known of the model, if anything."""
-        model = self.model
-        note = ""
-        if not isinstance(model, NumpyModel):
-            return note
-        if model.probabilities and model.least:
-            places = 1 - math.floor(math.log10(model.least))
-            note += (
-                f"; probabilities of 0 and 1 are read as {model.least:.{places}f} and {1 - model.least:.{places}f}"
-            )
-        if model.note:
-            note += f"; {model.note}"
-        return note
-
-    def rows_of(self, data: Table) -> Rows:
-        """Return data as the samples are held, in their type and on their device; refuse rows of another shape."""
-        rows = check_rows(data, columns=self.columns)
-        check_shape("data", rows.shape[1:], self.x)
-        check_whole("data", rows, self.x)
-        return rows.to(self.x)
 
     def values(
         self,
@@ -276,7 +136,7 @@ class Evaluator:
         """
         players = self.players if players is None else players
         players.check_samples(self.x)
-        numbers = self._numbers if samples is None else samples.to(self.x.device)
+        numbers = self.task.numbers if samples is None else samples.to(self.x.device)
         check_coalitions(coalitions, len(players), len(numbers))
         if coalitions.shape[-2] == 0:
             raise wrong("coalitions", "hold at least one coalition", f"shape {tuple(coalitions.shape)}")
@@ -286,7 +146,7 @@ class Evaluator:
         pairs = max(1, self.batch_size // fill.draws)
         sample_blocks = list(blocks(len(numbers), max(1, pairs // max(1, rows.shape[1]))))
         coalition_blocks = list(blocks(rows.shape[1], pairs))
-        forward = partial(in_double, self._forward) if double else self._forward
+        forward = partial(in_double, self.task.forward) if double else self.task.forward
         runner = BatchRunner(forward, self.batch_size, self.limit)
         if recompute:  # in the same batches as at first: torch compares what they hold
             size = self.limit.rows_of_a_batch(self.batch_size)
@@ -323,14 +183,16 @@ class Evaluator:
         players = self.players if players is None else players
         players.check_samples(self.x)
         if isinstance(fill, StandIns) and not gradient:
-            values = self._enumerate(fill, self._numbers if samples is None else samples.to(self.x.device), players)
+            values = self._enumerate(
+                fill, self.task.numbers if samples is None else samples.to(self.x.device), players
+            )
         else:
             rows = enumerate_coalitions(len(players))
             values = self.values(fill, rows, samples=samples, players=players, gradient=gradient).double()
             if getattr(fill, "x", None) is self.x:
                 self.check_full(values[-1, -1], values)
-        noise = rounding_noise(values, self.dtype, self._largest, "model")
-        if self._rounds:
+        noise = rounding_noise(values, self.task.probe.dtype, self.task.probe.largest, "model")
+        if self.task.probe.rounds:
             errors = self._measured_errors(fill, values.detach(), samples, players)
             if bool((errors > noise).any()):  # which may also be those of a model that changed meanwhile
                 self.check_still_same()
@@ -353,44 +215,26 @@ class Evaluator:
             pass  # a model that works in a type of its own: its errors are estimated
         return torch.maximum(errors[:, 2:].amax(1), _OF_EXTREMES * errors[:, :2].amax(1))
 
-    @property
-    def has_one_output(self) -> bool:
-        """Whether the model returns one number for each row."""
-        return self._last.ndim == 1 or self._last[0].numel() == 1
-
     def expected_values(self) -> Float[Tensor, " samples"] | None:
         """Return what is known of each sample's v(N) without it: for scores of its class their mean, else None."""
         readout = self.readout
         if not isinstance(readout, Margin) or readout.y.ndim == 0:
             return None
         with evaluation_mode(self.model):
-            output = BatchRunner(self._forward, self.batch_size)(self.x.clone())
+            output = BatchRunner(self.task.forward, self.batch_size)(self.x.clone())
         return readout.class_means(output)
 
     def check_still_same(self, found: Any = None) -> Any:
         """Return what was found; raise an error if the model no longer returns for the last sample what it did."""
         with evaluation_mode(self.model):
-            rows = self.x[[0, -1, -1] if self.samples > 1 else [0, 0]]  # as many as at first: they round alike
-            self._check_repeated(self._last[0], read_output(self._forward(rows))[0][-1])
+            rows = self.task.probe_rows()  # as many as at first: they round alike
+            self.task.check_repeated(self.task.probe.last[0], read_output(self.task.forward(rows))[0][-1])
         return found
 
     def check_full(self, found: Tensor, values: Tensor) -> None:
         """Raise an error if v(N) of the last sample is not what it was: the model depends on the batch, or varies."""
-        first = self.readout(self._last, self._numbers[-1:])[0]
-        self._check_repeated(first, found.detach().to(first), values.detach())
-
-    def _check_repeated(self, first: Tensor, again: Tensor, values: Tensor | None = None) -> None:
-        """Raise an error if results of the last sample differ by more than rounding, or a small share of values."""
-        if torch.equal(first, again):
-            return
-        apart, precision = float((first - again).abs().max()), torch.finfo(first.dtype).eps
-        low, high = (0.0, 0.0) if values is None else (float(end) for end in values.aminmax())
-        size = max(self._largest, float(first.abs().max()), -low, high)
-        rounding = min(_UNITS_APART * precision, max(_MOST_APART, 16 * precision)) * size
-        if apart > max(rounding, _MOST_APART * min(size, high - low)):
-            got = f"results for sample {self.samples - 1} that differ by {apart:.3g}"
-            then = "Put it into evaluation mode, and fix the seed of what it draws."
-            raise wrong("model", "return the same for the same sample", got, then)
+        first = self.readout(self.task.probe.last, self.task.numbers[-1:])[0]
+        self.task.check_repeated(first, found.detach().to(first), values.detach())
 
     def _enumerate(self, fill: StandIns, numbers: Tensor, players: Players) -> Float[Tensor, "samples coalitions"]:
         """Evaluate all coalitions block by block, which is faster than by presence."""
@@ -414,13 +258,13 @@ class Evaluator:
                 bar.update()
         check_finite(table, numbers, 0)
         if fill.x is self.x and last is not None:
-            self._check_repeated(self._last[0], last, table)
+            self.task.check_repeated(self.task.probe.last[0], last, table)
         return table
 
     def _lattice(self, fill: StandIns, players: Players) -> tuple[Layout, Iterator[Block], Model]:
         """Choose what to enumerate, masked inputs or the first layer's outputs, and what to run on it."""
         enough = 2 ** len(players) // self.batch_size >= _BATCHES_TO_GROW_FOR
-        split = split_first_layer(self._forward, players) if enough else None
+        split = split_first_layer(self.task.forward, players) if enough else None
         if split is not None:  # sums may be reordered if no stand-in's part is far larger than the sample's usual one
             weight = split[0].weight.detach().abs().amax(0)
             usual = (fill.x.abs() * weight).median(1).values.amin()
@@ -429,7 +273,7 @@ class Evaluator:
                 return layout, first_layer_outputs(layout, *split[:2]), split[2]
         few = self.batch_size * fill.x[0].numel() <= _NUMBERS_AT_A_TIME
         layout = Layout.of(players, fill, (_BATCHES_PER_BLOCK if few else 1) * self.batch_size)
-        return layout, masked_inputs(layout), self._forward
+        return layout, masked_inputs(layout), self.task.forward
 
 
 def rounding_noise(

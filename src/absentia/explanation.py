@@ -30,6 +30,7 @@ from absentia.readouts import Features, Readout
 from absentia.solvers.exact import harsanyi
 from absentia.solvers.regression import sample_shapley
 from absentia.storage import Saved, keep_figure
+from absentia.task import Task
 from absentia.terms import Terms
 from absentia.text import align, count_of, fold, html_result, written
 from absentia.version import __version__
@@ -315,7 +316,7 @@ def explain(
         "memory": memory,
     }
     if isinstance(absence, str) and absence == "learned":
-        absence = absence_for(Evaluator(model, batch, **settings), absence, data, seed)
+        absence = absence_for(Evaluator(Task(model, batch, **settings)), absence, data, seed)
     game = MaskedModel(model, batch, absence=absence, data=data, seed=seed, **settings)
     if isinstance(game.readout, Features):
         raise wrong("readout", "give one number for an explanation", str(game.readout))

@@ -21,6 +21,7 @@ from absentia.models.adapters import as_model
 from absentia.players import Players
 from absentia.readouts import Readout
 from absentia.runtime.workers import spread, worker_count
+from absentia.task import Task
 from absentia.text import count_of
 
 MAX_PLAYERS = 24
@@ -235,20 +236,21 @@ class MaskedModel:
         by_word = isinstance(absence, str | int | float)
         if not by_word and hasattr(check_absence(absence), "instead_of"):
             model = absence.instead_of(as_model(model))  # type: ignore[union-attr]
-        self.evaluator = evaluator = Evaluator(
+        task = Task(
             model,
             x,
-            players,
-            readout,
-            y=y,
+            y,
+            players=players,
+            readout=readout,
             class_names=class_names,
             categorical=categorical,
             batch_size=batch_size,
             memory=memory,
         )
+        self.evaluator = evaluator = Evaluator(task)
         if by_word:
-            rows = None if data is None else evaluator.rows_of(data)
-            absence = named_absence(absence, rows, players=evaluator.players, seed=seed)
+            rows = None if data is None else task.rows_of(data)
+            absence = named_absence(absence, rows, players=task.players, seed=seed)
         self.absence = check_absence(absence)
         self.gradient = gradient
         self.model, self.x, self.samples = evaluator.model, evaluator.x, evaluator.samples

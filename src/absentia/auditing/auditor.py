@@ -44,6 +44,7 @@ from absentia.runtime.modes import evaluation_mode
 from absentia.runtime.progress import progress
 from absentia.runtime.threads import quickest_threads
 from absentia.runtime.workers import spread
+from absentia.task import Task
 
 Region: TypeAlias = Sequence[str | int]
 Absences: TypeAlias = Mapping[str, Absence | str | float] | Sequence[Absence | str | float]
@@ -240,7 +241,10 @@ def _read_samples(
     """Return the evaluator; raise an error for absences in the place of classes."""
     if isinstance(y[0] if isinstance(y, list | tuple) and y else y, Mapping | Absence):
         raise AbsentiaError("Absences were passed in the place of y, the classes. Write audit(model, x, absences=…).")
-    return Evaluator(model, x, players, readout, y=y, class_names=class_names, categorical=categorical, limit=limit)
+    task = Task(
+        model, x, y, players=players, readout=readout, class_names=class_names, categorical=categorical, limit=limit
+    )
+    return Evaluator(task)
 
 
 # The kinds of steps, in the order in which they are taken.
@@ -319,7 +323,7 @@ class Auditor:
             self.classes = readout.y.cpu()
         self.in_nats = self.every_class is not None and isinstance(readout, LogOdds)
         self.region = evaluator.players if region is None else evaluator.players.only(region, "region")
-        self.data = evaluator.x if data is None else evaluator.rows_of(data)
+        self.data = evaluator.x if data is None else evaluator.task.rows_of(data)
         self.within = data_range(self.data, evaluator.players.categorical)
         self._check_range()
         self.methods = {name: self._bind(name, given) for name, given in self._name(absences).items()}
@@ -351,7 +355,15 @@ class Auditor:
             if isinstance(absence, BringsModel):
                 evaluator.limit.check()
                 model = absence.instead_of(evaluator.model)
-                own = Evaluator(model, evaluator.x, evaluator.players, evaluator.readout, limit=evaluator.limit)
+                own = Evaluator(
+                    Task(
+                        model,
+                        evaluator.x,
+                        players=evaluator.players,
+                        readout=evaluator.readout,
+                        limit=evaluator.limit,
+                    )
+                )
             fill = for_classes(absence, evaluator.classes, evaluator.names).bind(own.x)
             of_class: dict[int, Fill] = {}
             if getattr(absence, "needs_classes", False) and self.every_class is not None:
@@ -710,7 +722,7 @@ class Auditor:
         whole = self.whole
         if self.in_nats:
             return ByClass.of_whole_samples(self.classes[self.numbers[: len(whole)]], whole, self.seed)
-        rounding = _rounding_of(whole, self.evaluator.dtype)
+        rounding = _rounding_of(whole, self.evaluator.task.probe.dtype)
         return ByValue.of_whole_samples(without_rounding(whole, rounding), self.seed)
 
     @property
@@ -751,7 +763,7 @@ class Auditor:
         """Return leak, invention and what averaging adds, as pseudo-values over the draws of ∅."""
         split = self.split
         mean, *without = (values[:, 0] for values in (drawn.mean, *drawn.without))
-        rounding = _rounding_of(mean, method.evaluator.dtype)
+        rounding = _rounding_of(mean, method.evaluator.task.probe.dtype)
         whole = predict(split, mean, prior, rounding)
         parts = [predict(split, values, prior, rounding) for values in without]
         averaging = torch.zeros(len(mean)).double()

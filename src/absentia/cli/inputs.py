@@ -21,7 +21,6 @@ from absentia.absences.words import named_absence, usual_words
 from absentia.cli.output import check_file, describe, reading
 from absentia.cli.user_files import Samples, is_estimator, likely_targets, load_model, make_samples, read_data
 from absentia.errors import AbsentiaError, require, wrong
-from absentia.evaluation import model_rows
 from absentia.interop import EncodedTable, from_estimator
 from absentia.models.adapters import as_model, placement
 from absentia.models.arrays import from_numpy, log_probabilities
@@ -29,6 +28,7 @@ from absentia.models.model import Model
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.runtime.modes import evaluation_mode
 from absentia.storage import read_header
+from absentia.task import model_rows
 
 _model = partial(typer.Option, rich_help_panel="The model")
 _data = partial(typer.Option, rich_help_panel="The data")

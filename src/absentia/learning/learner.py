@@ -51,6 +51,7 @@ from absentia.runtime.progress import progress
 from absentia.runtime.threads import quickest_threads
 from absentia.runtime.workers import spread, worker_count
 from absentia.storage import check_folder
+from absentia.task import Task
 
 AnyLoss: TypeAlias = Literal["faithful", "interactions", "shapley", "marginal"]
 
@@ -495,7 +496,7 @@ def absence_for(evaluator: Evaluator, absence: object, data: Table | None, seed:
 
     Explaining and auditing both come here or to `MaskedModel`, so that a word means the same absence to both.
     """
-    rows = None if data is None else evaluator.rows_of(data)
+    rows = None if data is None else evaluator.task.rows_of(data)
     readout = _readout_of_rows(evaluator, rows)
     settings: dict[str, Any] = {"players": evaluator.players, "seed": seed}
     limit = evaluator.limit
@@ -511,7 +512,7 @@ def _readout_of_rows(evaluator: Evaluator, rows: Tensor | None) -> Readout | Non
     classes = getattr(readout, "y", None)
     if classes is not None and classes.ndim == 1 and rows is not evaluator.x:
         return None  # the samples' own classes say nothing about other rows
-    if evaluator.readout_is_default and isinstance(readout, Output):
+    if evaluator.task.readout_is_default and isinstance(readout, Output):
         return None  # the default again, with its own description
     return readout
 
@@ -567,14 +568,16 @@ def _make_problem(
         readout = type(readout)(readout.y[rows], readout.names)
     names = [str(label) for label in labels] or None
     evaluator = Evaluator(
-        model,
-        data[rows].detach(),
-        players,
-        readout,
-        y=numbers,
-        class_names=names,
-        categorical=categorical,
-        limit=limit,
+        Task(
+            model,
+            data[rows].detach(),
+            numbers,
+            players=players,
+            readout=readout,
+            class_names=names,
+            categorical=categorical,
+            limit=limit,
+        )
     )
     if share == "class" and numbers is None:
         raise wrong("y", "be given for a baseline of each class", "none")

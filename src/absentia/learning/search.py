@@ -471,7 +471,7 @@ def settle(objective: Objective, baseline: Baselines, calls: Float[Tensor, "call
         return baseline
     everyone = Chosen(objective.mine, torch.ones(samples).double())
     walks = objective.all_orders.walks(1, 2, seeded(objective.seed, 3, 0)).of(0)
-    precision = max(_ROUNDING, _ROUNDINGS * torch.finfo(objective.evaluator.dtype).eps)
+    precision = max(_ROUNDING, _ROUNDINGS * torch.finfo(objective.evaluator.task.probe.dtype).eps)
 
     def mean(one: Tensor, *plans: Plan) -> float:
         return sum(float(objective.losses(one, everyone, by)) for by in plans)
