@@ -80,7 +80,7 @@ class Task:
     --------
     >>> task = ab.Task(lambda rows: rows.prod(1), [[2.0, 3.0]])
     >>> task
-    Task(1 × Players(2 features); value: the output as it is)
+    Task(1 × Players(2 of shape (2,): x0, x1); value: the output as it is)
     """
 
     def __init__(
