@@ -7,8 +7,8 @@ import torch
 
 from absentia import AbsentiaError, Players
 from absentia.absences import Imputer, Marginal, Surrogate, train_imputer
-from absentia.absences import trained as module
-from absentia.absences.trained import MaskedRows, Standardise, fit, random_presence
+from absentia.absences import imputer as imputer_module
+from absentia.absences.training import MaskedRows, Standardise, fit, random_presence
 from absentia.coalitions import enumerate_coalitions
 from absentia.games import MaskedModel, value_table
 from absentia.storage import read_tensors, write_tensors
@@ -80,7 +80,7 @@ def test_draws_stay_within_the_range_of_the_data(imputer):
 
 def test_memory_does_not_change_the_result(imputer, monkeypatch):
     whole = imputer.bind(X[:4])(slice(None), ALL[None])
-    monkeypatch.setattr(module, "_NUMBERS_AT_A_TIME", 1)
+    monkeypatch.setattr(imputer_module, "_NUMBERS_AT_A_TIME", 1)
     assert torch.allclose(imputer.bind(X[:4])(slice(None), ALL[None]), whole, atol=1e-4)
 
 
@@ -187,7 +187,7 @@ def test_sizes_of_random_coalitions_are_uniform():
 
 def test_held_out_rows_are_never_learned_from():
     rows = MaskedRows.draw(DATA.float(), None, 0, "a test")
-    assert sorted(torch.cat([rows.kept, rows.held_out]).tolist()) == list(range(1500))
+    assert sorted(torch.cat([rows.training, rows.held_out]).tolist()) == list(range(1500))
     assert set(rows.repeated.tolist()) == set(rows.held_out.tolist())
     assert len(rows.presence) == len(rows.repeated) == 900
 

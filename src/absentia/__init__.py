@@ -8,8 +8,9 @@ if sys.argv[:1] == ["-m"] and "absentia" in sys.orig_argv:  # python -m absentia
 from absentia import interop, plots
 from absentia.absences.conditional import GaussianConditional, NearestNeighbours
 from absentia.absences.fixed import Baseline, Blur, Marginal, Noise, OwnBaselines
+from absentia.absences.imputer import Imputer, train_imputer
 from absentia.absences.protocol import Absence
-from absentia.absences.trained import Imputer, Surrogate, train_imputer, train_surrogate
+from absentia.absences.surrogate import Surrogate, train_surrogate
 from absentia.attributions import Attribution, MarginalBenefits, OrderAttribution
 from absentia.auditing import Audit, CrossAudit, audit, cross_audit
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius, zeta
