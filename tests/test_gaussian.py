@@ -4,8 +4,8 @@ from sklearn.covariance import LedoitWolf
 
 from absentia import AbsentiaError, Players
 from absentia.absences import GaussianConditional, Marginal
-from absentia.absences import conditional as module
-from absentia.absences.conditional import _correlations
+from absentia.absences import gaussian as module
+from absentia.absences.gaussian import _correlations
 from absentia.coalitions import enumerate_coalitions
 from absentia.games import MaskedModel, value_table
 from known_gaussian import COVARIANCE, ENTRIES, MEAN, conditional, draw, error

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from absentia import AbsentiaError, Players
-from absentia.absences import Marginal, NearestNeighbours, conditional
+from absentia.absences import Marginal, NearestNeighbours, neighbours
 from absentia.coalitions import enumerate_coalitions
 from known_gaussian import ENTRIES, draw, error
 
@@ -21,8 +21,8 @@ def by_hand(absence, sample, coalition, scale):
 @pytest.mark.parametrize("standardise", [True, False])
 @pytest.mark.parametrize("memory", [1, 2**23])
 def test_the_nearest_rows_are_those_found_by_sorting(standardise, memory, monkeypatch):
-    monkeypatch.setattr(conditional, "_NUMBERS_AT_A_TIME", memory)
-    monkeypatch.setattr(conditional, "_NUMBERS_IN_CACHE", memory)
+    monkeypatch.setattr(neighbours, "_NUMBERS_AT_A_TIME", memory)
+    monkeypatch.setattr(neighbours, "_NUMBERS_IN_CACHE", memory)
     absence = NearestNeighbours(DATA, neighbours=4, standardise=standardise)
     masked = absence.bind(X)(slice(None), ALL[None])
     scale = DATA.std(0, correction=0) if standardise else torch.ones(5)
@@ -33,8 +33,8 @@ def test_the_nearest_rows_are_those_found_by_sorting(standardise, memory, monkey
 
 
 def test_pixels_of_a_cell_are_compared_together(monkeypatch):
-    groups, differences = [], conditional._differences
-    monkeypatch.setattr(conditional, "_differences", lambda *given: groups.append(given[-1]) or differences(*given))
+    groups, differences = [], neighbours._differences
+    monkeypatch.setattr(neighbours, "_differences", lambda *given: groups.append(given[-1]) or differences(*given))
     images = torch.rand(30, 2, 4, 4, generator=torch.Generator().manual_seed(2))
     absence = NearestNeighbours(images, neighbours=3)
     presence = Players.grid((2, 4, 4), cells=(2, 2)).presence(enumerate_coalitions(4))

@@ -6,9 +6,10 @@ if sys.argv[:1] == ["-m"] and "absentia" in sys.orig_argv:  # python -m absentia
     __import__("absentia_command").end_quietly()
 
 from absentia import interop, plots
-from absentia.absences.conditional import GaussianConditional, NearestNeighbours
 from absentia.absences.fixed import Baseline, Blur, Marginal, Noise, OwnBaselines
+from absentia.absences.gaussian import GaussianConditional
 from absentia.absences.imputer import Imputer, train_imputer
+from absentia.absences.neighbours import NearestNeighbours
 from absentia.absences.protocol import Absence
 from absentia.absences.surrogate import Surrogate, train_surrogate
 from absentia.attributions import Attribution, MarginalBenefits, OrderAttribution

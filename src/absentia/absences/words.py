@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from absentia.absences.conditional import GaussianConditional, NearestNeighbours
 from absentia.absences.fixed import Baseline, Blur, Marginal, Noise
+from absentia.absences.gaussian import GaussianConditional
+from absentia.absences.neighbours import NearestNeighbours
 from absentia.absences.protocol import Absence, check_absence
 from absentia.data import Table, check_rows
 from absentia.errors import AbsentiaError, wrong
