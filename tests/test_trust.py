@@ -375,9 +375,9 @@ def test_players_of_the_same_name_are_told_apart_by_their_number(tmp_path):
     assert (each.record.undetermined, each.to_frame()["undetermined"].tolist()) == (("a",), [True, False, False] * 8)
     each.save(tmp_path / "each.ab")
     assert ab.load(tmp_path / "each.ab").undetermined == [True, False, False]
-    with pytest.raises(AbsentiaError, match="'a', which two players are called"):
+    with pytest.raises(AbsentiaError, match="'a', the name of two players"):
         ab.Players.features(["a", "a", "c"]).only(["a"])
-    with pytest.raises(AbsentiaError, match="'a', which two features are called"):
+    with pytest.raises(AbsentiaError, match="'a', the name of two features"):
         ab.Players.groups({"g": ["a"]}, ["a", "a", "c"])
 
 

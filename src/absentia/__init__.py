@@ -23,7 +23,8 @@ from absentia.games import Game, MaskedModel, ValueTable, value_table
 from absentia.indices import banzhaf, index, marginal_benefits, order_marginals, order_shapley, shapley
 from absentia.learning import LearnedBaseline, LearningOptions, baseline_loss, learn_baseline
 from absentia.models.arrays import from_numpy
-from absentia.players import JoinedInputs, Players
+from absentia.models.joined_inputs import JoinedInputs
+from absentia.players import Players
 from absentia.readouts import Features, Logit, LogOdds, Margin, Output, Probability, Readout
 from absentia.report import write_report
 from absentia.solvers.choice import interactions
