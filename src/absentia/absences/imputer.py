@@ -35,6 +35,19 @@ _PATCHES_PER_SIDE = 8
 # Flat rows of up to this many entries get narrower layers.
 _FEW_ENTRIES = 32
 
+
+@dataclass(frozen=True)
+class _Widths:
+    """The sizes of a network: numbers of the latent and of the features of a row, or of a patch."""
+
+    latent: int
+    hidden: int
+
+
+_WIDTHS_OF_PATCHES = _Widths(latent=32, hidden=48)
+_WIDTHS_OF_FEW_ENTRIES = _Widths(latent=16, hidden=128)
+_WIDTHS_OF_MANY_ENTRIES = _Widths(latent=16, hidden=256)
+
 # Bounds of the decoder's standard deviations, in units of the data's. Below the least, a perfectly predictable entry
 # would outweigh all others. Above the most, an entry would not be learned at all.
 _LEAST_DEVIATION = 0.05
@@ -333,11 +346,14 @@ def _untrained(x: Rows, seed: int) -> ImputerNetwork:
     shape = tuple(x.shape[1:])
     mean, deviation = mean_and_deviation(x)
     read = Standardise(shape, mean, deviation)
-    is_large_image = len(shape) == 3 and shape[1] * shape[2] > _MOST_FLAT_PIXELS
+    patch = 0
+    if len(shape) == 3 and shape[1] * shape[2] > _MOST_FLAT_PIXELS:
+        widths = _WIDTHS_OF_PATCHES
+        patch = math.ceil(max(shape[1:]) / _PATCHES_PER_SIDE)
+    elif math.prod(shape) <= _FEW_ENTRIES:
+        widths = _WIDTHS_OF_FEW_ENTRIES
+    else:
+        widths = _WIDTHS_OF_MANY_ENTRIES
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if is_large_image:
-            patch = math.ceil(max(shape[1:]) / _PATCHES_PER_SIDE)
-            return ImputerNetwork(read, latent=32, hidden=48, patch=patch)
-        hidden = 128 if math.prod(shape) <= _FEW_ENTRIES else 256
-        return ImputerNetwork(read, latent=16, hidden=hidden, patch=0)
+        return ImputerNetwork(read, widths.latent, widths.hidden, patch)

@@ -89,7 +89,7 @@ class SurrogateNetwork(nn.Module):
         try:
             surrogate.load_state_dict(weights, assign=True)
         except RuntimeError as error:
-            raise wrong("network", "have the layers of the saved one", "others") from error
+            raise wrong("network", "have the layers of the saved network", "other layers") from error
         return surrogate.eval().requires_grad_(False)
 
 
