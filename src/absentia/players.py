@@ -191,7 +191,7 @@ class Players:
         return Players(labels, names, self.integer, self._categories_of(numbers), self.categorical)
 
     def each_entry(self, most: int | None = None) -> Players:
-        """Make a player of each entry that has an owner, or of the first ``most``; number those of one owner.
+        """Make every owned entry, or the first ``most``, a player of its own; number entries that shared a player.
 
         >>> Players.groups({"size": [0, 2], "mass": [1]}, features=3).each_entry()
         Players(3 of shape (3,): size 0, mass, size 1)
@@ -275,10 +275,11 @@ class Players:
         *,
         categorical: Columns = (),
     ) -> Players:
-        """Make every entry of a row a player, given their number or their names; ``categories`` may have names too.
+        """Make every entry of a row a player, given their number or their names.
 
-        ``categorical`` lists columns of categories that have no names, by name or number. Columns that code one
-        category together, such as one-hot columns, are a list in it.
+        ``categories`` holds the names of a feature's categories, by the feature's name. ``categorical`` lists columns
+        of categories that have no names, by name or number. Columns that code one category together, such as one-hot
+        columns, are a list in it.
 
         >>> Players.features(["city", "age"], {"city": ["Bern", "Oslo"]}).texts(torch.tensor([[1.0, 30.0]]))
         [['Oslo', '30']]
