@@ -84,9 +84,9 @@ def random_presence(samples, coalitions, x):
     return torch.rand(samples, coalitions, *x.shape[1:], generator=torch.Generator().manual_seed(5)) > 0.5
 
 
-def same(one, other):
-    """Whether masked inputs are equal: to the bit where nothing is calculated, and up to rounding elsewhere."""
-    return torch.allclose(one.double(), other.double(), rtol=1e-4, atol=1e-5, equal_nan=True)
+def same(masked, expected):
+    """Whether masked inputs are equal up to rounding."""
+    return torch.allclose(masked.double(), expected.double(), rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 def test_it_is_an_absence_and_binds_to_a_fill(case):
@@ -112,8 +112,8 @@ def test_present_entries_keep_their_values_exactly(case):
     presence = random_presence(len(x), 8, x)
     fill = absence.bind(x)
     masked = fill(slice(0, len(x)), presence)
-    kept = presence[:, :, None].expand_as(masked)
-    assert torch.equal(masked[kept], x[:, None, None].expand_as(masked)[kept])
+    present = presence[:, :, None].expand_as(masked)
+    assert torch.equal(masked[present], x[:, None, None].expand_as(masked)[present])
 
 
 def test_the_full_coalition_is_the_sample(case):
@@ -136,17 +136,15 @@ def test_absent_values_are_finite_and_do_not_change_from_call_to_call(case):
     absence, x = case
     presence = random_presence(1, 6, x)
     fill = absence.bind(x)
-    first, again, anew = (
-        fill(slice(None), presence),
-        fill(slice(None), presence),
-        absence.bind(x)(slice(None), presence),
-    )
+    first = fill(slice(None), presence)
+    again = fill(slice(None), presence)
+    bound_again = absence.bind(x)(slice(None), presence)
     if isinstance(absence, Surrogate):  # whose stand-ins are marks that only its own model reads
         assert torch.equal(first.isnan(), ~presence[:, :, None].expand_as(first))
     else:
         assert torch.isfinite(first.double()).all()
     assert torch.equal(first.nan_to_num(7), again.nan_to_num(7))
-    assert torch.equal(first.nan_to_num(7), anew.nan_to_num(7))
+    assert torch.equal(first.nan_to_num(7), bound_again.nan_to_num(7))
 
 
 def test_a_sample_is_masked_the_same_alone_and_in_a_batch(case):
@@ -178,10 +176,11 @@ def test_coalitions_are_masked_the_same_one_by_one(case):
 def test_neither_samples_nor_presence_are_written_to(case):
     absence, x = case
     presence = random_presence(len(x), 3, x)
-    before, mask = x.clone(), presence.clone()
+    x_before = x.clone()
+    presence_before = presence.clone()
     absence.bind(x)(slice(None), presence)
-    assert torch.equal(x, before)
-    assert torch.equal(presence, mask)
+    assert torch.equal(x, x_before)
+    assert torch.equal(presence, presence_before)
 
 
 @pytest.mark.parametrize("samples", [torch.tensor([2, 0]), slice(1, 3), None])
@@ -191,7 +190,8 @@ def test_a_selection_masks_as_the_whole_does(case, samples):
     chosen = slice(None) if samples is None else samples
     draws = [number for number in (fill.draws - 1, 0) if number < fill.draws]
     presence = random_presence(len(x), 4, x)
-    whole, everyone = fill(slice(None), presence)[chosen], slice(None)
+    everyone = slice(None)
+    whole = fill(everyone, presence)[chosen]
     assert same(fill.select(samples)(everyone, presence[chosen]), whole)
     part = fill.select(samples, draws)
     assert isinstance(part, Fill)
@@ -230,11 +230,11 @@ def test_tokens_are_refused_with_a_sentence_where_they_make_no_sense(absence, se
 
 def test_data_come_as_arrays_and_tables_too():
     pandas = pytest.importorskip("pandas")
-    for made in (Marginal, GaussianConditional, NearestNeighbours, Noise):
-        from_tensor, from_frame = (
-            made(data).bind(TABLE.double())(slice(None), random_presence(1, 2, TABLE))
-            for data in (BACKGROUND.double(), pandas.DataFrame(BACKGROUND.double().numpy()))
-        )
+    presence = random_presence(1, 2, TABLE)
+    frame = pandas.DataFrame(BACKGROUND.double().numpy())
+    for make in (Marginal, GaussianConditional, NearestNeighbours, Noise):
+        from_tensor = make(BACKGROUND.double()).bind(TABLE.double())(slice(None), presence)
+        from_frame = make(frame).bind(TABLE.double())(slice(None), presence)
         assert torch.equal(from_tensor, from_frame)
 
 
@@ -245,7 +245,8 @@ def test_a_baseline_is_found_where_players_are_absent():
 
 
 def test_each_sample_may_have_a_baseline_of_its_own():
-    absence, nobody = OwnBaselines(-TABLE), torch.zeros(1, 1, 6, dtype=torch.bool)
+    absence = OwnBaselines(-TABLE)
+    nobody = torch.zeros(1, 1, 6, dtype=torch.bool)
     assert torch.equal(absence.bind(TABLE)(slice(1, 3), nobody)[:, 0, 0], -TABLE[1:3])
     assert torch.equal(absence.bind(TABLE).select(torch.tensor([4, 0]))(slice(None), nobody)[:, 0, 0], -TABLE[[4, 0]])
     with pytest.raises(AbsentiaError, match=r"baselines must hold one row for each sample, of shape \(2, 6\)"):
@@ -257,10 +258,8 @@ def test_baselines_made_from_data():
     assert Baseline.mean(data).values.tolist() == [3.0, 4.5]
     assert Baseline.median(data).values.tolist() == [1.0, 3.0]
     assert Baseline.mode(torch.tensor([[2, 1], [2, 1], [5, 1]])).values.tolist() == [2, 1]
-    assert Baseline.median(torch.tensor([[1.0, 7.0], [2.0, 9.0], [3.0, 9.0]]), categorical=[1]).values.tolist() == [
-        2,
-        9,
-    ]
+    codes = torch.tensor([[1.0, 7.0], [2.0, 9.0], [3.0, 9.0]])
+    assert Baseline.median(codes, categorical=[1]).values.tolist() == [2, 9]
     assert Baseline.mean(torch.tensor([[1, 2], [2, 2]])).values.tolist() == [1.5, 2.0]
 
 
@@ -361,7 +360,8 @@ def test_an_absence_is_described_in_one_line():
 @pytest.mark.parametrize("numbers", [1, 2**24])
 def test_the_inputs_of_the_empty_coalition_are_averaged_over_draws(numbers, monkeypatch):
     monkeypatch.setattr("absentia.absences.protocol._NUMBERS_PER_BLOCK", numbers)
-    players, here = Players.groups({"first": [0], "last": [5]}, 6), torch.device("cpu")
+    players = Players.groups({"first": [0], "last": [5]}, 6)
+    here = torch.device("cpu")
     empty = empty_inputs(Marginal(BACKGROUND).bind(TABLE), len(TABLE), players, here)
     assert torch.allclose(empty[:, [0, 5]], BACKGROUND.mean(0)[[0, 5]].expand(5, -1))
     assert torch.allclose(empty[:, 1:5], TABLE[:, 1:5])

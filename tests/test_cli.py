@@ -163,7 +163,7 @@ def test_columns_of_categories_are_named_alike_in_all_commands(run):
     assert ab.load("one.absentia").stand_ins[0, 1] == 1
     code, _, err = run("audit", *words, "--absence", "mean")
     assert code == 2
-    assert "absence must keep to the categories of a table that has some. Got mean instead." in err
+    assert "absence must keep to the categories of the table's categorical columns. Got mean instead." in err
     succeed(run("audit", *words, "--samples", 8, "--draws", 1, "-o", "audit.absentia"))
     assert ab.load("audit.absentia").methods == ("median", "mode", "marginal", "neighbours")
     succeed(run("audit", *words, "--samples", 40, "--draws", 1, "-o", "audit.absentia"))

@@ -102,7 +102,8 @@ def test_transforms_of_a_batch_are_those_of_its_rows():
 
 def test_large_tables_are_transformed_like_small_ones():
     # 18 players take two blocks and more; a product of two games has the product of their effects.
-    first, second = torch.randn(2**9, dtype=torch.float64), torch.randn(2**9, dtype=torch.float64)
+    first = torch.randn(2**9, dtype=torch.float64)
+    second = torch.randn(2**9, dtype=torch.float64)
     both = (second[:, None] * first).flatten()
     assert torch.allclose(moebius(both), (moebius(second)[:, None] * moebius(first)).flatten())
 
@@ -110,10 +111,10 @@ def test_large_tables_are_transformed_like_small_ones():
 def test_in_place_transforms_work_in_place():
     values = torch.randn(4, 64, dtype=torch.float64)
     expected = moebius(values)
-    given = values.clone()
-    assert moebius_(given) is given
-    assert torch.equal(given, expected)
-    assert torch.allclose(zeta_(given), values)
+    table = values.clone()
+    assert moebius_(table) is table
+    assert torch.equal(table, expected)
+    assert torch.allclose(zeta_(table), values)
 
 
 def test_in_place_needs_contiguous_memory():
@@ -136,7 +137,8 @@ def test_a_table_of_the_wrong_length_is_refused():
 @pytest.mark.parametrize("players", [0, 1, 2, 5, 6])
 def test_sums_by_size_and_player_are_sums(players):
     table = torch.randn(3, 2**players, dtype=torch.float64)
-    rows, sizes = enumerate_coalitions(players), coalition_sizes(players)
+    rows = enumerate_coalitions(players)
+    sizes = coalition_sizes(players)
     for size in range(players + 1):
         assert torch.allclose(sums_by_size(table)[:, size], table[:, sizes == size].sum(1))
         for player in range(players):
@@ -214,9 +216,9 @@ def test_an_empty_table_is_refused():
 
 def test_values_that_are_not_contiguous_are_transformed_out_of_place_and_left_as_they_are():
     values = torch.randn(8, 4, dtype=torch.float64).T
-    kept = values.clone()
+    before = values.clone()
     assert torch.allclose(moebius(values), moebius(values.contiguous()))
-    assert torch.equal(values, kept)
+    assert torch.equal(values, before)
 
 
 def test_in_place_transforms_leave_no_graph():
@@ -233,8 +235,8 @@ def test_what_was_kept_of_other_numbers_of_players_does_not_matter(keep):
             assert coalition_sizes(players).tolist() == [number.bit_count() for number in range(2**players)]
         else:
             expected = [math.comb(players - 1, size - 1) if size else 0 for size in range(players + 1)]
-            found = sums_by_size_and_player(torch.ones(2**players, dtype=torch.float64))
-            assert found.T.tolist() == [expected] * players
+            sums = sums_by_size_and_player(torch.ones(2**players, dtype=torch.float64))
+            assert sums.T.tolist() == [expected] * players
 
 
 def test_sums_keep_the_type_and_pass_a_gradient_of_any_batch():
@@ -248,9 +250,9 @@ def test_sums_keep_the_type_and_pass_a_gradient_of_any_batch():
 def test_gradients_of_large_tables_are_those_of_the_adjoint(transform):
     values = torch.randn(2**17, dtype=torch.float64, requires_grad=True)
     slopes = torch.randn(2**17, dtype=torch.float64)
-    found = transform(values)
-    (gradient,) = torch.autograd.grad(found, values, slopes)
-    assert float(found.detach() @ slopes) == pytest.approx(float(values.detach() @ gradient))
+    transformed = transform(values)
+    (gradient,) = torch.autograd.grad(transformed, values, slopes)
+    assert float(transformed.detach() @ slopes) == pytest.approx(float(values.detach() @ gradient))
 
 
 def test_sums_have_a_place_for_each_size_from_none_to_all():

@@ -3,15 +3,15 @@ import torch
 from sklearn.covariance import LedoitWolf
 
 from absentia import AbsentiaError, Players
-from absentia.absences import GaussianConditional, Marginal
-from absentia.absences import conditional as module
-from absentia.absences.conditional import _correlations
+from absentia.absences import GaussianConditional, Marginal, gaussian
+from absentia.absences.gaussian import _correlations
 from absentia.coalitions import enumerate_coalitions
 from absentia.games import MaskedModel, value_table
 from known_gaussian import COVARIANCE, ENTRIES, MEAN, conditional, draw, error
 
 ALL = enumerate_coalitions(ENTRIES)
-DATA, X = draw(4000), draw(6, seed=1)
+DATA = draw(4000)
+X = draw(6, seed=1)
 
 
 def moments(absence):
@@ -43,14 +43,17 @@ def test_correlations_written_out():
 
 def test_the_shrinkage_does_not_depend_on_how_the_rows_are_read(monkeypatch):
     whole = _correlations(DATA)
-    monkeypatch.setattr(module, "_ROWS_AT_A_TIME", 7)
-    for one, other in zip(whole[:3], _correlations(DATA)[:3], strict=True):
-        assert torch.allclose(one, other)
+    monkeypatch.setattr(gaussian, "_ROWS_AT_A_TIME", 7)
+    in_parts = _correlations(DATA)
+    assert torch.allclose(in_parts.mean, whole.mean)
+    assert torch.allclose(in_parts.scale, whole.scale)
+    assert torch.allclose(in_parts.correlations, whole.correlations)
+    assert in_parts.shrinkage == pytest.approx(whole.shrinkage)
 
 
 @pytest.mark.parametrize("memory", [1, 2**23])
 def test_conditional_means_are_those_of_a_plain_solution(memory, monkeypatch):
-    monkeypatch.setattr(module, "_NUMBERS_AT_A_TIME", memory)
+    monkeypatch.setattr(gaussian, "_NUMBERS_AT_A_TIME", memory)
     absence = GaussianConditional(DATA, sample=False, shrinkage=0.1)
     masked = absence.bind(X)(slice(None), ALL[None])
     for number, coalition in enumerate(ALL):
@@ -80,9 +83,9 @@ def test_more_rows_come_closer_to_the_truth():
 
 def test_coalitions_share_their_random_numbers():
     fill = GaussianConditional(DATA, draws=3).bind(X)
-    empty, one = fill(slice(0, 1), ALL[None, :2])[0]
+    empty, first_present = fill(slice(0, 1), ALL[None, :2])[0]
     # Entry 3 is hardly correlated with entry 0, which is all that is present.
-    assert torch.allclose(empty[:, 3], one[:, 3], atol=2.0)
+    assert torch.allclose(empty[:, 3], first_present[:, 3], atol=2.0)
     assert empty[:, 3].std() > 3
 
 
@@ -108,8 +111,8 @@ def test_copied_columns_and_few_rows_do_no_harm():
     masked = GaussianConditional(data, sample=False).bind(x)(slice(None), enumerate_coalitions(8)[None])
     assert torch.isfinite(masked).all()
     copied = GaussianConditional(torch.cat([DATA, DATA], 1), sample=False).bind(x)
-    found = copied(slice(None), torch.tensor([[[True] * 4 + [False] * 4]]))
-    assert torch.allclose(found[:, 0, 0, 4:], X, atol=0.05)
+    masked = copied(slice(None), torch.tensor([[[True] * 4 + [False] * 4]]))
+    assert torch.allclose(masked[:, 0, 0, 4:], X, atol=0.05)
 
 
 def test_images_of_cells_in_a_game():

@@ -7,8 +7,8 @@ import torch
 
 from absentia import AbsentiaError, Players
 from absentia.absences import Imputer, Marginal, Surrogate, train_imputer
-from absentia.absences import trained as module
-from absentia.absences.trained import MaskedRows, Standardise, fit, random_presence
+from absentia.absences import imputer as imputer_module
+from absentia.absences.training import MaskedRows, Standardise, fit, random_presence
 from absentia.coalitions import enumerate_coalitions
 from absentia.games import MaskedModel, value_table
 from absentia.storage import read_tensors, write_tensors
@@ -16,7 +16,8 @@ from known_gaussian import DEVIATION, ENTRIES, conditional, draw, error
 
 ALL = enumerate_coalitions(ENTRIES)
 OLD_FILES = Path(__file__).parent / "old_files"
-DATA, X = draw(1500), draw(30, seed=1)
+DATA = draw(1500)
+X = draw(30, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -73,14 +74,15 @@ def test_draws_stay_within_the_range_of_the_data(imputer):
     far = X + 100
     masked = imputer.bind(far)(slice(None), ALL[None])
     absent = ~ALL[None, :, None].expand_as(masked)
-    low, high = DATA.amin(0).float().double(), DATA.amax(0).float().double()
+    low = DATA.amin(0).float().double()
+    high = DATA.amax(0).float().double()
     assert (masked >= low)[absent].all()
     assert (masked <= high)[absent].all()
 
 
 def test_memory_does_not_change_the_result(imputer, monkeypatch):
     whole = imputer.bind(X[:4])(slice(None), ALL[None])
-    monkeypatch.setattr(module, "_NUMBERS_AT_A_TIME", 1)
+    monkeypatch.setattr(imputer_module, "_NUMBERS_AT_A_TIME", 1)
     assert torch.allclose(imputer.bind(X[:4])(slice(None), ALL[None]), whole, atol=1e-4)
 
 
@@ -116,10 +118,12 @@ def test_a_game_averages_over_the_draws(imputer):
 
 
 def test_the_same_seed_gives_the_same():
-    first, again, other = (train_imputer(DATA[:60], epochs=2, seed=seed) for seed in (1, 1, 2))
-    one, two, three = (imputer.bind(X)(slice(None), ALL[None]) for imputer in (first, again, other))
-    assert torch.equal(one, two)
-    assert not torch.allclose(one, three)
+    def masked(seed):
+        return train_imputer(DATA[:60], epochs=2, seed=seed).bind(X)(slice(None), ALL[None])
+
+    first = masked(seed=1)
+    assert torch.equal(masked(seed=1), first)
+    assert not torch.allclose(masked(seed=2), first)
 
 
 def test_it_is_saved_and_read_again(imputer, tmp_path):
@@ -165,8 +169,9 @@ def test_convolutions_are_saved_and_read_again(tmp_path):
     imputer = train_imputer(images, epochs=1, draws=2)
     imputer.save(tmp_path / "file")
     presence = torch.rand(1, 3, 1, 17, 19) > 0.5
-    one, two = (each.bind(images[:2])(slice(None), presence) for each in (imputer, Imputer.load(tmp_path / "file")))
-    assert torch.equal(one, two)
+    masked = imputer.bind(images[:2])(slice(None), presence)
+    again = Imputer.load(tmp_path / "file").bind(images[:2])(slice(None), presence)
+    assert torch.equal(again, masked)
 
 
 def test_what_is_absent_is_read_as_zero_beside_what_is_present():
@@ -187,15 +192,17 @@ def test_sizes_of_random_coalitions_are_uniform():
 
 def test_held_out_rows_are_never_learned_from():
     rows = MaskedRows.draw(DATA.float(), None, 0, "a test")
-    assert sorted(torch.cat([rows.kept, rows.held_out]).tolist()) == list(range(1500))
+    assert sorted(torch.cat([rows.training, rows.held_out]).tolist()) == list(range(1500))
     assert set(rows.repeated.tolist()) == set(rows.held_out.tolist())
     assert len(rows.presence) == len(rows.repeated) == 900
 
 
 def test_training_drops_its_rate_and_ends_with_the_best_weights(monkeypatch):
     """A held-out loss that falls once: every rate is then given up after five checks."""
-    network, rows = torch.nn.Linear(1, 1), MaskedRows.draw(torch.zeros(40, 1), None, 0, "a test")
-    checks, rates, weights = [], [], []
+    network = torch.nn.Linear(1, 1)
+    rows = MaskedRows.draw(torch.zeros(40, 1), None, 0, "a test")
+    rates = []
+    weights = []  # at each check
     adam = torch.optim.Adam
 
     def watched(parameters, **options):
@@ -203,16 +210,16 @@ def test_training_drops_its_rate_and_ends_with_the_best_weights(monkeypatch):
         optimiser.register_step_post_hook(lambda *_: rates.append(optimiser.param_groups[0]["lr"]))
         return optimiser
 
-    def loss(some, presence, generator):
+    def loss(batch, presence, generator):
         if network.training:
-            return network.weight.square().expand(len(some), 1).sum(1)
-        checks.append(len(checks))
+            return network.weight.square().expand(len(batch), 1).sum(1)
+        check = len(weights)
         weights.append(network.weight.item())
-        return torch.full((len(some),), {0: 10.0, 1: 2.0}.get(checks[-1], 3.0))
+        return torch.full((len(batch),), {0: 10.0, 1: 2.0}.get(check, 3.0))
 
     monkeypatch.setattr(torch.optim, "Adam", watched)
     record = fit(network, loss, rows, epochs=10_000, title="", show=False)
-    assert len(checks) == 2 + 15
+    assert len(weights) == 2 + 15
     assert (record.first_loss, record.loss, record.stopped) == (10.0, 2.0, "the held-out loss no longer fell")
     assert network.weight.item() == weights[1]
     assert sorted(set(rates), reverse=True) == [3e-3, 6e-4, 1e-4]
@@ -221,13 +228,16 @@ def test_training_drops_its_rate_and_ends_with_the_best_weights(monkeypatch):
 
 
 def test_the_loss_is_minus_the_evidence_bound_written_out(imputer):
-    network, x, noise = imputer.network, DATA[:5].float(), torch.randn(5, imputer.network.latent)
+    network = imputer.network
+    x = DATA[:5].float()
+    noise = torch.randn(5, network.latent)
     presence = torch.arange(5 * ENTRIES).reshape(5, ENTRIES) % 3 > 0
     wanted = (x - network.read.mean) / network.read.scale
     context = network.context(network.read(torch.where(presence, x, torch.nan)))
-    outputs = network.guess(context), network.know(network.read.code(wanted, presence))
-    (guess, log_guess), (know, log_know) = (output.chunk(2, dim=1) for output in outputs)
-    log_guess, log_know = log_guess.clamp(-5, 3), log_know.clamp(-5, 3)
+    guess, log_guess = network.guess(context).chunk(2, dim=1)
+    know, log_know = network.know(network.read.code(wanted, presence)).chunk(2, dim=1)
+    log_guess = log_guess.clamp(-5, 3)
+    log_know = log_know.clamp(-5, 3)
     centre, spread = network._decoded(know + log_know.exp() * noise, context)
     density = (-((wanted - centre) ** 2) / (2 * spread**2)).exp() / (2 * torch.pi * spread**2).sqrt()
     squares = (log_know.exp() ** 2 + (know - guess) ** 2) / (2 * log_guess.exp() ** 2)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from absentia import AbsentiaError, Players
-from absentia.absences import Marginal, NearestNeighbours, conditional
+from absentia.absences import Marginal, NearestNeighbours, neighbours
 from absentia.coalitions import enumerate_coalitions
 from known_gaussian import ENTRIES, draw, error
 
@@ -21,8 +21,8 @@ def by_hand(absence, sample, coalition, scale):
 @pytest.mark.parametrize("standardise", [True, False])
 @pytest.mark.parametrize("memory", [1, 2**23])
 def test_the_nearest_rows_are_those_found_by_sorting(standardise, memory, monkeypatch):
-    monkeypatch.setattr(conditional, "_NUMBERS_AT_A_TIME", memory)
-    monkeypatch.setattr(conditional, "_NUMBERS_IN_CACHE", memory)
+    monkeypatch.setattr(neighbours, "_NUMBERS_AT_A_TIME", memory)
+    monkeypatch.setattr(neighbours, "_NUMBERS_IN_CACHE", memory)
     absence = NearestNeighbours(DATA, neighbours=4, standardise=standardise)
     masked = absence.bind(X)(slice(None), ALL[None])
     scale = DATA.std(0, correction=0) if standardise else torch.ones(5)
@@ -33,8 +33,14 @@ def test_the_nearest_rows_are_those_found_by_sorting(standardise, memory, monkey
 
 
 def test_pixels_of_a_cell_are_compared_together(monkeypatch):
-    groups, differences = [], conditional._differences
-    monkeypatch.setattr(conditional, "_differences", lambda *given: groups.append(given[-1]) or differences(*given))
+    groups = []
+    differences = neighbours._differences
+
+    def watched(rows, weight, sample, group):
+        groups.append(group)
+        return differences(rows, weight, sample, group)
+
+    monkeypatch.setattr(neighbours, "_differences", watched)
     images = torch.rand(30, 2, 4, 4, generator=torch.Generator().manual_seed(2))
     absence = NearestNeighbours(images, neighbours=3)
     presence = Players.grid((2, 4, 4), cells=(2, 2)).presence(enumerate_coalitions(4))
@@ -82,7 +88,8 @@ def test_equal_rows_are_taken_in_one_order_whatever_the_batch():
 
 def test_chosen_draws_are_the_neighbours_of_those_ranks():
     fill = NearestNeighbours(DATA, neighbours=6).bind(X)
-    whole, part = (one(slice(None), ALL[None]) for one in (fill, fill.select(torch.tensor([2, 0]), [4, 1])))
+    whole = fill(slice(None), ALL[None])
+    part = fill.select(torch.tensor([2, 0]), [4, 1])(slice(None), ALL[None])
     assert torch.equal(part, whole[[2, 0]][:, :, [4, 1]])
     nearest = fill.select(draws=[0])(slice(None), ALL[None])
     assert torch.equal(nearest, NearestNeighbours(DATA, neighbours=1).bind(X)(slice(None), ALL[None]))
@@ -94,8 +101,10 @@ def test_a_sample_among_the_data_is_its_own_nearest_row():
 
 
 def test_it_comes_near_the_conditional_mean_and_nearer_with_more_rows():
-    x, coalitions = draw(20, seed=1), enumerate_coalitions(ENTRIES)[1:-1]
-    few, many = (error(NearestNeighbours(draw(n), neighbours=20).bind(x), x, coalitions) for n in (200, 20_000))
+    x = draw(20, seed=1)
+    coalitions = enumerate_coalitions(ENTRIES)[1:-1]
+    few = error(NearestNeighbours(draw(200), neighbours=20).bind(x), x, coalitions)
+    many = error(NearestNeighbours(draw(20_000), neighbours=20).bind(x), x, coalitions)
     assert many < 0.25 < error(Marginal(draw(1000)).bind(x), x, coalitions) / 2
     assert many < few
 

@@ -22,11 +22,11 @@ def test_groups_are_present_together_and_the_rest_always():
 def test_grid_cells_tile_the_image_in_all_channels():
     players = Players.grid((3, 28, 28), cells=(7, 7))
     assert len(players) == 49
-    one = torch.zeros(49, dtype=torch.bool)
-    one[7 * 2 + 3] = True
+    coalition = torch.zeros(49, dtype=torch.bool)
+    coalition[7 * 2 + 3] = True
     expected = torch.zeros(3, 28, 28, dtype=torch.bool)
     expected[:, 8:12, 12:16] = True
-    assert torch.equal(players.presence(one), expected)
+    assert torch.equal(players.presence(coalition), expected)
 
 
 def test_grid_of_a_size_that_does_not_divide_covers_every_pixel_with_cells_of_nearly_one_size():
@@ -134,8 +134,8 @@ def test_series_are_cut_into_parts():
     assert not players.is_image
     assert Players.grid((1, 4), cells=(4,), only=[(2,)]).names == ("t2",)
     x = torch.randn(3, 2, 10, generator=torch.Generator().manual_seed(0))
-    found = ab.explain(lambda rows: rows.sum((1, 2)), x, players=players, absence=0.0)
-    assert torch.allclose(found.shapley.values, players.sums(x.double()), atol=1e-5)
+    explanation = ab.explain(lambda rows: rows.sum((1, 2)), x, players=players, absence=0.0)
+    assert torch.allclose(explanation.shapley.values, players.sums(x.double()), atol=1e-5)
     for shape, cells in (((2, 10), (11,)), ((2, 10), (2, 2)), ((1, 4, 4), (2,))):
         with pytest.raises(AbsentiaError, match="cells must lie between"):
             Players.grid(shape, cells)
@@ -159,9 +159,9 @@ def test_players_carry_which_entries_are_categories():
     )
     assert players.categorical == ((0,), (2, 3))
     assert players.masks_categories
-    some = players.only(["age"])
-    assert some.categorical == players.categorical
-    assert not some.masks_categories
+    age = players.only(["age"])
+    assert age.categorical == players.categorical
+    assert not age.masks_categories
     assert players.each_entry().categorical == players.categorical
     groups = Players.groups(
         {"colour": ["red", "green"]}, ["city", "age", "red", "green"], categorical=[[2, 3], "city"]
@@ -195,7 +195,8 @@ def test_categories_may_be_added_but_not_contradicted():
 
 
 def test_results_keep_the_categories_of_their_players(tmp_path):
-    players, data = Players.features(3, categorical=[[0, 1]]), torch.eye(3)
+    players = Players.features(3, categorical=[[0, 1]])
+    data = torch.eye(3)
     model = torch.nn.Linear(3, 1)
     explained = ab.explain(model, data[:1], players=players, absence="median", data=data)
     options = ab.LearningOptions(steps=1, rows_per_step=64)

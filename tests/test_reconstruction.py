@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 
 from absentia import Players
 from absentia.absences import Baseline, GaussianConditional, Marginal, NearestNeighbours, train_imputer
-from absentia.absences.trained import random_presence
+from absentia.absences.training import random_presence
 
 PLAYERS = Players.grid((1, 8, 8), cells=(4, 4))
 

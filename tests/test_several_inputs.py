@@ -12,7 +12,8 @@ class TextAndNumbers(nn.Module):
     def __init__(self):
         super().__init__()
         torch.manual_seed(0)
-        self.embedding, self.layer = nn.Embedding(9, 3), nn.Linear(3 + 2, 2)
+        self.embedding = nn.Embedding(9, 3)
+        self.layer = nn.Linear(3 + 2, 2)
 
     def forward(self, tokens, numbers):
         return self.layer(torch.cat([self.embedding(tokens).mean(1), numbers], dim=1))
@@ -20,14 +21,17 @@ class TextAndNumbers(nn.Module):
 
 TOKENS = torch.randint(9, (12, 4), generator=torch.Generator().manual_seed(0))
 NUMBERS = torch.randn(12, 2, generator=torch.Generator().manual_seed(1))
-PLAYERS = Players.tokens(["a", "b", "c", "d"]), Players.features(["age", "mass"])
+PLAYERS = (Players.tokens(["a", "b", "c", "d"]), Players.features(["age", "mass"]))
 
 
 @pytest.mark.parametrize("by_name", [False, True])
 def test_values_are_those_of_the_model_called_by_hand(by_name):
-    model, names = TextAndNumbers(), ("tokens", "numbers")
-    inputs = dict(zip(names, (TOKENS, NUMBERS), strict=True)) if by_name else (TOKENS, NUMBERS)
-    players = dict(zip(names, PLAYERS, strict=True)) if by_name else PLAYERS
+    model = TextAndNumbers()
+    inputs = (TOKENS, NUMBERS)
+    players = PLAYERS
+    if by_name:
+        inputs = {"tokens": TOKENS, "numbers": NUMBERS}
+        players = {"tokens": PLAYERS[0], "numbers": PLAYERS[1]}
     joined = JoinedInputs(model, inputs, players)
     assert joined.players.names == ("a", "b", "c", "d", "age", "mass")
     game = ab.MaskedModel(joined, joined.x, 1, absence=0.0, players=joined.players)
@@ -68,6 +72,7 @@ def test_names_that_two_inputs_share_are_told_apart():
     [
         (lambda: JoinedInputs(len, NUMBERS), "inputs must be a tuple or a mapping of tensors. Got Tensor"),
         (lambda: JoinedInputs(len, ()), "inputs must be a tuple or a mapping of tensors"),
+        (lambda: JoinedInputs(len, (NUMBERS,), 3), "players must be a tuple or a mapping of Players. Got int"),
         (
             lambda: JoinedInputs(len, (torch.zeros(2, 1, 3),)),
             r"players must be Players of shape \(1, 3\) for input 0",

@@ -18,7 +18,8 @@ from known_gaussian import ENTRIES, conditional, draw
 ALL = enumerate_coalitions(ENTRIES)
 OLD_FILES = Path(__file__).parent / "old_files"
 WEIGHTS = torch.tensor([1.0, 4.0, 0.5, -0.2])
-DATA, X = draw(1500).float(), draw(40, seed=1).float()
+DATA = draw(1500).float()
+X = draw(40, seed=1).float()
 
 
 def linear(rows):
@@ -103,14 +104,16 @@ def test_an_own_model_that_fills_in_a_baseline_makes_the_game_of_that_baseline(r
     assert isinstance(Halves(), BringsModel)
     assert not isinstance(Baseline(0.5), BringsModel)
     model = mlp(ENTRIES, 3, dtype=torch.float32)
-    own, plain = (MaskedModel(model, X, absence=absence, readout=readout) for absence in (Halves(), Baseline(0.5)))
+    own = MaskedModel(model, X, absence=Halves(), readout=readout)
+    plain = MaskedModel(model, X, absence=Baseline(0.5), readout=readout)
     assert torch.allclose(own(ALL), plain(ALL), atol=1e-4)
     assert torch.allclose(value_table(own).values, value_table(plain).values, atol=1e-4)
 
 
 def test_some_samples_of_a_game_have_the_values_of_the_whole(surrogate):
-    game, some = MaskedModel(linear, X, absence=surrogate), torch.tensor([4, 3])
-    part = game.evaluator.values(game.fill.select(some), ALL, samples=some)
+    game = MaskedModel(linear, X, absence=surrogate)
+    chosen = torch.tensor([4, 3])
+    part = game.evaluator.values(game.fill.select(chosen), ALL, samples=chosen)
     assert torch.allclose(part, game(ALL)[[4, 3]], atol=1e-5)
 
 
@@ -148,7 +151,9 @@ def test_images_have_convolutions_and_a_plane_of_presence():
 
 def test_the_same_seed_gives_the_same_and_the_generator_of_torch_is_left_alone():
     state = torch.get_rng_state()
-    first, again, other = (train_surrogate(linear, DATA[:100], epochs=2, seed=seed) for seed in (3, 3, 4))
+    first = train_surrogate(linear, DATA[:100], epochs=2, seed=3)
+    again = train_surrogate(linear, DATA[:100], epochs=2, seed=3)
+    other = train_surrogate(linear, DATA[:100], epochs=2, seed=4)
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(first.network(X), again.network(X))
     assert not torch.equal(first.network(X), other.network(X))
@@ -183,7 +188,7 @@ def test_an_own_network_is_trained_and_is_needed_to_read_it_again(tmp_path):
     assert torch.equal(Surrogate.load(tmp_path / "own", network=own).network(X), surrogate.network(X))
     with pytest.raises(AbsentiaError, match=r"network must be given, as it was to train_surrogate"):
         Surrogate.load(tmp_path / "own")
-    with pytest.raises(AbsentiaError, match=r"network must have the layers of the saved one"):
+    with pytest.raises(AbsentiaError, match=r"network must have the layers of the saved network"):
         Surrogate.load(tmp_path / "own", network=nn.Linear(8, 1))
 
 
@@ -204,7 +209,8 @@ def test_files_that_are_not_surrogates_get_a_sentence(surrogate, tmp_path):
 
 
 def test_files_of_the_first_format_are_read():
-    path, fresh = OLD_FILES / "surrogate_own.safetensors", nn.Linear(6, 2)
+    path = OLD_FILES / "surrogate_own.safetensors"
+    fresh = nn.Linear(6, 2)
     untouched = fresh.weight.clone()
     old = Surrogate.load(path, network=fresh)
     answer = old.network(torch.tensor([[0.2, torch.nan, 0.9], [0.5, 0.1, torch.nan]]))

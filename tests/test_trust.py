@@ -375,9 +375,9 @@ def test_players_of_the_same_name_are_told_apart_by_their_number(tmp_path):
     assert (each.record.undetermined, each.to_frame()["undetermined"].tolist()) == (("a",), [True, False, False] * 8)
     each.save(tmp_path / "each.ab")
     assert ab.load(tmp_path / "each.ab").undetermined == [True, False, False]
-    with pytest.raises(AbsentiaError, match="'a', which two players are called"):
+    with pytest.raises(AbsentiaError, match="'a', the name of two players"):
         ab.Players.features(["a", "a", "c"]).only(["a"])
-    with pytest.raises(AbsentiaError, match="'a', which two features are called"):
+    with pytest.raises(AbsentiaError, match="'a', the name of two features"):
         ab.Players.groups({"g": ["a"]}, ["a", "a", "c"])
 
 
@@ -591,7 +591,7 @@ def test_a_model_made_in_inference_mode_is_explained_and_learning_from_it_says_w
 
 def test_stand_ins_that_the_type_of_tokens_cannot_hold_are_refused():
     tokens = torch.ones(1, 3, dtype=torch.uint8)
-    with pytest.raises(ab.AbsentiaError, match=r"baseline must hold numbers that torch\.uint8 has\. Got 300"):
+    with pytest.raises(ab.AbsentiaError, match=r"baseline must hold numbers that torch.uint8 can represent. Got 300"):
         ab.explain(lambda rows: rows.double().sum(1), tokens, players=ab.Players.tokens(3), absence=300)
 
 

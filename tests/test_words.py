@@ -48,8 +48,8 @@ def masked(absence, x):
     ],
 )
 def test_words_are_the_absences_of_the_library(word, made):
-    found = named_absence(word, ROWS, seed=5)
-    torch.testing.assert_close(masked(found, ROWS[:2]), masked(made(ROWS), ROWS[:2]))
+    absence = named_absence(word, ROWS, seed=5)
+    torch.testing.assert_close(masked(absence, ROWS[:2]), masked(made(ROWS), ROWS[:2]))
 
 
 def test_an_absence_is_returned_as_it_is():
@@ -126,7 +126,8 @@ def test_the_columns_of_a_one_hot_code_are_one_category():
 
 
 def test_the_usual_absences_depend_on_the_kind_of_data():
-    table, image = Players.features(3), Players.grid((1, 60, 80), (2, 2))
+    table = Players.features(3)
+    image = Players.grid((1, 60, 80), (2, 2))
     categories = Players.features(3, categorical=[2])
     assert words.usual_words(ROWS, table) == ["zero", "mean", "median", "marginal", "gaussian"]
     assert words.usual_words(ROWS, categories) == ["median", "mode", "marginal", "neighbours"]

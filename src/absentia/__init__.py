@@ -6,10 +6,12 @@ if sys.argv[:1] == ["-m"] and "absentia" in sys.orig_argv:  # python -m absentia
     __import__("absentia_command").end_quietly()
 
 from absentia import interop, plots
-from absentia.absences.conditional import GaussianConditional, NearestNeighbours
 from absentia.absences.fixed import Baseline, Blur, Marginal, Noise, OwnBaselines
+from absentia.absences.gaussian import GaussianConditional
+from absentia.absences.imputer import Imputer, train_imputer
+from absentia.absences.neighbours import NearestNeighbours
 from absentia.absences.protocol import Absence
-from absentia.absences.trained import Imputer, Surrogate, train_imputer, train_surrogate
+from absentia.absences.surrogate import Surrogate, train_surrogate
 from absentia.attributions import Attribution, MarginalBenefits, OrderAttribution
 from absentia.auditing import Audit, CrossAudit, audit, cross_audit
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius, zeta
@@ -21,7 +23,8 @@ from absentia.games import Game, MaskedModel, ValueTable, value_table
 from absentia.indices import banzhaf, index, marginal_benefits, order_marginals, order_shapley, shapley
 from absentia.learning import LearnedBaseline, LearningOptions, baseline_loss, learn_baseline
 from absentia.models.arrays import from_numpy
-from absentia.players import JoinedInputs, Players
+from absentia.models.joined_inputs import JoinedInputs
+from absentia.players import Players
 from absentia.readouts import Features, Logit, LogOdds, Margin, Output, Probability, Readout
 from absentia.report import write_report
 from absentia.solvers.choice import interactions

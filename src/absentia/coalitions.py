@@ -6,7 +6,7 @@ Then the complement of every coalition is ``flip``, and splitting a table by one
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import torch
@@ -18,12 +18,16 @@ from absentia.errors import wrong
 
 Coalitions: TypeAlias = Bool[Tensor, "coalitions players"]
 
+# The numbers of coalitions of more players do not fit into 64-bit integers.
+_MOST_PLAYERS = 62
 # Tables are transformed in blocks of 2^16 entries first, so that the work of the first 16 players stays in cache.
 _BLOCK_PLAYERS = 16
+# In a table split by one player, the half of the coalitions in which that player is present.
+_PRESENT_HALF = 1
 
 
 def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) -> Coalitions:
-    """Return the coalitions of all 2ⁿ in counting order: row k holds player i iff bit i of k is set.
+    """Return all 2ⁿ coalitions in counting order: row k holds player i iff bit i of k is set.
 
     Parameters
     ----------
@@ -36,8 +40,9 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
     >>> enumerate_coalitions(2).int().tolist()
     [[0, 0], [1, 0], [0, 1], [1, 1]]
     """
-    check_number("players", players, 0, 62)
-    stop = 2**players if stop is None else stop
+    check_number("players", players, 0, _MOST_PLAYERS)
+    if stop is None:
+        stop = 2**players
     if not 0 <= start <= stop <= 2**players:
         raise wrong("start and stop", f"lie between 0 and {2**players}, in this order", f"{start} and {stop}")
     numbers = torch.arange(start, stop)
@@ -45,7 +50,7 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
 
 
 @lru_cache(maxsize=32)
-@torch.inference_mode(False)  # what is kept may be used with a gradient later
+@torch.inference_mode(False)  # the cached tensor may be used with a gradient later
 def coalition_sizes(players: int) -> Int[Tensor, " coalitions"]:
     """Count the players present in each of the 2ⁿ coalitions, in counting order."""
     sizes = torch.zeros(1, dtype=torch.int64)
@@ -56,7 +61,8 @@ def coalition_sizes(players: int) -> Int[Tensor, " coalitions"]:
 
 def coalition_numbers(coalitions: Bool[Tensor, "*rows players"]) -> Int[Tensor, " *rows"]:
     """Return each coalition's number in counting order: the inverse of `enumerate_coalitions`."""
-    return (coalitions.long() << torch.arange(coalitions.shape[-1], device=coalitions.device)).sum(-1)
+    bits = torch.arange(coalitions.shape[-1], device=coalitions.device)
+    return (coalitions.long() << bits).sum(-1)
 
 
 def coalition_members(number: int) -> tuple[int, ...]:
@@ -73,7 +79,7 @@ def table_players(length: int) -> int:
 
 
 def draw_coalitions(players: int, sizes: Int[Tensor, " coalitions"], generator: torch.Generator) -> Coalitions:
-    """Draw one coalition of each given size, uniformly among those of that size.
+    """Draw one coalition of each size, uniformly among all coalitions of that size.
 
     Parameters
     ----------
@@ -89,7 +95,9 @@ def draw_coalitions(players: int, sizes: Int[Tensor, " coalitions"], generator: 
     """
     if len(sizes) and not 0 <= int(sizes.min()) <= int(sizes.max()) <= players:
         raise wrong("sizes", f"lie between 0 and {players} players", f"{sizes.min():d} to {sizes.max():d}")
-    return torch.rand(len(sizes), players, generator=generator).argsort(-1).argsort(-1) < sizes[:, None]  # by rank
+    order = torch.rand(len(sizes), players, generator=generator).argsort(-1)
+    rank = order.argsort(-1)  # of each player in a random order; the first ones make the coalition
+    return rank < sizes[:, None]
 
 
 def moebius(values: Shaped[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
@@ -105,7 +113,7 @@ def moebius(values: Shaped[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batc
     >>> moebius(torch.tensor([2.0, -2.0, -1.0, 1.0])).tolist()
     [2.0, -4.0, -3.0, 6.0]
     """
-    return _Butterfly.apply(values if values.is_floating_point() else values.double(), 1, -1)  # type: ignore[no-untyped-call]
+    return _butterfly(values, _PRESENT_HALF, sign=-1)
 
 
 def zeta(effects: Shaped[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
@@ -121,12 +129,22 @@ def zeta(effects: Shaped[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch 
     >>> zeta(torch.tensor([2.0, -4.0, -3.0, 6.0])).tolist()
     [2.0, -2.0, -1.0, 1.0]
     """
-    return _Butterfly.apply(effects if effects.is_floating_point() else effects.double(), 1, 1)  # type: ignore[no-untyped-call]
+    return _butterfly(effects, _PRESENT_HALF, sign=1)
+
+
+def moebius_(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
+    """Compute effects from values in place, without a gradient and without extra memory."""
+    return _butterfly_(values, _PRESENT_HALF, sign=-1)
+
+
+def zeta_(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
+    """Compute values from effects in place, without a gradient and without extra memory."""
+    return _butterfly_(effects, _PRESENT_HALF, sign=1)
 
 
 @torch.no_grad()
 def _butterfly_(table: Tensor, half: int, sign: int) -> Tensor:
-    """For every player in turn: add ``sign`` × the other half of the table to the given half (1 = present)."""
+    """For every player in turn, add ``sign`` × the other half of the table to this half (1 = present)."""
     players = table_players(table.shape[-1])
     if not table.is_contiguous():
         raise wrong("values", "be contiguous to be transformed in place", f"strides {table.stride()}")
@@ -141,8 +159,11 @@ def _butterfly_(table: Tensor, half: int, sign: int) -> Tensor:
     return table
 
 
-# The transforms in place, without a gradient and without extra memory.
-moebius_, zeta_ = partial(_butterfly_, half=1, sign=-1), partial(_butterfly_, half=1, sign=1)
+def _butterfly(table: Tensor, half: int, sign: int) -> Tensor:
+    """Transform a copy of the table, with a gradient; integers become floating-point numbers."""
+    if not table.is_floating_point():
+        table = table.double()
+    return _Butterfly.apply(table, half, sign)  # type: ignore[no-untyped-call]
 
 
 class _Butterfly(torch.autograd.Function):
@@ -150,12 +171,14 @@ class _Butterfly(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, half: int, sign: int) -> Tensor:
-        ctx.half, ctx.sign = half, sign
+        ctx.half = half
+        ctx.sign = sign
         return _butterfly_(table.clone(memory_format=torch.contiguous_format), half, sign)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        return _Butterfly.apply(gradients[0], 1 - ctx.half, ctx.sign), None, None  # type: ignore[no-untyped-call]
+        other_half = 1 - ctx.half
+        return _butterfly(gradients[0], other_half, ctx.sign), None, None
 
 
 def sums_by_size(table: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch sizes"]:
@@ -173,19 +196,23 @@ def sums_by_size_and_player(table: Float[Tensor, "*batch coalitions"]) -> Float[
     halves = table.unflatten(-1, (2 ** (players - low), 2**low))
     by_size_of_high = _size_indicators(players - low, table.dtype, table.device).T @ halves
     by_size_of_low = (halves @ _size_indicators(low, table.dtype, table.device)).transpose(-1, -2)
-    return torch.cat([_sums_of_half(by_size_of_high, low), _sums_of_half(by_size_of_low, players - low)], dim=-1)
+    sums_of_low = _sums_of_half(by_size_of_high, low)
+    sums_of_high = _sums_of_half(by_size_of_low, players - low)
+    return torch.cat([sums_of_low, sums_of_high], dim=-1)
 
 
 def _sums_of_half(summed: Tensor, players: int) -> Tensor:
     """Sum (…, sizes of the others, coalitions of these players) to (…, sizes, players)."""
-    others = summed.shape[-2]
-    by_both = summed @ _membership_indicators(players, summed.dtype, summed.device)
-    sizes = torch.arange(others, device=summed.device)[:, None] + torch.arange(players + 1, device=summed.device)
-    total = summed.new_zeros(*summed.shape[:-2], others + players, players)
-    return total.index_add(-2, sizes.flatten(), by_both.reshape(*summed.shape[:-2], sizes.numel(), players))
+    batch = summed.shape[:-2]
+    sizes_of_others = torch.arange(summed.shape[-2], device=summed.device)
+    own_sizes = torch.arange(players + 1, device=summed.device)
+    sizes = (sizes_of_others[:, None] + own_sizes).flatten()
+    by_both_sizes = summed @ _membership_indicators(players, summed.dtype, summed.device)
+    total = summed.new_zeros(*batch, len(sizes_of_others) + players, players)
+    return total.index_add(-2, sizes, by_both_sizes.reshape(*batch, len(sizes), players))
 
 
-# The two tables below depend on the number of players alone. They are cached, because they cost more than their use.
+# The two tables below depend only on the number of players. They are cached because they cost more than their use.
 
 
 @lru_cache(maxsize=16)
@@ -200,4 +227,5 @@ def _size_indicators(players: int, dtype: torch.dtype, device: torch.device) -> 
 def _membership_indicators(players: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Mark, for each coalition, its size together with each of its players: (coalitions, sizes × players)."""
     contains = enumerate_coalitions(players).to(device, dtype)
-    return (_size_indicators(players, dtype, device)[:, :, None] * contains[:, None, :]).flatten(1)
+    has_size = _size_indicators(players, dtype, device)
+    return (has_size[:, :, None] * contains[:, None, :]).flatten(1)

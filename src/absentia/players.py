@@ -1,29 +1,31 @@
-"""Players: which entries of an input are present or absent together; several inputs as one, with their players."""
+"""Players: which entries of an input are present or absent together."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, count, product
+from itertools import chain, islice, product
 from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
-from torch import Tensor, nn
+from torch import Tensor
 
 from absentia.data import Array, Categorical, as_tensor, check_number, column_groups
 from absentia.errors import wrong
 from absentia.text import written
 
+# The label of entries that belong to no player.
 ALWAYS_PRESENT = -1
+
+# Players of more entries are shown by their mean.
 _MOST_ENTRIES_SHOWN = 4
-_MOST_PLAYERS = 2**24  # that are counted, not named
+# The most players that can be given by their number.
+_MOST_PLAYERS = 2**24
 
-
-# Columns by name or number, or groups of columns that are one category together.
+# Columns by name or number, or groups of columns that code one category together.
 Columns: TypeAlias = Sequence[int | str | Sequence[int | str]]
 
 
@@ -42,10 +44,10 @@ class Players:
     integer : bool, default False
         Whether integer inputs are token numbers, which stay integers.
     categories : tuple of tuples of str, optional
-        For each player the names of its categories, whose place is the number in the input; none for numbers.
+        For each player the names of its categories, in the order of their codes in the input; none for numbers.
     categorical : tuple of tuples of int, optional
         The entries that hold categories, by their numbers in a flat sample: a column of codes is a group of one, the
-        columns of a one-hot code are one group. Entries whose categories have names always belong to it.
+        columns of a one-hot code are one group. Entries whose categories have names are always included.
 
     Examples
     --------
@@ -68,15 +70,17 @@ class Players:
             raise wrong("labels", expected, f"labels {_shorten(used)}")
         if len(self.names) != len(used):
             raise wrong("names", f"name each of the {len(used)} players once", f"{len(self.names)} names")
-        vars(self).update(categorical=self._all_categorical())  # a frozen class does not let attributes be set
+        # A frozen dataclass does not let its own attributes be assigned.
+        object.__setattr__(self, "categorical", self._all_categorical())
 
     def _all_categorical(self) -> tuple[tuple[int, ...], ...]:
-        """Return the groups of categorical entries in order, with those whose categories have names."""
+        """Return the groups of categorical entries in order, including entries whose categories have names."""
         groups = column_groups(self.categorical, self.labels.numel())
-        known = set(chain.from_iterable(groups))
+        grouped = set(chain.from_iterable(groups))
         if any(self.categories):
             for entry, player in enumerate(self.labels.flatten().tolist()):
-                if player != ALWAYS_PRESENT and self.categories[player] and entry not in known:
+                has_names = player != ALWAYS_PRESENT and bool(self.categories[player])
+                if has_names and entry not in grouped:
                     groups.append([entry])
         return tuple(sorted(tuple(sorted(group)) for group in groups))
 
@@ -88,6 +92,7 @@ class Players:
 
     @cached_property
     def _one_entry_each(self) -> bool:
+        """Whether coalitions and presence are the same."""
         return self.labels.ndim == 1 and torch.equal(self.labels, torch.arange(len(self.labels)))
 
     @property
@@ -107,14 +112,20 @@ class Players:
         Entries on two axes whose players are whole rows are tokens with their embedding; players of whole columns
         are parts of a series with several channels.
         """
-        if self.labels.ndim != 2:
-            return self.labels.ndim == 3 and self.labels.shape[0] in (1, 3)
-        return not any(bool((self.labels == line).all()) for line in (self.labels[:, :1], self.labels[:1]))
+        labels = self.labels
+        if labels.ndim == 3:
+            return labels.shape[0] in (1, 3)
+        if labels.ndim != 2:
+            return False
+        whole_rows = bool((labels == labels[:, :1]).all())
+        whole_columns = bool((labels == labels[:1]).all())
+        return not whole_rows and not whole_columns
 
     @property
     def single(self) -> Bool[Tensor, " players"]:
         """Which players are one column of a table; tokens are not."""
-        return (self.sizes == 1) & (self.labels.ndim == 1 and not self.integer)
+        is_table = self.labels.ndim == 1 and not self.integer
+        return (self.sizes == 1) & is_table
 
     @property
     def masks_categories(self) -> bool:
@@ -123,7 +134,7 @@ class Players:
         return any(bool((labels[list(group)] != ALWAYS_PRESENT).any()) for group in self.categorical)
 
     def with_categorical(self, categorical: Categorical) -> Players:
-        """Return the players with more categorical entries; raise an error for groups that contradict their own.
+        """Return the players with additional categorical entries; raise an error for groups that contradict theirs.
 
         >>> players = Players.features(["city", "red", "green"], {"city": ["Bern", "Oslo"]})
         >>> players.with_categorical([(1, 2)]).categorical
@@ -133,11 +144,12 @@ class Players:
         new = [group for group in groups if group not in self.categorical]
         if not new:
             return self
-        own_group = {entry: group for group in self.categorical for entry in group}
+        group_of_entry = {entry: group for group in self.categorical for entry in group}
         for group in new:
             for entry in group:
-                if entry in own_group:
-                    must = f"agree with the players, who have one category in the columns {list(own_group[entry])}"
+                if entry in group_of_entry:
+                    own = list(group_of_entry[entry])
+                    must = f"agree with the players, who have one category in the columns {own}"
                     raise wrong("categorical", must, f"{list(group)}", "Leave it out: the players know it.")
         return replace(self, categorical=(*self.categorical, *new))
 
@@ -162,37 +174,51 @@ class Players:
         return spread.unflatten(-1, self.shape)
 
     def only(self, chosen: Sequence[int | str], argument: str = "chosen") -> Players:
-        """Return some of the players, by name or number, in their order; all other entries are then always present.
+        """Return the chosen players, by name or number, in their order; all other entries are then always present.
 
         >>> Players.features(["age", "income", "debt"]).only(["debt", 0]).labels
         tensor([ 0, -1,  1])
         """
         if isinstance(chosen, str):
             raise wrong(argument, "be a list of players", repr(chosen), f"Pass [{chosen!r}].")
-        kept = sorted(_find(argument, "player", self.names, chosen))
-        if not kept:
+        numbers = sorted(_find(argument, "player", self.names, chosen))
+        if not numbers:
             raise wrong(argument, "name at least one player", "none")
         labels = torch.full_like(self.labels, ALWAYS_PRESENT)
-        for new, old in enumerate(kept):
+        for new, old in enumerate(numbers):
             labels[self.labels == old] = new
-        categories = tuple(self.categories[number] for number in kept) if self.categories else ()
-        names = tuple(self.names[number] for number in kept)
-        return Players(labels, names, self.integer, categories, self.categorical)
+        names = tuple(self.names[number] for number in numbers)
+        return Players(labels, names, self.integer, self._categories_of(numbers), self.categorical)
 
     def each_entry(self, most: int | None = None) -> Players:
-        """Make entries of players, the first or all, players of their own, numbered where the old ones have several.
+        """Make every owned entry, or the first ``most``, a player of its own; number entries that shared a player.
 
         >>> Players.groups({"size": [0, 2], "mass": [1]}, features=3).each_entry()
         Players(3 of shape (3,): size 0, mass, size 1)
         """
-        places = (self.labels.flatten() != ALWAYS_PRESENT).nonzero()[:, 0]
-        owners, numbers = self.labels.flatten()[places].tolist(), defaultdict[str, Iterator[int]](count)
-        sizes, shown = Counter(self.names[owner] for owner in owners), [self.names[owner] for owner in owners[:most]]
-        names = [name if sizes[name] == 1 else f"{name} {next(numbers[name])}" for name in shown]
+        flat_labels = self.labels.flatten()
+        owned = (flat_labels != ALWAYS_PRESENT).nonzero()[:, 0]
+        owners = flat_labels[owned].tolist()
+        entries_by_name = Counter(self.names[owner] for owner in owners)
+        numbered: Counter[str] = Counter()  # how many entries of each name have a number already
+        names = []
+        for owner in owners[:most]:
+            name = self.names[owner]
+            if entries_by_name[name] == 1:
+                names.append(name)
+            else:
+                names.append(f"{name} {numbered[name]}")
+                numbered[name] += 1
         labels = torch.full((self.labels.numel(),), ALWAYS_PRESENT)
-        labels[places[:most]] = torch.arange(len(names))
-        categories = tuple(self.categories[owner] for owner in owners[:most]) if self.categories else ()
+        labels[owned[:most]] = torch.arange(len(names))
+        categories = self._categories_of(owners[:most])
         return Players(labels.reshape(self.shape), tuple(names), self.integer, categories, self.categorical)
+
+    def _categories_of(self, players: Iterable[int]) -> tuple[tuple[str, ...], ...]:
+        """Return the names of the categories of these players; nothing if no categories have names."""
+        if not self.categories:
+            return ()
+        return tuple(self.categories[player] for player in players)
 
     def entry_values(self, inputs: Shaped[Tensor, "samples *entries"]) -> Float[Tensor, "samples players"]:
         """Return the value of each player's entry; NaN for players of several entries."""
@@ -200,9 +226,13 @@ class Players:
 
     def named_values(self, inputs: Shaped[Tensor, "samples *entries"]) -> list[list[float | str]]:
         """Return the `entry_values`, with categories by their names."""
-        known = self.categories or ((),) * len(self)
-        rows = zip(self.entry_values(inputs).tolist(), self.texts(inputs), strict=True)
-        return [[text if names else value for value, text, names in zip(*row, known, strict=True)] for row in rows]
+        values = self.entry_values(inputs).tolist()
+        texts = self.texts(inputs)
+        for player, category_names in enumerate(self.categories):
+            if category_names:
+                for sample in range(len(values)):
+                    values[sample][player] = texts[sample][player]
+        return values
 
     def sums(self, inputs: Shaped[Tensor, "samples *entries"]) -> Shaped[Tensor, "samples players"]:
         """Return the sum over the entries of each player.
@@ -211,7 +241,8 @@ class Players:
         tensor([[4., 5.]])
         """
         self.check_samples(inputs)
-        labels, rows = self.labels.flatten().to(inputs.device), inputs.detach().flatten(1)
+        labels = self.labels.flatten().to(inputs.device)
+        rows = inputs.detach().flatten(1)
         owned = labels != ALWAYS_PRESENT
         return rows.new_zeros(len(rows), len(self)).index_add_(1, labels[owned], rows[:, owned])
 
@@ -221,15 +252,20 @@ class Players:
         return self.sums(inputs.cpu().double()) / self.sizes
 
     def texts(self, inputs: Shaped[Tensor, "samples *entries"]) -> list[list[str]]:
-        """Return the entries of each player as text, by the names of categories, or their mean if they are many.
+        """Return the entries of each player as text: category names, numbers, or their mean if they are many.
 
         >>> Players.groups({"a": [0, 2], "b": [1]}, features=3).texts(torch.tensor([[1.0, 5.0, 3.5]]))
         [['1, 3.5', '5']]
         """
         self.check_samples(inputs)
-        rows, known = inputs.detach().cpu(), self.categories or ((),) * len(self)
-        parts = [(rows[:, self.labels == player], names) for player, names in enumerate(known)]
-        return [[_text(entries[sample], names) for entries, names in parts] for sample in range(len(rows))]
+        rows = inputs.detach().cpu()
+        texts: list[list[str]] = [[] for _ in rows]
+        for player in range(len(self)):
+            category_names = self.categories[player] if self.categories else ()
+            entries = rows[:, self.labels == player]
+            for sample, sample_entries in enumerate(entries):
+                texts[sample].append(_text(sample_entries, category_names))
+        return texts
 
     @classmethod
     def features(
@@ -239,23 +275,26 @@ class Players:
         *,
         categorical: Columns = (),
     ) -> Players:
-        """Make every entry of a row a player, given their number or their names; name categories of some.
+        """Make every entry of a row a player, given their number or their names.
 
-        ``categorical`` lists columns of categories that have no names, by name or number. Columns that are one
-        category together, such as one-hot ones, are a list in it.
+        ``categories`` holds the names of a feature's categories, by the feature's name. ``categorical`` lists columns
+        of categories that have no names, by name or number. Columns that code one category together, such as one-hot
+        columns, are a list in it.
 
         >>> Players.features(["city", "age"], {"city": ["Bern", "Oslo"]}).texts(torch.tensor([[1.0, 30.0]]))
         [['Oslo', '30']]
         >>> Players.features(["age", "red", "green"], categorical=[["red", "green"]]).categorical
         ((1, 2),)
         """
-        names, given = _names(features, "x{}"), categories or {}
-        unknown = [name for name in given if name not in names]
-        if unknown:
-            raise wrong("categories", f"name features ({_shorten(names)})", repr(unknown[0]))
-        known = tuple(tuple("missing" if one != one else str(one) for one in given.get(name, ())) for name in names)
+        names = _names(features, "x{}")
+        category_names: tuple[tuple[str, ...], ...] = ()
+        if categories:
+            unknown = [name for name in categories if name not in names]
+            if unknown:
+                raise wrong("categories", f"name features ({_shorten(names)})", repr(unknown[0]))
+            category_names = tuple(tuple(map(_category_name, categories.get(name, ()))) for name in names)
         entries = _column_numbers(categorical, names)
-        return cls(torch.arange(len(names)), names, categories=known if given else (), categorical=entries)
+        return cls(torch.arange(len(names)), names, categories=category_names, categorical=entries)
 
     @classmethod
     def groups(
@@ -272,10 +311,11 @@ class Players:
         >>> Players.groups({"size": ["width", "height"], "mass": ["mass"]}, ["width", "mass", "height"]).labels
         tensor([0, 1, 0])
         """
-        columns, members = _names(features, "x{}"), chain.from_iterable(groups.values())
-        labels = torch.full((len(columns),), ALWAYS_PRESENT)
+        columns = _names(features, "x{}")
+        members = _find("groups", "feature", columns, chain.from_iterable(groups.values()))
         owners = [player for player, group in enumerate(groups.values()) for _ in group]
-        labels[_find("groups", "feature", columns, members)] = torch.tensor(owners, dtype=torch.int64)
+        labels = torch.full((len(columns),), ALWAYS_PRESENT)
+        labels[members] = torch.tensor(owners, dtype=torch.int64)
         for name, group in groups.items():
             if not group:
                 raise wrong("groups", "have at least one feature each", f"none in {name!r}")
@@ -293,29 +333,28 @@ class Players:
         >>> Players.grid((2, 48), cells=(4,))
         Players(4 of shape (2, 48): t0–11, t12–23, t24–35, t36–47)
         """
-        sizes, cells = tuple(shape[1:]), tuple(cells)
+        sizes = tuple(shape[1:])
+        cells = tuple(cells)
         if len(sizes) not in (1, 2) or min(shape) < 1:
             raise wrong("shape", "be (channels, height, width) or (channels, length)", tuple(shape))
         if len(cells) != len(sizes) or not all(1 <= count <= size for count, size in zip(cells, sizes, strict=True)):
             raise wrong("cells", f"lie between {(1,) * len(sizes)} and {sizes}", cells)
-        every = list(product(*map(range, cells)))
-        players = every if only is None else [tuple(cell) for cell in only]
-        if not set(players) <= set(every) or len(set(players)) != len(players):
-            got = sorted(set(players) - set(every)) or players
-            raise wrong("only", f"list each cell of the {' × '.join(map(str, cells))} grid at most once", got)
-        player_of = torch.full(cells, ALWAYS_PRESENT)
+        players = _cells_that_play(cells, only)
+        player_of_cell = torch.full(cells, ALWAYS_PRESENT)
         for player, cell in enumerate(players):
-            player_of[cell] = player
-        places = [torch.arange(size) * count // size for count, size in zip(cells, sizes, strict=True)]
-        labels = player_of[torch.meshgrid(*places, indexing="ij")].expand(*shape).contiguous()
+            player_of_cell[cell] = player
+        # Along each axis, the number of the cell that each place belongs to.
+        cell_of_place = [torch.arange(size) * count // size for count, size in zip(cells, sizes, strict=True)]
+        labels = player_of_cell[torch.meshgrid(*cell_of_place, indexing="ij")].expand(*shape).contiguous()
         if len(sizes) == 2:
-            return cls(labels, tuple(f"r{row}c{column}" for row, column in players))
-        times = [(places[0] == part).nonzero().flatten().tolist() for (part,) in players]
-        return cls(labels, tuple(f"t{one[0]}–{one[-1]}" if len(one) > 1 else f"t{one[0]}" for one in times))
+            names = tuple(f"r{row}c{column}" for row, column in players)
+        else:
+            names = tuple(_name_of_times(cell_of_place[0] == part) for (part,) in players)
+        return cls(labels, names)
 
     @classmethod
     def segments(cls, labels: Array, channels: int | None = None) -> Players:
-        """Make every segment of an integer label map a player; −1 marks what is always present.
+        """Make every segment of an integer label map a player; −1 marks entries that are always present.
 
         ``channels`` repeats a map of shape (height, width) for images of shape (channels, height, width).
 
@@ -347,131 +386,85 @@ class Players:
         return cls(labels, names, integer=embedding is None)
 
 
-class JoinedInputs(nn.Module):
-    """A model of several inputs, such as an image and a table, as a model of one.
-
-    Pass it as the model to `explain`, `audit` and `learn_baseline`, its ``x`` as the samples, and its ``players``.
-
-    Parameters
-    ----------
-    model : nn.Module or callable
-        Called with the inputs in their order, or by their names if they are a mapping.
-    inputs : sequence or mapping of Tensor or array
-        Batches of the same number of samples. Integers, such as tokens, are integers again for the model.
-    players : sequence or mapping of Players, optional
-        The players of each input; by default one for each column of a table.
-
-    Examples
-    --------
-    >>> def model(image, age):
-    ...     return image.sum((1, 2, 3)) * age[:, 0]
-    >>> inputs = {"image": torch.rand(5, 1, 4, 4), "age": torch.rand(5, 1)}
-    >>> players = {"image": ab.Players.grid((1, 4, 4), (2, 2)), "age": ab.Players.features(["age"])}
-    >>> joined = JoinedInputs(model, inputs, players)
-    >>> ab.explain(joined, joined.x[:1], players=joined.players, absence=0.0).names
-    ('r0c0', 'r0c1', 'r1c0', 'r1c1', 'age')
-    """
-
-    def __init__(self, model: Any, inputs: Any, players: Any = None) -> None:
-        super().__init__()
-        self.model, parts = model, _by_name(inputs)
-        given = {} if players is None else _by_name(players, tensors=False)
-        self.shapes = {name: tuple(part.shape[1:]) for name, part in parts.items()}
-        self.types = {name: part.dtype for name, part in parts.items()}
-        floating = (kind for kind in self.types.values() if kind.is_floating_point)
-        self.packed_type = next(floating, torch.get_default_dtype())
-        self.players, self.x = self._join_players(given), self.pack(inputs)
-
-    def _join_players(self, given: Mapping[Any, Any]) -> Players:
-        """Make players of those of all inputs; put the input's name before names that two inputs share."""
-        labels, names = list[Tensor](), list[tuple[str, str]]()
-        categories: list[tuple[str, ...]] = []
-        categorical: list[tuple[int, ...]] = []
-        entries = 0  # of the inputs before
-        for name, shape in self.shapes.items():
-            own = given.get(name, Players.features(shape[0]) if len(shape) == 1 else None)
-            if not isinstance(own, Players) or own.shape != shape:
-                raise wrong("players", f"be Players of shape {shape} for input {name!r}", own)
-            flat = own.labels.flatten()
-            labels.append(torch.where(flat == ALWAYS_PRESENT, flat, flat + len(names)))
-            names += [(name if isinstance(name, str) else f"input {name}", one) for one in own.names]
-            categories += own.categories or [()] * len(own)
-            categorical += [tuple(entries + entry for entry in group) for group in own.categorical]
-            entries += len(flat)
-        shared = len({one for _, one in names}) < len(names)
-        full_names = tuple(f"{name} {one}" if shared else one for name, one in names)
-        known = tuple(categories) if any(categories) else ()
-        return Players(torch.cat(labels), full_names, categories=known, categorical=tuple(categorical))
-
-    def pack(self, inputs: Any) -> Shaped[Tensor, "rows entries"]:
-        """Join other rows, such as data that an absence is made from."""
-        parts = _by_name(inputs)
-        shapes = {name: tuple(part.shape[1:]) for name, part in parts.items()}
-        if shapes != self.shapes:
-            raise wrong("inputs", f"have samples of the shapes {self.shapes}", shapes)
-        if len({len(part) for part in parts.values()}) > 1:
-            rows = ", ".join(f"{len(part)} of {name!r}" for name, part in parts.items())
-            raise wrong("inputs", "have the same number of samples", rows)
-        return torch.cat([parts[name].flatten(1).to(self.packed_type) for name in self.shapes], dim=1)
-
-    def forward(self, rows: Shaped[Tensor, "rows entries"]) -> Any:
-        """Split rows into the inputs of the model, and call it with them."""
-        split = rows.split([math.prod(shape) for shape in self.shapes.values()], dim=1)
-        parts: dict[Any, Tensor] = {}
-        for (name, shape), part in zip(self.shapes.items(), split, strict=True):
-            whole = self.types[name].is_floating_point
-            parts[name] = (part if whole else part.round().to(self.types[name])).unflatten(1, shape)
-        return self.model(*parts.values()) if 0 in parts else self.model(**parts)
+def _cells_that_play(cells: tuple[int, ...], only: Sequence[Sequence[int]] | None) -> list[tuple[int, ...]]:
+    """Return the cells of a grid that are players, all or some; raise an error for others and repeats."""
+    grid = list(product(*map(range, cells)))
+    if only is None:
+        return grid
+    players = [tuple(cell) for cell in only]
+    unknown = sorted(set(players) - set(grid))
+    if unknown or len(set(players)) != len(players):
+        must = f"list each cell of the {' × '.join(map(str, cells))} grid at most once"
+        raise wrong("only", must, unknown or players)
+    return players
 
 
-def _by_name(inputs: Any, tensors: bool = True) -> dict[Any, Any]:
-    """Return inputs, or their players, by their names or numbers."""
-    if not isinstance(inputs, Mapping | tuple | list) or not inputs:
-        raise wrong("inputs", "be a tuple or a mapping of tensors", type(inputs).__name__)
-    parts = dict(inputs) if isinstance(inputs, Mapping) else dict(enumerate(inputs))
-    return {name: as_tensor(f"input {name}", part) for name, part in parts.items()} if tensors else parts
+def _name_of_times(belongs: Bool[Tensor, " length"]) -> str:
+    """Name a part of a series by its first and last time."""
+    times = belongs.nonzero().flatten().tolist()
+    if len(times) == 1:
+        return f"t{times[0]}"
+    return f"t{times[0]}–{times[-1]}"
 
 
-def _names(given: int | Sequence[str], pattern: str) -> tuple[str, ...]:
-    if isinstance(given, int):
-        check_number("players", given, 0, _MOST_PLAYERS)
-        return tuple(pattern.format(number) for number in range(given))
-    return tuple(str(name) for name in given)
+def _category_name(value: object) -> str:
+    """Return the name of a category; only a missing value, NaN, differs from itself."""
+    return "missing" if value != value else str(value)
+
+
+def _names(names: int | Sequence[str], pattern: str) -> tuple[str, ...]:
+    """Return names, or make as many of them as a number says."""
+    if isinstance(names, int):
+        check_number("players", names, 0, _MOST_PLAYERS)
+        return tuple(pattern.format(number) for number in range(names))
+    return tuple(str(name) for name in names)
 
 
 def _column_numbers(categorical: Columns, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     """Return the numbers of categorical columns in their groups, given by name or number."""
-    groups = [(item,) if isinstance(item, str) or not isinstance(item, Iterable) else item for item in categorical]
-    members = list(chain.from_iterable(groups))
-    numbers = iter(_find("categorical", "feature", names, members))
-    return tuple(tuple(next(numbers) for _ in group) for group in groups)
+    groups: list[Sequence[int | str]] = []
+    for item in categorical:
+        if isinstance(item, str) or not isinstance(item, Iterable):
+            groups.append([item])
+        else:
+            groups.append(list(item))
+    numbers = iter(_find("categorical", "feature", names, chain.from_iterable(groups)))
+    return tuple(tuple(islice(numbers, len(group))) for group in groups)
 
 
 def _find(argument: str, kind: str, names: Sequence[str], chosen: Iterable[Any]) -> list[int]:
     """Return the numbers of players or features, given by name or number; raise an error for others and repeats."""
-    found, number_of, count = dict[int, None](), dict(zip(names, range(len(names)), strict=True)), Counter(names)
-    for one in chosen:
-        named = isinstance(one, str)
-        if named and count[one] > 1:
-            raise wrong(argument, f"tell {kind}s apart", f"{one!r}, which two {kind}s are called", "Use numbers.")
-        number = number_of.get(one, one) if named else one
-        if isinstance(number, bool | str) or number not in range(len(names)):
+    number_of = {name: number for number, name in enumerate(names)}
+    times_used = Counter(names)
+    numbers: dict[int, None] = {}  # in their order
+    for item in chosen:
+        if isinstance(item, str) and times_used[item] > 1:
+            must = f"name {kind}s unambiguously"
+            raise wrong(argument, must, f"{item!r}, the name of two {kind}s,", "Use numbers.")
+        number: Any = number_of.get(item) if isinstance(item, str) else item
+        if isinstance(number, bool) or number not in range(len(names)):
             must = f"hold {kind}s ({_shorten(names)}) or their numbers 0 … {len(names) - 1}"
-            raise wrong(argument, must, repr(one))
-        if number in found:
+            raise wrong(argument, must, repr(item))
+        if number in numbers:
             raise wrong(argument, f"name each {kind} once", f"{names[int(number)]!r} twice")
-        found[int(number)] = None
-    return list(found)
+        numbers[int(number)] = None
+    return list(numbers)
 
 
-def _text(entries: Tensor, categories: Sequence[str] = ()) -> str:
-    if categories and len(entries) == 1:  # the mean of several categories is none
-        return categories[int(entries[0])] if entries[0] in range(len(categories)) else "varies"
+def _text(entries: Tensor, categories: Sequence[str]) -> str:
+    """Show the entries of a player: the name of a category, a few numbers, or the mean of many."""
+    if categories and len(entries) == 1:
+        if entries[0] in range(len(categories)):
+            return categories[int(entries[0])]
+        return "varies"  # an average over draws may lie between categories
     if len(entries) > _MOST_ENTRIES_SHOWN:
         return f"mean {written(entries.double().mean().item())} of {len(entries)}"
     return ", ".join(written(entry, 4) for entry in entries.tolist())
 
 
 def _shorten(items: Sequence[object], most: int = 8) -> str:
+    """List the first items, and the number of all if there are more."""
     shown = ", ".join(str(item) for item in items[:most])
-    return shown if len(items) <= most else f"{shown} … ({len(items)} in all)"
+    if len(items) <= most:
+        return shown
+    return f"{shown} … ({len(items)} in all)"

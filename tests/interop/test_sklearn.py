@@ -195,7 +195,7 @@ def test_a_model_that_decodes_a_table_knows_its_categories() -> None:
     game = ab.MaskedModel(model, table.numbers(frame)[:2], 1, absence="median", data=table.numbers(frame))
     assert game.players.categorical == table.players.categorical == ((1,), (3,), (4,))
     with pytest.raises(
-        ab.AbsentiaError, match=r"absence must keep to the categories of a table that has some. Got mean"
+        ab.AbsentiaError, match=r"absence must keep to the categories of the table's categorical columns. Got mean"
     ):
         ab.explain(model, table.rows[:2], 1, absence="mean", data=table.rows)
     with pytest.raises(ab.AbsentiaError, match="rows must have 5 columns"):

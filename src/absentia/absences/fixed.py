@@ -53,10 +53,13 @@ class Baseline:
 
     def __init__(self, values: float | Sequence[float] | Array) -> None:
         tensor = as_tensor("values", values)
-        tensor = tensor if tensor.requires_grad else tensor.clone()  # an array may be changed later
-        if not bool(torch.isfinite(tensor).all()):
-            raise wrong("values", "be finite", f"{int((~torch.isfinite(tensor)).sum())} that are not")
-        vars(self).update(values=tensor)  # a frozen class does not let attributes be set
+        if not tensor.requires_grad:
+            tensor = tensor.clone()  # the caller may change an array later
+        finite = torch.isfinite(tensor)
+        if not bool(finite.all()):
+            raise wrong("values", "be finite", f"{int((~finite).sum())} that are not")
+        # A frozen dataclass does not let its own attributes be assigned.
+        object.__setattr__(self, "values", tensor)
 
     def __repr__(self) -> str:
         values = self.values
@@ -71,59 +74,63 @@ class Baseline:
         >>> Baseline.mean(torch.tensor([[0.0, 2.0], [1.0, 4.0]])).values
         tensor([0.5000, 3.0000])
         """
-        data = check_rows(data)
-        return cls(data.mean(0, dtype=torch.float64 if not data.is_floating_point() else None))
+        rows = check_rows(data)
+        if rows.is_floating_point():
+            return cls(rows.mean(0))
+        return cls(rows.mean(0, dtype=torch.float64))
 
     @classmethod
     def median(cls, data: Table, categorical: Categorical = ()) -> Baseline:
         """Use the median of the data's rows (the lower of the middle two), and the mode of categorical columns.
 
-        Columns that are one category together, such as one-hot ones, are a list in ``categorical``.
+        Columns that code one category together, such as one-hot columns, are a list in ``categorical``.
 
         >>> Baseline.median(torch.tensor([[0.0, 7.0], [1.0, 9.0], [5.0, 9.0]]), categorical=[1]).values
         tensor([1., 9.])
         """
-        data = check_rows(data)
-        return cls(_with_categories(data.median(0).values, data, categorical))
+        rows = check_rows(data)
+        return cls(_with_categories(rows.median(0).values, rows, categorical))
 
     @classmethod
     def mode(cls, data: Table, categorical: Categorical = ()) -> Baseline:
         """Use the most frequent value of each entry (the smallest of those that tie).
 
-        Columns that are one category together, such as one-hot ones, are a list in ``categorical``: they take the
-        values that most often occur together.
+        Columns that code one category together, such as one-hot columns, are a list in ``categorical``. They take the
+        values that occur together most often.
 
         >>> one_hot = torch.tensor([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
         >>> Baseline.mode(one_hot).values, Baseline.mode(one_hot, categorical=[[0, 1, 2]]).values
         (tensor([0, 0, 0]), tensor([0, 1, 0]))
         """
-        data = check_rows(data)
-        return cls(_with_categories(data.mode(0).values, data, categorical))
+        rows = check_rows(data)
+        return cls(_with_categories(rows.mode(0).values, rows, categorical))
 
     def bind(self, x: Samples) -> Fill:
         """Spread the values over the entries of one sample."""
-        entries, values = x.shape[1:], self.values
-        if values.ndim == 1 and len(entries) == 3 and len(values) == entries[0]:
-            values = values[:, None, None]  # one value for each channel
-        elif values.ndim != 0 and values.shape != entries:
-            expected = f"be one number or have the shape of one sample, {tuple(entries)}"
+        shape = x.shape[1:]
+        values = self.values
+        one_per_channel = values.ndim == 1 and len(shape) == 3 and len(values) == shape[0]
+        if one_per_channel:
+            values = values[:, None, None]
+        elif values.ndim != 0 and values.shape != shape:
+            expected = f"be one number or have the shape of one sample, {tuple(shape)}"
             raise wrong("baseline", expected, f"shape {tuple(values.shape)}")
         check_whole("baseline", values, x)
-        return StandIns(x, values.to(x).expand(1, 1, *entries))
+        return StandIns(x, values.to(x).expand(1, 1, *shape))
 
 
 def _with_categories(values: Tensor, data: Rows, categorical: Categorical) -> Tensor:
-    """Replace the values of each category, or of the columns that code one, by those that are most frequent."""
-    flat = values.flatten().clone()
-    rows = data.flatten(1)
-    for columns in column_groups(categorical, rows.shape[1]):
-        flat[columns] = most_frequent(rows[:, columns])
-    return flat.reshape(values.shape)
+    """Replace the values of the columns that code a category by those that are most frequent."""
+    flat_values = values.flatten().clone()
+    flat_rows = data.flatten(1)
+    for columns in column_groups(categorical, flat_rows.shape[1]):
+        flat_values[columns] = most_frequent(flat_rows[:, columns])
+    return flat_values.reshape(values.shape)
 
 
 @dataclass(frozen=True, eq=False)
 class OwnBaselines:
-    """Fixed values for each of the samples as an absence.
+    """Fixed values for each sample as an absence.
 
     Parameters
     ----------
@@ -152,7 +159,7 @@ class OwnBaselines:
 
 @dataclass(frozen=True)
 class Blur:
-    """The image itself, blurred by a Gaussian that is mirrored at the border.
+    """The image itself, blurred by a Gaussian that reflects it at the border.
 
     It takes inputs of shape (…, height, width) and blurs each channel on its own.
 
@@ -183,14 +190,18 @@ class Blur:
         if x.ndim < 3 or not x.is_floating_point():
             expected = "be images of shape (samples, …, height, width) in floating point for Blur"
             raise wrong("x", expected, f"{x.dtype} of shape {tuple(x.shape)}")
-        rows, columns = (_blur_matrix(length, self.sigma).to(x) for length in x.shape[-2:])
-        return StandIns(x, (rows @ x @ columns.T)[:, None])
+        height, width = x.shape[-2:]
+        along_rows = _blur_matrix(width, self.sigma).to(x)
+        along_columns = _blur_matrix(height, self.sigma).to(x)
+        blurred = along_columns @ x @ along_rows.T
+        return StandIns(x, blurred[:, None])
 
 
 def _blur_matrix(length: int, sigma: float) -> Tensor:
     """Return the blur along one axis as a matrix: row j holds the weights of all pixels in the blurred pixel j."""
     radius = math.ceil(4 * sigma)
-    weights = torch.exp(-0.5 * (torch.arange(-radius, radius + 1) / sigma).double() ** 2)
+    distances = (torch.arange(-radius, radius + 1) / sigma).double()
+    weights = torch.exp(-0.5 * distances**2)
     weights /= weights.sum()
     mirrored = torch.from_numpy(np.pad(np.arange(length), radius, mode="reflect"))  # the edge pixel is not repeated
     pixels = mirrored.unfold(0, len(weights), 1)
@@ -206,7 +217,7 @@ class Marginal:
     background : array of shape (rows, …)
         Rows such as those that the model was trained on.
     draws : int, optional
-        The number of rows to draw without replacement. All rows by default.
+        The number of rows to draw without replacement; all rows by default.
     seed : int, default 0
 
     Examples
@@ -222,11 +233,12 @@ class Marginal:
     def __post_init__(self) -> None:
         rows = check_rows(self.background).clone()
         check_number("draws", self.draws, 1, len(rows))
-        vars(self).update(background=rows)
+        object.__setattr__(self, "background", rows)
 
     def __repr__(self) -> str:
         rows = len(self.background)
-        return f"Marginal({rows if self.draws is None else self.draws} of {rows} rows)"
+        draws = rows if self.draws is None else self.draws
+        return f"Marginal({draws} of {rows} rows)"
 
     def bind(self, x: Samples) -> Fill:
         """Draw the rows."""
@@ -234,7 +246,8 @@ class Marginal:
         check_shape("background", rows.shape[1:], x)
         check_whole("background", rows, x)
         if self.draws is not None:
-            rows = rows[torch.randperm(len(rows), generator=seeded(self.seed))[: self.draws].to(rows.device)]
+            order = torch.randperm(len(rows), generator=seeded(self.seed))
+            rows = rows[order[: self.draws].to(rows.device)]
         return StandIns(x, rows.to(x)[None])
 
 
@@ -245,12 +258,12 @@ class Noise:
     Parameters
     ----------
     data : array of shape (rows, …), optional
-        The rows whose scale the noise has: that of each entry, or of each channel of images (rows, …, height, width).
+        Rows that set the scale of the noise, for each entry or for each channel of images (rows, …, height, width).
     kind : {"uniform", "normal"}, default "uniform"
-        Uniform noise lies between the least and the greatest value of the data. Normal noise has their mean and
+        Uniform noise lies between the least and the greatest value of the data. Normal noise has the data's mean and
         standard deviation, or 0 and 1 without data. Tokens take uniform noise, of whole numbers.
     low, high : float, optional
-        The ends of uniform noise. Those of the data by default, or 0 and 1 without data.
+        The ends of uniform noise: those of the data by default, or 0 and 1 without data.
     draws : int, default 10
     seed : int, default 0
 
@@ -274,34 +287,59 @@ class Noise:
     def __post_init__(self) -> None:
         if self.kind not in ("uniform", "normal"):
             raise wrong("kind", "be 'uniform' or 'normal'", repr(self.kind))
-        uniform = self.kind == "uniform"
-        if not uniform and (self.low is not None or self.high is not None):
+        bounded = self.low is not None or self.high is not None
+        if self.kind == "normal" and bounded:
             raise wrong("low and high", "be left out for normal noise", f"{self.low} and {self.high}")
         check_number("draws", self.draws, 1)
-        first, second = torch.tensor([0.0, 1.0], dtype=torch.float64)
         data = None if self.data is None else check_rows(self.data).cpu()
-        if data is not None:
-            first, second = least_and_most(data) if uniform else mean_and_deviation(data)
-        first = first if self.low is None else torch.full_like(first, self.low)
-        second = second if self.high is None else torch.full_like(second, self.high)
-        if uniform and not bool(((first <= second) & torch.isfinite(second - first)).all()):
-            raise wrong("low", "be finite and not above high", f"{first.max():g} and {second.min():g}")
-        vars(self).update(data=data, scale=(first, second))
+        scale = self._range(data) if self.kind == "uniform" else _moments(data)
+        object.__setattr__(self, "data", data)
+        object.__setattr__(self, "scale", scale)
+
+    def _range(self, data: Rows | None) -> tuple[Tensor, Tensor]:
+        """Return the ends of uniform noise."""
+        if data is None:
+            low, high = torch.tensor([0.0, 1.0], dtype=torch.float64)
+        else:
+            low, high = least_and_most(data)
+        if self.low is not None:
+            low = torch.full_like(low, self.low)
+        if self.high is not None:
+            high = torch.full_like(high, self.high)
+        valid = (low <= high) & torch.isfinite(high - low)
+        if not bool(valid.all()):
+            raise wrong("low", "be finite and not above high", f"{low.max():g} and {high.min():g}")
+        return low, high
 
     def __repr__(self) -> str:
-        low, high = self.scale
-        ends = f" from {low.min():g} to {high.max():g}" if self.kind == "uniform" else ""
+        ends = ""
+        if self.kind == "uniform":
+            low, high = self.scale
+            ends = f" from {low.min():g} to {high.max():g}"
         return f"Noise({self.kind}{ends}, {self.draws} draws, seed {self.seed})"
 
     def bind(self, x: Samples) -> Fill:
         """Draw the noise."""
         if self.data is not None:
             check_shape("data", self.data.shape[1:], x)
-        like, generator = x.new_empty(self.draws, *x.shape[1:]), seeded(self.seed)
+        generator = seeded(self.seed)
         if self.kind == "uniform":
-            check_whole("low and high", torch.stack(self.scale), x)
-            return StandIns(x, white_noise(DataRange(*self.scale), like, generator)[None])
-        if not x.is_floating_point():
-            raise wrong("kind", "be 'uniform' for integer inputs", "'normal'")
-        unit = torch.randn(like.shape, generator=generator, dtype=torch.float64)
-        return StandIns(x, (self.scale[0] + self.scale[1] * unit).to(x)[None])
+            low, high = self.scale
+            check_whole("low and high", torch.stack([low, high]), x)
+            like = x.new_empty(self.draws, *x.shape[1:])
+            noise = white_noise(DataRange(low, high), like, generator)
+        else:
+            if not x.is_floating_point():
+                raise wrong("kind", "be 'uniform' for integer inputs", "'normal'")
+            mean, deviation = self.scale
+            unit = torch.randn(self.draws, *x.shape[1:], generator=generator, dtype=torch.float64)
+            noise = (mean + deviation * unit).to(x)
+        return StandIns(x, noise[None])
+
+
+def _moments(data: Rows | None) -> tuple[Tensor, Tensor]:
+    """Return the mean and the standard deviation of normal noise."""
+    if data is None:
+        mean, deviation = torch.tensor([0.0, 1.0], dtype=torch.float64)
+        return mean, deviation
+    return mean_and_deviation(data)

@@ -1,4 +1,4 @@
-"""What an absence is: bound to samples once, it gives a fill, a function from presence to masked inputs.
+"""The protocol of absences: bound to samples once, each gives a fill, a function from presence to masked inputs.
 
 New masking methods implement the protocols `Absence` and `Fill`, and nothing else.
 """
@@ -24,6 +24,8 @@ MaskedInputs: TypeAlias = Shaped[Tensor, "samples coalitions draws *entries"]
 
 # Masked inputs are made for at most this many numbers at a time.
 _NUMBERS_PER_BLOCK = 2**24
+# Letters of the description of an absence.
+_LONGEST_DESCRIPTION = 200
 
 
 @runtime_checkable
@@ -38,7 +40,7 @@ class Fill(Protocol):
         """Mask these samples: present entries keep the sample's values, absent ones get stand-ins."""
 
     def select(self, samples: Tensor | slice | None = None, draws: Sequence[int] | None = None) -> Fill:
-        """Return the fill of some of the samples and some of the draws; None keeps all."""
+        """Return the fill of the chosen samples and draws; None keeps all."""
 
 
 @runtime_checkable
@@ -85,10 +87,16 @@ class StandIns:
         return torch.where(presence.unsqueeze(2), chosen.x[:, None, None], chosen.values.unsqueeze(1))
 
     def select(self, samples: Tensor | slice | None = None, draws: Sequence[int] | None = None) -> StandIns:
-        """Return the stand-ins of some samples and draws."""
-        chosen = slice(None) if samples is None else samples
-        values = self.values if len(self.values) == 1 else self.values[chosen]
-        return StandIns(self.x[chosen], values if draws is None else values[:, list(draws)])
+        """Return the stand-ins of the chosen samples and draws."""
+        x = self.x
+        values = self.values
+        if samples is not None:
+            x = x[samples]
+            if len(values) > 1:  # a single row serves all samples
+                values = values[samples]
+        if draws is not None:
+            values = values[:, list(draws)]
+        return StandIns(x, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +105,7 @@ class ConditionalFill:
 
     x: Samples
     numbers: tuple[int, ...]  # of the draws
-    stand_ins: Callable[[Tensor, Tensor, list[int]], Tensor]  # samples, presence, numbers of draws → masked inputs
+    stand_ins: Callable[[Tensor, Tensor, list[int]], Tensor]  # samples, presence, numbers of draws → stand-ins
 
     @property
     def draws(self) -> int:
@@ -107,29 +115,36 @@ class ConditionalFill:
     def __call__(self, samples: slice, presence: Presence) -> MaskedInputs:
         """Compute the stand-ins of each coalition, and keep the present entries."""
         x = self.x[samples]
-        return torch.where(presence.unsqueeze(2), x[:, None, None], self.stand_ins(x, presence, list(self.numbers)))
+        values = self.stand_ins(x, presence, list(self.numbers))
+        return torch.where(presence.unsqueeze(2), x[:, None, None], values)
 
     def select(self, samples: Tensor | slice | None = None, draws: Sequence[int] | None = None) -> ConditionalFill:
-        """Return the fill of some samples and draws."""
+        """Return the fill of the chosen samples and draws."""
+        x = self.x if samples is None else self.x[samples]
         numbers = self.numbers if draws is None else tuple(self.numbers[draw] for draw in draws)
-        return ConditionalFill(self.x if samples is None else self.x[samples], numbers, self.stand_ins)
+        return ConditionalFill(x, numbers, self.stand_ins)
 
 
 def check_absence(absence: Any) -> Absence:
-    """Raise an error for what is no absence; the class of an absence is none."""
+    """Raise an error unless it is an absence instance."""
     if isinstance(absence, type):
         raise wrong("absence", "be an absence such as Baseline(0.0)", f"the class {absence.__name__}", "Call it.")
-    if not hasattr(absence, "bind"):  # quicker than to ask the protocol
+    if not hasattr(absence, "bind"):  # quicker than isinstance with the protocol
         raise wrong("absence", "be an absence such as Baseline(0.0), a number or a word", type(absence).__name__)
     return absence
 
 
 def for_classes(absence: Any, y: Classes, names: Sequence[str] = ()) -> Absence:
-    """Return the absence for classes ``y`` if it ``needs_classes``; refuse that of the players in another order."""
-    own = getattr(absence, "names", ())
-    if isinstance(own, tuple) and sorted(own) == sorted(names) and own != tuple(names):
-        then = "Put the columns into the order of those that it was learned on."
-        raise wrong("absence", "have values for the players in their order", ", ".join(own[:8]), then)
+    """Return the absence for classes ``y`` if it ``needs_classes``.
+
+    Raise an error if it was learned for the same players in another order.
+    """
+    learned_names = getattr(absence, "names", ())
+    if isinstance(learned_names, tuple):
+        same_players = sorted(learned_names) == sorted(names)
+        if same_players and learned_names != tuple(names):
+            then = "Put the columns into the order of those that it was learned on."
+            raise wrong("absence", "have values for the players in their order", ", ".join(learned_names[:8]), then)
     if not getattr(absence, "needs_classes", False):
         return absence
     if y is None:
@@ -138,25 +153,31 @@ def for_classes(absence: Any, y: Classes, names: Sequence[str] = ()) -> Absence:
 
 
 def describe_absence(absence: Absence) -> str:
-    """Return a description of an absence in one line: its own, the first line of its repr, or its class."""
+    """Describe an absence in one line: by its own description, the first line of its repr, or its class."""
     description = getattr(absence, "description", None)
-    if isinstance(description, str) and description:
-        return description.splitlines()[0][:200]
-    if type(absence).__repr__ is object.__repr__:
-        return type(absence).__name__
-    return repr(absence).splitlines()[0][:200]
+    if not isinstance(description, str) or not description:
+        if type(absence).__repr__ is object.__repr__:
+            return type(absence).__name__
+        description = repr(absence)
+    return description.splitlines()[0][:_LONGEST_DESCRIPTION]
 
 
 def empty_inputs(fill: Fill, samples: int, players: Players, device: torch.device) -> Samples:
-    """Return each sample with all players absent, averaged over the draws; of tokens, the most frequent one."""
+    """Return each sample with all players absent, averaged over the draws; for tokens, the most frequent one."""
     nobody = players.presence(torch.zeros(1, 1, len(players), dtype=torch.bool, device=device))
-    at_once = max(1, _NUMBERS_PER_BLOCK // (fill.draws * nobody[0, 0].numel()))
-    parts = (fill(some, nobody)[:, 0].detach() for some in blocks(samples, at_once))
-    return torch.cat([part.mean(1) if part.is_floating_point() else part.mode(1).values for part in parts]).cpu()
+    samples_at_once = max(1, _NUMBERS_PER_BLOCK // (fill.draws * nobody[0, 0].numel()))
+    averages = []
+    for block in blocks(samples, samples_at_once):
+        masked = fill(block, nobody)[:, 0].detach()
+        if masked.is_floating_point():
+            averages.append(masked.mean(1))
+        else:
+            averages.append(masked.mode(1).values)
+    return torch.cat(averages).cpu()
 
 
 def check_shape(name: str, shape: Sequence[int], x: Tensor, method: str = "") -> None:
-    """Raise an error for samples of another shape; with a method that takes no integers, for those too."""
+    """Raise an error for samples of another shape, and for integers if a ``method`` that takes none is named."""
     if tuple(shape) != tuple(x.shape[1:]):
         must = f"have rows of the shape of one sample, {tuple(x.shape[1:])}"
         raise wrong(name, must, f"rows of shape {tuple(shape)}")
@@ -168,11 +189,13 @@ def check_whole(name: str, values: Tensor, x: Tensor) -> None:
     """Raise an error for stand-ins that integer samples, such as tokens, cannot hold."""
     if x.is_floating_point():
         return
-    broken = values[values.to(x.dtype).to(values.dtype) != values]
-    if len(broken):
-        whole = float(broken[0]).is_integer()
-        must = f"hold numbers that {x.dtype} has" if whole else "hold whole numbers for integer inputs"
-        raise wrong(name, must, f"{broken[0].item():g}")
+    changed = values[values.to(x.dtype).to(values.dtype) != values]
+    if len(changed) == 0:
+        return
+    example = changed[0].item()
+    if float(example).is_integer():
+        raise wrong(name, f"hold numbers that {x.dtype} can represent", f"{example:g}")
+    raise wrong(name, "hold whole numbers for integer inputs", f"{example:g}")
 
 
 def check_floating(method: str, x: Tensor) -> None:
