@@ -171,7 +171,7 @@ def test_a_game_returns_a_number_for_each_coalition(values, use):
 
 def test_stand_ins_that_are_drawn_are_said_to_be():
     notes = ab.explain(FIRST, X, absence="noise", data=X).record.notes
-    assert any("means over 10 stand-ins; errors do not count" in note for note in notes)
+    assert any("means over 10 stand-ins; errors exclude the variance of the draw" in note for note in notes)
     assert not ab.explain(FIRST, X, absence=0.0).record.notes
 
 

@@ -72,12 +72,25 @@ class Tabulated(NamedTuple):
     values: Float[Tensor, "samples coalitions"]
     noise: Float[Tensor, " samples"]
     evaluations: int
+    notes: tuple[str, ...] = ()  # on measurements that failed
 
     @classmethod
     def join(cls, parts: Iterable[Tabulated]) -> Tabulated:
         """Join the tables of different samples."""
-        values, noise, evaluations = zip(*parts, strict=True)
-        return cls(torch.cat(values), torch.cat(noise), sum(evaluations))
+        tables = list(parts)
+        return cls(
+            torch.cat([table.values for table in tables]),
+            torch.cat([table.noise for table in tables]),
+            sum(table.evaluations for table in tables),
+            tuple(dict.fromkeys(note for table in tables for note in table.notes)),
+        )
+
+
+class MeasuredErrors(NamedTuple):
+    """The largest rounding error that was seen of each sample, and why none could be measured, if so."""
+
+    errors: Float[Tensor, " samples"]
+    notes: tuple[str, ...]
 
 
 @final
@@ -192,28 +205,32 @@ class Evaluator:
             if getattr(fill, "x", None) is self.x:
                 self.check_full(values[-1, -1], values)
         noise = rounding_noise(values, self.task.probe.dtype, self.task.probe.largest, "model")
+        notes: tuple[str, ...] = ()
         if self.task.probe.rounds:
-            errors = self._measured_errors(fill, values.detach(), samples, players)
-            if bool((errors > noise).any()):  # which may also be those of a model that changed meanwhile
+            measured = self._measure_errors(fill, values.detach(), samples, players)
+            if bool((measured.errors > noise).any()):  # which may also be those of a model that changed meanwhile
                 self.check_still_same()
-            noise = noise.maximum(_ABOVE_MEASURED * errors)
-        return Tabulated(values, noise, values.numel() * fill.draws)
+            noise = noise.maximum(_ABOVE_MEASURED * measured.errors)
+            notes = measured.notes
+        return Tabulated(values, noise, values.numel() * fill.draws, notes)
 
-    def _measured_errors(self, fill: Fill, values: Tensor, samples: Tensor | None, players: Players) -> Tensor:
-        """Return the largest error of a few values of each sample, the extreme and some drawn; 0 where it fails."""
-        n, errors = len(players), values.new_zeros(len(values), 3)
+    def _measure_errors(self, fill: Fill, values: Tensor, samples: Tensor | None, players: Players) -> MeasuredErrors:
+        """Return the largest rounding error of a few values of each sample: the extreme ones, and some drawn."""
+        n = len(players)
         count = min(max(2**n // _ONE_OF, 4 * _MEASURED // self.samples, 6), _MEASURED)
         drawn = torch.randint(2**n, (count, 1), generator=seeded(n)).to(values.device).expand(-1, len(values))
-        few = torch.stack([values.argmin(1), values.argmax(1), *drawn], dim=1)
-        some = few[..., None] >> torch.arange(n, device=few.device) & 1 == 1
+        numbers = torch.stack([values.argmin(1), values.argmax(1), *drawn], dim=1)
+        coalitions = numbers[..., None] >> torch.arange(n, device=numbers.device) & 1 == 1
         try:
-            exact = self.values(fill, some, samples=samples, players=players, double=True)
-            errors = (values.gather(1, few) - exact).abs()
+            exact = self.values(fill, coalitions, samples=samples, players=players, double=True)
         except OutOfTime:
             raise
-        except Exception:
-            pass  # a model that works in a type of its own: its errors are estimated
-        return torch.maximum(errors[:, 2:].amax(1), _OF_EXTREMES * errors[:, :2].amax(1))
+        except Exception as error:  # a model that works in a type of its own may raise anything
+            why = f"the model cannot run in double precision ({type(error).__name__})"
+            note = f"Rounding errors are estimated rather than measured, because {why}."
+            return MeasuredErrors(values.new_zeros(len(values)), (note,))
+        errors = (values.gather(1, numbers) - exact).abs()
+        return MeasuredErrors(torch.maximum(errors[:, 2:].amax(1), _OF_EXTREMES * errors[:, :2].amax(1)), ())
 
     def expected_values(self) -> Float[Tensor, " samples"] | None:
         """Return what is known of each sample's v(N) without it: for scores of its class their mean, else None."""

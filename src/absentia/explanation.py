@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -15,14 +15,12 @@ from torch import Tensor
 from absentia.absences import Absence
 from absentia.absences.protocol import BringsModel, describe_absence, empty_inputs
 from absentia.attributions import Attribution, OrderAttribution
-from absentia.data import Categorical, Classes, Table, as_tensor, check_columns, check_number, each_class
+from absentia.data import Categorical, Classes, Table, as_tensor, check_number, each_class
 from absentia.errors import DataFrame, Figure, require, wrong
-from absentia.evaluation import Evaluator
-from absentia.games import MAX_PLAYERS, MaskedModel, value_table
+from absentia.games import MAX_PLAYERS, MaskedModel, model_for, value_table
 from absentia.indices import order_shapley, shapley
 from absentia.interop import to_shap, to_shapiq
 from absentia.learning import LearnedBaseline, absence_for
-from absentia.models.adapters import as_model, check_fit
 from absentia.players import Players
 from absentia.plots import KINDS, OF_ALL_SAMPLES
 from absentia.plots.interaction_plots import names_of_sets
@@ -36,8 +34,9 @@ from absentia.text import align, count_of, fold, html_result, written
 from absentia.version import __version__
 
 _LARGEST_GAP = 1e-6  # between Shapley values and what they add up to, beyond rounding errors
-# The coalitions that are drawn of each sample if players are too many for all: a number, or a number for each player.
-_COALITIONS, _COALITIONS_PER_PLAYER = 2**12, 16
+# If players are too many for all coalitions, this many are drawn for each sample, or this many for each player.
+_COALITIONS = 2**12
+_COALITIONS_PER_PLAYER = 16
 
 
 @dataclass(frozen=True)
@@ -109,8 +108,7 @@ class Explanation(Saved, kind="explanation", format=4):
         name = f"row {self.record.rows[sample]}" if self.record.rows else f"sample {sample}"
         if self.y is None:
             return name
-        number, names = int(self.y[sample]), self.record.class_names
-        return f"{name}, {names[number] if names else f'class {number}'}"
+        return f"{name}, {_class_name(int(self.y[sample]), self.record.class_names)}"
 
     def __repr__(self) -> str:
         players, more, interactions = self._tables(8, 5)
@@ -276,7 +274,7 @@ def explain(
     seed : int, default 0
         Fixes the coalitions that are drawn, and what an absence named by a word draws.
     readout, class_names, categorical, batch_size, memory
-        See `Evaluator`.
+        See `Task`.
 
     Examples
     --------
@@ -296,84 +294,144 @@ def explain(
     began = time.perf_counter()
     if y is not None and isinstance(y, Absence):
         raise wrong("absence", "be passed by name", "it in the place of y", "Write explain(model, x, absence=…).")
-    names = getattr(x, "columns", getattr(x, "index", None))
-    check_fit(as_model(model), names)
-    check_columns("data", getattr(data, "columns", None), names)
+    check_number("max_players", max_players, 1, MAX_PLAYERS)
+    task = Task(
+        model_for(absence, model),
+        _as_batch(x, players),
+        y,
+        players=players,
+        readout=readout,
+        class_names=class_names,
+        categorical=categorical,
+        batch_size=batch_size,
+        memory=memory,
+    )
+    if isinstance(task.readout, Features):
+        raise wrong("readout", "give one number for an explanation", str(task.readout))
+    game = MaskedModel.of_task(task, absence_for(task, absence, data, seed))
+    budget = _rows_to_evaluate(game, evaluations, max_players)
+    results = _sampled_results(game, budget, seed) if budget is not None else _exact_results(game)
+    notes = [*_notes_on_sampling(game, budget, evaluations is None), *_notes_on_absence(game), *results.notes]
+    record = ExplanationRecord(
+        readout=task.readout_note,
+        absence=describe_absence(game.absence),
+        exact=budget is None,
+        seed=seed,
+        evaluations=results.shapley.evaluations,
+        seconds=time.perf_counter() - began,
+        class_names=task.class_names,
+        notes=tuple(notes),
+        rows=tuple(str(label) for label in x.index) if hasattr(x, "columns") else (),
+        values=_what_is_explained(task),
+    )
+    return Explanation(
+        x=task.rows.detach().cpu().clone(),
+        y=task.classes,
+        players=task.players,
+        outputs=results.outputs,
+        base_values=results.base_values,
+        shapley=results.shapley,
+        order_shapley=results.order_shapley,
+        interactions=results.interactions,
+        stand_ins=_stand_ins(game),
+        record=record,
+    )
+
+
+class _Results(NamedTuple):
+    """What is computed of a game."""
+
+    outputs: Float[Tensor, " samples"]
+    base_values: Float[Tensor, " samples"]
+    shapley: Attribution
+    order_shapley: OrderAttribution | None = None
+    interactions: Terms | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _as_batch(x: Table, players: Players | None) -> Table:
+    """Return a batch of samples; a single one, such as a row of a DataFrame, becomes a batch of one."""
+    if hasattr(x, "columns"):
+        return x
+    if hasattr(x, "to_frame") and hasattr(x, "index"):  # a Series, whose index names the columns
+        return x.to_frame().T
     batch = as_tensor("x", x)
     if batch.ndim == 0:
         raise wrong("x", "be a sample or a batch of samples", "a single number")
-    if batch.ndim == (1 if players is None else len(players.shape)):
-        batch = batch[None]
-    if players is None and batch.ndim == 2 and isinstance(names, Iterable):
-        players = Players.features(list(names))
-    settings: dict[str, Any] = {
-        "y": y,
-        "players": players,
-        "readout": readout,
-        "class_names": class_names,
-        "categorical": categorical,
-        "batch_size": batch_size,
-        "memory": memory,
-    }
-    if isinstance(absence, str) and absence == "learned":
-        absence = absence_for(Evaluator(Task(model, batch, **settings)), absence, data, seed)
-    game = MaskedModel(model, batch, absence=absence, data=data, seed=seed, **settings)
-    if isinstance(game.readout, Features):
-        raise wrong("readout", "give one number for an explanation", str(game.readout))
-    check_number("max_players", max_players, 1, MAX_PLAYERS)
-    players, draws = game.players, game.draws
-    budget = evaluations  # the rows to evaluate for each sample; None for all coalitions
-    if evaluations is None and len(players) > max_players:
-        budget = max(_COALITIONS, _COALITIONS_PER_PLAYER * len(players)) * draws
-    budget = None if budget is None or budget >= 2 ** len(players) * draws else budget
-    results = _results(game, budget, seed)
-    (what, whose), names = (getattr(game.readout, one, None) for one in ("what", "y")), game.evaluator.class_names
-    classes = [] if whose is None else each_class(whose, game.samples).tolist()
-    record = ExplanationRecord(
-        readout=game.readout_note, absence=describe_absence(game.absence), exact=budget is None, seed=seed,
-        evaluations=results["shapley"].evaluations, seconds=time.perf_counter() - began, class_names=names,
-        notes=tuple(_notes(game, budget, evaluations is None)),
-        rows=tuple(str(label) for label in x.index) if hasattr(x, "columns") else (),
-        values=tuple(f"{what or 'value'} of {names[number] if names else f'class {number}'}" for number in classes),
-    )  # fmt: skip
-    masks = not isinstance(game.absence, BringsModel)
-    stand_ins = empty_inputs(game.fill, game.samples, game.players, game.x.device) if masks else None
-    kept = batch.detach().cpu().clone()
-    return Explanation(kept, game.evaluator.classes, game.players, stand_ins=stand_ins, record=record, **results)
+    axes_of_a_sample = 1 if players is None else len(players.shape)
+    if batch.ndim == axes_of_a_sample:
+        return batch[None]
+    return batch
 
 
-def _results(game: MaskedModel, budget: int | None, seed: int) -> dict[str, Any]:
-    """Compute everything from one table, or estimate Shapley values from drawn coalitions."""
-    if budget is not None:
-        sampled = sample_shapley(game, budget, seed)
-        return {
-            "outputs": sampled.full,
-            "base_values": sampled.empty,
-            "shapley": sampled.attribution,
-            "order_shapley": None,
-            "interactions": None,
-        }
+def _rows_to_evaluate(game: MaskedModel, evaluations: int | None, max_players: int) -> int | None:
+    """Return how many rows to evaluate for each sample; None for all coalitions."""
+    budget = evaluations
+    if budget is None and len(game.players) > max_players:
+        budget = max(_COALITIONS, _COALITIONS_PER_PLAYER * len(game.players)) * game.draws
+    if budget is not None and budget < 2 ** len(game.players) * game.draws:
+        return budget
+    return None
+
+
+def _exact_results(game: MaskedModel) -> _Results:
+    """Compute everything from one table of all values."""
     table = value_table(game).cpu()
-    return {
-        "outputs": table.values[:, -1].clone(),
-        "base_values": table.values[:, 0].clone(),
-        "shapley": shapley(table),
-        "order_shapley": order_shapley(table),
-        "interactions": harsanyi(table),
-    }
+    return _Results(
+        outputs=table.values[:, -1].clone(),
+        base_values=table.values[:, 0].clone(),
+        shapley=shapley(table),
+        order_shapley=order_shapley(table),
+        interactions=harsanyi(table),
+        notes=table.notes,
+    )
 
 
-def _notes(game: MaskedModel, budget: int | None, chosen_here: bool) -> list[str]:
-    """Say how values are sampled, what brings its own model, and what was learned for another value."""
-    notes, players = [], len(game.players)
-    if budget is not None:
-        why = f"{players} players are too many for all 2^{players} coalitions" if chosen_here else "As requested"
-        notes.append(
-            f"{why}: Shapley values are sampled from {budget // game.draws:,} coalitions of each sample, with "
-            "standard errors. There are no interactions and no order-wise values. Group players for exact results."
-        )
+def _sampled_results(game: MaskedModel, budget: int, seed: int) -> _Results:
+    """Estimate Shapley values from drawn coalitions."""
+    sampled = sample_shapley(game, budget, seed)
+    return _Results(outputs=sampled.full, base_values=sampled.empty, shapley=sampled.attribution)
+
+
+def _what_is_explained(task: Task) -> tuple[str, ...]:
+    """Say for each sample which number of which class is explained, if it is that of a class."""
+    target = getattr(task.readout, "y", None)
+    if target is None:
+        return ()
+    what = getattr(task.readout, "what", "value")
+    classes = each_class(target, task.samples).tolist()
+    return tuple(f"{what} of {_class_name(number, task.class_names)}" for number in classes)
+
+
+def _class_name(number: int, names: Sequence[str]) -> str:
+    """Return the name of a class, or its number if it has none."""
+    return names[number] if names else f"class {number}"
+
+
+def _stand_ins(game: MaskedModel) -> Shaped[Tensor, "samples *entries"] | None:
+    """Return the samples with all players absent; None if only the absence's own model understands them."""
+    if isinstance(game.absence, BringsModel):
+        return None
+    return empty_inputs(game.fill, game.samples, game.players, game.x.device)
+
+
+def _notes_on_sampling(game: MaskedModel, budget: int | None, chosen_here: bool) -> list[str]:
+    """Say how values are sampled, if they are."""
+    if budget is None:
+        return []
+    players = len(game.players)
+    why = f"{players} players are too many for all 2^{players} coalitions" if chosen_here else "As requested"
+    return [
+        f"{why}: Shapley values are sampled from {budget // game.draws:,} coalitions of each sample, with "
+        "standard errors. There are no interactions and no order-wise values. Group players for exact results."
+    ]
+
+
+def _notes_on_absence(game: MaskedModel) -> list[str]:
+    """Say what is averaged over, what brings its own model, and what was learned for another value."""
+    notes = []
     if game.draws > 1:
-        notes.append(f"Values are means over {game.draws} stand-ins; errors do not count that others might be drawn.")
+        notes.append(f"Values are means over {game.draws} stand-ins; errors exclude the variance of the draw.")
     if isinstance(game.absence, BringsModel):
         notes.append("The absence brings its own model: its outputs are explained, not those of the given model.")
     if isinstance(game.absence, LearnedBaseline):

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from absentia.absences.protocol import Absence, Fill, check_absence, for_classes
+from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence, for_classes
 from absentia.absences.words import named_absence
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
-from absentia.data import Array, Categorical, Classes, Table, as_tensor, blocks, check_columns
+from absentia.data import Array, Categorical, Classes, Table, as_tensor, blocks
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
 from absentia.models.adapters import as_model
@@ -76,6 +76,8 @@ class ValueTable:
         values' type at the largest value.
     evaluations : int, default 0
         The rows that the model evaluated.
+    notes : sequence of str, optional
+        What could not be measured, and why.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class ValueTable:
     readout: str
     noise: Float[Tensor, " samples"]
     evaluations: int
+    notes: tuple[str, ...]
 
     def __init__(
         self,
@@ -100,19 +103,28 @@ class ValueTable:
         readout: str = "given",
         noise: Float[Tensor, " samples"] | None = None,
         evaluations: int = 0,
+        notes: Sequence[str] = (),
     ) -> None:
-        given = as_tensor("values", values)
-        if given.ndim not in (1, 2) or given.numel() == 0:
+        numbers = as_tensor("values", values)
+        if numbers.ndim not in (1, 2) or numbers.numel() == 0:
             expected = "have shape (2ⁿ,) or (samples, 2ⁿ) with at least one sample"
-            raise wrong("values", expected, f"shape {tuple(given.shape)}")
-        table = given.reshape(-1, given.shape[-1]).to(torch.float64, copy=noise is None)  # it may be changed later
+            raise wrong("values", expected, f"shape {tuple(numbers.shape)}")
+        # A copy, because the caller may change the values later.
+        table = numbers.reshape(-1, numbers.shape[-1]).to(torch.float64, copy=noise is None)
         players = table_players(table.shape[-1])
         check_finite(table, torch.arange(len(table)), 0, argument="values")
-        noise = rounding_noise(table, given.dtype) if noise is None else noise
-        named = tuple(f"x{i}" for i in range(players)) if names is None else tuple(names)
-        if len(named) != players:
-            raise wrong("names", f"name each of the {players} players", f"{len(named)} names")
-        vars(self).update(values=table, names=named, readout=readout, noise=noise, evaluations=evaluations)
+        if noise is None:
+            noise = rounding_noise(table, numbers.dtype)
+        if names is None:
+            names = [f"x{player}" for player in range(players)]
+        if len(names) != players:
+            raise wrong("names", f"name each of the {players} players", f"{len(names)} names")
+        object.__setattr__(self, "values", table)
+        object.__setattr__(self, "names", tuple(names))
+        object.__setattr__(self, "readout", readout)
+        object.__setattr__(self, "noise", noise)
+        object.__setattr__(self, "evaluations", evaluations)
+        object.__setattr__(self, "notes", tuple(notes))
 
     def __repr__(self) -> str:
         samples, coalitions = self.values.shape
@@ -188,9 +200,27 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
     return ValueTable(torch.cat(parts, dim=1), game.names, evaluations=samples * coalitions)
 
 
+def model_for(absence: object, model: Any) -> Any:
+    """Return the model that runs under an absence: the user's, or the one that the absence brings."""
+    if isinstance(absence, str | int | float):
+        return model
+    check_absence(absence)
+    if isinstance(absence, BringsModel):
+        return absence.instead_of(as_model(model))
+    return model
+
+
+def resolve_absence(task: Task, absence: object, data: Table | None, seed: int) -> Absence:
+    """Return an absence as it is, or the one that a word or a number names, made from rows like the task's."""
+    rows = None if data is None else task.rows_of(data)
+    if isinstance(absence, str | int | float):
+        return named_absence(absence, rows, players=task.players, seed=seed)
+    return check_absence(absence)
+
+
 @final
 class MaskedModel:
-    """A model on samples with some of their players absent, as a game: an `Evaluator` and a bound absence.
+    """A model on samples with some of their players absent, as a game: a `Task` and a bound absence.
 
     Call it with coalitions of shape (coalitions, players), or (samples, coalitions, players) with each sample's own,
     to get values of shape (samples, coalitions), or (samples, coalitions, features) for the readout `Features`.
@@ -198,7 +228,7 @@ class MaskedModel:
     Parameters
     ----------
     model, x, y, players, readout, class_names, categorical, batch_size, memory
-        See `Evaluator`. An absence that brings its own model, such as a `Surrogate`, has it run in the model's place.
+        See `Task`. An absence that brings its own model, such as a `Surrogate`, has it run in the model's place.
     absence : Absence, str or float
         What stands in for absent players: an absence, a number, or a word such as "mean".
     data : Tensor, array or DataFrame, optional
@@ -232,12 +262,8 @@ class MaskedModel:
         batch_size: int | None = None,
         memory: int | None = None,
     ) -> None:
-        check_columns("data", getattr(data, "columns", None), getattr(x, "columns", None))
-        by_word = isinstance(absence, str | int | float)
-        if not by_word and hasattr(check_absence(absence), "instead_of"):
-            model = absence.instead_of(as_model(model))  # type: ignore[union-attr]
         task = Task(
-            model,
+            model_for(absence, model),
             x,
             y,
             players=players,
@@ -247,16 +273,33 @@ class MaskedModel:
             batch_size=batch_size,
             memory=memory,
         )
-        self.evaluator = evaluator = Evaluator(task)
-        if by_word:
-            rows = None if data is None else task.rows_of(data)
-            absence = named_absence(absence, rows, players=task.players, seed=seed)
-        self.absence = check_absence(absence)
+        self._hold(task, resolve_absence(task, absence, data, seed), gradient)
+
+    @classmethod
+    def of_task(cls, task: Task, absence: Absence, *, gradient: bool = False) -> MaskedModel:
+        """Return the game of a task and an absence.
+
+        >>> task = ab.Task(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]))
+        >>> ab.value_table(ab.MaskedModel.of_task(task, ab.Baseline(1.0))).values
+        tensor([[1., 2., 3., 6.]], dtype=torch.float64)
+        """
+        game = cls.__new__(cls)
+        game._hold(task, absence, gradient)
+        return game
+
+    def _hold(self, task: Task, absence: Absence, gradient: bool) -> None:
+        """Hold a task, and bind an absence to its samples."""
+        self.evaluator = Evaluator(task)
+        self.absence = absence
         self.gradient = gradient
-        self.model, self.x, self.samples = evaluator.model, evaluator.x, evaluator.samples
-        self.players, self.names = evaluator.players, evaluator.names
-        self.readout, self.readout_note = evaluator.readout, evaluator.readout_note  # the note: what is explained
-        self.fill: Fill = for_classes(self.absence, evaluator.classes, self.names).bind(self.x)
+        self.model = task.model
+        self.x = task.x
+        self.samples = task.samples
+        self.players = task.players
+        self.names = task.names
+        self.readout = task.readout
+        self.readout_note = task.readout_note  # what is explained
+        self.fill: Fill = for_classes(absence, task.classes, task.names).bind(task.x)
 
     def __repr__(self) -> str:
         return f"MaskedModel({self.samples} × {self.players}, {self.absence}; value: {self.readout_note})"
@@ -287,8 +330,15 @@ class MaskedModel:
         else:
             at_once = _BATCHES_OF_A_BLOCK * evaluator.batch_size >> len(self.names)
             parts = self._spread(lambda some: evaluator.table(fill.select(some), samples=some), at_once)
-        values, noise, evaluations = Tabulated.join(parts)
-        return ValueTable(values, self.names, readout=self.readout_note, noise=noise, evaluations=evaluations)
+        table = Tabulated.join(parts)
+        return ValueTable(
+            table.values,
+            self.names,
+            readout=self.readout_note,
+            noise=table.noise,
+            evaluations=table.evaluations,
+            notes=table.notes,
+        )
 
     def _spread(self, work: Callable[[Tensor], Any], at_once: int) -> list[Any]:
         """Evaluate samples at the workers, as many at once as here, so that results do not depend on the workers."""

@@ -102,6 +102,7 @@ class Task:
         self.columns = getattr(x, "columns", None)  # those of a DataFrame
         adapter = as_model(model)
         rows = check_rows(x, name="x", kind="sample", columns=getattr(adapter, "columns", None))
+        self.rows = rows  # the samples in the type that the caller holds them in
         self.samples = len(rows)
         self.players = _choose_players(rows, self.columns, players, adapter, categorical)
         self.names = self.players.names

@@ -392,7 +392,7 @@ class Auditor:
         """Return an absence as it is, or make the one that a word or a number names from the data."""
         if self.data is self.evaluator.x and isinstance(given, str) and given.startswith("neighbours"):
             raise AbsentiaError("Each sample would be its own nearest row. Pass data=… without the audited samples.")
-        return absence_for(self.evaluator, given, self.data, self.seed)
+        return absence_for(self.evaluator.task, given, self.data, self.seed)
 
     def _afford(self, draws: int, max_players: int, evaluations: int | None) -> Plan:
         """Plan the work within the rows that were given, or that the model's size allows."""

@@ -35,6 +35,7 @@ from absentia.data import (
 )
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
+from absentia.games import resolve_absence
 from absentia.learning.faithful import Faithful
 from absentia.learning.learned import LEARNED, LearnedBaseline, LearningRecord, Share, best_candidate, learned_from
 from absentia.learning.penalties import Baselines, Objective, Owners, Penalty, count_orders
@@ -491,28 +492,32 @@ def choose_absence(absence: object, model: Any, data: Any, readout: Readout | No
     return named_absence(absence, data, **more)
 
 
-def absence_for(evaluator: Evaluator, absence: object, data: Table | None, seed: int) -> Absence:
-    """Return the absence for the samples of an evaluator: as it is, or made from data by a word or a number.
+def absence_for(task: Task, absence: object, data: Table | None, seed: int) -> Absence:
+    """Return the absence for a task: as it is, named by a word or a number, or learned from the data.
 
-    Explaining and auditing both come here or to `MaskedModel`, so that a word means the same absence to both.
+    Explaining and auditing both come here, so that a word means the same absence to both.
     """
-    rows = None if data is None else evaluator.task.rows_of(data)
-    readout = _readout_of_rows(evaluator, rows)
-    settings: dict[str, Any] = {"players": evaluator.players, "seed": seed}
-    limit = evaluator.limit
-    if isinstance(absence, str) and absence == LEARNED and limit.is_set:
-        limit.check()
-        settings["seconds"] = _SHARE_FOR_LEARNING * limit.left
-    return choose_absence(absence, evaluator.model, rows, readout, **settings)
+    if not (isinstance(absence, str) and absence == LEARNED):
+        return resolve_absence(task, absence, data, seed)
+    if data is None:
+        raise AbsentiaError("A baseline is learned from data. Pass data=…, rows such as those of the training.")
+    rows = task.rows_of(data)
+    seconds = None
+    if task.limit.is_set:
+        task.limit.check()
+        seconds = _SHARE_FOR_LEARNING * task.limit.left
+    return learn_baseline(
+        task.model, rows, players=task.players, readout=_readout_of_rows(task, rows), seed=seed, seconds=seconds
+    )
 
 
-def _readout_of_rows(evaluator: Evaluator, rows: Tensor | None) -> Readout | None:
+def _readout_of_rows(task: Task, rows: Tensor) -> Readout | None:
     """Return the readout of the samples if it also suits rows of data; None is the default one of the rows."""
-    readout = evaluator.readout
+    readout = task.readout
     classes = getattr(readout, "y", None)
-    if classes is not None and classes.ndim == 1 and rows is not evaluator.x:
+    if classes is not None and classes.ndim == 1 and rows is not task.x:
         return None  # the samples' own classes say nothing about other rows
-    if evaluator.task.readout_is_default and isinstance(readout, Output):
+    if task.readout_is_default and isinstance(readout, Output):
         return None  # the default again, with its own description
     return readout
 

@@ -37,6 +37,8 @@ def modules_behind(model: Any) -> list[nn.Module]:
     for thing in queue:  # which grows
         if isinstance(thing, nn.Module):
             modules.update(dict.fromkeys(thing.modules()))
+        if type(thing).__module__.startswith("torch."):  # torch's own modules hold nothing but modules
+            continue
         for held in _held_by(thing):
             if not isinstance(held, _HOLD_NO_MODULE) and id(held) not in known and len(queue) < _MOST_SEARCHED:
                 known.add(id(held))
