@@ -1,4 +1,4 @@
-"""Settings shared by all tests: reproducible draws, no more threads than a worker should take, a clock set by hand."""
+"""Settings shared by all tests: reproducible draws, one thread for each worker, and a clock set by hand."""
 
 import pytest
 import torch
