@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import math
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -75,12 +77,58 @@ def test_verdicts_keep_the_figures_of_other_parts(tmp_path: Path) -> None:
     assert {row["figure"] for row in tables["False accusations"]} == {"leak", "invention"}
 
 
+def load(name: str) -> ModuleType:
+    """Import a benchmark, which is no part of a package."""
+    spec = importlib.util.spec_from_file_location(name, EXACT.with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+DENSE = '''"""A docstring
+of two lines."""
+
+# A comment.
+def f(given, rate):
+    """Return it."""
+    one, some = (
+        given(), rate if rate else 1
+    )  # fmt: skip
+    if one and some:
+        return [thing for thing in one if thing]
+    a, b = 0, 1
+    a, b = b, a
+    return a
+'''
+
+
+def test_style_counts_are_those_by_hand(tmp_path: Path) -> None:
+    style_counts = load("style_counts")
+    assert style_counts.count_source(DENSE) == style_counts.Counts(
+        lines=9,
+        nodes=len(list(ast.walk(ast.parse(DENSE)))),
+        conditional_expressions=1,
+        unrelated_assignments=1,  # neither constants nor a swap
+        format_skips=1,
+        local_names=7,  # given, rate, one, some, thing, a, b
+        vague_names=4,
+        functions=1,
+        complexity=3,  # the function, its branch, its comprehension
+        longest_function=9,
+    )
+    (tmp_path / "dense.py").write_text(DENSE)
+    (tmp_path / "empty.py").write_text("")
+    first, _, *rows = style_counts.table([tmp_path, tmp_path / "empty.py"]).splitlines()
+    assert first == f"|  | {tmp_path} | {tmp_path / 'empty.py'} |"
+    assert "| lines of code | 9 | 0 |" in rows
+    assert "| local names such as one, some, found | 57.1% | 0.0% |" in rows
+    assert all(row.count("|") == 4 for row in rows)
+
+
 def test_mutants_are_the_same_for_a_seed_and_none_is_of_what_nothing_evaluates() -> None:
     pytest.importorskip("cosmic_ray")
-    spec = importlib.util.spec_from_file_location("mutants", EXACT.with_name("mutants.py"))
-    mutants = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = mutants  # where dataclasses look for it
-    spec.loader.exec_module(mutants)
+    mutants = load("mutants")
     source = "Pair: TypeAlias = int | str\nif TYPE_CHECKING:\n    a = 1 + 2\n\ndef f(x: 'φ' | 3 = 4) -> 5 | 6:\n"
     source += "    return 7 + x\n"
     drawn, existing = mutants.draw_mutants(source, 0, seed=0)
