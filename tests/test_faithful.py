@@ -235,10 +235,22 @@ def test_images_have_one_value_for_each_pixel():
     assert len(torch.unique(learned.values)) > 4
 
 
-def test_a_time_limit_ends_learning_with_the_values_so_far():
-    x, options = randn(60, 4), LearningOptions(steps=10_000, rows_per_step=2**8)
-    learned = learn_baseline(classifier(), x, torch.arange(60) % 3, seconds=1.5, options=options)
-    assert learned.seconds < 15
+def slow_model(clock, model, seconds_per_call):
+    """Return a model that takes this long for each call, by the clock of the tests."""
+
+    def run(rows):
+        clock.advance(seconds_per_call)
+        return model(rows)
+
+    return run
+
+
+def test_a_time_limit_ends_learning_with_the_values_so_far(clock):
+    x = randn(60, 4)
+    model = slow_model(clock, classifier(), seconds_per_call=0.008)
+    options = LearningOptions(steps=10_000, rows_per_step=2**8)
+    learned = learn_baseline(model, x, torch.arange(60) % 3, seconds=1.5, options=options)
+    assert learned.seconds < 1.6
     assert not learned.converged
     assert "limit of 1.5 s is reached after" in learned.record.stopped
 
@@ -432,8 +444,9 @@ def test_what_ends_one_part_ends_all_of_them():
         assert bool((row - usual).abs().amax(1).min() < 1e-6)
 
 
-def test_parts_share_the_time_and_their_histories_follow_each_other(monkeypatch):
+def test_parts_share_the_time_and_their_histories_follow_each_other(monkeypatch, clock):
     model, x, y = classes_of_three()
+    model = slow_model(clock, model, seconds_per_call=0.006)
     learn, found = learner._learn_part, []
     monkeypatch.setattr(
         learner, "_learn_part", lambda *given: found.append((given[-1], learn(*given))) or found[-1][1]
