@@ -332,7 +332,7 @@ def test_images_are_audited_by_cells(run, tmp_path):
     words = ["--data", "images", "--players", "grid:2x1", "--absence", "blur", "--absence", "mean"]
     out = succeed(run("audit", "--model", "mymodule:build_conv", *words))
     assert "Audit of 2 absences on 6 samples: 2 players" in out
-    out = succeed(run("audit", "--model", "mymodule:build_conv", "--data", "images"))
+    out = succeed(run("audit", "--model", "mymodule:build_conv", "--data", "images", "--evaluations", "20000"))
     assert "on 6 samples: 16 players" in out  # cells of a grid, with the usual absences
     assert "blur" in out
 

@@ -155,7 +155,7 @@ def test_images_may_have_one_colour_for_each_cell():
 def test_models_that_fail_with_a_gradient_are_searched_without():
     buffer = torch.empty(2**20, dtype=torch.float64)
     found = [
-        learn(model, uniform(), steps=2, gradient=None)
+        learn(model, uniform(), steps=2, gradient=None, polish=False)
         for model in (
             lambda rows: torch.from_numpy(rows.numpy().prod(1)),
             lambda rows: torch.prod(rows, 1, out=buffer[: len(rows)]),
@@ -167,8 +167,9 @@ def test_models_that_fail_with_a_gradient_are_searched_without():
 
 
 def test_samples_that_have_a_gradient_are_samples_like_others():
-    given = learn(product, uniform().requires_grad_(), steps=2)
-    assert torch.equal(given.values, learn(product, uniform(), steps=2).values)
+    plain = learn(product, uniform(), steps=2, polish=False)
+    with_gradient = learn(product, uniform().requires_grad_(), steps=2, polish=False)
+    assert torch.equal(with_gradient.values, plain.values)
 
 
 def test_black_boxes_are_searched_without_a_gradient():
@@ -342,13 +343,13 @@ def test_samples_come_from_anywhere(source):
     }
     given, target = sources[source]
     learned = learn(product, given, target if source in ("tensor", "array") else None, samples=50,
-                             readout=Output(0), steps=5)  # fmt: skip
+                             readout=Output(0), steps=5, polish=False)  # fmt: skip
     assert learned.record.samples == 50
 
 
 def test_all_samples_of_a_stream_are_read_if_it_ends():
     state = torch.get_rng_state()
-    assert learn(product, Stream(uniform()), samples="all", steps=1).record.samples == 128
+    assert learn(product, Stream(uniform()), samples="all", steps=1, polish=False).record.samples == 128
     assert torch.equal(torch.get_rng_state(), state)
     with pytest.raises(AbsentiaError, match=r"samples must be a number where x may have no end. Got 'all'"):
         learn(product, DataLoader(Stream(uniform(), 10**9), batch_size=1000), samples="all", steps=1)
@@ -483,7 +484,7 @@ def test_the_loss_of_learned_values_is_theirs_and_that_of_others_is_not_lower(lo
 
 def test_the_loss_of_a_baseline_for_each_class_needs_the_classes():
     x, y = uniform(64), torch.arange(64) % 2
-    learned = learn(mlp(4, 2), x, y, share="class", steps=5)
+    learned = learn(mlp(4, 2), x, y, share="class", steps=5, polish=False)
     assert baseline_loss(mlp(4, 2), x, y, absence=learned, loss="interactions") == pytest.approx(learned.loss)
     with pytest.raises(AbsentiaError, match="loss must be one of the paper's for stand-ins of each sample"):
         baseline_loss(mlp(4, 2), x, y, absence=learned)
@@ -515,7 +516,7 @@ def test_an_absence_is_chosen_by_word_number_or_learning(monkeypatch):
 @pytest.mark.parametrize("source", ["list", "array", "loader"])
 def test_classes_may_be_named(source):
     x, y = uniform(64), ["yes", "no"] * 32
-    settings = {"share": "class", "steps": 2, "rows_per_comparison": 2**8, "samples": 20}
+    settings = {"share": "class", "steps": 2, "rows_per_comparison": 2**8, "samples": 20, "polish": False}
     by_number = learn(mlp(4, 2), x, torch.tensor([1, 0] * 32), **settings)
     settings["class_names"] = ["no", "yes"]
     if source == "loader":
@@ -534,9 +535,13 @@ def test_classes_may_be_named(source):
 
 def test_a_name_that_few_samples_have_still_counts_and_unknown_ones_get_a_sentence():
     x, y = uniform(64), ["a"] * 31 + ["b"] * 32 + ["c"]
-    learned = learn(mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4, class_names=["a", "b", "c"])
+    learned = learn(
+        mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4, polish=False, class_names=["a", "b", "c"]
+    )
     assert learned.record.class_names == ("a", "b", "c")
-    named = learn(mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4, class_names=["c", "b", "a"])
+    named = learn(
+        mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4, polish=False, class_names=["c", "b", "a"]
+    )
     assert named.record.class_names == ("c", "b", "a")
     assert named.loss != learned.loss
     with pytest.raises(AbsentiaError, match=r"y must hold classes of the model: a, b\. Got 'c'"):
