@@ -137,6 +137,7 @@ def test_a_budget_is_kept_and_noted():
         ab.audit(mlp(10, 2), x, y, METHODS, evaluations=5)
 
 
+@pytest.mark.slow
 def test_a_seed_fixes_the_samples_and_coalitions_of_a_small_budget():
     x, y, model = two_blobs(200, 6)
     first, again, other = (ab.audit(model, x, y, METHODS, evaluations=9_000, seed=seed) for seed in (1, 1, 2))
@@ -173,6 +174,7 @@ def interrupt(model):
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reached", ["curve", "games", "removal"])
 def test_what_is_done_is_kept_on_an_interruption(reached, monkeypatch):
     monkeypatch.setattr(AUDITOR, "_STEPS", 10**9)  # steps as small as can be

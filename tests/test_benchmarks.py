@@ -17,6 +17,7 @@ EXACT = Path(__file__).parents[1] / "benchmarks" / "exact.py"
 AUDIT, LEARNING = EXACT.with_name("audit.py"), EXACT.with_name("learning.py")
 
 
+@pytest.mark.slow
 def test_exact_writes_finite_ratios(tmp_path: Path) -> None:
     subprocess.run([sys.executable, EXACT, "--quick", "--output", tmp_path], check=True, timeout=300)
     record = json.loads((tmp_path / "exact.json").read_text())
@@ -34,6 +35,7 @@ def test_exact_writes_finite_ratios(tmp_path: Path) -> None:
     assert all(math.isfinite(ratio) and ratio > 0 for ratio in ratios)
 
 
+@pytest.mark.slow
 def test_audit_writes_the_share_of_forward_passes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, AUDIT, "--quick", "--output", tmp_path], check=True, timeout=300)
     (table,) = json.loads((tmp_path / "audit.json").read_text())["tables"]
@@ -43,6 +45,7 @@ def test_audit_writes_the_share_of_forward_passes(tmp_path: Path) -> None:
     assert f"## {table['title']}" in (tmp_path / "audit.md").read_text()
 
 
+@pytest.mark.slow
 def test_learning_writes_times_and_losses(tmp_path: Path) -> None:
     subprocess.run([sys.executable, LEARNING, "--quick", "--output", tmp_path], check=True, timeout=300)
     (table,) = json.loads((tmp_path / "learning.json").read_text())["tables"]
@@ -52,6 +55,7 @@ def test_learning_writes_times_and_losses(tmp_path: Path) -> None:
     assert row["times faster"] > 0
 
 
+@pytest.mark.slow
 def test_reliability_writes_a_page_of_what_it_measures(tmp_path: Path) -> None:
     names = ["threads", "numerics", "faults"]
     run = [sys.executable, EXACT.with_name("reliability.py"), *names, "--quick", "--output", tmp_path]
@@ -63,6 +67,7 @@ def test_reliability_writes_a_page_of_what_it_measures(tmp_path: Path) -> None:
     assert "## Errors of effects by order" in (tmp_path / "reliability.md").read_text()
 
 
+@pytest.mark.slow
 def test_verdicts_keep_the_figures_of_other_parts(tmp_path: Path) -> None:
     program = [sys.executable, EXACT.with_name("verdicts.py"), "--quick", "--output", tmp_path]
     subprocess.run([*program, "planted"], check=True, timeout=300)

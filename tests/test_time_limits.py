@@ -44,6 +44,7 @@ def without_gradient(model):
     return ab.from_numpy(lambda rows: model(torch.from_numpy(rows)).numpy())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pace", PACES)
 @pytest.mark.parametrize("players", [4, 14])
 def test_an_audit_starts_at_most_one_batch_after_its_limit(players, pace, clock):
@@ -73,6 +74,7 @@ def test_a_limit_that_ends_before_the_samples_are_read_says_how_long_it_takes(wo
         work(model, randn(2000, 4), seconds=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cut_off", "missing"), [("curve", "score, length, R"), ("games", "length, R"), ("removal", "R")]
 )

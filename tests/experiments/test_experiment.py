@@ -71,6 +71,7 @@ def test_results_of_other_code_are_not_used(run, monkeypatch):
     assert done == [1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
 def test_several_processes_give_the_same_results(run, backend):

@@ -3,11 +3,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from fuzz.fuzzing import fuzz
 
 FUZZING = Path(__file__).parent / "fuzzing.py"
 
 
+@pytest.mark.slow
 def test_malformed_calls_and_damaged_files_end_with_a_result_or_a_sentence_and_change_nothing():
     """In a process of its own, without the checks of types by the tests."""
     ran = subprocess.run([sys.executable, FUZZING, "--calls", "6000"], capture_output=True, text=True)
