@@ -63,6 +63,7 @@ def gradients(model, x=X):
     return stand_ins.grad
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dropout", "norm"])
 @pytest.mark.parametrize("work", [explain, features, gradients])
 def test_two_threads_on_one_model_find_what_one_finds_and_leave_the_model_as_it_was(name, work):
@@ -251,6 +252,7 @@ class Own(nn.Module):
         return self.model(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("way", ["module", "lambda"])
 def test_a_compiled_model_is_not_compiled_again_for_each_call(way):
