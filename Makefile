@@ -6,13 +6,17 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # The command is a copy, also in an editable install.
 SOURCES := pyproject.toml constraints.txt src/absentia_command.py
 
-.PHONY: demo test check fuzz reliability verdicts bench reproduce docs clean
+.PHONY: demo test quick check fuzz reliability verdicts bench reproduce docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/absentia demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest --numprocesses auto
+
+# All but the slow tests, in under two minutes on two cores.
+quick: $(VENV)/.test
+	$(BIN)/python -m pytest --numprocesses auto -m "not slow"
 
 check: $(VENV)/.check test
 	$(BIN)/ruff format --check .

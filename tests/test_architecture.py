@@ -12,7 +12,7 @@ import pytest
 
 import absentia
 from absentia import interop, plots
-from modules_crossed import calls, crossed
+from modules_crossed import measure
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(absentia.__file__).parent
@@ -222,8 +222,10 @@ def test_no_two_modules_have_one_name():
 
 @pytest.mark.parametrize(("name", "room"), [("explain", "games.py"), ("learn", "learning"), ("audit", "auditing")])
 def test_the_walk_of_a_call_is_traced(name, room):
-    found = crossed(calls()[name])
-    assert any(module.startswith(room) for module in found)
+    walk, model = measure(name)
+    assert any(module.startswith(room) for module in walk.modules)
+    assert walk.frames > len(walk.modules)
+    assert model.rows >= model.calls > 0
 
 
 def test_importing_the_library_is_light():

@@ -134,6 +134,7 @@ def test_a_method_that_depends_on_the_coalition_is_bound_to_what_is_compared():
             assert float(found.removal.masked[0, k, d]) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 5), st.integers(0, 2**31))
 def test_strengths_of_products_have_a_closed_form(players, seed):
     """Π(p − δ) against r: Σ|U| = Π(|p − r| + |r − δ|) − Π|r − δ|."""
@@ -169,6 +170,7 @@ def test_an_absence_that_keeps_everything_has_the_unmasked_samples_r():
     assert found.verdict[0].startswith("Use none of these (in 100 % of resamples): keeps leaks 1 of the variance.")
 
 
+@pytest.mark.slow
 @given(st.integers(2, 5), st.data())
 def test_masking_a_player_removes_all_its_interactions_exactly(players, data):
     player = data.draw(st.integers(0, players - 1))
@@ -182,6 +184,7 @@ def test_masking_a_player_removes_all_its_interactions_exactly(players, data):
     assert torch.equal(audited.removal.masked, torch.zeros(1, 2, 1).double())
 
 
+@pytest.mark.slow
 def test_figures_do_not_depend_on_the_order_of_methods_or_on_other_methods():
     model, x = mlp(4), samples(6, 4)
     methods = {"zero": ab.Baseline(0.0), "rows": ab.Marginal(samples(20, 4, seed=1)), "keeps": Keeps()}
@@ -210,6 +213,7 @@ def test_the_noise_that_replaces_players_is_not_that_of_the_reference():
     assert removal.noise.unique().numel() == removal.noise.numel()  # every sample and draw has noise of its own
 
 
+@pytest.mark.slow
 def test_errors_shrink_with_samples_and_are_as_large_as_the_spread():
     model = mlp(3, hidden=8)
     data = samples(500, 3, seed=9)
@@ -224,6 +228,7 @@ def test_errors_shrink_with_samples_and_are_as_large_as_the_spread():
     assert bool(((spread / reported - 1).abs() < 0.4).all())
 
 
+@pytest.mark.slow
 def test_large_regions_are_audited_in_drawn_games():
     weights = torch.linspace(0.2, 1, 10).double()
     x, data = samples(12, 10), samples(200, 10, seed=1)

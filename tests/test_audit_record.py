@@ -151,6 +151,7 @@ def found():
     return ab.audit(mlp(4), x, None, methods, region=["x1", "x2", "x3"], draws=2)
 
 
+@pytest.mark.slow
 def test_it_is_saved_and_loaded_whole(found, tmp_path):
     found.save(tmp_path / "audit.safetensors")
     loaded = ab.Audit.load(tmp_path / "audit.safetensors")

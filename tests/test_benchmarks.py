@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import math
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -15,6 +17,7 @@ EXACT = Path(__file__).parents[1] / "benchmarks" / "exact.py"
 AUDIT, LEARNING = EXACT.with_name("audit.py"), EXACT.with_name("learning.py")
 
 
+@pytest.mark.slow
 def test_exact_writes_finite_ratios(tmp_path: Path) -> None:
     subprocess.run([sys.executable, EXACT, "--quick", "--output", tmp_path], check=True, timeout=300)
     record = json.loads((tmp_path / "exact.json").read_text())
@@ -32,6 +35,7 @@ def test_exact_writes_finite_ratios(tmp_path: Path) -> None:
     assert all(math.isfinite(ratio) and ratio > 0 for ratio in ratios)
 
 
+@pytest.mark.slow
 def test_audit_writes_the_share_of_forward_passes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, AUDIT, "--quick", "--output", tmp_path], check=True, timeout=300)
     (table,) = json.loads((tmp_path / "audit.json").read_text())["tables"]
@@ -41,6 +45,7 @@ def test_audit_writes_the_share_of_forward_passes(tmp_path: Path) -> None:
     assert f"## {table['title']}" in (tmp_path / "audit.md").read_text()
 
 
+@pytest.mark.slow
 def test_learning_writes_times_and_losses(tmp_path: Path) -> None:
     subprocess.run([sys.executable, LEARNING, "--quick", "--output", tmp_path], check=True, timeout=300)
     (table,) = json.loads((tmp_path / "learning.json").read_text())["tables"]
@@ -50,6 +55,7 @@ def test_learning_writes_times_and_losses(tmp_path: Path) -> None:
     assert row["times faster"] > 0
 
 
+@pytest.mark.slow
 def test_reliability_writes_a_page_of_what_it_measures(tmp_path: Path) -> None:
     names = ["threads", "numerics", "faults"]
     run = [sys.executable, EXACT.with_name("reliability.py"), *names, "--quick", "--output", tmp_path]
@@ -61,6 +67,7 @@ def test_reliability_writes_a_page_of_what_it_measures(tmp_path: Path) -> None:
     assert "## Errors of effects by order" in (tmp_path / "reliability.md").read_text()
 
 
+@pytest.mark.slow
 def test_verdicts_keep_the_figures_of_other_parts(tmp_path: Path) -> None:
     program = [sys.executable, EXACT.with_name("verdicts.py"), "--quick", "--output", tmp_path]
     subprocess.run([*program, "planted"], check=True, timeout=300)
@@ -75,12 +82,58 @@ def test_verdicts_keep_the_figures_of_other_parts(tmp_path: Path) -> None:
     assert {row["figure"] for row in tables["False accusations"]} == {"leak", "invention"}
 
 
+def load(name: str) -> ModuleType:
+    """Import a benchmark, which is no part of a package."""
+    spec = importlib.util.spec_from_file_location(name, EXACT.with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+DENSE = '''"""A docstring
+of two lines."""
+
+# A comment.
+def f(given, rate):
+    """Return it."""
+    one, some = (
+        given(), rate if rate else 1
+    )  # fmt: skip
+    if one and some:
+        return [thing for thing in one if thing]
+    a, b = 0, 1
+    a, b = b, a
+    return a
+'''
+
+
+def test_style_counts_are_those_by_hand(tmp_path: Path) -> None:
+    style_counts = load("style_counts")
+    assert style_counts.count_source(DENSE) == style_counts.Counts(
+        lines=9,
+        nodes=len(list(ast.walk(ast.parse(DENSE)))),
+        conditional_expressions=1,
+        unrelated_assignments=1,  # neither constants nor a swap
+        format_skips=1,
+        local_names=7,  # given, rate, one, some, thing, a, b
+        vague_names=4,
+        functions=1,
+        complexity=3,  # the function, its branch, its comprehension
+        longest_function=9,
+    )
+    (tmp_path / "dense.py").write_text(DENSE)
+    (tmp_path / "empty.py").write_text("")
+    first, _, *rows = style_counts.table([tmp_path, tmp_path / "empty.py"]).splitlines()
+    assert first == f"|  | {tmp_path} | {tmp_path / 'empty.py'} |"
+    assert "| lines of code | 9 | 0 |" in rows
+    assert "| local names such as one, some, found | 57.1% | 0.0% |" in rows
+    assert all(row.count("|") == 4 for row in rows)
+
+
 def test_mutants_are_the_same_for_a_seed_and_none_is_of_what_nothing_evaluates() -> None:
     pytest.importorskip("cosmic_ray")
-    spec = importlib.util.spec_from_file_location("mutants", EXACT.with_name("mutants.py"))
-    mutants = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = mutants  # where dataclasses look for it
-    spec.loader.exec_module(mutants)
+    mutants = load("mutants")
     source = "Pair: TypeAlias = int | str\nif TYPE_CHECKING:\n    a = 1 + 2\n\ndef f(x: 'φ' | 3 = 4) -> 5 | 6:\n"
     source += "    return 7 + x\n"
     drawn, existing = mutants.draw_mutants(source, 0, seed=0)

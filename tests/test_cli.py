@@ -62,6 +62,7 @@ def learn(**settings):
     return ab.learn_baseline(make_network(), ROWS, options=ab.LearningOptions(**quick), **settings)
 
 
+@pytest.mark.slow
 def test_the_four_commands_of_the_readme_work_together(run):
     learned = succeed(run("learn", *MODEL, *DATA, *QUICK, "-o", "base.absentia"))
     assert "LearnedBaseline of shape (3,)" in learned
@@ -150,6 +151,7 @@ def test_explain_is_explain(run):
     assert top["effect"] == pytest.approx(expected.interactions.top(1, sample=1)[0].effect)
 
 
+@pytest.mark.slow
 def test_columns_of_categories_are_named_alike_in_all_commands(run):
     rows = ROWS.clone()
     rows[:, 1] = torch.tensor([0.0] * 16 + [1.0] * 12 + [2.0] * 12)  # most often 0, in the median 1
@@ -321,6 +323,7 @@ def test_an_audit_ends_in_time_and_on_ctrl_c(run, monkeypatch):
     assert ab.load("found").recommended == "zero"
 
 
+@pytest.mark.slow
 def test_images_are_audited_by_cells(run, tmp_path):
     from PIL import Image
 
@@ -332,7 +335,7 @@ def test_images_are_audited_by_cells(run, tmp_path):
     words = ["--data", "images", "--players", "grid:2x1", "--absence", "blur", "--absence", "mean"]
     out = succeed(run("audit", "--model", "mymodule:build_conv", *words))
     assert "Audit of 2 absences on 6 samples: 2 players" in out
-    out = succeed(run("audit", "--model", "mymodule:build_conv", "--data", "images"))
+    out = succeed(run("audit", "--model", "mymodule:build_conv", "--data", "images", "--evaluations", "20000"))
     assert "on 6 samples: 16 players" in out  # cells of a grid, with the usual absences
     assert "blur" in out
 
@@ -360,6 +363,7 @@ def test_tokens_are_players_and_categories_by_themselves(run):
     assert "players must be tokens" in err
 
 
+@pytest.mark.slow
 def test_a_table_with_categories_goes_all_the_way(run):
     import pandas as pd
     import skops.io
@@ -566,6 +570,7 @@ def test_a_result_that_cannot_be_saved_is_printed(run, monkeypatch):
     assert err.endswith("absentia: result.absentia can't be written: disk full.\n")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_real_process_with_130_and_no_half_file(tmp_path):
     write_files(tmp_path)
     words = ["learn", "--model", "mymodule:slow", "--data", "data.csv", "--target", "kind", "-o", "base.absentia"]
@@ -587,6 +592,7 @@ def test_ctrl_c_ends_a_real_process_with_130_and_no_half_file(tmp_path):
         assert "interrupted" in ab.load(tmp_path / "base.absentia").record.stopped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [["-m", "absentia"], ["-c", "from absentia_command import main; main()"]])
 def test_ctrl_c_while_the_library_is_loaded_prints_one_line(start, tmp_path):
     for delay in (0.15, 0.3, 0.6, 0.9):

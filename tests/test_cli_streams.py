@@ -15,6 +15,7 @@ COMMAND = [sys.executable, "-P", "-c", "from absentia_command import main; main(
 EXPLAIN = ["explain", "-m", "mymodule:build", "-d", "data.csv", "-t", "kind", "-a", "mean", "-o", "one.absentia"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "variables"),
     [(">&- 2>&-", {}), (">/dev/full", {}), ("| true", {}), ("| cat", {"PYTHONIOENCODING": "latin-1"})],
@@ -32,6 +33,7 @@ def test_a_result_is_saved_whatever_the_streams_take(end, variables, tmp_path):
         assert "Written to one.absentia" in ran.stdout
 
 
+@pytest.mark.slow
 def test_the_workers_of_a_command_that_is_ended_end_too(tmp_path):
     write_files(tmp_path)
     words = ["-m", "mymodule:slow", "-d", "data.csv", "-t", "kind", "--readout", "output", "-a", "mean"]

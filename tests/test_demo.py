@@ -13,6 +13,7 @@ from absentia.cli import app, main
 from absentia.demo import _clearest, digit_model, digits
 
 
+@pytest.mark.slow
 def test_the_demo_tells_the_story_and_ends_in_a_report(tmp_path):
     console = Console(record=True, width=120, file=io.StringIO())
     folder = demo.run(tmp_path / "new" / "folder", console=console, few=True)
@@ -96,6 +97,7 @@ def test_without_matplotlib_drawing_says_what_to_install(monkeypatch):
         plots.sparsity(harsanyi(ValueTable([0.0, 1.0])))
 
 
+@pytest.mark.slow
 def test_a_wrong_option_gives_exit_code_2():
     result = subprocess.run([sys.executable, "-m", "absentia", "demo", "--sed", "1"], capture_output=True, text=True)
     assert result.returncode == 2

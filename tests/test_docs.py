@@ -63,6 +63,7 @@ def differs(expected, printed):
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_page_runs_and_prints_what_it_shows(page, tmp_path):
     for ran in run_pages.run_page(page, tmp_path):
@@ -75,6 +76,7 @@ def test_a_page_runs_and_prints_what_it_shows(page, tmp_path):
     assert {path.name for path in tmp_path.glob("*.png")} == set(shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(run_notebooks.NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_what_is_kept_in_it(path):
     kept = json.loads(path.read_text())["cells"]
@@ -208,6 +210,7 @@ def test_examples_in_docstrings_become_code_and_keys_become_links():
     assert load("docstrings").as_markdown(section) == section
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_the_network(tmp_path):
     pytest.importorskip("mkdocs")
     pytest.importorskip("mkdocstrings")

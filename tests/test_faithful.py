@@ -125,6 +125,7 @@ def test_the_gradient_is_that_of_finite_differences(players, share):
     assert (slope * direction).sum().item() == pytest.approx(difference, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "inner", "expected"), [(2_000, 2_000, False), (600_000, 2, True)])
 def test_activations_are_computed_again_where_rows_hold_much(width, inner, expected):
     """Weights are held once, however many rows there are: 16 MB of the first network, whose rows hold little."""
@@ -165,6 +166,7 @@ def test_the_result_is_the_best_of_all_candidates_on_the_samples_kept_aside():
     assert "kept aside" in repr(learned)
 
 
+@pytest.mark.slow
 def test_learning_beats_the_usual_baselines_on_samples_it_did_not_see():
     """A network that is trained on wines, judged on others than those it learned its baseline from."""
     wine = pytest.importorskip("sklearn.datasets").load_wine()
@@ -195,6 +197,7 @@ def test_concision_alone_finds_the_baseline_of_a_product():
     assert (learned.values - 0.25).abs().max() < 0.02
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_values():
     x = randn(40, 4)
     first, again, other = (learn_baseline(mlp(4), x, options=QUICK, seed=seed) for seed in (0, 0, 1))
@@ -202,6 +205,7 @@ def test_the_same_seed_gives_the_same_values():
     assert not torch.equal(first.values, other.values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", ["class", "sample"])
 def test_baselines_of_classes_and_samples_are_learned(share):
     x = randn(30, 4)
@@ -211,6 +215,7 @@ def test_baselines_of_classes_and_samples_are_learned(share):
     assert len(torch.unique(learned.values, dim=0)) > 1
 
 
+@pytest.mark.slow
 def test_black_boxes_and_categories_are_searched_without_a_gradient():
     x = torch.cat([randn(80, 2), torch.randint(0, 3, (80, 1), generator=generator()).double()], 1)
 
@@ -235,10 +240,22 @@ def test_images_have_one_value_for_each_pixel():
     assert len(torch.unique(learned.values)) > 4
 
 
-def test_a_time_limit_ends_learning_with_the_values_so_far():
-    x, options = randn(60, 4), LearningOptions(steps=10_000, rows_per_step=2**8)
-    learned = learn_baseline(classifier(), x, torch.arange(60) % 3, seconds=1.5, options=options)
-    assert learned.seconds < 15
+def slow_model(clock, model, seconds_per_call):
+    """Return a model that takes this long for each call, by the clock of the tests."""
+
+    def run(rows):
+        clock.advance(seconds_per_call)
+        return model(rows)
+
+    return run
+
+
+def test_a_time_limit_ends_learning_with_the_values_so_far(clock):
+    x = randn(60, 4)
+    model = slow_model(clock, classifier(), seconds_per_call=0.008)
+    options = LearningOptions(steps=10_000, rows_per_step=2**8)
+    learned = learn_baseline(model, x, torch.arange(60) % 3, seconds=1.5, options=options)
+    assert learned.seconds < 1.6
     assert not learned.converged
     assert "limit of 1.5 s is reached after" in learned.record.stopped
 
@@ -277,6 +294,7 @@ def test_an_interrupt_keeps_the_values_so_far():
     assert not learned.converged
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_resumed_to_the_same_values(tmp_path):
     x, y = randn(40, 4), torch.arange(40) % 3
     whole = learn_baseline(classifier(), x, y, options=QUICK)
@@ -327,6 +345,7 @@ CONVOLUTIONS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
 @pytest.mark.parametrize(
     ("shape", "players", "layers"),
@@ -432,8 +451,9 @@ def test_what_ends_one_part_ends_all_of_them():
         assert bool((row - usual).abs().amax(1).min() < 1e-6)
 
 
-def test_parts_share_the_time_and_their_histories_follow_each_other(monkeypatch):
+def test_parts_share_the_time_and_their_histories_follow_each_other(monkeypatch, clock):
     model, x, y = classes_of_three()
+    model = slow_model(clock, model, seconds_per_call=0.006)
     learn, found = learner._learn_part, []
     monkeypatch.setattr(
         learner, "_learn_part", lambda *given: found.append((given[-1], learn(*given))) or found[-1][1]
@@ -448,6 +468,7 @@ def test_parts_share_the_time_and_their_histories_follow_each_other(monkeypatch)
     assert learned.evaluations >= int(learned.history[-1, 0])
 
 
+@pytest.mark.slow
 def test_each_part_goes_on_from_its_own_checkpoint(tmp_path):
     model, x, y = classes_of_three()
     told = []

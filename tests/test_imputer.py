@@ -99,6 +99,7 @@ def test_images_of_every_size(shape):
     assert bool(imputer.network.patch) == (shape not in {(1, 8, 8), (5, 3)})
 
 
+@pytest.mark.slow
 def test_convolutions_learn_too():
     """Images of one grey each: a present pixel tells all others."""
     images = torch.rand(300, 1, 1, 1, generator=torch.Generator().manual_seed(0)).expand(-1, 1, 17, 17).contiguous()

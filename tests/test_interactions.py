@@ -133,6 +133,7 @@ def test_the_floor_knows_what_a_layer_loses(middle):
         assert 0.02 < float(shares.max()) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [False, True])
 def test_the_floor_of_a_network_on_pixels_is_not_too_large_for_an_audit(norm):
     """Hidden numbers of an untrained network may be far larger than effects, and their errors are not."""

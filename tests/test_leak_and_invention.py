@@ -134,6 +134,7 @@ def test_how_sure_a_network_is_makes_no_difference_to_a_leak():
     assert sure.verdict[0].startswith("Use none of these (in 100 % of resamples): blend leaks 0.")
 
 
+@pytest.mark.slow
 def test_noise_is_accused_of_a_leak_in_few_audits():
     accused = 0
     for seed in range(40):
@@ -143,6 +144,7 @@ def test_noise_is_accused_of_a_leak_in_few_audits():
     assert accused <= 5  # 5 % of 40 are 2; more than 5 have a chance of 1 %
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 10, 50])
 def test_a_neutral_absence_invents_nothing_however_many_classes_there_are(classes):
     frequencies = torch.rand(classes, generator=torch.Generator().manual_seed(0)).double() + 1
@@ -181,6 +183,7 @@ def test_random_absences_are_audited_with_all_their_draws():
     assert found.columns()["invention"].item() == float(found.invention.value)
 
 
+@pytest.mark.slow
 def test_the_error_of_an_invention_counts_its_draws():
     """Over redraws, an invention varies as its error says; without the draws the error would be next to nothing."""
     x, y, model = two_blobs(400)
@@ -192,6 +195,7 @@ def test_the_error_of_an_invention_counts_its_draws():
     assert float(of_samples.mean()) < 0.5 * float(errors.mean())
 
 
+@pytest.mark.slow
 def test_averaging_log_odds_of_several_classes_is_no_invention():
     y = torch.arange(120) % 5
     x = one_hot(y, 5).double() * 6 + randn(120, 5)
@@ -290,6 +294,7 @@ def test_the_masking_curve_splits_off_inventions_alone():
     assert abs(by_size[4]) < 0.03
 
 
+@pytest.mark.slow
 def test_seeds_agree_on_the_recommendation_or_call_it_level():
     """Boosted trees with steep outputs: by eight draws of the marginal, the seed would decide."""
     lightgbm = pytest.importorskip("lightgbm")

@@ -48,6 +48,7 @@ def strength(model, x, absence, **options):
     return harsanyi(MaskedModel(model, x, absence=absence, **options)).effects[:, 1:].abs().sum(1).mean().item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["shapley", "marginal", "interactions"])
 @pytest.mark.parametrize("start", ["mean", "zero", 0.9])
 def test_the_true_baseline_of_a_product_is_found_from_every_start(loss, start):
@@ -58,6 +59,7 @@ def test_the_true_baseline_of_a_product_is_found_from_every_start(loss, start):
     assert strength(product, held_out, learned) < 0.5 * strength(product, held_out, Baseline.mean(held_out))
 
 
+@pytest.mark.slow
 def test_learning_lowers_the_loss_of_a_network_below_usual_baselines_on_new_samples():
     model, x = mlp(6, 2, hidden=32), 2 * torch.randn(200, 6, generator=torch.Generator().manual_seed(0)).double()
     with torch.no_grad():
@@ -70,6 +72,7 @@ def test_learning_lowers_the_loss_of_a_network_below_usual_baselines_on_new_samp
         assert mine < 0.8 * strength(model, new, usual, readout=Output(0))
 
 
+@pytest.mark.slow
 def test_several_starts_end_close_together_and_the_result_says_how_close():
     learned = learn(product, uniform(), start=["zero", "mean", 1.0], bounds=(0.0, 1.0))
     assert learned.record.starts[:3] == ("zero", "mean", "1")
@@ -79,6 +82,7 @@ def test_several_starts_end_close_together_and_the_result_says_how_close():
     assert learned.loss <= min(learned.record.final_losses) * 1.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("players", "samples", "options"),
     [(18, 96, {"polish": False}), (9, 48, {"rows_per_comparison": 2**10})],
@@ -97,6 +101,7 @@ def test_with_many_players_coalitions_are_drawn(loss, players, samples, options)
     assert (learned.values - deltas).abs().mean() < 0.05
 
 
+@pytest.mark.slow
 def test_the_features_of_a_layer_can_be_penalised():
     model = mlp(4, 2)
     x = uniform(32)
@@ -109,6 +114,7 @@ def test_the_features_of_a_layer_can_be_penalised():
                                         options=LearningOptions(orders=1.0))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_one_baseline_for_each_class_or_sample():
     x, y = uniform(64), torch.arange(64) % 2
 
@@ -132,6 +138,7 @@ def test_one_baseline_for_each_class_or_sample():
     assert MaskedModel(product, x[:3], absence=own).samples == 3
 
 
+@pytest.mark.slow
 def test_entries_can_share_a_value_or_be_held():
     x = uniform()
     tied = learn(product, x, tie=torch.tensor([0, 0, 1, 1]), bounds=(0.0, 1.0), steps=20)
@@ -142,6 +149,7 @@ def test_entries_can_share_a_value_or_be_held():
     assert torch.allclose(held.values[1:], DELTA[1:], atol=0.05)
 
 
+@pytest.mark.slow
 def test_images_may_have_one_colour_for_each_cell():
     players = Players.grid((3, 4, 4), cells=(2, 2))
     cell = torch.arange(4)[:, None] // 2 * 2 + torch.arange(4) // 2
@@ -152,10 +160,11 @@ def test_images_may_have_one_colour_for_each_cell():
     assert torch.equal(learned.values[:, :2, :2], learned.values[:, :1, :1].expand(3, 2, 2))
 
 
+@pytest.mark.slow
 def test_models_that_fail_with_a_gradient_are_searched_without():
     buffer = torch.empty(2**20, dtype=torch.float64)
     found = [
-        learn(model, uniform(), steps=2, gradient=None)
+        learn(model, uniform(), steps=2, gradient=None, polish=False)
         for model in (
             lambda rows: torch.from_numpy(rows.numpy().prod(1)),
             lambda rows: torch.prod(rows, 1, out=buffer[: len(rows)]),
@@ -167,10 +176,12 @@ def test_models_that_fail_with_a_gradient_are_searched_without():
 
 
 def test_samples_that_have_a_gradient_are_samples_like_others():
-    given = learn(product, uniform().requires_grad_(), steps=2)
-    assert torch.equal(given.values, learn(product, uniform(), steps=2).values)
+    plain = learn(product, uniform(), steps=2, polish=False)
+    with_gradient = learn(product, uniform().requires_grad_(), steps=2, polish=False)
+    assert torch.equal(with_gradient.values, plain.values)
 
 
+@pytest.mark.slow
 def test_black_boxes_are_searched_without_a_gradient():
     learned = learn(from_numpy(lambda rows: (rows - DELTA.numpy()).prod(1)), uniform().numpy(), bounds=(0.0, 1.0))
     assert torch.allclose(learned.values, DELTA, atol=0.03)
@@ -178,6 +189,7 @@ def test_black_boxes_are_searched_without_a_gradient():
     assert torch.allclose(without.values, DELTA, atol=0.03)
 
 
+@pytest.mark.slow
 def test_trees_are_learned_on_and_categories_stay_categories():
     generator = np.random.default_rng(0)
     x = np.column_stack(
@@ -195,6 +207,7 @@ def test_trees_are_learned_on_and_categories_stay_categories():
     assert mine <= strength(model, new, Baseline.mean(x), players=players, readout=None)
 
 
+@pytest.mark.slow
 def test_players_that_the_model_ignores_are_said_to_be_undetermined():
     learned = learn(lambda rows: product(rows[:, :4]), uniform(players=5), bounds=(0.0, 1.0), start=0.4)
     assert learned.record.undetermined == ("x4",)
@@ -202,6 +215,7 @@ def test_players_that_the_model_ignores_are_said_to_be_undetermined():
     assert "undetermined  x4" in repr(learned)
 
 
+@pytest.mark.slow
 def test_constant_entries_keep_their_value():
     x = uniform()
     x[:, 1] = 0.7
@@ -210,6 +224,7 @@ def test_constant_entries_keep_their_value():
     assert learned.record.undetermined == ()
 
 
+@pytest.mark.slow
 def test_it_is_an_absence_that_prints_saves_and_loads(tmp_path):
     learned = learn(product, uniform(), steps=10)
     assert isinstance(learned, Absence)
@@ -239,6 +254,7 @@ def test_files_that_are_not_ours_get_a_sentence(tmp_path):
         LearnedBaseline.load(path)
 
 
+@pytest.mark.slow
 def test_the_history_falls_and_the_same_seed_gives_the_same():
     first, again = (learn(product, uniform(), seed=3, steps=10) for _ in range(2))
     assert torch.equal(first.values, again.values)
@@ -246,6 +262,7 @@ def test_the_history_falls_and_the_same_seed_gives_the_same():
     assert (first.history[1:, 0] >= first.history[:-1, 0]).all()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_gone_on_from_to_the_same_result(tmp_path):
     whole = learn(product, uniform(), start=[0.9, "mean"], bounds=(0.0, 1.0), steps=20)
     path = tmp_path / "run.checkpoint"
@@ -290,6 +307,7 @@ def test_a_checkpoint_is_gone_on_from_to_the_same_result(tmp_path):
             other()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_does_not_serve_another_model_or_other_classes(tmp_path):
     x, y, path = uniform(32), torch.arange(32) % 2, tmp_path / "kept"
     settings = {"steps": 2, "rows_per_comparison": 2**8, "checkpoint": path}
@@ -342,13 +360,13 @@ def test_samples_come_from_anywhere(source):
     }
     given, target = sources[source]
     learned = learn(product, given, target if source in ("tensor", "array") else None, samples=50,
-                             readout=Output(0), steps=5)  # fmt: skip
+                             readout=Output(0), steps=5, polish=False)  # fmt: skip
     assert learned.record.samples == 50
 
 
 def test_all_samples_of_a_stream_are_read_if_it_ends():
     state = torch.get_rng_state()
-    assert learn(product, Stream(uniform()), samples="all", steps=1).record.samples == 128
+    assert learn(product, Stream(uniform()), samples="all", steps=1, polish=False).record.samples == 128
     assert torch.equal(torch.get_rng_state(), state)
     with pytest.raises(AbsentiaError, match=r"samples must be a number where x may have no end. Got 'all'"):
         learn(product, DataLoader(Stream(uniform(), 10**9), batch_size=1000), samples="all", steps=1)
@@ -466,6 +484,7 @@ def test_thirty_players_are_learned_without_a_table_of_all_coalitions():
     assert not learned.record.exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["shapley", "marginal", "interactions"])
 def test_the_loss_of_learned_values_is_theirs_and_that_of_others_is_not_lower(loss):
     x, options = uniform(), LearningOptions(rows_per_comparison=2**12, samples=100)
@@ -483,7 +502,7 @@ def test_the_loss_of_learned_values_is_theirs_and_that_of_others_is_not_lower(lo
 
 def test_the_loss_of_a_baseline_for_each_class_needs_the_classes():
     x, y = uniform(64), torch.arange(64) % 2
-    learned = learn(mlp(4, 2), x, y, share="class", steps=5)
+    learned = learn(mlp(4, 2), x, y, share="class", steps=5, polish=False)
     assert baseline_loss(mlp(4, 2), x, y, absence=learned, loss="interactions") == pytest.approx(learned.loss)
     with pytest.raises(AbsentiaError, match="loss must be one of the paper's for stand-ins of each sample"):
         baseline_loss(mlp(4, 2), x, y, absence=learned)
@@ -497,6 +516,7 @@ def test_the_loss_is_that_of_fixed_values():
             baseline_loss(product, uniform(), absence=absence)
 
 
+@pytest.mark.slow
 def test_an_absence_is_chosen_by_word_number_or_learning(monkeypatch):
     monkeypatch.setattr("absentia.learning.learner._STEPS", (4, 4))
     x = uniform()
@@ -515,7 +535,7 @@ def test_an_absence_is_chosen_by_word_number_or_learning(monkeypatch):
 @pytest.mark.parametrize("source", ["list", "array", "loader"])
 def test_classes_may_be_named(source):
     x, y = uniform(64), ["yes", "no"] * 32
-    settings = {"share": "class", "steps": 2, "rows_per_comparison": 2**8, "samples": 20}
+    settings = {"share": "class", "steps": 2, "rows_per_comparison": 2**8, "samples": 20, "polish": False}
     by_number = learn(mlp(4, 2), x, torch.tensor([1, 0] * 32), **settings)
     settings["class_names"] = ["no", "yes"]
     if source == "loader":
@@ -534,9 +554,13 @@ def test_classes_may_be_named(source):
 
 def test_a_name_that_few_samples_have_still_counts_and_unknown_ones_get_a_sentence():
     x, y = uniform(64), ["a"] * 31 + ["b"] * 32 + ["c"]
-    learned = learn(mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4, class_names=["a", "b", "c"])
+    learned = learn(
+        mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4, polish=False, class_names=["a", "b", "c"]
+    )
     assert learned.record.class_names == ("a", "b", "c")
-    named = learn(mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4, class_names=["c", "b", "a"])
+    named = learn(
+        mlp(4, 3), x, y, steps=1, rows_per_comparison=2**8, samples=4, polish=False, class_names=["c", "b", "a"]
+    )
     assert named.record.class_names == ("c", "b", "a")
     assert named.loss != learned.loss
     with pytest.raises(AbsentiaError, match=r"y must hold classes of the model: a, b\. Got 'c'"):

@@ -185,6 +185,7 @@ def test_a_search_over_categories_alone_is_kept_in_a_checkpoint(tmp_path):
     assert torch.equal(swept.values, first.values)  # categories are swept over in any case
 
 
+@pytest.mark.slow
 def test_without_polish_learning_costs_less_and_says_so():
     x = torch.randn(64, 4, generator=seeded()).double()
     whole, short = (
@@ -250,6 +251,7 @@ def test_kinks_are_found_closely():
     assert torch.allclose(learned.values, delta, atol=0.003)
 
 
+@pytest.mark.slow
 def test_fewer_rows_in_a_comparison_are_fewer_evaluations():
     x = torch.randn(256, 5, generator=seeded()).double()
     model = mlp(5, 2)

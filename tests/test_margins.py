@@ -379,6 +379,7 @@ def test_an_audit_of_scores_of_several_classes_takes_no_constant_for_a_leak():
     assert audit.recommended is not None
 
 
+@pytest.mark.slow
 def test_a_baseline_is_learned_for_scores():
     machine = LinearSVC().fit(X, TWO)
     options = ab.LearningOptions(samples=32, steps=3)

@@ -233,6 +233,7 @@ def test_complex_and_missing_outputs_are_refused(answer, got):
         from_numpy(answer)(torch.ones(2, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_compiled_network_is_explained():
     network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))

@@ -109,6 +109,7 @@ def shap_values(forward: NumpyFunction, masker: object, x: np.ndarray) -> np.nda
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 7])
 def test_shap_with_a_background(rows: int) -> None:
     model, x, background = mlp(), normal(3, FEATURES, seed=1), normal(rows, FEATURES, seed=5)

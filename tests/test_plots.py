@@ -741,6 +741,7 @@ def test_notebooks_show_a_figure_as_a_picture():
     assert figure._repr_png_().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_categories_of_a_learned_baseline_are_written_and_have_no_box():
     players = ab.Players.features(["city", "age"], {"city": ["Bern", "Oslo", "Rome"]})
     rows = torch.stack([torch.arange(30) % 3, torch.arange(30)], dim=1).double()

@@ -264,6 +264,7 @@ def test_learning_finds_its_gradient_wherever_it_is_called():
         assert imputer.record.epochs == 1
 
 
+@pytest.mark.slow
 def test_values_of_another_order_of_players_are_refused():
     learned = ab.learn_baseline(FITTED, TABLE, ONES, options=ab.LearningOptions(steps=1))
     made = LogisticRegression().fit(SWAPPED, ONES)

@@ -26,6 +26,7 @@ def error(absence):
     return float((means - HELD_OUT[:, None])[~PRESENCE].square().mean().sqrt())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "share"),
     [

@@ -583,6 +583,7 @@ def test_very_many_players_leave_room_for_fewer_samples(monkeypatch):
     assert len(explanation_section(results.wide_explanation(60, 20)).data["samples"]) == 50
 
 
+@pytest.mark.slow
 def test_the_report_of_200_samples_and_16_players_is_small(tmp_path):
     path = ab.write_report(results.large_explanation(), tmp_path / "report.html")
     assert path.stat().st_size < 5_000_000

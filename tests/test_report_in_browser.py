@@ -15,6 +15,8 @@ import test_report_results as results
 from absentia.plots.look import looks_of
 from absentia.report.page import audit_section, explanation_section
 
+pytestmark = pytest.mark.slow  # a browser is started, and most tests open the page anew
+
 OLD_FILES = Path(__file__).parent / "old_files"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 REQUIRED = os.environ.get("ABSENTIA_REQUIRE_BROWSER") == "1"

@@ -140,6 +140,7 @@ def test_what_cannot_be_written_is_kept_elsewhere_unless_it_is_a_checkpoint(tmp_
     assert not list(path.parent.iterdir())
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_the_result_elsewhere(tmp_path):
     """A limit on the size of files, as a full disk would, stops the writing half-way."""
     program = (

@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 import torch
@@ -28,16 +27,16 @@ def test_fewer_rows_are_affordable_for_a_larger_model():
     assert affordable_rows(nn.Linear(4, 1), torch.zeros(1, 4), 1e6) == 128
 
 
-@pytest.mark.parametrize("slow", [1, 2])
-def test_the_quicker_number_of_threads_is_used_and_restored(slow):
+@pytest.mark.parametrize("slower", [1, 2])
+def test_the_quicker_number_of_threads_is_used_and_restored(slower, clock):
     usual = torch.get_num_threads()
     torch.set_num_threads(2)
 
     def work():
-        time.sleep(0.02 if torch.get_num_threads() == slow else 0.001)
+        clock.advance(0.02 if torch.get_num_threads() == slower else 0.001)
 
     with quickest_threads(work, torch.device("cpu")) as threads:
-        assert threads == torch.get_num_threads() == 3 - slow
+        assert threads == torch.get_num_threads() == 3 - slower
     assert torch.get_num_threads() == 2
     with pytest.raises(ZeroDivisionError), quickest_threads(work, torch.device("cpu")):
         raise ZeroDivisionError
@@ -45,22 +44,33 @@ def test_the_quicker_number_of_threads_is_used_and_restored(slow):
     torch.set_num_threads(usual)
 
 
-def test_threads_that_are_quick_only_at_times_are_not_used(monkeypatch):
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads[-1])
-    monkeypatch.setattr(torch, "set_num_threads", lambda number: threads.append(number))
-    threads, calls = [2], []
+def test_threads_that_are_quick_only_at_times_are_not_used(monkeypatch, clock):
+    numbers_of_threads = [2]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: numbers_of_threads[-1])
+    monkeypatch.setattr(torch, "set_num_threads", numbers_of_threads.append)
+    calls = []
 
     def work():
-        calls.append(threads[-1])
-        time.sleep(0.005 if threads[-1] == 1 else 0.001 if calls.count(2) % 3 == 0 else 0.05)
+        threads = numbers_of_threads[-1]
+        calls.append(threads)
+        if threads == 1:
+            clock.advance(0.005)
+        elif calls.count(2) % 3 == 0:
+            clock.advance(0.001)
+        else:
+            clock.advance(0.05)
 
     with quickest_threads(work, torch.device("cpu")) as chosen:
         assert chosen == 1
 
 
-def test_a_time_limit_counts_down():
+def test_a_time_limit_counts_down(clock):
     limit = TimeLimit(10)
-    assert 9 < limit.left <= 10
+    clock.advance(4)
+    assert limit.left == pytest.approx(6, abs=0.01)
+    assert not limit.is_reached
+    clock.advance(6)
+    assert limit.is_reached
     assert TimeLimit().left == float("inf")
     for wrong in (0, -1, "10"):
         with pytest.raises(AbsentiaError, match="seconds must be a positive number"):
@@ -85,13 +95,12 @@ def test_a_bar_is_seen_on_a_terminal_without_a_size():
     """A pseudo-terminal has no rows and columns unless they are set."""
     pty = pytest.importorskip("pty")
     script = (
-        "import time\n"
         "from absentia.runtime.progress import progress\n"
         "with progress(0, 'working', 'step') as bar:\n"
         "    bar.total = 25\n"
-        "    for _ in range(25):\n"
-        "        time.sleep(0.1)\n"
-        "        bar.update()\n"
+        "    bar.start_t -= 10  # as if the work had begun earlier: a bar is shown after two seconds\n"
+        "    bar.last_print_t -= 10\n"
+        "    bar.update()\n"
     )
     terminal, side = pty.openpty()
     with subprocess.Popen([sys.executable, "-c", script], stdin=side, stdout=side, stderr=side) as process:

@@ -111,6 +111,7 @@ def test_the_same_seed_gives_the_same_and_another_another():
     assert not torch.equal(first, other)
 
 
+@pytest.mark.slow
 def test_more_players_than_numbers_of_coalitions_fit_into_a_float_are_sampled():
     x = torch.rand(1, 1100, generator=torch.Generator().manual_seed(0)).double()
     game = MaskedModel(lambda rows: rows.sum(1), x, absence=0.0)

@@ -42,6 +42,7 @@ def dies_once(flag: Path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "sampled"])
 @pytest.mark.parametrize("absence", [0.0, ab.Marginal(X, draws=3), ab.GaussianConditional(X)], ids=str)
 def test_workers_give_the_numbers_of_one_process(absence, exact):
@@ -57,6 +58,7 @@ def test_workers_give_the_numbers_of_one_process(absence, exact):
         assert torch.equal(alone.interactions.effects, together.interactions.effects)
 
 
+@pytest.mark.slow
 def test_workers_audit_as_one_process_does():
     y = network()(X).argmax(1)
     alone = ab.audit(network(), X, y, ["zero", "mean", "marginal"], draws=2)
@@ -122,6 +124,7 @@ def test_an_error_at_a_worker_is_the_error_of_the_call():
         ab.explain(lambda rows: rows.log().sum(1), X, absence=0.0, batch_size=64)
 
 
+@pytest.mark.slow
 def test_the_samples_of_a_worker_that_dies_are_done_again(tmp_path):
     model = dies_once(tmp_path / "died")
     alone = ab.explain(model, X, 0, absence=0.0, batch_size=64)
@@ -131,6 +134,7 @@ def test_the_samples_of_a_worker_that_dies_are_done_again(tmp_path):
     assert torch.equal(alone.shapley.values, together.shapley.values)
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_that_loses_a_worker_gives_the_same_numbers(tmp_path):
     distributed = pytest.importorskip("distributed")
     model = dies_once(tmp_path / "died")
@@ -164,6 +168,7 @@ def command(folder: Path, *words: str, start: tuple[str, ...] = ()) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_commands_spread_samples_over_processes(tmp_path):
     words = ("explain", "-a", "mean", "--samples", "20", "--batch-size", "2")
     for name, more in (("alone", ()), ("together", ("--jobs", "2"))):
@@ -174,6 +179,7 @@ def test_commands_spread_samples_over_processes(tmp_path):
     assert "dask must be the address of a scheduler, as in tcp://host:8786. Got nonsense" in refused
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH is of Python 3.11")
 def test_files_here_do_not_stand_in_for_packages_in_processes_of_a_command(tmp_path):
     for name in ("numpy", "joblib", "re", "cloudpickle"):
@@ -184,6 +190,7 @@ def test_files_here_do_not_stand_in_for_packages_in_processes_of_a_command(tmp_p
     assert not (tmp_path / "was_run").exists()
 
 
+@pytest.mark.slow
 def test_torchrun_starts_a_command_that_writes_once(tmp_path):
     torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m")
     words = ("learn", "--steps", "3", "-o")
@@ -216,6 +223,7 @@ LEARNING = """
 """
 
 
+@pytest.mark.slow
 def test_processes_of_torchrun_learn_the_values_of_one_process(tmp_path):
     script = tmp_path / "learn.py"
     script.write_text(textwrap.dedent(LEARNING))
@@ -236,6 +244,7 @@ def learned_by_parts(**options):
     return by_class, ab.learn_baseline(network(), X[:20], y[:20], share="sample", loss="marginal", options=few)
 
 
+@pytest.mark.slow
 def test_workers_learn_the_baselines_of_classes_and_samples_as_one_process_does():
     torch.set_num_threads(1)  # as many as a worker has: sums of several threads differ by rounding errors
     alone = learned_by_parts()

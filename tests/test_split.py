@@ -146,6 +146,7 @@ def test_the_leak_is_the_information_however_sure_the_predictions_are(sure):
         assert invention > 5 * float(error[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 5])
 def test_noise_leaks_nothing_on_average(classes):
     leaks = []
@@ -220,6 +221,7 @@ def covered(figures, truth):
     return sum(abs(mean.value - truth) <= mean.margin + 1e-9 for mean in figures) / len(figures)
 
 
+@pytest.mark.slow
 def test_the_errors_of_a_leak_count_that_the_scale_was_fitted_too():
     leaks = []
     for seed in range(200):
@@ -284,6 +286,7 @@ def test_true_frequencies_invent_nothing_on_average(classes):
     assert sum(mean.is_above() for mean in found) <= 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [3, 10])
 def test_calibrated_predictions_of_several_classes_invent_nothing_on_average(classes):
     """Logits are the truth: classes are drawn by them."""

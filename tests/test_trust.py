@@ -63,6 +63,7 @@ def gradients(model, x=X):
     return stand_ins.grad
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dropout", "norm"])
 @pytest.mark.parametrize("work", [explain, features, gradients])
 def test_two_threads_on_one_model_find_what_one_finds_and_leave_the_model_as_it_was(name, work):
@@ -251,6 +252,7 @@ class Own(nn.Module):
         return self.model(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("way", ["module", "lambda"])
 def test_a_compiled_model_is_not_compiled_again_for_each_call(way):
@@ -358,6 +360,7 @@ def test_rounding_errors_of_low_precision_are_no_change_of_the_model():
         ab.explain(network, torch.rand(3, 10), 0, absence=0.0)
 
 
+@pytest.mark.slow
 def test_players_of_the_same_name_are_told_apart_by_their_number(tmp_path):
     x = torch.rand(64, 3, generator=torch.Generator().manual_seed(0)).double()
     options = LearningOptions(steps=5)
@@ -565,6 +568,7 @@ def test_learning_goes_on_with_a_warning_if_its_checkpoint_cannot_be_written(tmp
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_large_inputs_are_held_a_few_at_a_time():
     """In a process of its own, whose memory is limited to what is there and 30 inputs of 10 MB each."""
     program = (

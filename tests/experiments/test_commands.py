@@ -118,6 +118,7 @@ def test_retraining_and_the_quick_size_reach_the_networks(monkeypatch, seen, tmp
     assert [(one["retrain"], one["quick"]) for one in asked] == [(False, False), (True, False), (False, True)]
 
 
+@pytest.mark.slow
 def test_the_package_runs_as_a_module():
     path = os.pathsep.join([str(Path(ab.__file__).parents[1]), str(ROOT)])
     ended = subprocess.run(

@@ -76,6 +76,7 @@ def tiny(tmp_path, data):
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [key for key in PARTS if key not in ELSEWHERE], ids="-".join)
 def test_every_part_runs_on_toy_data_and_can_be_judged(key, tiny, monkeypatch):
     monkeypatch.setattr(ab, "train_imputer", lambda data, **_: ab.Marginal(data[:2]))

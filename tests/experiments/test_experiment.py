@@ -71,6 +71,7 @@ def test_results_of_other_code_are_not_used(run, monkeypatch):
     assert done == [1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
 def test_several_processes_give_the_same_results(run, backend):
@@ -79,6 +80,7 @@ def test_several_processes_give_the_same_results(run, backend):
     assert found == {"a": 1, "b": 2, "c": 3}
 
 
+@pytest.mark.slow
 def test_parts_that_a_command_finished_before_a_kill_are_not_measured_again(run, monkeypatch):
     def part(name):
         def work(_run):

@@ -35,6 +35,7 @@ def test_inputs_are_all_of_them_or_reach_rare_states():
     assert (drawn[:, :12] == 1).all(1).sum() >= 5  # one in 4,096 of fair draws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("loss", "start"), known_baselines.PAIRS)
 def test_the_baselines_of_a_small_function_are_found(loss, start):
     assert SMALL.truth == (0.0, 0.0, 0.0, 0.0, 1.0)

@@ -63,6 +63,7 @@ def test_with_many_rows_the_condition_is_the_baseline_of_the_means(case):
     torch.testing.assert_close(values, with_baseline(case, PRESENCE), atol=0.05, rtol=0)
 
 
+@pytest.mark.slow
 def test_shap_is_the_mean_over_the_background_and_so_is_kernel_shap(case):
     background = draw_inputs(20, seed=0)
     game = ab.MaskedModel(case.function.model, case.x[None], absence=ab.Marginal(background))
@@ -83,6 +84,7 @@ def test_a_score_counts_all_and_used_variables():
     assert (exact + exact).of == (14, 12)
 
 
+@pytest.mark.slow
 def test_learning_gives_the_true_shapley_values():
     for case in addition_multiplication(2, seed=0, players=5, lone=1.0):
         found = score(case, with_learned(case, draw_inputs(64, seed=1, players=5), seed=0))

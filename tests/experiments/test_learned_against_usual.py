@@ -155,6 +155,7 @@ def test_a_network_of_fewer_epochs_stands_in_for_one_that_is_not_there(cache):
         assert ten_problems._network_of_images("mnist")[1].data_set == name
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_saved_and_not_measured_again(cache, tmp_path, monkeypatch, capsys):
     words = ["usual", "--quick", "--problems", "diabetes,digits12", "--seeds", "0", "-o", str(tmp_path / "out")]
     assert commands.main(words) == 0

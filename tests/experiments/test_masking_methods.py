@@ -104,6 +104,7 @@ def test_features_are_those_of_the_layer_before_the_last(model):
         penultimate(nn.Linear(2, 2))
 
 
+@pytest.mark.slow
 def test_the_table_sets_ours_beside_the_printed_figures(images, model, monkeypatch):
     monkeypatch.setattr(ab, "train_imputer", lambda data, **_: ab.Marginal(data[:2]))
     scene = experiment.set_scene(images, SETTING, seed=0, count=3)

@@ -15,6 +15,7 @@ def model(rows):
     return torch.stack([-score / 2, score / 2], dim=1)
 
 
+@pytest.mark.slow
 def test_every_method_has_its_figures():
     found = experiment.tabulate("toy", experiment.compare(model, table(), WORK, seed=0))
     names = ["zero (raw)", "mean", "median", "marginal", "Gaussian", "neighbours", "learned"]
@@ -42,6 +43,7 @@ def test_the_background_is_drawn_by_the_seed_from_training_rows(monkeypatch):
     assert all(tuple(row) in rows for row in first.tolist())
 
 
+@pytest.mark.slow
 def test_many_players_are_audited_in_drawn_games(monkeypatch):
     x = torch.randn(60, 18, generator=torch.Generator().manual_seed(0))
     y = (x[:, 0] > 0).long()
@@ -54,6 +56,7 @@ def test_many_players_are_audited_in_drawn_games(monkeypatch):
     assert "all 18 players masked, in drawn games of 12, one for each draw" in note
 
 
+@pytest.mark.slow
 def test_the_note_names_the_loss_and_the_baseline_that_learning_returned(monkeypatch):
     found = experiment.compare(model, table(), WORK, seed=0)
     assert "Learned: by the default loss, on training rows." in experiment.tabulate("toy", found).note

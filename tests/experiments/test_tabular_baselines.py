@@ -132,6 +132,7 @@ def test_the_loss_compared_is_that_of_learning():
     assert found == pytest.approx(learned.loss, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_quick")
 def test_the_table_has_a_row_for_every_baseline_and_a_verdict_for_every_goal():
     figures, (table, goals) = compare(MODEL, toy(), 0, 1, 16, 8, draws=4, learned_from=16, steps=5)
@@ -156,6 +157,7 @@ def test_the_table_has_a_row_for_every_baseline_and_a_verdict_for_every_goal():
     assert {row[3] for row in goals.rows} <= {"met", "missed"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_quick")
 def test_starts_are_compared_each_for_itself():
     spread, table = compare_starts(MODEL, toy(), 0, 8, learned_from=16, steps=5)

@@ -221,6 +221,7 @@ def test_what_can_not_be_trained_is_refused_before_anything_is_loaded(toy_models
     assert not toy_models
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "network"), [(name, network) for name in RECIPES for network in RECIPES[name]])
 def test_every_recipe_trains_the_network_of_its_name(name, network, tmp_path, monkeypatch):
     data = {"mnist": digits(1, 28), "cifar10": digits(3, 32), "sst2": sentences(8)}.get(name, table(40))

@@ -7,6 +7,7 @@ number of threads as they were. Arguments that the signature leaves out or does 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import sys
@@ -279,8 +280,11 @@ def damaged_files(draw: random.Random, folder: Path) -> Iterator[tuple[str, Call
         yield f"{way} at {place}", lambda: ab.load(folder / "damaged")
 
 
-def fuzz(seed: int, seconds: float, most: int = 10**9) -> tuple[Counter[str], list[str]]:
-    """Run malformed calls and damaged files in turn; return the outcomes, and a text for each that is wrong."""
+def fuzz(seed: int, seconds: float = math.inf, most_calls: float = math.inf) -> tuple[Counter[str], list[str]]:
+    """Run malformed calls and damaged files in turn; return the outcomes, and a text for each that is wrong.
+
+    It ends after some time or some calls, whichever comes first. A number of calls makes the run reproducible.
+    """
     draw, counts, wrong = random.Random(seed), Counter[str](), list[str]()
     began, before = time.perf_counter(), state()
     home = Path.cwd()
@@ -288,7 +292,7 @@ def fuzz(seed: int, seconds: float, most: int = 10**9) -> tuple[Counter[str], li
         warnings.simplefilter("ignore")
         os.chdir(folder)  # some calls write files
         sources = [malformed_calls(draw)] * 4 + [damaged_files(draw, Path(folder))]
-        while time.perf_counter() - began < seconds and sum(counts.values()) < most:
+        while time.perf_counter() - began < seconds and sum(counts.values()) < most_calls:
             shown, call = next(draw.choice(sources))
             try:
                 call()
@@ -310,12 +314,15 @@ def fuzz(seed: int, seconds: float, most: int = 10**9) -> tuple[Counter[str], li
 
 
 def main() -> int:
-    """Run for some time, and print the outcomes."""
+    """Run for some time or some calls, and print the outcomes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--calls", type=float, default=math.inf)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    counts, wrong = fuzz(asked.seed, asked.seconds)
+    if asked.seconds == asked.calls == math.inf:
+        parser.error("say when to end: --seconds 3600, or --calls 10000")
+    counts, wrong = fuzz(asked.seed, asked.seconds, asked.calls)
     print(*(text.replace("\n", " ") for text in wrong), f"{sum(counts.values()):,} calls: {dict(counts)}", sep="\n")
     return int(bool(wrong))
 

@@ -23,6 +23,7 @@ with warnings.catch_warnings():
     import shap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["baseline", "own", "marginal", "dependent"])
 def test_shap_explains_with_our_absences(players: ab.Players, kind: str) -> None:
     model, x = network(players.shape), normal(3, *players.shape, seed=1)
@@ -120,6 +121,7 @@ def draw_all(explanation: shap.Explanation, names: tuple[str, ...]) -> None:
         plt.close("all")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures")
 @pytest.mark.parametrize("case", ["features", "groups", "image with always present"])
 def test_every_plot_of_shap_draws_our_values(case: str) -> None:

@@ -157,6 +157,7 @@ def test_tables_refuse_what_is_no_category() -> None:
         interop.EncodedTable.of(pd.DataFrame([[1.0, 2.0]]))
 
 
+@pytest.mark.slow
 def test_audits_of_categories_take_noise_from_rows() -> None:
     frame, y = made_up()
     table = interop.EncodedTable.of(frame)
@@ -202,6 +203,7 @@ def test_a_model_that_decodes_a_table_knows_its_categories() -> None:
         ab.explain(model, table.rows[:2, :3], 1, absence=0.0)
 
 
+@pytest.mark.slow
 def test_the_loss_of_a_baseline_with_categories_is_measured() -> None:
     frame, y = made_up()
     table = interop.EncodedTable.of(frame)
