@@ -17,9 +17,11 @@ from matplotlib.colors import to_rgb
 import absentia as ab
 import test_report_results as results
 from absentia.plots.absence_plots import draw_leak_and_invention, draw_lengths, draw_masking_curve
-from absentia.plots.interaction_plots import arrange, names_of_sets, salient_nodes
+from absentia.plots.graph_plots import arrange, salient_nodes
+from absentia.plots.interaction_plots import names_of_sets
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, label
-from absentia.report.page import baseline_section
+from absentia.plots.strongest_sets import PlayerSet
+from absentia.report.baseline_section import baseline_section
 from known_games import cnn, mlp
 from typechecker import unchecked
 
@@ -206,14 +208,14 @@ def test_the_graph_has_a_node_for_each_salient_interaction_and_an_edge_for_each_
 
 
 def test_the_graph_keeps_players_of_one_interaction_side_by_side():
-    nodes = [((0, 3), 1.0), ((1, 2), 1.0), ((3,), 1.0)]
+    nodes = [PlayerSet((0, 3), 1.0), PlayerSet((1, 2), 1.0), PlayerSet((3,), 1.0)]
     players, ordered = arrange(nodes, players=6)
     assert sorted(players) == [0, 1, 2, 3]  # those that take part
     assert abs(players.index(0) - players.index(3)) == 1
     assert abs(players.index(1) - players.index(2)) == 1
     assert set(ordered) == set(nodes)
     assert arrange([], players=3) == ([0, 1, 2], [])
-    assert arrange([((0, 2), 1.0), ((1,), 1.0)], players=4)[0] == [0, 2, 1]
+    assert arrange([PlayerSet((0, 2), 1.0), PlayerSet((1,), 1.0)], players=4)[0] == [0, 2, 1]
 
 
 def test_the_heat_map_gives_every_pixel_its_players_value(pictured):
