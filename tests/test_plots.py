@@ -160,6 +160,23 @@ def test_the_list_of_interactions_is_ranked(six):
     assert axes.get_title() == "strongest 7 of 63 interactions"
 
 
+def test_listed_sets_of_many_players_are_drawn():
+    sets = [(), (0, 53), (54, 55, 59), (59,), (0, 52)]
+    terms = results.listed_terms(sets, torch.tensor([9.0, 4.0, -3.0, 1.0, 2.0]).double(), 60, [0, 0, 0, 0, 1])
+    wide = replace(results.wide_explanation(samples=2, players=60), interactions=terms)
+    axes = ab.plots.interaction_list(wide).axes[0]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["x0 & x53", "x54 & x55 & x59", "x59"]
+    assert axes.get_title() == "strongest 3 of 3 interactions"
+    assert [node.players for node in salient_nodes(wide, 0, 10)] == [(0, 53), (54, 55, 59), (59,)]
+    assert [node.players for node in salient_nodes(wide, 1, 10)] == [(0, 52)]
+    matrix = ab.plots.upset(wide).axes[0]
+    assert [text.get_text() for text in matrix.get_xticklabels()] == ["x0", "x53", "x54", "x55", "x59"]
+    mean = ab.plots.sparsity(terms).axes[0].lines[0].get_ydata()
+    assert mean.tolist() == [3, 1.5, 0.5]  # the second sample has one set
+    for kind in ("network", "and_or_graph", "order_profile", "overview"):
+        ab.plots.KINDS[kind](wide)
+
+
 def test_sets_that_begin_alike_have_different_labels():
     crowded = results.crowded_explanation()
     axes = ab.plots.interaction_list(crowded, strongest=3).axes[0]

@@ -28,7 +28,6 @@ from absentia.report.explanation_section import MOST_SAMPLES, explanation_sectio
 from absentia.report.pixels import ImageScale, png
 from absentia.report.shown_interactions import (
     KEPT_UP_TO_EACH_ORDER,
-    ListedEffects,
     curve_counts,
     interactions_by_sample,
     shown_effects,
@@ -242,7 +241,8 @@ def test_the_numbers_are_the_results_own(page, everything):
 def test_the_strongest_effects_up_to_each_order_are_kept():
     players = 8
     effects = results.draw(2, 2**players)
-    for row, kept in zip(effects.tolist(), strongest(effects, coalition_sizes(players)), strict=True):
+    for row in effects.tolist():
+        kept = strongest(torch.tensor(row), coalition_sizes(players))
         sets = sorted(range(1, 2**players), key=lambda number: -abs(row[number]))
         wanted = set()
         for order in range(1, players + 1):
@@ -266,13 +266,6 @@ def test_a_sparsity_curve_is_the_error_of_values_rebuilt_by_hand():
             assert float(curve[sample, place]) == pytest.approx(float(error), abs=1e-9)
 
 
-def test_what_is_kept_does_not_depend_on_how_many_samples_are_looked_at_together(monkeypatch):
-    interactions = ab.harsanyi(ab.ValueTable(results.draw(5, 32)))
-    together = list(interactions_by_sample(interactions, 5))
-    monkeypatch.setattr("absentia.report.shown_interactions._COALITIONS_AT_A_TIME", 32)
-    assert list(interactions_by_sample(interactions, 5)) == together
-
-
 def test_effects_that_rounding_could_have_made_are_marked():
     interactions = ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 2.0 + 1e-14]))
     (found,) = interactions_by_sample(replace(interactions, noise=torch.tensor([1e-10], dtype=torch.float64)), 1)
@@ -280,15 +273,9 @@ def test_effects_that_rounding_could_have_made_are_marked():
 
 
 def test_sets_of_any_number_of_players_are_lists_of_their_numbers():
-    sets = [(), (0, 999), (53, 54, 55), (7,)]
-    listed = ListedEffects(
-        effects=torch.tensor([[9.0, 1.0, -3.0, 2e-7]], dtype=torch.float64),
-        measurable=torch.tensor([[True, True, True, False]]),
-        orders=torch.tensor([len(players) for players in sets]),
-        players_in=sets.__getitem__,
-    )
-    (shown,) = shown_effects(listed)
-    assert shown == {
+    effects = torch.tensor([9.0, 1.0, -3.0, 2e-7], dtype=torch.float64)
+    terms = results.listed_terms([(), (0, 999), (53, 54, 55), (7,)], effects, players=1000, noise=1e-6)
+    assert shown_effects(terms, 0) == {
         "sets": [(53, 54, 55), (0, 999), (7,)],
         "values": [-3, 1, 2e-7],
         "texts": ["−3", "+1", "+2e−07"],
@@ -298,13 +285,7 @@ def test_sets_of_any_number_of_players_are_lists_of_their_numbers():
 
 def test_the_strongest_sets_are_kept_if_there_is_no_room_for_all():
     sets = [(number, *range(20, 1019)) for number in range(15)]
-    listed = ListedEffects(
-        effects=torch.linspace(1, 2, 15)[None],
-        measurable=torch.ones(1, 15, dtype=torch.bool),
-        orders=torch.full((15,), 1000),
-        players_in=sets.__getitem__,
-    )
-    (shown,) = shown_effects(listed)
+    shown = shown_effects(results.listed_terms(sets, torch.linspace(1, 2, 15), players=1019), 0)
     assert shown["sets"] == sets[:6:-1]  # the page holds up to 8,640 players of all sets
     assert len(shown["values"]) == len(shown["texts"]) == 8
 
@@ -704,8 +685,7 @@ def test_ids_are_unique_and_every_control_has_a_label(page):
 
 
 def test_what_is_kept_of_a_small_game():
-    effects = torch.tensor([[9.0, 1.0, -2.0, 0.5]])
-    assert [kept.tolist() for kept in strongest(effects, coalition_sizes(2))] == [[2, 1, 3]]
+    assert strongest(torch.tensor([9.0, 1.0, -2.0, 0.5]), coalition_sizes(2)).tolist() == [2, 1, 3]
     assert curve_counts(3) == [1, 2, 4, 7]
     assert sparsity_curve(ab.harsanyi(ab.ValueTable([0.0, 0.0, 0.0, 1.0]))).tolist() == [[0, 0, 0]]
     assert rendering.json_block({"name": "</script>"}) == r'{"name":"\u003c/script\u003e"}'

@@ -15,8 +15,6 @@ import test_report_results as results
 from absentia.plots.look import looks_of
 from absentia.report.audit_section import audit_section
 from absentia.report.explanation_section import explanation_section
-from absentia.report.rendering import render_page
-from absentia.report.shown_interactions import ListedEffects, shown_effects
 
 OLD_FILES = Path(__file__).parent / "old_files"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -389,28 +387,13 @@ def test_no_two_interactions_look_the_same(page):
         assert len(set(rows)) == len(rows), section
 
 
-def listed_sets_section(sets, effects):
-    """Return the section of an explanation of 60 players, whose interactions are a list of sets."""
-    section = explanation_section(results.wide_explanation(samples=len(effects), players=60))
-    listed = ListedEffects(
-        effects=effects,
-        measurable=effects.abs() > 1e-8,
-        orders=torch.tensor([len(players) for players in sets]),
-        players_in=sets.__getitem__,
-    )
-    for sample, shown in zip(section.data["samples"], shown_effects(listed), strict=True):
-        sample["effects"] = shown
-    section.data["largestOrder"] = max(map(len, sets))
-    return section
-
-
 def test_interactions_of_more_than_53_players_are_those_of_their_sets(open_page, tmp_path):
     """As the bits of a number, the last players would be lost: a script's numbers have 53 bits."""
-    sets = [(0, 53), (54, 55, 59), (1, 58), (59,), (0, 52)]
-    effects = torch.tensor([[4.0, -3.0, 2.0, 1.0, 1e-9], [0.0, 0.0, 0.0, 5.0, -6.0]], dtype=torch.float64)
-    path = tmp_path / "listed.html"
-    path.write_text(render_page("Sixty players", [listed_sets_section(sets, effects)]), encoding="utf-8")
-    page = open_page(DESKTOP, path.as_uri())
+    sets = [(0, 53), (54, 55, 59), (1, 58), (59,), (0, 52), (59,), (0, 52)]
+    effects = torch.tensor([4.0, -3.0, 2.0, 1.0, 1e-9, 5.0, -6.0], dtype=torch.float64)
+    terms = results.listed_terms(sets, effects, players=60, owners=[0, 0, 0, 0, 0, 1, 1], noise=1e-8)
+    explanation = replace(results.wide_explanation(samples=2, players=60), interactions=terms)
+    page = open_page(DESKTOP, ab.write_report(explanation, tmp_path / "listed.html").as_uri())
     chart = "[data-chart=interactions]"
     players = f"{chart} .bar rect"
 
@@ -428,7 +411,8 @@ def test_interactions_of_more_than_53_players_are_those_of_their_sets(open_page,
     assert drawn() == ["0 53", "1 58", "59"]
     page.select_option("[data-control=sample]", "1")
     assert drawn() == ["0 52", "59"]
-    assert page.query_selector("[data-chart=profile]") is None
+    assert len(page.query_selector_all("[data-chart=profile] .bar rect")) == 60
+    assert page.query_selector("[data-chart=curve]") is None  # there is no table to rebuild
 
 
 def test_effects_with_an_exponent_have_bars(open_page, tmp_path):

@@ -14,7 +14,7 @@ from absentia.attributions import Attribution
 from absentia.data import check_number
 from absentia.errors import wrong
 from absentia.plots.look import label
-from absentia.terms import Interactions
+from absentia.terms import Terms
 from absentia.text import written, written_alike
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def check_explanation(explanation: Explanation, sample: int, **counts: int) -> N
         check_number(name, count, 1)
 
 
-def interactions_of(explanation: Explanation, sample: int = 0, **counts: int) -> Interactions:
+def interactions_of(explanation: Explanation, sample: int = 0, **counts: int) -> Terms:
     """Return the interactions of an explanation; check what is drawn, and raise an error if there are none."""
     check_explanation(explanation, sample, **counts)
     if explanation.interactions is None:

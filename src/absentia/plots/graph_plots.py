@@ -175,7 +175,7 @@ def _draw_player_on_circle(axes: Axes, place: Place, name: str) -> None:
 def salient_nodes(explanation: Explanation, sample: int, strongest: int) -> list[PlayerSet]:
     """Return the strongest of the salient interactions: measurable, and above 5 % of the largest."""
     interactions = interactions_of(explanation, sample, strongest=strongest)
-    salient = int(count_salient(interactions)[sample])
+    salient = count_salient(interactions, sample)
     return strongest_sets(interactions, sample, min(strongest, salient))
 
 
@@ -244,7 +244,7 @@ def _write(axes: Axes, text: str, place: Place, above: float, **style: Any) -> N
 
 def _title(explanation: Explanation, sample: int, nodes: Sequence[PlayerSet]) -> str:
     """Return how much of the value the drawn interactions add up to, in words."""
-    total = count_sets(interactions_of(explanation))
+    total = count_sets(interactions_of(explanation), sample)
     readout = label(in_short(explanation, sample), 70)
     if not nodes:
         return f"{readout}\nnone of {total:,} interactions exceeds the rounding error"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,8 +15,8 @@ from absentia.data import check_number
 from absentia.errors import Axes, Figure, wrong
 from absentia.plots.drawable import in_short, interactions_of, largest
 from absentia.plots.look import NEUTRAL, Bar, Look, draw_bars, draw_curve, label, look_of, looks_of, new_figure
-from absentia.plots.strongest_sets import PlayerSet, count_salient, count_sets, strengths_of, strongest_sets
-from absentia.terms import Interaction, Interactions
+from absentia.plots.strongest_sets import PlayerSet, count_salient, count_sets, ranked_strengths, strongest_sets
+from absentia.terms import Interaction, Terms
 
 if TYPE_CHECKING:
     from absentia.explanation import Explanation
@@ -43,13 +44,13 @@ def interaction_list(explanation: Explanation, sample: int = 0, *, strongest: in
     ['x0 & x1', 'x1', 'x0']
     """
     interactions = interactions_of(explanation, sample, strongest=strongest)
-    rows = min(strongest, count_sets(interactions))
+    rows = min(strongest, count_sets(interactions, sample))
     figure = new_figure(1, width=8.0, rows=rows, title=f"value: {in_short(explanation, sample)}")
     draw_strongest(figure.axes[0], interactions, sample, strongest)
     return figure
 
 
-def draw_strongest(axes: Axes, interactions: Interactions, sample: int = 0, strongest: int = 12) -> None:
+def draw_strongest(axes: Axes, interactions: Terms, sample: int = 0, strongest: int = 12) -> None:
     """Draw the bars of `interaction_list` on given axes."""
     top = interactions.top(strongest, sample)
     names = _short_names(top)
@@ -60,7 +61,7 @@ def draw_strongest(axes: Axes, interactions: Interactions, sample: int = 0, stro
             for name, interaction in zip(names, top, strict=True)
         ],
     )
-    axes.set_title(f"strongest {len(top)} of {count_sets(interactions):,} interactions")
+    axes.set_title(f"strongest {len(top)} of {count_sets(interactions, sample):,} interactions")
 
 
 def _short_names(interactions: Sequence[Interaction]) -> list[str]:
@@ -174,7 +175,7 @@ def _draw_order_shapley(
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def draw_order_profile(axes: Axes, interactions: Interactions, sample: int = 0) -> None:
+def draw_order_profile(axes: Axes, interactions: Terms, sample: int = 0) -> None:
     """Draw the share of each order in the strength Σ|U| of a sample's interactions."""
     ratios = interactions.by_order().ratios[sample, 1:].tolist()
     axes.bar(range(1, len(ratios) + 1), ratios, color=NEUTRAL)
@@ -184,9 +185,7 @@ def draw_order_profile(axes: Axes, interactions: Interactions, sample: int = 0) 
     axes.yaxis.set_major_formatter(lambda share, _position: f"{share:.0%}")
 
 
-def sparsity(
-    results: Explanation | Interactions | Mapping[str, Explanation | Interactions], sample: int | None = None
-) -> Figure:
+def sparsity(results: Explanation | Terms | Mapping[str, Explanation | Terms], sample: int | None = None) -> Figure:
     """Draw the strengths |U| of all interactions in descending order, on logarithmic scales.
 
     The legend counts the salient interactions: those above 5 % of a sample's largest.
@@ -211,7 +210,7 @@ def sparsity(
     axes = figure.axes[0]
     for look, (name, result) in zip(looks_of(list(named)), named.items(), strict=True):
         interactions = _interactions_in(result)
-        check_number("sample", sample, 0, len(interactions.effects) - 1)
+        check_number("sample", sample, 0, interactions.samples - 1)
         _draw_strengths(axes, look, name, interactions, sample)
     axes.set_xscale("log")
     if math.isfinite(axes.dataLim.minposy):
@@ -222,20 +221,22 @@ def sparsity(
     return figure
 
 
-def _interactions_in(result: Explanation | Interactions) -> Interactions:
+def _interactions_in(result: Explanation | Terms) -> Terms:
     """Return interactions, or those of an explanation; raise an error for anything else."""
-    if isinstance(result, Interactions):
+    if isinstance(result, Terms):
         return result
     if getattr(result, "KIND", "") != "explanation":
         raise wrong("results", "hold explanations or interactions", type(result).__name__)
     return interactions_of(result)
 
 
-def _draw_strengths(axes: Axes, look: Look, name: str, interactions: Interactions, sample: int | None) -> None:
+def _draw_strengths(axes: Axes, look: Look, name: str, interactions: Terms, sample: int | None) -> None:
     """Draw the strengths of one result in descending order, of a sample or on average."""
-    samples = slice(None) if sample is None else [sample]
-    strength = strengths_of(interactions)[samples].cpu().sort(dim=1, descending=True).values.mean(0)
-    salient = f"{float(count_salient(interactions)[samples].double().mean()):.3g} salient"
+    samples = range(interactions.samples) if sample is None else [sample]
+    # Samples of listed sets may differ in their number: the shorter ones are filled up with 0.
+    strengths = [ranked_strengths(interactions, number) for number in samples]
+    strength = torch.nn.utils.rnn.pad_sequence(strengths, batch_first=True).mean(0)
+    salient = f"{fmean(count_salient(interactions, number) for number in samples):.3g} salient"
     text = f"{label(name)}: {salient}" if name else salient
     ranks = _spaced_ranks(len(strength))
     draw_curve(axes, look, text, ranks, strength[ranks - 1].numpy(), markevery=max(1, len(ranks) // _MARKERS))

@@ -21,7 +21,7 @@ from absentia.plots.drawable import (
 )
 from absentia.report.pixels import ImageScale
 from absentia.report.section import Section
-from absentia.report.shown_interactions import curve_counts, interactions_by_sample
+from absentia.report.shown_interactions import curve_counts, interactions_by_sample, largest_order
 from absentia.report.shown_numbers import numbers, texts
 from absentia.text import count_of, written, written_alike
 
@@ -50,8 +50,9 @@ def explanation_section(explanation: Explanation) -> Section:
             samples, interactions_by_sample(explanation.interactions, shown), strict=True
         ):
             sample |= interactions
-        data["largestOrder"] = len(names)
-        data["counts"] = curve_counts(len(names))
+        data["largestOrder"] = largest_order(explanation.interactions)
+        if "curve" in samples[0]:
+            data["counts"] = curve_counts(len(names))
     if explanation.players.is_image:
         data["picture"] = _add_images(samples, explanation)
     heading = f"Explanation of {count_of(total, 'sample')}, {len(names)} players"
