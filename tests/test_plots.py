@@ -17,9 +17,11 @@ from matplotlib.colors import to_rgb
 import absentia as ab
 import test_report_results as results
 from absentia.plots.absence_plots import draw_leak_and_invention, draw_lengths, draw_masking_curve
-from absentia.plots.interaction_plots import arrange, names_of_sets, salient_nodes
+from absentia.plots.graph_plots import arrange, salient_nodes
+from absentia.plots.interaction_plots import names_of_sets
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, label
-from absentia.report.page import baseline_section
+from absentia.plots.strongest_sets import PlayerSet
+from absentia.report.baseline_section import baseline_section
 from known_games import cnn, mlp
 from typechecker import unchecked
 
@@ -158,6 +160,23 @@ def test_the_list_of_interactions_is_ranked(six):
     assert axes.get_title() == "strongest 7 of 63 interactions"
 
 
+def test_listed_sets_of_many_players_are_drawn():
+    sets = [(), (0, 53), (54, 55, 59), (59,), (0, 52)]
+    terms = results.listed_terms(sets, torch.tensor([9.0, 4.0, -3.0, 1.0, 2.0]).double(), 60, [0, 0, 0, 0, 1])
+    wide = replace(results.wide_explanation(samples=2, players=60), interactions=terms)
+    axes = ab.plots.interaction_list(wide).axes[0]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["x0 & x53", "x54 & x55 & x59", "x59"]
+    assert axes.get_title() == "strongest 3 of 3 interactions"
+    assert [node.players for node in salient_nodes(wide, 0, 10)] == [(0, 53), (54, 55, 59), (59,)]
+    assert [node.players for node in salient_nodes(wide, 1, 10)] == [(0, 52)]
+    matrix = ab.plots.upset(wide).axes[0]
+    assert [text.get_text() for text in matrix.get_xticklabels()] == ["x0", "x53", "x54", "x55", "x59"]
+    mean = ab.plots.sparsity(terms).axes[0].lines[0].get_ydata()
+    assert mean.tolist() == [3, 1.5, 0.5]  # the second sample has one set
+    for kind in ("network", "and_or_graph", "order_profile", "overview"):
+        ab.plots.KINDS[kind](wide)
+
+
 def test_sets_that_begin_alike_have_different_labels():
     crowded = results.crowded_explanation()
     axes = ab.plots.interaction_list(crowded, strongest=3).axes[0]
@@ -206,14 +225,14 @@ def test_the_graph_has_a_node_for_each_salient_interaction_and_an_edge_for_each_
 
 
 def test_the_graph_keeps_players_of_one_interaction_side_by_side():
-    nodes = [((0, 3), 1.0), ((1, 2), 1.0), ((3,), 1.0)]
+    nodes = [PlayerSet((0, 3), 1.0), PlayerSet((1, 2), 1.0), PlayerSet((3,), 1.0)]
     players, ordered = arrange(nodes, players=6)
     assert sorted(players) == [0, 1, 2, 3]  # those that take part
     assert abs(players.index(0) - players.index(3)) == 1
     assert abs(players.index(1) - players.index(2)) == 1
     assert set(ordered) == set(nodes)
     assert arrange([], players=3) == ([0, 1, 2], [])
-    assert arrange([((0, 2), 1.0), ((1,), 1.0)], players=4)[0] == [0, 2, 1]
+    assert arrange([PlayerSet((0, 2), 1.0), PlayerSet((1,), 1.0)], players=4)[0] == [0, 2, 1]
 
 
 def test_the_heat_map_gives_every_pixel_its_players_value(pictured):

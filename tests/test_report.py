@@ -19,27 +19,25 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import absentia as ab
 import test_report_results as results
 from absentia.auditing.figures import Companions
+from absentia.coalitions import coalition_sizes
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, looks_of
-from absentia.report import page as writing
-from absentia.report.page import (
+from absentia.report import rendering
+from absentia.report.audit_section import audit_section, how_sure
+from absentia.report.baseline_section import baseline_section
+from absentia.report.explanation_section import MOST_SAMPLES, explanation_section
+from absentia.report.pixels import ImageScale, png
+from absentia.report.shown_interactions import (
     KEPT_UP_TO_EACH_ORDER,
-    MOST_SAMPLES,
-    ImageScale,
-    audit_section,
-    baseline_section,
     curve_counts,
-    explanation_section,
-    how_sure,
-    numbers,
-    png,
+    interactions_by_sample,
+    shown_effects,
     sparsity_curve,
     strongest,
-    summarise,
-    texts,
 )
+from absentia.report.shown_numbers import numbers, texts
 from absentia.text import written
 
-FOLDER = Path(writing.__file__).parent
+FOLDER = Path(rendering.__file__).parent
 OLD_FILES = Path(__file__).parent / "old_files"
 
 
@@ -97,7 +95,7 @@ def page(everything, tmp_path_factory):
 
 def test_what_comes_from_data_stays_text(page):
     scripts = [(attrs, text) for tag, attrs, text in page.blocks if tag == "script"]
-    assert len(scripts) == 1 + len(writing.SCRIPTS)  # the data, and our own: no name has become another
+    assert len(scripts) == 1 + len(rendering.SCRIPTS)  # the data, and our own: no name has become another
     assert not any("document.title = 'run'" in text for attrs, text in scripts if "type" not in attrs)
     assert results.EVIL in page.words()
     explained, _, audit = page.data()[:3]
@@ -111,7 +109,7 @@ def test_no_text_in_the_data_can_end_its_element(everything, tmp_path):
     text = ab.write_report(everything, tmp_path / "report.html").read_text(encoding="utf-8")
     block = text.split('id="data">')[1].split("</script>")[0]
     assert not re.search("[<>&\u2028\u2029]", block)
-    assert json.loads(writing.json_block(["\u2028</script><!--&"])) == ["\u2028</script><!--&"]
+    assert json.loads(rendering.json_block(["\u2028</script><!--&"])) == ["\u2028</script><!--&"]
 
 
 def test_the_policy_allows_the_page_its_own_scripts_and_styles_and_nothing_else(page):
@@ -157,7 +155,7 @@ def test_the_vendored_files_are_those_that_the_readme_lists():
 
 
 def test_the_colours_are_those_of_the_pictures():
-    style, script = ((FOLDER / name).read_text() for name in ("report.css", "charts.js"))
+    style, script = ((FOLDER / name).read_text() for name in ("report.css", "symbols.js"))
     for name, colour in {"raises": RAISES, "lowers": LOWERS, "neutral": NEUTRAL}.items():
         assert f"--{name}: {colour.lower()}" in style.lower()
     symbols = script.split("SYMBOLS = {")[1].split("};")[0]
@@ -179,7 +177,7 @@ def test_an_absence_has_one_colour_in_the_report_and_in_the_picture(everything, 
     place = data["methods"].index("zero")
     assert data["looks"][place] == list(LOOKS["zero"])
     assert looks_of(["b", "zero", "a"]) == looks_of(["a", "zero", "b"])[::-1]
-    assert len({look["color"] for look in looks_of(["own", "zero", "mean", "other"])}) == 4
+    assert len({look.colour for look in looks_of(["own", "zero", "mean", "other"])}) == 4
 
 
 def test_the_verdict_comes_first_and_every_figure_is_there(page, everything):
@@ -211,7 +209,7 @@ def test_the_numbers_are_the_results_own(page, everything):
         assert sample["output"] == pytest.approx(float(first.outputs[number]), rel=1e-3)
         assert sample["base"] + sum(sample["values"]) == pytest.approx(sample["output"], rel=5e-3)
         assert sample["inputs"] == [f"{value:.4g}".replace("-", "−") for value in first.x[number].tolist()]
-        assert sample["ranked"] == [list(pair) for pair in first.shapley.ranked(number)]
+        assert [(player, text) for player, text in sample["ranked"]] == first.shapley.ranked(number)
         assert sample["standIns"] == ["0.25"] * 5
     found = everything["methods"]
     order = [found.methods.index(name) for name in audit["methods"]]
@@ -219,10 +217,13 @@ def test_the_numbers_are_the_results_own(page, everything):
     for key, values in found.columns().items():
         if key in audit["values"]:
             assert audit["values"][key] == pytest.approx(values[order].tolist(), rel=1e-3)
-    assert audit["orders"][0] == texts(found.companions.order_profile().value[order[0]], 3)
+    profile = found.companions.order_profile().value[order[0]]
+    assert audit["orders"]["texts"][0] == texts(profile, 3)
+    assert audit["orders"]["values"][0] == pytest.approx(profile.tolist(), rel=1e-2)
     scores = found.curve.scores.mean(1)
-    assert audit["scores"][1] == texts(scores[order[1]], 3)
-    assert audit["recalibrated"][1] == texts((scores - found.curve.inventions)[order[1]], 3)
+    assert audit["scores"]["texts"][1] == texts(scores[order[1]], 3)
+    assert audit["scores"]["values"][1] == pytest.approx(scores[order[1]].tolist(), rel=1e-2)
+    assert audit["recalibrated"]["texts"][1] == texts((scores - found.curve.inventions)[order[1]], 3)
     assert {"leak", "invention", "score", "length", "distance", "R"} <= set(audit["values"])
     invention, error = found.invention.value[order], found.invention.error[order]
     assert audit["whiskers"]["invention"][0] == pytest.approx((invention - 2 * error).tolist(), rel=1e-3)
@@ -240,7 +241,8 @@ def test_the_numbers_are_the_results_own(page, everything):
 def test_the_strongest_effects_up_to_each_order_are_kept():
     players = 8
     effects = results.draw(2, 2**players)
-    for row, kept in zip(effects.tolist(), strongest(effects), strict=True):
+    for row in effects.tolist():
+        kept = strongest(torch.tensor(row), coalition_sizes(players))
         sets = sorted(range(1, 2**players), key=lambda number: -abs(row[number]))
         wanted = set()
         for order in range(1, players + 1):
@@ -264,24 +266,34 @@ def test_a_sparsity_curve_is_the_error_of_values_rebuilt_by_hand():
             assert float(curve[sample, place]) == pytest.approx(float(error), abs=1e-9)
 
 
-def test_what_is_kept_does_not_depend_on_how_many_samples_are_looked_at_together(monkeypatch):
-    interactions = ab.harsanyi(ab.ValueTable(results.draw(5, 32)))
-    together = list(summarise(interactions, 5))
-    monkeypatch.setattr("absentia.report.page._AT_A_TIME", 32)
-    assert list(summarise(interactions, 5)) == together
-
-
 def test_effects_that_rounding_could_have_made_are_marked():
     interactions = ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 2.0 + 1e-14]))
-    (found,) = summarise(replace(interactions, noise=torch.tensor([1e-10], dtype=torch.float64)), 1)
-    marked = {number for number, _, *unsure in found["effects"] if unsure}
-    assert marked == {3}
+    (found,) = interactions_by_sample(replace(interactions, noise=torch.tensor([1e-10], dtype=torch.float64)), 1)
+    assert [found["effects"]["sets"][place] for place in found["effects"]["hollow"]] == [(0, 1)]
+
+
+def test_sets_of_any_number_of_players_are_lists_of_their_numbers():
+    effects = torch.tensor([9.0, 1.0, -3.0, 2e-7], dtype=torch.float64)
+    terms = results.listed_terms([(), (0, 999), (53, 54, 55), (7,)], effects, players=1000, noise=1e-6)
+    assert shown_effects(terms, 0) == {
+        "sets": [(53, 54, 55), (0, 999), (7,)],
+        "values": [-3, 1, 2e-7],
+        "texts": ["−3", "+1", "+2e−07"],
+        "hollow": [2],
+    }
+
+
+def test_the_strongest_sets_are_kept_if_there_is_no_room_for_all():
+    sets = [(number, *range(20, 1019)) for number in range(15)]
+    shown = shown_effects(results.listed_terms(sets, torch.linspace(1, 2, 15), players=1019), 0)
+    assert shown["sets"] == sets[:6:-1]  # the page holds up to 8,640 players of all sets
+    assert len(shown["values"]) == len(shown["texts"]) == 8
 
 
 def test_a_constant_game_has_no_sparsity_curve_but_a_page(tmp_path):
     flat = ab.explain(lambda rows: 0 * rows.sum(1) + 1, results.draw(2, 3), absence=ab.Baseline(0.0))
     (data,) = render(flat, tmp_path).data()
-    assert data["samples"][0]["curve"] == ["–"] * 4
+    assert data["samples"][0]["curve"] == {"values": [None] * 4, "texts": ["–"] * 4}
     assert data["samples"][0]["values"] == [0, 0, 0]
 
 
@@ -494,10 +506,12 @@ def test_large_results_are_trimmed_and_the_page_says_so(tmp_path):
     few = render(results.explanation(), tmp_path)
     assert "The page holds the first" not in few.words()
     overall = many.shapley.values.abs().mean(0).tolist()
-    assert {player: float(text) for player, text in page.data()[0]["overall"]} == {
-        player: pytest.approx(mean, abs=1e-3 * max(overall))  # all have the decimals of the largest
-        for player, mean in enumerate(overall)  # of all samples, shown or not
-    }
+    rows = page.data()[0]["overall"]
+    assert sorted(row["player"] for row in rows) == list(range(len(overall)))
+    for row in rows:
+        mean = overall[row["player"]]  # of all samples, shown or not
+        assert row["value"] == pytest.approx(mean, rel=1e-5)
+        assert float(row["shown"]) == pytest.approx(mean, abs=1e-3 * max(overall))  # to the decimals of the largest
 
 
 def test_the_page_states_errors_of_estimates_and_what_values_lack(tmp_path):
@@ -508,11 +522,13 @@ def test_the_page_states_errors_of_estimates_and_what_values_lack(tmp_path):
     assert f"The median standard error of the values is {written(errors.median().item(), 2)}." in words
     assert f"Its standard error is {written(errors.mean(0).max().item(), 2)} at most; whiskers show two." in words
     shown, means = explanation_section(found).data["overall"], found.shapley.values.abs().mean(0)
-    assert {player for player, _ in shown} == set(range(16))
-    for player, text in shown:
-        value, error = (float(part) for part in text.split(" ± "))
-        assert value == pytest.approx(float(means[player]), rel=0.01)
-        assert error == pytest.approx(float(errors[:, player].mean()), rel=0.05)
+    assert {row["player"] for row in shown} == set(range(16))
+    for row in shown:
+        player = row["player"]
+        assert float(row["shown"]) == pytest.approx(float(means[player]), rel=0.01)
+        assert row["value"] == pytest.approx(float(means[player]), rel=1e-5)
+        for error in (row["error"], float(row["shownError"])):
+            assert error == pytest.approx(float(errors[:, player].mean()), rel=0.05)
     assert "miss the difference" not in words
     wrong = replace(found, shapley=replace(found.shapley, values=found.shapley.values + 1))
     assert "Gap Shapley values miss the difference by" in render(wrong, tmp_path).words()
@@ -535,7 +551,8 @@ def test_agreement_is_rounded_once(value, shown, monkeypatch):
     pair = torch.full((3, 3), value, dtype=torch.float64).fill_diagonal_(1.0)
     monkeypatch.setattr(Companions, "agreement", lambda _: pair)
     section = audit_section(results.audit())
-    assert section.data["agreement"][0] == ["1", shown, shown]
+    assert section.data["agreement"]["texts"][0] == ["1", shown, shown]
+    assert section.data["agreement"]["values"][0] == pytest.approx([1, value, value], abs=0.005)
     assert section.data["figures"]["agreement"] == [shown] * 3
 
 
@@ -579,7 +596,7 @@ def test_samples_are_listed_with_the_names_of_their_classes():
 
 
 def test_very_many_players_leave_room_for_fewer_samples(monkeypatch):
-    monkeypatch.setattr("absentia.report.page._MOST_VALUES", 1000)
+    monkeypatch.setattr("absentia.report.explanation_section._MOST_VALUES", 1000)
     assert len(explanation_section(results.wide_explanation(60, 20)).data["samples"]) == 50
 
 
@@ -590,7 +607,7 @@ def test_the_report_of_200_samples_and_16_players_is_small(tmp_path):
     (data,) = Page(path.read_text(encoding="utf-8")).data()
     assert len(data["samples"]) == 200
     for sample in data["samples"][:3]:
-        orders = {number.bit_count() for number, *_ in sample["effects"]}
+        orders = {len(players) for players in sample["effects"]["sets"]}
         assert set(range(1, 8)) <= orders
 
 
@@ -669,7 +686,7 @@ def test_ids_are_unique_and_every_control_has_a_label(page):
 
 
 def test_what_is_kept_of_a_small_game():
-    assert [kept.tolist() for kept in strongest(torch.tensor([[9.0, 1.0, -2.0, 0.5]]))] == [[2, 1, 3]]
+    assert strongest(torch.tensor([9.0, 1.0, -2.0, 0.5]), coalition_sizes(2)).tolist() == [2, 1, 3]
     assert curve_counts(3) == [1, 2, 4, 7]
     assert sparsity_curve(ab.harsanyi(ab.ValueTable([0.0, 0.0, 0.0, 1.0]))).tolist() == [[0, 0, 0]]
-    assert writing.json_block({"name": "</script>"}) == r'{"name":"\u003c/script\u003e"}'
+    assert rendering.json_block({"name": "</script>"}) == r'{"name":"\u003c/script\u003e"}'

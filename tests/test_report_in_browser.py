@@ -13,7 +13,8 @@ import torch
 import absentia as ab
 import test_report_results as results
 from absentia.plots.look import looks_of
-from absentia.report.page import audit_section, explanation_section
+from absentia.report.audit_section import audit_section
+from absentia.report.explanation_section import explanation_section
 
 pytestmark = pytest.mark.slow  # a browser is started, and most tests open the page anew
 
@@ -212,7 +213,7 @@ def test_a_method_is_chosen_by_keyboard_and_set_off(page):
 
 def test_every_chart_of_an_audit_gives_an_absence_the_same_colour(page):
     audit = results.audit()
-    expected = [look["color"] for look in looks_of([audit.methods[number] for number in audit.order])]
+    expected = [look.colour for look in looks_of([audit.methods[number] for number in audit.order])]
     symbols = page.eval_on_selector_all(
         f"{AUDIT} fieldset .symbol path", "all => all.map(one => one.getAttribute('fill'))"
     )
@@ -386,6 +387,44 @@ def test_no_two_interactions_look_the_same(page):
         ) or texts(page, f"{chart} [aria-label='y-axis tick label'] text")
         assert len(rows) == len(page.query_selector_all(f"{chart} .bar rect")) > 1
         assert len(set(rows)) == len(rows), section
+
+
+def test_interactions_of_more_than_53_players_are_those_of_their_sets(open_page, tmp_path):
+    """As the bits of a number, the last players would be lost: a script's numbers have 53 bits."""
+    sets = [(0, 53), (54, 55, 59), (1, 58), (59,), (0, 52), (59,), (0, 52)]
+    effects = torch.tensor([4.0, -3.0, 2.0, 1.0, 1e-9, 5.0, -6.0], dtype=torch.float64)
+    terms = results.listed_terms(sets, effects, players=60, owners=[0, 0, 0, 0, 0, 1, 1], noise=1e-8)
+    explanation = replace(results.wide_explanation(samples=2, players=60), interactions=terms)
+    page = open_page(DESKTOP, ab.write_report(explanation, tmp_path / "listed.html").as_uri())
+    chart = "[data-chart=interactions]"
+    players = f"{chart} .bar rect"
+
+    def drawn():
+        return page.eval_on_selector_all(players, "all => all.map(one => one.dataset.players)")
+
+    assert page.messages == []
+    assert drawn() == ["0 53", "54 55 59", "1 58", "59"]  # the last one is within rounding error
+    names = texts(page, f"{chart} [aria-label='y-axis tick label'] text")
+    assert names == ["x0 & x53", "x54 & x55 & x59", "x1 & x58", "x59"]
+    assert sorted(texts(page, f"{chart} .shown text")) == sorted(["+4", "−3", "+2", "+1"])
+    orders = texts(page, "[data-control=order] option")
+    assert [order.strip() for order in orders] == ["3 (all)", "2", "1"]
+    page.select_option("[data-control=order]", "2")
+    assert drawn() == ["0 53", "1 58", "59"]
+    page.select_option("[data-control=sample]", "1")
+    assert drawn() == ["0 52", "59"]
+    assert len(page.query_selector_all("[data-chart=profile] .bar rect")) == 60
+    assert page.query_selector("[data-chart=curve]") is None  # there is no table to rebuild
+
+
+def test_effects_with_an_exponent_have_bars(open_page, tmp_path):
+    """A script that read numbers from their texts, +2e−06, drew none."""
+    weights = torch.tensor([1.0, 2e-6]).double()
+    found = ab.explain(lambda rows: rows @ weights, torch.ones(1, 2).double(), absence=0.0)
+    page = open_page(DESKTOP, ab.write_report(found, tmp_path / "small.html").as_uri())
+    chart = "[data-chart=interactions]"
+    assert "+2e−06" in texts(page, f"{chart} .shown text")
+    assert len(page.query_selector_all(f"{chart} .bar rect")) == len(texts(page, f"{chart} .shown text")) == 2
 
 
 def test_numbers_beside_bars_are_those_that_python_writes(page):

@@ -125,6 +125,20 @@ def wide_explanation(samples=60, players=2000):
     )
 
 
+def listed_terms(sets, effects, players, owners=None, noise=0.0):
+    """Return terms with these sets of player numbers."""
+    rows = torch.zeros(len(sets), players, dtype=torch.bool)
+    for row, numbers in zip(rows, sets, strict=True):
+        row[list(numbers)] = True
+    samples = 1 if owners is None else max(owners) + 1
+    return ab.Terms.listed(
+        rows,
+        effects,
+        owners=None if owners is None else torch.tensor(owners),
+        noise=torch.full((samples,), noise, dtype=effects.dtype),
+    )
+
+
 def large_explanation(samples=200, players=16):
     """Return a large explanation from random effects, without a model."""
     effects = draw(samples, 2**players)
@@ -138,7 +152,9 @@ def large_explanation(samples=200, players=16):
         outputs=effects.sum(1),
         base_values=effects[:, 0].clone(),
         shapley=interactions.shapley(),
-        order_shapley=draw(samples, players, players),
+        order_shapley=ab.OrderAttribution(
+            draw(samples, players, players), 1, names, "order-wise Shapley values", "given", tuple(range(players))
+        ),
         interactions=interactions,
         stand_ins=draw(samples, players, seed=1),
         record=ExplanationRecord("the output as it is", "Baseline(0)", True, samples * 2**players, 1.0, 0),

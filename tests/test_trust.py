@@ -22,7 +22,7 @@ import absentia as ab
 from absentia import AbsentiaError
 from absentia.data import column_groups
 from absentia.learning import LearningOptions
-from absentia.plots.drawable import entries_of
+from absentia.plots.learned_entries import entries_of
 from absentia.runtime.threads import quickest_threads
 
 X = torch.rand(4, 3, generator=torch.Generator().manual_seed(1))
@@ -372,7 +372,7 @@ def test_players_of_the_same_name_are_told_apart_by_their_number(tmp_path):
     assert torch.equal(named.values, same.values)
     assert (named.record.undetermined, same.record.undetermined) == (("a",), ("a",))
     assert same.to_frame()["undetermined"].tolist() == [True, False, False]
-    assert entries_of(same, most=10)[-1] == [True, False, False]
+    assert entries_of(same, most=10).undetermined == [True, False, False]
     table = pd.DataFrame(x[:8].numpy(), columns=["a", "a", "c"])
     each = ab.learn_baseline(model, table, options=options, loss="interactions", share="sample")
     assert (each.record.undetermined, each.to_frame()["undetermined"].tolist()) == (("a",), [True, False, False] * 8)

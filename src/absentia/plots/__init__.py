@@ -7,20 +7,48 @@
 from collections.abc import Callable
 from typing import Any
 
-from absentia.plots.absence_plots import baselines, learning_history
-from absentia.plots.interaction_plots import and_or_graph, interaction_list, network, order_profile, sparsity, upset
+from absentia.plots.baseline_plots import baselines, learning_history
+from absentia.plots.dot_plots import beeswarm, scatter
+from absentia.plots.graph_plots import and_or_graph, network
+from absentia.plots.image_plots import image_heat_map
+from absentia.plots.interaction_plots import interaction_list, order_profile, sparsity, upset
 from absentia.plots.look import new_figure
-from absentia.plots.sample_plots import bars, beeswarm, image_heat_map, overview, scatter, text_line, waterfall
+from absentia.plots.sample_plots import bars, overview, waterfall
+from absentia.plots.text_plots import text_line
 
 # What `Explanation.plot` draws, by name.
-_DRAWN: tuple[Callable[..., Any], ...] = (
-    overview, waterfall, bars, image_heat_map, text_line, interaction_list, upset, network, and_or_graph,
-    order_profile, beeswarm, scatter, sparsity,
-)  # fmt: skip
-KINDS = {kind.__name__: kind for kind in _DRAWN}
+KINDS: dict[str, Callable[..., Any]] = {
+    "overview": overview,
+    "waterfall": waterfall,
+    "bars": bars,
+    "image_heat_map": image_heat_map,
+    "text_line": text_line,
+    "interaction_list": interaction_list,
+    "upset": upset,
+    "network": network,
+    "and_or_graph": and_or_graph,
+    "order_profile": order_profile,
+    "beeswarm": beeswarm,
+    "scatter": scatter,
+    "sparsity": sparsity,
+}
 OF_ALL_SAMPLES = ("beeswarm", "scatter", "sparsity")
 
 __all__ = [
-    "and_or_graph", "bars", "baselines", "beeswarm", "image_heat_map", "interaction_list", "learning_history",
-    "network", "new_figure", "order_profile", "overview", "scatter", "sparsity", "text_line", "upset", "waterfall",
-]  # fmt: skip
+    "and_or_graph",
+    "bars",
+    "baselines",
+    "beeswarm",
+    "image_heat_map",
+    "interaction_list",
+    "learning_history",
+    "network",
+    "new_figure",
+    "order_profile",
+    "overview",
+    "scatter",
+    "sparsity",
+    "text_line",
+    "upset",
+    "waterfall",
+]

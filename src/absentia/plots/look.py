@@ -8,34 +8,74 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from absentia.errors import Axes, Figure, require, wrong
 
+RAISES = "#E69F00"  # what adds to the value
+LOWERS = "#0072B2"  # what takes from it
+NEUTRAL = "#666666"  # what has no sign
+
 _LONGEST_TITLE = 1_000  # letters
-RAISES, LOWERS, NEUTRAL = "#E69F00", "#0072B2", "#666666"
-# Absences have one colour and marker each, in every plot and report. Markers tell them apart in grey.
+_LETTERS_PER_INCH = 12  # of a title, about
+_TITLE_LINE = 1 / 6  # height of a line of the title in inches
+_LARGEST_SIDE = 1000  # inches
+_MOST_COLUMNS = 99
+
+
+class Look(NamedTuple):
+    """The colour and the marker by which something is recognised in every plot."""
+
+    colour: str
+    marker: str
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """The look as arguments of matplotlib."""
+        return {"color": self.colour, "marker": self.marker}
+
+
+# Each usual absence has one look in all plots and reports. Markers tell them apart in grey.
 LOOKS = {
-    "zero": ("#0072B2", "o"), "mean": ("#E69F00", "s"), "median": ("#009E73", "^"), "marginal": ("#CC79A7", "D"),
-    "blur": ("#56B4E9", "v"), "learned": ("#D55E00", "*"), "mode": ("#8C8C00", "P"), "noise": ("#808080", "h"),
-    "gaussian": ("#7B5EA7", "X"), "neighbours": ("#A0522D", "p"),
-}  # fmt: skip
+    "zero": Look("#0072B2", "o"),
+    "mean": Look("#E69F00", "s"),
+    "median": Look("#009E73", "^"),
+    "marginal": Look("#CC79A7", "D"),
+    "blur": Look("#56B4E9", "v"),
+    "learned": Look("#D55E00", "*"),
+    "mode": Look("#8C8C00", "P"),
+    "noise": Look("#808080", "h"),
+    "gaussian": Look("#7B5EA7", "X"),
+    "neighbours": Look("#A0522D", "p"),
+}
 
 
-def look_of(number: int) -> dict[str, Any]:
-    """Return the colour and the marker of one of several things that have no look of their own."""
-    colour, marker = list(LOOKS.values())[number % len(LOOKS)]
-    return {"color": colour, "marker": marker}
+class Bar(NamedTuple):
+    """One bar of a chart: its name, its length, and the standard error of that; hollow if within rounding error."""
+
+    name: str
+    value: float
+    error: float = 0.0
+    hollow: bool = False
 
 
-def looks_of(names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the looks of absences: those of the usual words, and of what they leave for others, by name."""
-    words = [name.partition(":")[0] for name in names]
-    free = [number for number, word in enumerate(LOOKS) if word not in words] or [*range(len(LOOKS))]
-    others = sorted({name for name, word in zip(names, words, strict=True) if word not in LOOKS})
-    place = {word: number for number, word in enumerate(LOOKS)}
-    place |= {name: free[number % len(free)] for number, name in enumerate(others)}
-    return [look_of(place[word if word in LOOKS else name]) for name, word in zip(names, words, strict=True)]
+def look_of(number: int) -> Look:
+    """Return the look of one of several curves that have no look of their own."""
+    return list(LOOKS.values())[number % len(LOOKS)]
+
+
+def looks_of(names: Sequence[str]) -> list[Look]:
+    """Return the look of each absence; names that are not usual words share the looks that are left, by name."""
+    words = [_usual_word(name) for name in names]
+    unused = [look for word, look in LOOKS.items() if word not in words] or list(LOOKS.values())
+    other_names = sorted({name for name, word in zip(names, words, strict=True) if word not in LOOKS})
+    other_looks = {name: unused[number % len(unused)] for number, name in enumerate(other_names)}
+    return [LOOKS.get(word) or other_looks[name] for name, word in zip(names, words, strict=True)]
+
+
+def _usual_word(name: str) -> str:
+    """Return the word that a name begins with: users may tell two of a kind apart as in “blur: wide”."""
+    return name.partition(":")[0]
 
 
 def colour_of(value: float) -> str:
@@ -46,7 +86,9 @@ def colour_of(value: float) -> str:
 def label(name: str, most: int = 32) -> str:
     """Shorten a name in its middle, and escape the dollar sign, with which matplotlib begins a formula."""
     if len(name) > most:
-        name = f"{name[: most // 2]}…{name[len(name) - (most - most // 2 - 1) :]}"
+        start_letters = most // 2
+        end_letters = most - start_letters - 1
+        name = f"{name[:start_letters]}…{name[len(name) - end_letters :]}"
     return name.replace("$", r"\$")
 
 
@@ -77,28 +119,38 @@ def new_figure(
     >>> len(figure.axes), figure.get_size_inches().tolist()
     (2, [10.4, 3.0])
     """
-    sides = 0 < min(width, height, *(ratios or ())) <= max(width, height) < 1000
-    if not 1 <= columns < 100 or len(ratios or range(columns)) != columns or not sides:
-        must = "have 1 to 99 columns, a ratio for each, and sides above 0"
-        raise wrong("the figure", must, f"{columns} of {width} × {height}, ratios {ratios}")
+    panel_ratios = list(ratios or [1.0] * columns)
+    _check_panels(columns, width, height, panel_ratios, ratios)
     if rows is not None:
         height = max(3.2, round(1.8 + 0.24 * rows, 1))
-    # A line of the title has about 12 letters in an inch, and takes a sixth of an inch.
-    lines = textwrap.wrap(title[:_LONGEST_TITLE], max(20, int(12 * width * columns)))
-    size = (width * columns, height + max(0, len(lines) - 1) / 6)
+    title_lines = textwrap.wrap(title[:_LONGEST_TITLE], max(20, int(_LETTERS_PER_INCH * width * columns)))
+    further_lines = max(0, len(title_lines) - 1)
+    size = (width * columns, height + further_lines * _TITLE_LINE)
     figure: Figure = require("matplotlib.figure", "plot").Figure(figsize=size, layout="constrained")
-    for axes in figure.subplots(1, columns, squeeze=False, width_ratios=ratios or None)[0]:
+    for axes in figure.subplots(1, columns, squeeze=False, width_ratios=panel_ratios)[0]:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=8)
         for axis in (axes.xaxis, axes.yaxis):
             axis.label.set_size(8)
     if title:
-        figure.suptitle("\n".join(label(line, most=len(line)) for line in lines), fontsize=10)
+        figure.suptitle("\n".join(label(line, most=len(line)) for line in title_lines), fontsize=10)
     figure._repr_png_ = lambda: _as_png(figure)  # type: ignore[attr-defined]  # what a notebook shows
     return figure
 
 
+def _check_panels(
+    columns: int, width: float, height: float, panel_ratios: Sequence[float], ratios: Sequence[float] | None
+) -> None:
+    """Raise an error unless the panels of a figure can be laid out."""
+    enough_columns = 1 <= columns <= _MOST_COLUMNS
+    positive = all(length > 0 for length in (width, height, *panel_ratios))
+    if not (enough_columns and positive and len(panel_ratios) == columns and max(width, height) < _LARGEST_SIDE):
+        must = "have 1 to 99 columns, a ratio for each, and sides above 0"
+        raise wrong("the figure", must, f"{columns} of {width} × {height}, ratios {ratios}")
+
+
 def _as_png(figure: Figure) -> bytes:
+    """Return the figure as a PNG file."""
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=100)
     return picture.getvalue()
@@ -107,29 +159,33 @@ def _as_png(figure: Figure) -> bytes:
 def draw_bar(axes: Axes, place: int, value: float, error: float, *, start: float = 0.0, hollow: bool = False) -> Any:
     """Draw one horizontal bar with two standard errors, and return it; bars that take from the value are hatched."""
     colour = colour_of(value)
-    style: dict[str, Any] = {"color": "none" if hollow else colour, "edgecolor": colour, "linewidth": 0.8}
-    if value < 0 and not hollow:
+    style: dict[str, Any] = {"color": colour, "edgecolor": colour, "linewidth": 0.8}
+    if hollow:
+        style["color"] = "none"
+    elif value < 0:
         style |= {"hatch": "////", "edgecolor": "white", "linewidth": 0}
     if error > 0:
         style |= {"xerr": 2 * error, "error_kw": {"ecolor": "black", "elinewidth": 0.8, "capsize": 2}}
     return axes.barh(place, value, left=start, height=0.7, **style)
 
 
-def draw_bars(axes: Axes, rows: Sequence[tuple[str, float, float, bool]]) -> None:
-    """Draw a bar for each row, the first on top: its name, its value, the error of that, and whether it is hollow."""
-    for place, (_, value, error, hollow) in enumerate(rows):
-        draw_bar(axes, place, value, error, hollow=hollow)
-    axes.set_yticks(range(len(rows)), [name for name, *_ in rows])
-    axes.set_ylim(max(len(rows), 4) - 0.5, -0.5)  # a single bar does not fill the panel
+def draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
+    """Draw bars below each other, the first on top, with their names."""
+    for place, bar in enumerate(bars):
+        draw_bar(axes, place, bar.value, bar.error, hollow=bar.hollow)
+    axes.set_yticks(range(len(bars)), [bar.name for bar in bars])
+    axes.set_ylim(max(len(bars), 4) - 0.5, -0.5)  # a single bar does not fill the panel
     axes.axvline(0, color=NEUTRAL, linewidth=0.8)
     axes.margins(x=0.1)
     axes.locator_params(axis="x", nbins=6)
     notes = ["adds to the value (orange),\ntakes from it (blue, hatched)"]
-    notes += ["± 2 standard errors"] * any(error > 0 for _, _, error, _ in rows)
-    notes += ["hollow: within rounding error"] * any(hollow for *_, hollow in rows)
+    if any(bar.error > 0 for bar in bars):
+        notes.append("± 2 standard errors")
+    if any(bar.hollow for bar in bars):
+        notes.append("hollow: within rounding error")
     axes.set_xlabel("; ".join(notes))
 
 
-def draw_curve(axes: Axes, look: dict[str, Any], text: str, x: Any, y: Any, **style: Any) -> None:
+def draw_curve(axes: Axes, look: Look, text: str, x: Any, y: Any, **style: Any) -> None:
     """Draw one of several curves in its own look, with a text for the legend."""
-    axes.plot(x, y, label=text, **{"markersize": 5, "linewidth": 1.2} | look | style)
+    axes.plot(x, y, label=text, **{"markersize": 5, "linewidth": 1.2} | look.style | style)

@@ -1,0 +1,156 @@
+"""Plots of the attributions of many samples, a dot for each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from absentia.errors import Axes, Figure, require, wrong
+from absentia.plots.drawable import check_explanation, has_errors, in_short, largest
+from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
+from absentia.text import written
+
+if TYPE_CHECKING:
+    from absentia.explanation import Explanation
+
+_BINS = 60  # columns in which dots of close values are stacked
+_ROW_SHARE = 0.8  # of the height of a row that dots may fill
+_LARGEST_STEP = 0.09  # between stacked dots, as a share of a row
+_WHISKER: dict[str, Any] = {"fmt": "none", "ecolor": NEUTRAL, "elinewidth": 0.7, "alpha": 0.5, "zorder": 1}
+_SEVERAL_ENTRIES = "#999999"  # colour of players that have no single input
+_SIDES = "takes from the value ◂ ▸ adds to it"
+
+
+def beeswarm(explanation: Explanation, *, most: int = 12) -> Figure:
+    """Draw a dot for each sample and player: its attribution, coloured by the player's input, from least to largest.
+
+    Players are ranked by mean |attribution|. Those of several entries are grey. Sampled values
+    have two standard errors.
+
+    Parameters
+    ----------
+    explanation, most : see `bars`
+
+    Examples
+    --------
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0], [1.0, 5.0]], absence=1.0)
+    >>> [dots.get_offsets()[:, 0].tolist() for dots in ab.plots.beeswarm(explanation).axes[0].collections]
+    [[3.0, 4.0], [2.0, 0.0]]
+    """
+    check_explanation(explanation, 0, most=most)
+    attribution = explanation.shapley
+    players = largest(attribution.values.abs().mean(0), most)
+    inputs = explanation.players.entry_values(explanation.x)
+    title = f"value: {in_short(explanation)}"
+    figure = new_figure(1, width=7.2, rows=int(1.6 * len(players)) + 2, title=title)
+    axes = figure.axes[0]
+    axes.axvline(0, color=NEUTRAL, linewidth=0.8)
+    for row, player in enumerate(players):
+        heights = row + _stack(attribution.values[:, player], attribution.values[:, players])
+        if has_errors(attribution):
+            axes.errorbar(attribution.values[:, player], heights, xerr=2 * attribution.errors[:, player], **_WHISKER)
+        dots = _draw_dots(axes, attribution.values[:, player], heights, inputs[:, player])
+    bar = figure.colorbar(dots, ax=axes, ticks=[0, 1], shrink=0.8, aspect=40)
+    bar.ax.set_yticklabels(["low", "high"], fontsize=8)
+    some_grey = bool(inputs[:, players].isnan().any())
+    bar.set_label("input (grey: of several entries)" if some_grey else "input", fontsize=8)
+    _label_swarm(axes, explanation, players)
+    return figure
+
+
+def _draw_dots(
+    axes: Axes,
+    values: Float[Tensor, " samples"],
+    heights: Float[Tensor, " samples"],
+    inputs: Float[Tensor, " samples"],
+) -> Any:
+    """Draw the dots of one player and return them; colours run over the middle 90 % of its inputs."""
+    low, high = inputs.quantile(torch.tensor([0.05, 0.95]).to(inputs))
+    width = torch.where(high > low, high - low, 1.0)
+    shares = ((inputs - low) / width).clamp(0, 1)  # NaN stays
+    colours: Any = require("matplotlib", "plot").colormaps["viridis"].with_extremes(bad=_SEVERAL_ENTRIES)
+    return axes.scatter(values, heights, c=shares, cmap=colours, vmin=0, vmax=1, s=16, plotnonfinite=True)
+
+
+def _label_swarm(axes: Axes, explanation: Explanation, players: list[int]) -> None:
+    """Name the rows and the axis, and say in the title how many players are drawn."""
+    axes.set_yticks(range(len(players)), [label(explanation.names[player]) for player in players])
+    axes.set_ylim(max(len(players), 4) - 0.5, -0.5)
+    axes.locator_params(axis="x", nbins=6)
+    title = f"{explanation.shapley.kind} of {explanation.samples:,} samples"
+    if len(players) < len(explanation.names):
+        title += f": {len(players)} of {len(explanation.names)} players"
+    axes.set_title(title)
+    axes.set_xlabel(f"{_SIDES}; ± 2 standard errors" if has_errors(explanation.shapley) else _SIDES)
+
+
+def _stack(values: Float[Tensor, " samples"], drawn: Float[Tensor, "samples players"]) -> Float[Tensor, " samples"]:
+    """Return heights at which dots of close values lie beside each other, above and below the middle in turn."""
+    low, high = drawn.aminmax()
+    columns = ((values - low) / (high - low).clamp_min(1e-12) * _BINS).long()
+    ranks = torch.stack([(columns[:number] == column).sum() for number, column in enumerate(columns)])
+    step = min(_LARGEST_STEP, _ROW_SHARE / (1 + int(ranks.max())))
+    sides = torch.where(ranks % 2 == 0, 1, -1)
+    return step * ((ranks + 1) // 2) * sides
+
+
+def scatter(explanation: Explanation, player: int | str | None = None) -> Figure:
+    """Draw the attribution of one player over its input, a dot for each sample, with two standard errors if sampled.
+
+    A dotted line marks the stand-in, where all samples share it.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    player : int or str, optional
+        Name or number of a player of one entry; by default the one with the largest mean |attribution|.
+
+    Examples
+    --------
+    >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0], [1.0, 5.0]], absence=1.0)
+    >>> ab.plots.scatter(explanation, "x0").axes[0].collections[0].get_offsets().tolist()
+    [[2.0, 2.0], [1.0, 0.0]]
+    """
+    check_explanation(explanation, 0)
+    number = _player_of_one_entry(explanation, player)
+    name = label(explanation.names[number])
+    inputs = explanation.players.entry_values(explanation.x)[:, number]
+    values = explanation.shapley.values[:, number]
+    figure = new_figure(1, width=6.0, height=4.4, title=f"value: {in_short(explanation)}")
+    axes = figure.axes[0]
+    colours = [colour_of(value) for value in values.tolist()]
+    axes.scatter(inputs, values, s=20, color=colours, edgecolor="white", linewidth=0.3, zorder=2)
+    if has_errors(explanation.shapley):
+        axes.errorbar(inputs, values, yerr=2 * explanation.shapley.errors[:, number], **_WHISKER)
+    axes.axhline(0, color=NEUTRAL, linewidth=0.8)
+    _mark_stand_in(axes, explanation, number)
+    axes.set(title=f"{explanation.shapley.kind} of {name}", xlabel=f"input {name}")
+    axes.set_ylabel(_SIDES)
+    return figure
+
+
+def _player_of_one_entry(explanation: Explanation, player: int | str | None) -> int:
+    """Return the number of a player that has one entry, by default that with the largest values."""
+    strength = explanation.shapley.values.abs().mean(0)
+    has_one_entry = explanation.players.sizes == 1
+    if player is None:
+        player = int(torch.where(has_one_entry, strength, -1.0).argmax())
+    (name,) = explanation.players.only([player], "player").names
+    number = explanation.names.index(name)
+    if not has_one_entry[number]:
+        raise wrong("player", "have one entry, whose values can be drawn", f"{name}, which has several")
+    return number
+
+
+def _mark_stand_in(axes: Axes, explanation: Explanation, player: int) -> None:
+    """Draw a dotted line at the stand-in of a player, if all samples share it."""
+    if explanation.stand_ins is None:
+        return
+    absent = explanation.players.entry_values(explanation.stand_ins)[:, player]
+    if bool((absent == absent[0]).all()):
+        text = f"absent: {written(float(absent[0]), 4)}"
+        axes.axvline(float(absent[0]), color=NEUTRAL, linestyle=":", label=text)
+        axes.legend(fontsize=8, frameon=False)
