@@ -21,7 +21,7 @@ _MOST_SEARCHED = 256
 # Objects of these types hold no module that a model runs.
 _HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
 # Modules and parameters whose flag is off while they are evaluated, and by how many calls at a time.
-_OFF: dict[nn.Module | nn.Parameter, int] = {}
+_OFF: dict[nn.Module | Tensor, int] = {}
 _LOCK = threading.Lock()
 
 
@@ -100,7 +100,7 @@ def _closure_of(function: FunctionType) -> list[Any]:
 def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
     """Run in evaluation mode, with a graph of the inputs alone if ``gradient``; the last thread restores flags."""
     parts = modules_behind(model)
-    weights: list[nn.Parameter] = []
+    weights: list[Tensor] = []
     if gradient:
         weights = [weight for part in parts for weight in part.parameters(recurse=False)]
     if any(weight.is_inference() for weight in weights):
@@ -113,15 +113,15 @@ def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
         _restore(switched)
 
 
-def _flag_of(thing: nn.Module | nn.Parameter) -> str:
+def _flag_of(thing: nn.Module | Tensor) -> str:
     """Return the name of the flag that is off in evaluation."""
     return "training" if isinstance(thing, nn.Module) else "requires_grad"
 
 
-def _switch_off(parts: list[nn.Module], weights: list[nn.Parameter]) -> list[nn.Module | nn.Parameter]:
+def _switch_off(parts: list[nn.Module], weights: list[Tensor]) -> list[nn.Module | Tensor]:
     """Switch flags off that are on, or that another call switched off; return the modules and parameters."""
-    switched: list[nn.Module | nn.Parameter] = []
-    things: list[nn.Module | nn.Parameter] = [*parts, *weights]
+    switched: list[nn.Module | Tensor] = []
+    things: list[nn.Module | Tensor] = [*parts, *weights]
     with _LOCK:
         for thing in things:
             if thing in _OFF or getattr(thing, _flag_of(thing), False):  # frozen TorchScript has no mode
@@ -131,7 +131,7 @@ def _switch_off(parts: list[nn.Module], weights: list[nn.Parameter]) -> list[nn.
     return switched
 
 
-def _restore(switched: list[nn.Module | nn.Parameter]) -> None:
+def _restore(switched: list[nn.Module | Tensor]) -> None:
     """Switch flags on again that no other call needs off."""
     with _LOCK:
         for thing in switched:
