@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from absentia.cli.output import check_file, check_trust, describe, reading
 from absentia.data import as_tensor, class_numbers, holds_text, seeded
 from absentia.errors import AbsentiaError, require, wrong
-from absentia.interop.sklearn import EncodedTable, listed
+from absentia.interop.encoded_tables import EncodedTable, listed
 from absentia.models.adapters import as_model, labels_of
 from absentia.models.arrays import NumpyModel
 
