@@ -11,6 +11,7 @@ from torch import nn
 
 import absentia as ab
 from absentia import AbsentiaError
+from absentia.cli.data_files import read_data
 from absentia.cli.inputs import (
     Inputs,
     Problem,
@@ -21,7 +22,8 @@ from absentia.cli.inputs import (
     saved_coding,
 )
 from absentia.cli.output import finish
-from absentia.cli.user_files import RawData, make_samples, read_data
+from absentia.cli.raw_data import RawData
+from absentia.cli.samples import make_samples
 from own_files import make_network, make_rows, write_files
 
 NETWORK = make_network()

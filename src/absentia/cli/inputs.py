@@ -18,8 +18,11 @@ from torch import Tensor, nn
 
 import absentia as ab
 from absentia.absences.words import named_absence, usual_words
-from absentia.cli.output import check_file, describe, reading
-from absentia.cli.user_files import Samples, is_estimator, likely_targets, load_model, make_samples, read_data
+from absentia.cli.data_files import read_data
+from absentia.cli.file_checks import check_file, describe, reading
+from absentia.cli.model_files import is_estimator, load_model
+from absentia.cli.samples import Samples, make_samples
+from absentia.cli.table_files import likely_targets
 from absentia.errors import AbsentiaError, require, wrong
 from absentia.interop import EncodedTable, from_estimator
 from absentia.models.adapters import as_model, placement
