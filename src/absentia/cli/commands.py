@@ -20,10 +20,12 @@ from typer import Option
 import absentia as ab
 from absentia import demo as demonstration
 from absentia.absences.words import WORDS
+from absentia.cli.absence_words import load_absences, usual_absences
 from absentia.cli.file_checks import check_file, describe, reading
-from absentia.cli.inputs import MOST_SEED, Inputs, load_absences, prepare, takes_inputs, usual_absences
+from absentia.cli.inputs import MOST_SEED, Inputs, takes_inputs
 from absentia.cli.model_files import devices
 from absentia.cli.output import AsJson, Output, finish, note, show, working
+from absentia.cli.problem import prepare
 from absentia.errors import AbsentiaError, wrong
 from absentia.learning.learned import Share
 from absentia.learning.learner import AnyLoss
