@@ -19,7 +19,7 @@ from absentia import demo as demonstration
 from absentia.auditing.auditor import Auditor
 from absentia.auditing.verdict import Verdict
 from absentia.cli import main
-from absentia.cli.commands import EXTRAS
+from absentia.cli.installation import EXTRAS
 from own_files import make_network, make_rows, write_files
 
 ROWS, CLASSES = (torch.from_numpy(array) for array in make_rows())

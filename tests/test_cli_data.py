@@ -11,17 +11,17 @@ from torch import nn
 
 import absentia as ab
 from absentia import AbsentiaError
-from absentia.cli.inputs import (
-    Inputs,
-    Problem,
-    fit_model,
-    load_absences,
-    load_players,
-    load_readout,
-    saved_coding,
-)
+from absentia.cli.absence_words import load_absences
+from absentia.cli.data_files import read_data
+from absentia.cli.inputs import Inputs
 from absentia.cli.output import finish
-from absentia.cli.user_files import RawData, make_samples, read_data
+from absentia.cli.player_words import load_players
+from absentia.cli.problem import Problem
+from absentia.cli.raw_data import RawData
+from absentia.cli.readout_words import load_readout
+from absentia.cli.samples import make_samples
+from absentia.cli.saved_words import saved_coding
+from absentia.cli.trial_runs import fit_model
 from own_files import make_network, make_rows, write_files
 
 NETWORK = make_network()

@@ -15,8 +15,8 @@ from torch import nn
 
 import absentia as ab
 from absentia import AbsentiaError
-from absentia.cli.inputs import fit_model
-from absentia.cli.user_files import is_estimator, load_model
+from absentia.cli.model_files import is_estimator, load_model
+from absentia.cli.trial_runs import fit_model
 from own_files import make_network, make_rows, write_files
 
 X = torch.from_numpy(make_rows()[0])

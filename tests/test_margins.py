@@ -17,8 +17,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import absentia as ab
-from absentia.cli.inputs import load_readout
 from absentia.cli.output import working
+from absentia.cli.readout_words import load_readout
 from absentia.interop import EncodedTable, from_estimator
 from absentia.models.adapters import as_model
 from absentia.readouts import same_kind

@@ -1,14 +1,5 @@
-"""The commands: each calls the library, and saves and prints the result; and how a command ends."""
+"""The commands, each of which calls the library, and saves and prints the result."""
 
-import errno
-import importlib.metadata
-import importlib.util
-import math
-import os
-import platform
-import sys
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,31 +11,27 @@ from typer import Option
 import absentia as ab
 from absentia import demo as demonstration
 from absentia.absences.words import WORDS
-from absentia.cli.inputs import MOST_SEED, Inputs, load_absences, prepare, takes_inputs, usual_absences
-from absentia.cli.output import AsJson, Output, check_file, describe, finish, note, reading, show, working
-from absentia.cli.user_files import devices
-from absentia.errors import AbsentiaError, wrong
+from absentia.cli.absence_words import load_absences, usual_absences
+from absentia.cli.file_checks import check_file, reading
+from absentia.cli.inputs import MOST_SEED, Inputs, takes_inputs
+from absentia.cli.installation import describe_installation
+from absentia.cli.number_words import read_bounds, read_number, read_start
+from absentia.cli.output import AsJson, Output, finish, note, show, working
+from absentia.cli.payloads import audit_payload, explanation_payload, learned_payload, sample_text
+from absentia.cli.problem import prepare
+from absentia.cli.saved_contents import describe_file
+from absentia.errors import wrong
 from absentia.learning.learned import Share
 from absentia.learning.learner import AnyLoss
 from absentia.learning.processes import joined_processes
-from absentia.plots.drawable import players_and_inputs
-from absentia.storage import read_tensors
 
-WRONG_USE, INTERRUPTED = 2, 130  # exit codes
-# The base class of typer's usage errors, which moves between modules from version to version.
-_UsageError: Any = typer.BadParameter.__bases__[0]
-AUDIT_SECONDS = 120.0  # after which an audit ends, unless another limit is given
+INTERRUPTED = 130  # the exit code after Ctrl-C
+AUDIT_SECONDS = 120.0  # the time limit of an audit by default
+_MOST_SAMPLES_SHOWN = 12
 ABSENCE_HELP = (
     "What stands in for absent players: zero, mean, median, mode, a number, blur[:sigma], marginal[:rows], "
     "noise[:draws], gaussian[:draws], neighbours[:rows], or a saved file. name=… gives it a name."
 )
-# The modules of each extra of pip install 'absentia[…]'.
-EXTRAS: dict[str, tuple[str, ...]] = {
-    "plot": ("matplotlib",), "tables": ("pandas",), "parquet": ("pandas", "pyarrow"), "images": ("PIL",),
-    "onnx": ("onnxruntime",), "skops": ("skops",), "sklearn": ("sklearn", "pandas"), "shap": ("shap",),
-    "captum": ("captum",), "shapiq": ("shapiq",), "transformers": ("transformers",),
-    "demo": ("matplotlib", "sklearn"), "scale": ("joblib", "cloudpickle"), "dask": ("distributed",),
-}  # fmt: skip
 _absence = Option("--absence", "-a", help=ABSENCE_HELP, autocompletion=lambda: list(WORDS))
 _sample = Option("--sample", "-s", help="Row of a sample in the data, from 0. Repeatable.")
 _output = Output(help="File to save the result to.")
@@ -99,49 +86,34 @@ def learn(
     """
     problem = prepare(inputs)
     data = problem.samples
-    must = "be a number, or a share of the players as in 0.5"
+    highest_order = None
+    if orders is not None:
+        highest_order = read_number("orders", "be a number, or a share of the players as in 0.5", orders)
     options = ab.LearningOptions(
-        evidence, noise, polish, steps, rows_per_step=rows_per_step, samples=samples, checkpoint=checkpoint,
-        orders=None if orders is None else _number("orders", must, orders),
-        cube=cube, rows_per_comparison=rows_per_comparison,
-    )  # fmt: skip
-    settings = problem.settings(loss=loss, share=share, options=options, bounds=_bounds(bounds), seconds=seconds)
-    settings["start"] = [_start(word) for word in start or ()] or "best"
-    tokens = problem.players.integer and not data.x.is_floating_point()
-    if tokens and not problem.players.categorical:  # all tokens are categories
+        evidence,
+        noise,
+        polish,
+        steps,
+        rows_per_step=rows_per_step,
+        samples=samples,
+        checkpoint=checkpoint,
+        orders=highest_order,
+        cube=cube,
+        rows_per_comparison=rows_per_comparison,
+    )
+    settings = problem.settings(loss=loss, share=share, options=options, bounds=read_bounds(bounds), seconds=seconds)
+    settings["start"] = [read_start(word) for word in start or ()] or "best"
+    are_tokens = problem.players.integer and not data.x.is_floating_point()
+    if are_tokens and not problem.players.categorical:  # every token is a category
         settings["categorical"] = range(len(problem.players))
     work = f"Learning a baseline for {len(problem.players)} players"
-    with joined_processes() as first, working(work, problem.notes):
+    with joined_processes() as is_first, working(work, problem.notes):
         learned = ab.learn_baseline(problem.model, data.x, data.y, **settings)
-    if not first:  # of the processes of torchrun, which all have the same result
+    if not is_first:  # all processes of torchrun have the same result
         return
-    payload = _payload("learn", learned, "outcome names share classes values loss record")
-    finish(learned, payload, as_json, output, **data.coding)
+    finish(learned, learned_payload(learned), as_json, output, **data.coding)
     if learned.record.stopped.startswith("interrupted"):
         raise typer.Exit(INTERRUPTED)
-
-
-def _number(option: str, must: str, word: str, words: tuple[str, ...] = ()) -> Any:
-    """Read a number, or one of some words."""
-    with suppress(ValueError):
-        number = word if word in words else int(word) if word.isdecimal() else float(word)
-        if isinstance(number, str) or math.isfinite(number):
-            return number
-    raise wrong(option, must, repr(word))
-
-
-def _start(word: str) -> Any:
-    if Path(word).is_file():
-        return ab.LearnedBaseline.load(word).values
-    return _number("start", "be zero, mean, median, a number or a saved baseline", word, ("zero", "mean", "median"))
-
-
-def _bounds(word: str) -> Any:
-    must = "be range, a number of standard deviations, or two numbers LOW,HIGH"
-    low, comma, high = word.partition(",")
-    if comma:
-        return _number("bounds", must, low), _number("bounds", must, high)
-    return _number("bounds", must, word, ("range",))
 
 
 @takes_inputs
@@ -161,42 +133,24 @@ def explain(
     """
     if sample and samples is not None:
         raise wrong("samples", "be left out if samples are named with --sample", samples)
-    problem = prepare(inputs, [absence], sample or ([0] if samples is None else ()), samples)
-    rows, x = problem.chosen.tolist(), problem.samples.x
+    numbers = sample or []
+    if not numbers and samples is None:
+        numbers = [0]
+    problem = prepare(inputs, [absence], numbers, samples)
+    rows = problem.chosen.tolist()
+    x = problem.samples.x
     (method,) = load_absences([absence], problem).values()
     settings = problem.settings(absence=method, evaluations=evaluations, batch_size=batch_size)
     with working(f"Explaining {len(rows)} of {len(x):,} samples, {len(problem.players)} players", problem.notes):
-        found = ab.explain(problem.model, x[problem.chosen], problem.y, **settings)
-    own = problem.samples.names
-    names = tuple(f"{row} ({own[row]})" if len(own) else str(row) for row in rows)
-    found = replace(found, record=replace(found.record, rows=names))
-    listed = [{"sample": row} | _describe_sample(found, place) for place, row in enumerate(rows)]
-    shown = [_sample_text(found, place) for place in range(min(12, len(rows)))] + ["…"] * (len(rows) > 12)
-    note(f"Samples of {inputs.data}: {'; '.join(shown)}.")
-    payload = {"command": "explain", "players": found.names, "samples": listed, "record": found.record}
-    finish(found, payload, as_json, output)
-
-
-def _describe_sample(found: ab.Explanation, place: int) -> dict[str, Any]:
-    top = [] if found.interactions is None else found.interactions.top(10, sample=place)
-    return {
-        "name": found.sample_name(place),
-        "inputs": dict(zip(found.names, found.players.named_values(found.x[[place]])[0], strict=True)),
-        "class": None if found.y is None else int(found.y[place]),
-        "output": found.outputs[place],
-        "base_value": found.base_values[place],
-        "efficiency_gap": found.efficiency_gap[place],
-        "shapley": dict(zip(found.names, found.shapley.values[place].tolist(), strict=True)),
-        "errors": dict(zip(found.names, found.shapley.errors[place].tolist(), strict=True)),
-        "strongest_interactions": [{"players": one.players, "effect": one.effect} for one in top],
-    }
-
-
-def _sample_text(found: ab.Explanation, place: int, most: int = 8) -> str:
-    """Name a sample, its class, and the inputs of a table with the largest Shapley values."""
-    names, single = players_and_inputs(found, place), found.players.single.tolist()
-    shown = [names[player] for player, _ in found.shapley.ranked(place)[:most] if single[player]]
-    return found.sample_name(place) + (f" ({', '.join(shown)})" if shown else "")
+        explanation = ab.explain(problem.model, x[problem.chosen], problem.y, **settings)
+    row_names = problem.samples.names
+    names = tuple(f"{row} ({row_names[row]})" if len(row_names) else str(row) for row in rows)
+    explanation = replace(explanation, record=replace(explanation.record, rows=names))
+    texts = [sample_text(explanation, place) for place in range(min(_MOST_SAMPLES_SHOWN, len(rows)))]
+    if len(rows) > _MOST_SAMPLES_SHOWN:
+        texts.append("…")
+    note(f"Samples of {inputs.data}: {'; '.join(texts)}.")
+    finish(explanation, explanation_payload(explanation, rows), as_json, output)
 
 
 @takes_inputs
@@ -223,46 +177,29 @@ def audit(
 
     Example: absentia audit -m mymodule:build -w w.safetensors -d train.csv -t class -a mean -a base.absentia
     """
-    more: dict[str, Any] = {"tau": tau, "evaluations": evaluations, "seconds": seconds}
-    for option, value in more.items() if cross else ():
-        if value is not None:
+    for option, value in {"tau": tau, "evaluations": evaluations, "seconds": seconds}.items():
+        if cross and value is not None:
             raise wrong(option, "be left out with --cross", value)
-    more["seconds"] = AUDIT_SECONDS if seconds is None else seconds
+    limit = AUDIT_SECONDS if seconds is None else seconds
     problem = prepare(inputs, absence or (), sample or (), samples)
-    data, chosen = problem.samples, problem.chosen
+    data = problem.samples
+    chosen = problem.chosen
     methods = load_absences(absence, problem) if absence else usual_absences(problem)
     settings = problem.settings(region=region, draws=draws, max_players=max_players, data=data.background)
     arguments: tuple[Any, ...] = (problem.model, data.x[chosen], problem.y, methods)
-    limit, count = "" if cross else f", at most {more['seconds']:g} s", len(methods) if absence else "the usual"
-    work = f"Auditing {count} absences on {len(chosen)} samples, {len(problem.players)} players{limit}"
-    with working(work, problem.notes):
-        result = ab.cross_audit(*arguments, **settings) if cross else ab.audit(*arguments, **settings | more)
-    if isinstance(result, ab.CrossAudit):
-        payload = _payload("audit", result, "methods references R errors record")
+    count = len(methods) if absence else "the usual"
+    work = f"Auditing {count} absences on {len(chosen)} samples, {len(problem.players)} players"
+    result: ab.Audit | ab.CrossAudit
+    if cross:
+        with working(work, problem.notes):
+            result = ab.cross_audit(*arguments, **settings)
     else:
-        payload = _audit_payload(result)
-    finish(result, payload | {"samples": chosen}, as_json, output)
+        settings |= {"tau": tau, "evaluations": evaluations, "seconds": limit}
+        with working(f"{work}, at most {limit:g} s", problem.notes):
+            result = ab.audit(*arguments, **settings)
+    finish(result, audit_payload(result) | {"samples": chosen}, as_json, output)
     if result.record.stopped == "interrupted":
         raise typer.Exit(INTERRUPTED)
-
-
-def _audit_payload(result: ab.Audit) -> dict[str, Any]:
-    """Return an audit for JSON: the answer, how sure it is, and all figures of each method with their errors."""
-    payload = _payload(
-        "audit", result, "recommended confidence level verdict warnings notes_on_R players region record"
-    )
-    payload["none_wins"] = result.judgement.shares[-1]
-    payload["samples_needed"] = result.judgement.samples_needed
-    columns = {name: values.tolist() for name, values in result.columns().items()}
-    payload["methods"] = {}
-    for number, method in enumerate(result.methods):
-        payload["methods"][method] = {name: values[number] for name, values in columns.items()}
-    return payload
-
-
-def _payload(command: str, result: object, fields: str) -> dict[str, Any]:
-    """Return fields of a result for JSON."""
-    return {"command": command} | {name: getattr(result, name) for name in fields.split()}
 
 
 def report(
@@ -311,76 +248,9 @@ def info(
     Example: absentia info base.absentia
     """
     with reading("file", "hold a whole result", file or ""):
-        payload, text = _installation() if file is None else _contents(check_file("file", file))
+        payload, text = describe_installation() if file is None else describe_file(check_file("file", file))
     show({"command": "info"} | payload, text, as_json)
-
-
-def _installation() -> tuple[dict[str, Any], str]:
-    """Return what is installed here, for JSON and as text."""
-    found = {extra: all(importlib.util.find_spec(name) for name in names) for extra, names in EXTRAS.items()}
-    facts = {
-        "absentia": ab.__version__,
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "numpy": importlib.metadata.version("numpy"),
-        "devices": [f"{device} ({name})" if name else device for device, name in devices().items()],
-        "threads": torch.get_num_threads(),
-        "extras": [extra for extra, there in found.items() if there],
-    }
-    missing = {extra: f"pip install 'absentia[{extra}]'" for extra, there in found.items() if not there}
-    rows = [*facts.items(), *(("missing", f"{extra}: {how}") for extra, how in missing.items())]
-    lines = [f"{name:<10}{', '.join(value) if isinstance(value, list) else value}" for name, value in rows]
-    return facts | {"missing": missing}, "\n".join(lines)
-
-
-def _contents(path: Path) -> tuple[dict[str, Any], str]:
-    """Return the header of a saved file and the shapes of its tensors for JSON, and the result as text."""
-    tensors, header = read_tensors(path)
-    if "fingerprint" in header:
-        text = f"A search for a baseline in progress, {header['evaluations']:,} evaluations so far"
-    else:
-        own = header.get("own_network", header.get("fields", {}).get("network", {}).get("own"))
-        text = "A surrogate with a network of the user" if own else repr(ab.load(path))
-    if "coding" in header:
-        text += f"\nColumns: {', '.join(header['coding']['columns'])}"
-    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    text += "\nTensors: " + ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-    return {"file": path, "header": header, "tensors": shapes}, text
 
 
 for command in (demo, learn, explain, audit, report, info):
     app.command()(command)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 on success, 2 with one sentence on wrong use, 130 on Ctrl-C."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        code = app(args=words or ["--help"], prog_name="absentia", standalone_mode=False)
-    except Exception as error:
-        if "--traceback" in words:
-            raise
-        if isinstance(error, OSError) and error.errno == errno.EPIPE:  # the reader of a pipe has closed it
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
-        typer.echo(f"absentia: {_sentence(error)}", err=True)
-        sys.exit(WRONG_USE)
-    except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED
-    if code == INTERRUPTED:
-        typer.echo("absentia: interrupted.", err=True)
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-def _sentence(error: Exception) -> str:
-    """Put an error into one line."""
-    if isinstance(error, AbsentiaError):
-        return str(error)
-    if isinstance(error, OSError):
-        return f"{error.filename or 'A file or the output'} can't be used: {error.strerror or error}."
-    if not isinstance(error, _UsageError):
-        return f"{describe(error)}. The model or a file may be at fault: absentia --traceback … shows where."
-    context = getattr(error, "ctx", None)
-    where = context.command_path if context is not None else "absentia"
-    message = " ".join(str(error.format_message()).split())
-    return f"{message}{'' if message.endswith(('.', '?')) else '.'} Try {where} --help."

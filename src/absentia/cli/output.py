@@ -1,4 +1,4 @@
-"""What users read: results on stdout, notes on stderr, and errors in one sentence."""
+"""What commands print: results on stdout, notes and progress on stderr."""
 
 import json
 import sys
@@ -14,14 +14,20 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from torch import Tensor
 
-from absentia.errors import AbsentiaError, wrong
+from absentia.errors import AbsentiaError
 from absentia.storage import check_folder
 
-PATIENCE = 1.0  # seconds of work after which a command says what it is doing
+# A command says what it is doing if the work takes longer than this, in seconds.
+PATIENCE = 1.0
+# Hints of the library that name a Python argument, and the option that does the same.
+_OPTIONS_FOR_ARGUMENTS = {
+    "readout=Probability(y)": "--readout probability",
+    "readout=Margin(y)": "--readout score",
+}
 
 
 def _check_output(path: Path | None) -> Path | None:
-    """Refuse a file that can't be written, before any computation."""
+    """Raise an error for a file that cannot be written, before any computation."""
     if path is not None:
         check_folder("output", path)
     return path
@@ -38,35 +44,45 @@ def note(sentence: str) -> None:
 
 @contextmanager
 def working(work: str, notes: Iterable[str] = ()) -> Iterator[None]:
-    """Print notes, and the start and the end of long work if stderr shows no progress bar. Adapt hints to options."""
+    """Print notes, and announce the start and the end of long work unless stderr shows a progress bar."""
     for sentence in notes:
         note(sentence)
-    began = time.perf_counter()
-    timer = threading.Timer(PATIENCE, note, [f"{work} …"])
-    if not sys.stderr.isatty():
-        timer.start()
+    shows_progress_bar = sys.stderr.isatty()
+    start = time.perf_counter()
+    announcement = threading.Timer(PATIENCE, note, [f"{work} …"])
+    if not shows_progress_bar:
+        announcement.start()
     try:
         yield
     except AbsentiaError as error:
-        sentence = str(error).replace("readout=Probability(y)", "--readout probability")
-        raise AbsentiaError(sentence.replace("readout=Margin(y)", "--readout score")) from error
+        raise AbsentiaError(_with_options(str(error))) from error
     finally:
-        timer.cancel()
-    seconds = time.perf_counter() - began
-    if not sys.stderr.isatty() and seconds > PATIENCE:
+        announcement.cancel()
+    seconds = time.perf_counter() - start
+    if not shows_progress_bar and seconds > PATIENCE:
         note(f"{work}: done in {seconds:.1f} s.")
 
 
+def _with_options(sentence: str) -> str:
+    """Replace Python arguments in a hint of the library by options of the command line."""
+    for argument, option in _OPTIONS_FOR_ARGUMENTS.items():
+        sentence = sentence.replace(argument, option)
+    return sentence
+
+
 def finish(result: Any, payload: dict[str, Any], as_json: bool, path: Path | None, **extra: Any) -> None:
-    """Save a result if a path is given, and print it as text or as one JSON object; neither is lost by the other."""
+    """Save a result if a path is given, and print it as text or JSON even if saving fails."""
     try:
         if path is not None:
             result.save(path, **extra)
     finally:
         show(payload | {"file": path}, repr(result), as_json)
-    if not as_json:
-        written = f"Written to {path}" if path is not None else "Not saved. Use --output FILE to save the result."
-        typer.echo(written, err=path is None)
+    if as_json:
+        return
+    if path is None:
+        typer.echo("Not saved. Use --output FILE to save the result.", err=True)
+    else:
+        typer.echo(f"Written to {path}")
 
 
 def show(payload: dict[str, Any], text: str, as_json: bool) -> None:
@@ -78,36 +94,9 @@ def show(payload: dict[str, Any], text: str, as_json: bool) -> None:
 
 
 def _plain(value: Any) -> Any:
+    """Convert a value to one that JSON can represent."""
     if isinstance(value, Tensor):
         return value.tolist()
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
-
-
-def check_file(argument: str, path: Path) -> Path:
-    """Refuse a path that is not a file."""
-    if not path.is_file():
-        raise wrong(argument, "name a file that exists", f"the folder {path}" if path.is_dir() else path)
-    return path
-
-
-def check_trust(trust: bool, path: Path, what: str, better: str) -> None:
-    """Refuse a file that can run code, unless the user trusts it."""
-    if not trust:
-        raise AbsentiaError(f"{path.name} {what}. Use --trust if you know where the file comes from. {better}")
-
-
-@contextmanager
-def reading(argument: str, must: str, source: object = "", then: str = "") -> Iterator[None]:
-    """Turn any exception of other code into one sentence that names the source."""
-    try:
-        yield
-    except AbsentiaError:
-        raise
-    except (Exception, SystemExit) as error:
-        got = describe(error)
-        raise wrong(argument, must, f"{source} ({got})" if source else got, then) from error
-
-
-def describe(error: BaseException) -> str:
-    """Describe an exception in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".removesuffix(": ")
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return str(value)

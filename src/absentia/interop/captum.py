@@ -1,4 +1,4 @@
-"""captum: absences as its ``baselines``, players as its ``feature_mask``, and its results as values of players."""
+"""captum: absences as its ``baselines``, players as its ``feature_mask``, and its attributions by player."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def captum_baselines(
     Parameters
     ----------
     absence : Absence, str or float
-        One with a fixed stand-in for each sample: `Baseline`, `OwnBaselines`, a learned one or `Blur`.
+        An absence with a fixed stand-in for each sample: `Baseline`, `OwnBaselines`, a learned baseline or `Blur`.
     x : array-like of shape (samples, …)
     players : Players, optional
-        Entries that they leave out are always present: their baselines are the sample's own values.
+        Entries that belong to no player are always present: their baselines are the sample's own values.
 
     Examples
     --------
@@ -36,14 +36,22 @@ def captum_baselines(
     if players is not None:
         players.check_samples(x)
     absence = named_absence(absence, players=players)
+    stand_ins = _fixed_stand_ins(absence, x)
+    if players is None:
+        return stand_ins
+    is_always_present = players.labels.to(x.device) == ALWAYS_PRESENT
+    if not bool(is_always_present.any()):
+        return stand_ins
+    return torch.where(is_always_present, x, stand_ins)
+
+
+def _fixed_stand_ins(absence: Absence, x: Tensor) -> Tensor:
+    """Return a copy, which captum may write to, of the one stand-in that an absence has for each sample."""
     fill = None if isinstance(absence, BringsModel) else absence.bind(x)
     if not isinstance(fill, StandIns) or fill.draws != 1:
-        must, then = "have one fixed stand-in for each sample for captum", "Use MaskedModel and shapley for it."
-        raise wrong("absence", must, describe_absence(absence), then)
-    stand_ins = fill.values[:, 0]
-    if players is None or not bool((players.labels == ALWAYS_PRESENT).any()):
-        return stand_ins.clone()  # captum may write to it
-    return torch.where(players.labels.to(x.device) == ALWAYS_PRESENT, x, stand_ins)
+        must = "have one fixed stand-in for each sample for captum"
+        raise wrong("absence", must, describe_absence(absence), "Use MaskedModel and shapley for it.")
+    return fill.values[:, 0].clone()
 
 
 def captum_feature_mask(players: Players) -> Int[Tensor, "1 *entries"]:
@@ -71,7 +79,7 @@ def from_captum(attributions: Array, players: Players, *, by_entry: bool = False
     attributions : array of shape (samples, …)
     players : Players
     by_entry : bool, default False
-        Whether captum attributed to each entry, as by IntegratedGradients; a player's entries are then summed.
+        Whether captum attributed to each entry, as IntegratedGradients does; a player's entries are then summed.
 
     Examples
     --------
@@ -87,5 +95,7 @@ def from_captum(attributions: Array, players: Players, *, by_entry: bool = False
         raise wrong("attributions", must, f"shape {tuple(spread.shape)}")
     if by_entry:
         return players.sums(spread)
+    # All entries of a player have the same attribution: take the first.
     labels = players.labels.flatten().tolist()
-    return spread.flatten(1)[:, [labels.index(player) for player in range(len(players))]]
+    first_entries = [labels.index(player) for player in range(len(players))]
+    return spread.flatten(1)[:, first_entries]

@@ -1,8 +1,9 @@
-"""shap: absences as its maskers, and attributions as its Explanation, which all its plots draw."""
+"""shap: absences as its maskers, and attributions as its Explanation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -25,9 +26,10 @@ BaseValues: TypeAlias = Game | float | Sequence[float] | Array
 
 @final
 class ShapMasker:
-    """A masker for ``shap.Explainer(model, masker)`` and its exact and permutation explainers; also `shap_masker`.
+    """A masker for ``shap.Explainer(model, masker)`` and shap's exact and permutation explainers.
 
-    shap explains what its model returns. For the values of absentia, let it return the readout, such as the log-odds.
+    Also called `shap_masker`. shap explains what its model returns. To get the values of absentia, let the model
+    return the readout, such as the log-odds.
 
     Parameters
     ----------
@@ -55,10 +57,13 @@ class ShapMasker:
         if isinstance(absence, BringsModel):
             then = "Explain it with MaskedModel, and convert the result with to_shap."
             raise AbsentiaError(f"shap cannot use an absence that replaces the model. {then}")
-        self.absence, self.players = absence, players
-        rows = None if x is None else self._as_rows(as_tensor("x", x))
-        self._known = None if rows is None else (rows, absence.bind(rows))
-        self._last: tuple[Tensor, Fill] | None = None
+        self.absence = absence
+        self.players = players
+        self._only_samples: _BoundSamples | None = None
+        self._last_sample: _BoundSamples | None = None
+        if x is not None:
+            rows = self._as_rows(as_tensor("x", x))
+            self._only_samples = _BoundSamples(rows, absence.bind(rows))
         if players.labels.ndim != 1 or len(players.labels) != len(players):
             # shap needs the names and data of players that are not single entries. For single entries it uses its
             # own, because some of its plots cannot draw those that a masker returns.
@@ -84,26 +89,39 @@ class ShapMasker:
         return [(len(self.players),)]
 
     def _as_rows(self, x: Tensor) -> Tensor:
+        """Convert samples to a dtype that NumPy has, and that can hold stand-ins."""
         self.players.check_samples(x)
-        x = x.float() if x.dtype == torch.bfloat16 else x  # which NumPy lacks
-        return x if x.is_floating_point() or self.players.integer else x.double()
+        if x.dtype == torch.bfloat16:
+            return x.float()
+        if x.is_floating_point() or self.players.integer:
+            return x
+        return x.double()
 
     def _bound(self, x: Array) -> Fill:
-        """Return the fill of a sample; the last one is kept, because shap asks for all coalitions of a sample."""
+        """Return the fill of a sample; keep it, because shap asks for all coalitions of a sample in turn."""
         row = self._as_rows(as_tensor("x", x)[None])
-        if self._last is not None and torch.equal(self._last[0], row):
-            return self._last[1]
-        if self._known is None:
-            fill = self.absence.bind(row)
-        else:
-            rows, known = self._known
-            found = (rows == row).flatten(1).all(1).nonzero().flatten()
-            if len(found) == 0:
-                then = "Pass all of them to shap_masker(absence, players, x), or leave x out."
-                raise wrong("x", "be among the samples that the masker was made for", "another sample", then)
-            fill = known.select(found[:1])
-        self._last = (row.clone(), fill)
+        last = self._last_sample
+        if last is not None and torch.equal(last.rows, row):
+            return last.fill
+        fill = self.absence.bind(row) if self._only_samples is None else self._only_samples.fill_of(row)
+        self._last_sample = _BoundSamples(row.clone(), fill)
         return fill
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundSamples:
+    """Samples, and the fill that an absence gives for them."""
+
+    rows: Tensor
+    fill: Fill
+
+    def fill_of(self, row: Tensor) -> Fill:
+        """Return the fill of one of the samples."""
+        matches = (self.rows == row).flatten(1).all(1).nonzero().flatten()
+        if len(matches) == 0:
+            then = "Pass all of them to shap_masker(absence, players, x), or leave x out."
+            raise wrong("x", "be among the samples that the masker was made for", "another sample", then)
+        return self.fill.select(matches[:1])
 
 
 shap_masker = ShapMasker
@@ -119,7 +137,7 @@ def to_shap(
 ) -> Any:
     """Convert attributions to shap's Explanation, which all its plots draw.
 
-    Only Shapley values add up to the model's output, as shap's waterfall plot shows it.
+    Only Shapley values add up to the model's output, as shap's waterfall plot assumes.
 
     Parameters
     ----------
@@ -140,49 +158,80 @@ def to_shap(
     >>> explanation.values.tolist(), explanation.base_values.tolist(), explanation.data.tolist()
     ([[2.0, 3.0]], [1.0], [[2.0, 3.0]])
     """
-    several = isinstance(attribution, Mapping)
-    by_name = attribution if isinstance(attribution, Mapping) else {"": attribution}
-    bases = base_values if isinstance(base_values, Mapping) else dict.fromkeys(by_name, base_values)
-    if not by_name:
-        raise wrong("attribution", "hold at least one attribution", "none")
-    if set(bases) != set(by_name):
-        raise wrong("base_values", f"be named as the attributions, {', '.join(by_name)}", ", ".join(bases))
-    first, *others = by_name.values()
-    if any(found.names != first.names or found.values.shape != first.values.shape for found in others):
-        raise AbsentiaError("The attributions of all classes must have the same samples and players.")
-    data, labels, game = None, None, next(iter(bases.values()))
+    by_class = attribution if isinstance(attribution, Mapping) else {"": attribution}
+    bases = base_values if isinstance(base_values, Mapping) else dict.fromkeys(by_class, base_values)
+    _check_classes(by_class, bases)
+    first = next(iter(by_class.values()))
+    game = next(iter(bases.values()))
     if isinstance(game, MaskedModel):
         x = game.x if x is None else x
         players = game.players if players is None else players
+    data = None
+    labels = None
     if x is not None:
-        x, (samples, count) = as_tensor("x", x), first.values.shape
-        then = "Pass players unless they are single features." if players is None else ""
-        players = Players.features(first.names) if players is None else players
-        if len(players) != count or tuple(x.shape) != (samples, *players.shape):
-            must = f"hold the attribution's {samples} samples, with its {count} players"
-            raise wrong("x", must, f"shape {tuple(x.shape)} and {players}", then)
-        data = players.means(x).numpy()
-        if players.categories or not players.entry_values(x).isfinite().all():
-            labels = np.asarray(players.texts(x))
+        data, labels = _data_and_labels(first, as_tensor("x", x), players)
 
-    def stack(parts: Iterable[Tensor]) -> np.ndarray:
-        stacked: np.ndarray = torch.stack([part.detach().cpu() for part in parts], dim=-1).numpy()
-        return stacked if several else stacked[..., 0]
-
-    values, errors = (stack(getattr(one, part) for one in by_name.values()) for part in ("values", "errors"))
-    empty = stack(empty_values(bases[name], len(first.values)) for name in by_name)
+    values = _stacked([part.values for part in by_class.values()])
+    errors = _stacked([part.errors for part in by_class.values()])
+    empty = _stacked([empty_values(bases[name], len(first.values)) for name in by_class])
+    output_names: list[str] | None = list(by_class)
+    if not isinstance(attribution, Mapping):  # a single attribution has no axis of classes
+        values, errors, empty = values[..., 0], errors[..., 0], empty[..., 0]
+        output_names = None
     return require("shap").Explanation(
-        values, empty, data, display_data=labels, error_std=errors if (errors > 0).any() else None,
-        feature_names=list(first.names), output_names=list(by_name) if several else None,
-    )  # fmt: skip
+        values,
+        empty,
+        data,
+        display_data=labels,
+        error_std=errors if (errors > 0).any() else None,
+        feature_names=list(first.names),
+        output_names=output_names,
+    )
 
 
-def empty_values(given: BaseValues, samples: int) -> Float[Tensor, " samples"]:
-    """Return v(∅) of each sample, as given or as the game computes it."""
-    if isinstance(given, Game):
-        values = given(torch.zeros(1, len(given.names), dtype=torch.bool))[:, 0]
+def _check_classes(by_class: Mapping[str, Attribution], bases: Mapping[str, BaseValues]) -> None:
+    """Raise an error unless all classes have base values, and the same samples and players."""
+    if not by_class:
+        raise wrong("attribution", "hold at least one attribution", "none")
+    if set(bases) != set(by_class):
+        raise wrong("base_values", f"be named as the attributions, {', '.join(by_class)}", ", ".join(bases))
+    first, *others = by_class.values()
+    for other in others:
+        if other.names != first.names or other.values.shape != first.values.shape:
+            raise AbsentiaError("The attributions of all classes must have the same samples and players.")
+
+
+def _data_and_labels(
+    attribution: Attribution, x: Tensor, players: Players | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return a number for each player and sample, and labels where numbers do not suffice."""
+    then = ""
+    if players is None:
+        players = Players.features(attribution.names)
+        then = "Pass players unless they are single features."
+    samples, count = attribution.values.shape
+    if len(players) != count or tuple(x.shape) != (samples, *players.shape):
+        must = f"hold the attribution's {samples} samples, with its {count} players"
+        raise wrong("x", must, f"shape {tuple(x.shape)} and {players}", then)
+    data = players.means(x).numpy()
+    if players.categories or not players.entry_values(x).isfinite().all():
+        return data, np.asarray(players.texts(x))
+    return data, None
+
+
+def _stacked(parts: Sequence[Tensor]) -> np.ndarray:
+    """Stack tensors of the classes along a last axis."""
+    stacked: np.ndarray = torch.stack([part.detach().cpu() for part in parts], dim=-1).numpy()
+    return stacked
+
+
+def empty_values(base_values: BaseValues, samples: int) -> Float[Tensor, " samples"]:
+    """Return v(∅) of each sample: the numbers, or what the game computes."""
+    if isinstance(base_values, Game):
+        nobody = torch.zeros(1, len(base_values.names), dtype=torch.bool)
+        values = base_values(nobody)[:, 0]
     else:
-        values = as_tensor("base_values", given)
+        values = as_tensor("base_values", base_values)
     if values.ndim > 1 or (values.ndim == 1 and len(values) not in (1, samples)):
         must = f"be the game, one number, or one for each of the {samples} samples"
         raise wrong("base_values", must, f"shape {tuple(values.shape)}")

@@ -20,7 +20,7 @@ from absentia.interop.shap import BaseValues, empty_values
 from absentia.readouts import Features, Readout
 from absentia.terms import Interactions
 
-# shapiq's name of each index.
+# shapiq's names of the indices.
 _INDICES = {"Shapley": "SV", "Banzhaf": "BV"}
 
 
@@ -33,10 +33,10 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
     ----------
     result : Interactions or Attribution
         Interactions become Möbius values of all sets, attributions Shapley ("SV") or Banzhaf ("BV") values. The
-        shares of a `context_map` are refused: shapiq has no index for them.
+        shares of a `context_map` raise an error, because shapiq has no index for them.
     sample : int, default 0
     base_values : Game or numbers, optional
-        v(∅), or the game that computes it; needed for an attribution.
+        v(∅), or the game that computes it; required for an attribution.
 
     Examples
     --------
@@ -46,22 +46,35 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
     """
     if isinstance(result, Interactions):
         check_number("sample", sample, 0, len(result.effects) - 1)
-        kind: dict[str, Any] = {"index": "Moebius", "max_order": len(result.names), "estimated": False}
-        sets = {coalition_members(number): effect for number, effect in enumerate(result.effects[sample].tolist())}
-    else:
-        check_number("sample", sample, 0, len(result.values) - 1)
-        if result.index not in _INDICES:
-            then = "shapiq has no index for them."
-            raise wrong("result", "hold interactions, Shapley values or Banzhaf values", result.kind, then)
-        if base_values is None:
-            raise AbsentiaError("An attribution needs base_values. Pass base_values=game, or v(∅) as a number.")
-        kind = {"index": _INDICES[result.index], "max_order": 1, "estimated": False}
-        sets = {(): float(empty_values(base_values, len(result.values))[sample])}
-        sets |= {(player,): value for player, value in enumerate(result.values[sample].tolist())}
-        if result.is_estimated:
-            kind |= {"estimated": True, "estimation_budget": result.evaluations // len(result.values)}
-    shared = {"min_order": 0, "n_players": len(result.names), "baseline_value": sets[()]}
-    return require("shapiq").InteractionValues(sets, **kind, **shared)
+        effects = result.effects[sample].tolist()
+        by_set = {coalition_members(number): effect for number, effect in enumerate(effects)}
+        return _interaction_values(by_set, "Moebius", len(result.names), max_order=len(result.names))
+    check_number("sample", sample, 0, len(result.values) - 1)
+    if result.index not in _INDICES:
+        then = "shapiq has no index for them."
+        raise wrong("result", "hold interactions, Shapley values or Banzhaf values", result.kind, then)
+    if base_values is None:
+        raise AbsentiaError("An attribution needs base_values. Pass base_values=game, or v(∅) as a number.")
+    by_set = {(): float(empty_values(base_values, len(result.values))[sample])}
+    by_set |= {(player,): value for player, value in enumerate(result.values[sample].tolist())}
+    budget = result.evaluations // len(result.values) if result.is_estimated else None
+    return _interaction_values(by_set, _INDICES[result.index], len(result.names), max_order=1, budget=budget)
+
+
+def _interaction_values(
+    by_set: dict[tuple[int, ...], float], index: str, players: int, *, max_order: int, budget: int | None = None
+) -> Any:
+    """Make shapiq's InteractionValues; values are exact unless they have a budget of evaluations."""
+    return require("shapiq").InteractionValues(
+        by_set,
+        index=index,
+        min_order=0,
+        max_order=max_order,
+        n_players=players,
+        baseline_value=by_set[()],
+        estimated=budget is not None,
+        estimation_budget=budget,
+    )
 
 
 def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Interactions:
@@ -89,12 +102,13 @@ def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Interactions
     if values.index != "Moebius":
         raise wrong("values", "be Möbius values", f"the index {values.index!r}", then)
     players = int(values.n_players)
-    found = {(): float(values.baseline_value), **values.dict_values}
-    if len(found) != 2**players:
-        raise wrong("values", f"hold all {2**players} sets of {players} players", f"{len(found)} of them", then)
+    by_set = {(): float(values.baseline_value), **values.dict_values}
+    if len(by_set) != 2**players:
+        raise wrong("values", f"hold all {2**players} sets of {players} players", f"{len(by_set)} of them", then)
     effects = torch.zeros(1, 2**players, dtype=torch.float64)
-    for members, effect in found.items():
-        effects[0, sum(1 << player for player in members)] = float(effect)
+    for members, effect in by_set.items():
+        number = sum(1 << player for player in members)
+        effects[0, number] = float(effect)
     table = ValueTable(zeta(effects), names)
     return Interactions(effects, table.names, table.readout, table.noise, evaluations=0)
 
@@ -119,15 +133,22 @@ def shapiq_game(game: Game, sample: int = 0, *, normalize: bool = False) -> Any:
     """
     shapiq = require("shapiq")
     check_number("sample", sample, 0, game.samples - 1)
-    row, players = sample, len(game.names)
-    values: Callable[[Tensor], Tensor] = game
-    if isinstance(game, MaskedModel):  # the model then runs on this sample only
-        number = torch.tensor([sample])
-        values, row = partial(game.evaluator.values, game.fill.select(number), samples=number), 0
-    empty = float(_evaluate(values, np.zeros((1, players), dtype=bool))[row, 0])
+    players = len(game.names)
+    values = _values_of_sample(game, sample)
+    empty = float(_evaluate(values, np.zeros((1, players), dtype=bool))[0])
     peer = shapiq.Game(players, normalize=normalize, normalization_value=empty, player_names=list(game.names))
-    peer.value_function = lambda coalitions: _evaluate(values, coalitions)[row]
+    peer.value_function = partial(_evaluate, values)
     return peer
+
+
+def _values_of_sample(game: Game, sample: int) -> Callable[[Tensor], Tensor]:
+    """Return a function from coalitions to the values of one sample; a model runs on this sample only."""
+    if isinstance(game, MaskedModel):
+        number = torch.tensor([sample])
+        fill = game.fill.select(number)
+        evaluator = game.evaluator
+        return lambda coalitions: evaluator.values(fill, coalitions, samples=number)[0]
+    return lambda coalitions: game(coalitions)[sample]
 
 
 def shapiq_imputer(
@@ -138,7 +159,7 @@ def shapiq_imputer(
     readout: Readout | None = None,
     categorical: Categorical = (),
 ) -> Any:
-    """Return an imputer for ``shapiq.TabularExplainer``; it has the class that shapiq needs, with any absence.
+    """Return an imputer for ``shapiq.TabularExplainer`` that uses any absence.
 
     The ``baseline_value`` of shapiq's results is v(∅) of the explained sample.
 
@@ -161,31 +182,35 @@ def shapiq_imputer(
     >>> values.get_n_order_values(1).round(3).tolist(), values.baseline_value
     ([2.0, 3.0], 1.0)
     """
-    rows = as_tensor("x", x).detach().cpu()
-    rows = rows.float() if rows.dtype == torch.bfloat16 else rows  # which NumPy lacks
-    if rows.ndim != 2 or len(rows) == 0:
-        then = "For images and groups, use shapiq_game."
-        raise wrong("x", "hold rows of features, of shape (samples, features)", f"shape {tuple(rows.shape)}", then)
+    rows = _rows_of_features(x)
     if isinstance(readout, Features):
         raise wrong("readout", "be one number", "features of a layer", "Use LogOdds(class) or Output(number).")
     if isinstance(absence, str | int | float):
-        absence = MaskedModel(
-            model, rows[:1], readout=readout, absence=absence, data=rows, categorical=categorical
-        ).absence
-    everyone = np.ones((1, rows.shape[1]), dtype=bool)
+        game = MaskedModel(model, rows[:1], readout=readout, absence=absence, data=rows, categorical=categorical)
+        absence = game.absence
 
     def game_of(samples: np.ndarray) -> MaskedModel:
-        given = as_tensor("x", samples)
-        # Samples may have fractions where the data are integers.
-        given = given.to(rows.dtype) if rows.is_floating_point() else given
-        return MaskedModel(model, given, readout=readout, absence=absence)
+        x = as_tensor("x", samples)
+        if rows.is_floating_point():  # otherwise keep fractions, which samples of integer data may have
+            x = x.to(rows.dtype)
+        return MaskedModel(model, x, readout=readout, absence=absence)
+
+    return _make_imputer(game_of, rows.numpy())
+
+
+def _make_imputer(game_of: Callable[[np.ndarray], MaskedModel], data: np.ndarray) -> Any:
+    """Make a BaselineImputer, which shapiq demands, that evaluates the game of the sample to explain."""
+    everyone = np.ones((1, data.shape[1]), dtype=bool)
+
+    def predict(samples: np.ndarray) -> np.ndarray:
+        return _evaluate(game_of(samples), everyone)[:, 0]
 
     class AbsenceImputer(require("shapiq").imputer.BaselineImputer):  # type: ignore[misc]
-        """A BaselineImputer whose absent features an absence replaces."""
+        """A BaselineImputer that replaces absent features by an absence."""
 
         def __init__(self) -> None:
-            super().__init__(model=lambda x: _evaluate(game_of(x), everyone)[:, 0], data=rows.numpy())
-            self.fit(rows[0].numpy())
+            super().__init__(model=predict, data=data)
+            self.fit(data[0])
 
         def init_background(self, data: np.ndarray) -> Any:
             """Ignore the background, because the absence has its own values."""
@@ -197,7 +222,8 @@ def shapiq_imputer(
             self._game = game_of(self._x)
             self.empty_prediction = float(self.value_function(~everyone)[0])
             self.normalization_value = self.empty_prediction  # approximators are most precise if v(∅) is 0
-            fill, self.baseline_values = self._game.fill, np.full(everyone.shape, np.nan)
+            self.baseline_values = np.full(everyone.shape, np.nan)
+            fill = self._game.fill
             if isinstance(fill, StandIns) and fill.draws == 1:
                 self.baseline_values = fill.values[0].cpu().numpy()
             return self
@@ -209,7 +235,17 @@ def shapiq_imputer(
     return AbsenceImputer()
 
 
-def _evaluate(game: Callable[[Tensor], Tensor], coalitions: np.ndarray) -> np.ndarray:
-    """Return the values of numpy coalitions."""
-    values: np.ndarray = game(torch.from_numpy(np.asarray(coalitions, dtype=bool))).detach().cpu().double().numpy()
-    return values
+def _rows_of_features(x: Table) -> Tensor:
+    """Convert a table to rows of a dtype that NumPy has."""
+    rows = as_tensor("x", x).detach().cpu()
+    if rows.ndim != 2 or len(rows) == 0:
+        then = "For images and groups, use shapiq_game."
+        raise wrong("x", "hold rows of features, of shape (samples, features)", f"shape {tuple(rows.shape)}", then)
+    return rows.float() if rows.dtype == torch.bfloat16 else rows
+
+
+def _evaluate(values_of: Callable[[Tensor], Tensor], coalitions: np.ndarray) -> np.ndarray:
+    """Evaluate numpy coalitions, and return their values as an array."""
+    values = values_of(torch.from_numpy(np.asarray(coalitions, dtype=bool)))
+    array: np.ndarray = values.detach().cpu().double().numpy()
+    return array

@@ -13,50 +13,75 @@ from absentia.data import Rows
 from absentia.errors import wrong
 from absentia.models.model import Outputs
 
-_ROUNDED = 1e-4  # by which a probability may lie beyond 0 and 1
+# How far rounding may push a probability below 0 or above 1.
+_PROBABILITY_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
 class NumpyModel:
-    """A numpy callable as a torch one; made by `from_numpy` or `wrap_estimator`."""
+    """A callable on numpy arrays as a callable on torch rows, made by `from_numpy` or `wrap_estimator`."""
 
     predict: Callable[[np.ndarray], np.ndarray]
-    probabilities: bool | None = None
-    labels: tuple[Any, ...] = ()  # the classes in the order of the outputs, where the model knows them
-    regression: bool = False  # whether outputs are numbers that are no logits
-    least: float = 0.0  # below the least positive probability that the model can return, where it is known
-    columns: tuple[str, ...] = ()  # of the fit, in their order
-    scores: bool = False  # whether outputs are scores of classes that are no log-odds, as those of an SVM
-    margins: bool = False  # whether outputs are log-odds or logits that a booster computes before its probabilities
-    fallback: NumpyModel | None = None  # the same model by its probabilities, to compare margins with
-    note: str = ""  # on how the model is read, for the record
-    categorical: tuple[int, ...] = ()  # columns of categories, where the model decodes the rows of a table
+    probabilities: bool | None = None  # whether ``predict`` returns probabilities; None if nobody said
+    labels: tuple[Any, ...] = ()  # the classes in the order of the outputs, if the model knows them
+    regression: bool = False  # whether outputs are plain numbers rather than logits
+    least: float = 0.0  # a bound below the smallest positive probability the model can return; 0 if unknown
+    columns: tuple[str, ...] = ()  # the column names of the fit, in order
+    scores: bool = False  # whether outputs are class scores that are not log-odds, such as those of an SVM
+    margins: bool = False  # whether outputs are the log-odds or logits of a booster, before its probabilities
+    fallback: NumpyModel | None = None  # the same model read by its probabilities, to check the margins against
+    note: str = ""  # how the model is read, for the record
+    categorical: tuple[int, ...] = ()  # the columns of categories, if the model decodes the rows of a table
 
     def __call__(self, rows: Rows, moved: bool = False) -> Outputs:
-        """Predict, ``moved`` by rounding errors if wanted; convert probabilities to their logarithms: logits."""
-        given = self.predict(rows.detach().cpu().numpy())
-        answer = np.asarray(given)
-        if np.ma.is_masked(given) or answer.dtype.kind == "c":
-            got = "a masked array" if np.ma.is_masked(given) else "complex numbers"
-            raise wrong("model", "return real numbers, none of them missing", got)
-        if answer.ndim == 0 or len(answer) != len(rows):
-            raise wrong("model", f"return one row for each of the {len(rows)} input rows", f"shape {answer.shape}")
-        answer = answer if answer.dtype in (np.float32, np.float16) else answer.astype(np.float64)
-        kind, units = np.finfo(answer.dtype), 4 if moved else 1  # probabilities of 0 and 1 move by more than one
-        answer = np.nextafter(answer, answer.dtype.type(0.5)) if moved else answer
+        """Predict, and convert probabilities to logits; ``moved`` shifts every prediction by a rounding error."""
+        answer = _as_floats(self.predict(rows.detach().cpu().numpy()), len(rows))
+        if moved:
+            answer = np.nextafter(answer, answer.dtype.type(0.5))
         output = torch.from_numpy(np.ascontiguousarray(answer)).to(rows.device)
         if not self.probabilities:
             return output
-        if bool((output < -_ROUNDED).any()) or bool((output > 1 + _ROUNDED).any()):
-            got = f"numbers from {float(output.min()):g} to {float(output.max()):g}"
-            raise wrong("model", "return probabilities from 0 to 1, as probabilities=True says", got)
-        # Without a bound of its own, a model's probabilities are bounded by what their type can tell from 0 and 1.
-        least, above = (self.least, self.least) if self.least else (float(kind.tiny), float(kind.epsneg))
-        return log_probabilities(output.double().clamp(units * least, 1 - units * above)).to(output.dtype)
+        _check_probabilities(output)
+        # Near 0 and 1 a single step of nextafter would leave the log-odds almost unchanged.
+        units = 4 if moved else 1
+        from_zero, from_one = self._smallest_distances(answer.dtype)
+        bounded = output.double().clamp(units * from_zero, 1 - units * from_one)
+        return log_probabilities(bounded).to(output.dtype)
+
+    def _smallest_distances(self, dtype: np.dtype[Any]) -> tuple[float, float]:
+        """Return how close probabilities may come to 0 and to 1: the model's bound, or the limits of the dtype."""
+        if self.least:
+            return self.least, self.least
+        limits = np.finfo(dtype)
+        return float(limits.tiny), float(limits.epsneg)
+
+
+def _as_floats(prediction: Any, rows: int) -> np.ndarray:
+    """Return a prediction as a floating-point array with one entry for each row."""
+    answer = np.asarray(prediction)
+    must = "return real numbers, none of them missing"
+    if np.ma.is_masked(prediction):
+        raise wrong("model", must, "a masked array")
+    if answer.dtype.kind == "c":
+        raise wrong("model", must, "complex numbers")
+    if answer.ndim == 0 or len(answer) != rows:
+        raise wrong("model", f"return one row for each of the {rows} input rows", f"shape {answer.shape}")
+    if answer.dtype in (np.float32, np.float16):
+        return answer
+    return answer.astype(np.float64)
+
+
+def _check_probabilities(output: Outputs) -> None:
+    """Raise an error for numbers that lie clearly outside of [0, 1]."""
+    too_low = output < -_PROBABILITY_TOLERANCE
+    too_high = output > 1 + _PROBABILITY_TOLERANCE
+    if bool((too_low | too_high).any()):
+        got = f"numbers from {float(output.min()):g} to {float(output.max()):g}"
+        raise wrong("model", "return probabilities from 0 to 1, as probabilities=True says", got)
 
 
 def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bool | None = None) -> NumpyModel:
-    """Make a model of any numpy callable: a service, a rule, ``predict_proba`` of an estimator.
+    """Make a model from any numpy callable: a service, a rule, the ``predict_proba`` of an estimator.
 
     Parameters
     ----------
@@ -65,8 +90,8 @@ def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bo
     probabilities : bool, optional
         Whether ``predict`` returns probabilities, of shape (rows, classes), or (rows,) for class 1. Their logarithms
         are then the logits that the readouts expect. A probability of exactly 0 has no logarithm: it is replaced by
-        the least number of its type, 2e-308 for double. Use ``probabilities=False`` and the readout `Output` to
-        explain the probabilities themselves.
+        the smallest positive number of its dtype, 2e-308 for double. Use ``probabilities=False`` and the readout
+        `Output` to explain the probabilities themselves.
 
     Examples
     --------
@@ -80,5 +105,7 @@ def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bo
 
 
 def log_probabilities(output: Outputs) -> Outputs:
-    """Return the logarithms of several probabilities, or the log-odds of a single one, that of class 1."""
-    return torch.logit(output) if output.ndim == 1 or output.shape[1] == 1 else output.log()
+    """Return the logarithms of class probabilities; for a single column, that of class 1, the log-odds."""
+    if output.ndim == 1 or output.shape[1] == 1:
+        return torch.logit(output)
+    return output.log()

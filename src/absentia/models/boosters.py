@@ -1,10 +1,10 @@
-"""The margins of boosters: what they compute before a link function makes probabilities of it.
+"""The margins of boosters: their outputs before a link function turns them into probabilities.
 
-XGBoost computes probabilities in single precision, so that log-odds taken from them saturate: a margin of 190.9 reads
-as 87.3 or as 16.6. The margins themselves do not. Most of them are log-odds, or logits whose softmax are the
-probabilities, up to a factor that the loss of the training decides. Those of other losses are scores.
+XGBoost computes probabilities in single precision, so log-odds taken from them saturate: a margin of 190.9 reads as
+87.3 or as 16.6. The margins themselves do not saturate. Most are log-odds, or logits whose softmax gives the
+probabilities, up to a factor that depends on the training loss. Those of other losses are scores.
 
-Nothing is imported here: a booster is known by the names of its class and of its package.
+Nothing is imported here: a booster is recognised by the names of its class and its package.
 """
 
 from __future__ import annotations
@@ -17,36 +17,47 @@ from typing import Any
 
 import numpy as np
 
-# The losses of XGBoost whose margins are logits, and those whose margins are scores.
-_XGBOOST_LOGITS = ("binary:logistic", "binary:logitraw", "multi:softprob", "multi:softmax")
-_XGBOOST_SCORES = ("binary:hinge",)
-# XGBoost's own predictions are labels with multi:softmax, and raw margins with binary:logitraw.
-_XGBOOST_LABELS = "multi:softmax"
-_XGBOOST_RAW = "binary:logitraw"
-_LIGHTGBM_LOGITS = ("binary", "cross_entropy", "multiclass")
-_LIGHTGBM_SCORES = ("multiclassova",)
-_CATBOOST_LOGITS = ("Logloss", "CrossEntropy", "MultiClass")
-_CATBOOST_SCORES = ("MultiClassOneVsAll",)
+
+@dataclass(frozen=True)
+class Losses:
+    """The training losses of a package, by what the margins of a booster are."""
+
+    logits: tuple[str, ...]
+    scores: tuple[str, ...]
+
+
+XGBOOST = Losses(
+    logits=("binary:logistic", "binary:logitraw", "multi:softprob", "multi:softmax"),
+    scores=("binary:hinge",),
+)
+LIGHTGBM = Losses(logits=("binary", "cross_entropy", "multiclass"), scores=("multiclassova",))
+CATBOOST = Losses(logits=("Logloss", "CrossEntropy", "MultiClass"), scores=("MultiClassOneVsAll",))
+
+# With this loss a Booster of XGBoost predicts labels.
+XGBOOST_LABELS = "multi:softmax"
+# With this loss XGBoost predicts the margins themselves.
+XGBOOST_RAW = "binary:logitraw"
 
 
 @dataclass(frozen=True)
 class Margins:
-    """How the margins of a fitted booster are read, and what they are."""
+    """The margins of a fitted booster: how to read them, and what they mean."""
 
-    read: Callable[[Any], Any]  # from the rows that the booster takes
-    scores: bool = False  # whether they are scores of classes, not log-odds or logits
-    factor: float = 1.0  # makes log-odds of them
-    predicts_probabilities: bool = True  # whether the booster's own predictions are probabilities to compare with
-    each_class: bool = False  # whether a binary model has an output for each class, as classifiers have
+    read: Callable[[Any], Any]  # rows in the form the booster takes → margins
+    scores: bool = False  # whether they are class scores rather than log-odds or logits
+    factor: float = 1.0  # turns them into log-odds
+    predicts_probabilities: bool = True  # whether the booster's own predictions are probabilities to check against
+    each_class: bool = False  # whether a binary model needs one output for each class, as classifiers have
 
     def __call__(self, rows: Any) -> np.ndarray:
-        """Return scores as they are; otherwise log-odds, or logits of the classes."""
+        """Return scores unchanged, and other margins as log-odds or as logits of the classes."""
         margins = np.asarray(self.read(rows))
         if self.scores:
             return margins
         if self.factor != 1:
             margins = margins * self.factor
-        if not self.each_class or (margins.ndim == 2 and margins.shape[1] > 1):
+        has_each_class = margins.ndim == 2 and margins.shape[1] > 1
+        if has_each_class or not self.each_class:
             return margins
         # Halves are exact in floating point, and so is their difference: the log-odds of class 1.
         halves = margins.reshape(len(margins)) / 2
@@ -54,68 +65,69 @@ class Margins:
 
 
 def find_margins(estimator: Any) -> Margins | None:
-    """Return the margins of a fitted booster, or of a pipeline that ends in one; None for all else."""
+    """Return the margins of a fitted booster, or of a pipeline that ends in one; otherwise None."""
     steps = getattr(estimator, "steps", None)
     if isinstance(steps, list) and steps:
-        *before, last = [step for _, step in steps]
-        margins = find_margins(last)
+        *transformers, last_step = [step for _, step in steps]
+        margins = find_margins(last_step)
         if margins is None:
             return None
-        return replace(margins, read=partial(_read_last, before, margins.read))
-    for kind in type(estimator).__mro__:
-        package = kind.__module__.partition(".")[0]
-        find = _FINDERS.get((package, kind.__name__))
+        return replace(margins, read=partial(_read_last_step, transformers, margins.read))
+    for class_or_parent in type(estimator).__mro__:
+        package = class_or_parent.__module__.partition(".")[0]
+        find = _FINDERS.get((package, class_or_parent.__name__))
         if find is not None:
             return find(estimator)
     return None
 
 
-def _read_last(before: Sequence[Any], read: Callable[[Any], Any], rows: Any) -> Any:
-    """Read the last step of a pipeline on what the steps before make of rows."""
-    for step in before:
-        if hasattr(step, "transform"):  # "passthrough" has none, nor have steps that only resample training data
-            rows = step.transform(rows)
+def _read_last_step(transformers: Sequence[Any], read: Callable[[Any], Any], rows: Any) -> Any:
+    """Transform rows by the first steps of a pipeline, and read the last step on the result."""
+    for transformer in transformers:
+        # "passthrough" has no transform, nor have steps that only resample training data.
+        if hasattr(transformer, "transform"):
+            rows = transformer.transform(rows)
     return read(rows)
 
 
 def _is_fitted(classifier: Any) -> bool:
-    """Return whether a classifier of XGBoost or LightGBM is fitted."""
+    """Return whether an XGBoost or LightGBM classifier is fitted."""
     return bool(classifier.__sklearn_is_fitted__())
 
 
 def _of_xgboost_classifier(classifier: Any) -> Margins | None:
-    """Read an XGBClassifier, which uses the trees up to its best iteration for margins and probabilities alike."""
+    """Read an XGBClassifier. Margins and probabilities both use the trees up to the best iteration."""
     if not _is_fitted(classifier):
         return None
     read = partial(classifier.predict, output_margin=True)
     if callable(classifier.objective):
         return Margins(read, scores=True)
     objective = _xgboost_objective(classifier.get_booster())
-    if objective in _XGBOOST_SCORES:
+    if objective in XGBOOST.scores:
         return Margins(read, scores=True)
-    if objective in _XGBOOST_LOGITS:
-        return Margins(read, each_class=True, predicts_probabilities=objective != _XGBOOST_RAW)
+    if objective in XGBOOST.logits:
+        return Margins(read, each_class=True, predicts_probabilities=objective != XGBOOST_RAW)
     return None
 
 
 def _of_xgboost_booster(booster: Any) -> Margins | None:
-    """Read a Booster of XGBoost, which uses all of its trees for margins and predictions alike."""
+    """Read an XGBoost Booster. Margins and predictions both use all trees."""
     read = partial(booster.inplace_predict, predict_type="margin")
     objective = _xgboost_objective(booster)
-    if objective in _XGBOOST_SCORES:
+    if objective in XGBOOST.scores:
         return Margins(read, scores=True)
-    if objective in _XGBOOST_LOGITS:
-        return Margins(read, predicts_probabilities=objective not in (_XGBOOST_RAW, _XGBOOST_LABELS))
+    if objective in XGBOOST.logits:
+        return Margins(read, predicts_probabilities=objective not in (XGBOOST_RAW, XGBOOST_LABELS))
     return None
 
 
 def _xgboost_objective(booster: Any) -> str:
-    """Return the loss that a Booster of XGBoost was trained with."""
+    """Return the loss that an XGBoost Booster was trained with."""
     return str(json.loads(booster.save_config())["learner"]["objective"]["name"])
 
 
 def _of_lightgbm_classifier(classifier: Any) -> Margins | None:
-    """Read an LGBMClassifier, which uses the trees up to its best iteration for margins and probabilities alike."""
+    """Read an LGBMClassifier. Margins and probabilities both use the trees up to the best iteration."""
     if not _is_fitted(classifier):
         return None
     read = partial(classifier.predict, raw_score=True)
@@ -123,20 +135,20 @@ def _of_lightgbm_classifier(classifier: Any) -> Margins | None:
 
 
 def _of_lightgbm_booster(booster: Any) -> Margins | None:
-    """Read a Booster of LightGBM, which uses the trees up to its best iteration, too."""
+    """Read a LightGBM Booster. Margins and predictions both use the trees up to the best iteration."""
     return _of_lightgbm(booster, partial(booster.predict, raw_score=True), each_class=False)
 
 
 def _of_lightgbm(booster: Any, read: Callable[[Any], Any], each_class: bool) -> Margins | None:
-    """Find the loss and its factor in what the booster would save, which has one name for each loss."""
-    header = booster.model_to_string(num_iteration=1).splitlines()
-    lines = [line for line in header if line.startswith("objective=")]
-    if not lines:  # a loss of the user's own has no name
+    """Read a LightGBM model by the loss in its saved form, where every loss has a single name."""
+    saved_lines = booster.model_to_string(num_iteration=1).splitlines()
+    objective_lines = [line for line in saved_lines if line.startswith("objective=")]
+    if not objective_lines:  # a custom loss has no name
         return Margins(read, scores=True)
-    objective, *settings = lines[0].removeprefix("objective=").split()
-    if objective in _LIGHTGBM_SCORES:
+    objective, *settings = objective_lines[0].removeprefix("objective=").split()
+    if objective in LIGHTGBM.scores:
         return Margins(read, scores=True)
-    if objective not in _LIGHTGBM_LOGITS:
+    if objective not in LIGHTGBM.logits:
         return None
     factors = [float(setting.removeprefix("sigmoid:")) for setting in settings if setting.startswith("sigmoid:")]
     factor = factors[0] if factors else 1.0
@@ -149,16 +161,16 @@ def _of_catboost_classifier(classifier: Any) -> Margins | None:
         return None
     read = partial(classifier.predict, prediction_type="RawFormulaVal")
     loss = str(classifier.get_all_params().get("loss_function", ""))
-    name = loss.partition(":")[0]  # parameters follow, as in Logloss:border=0.5
-    if name in _CATBOOST_SCORES:
+    name = loss.partition(":")[0]  # drop parameters, as in Logloss:border=0.5
+    if name in CATBOOST.scores:
         return Margins(read, scores=True)
-    if name in _CATBOOST_LOGITS:
+    if name in CATBOOST.logits:
         return Margins(read, each_class=True)
     return None
 
 
 def _of_gradient_boosting(classifier: Any) -> Margins:
-    """Read scikit-learn's GradientBoostingClassifier; half of the log-odds minimise its exponential loss."""
+    """Read scikit-learn's GradientBoostingClassifier. The minimiser of its exponential loss is half the log-odds."""
     factor = 2.0 if classifier.loss == "exponential" else 1.0
     return Margins(classifier.decision_function, factor=factor, each_class=True)
 
@@ -168,7 +180,7 @@ def _of_histogram_boosting(classifier: Any) -> Margins:
     return Margins(classifier.decision_function, each_class=True)
 
 
-# By the package and the name of the class.
+# Functions that read a booster, by the package and name of its class.
 _FINDERS: dict[tuple[str, str], Callable[[Any], Margins | None]] = {
     ("xgboost", "XGBClassifier"): _of_xgboost_classifier,
     ("xgboost", "Booster"): _of_xgboost_booster,

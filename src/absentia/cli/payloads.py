@@ -1,0 +1,89 @@
+"""Results as objects for JSON, and samples as text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import absentia as ab
+from absentia.plots.drawable import players_and_inputs
+
+# The fields of results that JSON shows.
+LEARNED_FIELDS = ("outcome", "names", "share", "classes", "values", "loss", "record")
+AUDIT_FIELDS = (
+    "recommended",
+    "confidence",
+    "level",
+    "verdict",
+    "warnings",
+    "notes_on_R",
+    "players",
+    "region",
+    "record",
+)
+CROSS_AUDIT_FIELDS = ("methods", "references", "R", "errors", "record")
+# A sample in text shows the inputs of at most this many players.
+_MOST_INPUTS = 8
+
+
+def learned_payload(learned: ab.LearnedBaseline) -> dict[str, Any]:
+    """Return a learned baseline for JSON."""
+    return {"command": "learn"} | _fields(learned, LEARNED_FIELDS)
+
+
+def explanation_payload(explanation: ab.Explanation, rows: Sequence[int]) -> dict[str, Any]:
+    """Return an explanation of these rows of the data for JSON."""
+    samples = [{"sample": row} | _sample_payload(explanation, place) for place, row in enumerate(rows)]
+    return {
+        "command": "explain",
+        "players": explanation.names,
+        "samples": samples,
+        "record": explanation.record,
+    }
+
+
+def audit_payload(result: ab.Audit | ab.CrossAudit) -> dict[str, Any]:
+    """Return an audit for JSON: the answer, how sure it is, and all figures of each method with their errors."""
+    if isinstance(result, ab.CrossAudit):
+        return {"command": "audit"} | _fields(result, CROSS_AUDIT_FIELDS)
+    payload = {"command": "audit"} | _fields(result, AUDIT_FIELDS)
+    payload["none_wins"] = result.judgement.shares[-1]
+    payload["samples_needed"] = result.judgement.samples_needed
+    columns = {name: values.tolist() for name, values in result.columns().items()}
+    payload["methods"] = {}
+    for number, method in enumerate(result.methods):
+        payload["methods"][method] = {name: values[number] for name, values in columns.items()}
+    return payload
+
+
+def _fields(result: object, names: Sequence[str]) -> dict[str, Any]:
+    """Return fields of a result by name."""
+    return {name: getattr(result, name) for name in names}
+
+
+def _sample_payload(explanation: ab.Explanation, place: int) -> dict[str, Any]:
+    """Return the explanation of one sample for JSON."""
+    names = explanation.names
+    inputs = explanation.players.named_values(explanation.x[[place]])[0]
+    strongest = [] if explanation.interactions is None else explanation.interactions.top(10, sample=place)
+    return {
+        "name": explanation.sample_name(place),
+        "inputs": dict(zip(names, inputs, strict=True)),
+        "class": None if explanation.y is None else int(explanation.y[place]),
+        "output": explanation.outputs[place],
+        "base_value": explanation.base_values[place],
+        "efficiency_gap": explanation.efficiency_gap[place],
+        "shapley": dict(zip(names, explanation.shapley.values[place].tolist(), strict=True)),
+        "errors": dict(zip(names, explanation.shapley.errors[place].tolist(), strict=True)),
+        "strongest_interactions": [
+            {"players": interaction.players, "effect": interaction.effect} for interaction in strongest
+        ],
+    }
+
+
+def sample_text(explanation: ab.Explanation, place: int) -> str:
+    """Name a sample, its class, and the inputs of a table with the largest Shapley values."""
+    names = players_and_inputs(explanation, place)
+    is_single = explanation.players.single.tolist()
+    ranked = explanation.shapley.ranked(place)[:_MOST_INPUTS]
+    inputs = [names[player] for player, _ in ranked if is_single[player]]
+    name = explanation.sample_name(place)
+    return f"{name} ({', '.join(inputs)})" if inputs else name

@@ -1,0 +1,100 @@
+"""Trial runs of a loaded model, to find out what it takes: tensors or arrays, tokens, and which categories."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from absentia.cli.file_checks import describe, reading
+from absentia.cli.model_files import is_estimator
+from absentia.errors import wrong
+from absentia.interop import EncodedTable, from_estimator
+from absentia.models.adapters import as_model, placement
+from absentia.models.arrays import from_numpy, log_probabilities
+from absentia.models.model import Model
+from absentia.runtime.modes import evaluation_mode
+
+RUN_HELP = "Name other columns with --target and --drop. Export a program with dynamic_shapes for any number of rows."
+
+
+def fit_model(
+    loaded: Any, x: Tensor, table: EncodedTable | None = None, probabilities: bool = False
+) -> tuple[Model, bool]:
+    """Make a loaded model run on rows, which a table decodes; return also whether it takes tokens."""
+    model = _runnable(loaded, x, table, probabilities)
+    return model, _takes_tokens(model, x)
+
+
+def _runnable(loaded: Any, x: Tensor, table: EncodedTable | None, probabilities: bool) -> Model:
+    """Return a callable on torch rows for an estimator, a network, or a function of tensors or arrays."""
+    if is_estimator(loaded):
+        if table is None:
+            return as_model(loaded)
+        model = from_estimator(loaded, table)
+        check_categories(model, table, x)
+        return model
+    if not isinstance(loaded, nn.Module) and not _takes_tensors(loaded, x):
+        return from_numpy(loaded, probabilities=probabilities)
+    return _in_logarithms(loaded) if probabilities else as_model(loaded)
+
+
+def check_categories(model: Model, table: EncodedTable, x: Tensor, argument: str = "data") -> None:
+    """Raise an error for a category that an estimator rejects, as most do if it was not in the data of the fit."""
+    for number in table.categorical:
+        codes = x[:, number].unique()
+        trials = x[:1].repeat(len(codes), 1)
+        trials[:, number] = codes
+        if not isinstance(_try(model, trials), Exception):
+            continue
+        answers = [_try(model, trial[None]) for trial in trials]
+        pairs = zip(codes.tolist(), answers, strict=True)
+        failures = [(int(code), error) for code, error in pairs if isinstance(error, Exception)]
+        # If all fail, another column of the first row may be at fault.
+        if failures and len(failures) < len(codes):
+            code, error = failures[0]
+            row = int((x[:, number] == code).nonzero()[0])
+            column = table.columns[number]
+            category = table.categories[column][code]
+            must = f"hold categories of column {column!r} that the model knows"
+            raise wrong(argument, must, f"{category!r} in row {row} ({describe(error)})", "Drop such rows.")
+
+
+def _try(model: Callable[[Any], Any], rows: Tensor) -> Any:
+    """Return what a model returns, or the error that it raises."""
+    try:
+        return model(rows)
+    except Exception as error:
+        return error
+
+
+def _in_logarithms(model: Model) -> Model:
+    """Convert a model that returns probabilities to one that returns logits."""
+    if not isinstance(model, nn.Module):
+        return lambda rows: log_probabilities(model(rows))
+    model.register_forward_hook(lambda _module, _inputs, output: log_probabilities(output))
+    return model
+
+
+def _takes_tensors(model: Callable[[Any], Any], x: Tensor) -> bool:
+    """Return whether a callable uses torch. numpy refuses a tensor that requires a gradient."""
+    rows = x[[0, -1]]
+    if rows.is_floating_point():
+        rows = rows.clone().requires_grad_().clone()  # not a leaf, which can't be changed in place
+    return isinstance(_try(model, rows), Tensor)  # if not, the callable is tried with arrays, which shows errors
+
+
+def _takes_tokens(model: Model, x: Tensor) -> bool:
+    """Run the model on two and on three rows. Return whether it takes integers only: tokens."""
+    device, dtype = placement(model, x)
+    tokens = False
+    for rows in (x[[0, -1]], x[[0, -1, 0]]):
+        must = f"run on any number of rows of the data, here of shape {tuple(rows.shape)}"
+        with evaluation_mode(model), reading("model", must, then=RUN_HELP):
+            try:
+                model(rows.to(device, dtype))
+            except Exception:
+                if x.is_floating_point():
+                    raise
+                model(rows.to(device).long())
+                tokens = True
+    return tokens
