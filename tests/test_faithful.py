@@ -16,7 +16,8 @@ from absentia.coalitions import coalition_sizes, enumerate_coalitions
 from absentia.data import data_range
 from absentia.evaluation import Evaluator
 from absentia.learning import learner
-from absentia.learning.faithful import Faithful, _cube_and_batch, keep_aside
+from absentia.learning.faithful import FaithfulObjective, Weights, _cube_and_batch
+from absentia.learning.samples import keep_aside
 from absentia.learning.space import make_space
 from absentia.readouts import Score
 from absentia.task import Task
@@ -38,7 +39,9 @@ def make(samples=40, players=4, rows=2**8, weights=(1.0, 0.3), owner=None, reado
     x, y = randn(samples, players), torch.arange(samples) % 3 if y is None and readout is None else y
     evaluator = Evaluator(Task(classifier(players), x, y, readout=readout))
     owner = torch.zeros(samples, dtype=torch.int64) if owner is None else owner
-    return Faithful(evaluator, owner, seed=0, rows=rows, weights=weights, mean=x.mean(0), within=data_range(x))
+    return FaithfulObjective(
+        evaluator, owner, seed=0, rows=rows, weights=Weights(*weights), mean=x.mean(0), within=data_range(x)
+    )
 
 
 def generator(seed=0):
@@ -92,7 +95,9 @@ def test_cubes_and_drawn_sizes_estimate_the_whole_tables():
     x = randn(64, 10)
     weights = torch.arange(1.0, 11.0).double()
     evaluator = Evaluator(Task(lambda rows: rows @ weights, x))
-    objective = Faithful(evaluator, torch.zeros(64, dtype=torch.int64), 0, 2**6, (1.0, 0.0), x.mean(0), data_range(x))
+    objective = FaithfulObjective(
+        evaluator, torch.zeros(64, dtype=torch.int64), 0, 2**6, Weights(1.0, 0.0), x.mean(0), data_range(x)
+    )
     assert objective.cube < 10
     found, baseline = [], torch.zeros(1, 10).double()
     for seed in range(200):
@@ -132,7 +137,9 @@ def test_activations_are_computed_again_where_rows_hold_much(width, inner, expec
     x = torch.rand(8, 4, generator=generator())
     model = nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Linear(width, inner), nn.Tanh(), nn.Linear(inner, 2))
     evaluator = Evaluator(Task(model, x, torch.arange(8) % 2))
-    objective = Faithful(evaluator, torch.zeros(8, dtype=torch.int64), 0, 2**7, (1.0, 0.0), x.mean(0), data_range(x))
+    objective = FaithfulObjective(
+        evaluator, torch.zeros(8, dtype=torch.int64), 0, 2**7, Weights(1.0, 0.0), x.mean(0), data_range(x)
+    )
     assert objective.recompute is expected
 
 

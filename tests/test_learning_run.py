@@ -7,7 +7,9 @@ from absentia import AbsentiaError, Players, from_numpy
 from absentia.coalitions import enumerate_coalitions
 from absentia.evaluation import Evaluator
 from absentia.learning import LearningOptions, learn_baseline
-from absentia.learning.penalties import PARTS, Chosen, Objective, Penalty, balanced_order, draw_samples, shares_of
+from absentia.learning.paper_objective import PARTS, PaperObjective
+from absentia.learning.penalties import Penalty
+from absentia.learning.sample_draws import WeightedSamples, balanced_order, draw_samples, shares_of
 from absentia.learning.search import Run, settle
 from absentia.learning.space import make_space
 from absentia.runtime.limits import TimeLimit
@@ -86,9 +88,11 @@ def test_weights_count_in_a_loss_and_its_gradient():
     plan, baseline = objective.penalty.exact_plan(), torch.full((1, 4), 0.2).double()
     rows, weights = torch.tensor([3, 5]), torch.tensor([1.0, 3.0]).double()
     alone = [objective.losses(baseline, alike(rows[i : i + 1]), plan) for i in range(2)]
-    assert torch.allclose(objective.losses(baseline, Chosen(rows, weights), plan), (alone[0] + 3 * alone[1]) / 4)
+    assert torch.allclose(
+        objective.losses(baseline, WeightedSamples(rows, weights), plan), (alone[0] + 3 * alone[1]) / 4
+    )
     slopes = []
-    for chosen in (alike(rows[:1]), alike(rows[1:]), Chosen(rows, weights)):
+    for chosen in (alike(rows[:1]), alike(rows[1:]), WeightedSamples(rows, weights)):
         leaf = baseline.clone().requires_grad_()
         found = objective.losses(leaf, chosen, plan)
         slopes.append(leaf.grad)
@@ -99,11 +103,9 @@ def test_weights_count_in_a_loss_and_its_gradient():
 def test_rare_samples_that_matter_are_learned_from():
     """Of 4,096 inputs one in 256 has all eight of the product's entries high: an even draw of 16 would miss them."""
     x = torch.cartesian_prod(*[torch.tensor([0.0, 1.0]).double()] * 12)
-    evaluator, penalty = (
-        Evaluator(Task(lambda rows: rows[:, :8].prod(1), x)),
-        Penalty("marginal", 12, 12, per_sample=2**12),
-    )
-    objective = Objective(evaluator, penalty, torch.zeros(len(x), dtype=torch.int64), seed=0, rows=2**16)
+    evaluator = Evaluator(Task(lambda rows: rows[:, :8].prod(1), x))
+    penalty = Penalty("marginal", 12, 12, per_sample=2**12)
+    objective = PaperObjective(evaluator, penalty, torch.zeros(len(x), dtype=torch.int64), seed=0, rows=2**16)
     rows, weights = objective.compared
     rare = x[rows, :8].prod(1) == 1
     assert len(rows) == 16
@@ -157,7 +159,7 @@ def test_true_ties_go_to_the_value_that_brings_about_no_pattern_of_its_own(playe
     penalty = Penalty(loss, players, players // 2 + 1, per_sample=0)
     owner = torch.zeros(len(x), dtype=torch.int64)
     # A seed that draws the last player into one of the few sub-cubes.
-    objective = Objective(Evaluator(Task(rare_pattern, x)), penalty, owner, seed=1, rows=8 * len(x))
+    objective = PaperObjective(Evaluator(Task(rare_pattern, x)), penalty, owner, seed=1, rows=8 * len(x))
     low, call = torch.zeros(1, players).double(), torch.full((1, players), torch.nan).double()
     high = low.clone()
     high[0, -1] = call[0, -1] = 1.0
@@ -204,7 +206,7 @@ def even(samples):
 
 
 def alike(rows):
-    return Chosen(rows, even(len(rows)))
+    return WeightedSamples(rows, even(len(rows)))
 
 
 def sweeping(objective, space):
@@ -216,7 +218,7 @@ def make_run(samples=64, players=4, rows=2**12):
     x = torch.randn(samples, players, generator=seeded()).double()
     evaluator = Evaluator(Task(mlp(players, 2), x))
     penalty = Penalty("interactions", players, players)
-    objective = Objective(evaluator, penalty, torch.zeros(samples, dtype=torch.int64), seed=0, rows=rows)
+    objective = PaperObjective(evaluator, penalty, torch.zeros(samples, dtype=torch.int64), seed=0, rows=rows)
     space = make_space(x, evaluator.players, "range", None, None)
     return sweeping(objective, space)
 

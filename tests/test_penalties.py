@@ -9,18 +9,11 @@ from hypothesis import strategies as st
 from absentia import AbsentiaError, Baseline, MaskedModel, order_shapley
 from absentia.coalitions import coalition_numbers, enumerate_coalitions
 from absentia.evaluation import Evaluator
-from absentia.learning.penalties import (
-    PARTS,
-    Chosen,
-    Found,
-    Objective,
-    Penalty,
-    balanced_order,
-    count_orders,
-    draw_samples,
-    order_shapley_weights,
-    shares_of,
-)
+from absentia.learning.assessment import Assessment
+from absentia.learning.order_fit import order_shapley_weights
+from absentia.learning.paper_objective import PARTS, PaperObjective
+from absentia.learning.penalties import Penalty, count_orders
+from absentia.learning.sample_draws import WeightedSamples, balanced_order, draw_samples, shares_of
 from absentia.task import Task
 from known_games import harsanyi_by_definition, marginal_benefits_by_order, mlp
 
@@ -474,10 +467,10 @@ def test_wide_samples_are_balanced_by_some_of_their_entries():
 
 
 def test_the_better_of_two_is_chosen_for_each_owner():
-    first = Found(
+    first = Assessment(
         torch.tensor([[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]]), torch.tensor([0.1, 0.2, 0.3]), torch.tensor([1.0, 5, 2])
     )
-    second = Found(
+    second = Assessment(
         torch.tensor([[5.0, 6.0], [7.0, 8.0], [9.0, 9.0]]), torch.tensor([0.4, 0.5, 0.6]), torch.tensor([2.0, 4, 2])
     )
     assert first.or_better(None) is first
@@ -490,7 +483,7 @@ def test_the_better_of_two_is_chosen_for_each_owner():
 def objective_of(samples=64, players=4, rows=2**12, penalty=None, owner=None, seed=0):
     x = torch.randn(samples, players, generator=seeded()).double()
     owner = torch.zeros(samples, dtype=torch.int64) if owner is None else owner
-    return Objective(
+    return PaperObjective(
         Evaluator(Task(mlp(players), x)), penalty or Penalty("interactions", players, players), owner, seed, rows
     )
 
@@ -585,13 +578,15 @@ def test_each_owner_has_the_mean_of_its_own_samples():
 def test_many_samples_are_evaluated_in_blocks_with_the_same_result():
     penalty = Penalty("interactions", 10, 10)
     objective = objective_of(samples=80, players=10, rows=2**17, penalty=penalty)
-    everyone = Chosen(torch.arange(80), torch.rand(80, generator=seeded(1)).double())
+    everyone = WeightedSamples(torch.arange(80), torch.rand(80, generator=seeded(1)).double())
     leaf = torch.zeros(1, 10).double().requires_grad_()
     found = objective.losses(leaf, everyone, objective.plan)  # 80 · 1024 rows
     parts, slope = [], torch.zeros(1, 10).double()
     for row in range(80):
         one = torch.zeros(1, 10).double().requires_grad_()
-        parts.append(objective.losses(one, Chosen(torch.tensor([row]), torch.ones(1).double()), objective.plan))
+        parts.append(
+            objective.losses(one, WeightedSamples(torch.tensor([row]), torch.ones(1).double()), objective.plan)
+        )
         slope += one.grad * everyone.weights[row] / everyone.weights.sum()
     assert found.item() == pytest.approx(float((torch.cat(parts) * everyone.weights).sum() / everyone.weights.sum()))
     assert torch.allclose(leaf.grad, slope)
@@ -603,7 +598,7 @@ def test_every_look_is_the_loss_on_the_first_part_of_each_kind():
 
     def mean_of_first(chosen, plan, share):
         first = slice(0, max(1, round(share * len(chosen.rows))))
-        return objective.losses(baseline, Chosen(chosen.rows[first], chosen.weights[first]), plan.of(first))
+        return objective.losses(baseline, WeightedSamples(chosen.rows[first], chosen.weights[first]), plan.of(first))
 
     looks = list(objective.looks(baseline))
     assert len(looks) == 3
@@ -655,7 +650,7 @@ def test_without_ties_the_loss_of_a_step_on_all_samples_is_the_mean_penalty():
     penalties = [penalty_of(objective, row, baseline[0], objective.plan) for row in range(9)]
     assert loss == pytest.approx(sum(penalties) / 9)
     leaf = baseline.clone().requires_grad_()
-    objective.losses(leaf, Chosen(torch.arange(9), torch.ones(9).double()), objective.plan)
+    objective.losses(leaf, WeightedSamples(torch.arange(9), torch.ones(9).double()), objective.plan)
     assert torch.allclose(slope, leaf.grad)
 
 
@@ -667,5 +662,5 @@ def test_a_step_takes_a_quarter_of_the_rows_and_four_samples_at_least(players, r
     objective = objective_of(players=players, rows=rows, penalty=Penalty("interactions", players, players))
     before = objective.evaluations
     objective.gradient(torch.zeros(1, players).double(), 1, 1)
-    walks = max(1, objective.many // batch) * (players + 1)
+    walks = max(1, objective.walk_count // batch) * (players + 1)
     assert objective.evaluations - before == batch * (coalitions + walks + players + 2)

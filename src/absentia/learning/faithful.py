@@ -1,10 +1,10 @@
 """The default loss of a baseline: a short account of the model by masked predictions that are honest.
 
-With the players' absence represented by a baseline b, the loss adds up, each as a multiple of a scale:
+With the players' absence represented by a baseline b, the loss adds up three terms, each as a multiple of a scale:
 
 - *concision*: Σ|U(S)| of samples, over Σ|U(S)| at the mean;
-- *evidence*: the proper score of masked predictions over all coalition sizes, over the score at the mean; and what
-  the score with all players absent has above that of the best constant prediction, beyond a small allowance;
+- *evidence*: the proper score of masked predictions over all coalition sizes, over the score at the mean; and the
+  excess of the score with all players absent over that of the best constant prediction, beyond a small allowance;
 - *noise*: Σ|U(S)| of b itself against white noise, as far as it exceeds that of the mean, or that of white noise
   if this is lower.
 
@@ -14,8 +14,9 @@ over drawn contexts, if there are more players.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -25,28 +26,70 @@ from absentia.absences.protocol import StandIns
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius
 from absentia.data import DataRange, blocks, seeded, white_noise
 from absentia.evaluation import Evaluator
-from absentia.learning.penalties import Baselines, Found, Owners, Penalty
+from absentia.learning.assessment import Assessment
+from absentia.learning.penalties import Penalty
 from absentia.learning.processes import shared_values
+from absentia.learning.samples import keep_aside
+from absentia.learning.space import Baselines, Owners
 from absentia.readouts import Score
 from absentia.runtime.limits import OutOfTime
 from absentia.runtime.modes import evaluation_mode
 
-LARGEST_TABLE, _CUBE = 16, 8  # players whose coalitions are all evaluated, and those of a cube if there are more
-_FEWEST = 4  # samples of a step
-# Masked predictions are scored on this many coalitions of each of some samples, which take this share of the rows.
-_SCORED, _SCORED_SHARE = 16, 1 / 16
+# The most players whose coalitions are all evaluated, and the players of a cube if there are more.
+LARGEST_TABLE = 16
+_CUBE_PLAYERS = 8
+
+# The fewest samples of a step.
+_FEWEST_SAMPLES = 4
+
+# Masked predictions are scored on this many coalitions of each sample, which take this share of the rows.
+_SCORED_COALITIONS = 16
+_SCORED_SHARE = 1 / 16
+
 # Predictions with all players absent are scored on this many samples at most, and this share of the rows.
-_EMPTY, _EMPTY_SHARE = 512, 1 / 8
-_ALLOWED, _EMPTY_WEIGHT = 0.2, 1.5  # how far that score may exceed the best constant's, and the weight beyond it
-_SCALE_BATCHES = 8  # that the scales are measured on
-_TINY = 1e-12  # the least that is divided by
-_KEPT_ASIDE = 5  # one of this many samples
-_JUDGED = 8  # rows of the comparison of candidates, as a multiple of those of a step
-_PARTS = (1 / 8, 1 / 2, 1.0)  # of a comparison's samples: poor candidates are dropped early
+_MOST_EMPTY = 512
+_EMPTY_SHARE = 1 / 8
+
+# How far the score with all players absent may exceed the best constant's, and the weight of what goes beyond it.
+_ALLOWED_EXCESS = 0.2
+_EXCESS_WEIGHT = 1.5
+
+# One in this many of a batch's samples has its baseline compared with white noise.
+_SAMPLES_PER_NOISE = 4
+
+# Batches that the scales are measured on.
+_SCALE_BATCHES = 8
+
+# The least that is divided by.
+_TINY = 1e-12
+
+# Rows of a comparison on the way, and of the final judgement of candidates, as multiples of those of a step.
+_COMPARED_STEPS = 4
+_JUDGED_STEPS = 8
+
+# Shares of a comparison's samples that are evaluated in turn: poor candidates are dropped early.
+_PARTS = (1 / 8, 1 / 2, 1.0)
+
 # Bytes of activations that may be held for a gradient; beyond these they are computed twice.
 _HELD_BYTES = 2**28
 
+# The figures that the loss is made of, in this order.
+_CONCISION = 0
+_SCORE = 1
+_EXCESS = 2
+_NOISE = 3
+_NOISE_OF_MEAN = 4
+_FIGURES = 5
+
 Figures: TypeAlias = Float[Tensor, "5 owners"]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of the loss's terms beside concision."""
+
+    evidence: float
+    noise: float
 
 
 class Batch(NamedTuple):
@@ -61,19 +104,7 @@ class Batch(NamedTuple):
     usual: Float[Tensor, " drawn"]  # Σ|U(S)| of the mean against it
 
 
-def keep_aside(owner: Int[Tensor, " samples"], seed: int) -> tuple[Tensor, Tensor]:
-    """Return the samples to learn from and those to choose on: a fifth of each owner's, or all if they are few."""
-    learned, aside, generator = [], [], seeded(seed, "aside")
-    for number in range(int(owner.max()) + 1):
-        mine = (owner == number).nonzero().flatten()
-        mine = mine[torch.randperm(len(mine), generator=generator)]
-        count = len(mine) // _KEPT_ASIDE
-        learned.append(mine[count:])
-        aside.append(mine[:count] if count else mine)
-    return torch.cat(learned), torch.cat(aside)
-
-
-class Faithful:
+class FaithfulObjective:
     """Concision, evidence and noise of baselines, for all samples, those of a class, or one sample.
 
     ``owner`` is the number of each sample's owner, or −1 if its baseline is not learned here. Scales are measured at
@@ -81,49 +112,78 @@ class Faithful:
     """
 
     def __init__(
-        self, evaluator: Evaluator, owner: Tensor, seed: int, rows: int, weights: tuple[float, float], mean: Tensor,
+        self,
+        evaluator: Evaluator,
+        owner: Tensor,
+        seed: int,
+        rows: int,
+        weights: Weights,
+        mean: Tensor,
         within: DataRange,
-    ) -> None:  # fmt: skip
-        self.evaluator, self.owner, self.seed, self.rows = evaluator, owner, seed, rows
-        self.evidence, self.noise = weights
-        self.owners, self.players, self.evaluations = int(owner.max()) + 1, len(evaluator.players), 0
+    ) -> None:
+        self.evaluator = evaluator
+        self.owner = owner
+        self.seed = seed
+        self.rows = rows
+        self.weights = weights
+        self.within = within
+        self.mean = mean.unflatten(0, evaluator.players.shape).to(evaluator.x)[None]
+        self.owners = int(owner.max()) + 1
+        self.players = len(evaluator.players)
+        self.evaluations = 0
         self.learned, self.aside = keep_aside(owner, seed)
         self.for_all = int(owner.min()) == int(owner.max())  # one baseline for all samples
-        self.cube, self.batch = _cube_and_batch(self.players, rows, self.owners)
-        self.whole = self.cube == self.players
-        self.within, self.mean = within, mean.unflatten(0, evaluator.players.shape).to(evaluator.x)[None]
-        self.emptied = min(_EMPTY, max(_FEWEST, self.owners, int(_EMPTY_SHARE * rows)))
-        self.scored = max(_FEWEST, self.owners, int(_SCORED_SHARE * rows / _SCORED))
-        self.drawn = max(1, self.batch // 4)  # inputs against white noise
-        tables = self.batch + (2 * self.drawn if self.noise else 0)
-        self.rows_per_step = tables * 2**self.cube + self.scored * _SCORED + min(self.emptied, len(self.learned))
         self.judged_all = True  # whether there was time to judge on all samples kept aside
-        self.recompute, x = False, evaluator.x
-        full = self._values(x, x, torch.ones(1, self.players, dtype=torch.bool), torch.arange(len(x)))[:, 0]
-        self.score = Score(evaluator.readout, full, evaluator.expected_values())
+        self._share_rows()
+        self.recompute = False
+        self.score = Score(evaluator.readout, self._full_values(), evaluator.expected_values())
         self.scales = self._measure_scales(mean.expand(self.owners, -1))
         self.recompute = evaluator.x.is_floating_point() and self._holds_too_much()
-        self.settings = ("faithful", *weights, self.cube, self.batch, seed)  # what the loss depends on
-        self.record = {"exact": self.whole, "orders": self.cube, "kept_aside": len(self.aside), "weights": weights}
+
+    def _share_rows(self) -> None:
+        """Share out the rows of a step among tables, scored coalitions and fully masked samples."""
+        self.cube, self.batch = _cube_and_batch(self.players, self.rows, self.owners)
+        self.whole = self.cube == self.players
+        self.empty_count = min(_MOST_EMPTY, max(_FEWEST_SAMPLES, self.owners, int(_EMPTY_SHARE * self.rows)))
+        scored_count = int(_SCORED_SHARE * self.rows / _SCORED_COALITIONS)
+        self.scored_count = max(_FEWEST_SAMPLES, self.owners, scored_count)
+        self.noise_count = max(1, self.batch // _SAMPLES_PER_NOISE)
+        tables = self.batch
+        if self.weights.noise:
+            tables += 2 * self.noise_count  # of the baselines and of the mean
+        table_rows = tables * 2**self.cube
+        scored_rows = self.scored_count * _SCORED_COALITIONS
+        self.rows_per_step = table_rows + scored_rows + min(self.empty_count, len(self.learned))
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """What the loss depends on, beside the model and the samples; a part of a checkpoint's fingerprint."""
+        return ("faithful", self.weights.evidence, self.weights.noise, self.cube, self.batch, self.seed)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The fields of the record of learning that the loss knows."""
+        return {
+            "exact": self.whole,
+            "orders": self.cube,
+            "kept_aside": len(self.aside),
+            "weights": (self.weights.evidence, self.weights.noise),
+        }
+
+    def _full_values(self) -> Float[Tensor, "samples *features"]:
+        """Evaluate all samples with all players present."""
+        x = self.evaluator.x
+        everyone = torch.ones(1, self.players, dtype=torch.bool)
+        return self._values(x, x, everyone, torch.arange(len(x)))[:, 0]
 
     def draw(self, pool: Tensor, generator: torch.Generator, count: int | None = None) -> Batch:
         """Draw samples from a pool, the same number of each owner's, and what they are evaluated on."""
         rows = self._draw_rows(pool, self.batch if count is None else count, generator)
-        if self.whole:
-            coalitions = enumerate_coalitions(self.players)
-        else:
-            cubes = Penalty("interactions", self.players, self.players, cube=self.cube)
-            coalitions = cubes.subcubes(len(rows), 2**self.cube, generator).coalitions
-        scored_rows = self._draw_rows(pool, self.scored, generator)
-        # Sizes from 0 to n, evenly spread.
-        steps = (torch.arange(_SCORED) + torch.rand(len(scored_rows), _SCORED, generator=generator)) / _SCORED
-        sizes = (steps * (self.players + 1)).long().clamp_max(self.players).flatten()
-        scored = draw_coalitions(self.players, sizes, generator).unflatten(0, (len(scored_rows), _SCORED))
-        mine = self._draw_rows(pool, min(self.emptied, len(pool)), generator)
-        # With several baselines, each is scored on samples of all owners: it must not tell whose it is.
-        others = mine if self.for_all else torch.randint(len(self.owner), mine.shape, generator=generator)
-        empty = torch.stack([mine, others])
-        like = self.evaluator.x[:1].expand(min(len(rows), self.drawn), *self.evaluator.x.shape[1:])
+        coalitions = self._draw_tables(len(rows), generator)
+        scored_rows = self._draw_rows(pool, self.scored_count, generator)
+        scored = self._draw_scored(len(scored_rows), generator)
+        empty = self._draw_empty(pool, generator)
+        like = self.evaluator.x[:1].expand(min(len(rows), self.noise_count), *self.evaluator.x.shape[1:])
         references = white_noise(self.within, like, generator)
         batch = Batch(rows, coalitions, scored_rows, scored, empty, references, torch.ones(len(like)).double())
         return batch._replace(usual=self._strength_in_noise(self.mean.expand_as(like), batch))
@@ -136,44 +196,88 @@ class Faithful:
             counts = self.owner[shuffled].bincount(minlength=self.owners)
             turn = torch.cat([torch.arange(int(number)) for number in counts])
             shuffled = shuffled[order][torch.argsort(turn, stable=True)]
-        return shuffled.repeat(-(-count // len(shuffled)))[:count]
+        repetitions = -(-count // len(shuffled))
+        return shuffled.repeat(repetitions)[:count]
 
-    def _values(self, present: Tensor, absent: Tensor, coalitions: Tensor, whose: Tensor) -> Tensor:
+    def _draw_tables(self, samples: int, generator: torch.Generator) -> Tensor:
+        """Return all coalitions, the same for all samples; or those of a drawn cube for each sample."""
+        if self.whole:
+            return enumerate_coalitions(self.players)
+        cubes = Penalty("interactions", self.players, self.players, cube=self.cube)
+        return cubes.subcubes(samples, 2**self.cube, generator).coalitions
+
+    def _draw_scored(self, samples: int, generator: torch.Generator) -> Bool[Tensor, "samples scored players"]:
+        """Draw the coalitions whose predictions are scored, with sizes from 0 to n, evenly spread."""
+        jitter = torch.rand(samples, _SCORED_COALITIONS, generator=generator)
+        levels = (torch.arange(_SCORED_COALITIONS) + jitter) / _SCORED_COALITIONS
+        sizes = (levels * (self.players + 1)).long().clamp_max(self.players).flatten()
+        return draw_coalitions(self.players, sizes, generator).unflatten(0, (samples, _SCORED_COALITIONS))
+
+    def _draw_empty(self, pool: Tensor, generator: torch.Generator) -> Int[Tensor, "2 empty"]:
+        """Draw the samples whose baselines are scored with all players absent, and those they are scored on."""
+        owned = self._draw_rows(pool, min(self.empty_count, len(pool)), generator)
+        if self.for_all:
+            return torch.stack([owned, owned])
+        # With several baselines, each is scored on samples of all owners, so that it does not reveal its owner.
+        anyone = torch.randint(len(self.owner), owned.shape, generator=generator)
+        return torch.stack([owned, anyone])
+
+    def _values(self, present: Tensor, absent: Tensor, coalitions: Tensor, rows: Tensor) -> Tensor:
         """Evaluate coalitions of inputs whose absent players are replaced by other inputs."""
         self.evaluations += len(present) * coalitions.shape[-2]
-        gradient, fill = present.requires_grad or absent.requires_grad, StandIns(present, absent[:, None])
+        gradient = present.requires_grad or absent.requires_grad
+        fill = StandIns(present, absent[:, None])
         options = {"gradient": gradient, "recompute": gradient and self.recompute}
-        return shared_values(self.evaluator, fill, coalitions, whose, **options).double().cpu()
+        return shared_values(self.evaluator, fill, coalitions, rows, **options).double().cpu()
 
     def figures(self, baseline: Baselines, batch: Batch) -> Figures:
         """Compute what the loss adds up for each owner, and the strength of the mean in white noise."""
-        return torch.stack([*self._measure(baseline, batch), self._mean(batch.usual, batch.rows[: self.drawn])])
+        noise_of_mean = self._mean(batch.usual, batch.rows[: self.noise_count])
+        return torch.stack([*self._measure(baseline, batch), noise_of_mean])
 
     def _measure(self, baseline: Baselines, batch: Batch) -> Iterator[Owners]:
         """Compute one by one: concision, score over sizes, score at ∅ above the prior, strength in white noise."""
-        x, shape = self.evaluator.x, self.evaluator.players.shape
+        yield self._concision(baseline, batch)
+        yield self._score_over_sizes(baseline, batch)
+        yield self._excess_at_nothing(baseline, batch)
+        yield self._noise(baseline, batch)
 
-        def of(rows: Tensor) -> Tensor:  # converted last, so that the gradient adds up in double precision
-            return baseline[self.owner[rows]].unflatten(1, shape).to(x)
-
+    def _concision(self, baseline: Baselines, batch: Batch) -> Owners:
+        """Compute Σ|U(S)| of samples."""
         rows = batch.rows
-        yield self._mean(_strength(self._values(x[rows], of(rows), batch.coalitions, rows)), rows)
-        others = batch.scored_rows
-        score = self.score(self._values(x[others], of(others), batch.scored, others), others).mean(1)
-        yield self._mean(score, others)
-        nobody, (mine, others) = torch.zeros(1, self.players, dtype=torch.bool), batch.empty
-        empty = self.score(self._values(x[others], of(mine), nobody, others), others)[:, 0]
-        yield self._mean(empty - self.score.prior[others], mine)
-        few = rows[: self.drawn]
-        yield self._mean(self._strength_in_noise(of(few), batch), few)
+        values = self._values(self.evaluator.x[rows], self._stand_ins(baseline, rows), batch.coalitions, rows)
+        return self._mean(_strength(values), rows)
+
+    def _score_over_sizes(self, baseline: Baselines, batch: Batch) -> Owners:
+        """Compute the score of masked predictions over all coalition sizes."""
+        rows = batch.scored_rows
+        values = self._values(self.evaluator.x[rows], self._stand_ins(baseline, rows), batch.scored, rows)
+        return self._mean(self.score(values, rows).mean(1), rows)
+
+    def _excess_at_nothing(self, baseline: Baselines, batch: Batch) -> Owners:
+        """Compute how far the score with all players absent exceeds that of the best constant prediction."""
+        owned, scored_on = batch.empty
+        nobody = torch.zeros(1, self.players, dtype=torch.bool)
+        values = self._values(self.evaluator.x[scored_on], self._stand_ins(baseline, owned), nobody, scored_on)
+        score = self.score(values, scored_on)[:, 0]
+        return self._mean(score - self.score.prior[scored_on], owned)
+
+    def _noise(self, baseline: Baselines, batch: Batch) -> Owners:
+        """Compute Σ|U(S)| of the baselines themselves against white noise."""
+        rows = batch.rows[: self.noise_count]
+        return self._mean(self._strength_in_noise(self._stand_ins(baseline, rows), batch), rows)
+
+    def _stand_ins(self, baseline: Baselines, rows: Tensor) -> Tensor:
+        """Return the baseline of each sample; converted last, so that the gradient adds up in double precision."""
+        return baseline[self.owner[rows]].unflatten(1, self.evaluator.players.shape).to(self.evaluator.x)
 
     def _strength_in_noise(self, states: Tensor, batch: Batch) -> Float[Tensor, " drawn"]:
-        """Measure Σ|U(S)| of inputs against the white noise of a batch; as it is at the mean if it has no weight."""
-        if not self.noise:
+        """Measure Σ|U(S)| of inputs against the white noise of a batch; without a weight, take that of the mean."""
+        if not self.weights.noise:
             return batch.usual
-        few = len(batch.references)
-        coalitions = batch.coalitions if self.whole else batch.coalitions[:few]
-        return _strength(self._values(states, batch.references, coalitions, batch.rows[:few]))
+        count = len(batch.references)
+        coalitions = batch.coalitions if self.whole else batch.coalitions[:count]
+        return _strength(self._values(states, batch.references, coalitions, batch.rows[:count]))
 
     def _mean(self, values: Float[Tensor, " samples"], rows: Tensor) -> Owners:
         """Average over the samples of each owner; 0 for owners without one."""
@@ -183,69 +287,81 @@ class Faithful:
 
     def losses(self, figures: Figures) -> Owners:
         """Add up the terms of each owner."""
-        concision, score, empty, noise, usual = figures
-        scales = self.scales[:, None]
-        total = concision / scales[0]
-        if self.for_all:  # the baseline of a class could make predictions better by telling the class
-            total = total + self.evidence * score / scales[1]
-        total = total + self.evidence * _EMPTY_WEIGHT * (empty - _ALLOWED).clamp_min(0)
-        return total + self.noise * (noise / (usual * scales[2]).clamp_min(_TINY) - 1).clamp_min(0)
+        concision_scale, score_scale, noise_scale = self.scales
+        total = figures[_CONCISION] / concision_scale
+        if self.for_all:  # the baseline of a class could improve predictions by revealing the class
+            total = total + self.weights.evidence * figures[_SCORE] / score_scale
+        excess = (figures[_EXCESS] - _ALLOWED_EXCESS).clamp_min(0)
+        total = total + self.weights.evidence * _EXCESS_WEIGHT * excess
+        allowed_noise = (figures[_NOISE_OF_MEAN] * noise_scale).clamp_min(_TINY)
+        return total + self.weights.noise * (figures[_NOISE] / allowed_noise - 1).clamp_min(0)
 
     def _measure_scales(self, mean: Baselines) -> Float[Tensor, " 3"]:
         """Measure concision and score at the mean, and the strength of white noise as a share of the mean's, or 1."""
-        figures, floors = [], []
+        figures = []
+        floors = []
         for number in range(_SCALE_BATCHES):
             batch = self.draw(self.learned, seeded(self.seed, "scales", number))
             figures.append(self.figures(mean, batch).mean(1))
             states = white_noise(self.within, batch.references, seeded(self.seed, "states", number))
             floors.append(self._strength_in_noise(states, batch).mean())
-        concision, score, _, _, usual = torch.stack(figures).mean(0).clamp_min(_TINY)
-        return torch.stack([concision, score, (torch.stack(floors).mean() / usual).clamp(_TINY, 1)])
+        averages = torch.stack(figures).mean(0).clamp_min(_TINY)
+        noise_scale = (torch.stack(floors).mean() / averages[_NOISE_OF_MEAN]).clamp(_TINY, 1)
+        return torch.stack([averages[_CONCISION], averages[_SCORE], noise_scale])
 
     def _holds_too_much(self) -> bool:
         """Return whether the activations of a batch's tables would take too much memory."""
-        held = [0, 0]  # bytes for one row and for two: the weights, which do not grow with the rows, cancel
-
-        def count(tensor: Tensor) -> Tensor:
-            held[number] += tensor.nbytes
-            return tensor
-
-        x, hooks = self.evaluator.x, torch.autograd.graph.saved_tensors_hooks
         try:
-            for number in range(2):
-                self.evaluator.limit.check()
-                with evaluation_mode(self.evaluator.model, gradient=True), hooks(count, lambda tensor: tensor):
-                    self.evaluator.model(x[[0] * (number + 1)].requires_grad_())
+            # The weights, which do not grow with the rows, cancel.
+            of_one_row = self._held_bytes(rows=1)
+            bytes_per_row = self._held_bytes(rows=2) - of_one_row
         except RuntimeError:  # no gradient: nothing is held
             return False
-        return (held[1] - held[0]) * self.batch * 2**self.cube > _HELD_BYTES
+        return bytes_per_row * self.batch * 2**self.cube > _HELD_BYTES
+
+    def _held_bytes(self, rows: int) -> int:
+        """Count the bytes that are held for the gradient of this many rows."""
+        held_bytes = 0
+
+        def count(tensor: Tensor) -> Tensor:
+            nonlocal held_bytes
+            held_bytes += tensor.nbytes
+            return tensor
+
+        self.evaluator.limit.check()
+        counting = torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor)
+        with evaluation_mode(self.evaluator.model, gradient=True), counting:
+            self.evaluator.model(self.evaluator.x[[0] * rows].requires_grad_())
+        return held_bytes
 
     def gradient(self, baseline: Baselines, stream: int, step: int) -> tuple[Baselines, float]:
-        """Compute the gradient of the loss on a fresh batch, and the loss."""
+        """Compute the gradient of the loss on a fresh batch, and the loss; a stream and step fix the draw."""
         leaf = baseline.detach().clone().requires_grad_()
         batch = self.draw(self.learned, seeded(self.seed, stream, step))
-        nothing = torch.zeros(5, self.owners).double()
-        nothing[4] = self._mean(batch.usual, batch.rows[: self.drawn])
+        no_figures = torch.zeros(_FIGURES, self.owners).double()
+        no_figures[_NOISE_OF_MEAN] = self._mean(batch.usual, batch.rows[: self.noise_count])
         total = 0.0
         with evaluation_mode(self.evaluator.model, gradient=True):
-            # The loss is a sum over the figures, so each can be followed back before the next is computed.
+            # The loss is a sum over the figures, so each is backpropagated before the next is computed.
             for number, figure in enumerate(self._measure(leaf, batch)):
-                term = self.losses(nothing.index_copy(0, torch.tensor([number]), figure[None])).sum()
+                only_this = no_figures.index_copy(0, torch.tensor([number]), figure[None])
+                term = self.losses(only_this).sum()
                 if term.requires_grad:
                     term.backward()
                 total += float(term.detach())
-        return torch.zeros_like(baseline) if leaf.grad is None else leaf.grad, total / self.owners
+        slope = torch.zeros_like(baseline) if leaf.grad is None else leaf.grad
+        return slope, total / self.owners
 
     def judge(self, baselines: Sequence[Baselines]) -> Float[Tensor, "baselines owners"]:
-        """Compute losses on the samples that were kept aside; the same coalitions and noise for all baselines.
+        """Compute losses on the samples that were kept aside; all baselines get the same coalitions and noise.
 
-        If the time limit is reached, they are those of the batches that are done; without any, raise `OutOfTime`.
+        If the time limit is reached, the losses are those of the finished batches; without any, raise `OutOfTime`.
         """
-        totals = [torch.zeros(5, self.owners).double() for _ in baselines]
+        totals = [torch.zeros(_FIGURES, self.owners).double() for _ in baselines]
         weight = 0
         self.judged_all = True
         try:
-            for batch in self._fixed(self.aside, _JUDGED * self.rows, "judged"):
+            for batch in self._fixed(self.aside, _JUDGED_STEPS * self.rows, "judged"):
                 figures = [self.figures(baseline, batch) for baseline in baselines]
                 for total, measured in zip(totals, figures, strict=True):
                     total += len(batch.rows) * measured
@@ -258,33 +374,39 @@ class Faithful:
 
     def judged_rows(self, baselines: int) -> int:
         """Return about how many rows it takes to judge this many baselines."""
-        return _JUDGED * self.rows_per_step * baselines
+        return _JUDGED_STEPS * self.rows_per_step * baselines
 
-    def looks(self, baseline: Baselines) -> Iterator[Found]:
+    def looks(self, baseline: Baselines) -> Iterator[Assessment]:
         """Compute losses on ever more of the samples to learn from; the last are on all that are compared."""
-        for losses in self._running(baseline, self._compared, _PARTS if self.owners == 1 else (1.0,)):
-            yield Found(baseline, losses, losses)
+        parts = _PARTS if self.owners == 1 else (1.0,)
+        for losses in self._running(baseline, self._compared, parts):
+            yield Assessment(baseline, losses, losses)
 
     @cached_property
     def _compared(self) -> list[Batch]:
-        return list(self._fixed(self.learned, 4 * self.rows, "compared"))
+        """The batches that baselines are compared on."""
+        return list(self._fixed(self.learned, _COMPARED_STEPS * self.rows, "compared"))
 
     def _fixed(self, pool: Tensor, rows: int, name: str) -> Iterator[Batch]:
         """Draw the same batches in every call, of about this many rows in all."""
         count = max(self.owners, min(len(pool), rows // 2**self.cube))
         generator = seeded(self.seed, name)
         order = self._draw_rows(pool, count, generator)
-        size = count if self.owners > 1 else min(count, self.batch)
+        if self.owners > 1:
+            yield self.draw(order, generator, count)
+            return
         # Predictions with all players absent cost one row each: score them on all samples, those of others too.
-        others = pool if self.for_all else torch.arange(len(self.owner))
-        empty = torch.stack([pool[:1].expand_as(others), others])
-        for part in blocks(count, size):
+        scored_on = pool if self.for_all else torch.arange(len(self.owner))
+        empty = torch.stack([pool[:1].expand_as(scored_on), scored_on])
+        for part in blocks(count, min(count, self.batch)):
             batch = self.draw(order[part], generator, part.stop - part.start)
-            yield batch if self.owners > 1 else batch._replace(empty=empty)
+            yield batch._replace(empty=empty)
 
     def _running(self, baseline: Baselines, batches: list[Batch], parts: tuple[float, ...]) -> Iterator[Owners]:
         """Compute the losses of the mean figures over the first part of the batches, then over ever more."""
-        total, weight, done = torch.zeros(5, self.owners).double(), 0, 0
+        total = torch.zeros(_FIGURES, self.owners).double()
+        weight = 0
+        done = 0
         for part in parts:
             stop = max(1, math.ceil(part * len(batches)))
             for batch in batches[done:stop]:
@@ -296,11 +418,14 @@ class Faithful:
 
 def _cube_and_batch(players: int, rows: int, owners: int) -> tuple[int, int]:
     """Return how many players vary in a table, and how many samples a step has."""
-    most = LARGEST_TABLE if players <= LARGEST_TABLE else _CUBE
-    cube = min(players, most, max(1, int(math.log2(max(1.0, rows / max(_FEWEST, owners))))))
-    return cube, max(_FEWEST, owners, rows >> cube)
+    most = LARGEST_TABLE if players <= LARGEST_TABLE else _CUBE_PLAYERS
+    rows_per_sample = max(1.0, rows / max(_FEWEST_SAMPLES, owners))
+    affordable = max(1, int(math.log2(rows_per_sample)))
+    cube = min(players, most, affordable)
+    return cube, max(_FEWEST_SAMPLES, owners, rows >> cube)
 
 
 def _strength(values: Float[Tensor, "samples coalitions *features"]) -> Float[Tensor, " samples"]:
-    """Sum up |U(S)| over all S ≠ ∅, and over the features if values have several."""
-    return moebius(values.reshape(*values.shape[:2], -1).transpose(1, 2).contiguous())[..., 1:].abs().sum((1, 2))
+    """Sum |U(S)| over all S ≠ ∅, and over the features if values have several."""
+    tables = values.reshape(*values.shape[:2], -1).transpose(1, 2).contiguous()
+    return moebius(tables)[..., 1:].abs().sum((1, 2))

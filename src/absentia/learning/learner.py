@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import length_hint
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -18,7 +17,6 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from absentia.absences.protocol import Absence, BringsModel, StandIns, for_classes
 from absentia.absences.words import named_absence
@@ -27,21 +25,22 @@ from absentia.data import (
     Categorical,
     Classes,
     Table,
-    as_tensor,
     class_numbers,
     data_quantiles,
     data_range,
-    seeded,
 )
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
 from absentia.games import resolve_absence
-from absentia.learning.faithful import Faithful
+from absentia.learning.faithful import FaithfulObjective, Weights
 from absentia.learning.learned import LEARNED, LearnedBaseline, LearningRecord, Share, best_candidate, learned_from
-from absentia.learning.penalties import Baselines, Objective, Owners, Penalty, count_orders
+from absentia.learning.paper_objective import PaperObjective
+from absentia.learning.penalties import Penalty, count_orders
 from absentia.learning.processes import process_count
+from absentia.learning.samples import read_samples
 from absentia.learning.search import ENDED_BY_USER, LearningStep, Run
-from absentia.learning.space import Bounds, Space, Start, make_space, start_baseline
+from absentia.learning.space import Baselines, Bounds, Owners, Space, describe_bounds, make_space
+from absentia.learning.starts import Start, named_starts, start_baseline, usual_baselines
 from absentia.models.adapters import as_model, check_fit, labels_of
 from absentia.models.arrays import NumpyModel
 from absentia.players import Players
@@ -67,8 +66,6 @@ _OPERATIONS, _FEWEST_ROWS, _MOST_ROWS = 3e9, 2**9, 2**14
 # A search that is worth its while evaluates the rows of about this many steps, most of them before the first step and
 # after the last one. If there is too little time for it, steps have fewer rows, but not less than this number.
 _STEPS_OF_A_SHORT_SEARCH, _FEWEST_ROWS_IN_TIME = 160, 2**6
-_MOST_BYTES, _MOST_STREAMED = 2**27, 2**17  # of samples that are learned from; samples of a source without a length
-_MOST_NUMBERS = 2**25  # of the data that bounds and starts come from
 _TRIED_COALITIONS = 2**8  # to choose the number of threads
 # A baseline that an audit learns on its way takes at most this share of the time that is left.
 _SHARE_FOR_LEARNING = 0.5
@@ -255,7 +252,8 @@ def _learn_part(
     evaluator.limit = limit
     problem = problem._replace(evaluator=evaluator)
     choose = isinstance(start, str) and start == "best"
-    starts, usual = _starts("mean" if choose else start, problem.data, space, int(problem.owner.max()) + 1)
+    starts = named_starts("mean" if choose else start, problem.data, space, int(problem.owner.max()) + 1)
+    usual = usual_baselines(problem.data, space, next(iter(starts.values())))
     try:
         choice = _search(problem, space, bounds, limit, starts, usual, choose, ended)
     except OutOfTime as stop:
@@ -318,7 +316,7 @@ def _search(
         )
         if options.checkpoint is not None:
             run.resume(options.checkpoint, *_identity(run, problem, starts))
-        if isinstance(objective, Faithful):
+        if isinstance(objective, FaithfulObjective):
             values, losses, compared, names = _choose(
                 run, objective, {} if choose and not gradient else starts, usual
             )
@@ -356,7 +354,7 @@ def _take_start(problem: Problem, bounds: object, limit: TimeLimit, starts: dict
         loss=problem.loss,
         exact=False,
         orders=len(evaluator.players),
-        bounds=_describe_bounds(bounds),
+        bounds=describe_bounds(bounds),
         starts=(),
         final_losses=(),
         seed=problem.seed,
@@ -410,7 +408,7 @@ def _join(found: list[LearnedBaseline], seconds: float) -> LearnedBaseline:
 
 
 def _choose(
-    run: Run, objective: Faithful, starts: dict[str, Tensor], usual: dict[str, Tensor]
+    run: Run, objective: FaithfulObjective, starts: dict[str, Tensor], usual: dict[str, Tensor]
 ) -> tuple[Baselines, Owners, dict[str, float], list[str]]:
     """Learn by the default loss; return for each owner the best values on the samples kept aside.
 
@@ -474,7 +472,7 @@ def baseline_loss(
     stand_ins = fill.values[:, 0].flatten(1).double().cpu().expand(evaluator.samples, -1)
     space = make_space(problem.data, evaluator.players, "range", None, None)
     objective = _make_objective(problem, start_baseline("mean", problem.data, space), space)
-    if isinstance(objective, Faithful):
+    if isinstance(objective, FaithfulObjective):
         if len(fill.values) > 1:
             raise wrong("loss", "be one of the paper's for stand-ins of each sample", repr(loss))
         return float(objective.judge([stand_ins[:1]]))
@@ -564,9 +562,10 @@ def _make_problem(
     if players is None and isinstance(columns, Iterable):  # those of a DataFrame name the players
         players = Players.features(list(columns))
     usual = _SAMPLES[loss != "faithful"] if options.samples is None else options.samples
-    data, y, rows = _collect(x, y, None if usual == "all" else usual, seed)
+    source = read_samples(x, y, None if usual == "all" else usual, seed)
     if options.samples is None:
-        rows = rows[: max(64, _MOST_BYTES // data[0].nbytes)]
+        source = source.limited_by_bytes()
+    data, y, rows = source.data, source.classes, source.chosen
     labels = labels_of(model) if class_names is None else tuple(class_names)
     numbers = None if y is None else class_numbers(y, labels).cpu()[rows]
     if isinstance(readout, LogOdds | Logit | Margin | Probability) and readout.y.shape == (len(data),):
@@ -588,12 +587,20 @@ def _make_problem(
         raise wrong("y", "be given for a baseline of each class", "none")
     whose = numbers if share == "class" else torch.arange(len(rows)) * (share == "sample")
     owners, owner = torch.unique(whose, return_inverse=True)
-    few = data[:: 1 + data.numel() // _MOST_NUMBERS].detach().cpu().flatten(1)
-    few = few.double() if few.numel() * 2 <= _MOST_NUMBERS or not few.is_floating_point() else few
-    return Problem(evaluator, few, owner, numbers, owners if share == "class" else None, loss, share, seed, options)
+    return Problem(
+        evaluator,
+        source.thinned_data(),
+        owner,
+        numbers,
+        owners if share == "class" else None,
+        loss,
+        share,
+        seed,
+        options,
+    )
 
 
-def _make_objective(problem: Problem, mean: Tensor, space: Space) -> Objective | Faithful:
+def _make_objective(problem: Problem, mean: Tensor, space: Space) -> PaperObjective | FaithfulObjective:
     """Make the loss that the options describe; scales of the default loss are measured at the mean."""
     evaluator, loss, options = problem.evaluator, problem.loss, problem.options
     if options.cube is not None and loss != "interactions":
@@ -608,7 +615,9 @@ def _make_objective(problem: Problem, mean: Tensor, space: Space) -> Objective |
             rows = _within_time(min(_MOST_ROWS, max(_FEWEST_ROWS, affordable)), evaluator.limit)
         rows = max(min(rows, _LEAST_ROWS), int(rows * problem.rows))
         within = data_range(evaluator.x, (~space.free).nonzero().flatten().tolist())
-        return Faithful(evaluator, problem.owner, problem.seed, rows, (options.evidence, options.noise), mean, within)
+        return FaithfulObjective(
+            evaluator, problem.owner, problem.seed, rows, Weights(options.evidence, options.noise), mean, within
+        )
     players, samples = len(evaluator.players), int((problem.owner >= 0).sum())
     if options.cube is not None and not 1 <= options.cube <= players:
         raise wrong("cube", f"be a number of players from 1 to {players}", options.cube)
@@ -616,7 +625,7 @@ def _make_objective(problem: Problem, mean: Tensor, space: Space) -> Objective |
     orders = count_orders(usual if options.orders is None else options.orders, players)
     rows = max(_LEAST_ROWS, int(options.rows_per_comparison * problem.rows))
     penalty = Penalty(loss, players, orders, rows // min(samples, _MANY_SAMPLES), options.cube)
-    return Objective(evaluator, penalty, problem.owner, problem.seed, rows)
+    return PaperObjective(evaluator, penalty, problem.owner, problem.seed, rows)
 
 
 def _within_time(rows: int, limit: TimeLimit) -> int:
@@ -626,60 +635,6 @@ def _within_time(rows: int, limit: TimeLimit) -> int:
     affordable = limit.left / (limit.seconds_per_row * _STEPS_OF_A_SHORT_SEARCH)
     fitting = 2 ** math.floor(math.log2(max(1.0, affordable)))
     return min(rows, max(_FEWEST_ROWS_IN_TIME, fitting))
-
-
-def _collect(x: Any, y: Classes, samples: int | None, seed: int) -> tuple[Tensor, Classes, Int[Tensor, " samples"]]:
-    """Return all rows at hand, their classes, and which rows to learn from: drawn ones, or the first of a loader."""
-    generator = seeded(seed)
-    if hasattr(x, "shape"):
-        data = as_tensor("x", x)
-        if data.ndim < 2 or len(data) == 0:
-            raise wrong("x", "hold at least one sample, of shape (samples, …)", f"shape {tuple(data.shape)}")
-        shape = (len(data),) if y is None else tuple(np.shape(y))
-        if shape != (len(data),):
-            raise wrong("y", f"hold one class for each of the {len(data)} samples", f"shape {shape}")
-        few = samples is None or samples >= len(data)
-        return data, y, torch.arange(len(data)) if few else torch.randperm(len(data), generator=generator)[:samples]
-    if y is not None:
-        raise wrong("y", "be left out for a Dataset or DataLoader", "both", "Let its items be pairs (x, y).")
-    if isinstance(x, Dataset):
-        if not isinstance(x, IterableDataset):
-            x = Subset(x, torch.randperm(len(x), generator=generator)[:samples].tolist())  # type: ignore[arg-type]
-        x = DataLoader(x, batch_size=256, generator=generator)
-    if not isinstance(x, Iterable):
-        raise wrong("x", "be a tensor, an array, a Dataset or a DataLoader", type(x).__name__)
-    inputs, targets, read = list[Tensor](), list[Any](), 0
-    for item in x:
-        batch, *classes = item if isinstance(item, tuple | list) else (item,)
-        inputs.append(as_tensor("x", batch))
-        if inputs[-1].ndim < 2:
-            raise wrong("x", "be an array, or a source of batches of shape (rows, …)", f"items of {type(x).__name__}")
-        targets.extend(np.asarray(classes[0] if classes else ()).tolist())
-        read += len(inputs[-1])
-        if samples is not None and read >= samples:
-            break
-        if samples is None and read > _MOST_STREAMED and not length_hint(x):
-            raise wrong("samples", "be a number where x may have no end", f"'all' of more than {_MOST_STREAMED:,}")
-    if not inputs:
-        raise wrong("x", "hold at least one sample", "an empty source")
-    data = torch.cat(inputs)[:samples]
-    return data, targets[:samples] or None, torch.arange(len(data))
-
-
-def _starts(start: object, data: Tensor, space: Space, owners: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Return the baselines to start from, by name; and usual ones within the bounds, which may be better starts."""
-    given = start if isinstance(start, list | tuple) else [start]
-    if not given:
-        raise wrong("start", "hold at least one start", "none")
-    starts = {}
-    for number, one in enumerate(given):
-        name = f"{one:g}" if isinstance(one, int | float) else one if isinstance(one, str) else f"given {number}"
-        starts[name] = start_baseline(one, data, space).expand(owners, -1).clone()
-    first = next(iter(starts.values()))
-    usual = ("mean", "median", "zero")[: 3 if bool(((space.low <= 0) & (space.high >= 0)).all()) else 2]
-    points = {name: space.point(start_baseline(name, data, space)[None]) for name in usual}
-    points["the middle"] = torch.full((1, len(space.low)), 0.5).double()
-    return starts, {name: space.place(point.expand(owners, -1), first) for name, point in points.items()}
 
 
 def _has_gradient(evaluator: Evaluator, baseline: Tensor, options: LearningOptions) -> bool:
@@ -730,21 +685,10 @@ def _record(run: Run, loss: str, bounds: object, idle: Tensor, compared: dict[st
     objective, evaluator = run.objective, run.objective.evaluator
     numbers = tuple(idle.nonzero()[:, 0].tolist())
     return LearningRecord(
-        loss=loss, bounds=_describe_bounds(bounds), starts=tuple(run.finals), final_losses=tuple(run.finals.values()),
+        loss=loss, bounds=describe_bounds(bounds), starts=tuple(run.finals), final_losses=tuple(run.finals.values()),
         seed=objective.seed, samples=evaluator.samples, evaluations=objective.evaluations, seconds=run.limit.spent,
         converged=not run.unfinished, stopped=run.unfinished or run.finished,
         undetermined=tuple(evaluator.names[number] for number in numbers), undetermined_numbers=numbers,
         compared=compared,
         readout=evaluator.readout_note, class_names=evaluator.class_names, **objective.record,
     )  # fmt: skip
-
-
-def _describe_bounds(bounds: Any) -> str:
-    """Describe the bounds within which values were learned."""
-    if isinstance(bounds, str):
-        return bounds
-    if not isinstance(bounds, tuple):
-        return f"mean ± {bounds:g} sd"
-    if all(isinstance(end, int | float) for end in bounds):
-        return f"{bounds[0]:g} to {bounds[1]:g}"
-    return "given"

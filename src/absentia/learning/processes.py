@@ -1,7 +1,7 @@
 """Learning by several processes at once, as torchrun starts them.
 
 All processes draw the same samples and coalitions and take the same steps. Each evaluates its share of the samples,
-gets the values of the others', and follows its own ones back; the gradients add up to that of a single process.
+receives the values of the others, and backpropagates through its own. The gradients add up to that of one process.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,9 @@ from absentia.evaluation import Evaluator
 
 def process_count() -> int:
     """Return how many processes learn together: those of torch's process group, or this one alone."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    if dist.is_available() and dist.is_initialized():
+        return dist.get_world_size()
+    return 1
 
 
 def is_first() -> bool:
@@ -29,11 +31,12 @@ def is_first() -> bool:
 
 @contextmanager
 def joined_processes() -> Iterator[bool]:
-    """Join the processes that torchrun started, if it did; yield whether this is the first one, which writes."""
+    """Join the processes that torchrun started, if any; yield whether this process is the one that writes."""
     if not (dist.is_available() and dist.is_torchelastic_launched()):
         yield True
         return
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend)
     try:
         yield is_first()
     finally:
@@ -48,32 +51,34 @@ def shared_values(
     **options: Any,
 ) -> Float[Tensor, "samples coalitions *features"]:
     """Return the values of coalitions of all samples; those that other processes evaluate have no graph."""
-    if (count := process_count()) == 1:
+    processes = process_count()
+    if processes == 1:
         return evaluator.values(fill, coalitions, samples=rows, **options)
-    each = -(-len(rows) // count)
-    # The last sample fills up the shares of the last processes.
-    mine = torch.arange(each * dist.get_rank(), each * (dist.get_rank() + 1)).clamp_max(len(rows) - 1)
-    own = coalitions if coalitions.ndim == 2 else coalitions[mine]
-    values = evaluator.values(fill.select(mine), own, samples=rows[mine], **options)
-    parts = [torch.empty_like(values) for _ in range(count)]
-    dist.all_gather(parts, values.detach().contiguous())
-    parts[dist.get_rank()] = values
-    return torch.cat(parts)[: len(rows)]
+    rank = dist.get_rank()
+    share = -(-len(rows) // processes)
+    # All shares have the same length: the last sample fills up those of the last processes.
+    own_rows = torch.arange(share * rank, share * (rank + 1)).clamp_max(len(rows) - 1)
+    own_coalitions = coalitions if coalitions.ndim == 2 else coalitions[own_rows]
+    own_values = evaluator.values(fill.select(own_rows), own_coalitions, samples=rows[own_rows], **options)
+    shares = [torch.empty_like(own_values) for _ in range(processes)]
+    dist.all_gather(shares, own_values.detach().contiguous())
+    shares[rank] = own_values
+    return torch.cat(shares)[: len(rows)]
 
 
-def added_up(slope: Tensor, device: torch.device) -> Tensor:
+def summed_over_processes(gradient: Tensor, device: torch.device) -> Tensor:
     """Return the sum of the processes' gradients."""
-    if process_count() > 1:
-        there = slope.to(device)
-        dist.all_reduce(there)
-        return there.to(slope.device)
-    return slope
+    if process_count() == 1:
+        return gradient
+    on_device = gradient.to(device)
+    dist.all_reduce(on_device)
+    return on_device.to(gradient.device)
 
 
 def decided_by_first(decision: bool, device: torch.device) -> bool:
-    """Return what the first process decides, so that all end together."""
-    if process_count() > 1:
-        there = torch.tensor(decision, dtype=torch.uint8, device=device)
-        dist.broadcast(there, 0)
-        return bool(there)
-    return decision
+    """Return what the first process decides, so that all processes end together."""
+    if process_count() == 1:
+        return decision
+    on_device = torch.tensor(decision, dtype=torch.uint8, device=device)
+    dist.broadcast(on_device, 0)
+    return bool(on_device)

@@ -23,10 +23,13 @@ from torch.optim.adam import adam
 
 from absentia.data import seeded
 from absentia.errors import AbsentiaError, wrong
-from absentia.learning.faithful import Faithful
-from absentia.learning.penalties import Baselines, Chosen, Found, Objective, Owners, Plan
-from absentia.learning.processes import added_up, decided_by_first, is_first
-from absentia.learning.space import HELD, Space
+from absentia.learning.assessment import Assessment
+from absentia.learning.faithful import FaithfulObjective
+from absentia.learning.paper_objective import PaperObjective
+from absentia.learning.penalties import Plan
+from absentia.learning.processes import decided_by_first, is_first, summed_over_processes
+from absentia.learning.sample_draws import equally_weighted
+from absentia.learning.space import HELD, Baselines, Owners, Space
 from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.progress import progress
 from absentia.storage import read_tensors, write_tensors
@@ -77,7 +80,7 @@ class Run:
 
     def __init__(
         self,
-        objective: Objective | Faithful,
+        objective: PaperObjective | FaithfulObjective,
         space: Space,
         steps: int,
         rate: float,
@@ -94,7 +97,7 @@ class Run:
         self.device = objective.evaluator.x.device
         self.steps, self.rate, self.thorough = steps, rate, polish or not steps
         self.swept = torch.arange(0 if self.thorough else len(space.low), len(space))  # coordinates
-        self.best: Found | None = None  # of all that was compared: the result of an interrupted run
+        self.best: Assessment | None = None  # of all that was compared: the result of an interrupted run
         self.finals: dict[str, float] = {}  # the penalty at the end of each start
         self.leverage = torch.full((len(space),), -torch.inf).double()  # the most that each coordinate ever mattered
         self.history: list[tuple[float, float]] = []  # evaluations, and the least loss so far
@@ -254,7 +257,7 @@ class Run:
         stream = 1 + int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "big")  # of random numbers
         while step < steps and self.kept.get(f"{key}: stalled", nothing) < _PLATEAU_CHECKS:
             slope, loss = self.objective.gradient(space.place(point, baseline), stream, step)
-            slope = space.gather(added_up(slope, self.device)) * (space.high - space.low)
+            slope = space.gather(summed_over_processes(slope, self.device)) * (space.high - space.low)
             size = rate * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)))
             # The function behind torch.optim.Adam: the class imports torch's compiler, which takes two seconds.
             adam([point], [slope], [mean], [square], [], [torch.tensor(float(step))], foreach=False, amsgrad=False,
@@ -271,13 +274,13 @@ class Run:
         self.kept |= {f"{key}: {part}": one for part, one in parts.items()}
         self._save()
 
-    def search(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> Found:
+    def search(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> Assessment:
         """Search from every start, and from the best of the usual baselines if it is lower than where they ended.
 
         Ctrl-C ends the search with the best baseline so far.
         """
         self.planned = self.bar.total = (len(starts) + 1) * (self.steps + self.steps // 3 + 2)
-        end: Found | None = None  # the best of where the starts ended
+        end: Assessment | None = None  # the best of where the starts ended
         with self.bar:
             try:
                 self.losses(next(iter(starts.values())))  # there is something to return from now on
@@ -298,7 +301,7 @@ class Run:
             raise KeyboardInterrupt
         return end
 
-    def _search_from(self, number: int, name: str, baseline: Baselines) -> Found:
+    def _search_from(self, number: int, name: str, baseline: Baselines) -> Assessment:
         """Follow the gradient, sweep as long as it helps, follow the gradient again, close in; return the end."""
         baseline = self._stage(f"{number}: descent", self._descend, baseline, self.steps, self.rate)
         baseline = self._stage(f"{number}: sweep", self._sweep_while_it_helps, baseline)
@@ -368,7 +371,7 @@ class Run:
 
     def _close_in(self, _key: str, baseline: Baselines) -> Baselines:
         """Try ever closer values around those of the gradient, which may stop beside a kink; settle close calls."""
-        if "calls" not in self.kept or not self.thorough or not isinstance(self.objective, Objective):
+        if "calls" not in self.kept or not self.thorough or not isinstance(self.objective, PaperObjective):
             return baseline
         for radius in _CLOSE_RADII if self.steps and len(self.space.low) else ():
             baseline, _ = self.sweep_once(baseline, radius, torch.arange(len(self.space.low)), wide=False)
@@ -451,14 +454,14 @@ def _candidates(space: Space, baseline: Tensor, number: int, radius: float, wide
     return [(baseline.index_copy(1, entries, one[:, None].expand(-1, len(entries))), near) for one, near in others]
 
 
-def settle(objective: Objective, baseline: Baselines, calls: Float[Tensor, "calls entries"]) -> Baselines:
+def settle(objective: PaperObjective, baseline: Baselines, calls: Float[Tensor, "calls entries"]) -> Baselines:
     """Judge close calls on all samples, and return the baseline with those changes that are better.
 
     If all coalitions of all samples are affordable, the penalty over them decides. If not, a draw cannot decide
     between losses that nearly tie, but it shows a true tie: over all samples, and the same coalitions of each, the
     losses differ by rounding alone. True ties go to the smaller walks and detours, over all samples too.
     """
-    penalty, samples, rows = objective.penalty, len(objective.mine), objective.rows
+    penalty, samples, rows = objective.penalty, len(objective.owned), objective.rows
     exact = penalty.exact and samples * objective.plan.coalitions.shape[-2] <= _TIMES * rows
     plan, small = objective.plan, replace(penalty, per_sample=0, cube=_DRAWN_CUBE)
     if not exact:  # a fit of order-wise Shapley values would mix players; within sub-cubes they are exact
@@ -469,7 +472,7 @@ def settle(objective: Objective, baseline: Baselines, calls: Float[Tensor, "call
     affordable &= samples * (3 * penalty.players + 4) <= _TIMES_FOR_TIES * rows
     if objective.owners > 1 or seen or not affordable:
         return baseline
-    everyone = Chosen(objective.mine, torch.ones(samples).double())
+    everyone = equally_weighted(objective.owned)
     walks = objective.all_orders.walks(1, 2, seeded(objective.seed, 3, 0)).of(0)
     precision = max(_ROUNDING, _ROUNDINGS * torch.finfo(objective.evaluator.task.probe.dtype).eps)
 
