@@ -19,7 +19,7 @@ from absentia.cli.player_words import load_players
 from absentia.cli.problem import Problem
 from absentia.cli.raw_data import RawData
 from absentia.cli.readout_words import load_readout
-from absentia.cli.samples import make_samples
+from absentia.cli.sample_files import make_samples
 from absentia.cli.saved_words import saved_coding
 from absentia.cli.trial_runs import fit_model
 from own_files import make_network, make_rows, write_files

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from absentia.cli.file_checks import check_file, reading
-from absentia.cli.samples import Samples
+from absentia.cli.sample_files import Samples
 from absentia.errors import require, wrong
 from absentia.players import ALWAYS_PRESENT, Players
 

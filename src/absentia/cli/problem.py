@@ -13,7 +13,7 @@ from absentia.cli.model_files import is_estimator, load_model
 from absentia.cli.player_words import find_columns, load_players, parse_size
 from absentia.cli.raw_data import RawData
 from absentia.cli.readout_words import load_readout
-from absentia.cli.samples import Samples, make_samples
+from absentia.cli.sample_files import Samples, make_samples
 from absentia.cli.saved_words import saved_coding
 from absentia.cli.table_files import likely_targets
 from absentia.cli.trial_runs import check_categories, fit_model
