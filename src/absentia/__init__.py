@@ -15,7 +15,6 @@ from absentia.absences.surrogate import Surrogate, train_surrogate
 from absentia.attributions import Attribution, MarginalBenefits, OrderAttribution
 from absentia.auditing import Audit, CrossAudit, audit, cross_audit
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius, zeta
-from absentia.data import check_types
 from absentia.errors import AbsentiaError
 from absentia.evaluation import Evaluator
 from absentia.explanation import Explanation, explain
@@ -101,5 +100,3 @@ __all__ = [
     "write_report",
     "zeta",
 ]  # fmt: skip
-
-check_types(interop, plots, sys.modules[__name__])

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.data import check_number
 from absentia.text import align, count_of, written, written_alike
 
@@ -16,6 +17,7 @@ from absentia.text import align, count_of, written, written_alike
 Index: TypeAlias = Literal["Shapley", "Banzhaf", "contexts"]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Attribution:
     """One number for each player and sample, with its standard error and its cost.
@@ -77,6 +79,7 @@ class Attribution:
         return list(zip(order, texts, strict=True))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class OrderAttribution:
     """One number for each player, order and sample, such as the order-wise Shapley values.
@@ -131,6 +134,7 @@ class OrderAttribution:
         return "\n".join([f"{head}; {where}:", *align(rows, 2)])
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class MarginalBenefits:
     """What one player adds to each coalition of the others, v(S∪i) − v(S), in counting order.

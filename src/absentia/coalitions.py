@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.data import check_number
 from absentia.errors import wrong
 
@@ -26,6 +27,7 @@ _BLOCK_PLAYERS = 16
 _PRESENT_HALF = 1
 
 
+@checked
 def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) -> Coalitions:
     """Return all 2ⁿ coalitions in counting order: row k holds player i iff bit i of k is set.
 
@@ -78,6 +80,7 @@ def table_players(length: int) -> int:
     return players
 
 
+@checked
 def draw_coalitions(players: int, sizes: Int[Tensor, " coalitions"], generator: torch.Generator) -> Coalitions:
     """Draw one coalition of each size, uniformly among all coalitions of that size.
 
@@ -100,6 +103,7 @@ def draw_coalitions(players: int, sizes: Int[Tensor, " coalitions"], generator: 
     return rank < sizes[:, None]
 
 
+@checked
 def moebius(values: Shaped[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
     """Compute effects, the Harsanyi dividends, from values: U(S) = Σ_{T⊆S} (−1)^{|S|−|T|} v(T), differentiably.
 
@@ -116,6 +120,7 @@ def moebius(values: Shaped[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batc
     return _butterfly(values, _PRESENT_HALF, sign=-1)
 
 
+@checked
 def zeta(effects: Shaped[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
     """Compute values from effects: v(S) = Σ_{T⊆S} U(T), the inverse of `moebius`.
 

@@ -1,24 +1,10 @@
-"""What users hand in: data, converted to tensors once, and its ranges, quantiles, white noise; types of arguments.
-
-Types are read from the signatures of what is public. Numbers are looked at first, because a wrong one may give a
-wrong result: those of numpy become Python's, and a whole number may be written as a float, such as 1e4. Other types
-are looked at only if a call fails: it takes no longer, and sentences of the function itself, which know more, come
-first.
-"""
+"""Data that users pass: tensors, classes, ranges, quantiles, white noise and seeds."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import inspect
 import math
-import random
-import re
-import sys
-import types
-import typing
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -28,7 +14,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
-from absentia.errors import AbsentiaError, lacks_memory, wrong
+from absentia.errors import AbsentiaError, wrong
 
 Array: TypeAlias = Tensor | np.ndarray
 # Samples as users hold them: an array, a DataFrame, nested lists. `as_tensor` refuses anything else.
@@ -46,17 +32,6 @@ _STREAMS = (Iterator, IterableDataset, DataLoader)  # of samples, which have no 
 _MOST_ROWS_FOR_QUANTILES = 4096
 _ROWS_AT_A_TIME = 4096
 _NAMES_SHOWN = 10  # of classes, in an error
-_SHOWN, _LOOKS = 60, 64  # letters of a wrong argument, and looks at it
-# How sentences name the types of signatures.
-_IN_WORDS = {
-    r"Mapping\[.*]": "a mapping", r"\w+\[Tensor[^]]*]|Tensor": "a tensor", r"\bPlayers\b": "Players.features(names)",
-    r"\bGame\b": "a game such as MaskedModel(…) or ValueTable(values)", r"Sequence\[int]": "a list of whole numbers",
-    r"(Sequence|Iterable)\[str]": "a list of texts", r"\bint\b": "a whole number", r"\bfloat\b": "a number",
-    r"\bstr\b": "text", "Path": "a path", r"\bRegion\b": "a list of players",
-    r"\b(Categorical|Columns)\b": "a list of columns",
-    r"\bAbsence\b": "an absence", r"\bAbsences\b": "a list or a mapping of absences",
-    r"\bBounds\b": "'range' or a number or two numbers (low, high)", r" \| ": " or ",
-}  # fmt: skip
 
 
 def as_tensor(name: str, value: Any) -> Tensor:
@@ -294,102 +269,3 @@ def data_quantiles(data: Shaped[Tensor, "rows *shape"]) -> Float[Tensor, "quanti
     found = torch.cat(parts, dim=1).unflatten(1, data.shape[1:])
     found[0], found[-1] = data.amin(0).double(), data.amax(0).double()
     return found.cpu()
-
-
-def check_types(*modules: types.ModuleType) -> None:
-    """Let the functions of modules, and the methods of their classes, check the types of their arguments."""
-    kinds: set[type] = set()
-    for module, name in [(one, name) for one in modules for name in one.__all__]:
-        thing = getattr(module, name)
-        if isinstance(thing, types.FunctionType):
-            # Where it is defined too, so that both are the same object.
-            for place in (module, sys.modules[thing.__module__]):
-                setattr(place, name, _checked(thing))
-        elif inspect.isclass(thing):
-            own = [kind for kind in thing.__mro__ if kind.__module__.startswith("absentia.")]
-            kinds.update(kind for kind in own if not getattr(kind, "_is_protocol", False))
-    for kind, attribute, value in [(one, *item) for one in kinds for item in vars(one).items()]:
-        method = getattr(value, "__func__", value)
-        if isinstance(method, types.FunctionType) and attribute.strip("_") in (attribute, "init", "call"):
-            whole = _checked(method)
-            setattr(kind, attribute, whole if method is value else type(value)(whole))
-
-
-@functools.cache
-def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that converts numbers, and says which argument was wrong if it fails."""
-    frame, hints_of, number, failure, known = sys._getframe, _hints, _number, _failure, AbsentiaError
-
-    def call(*given: Any, **named: Any) -> Any:
-        caller = frame(1).f_globals.get("__name__", "")
-        if caller.startswith("absentia.") and not caller.startswith("absentia.cli."):  # the library calls itself
-            return function(*given, **named)
-        hints = hints_of(function)
-        kept = [number(*one, value) for one, value in zip(hints.items(), given, strict=False)]
-        given = (*kept, *given[len(kept) :])
-        named = {name: number(name, hints.get(name), value) for name, value in named.items()}
-        try:
-            return function(*given, **named)
-        except Exception as error:
-            if isinstance(error, known) or (found := failure(function, given, named, error)) is None:
-                raise
-            raise found from error
-
-    # With the function's own globals, by which doctests tell where it is from.
-    own = types.FunctionType(call.__code__, function.__globals__, closure=call.__closure__)
-    return functools.wraps(function)(own)
-
-
-@functools.cache
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the types of arguments in their order; Any for those that only type checkers know."""
-    plain = inspect.unwrap(function)
-    found = dict.fromkeys(inspect.signature(plain).parameters, Any)
-    for name in found:
-        with suppress(NameError, SyntaxError, TypeError):
-            found[name] = eval(plain.__annotations__.get(name, "Any"), plain.__globals__)
-    return found
-
-
-def _number(name: str, hint: Any, value: Any) -> Any:
-    """Return a number as Python's; raise an error for a fraction in place of a whole number."""
-    if not isinstance(value, float | np.generic):
-        return value
-    kinds = (hint, *typing.get_args(hint))
-    plain: Any = value.item() if isinstance(value, np.generic) and (int in kinds or float in kinds) else value
-    if not isinstance(plain, float) or int not in kinds or float in kinds:
-        return plain
-    if not plain.is_integer():
-        raise wrong(name, "be a whole number", plain)
-    return int(plain)
-
-
-def _failure(function: Callable[..., Any], given: Any, named: Any, error: Exception) -> AbsentiaError | None:
-    """Return the error for the first argument of a wrong type, or for a lack of memory; None if there is neither."""
-    from beartype import BeartypeConf  # imported here, because most calls do not fail
-    from beartype.door import is_bearable
-
-    fits = functools.partial(is_bearable, conf=BeartypeConf(is_pep484_tower=True))  # whole numbers are floats too
-    hints, texts = _hints(function), inspect.unwrap(function).__annotations__
-    values = [*zip(hints, given, strict=False), *named.items()]
-    state = random.getstate()  # beartype looks at a random item of a list: it is asked often, and leaves no trace
-    good = set()
-    for name, one in values:
-        with suppress(TypeError):  # beartype asks arrays without axes for their length
-            good |= {name} if all(fits(one, hints.get(name, Any)) for _ in range(_LOOKS)) else set()
-    random.setstate(state)
-    for name, value in values:
-        odd = isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta)
-        large = isinstance(value, int) and abs(value) >= 2**63
-        flag = isinstance(value, bool) and "int" in texts.get(name, "")
-        if odd or large or flag or name not in good:
-            kinds, shown = texts.get(name, "numbers in memory"), repr(value)
-            for kind, words in _IN_WORDS.items():
-                kinds = re.sub(kind, words, kinds)
-            short = shown if len(shown) <= _SHOWN and "\n" not in shown else f"a value of type {type(value).__name__}"
-            return wrong(name, "lie within ±2^63" if large else f"be {kinds}", short)
-    if lacks_memory(error):
-        size = re.search(r"allocate (\d+) bytes", str(error))
-        much = f": {int(size[1]) / 2**30:,.1f} GiB" if size else ""
-        return AbsentiaError(f"This takes more memory than there is{much}. Use smaller inputs, or fewer at a time.")
-    return None

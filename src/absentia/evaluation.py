@@ -26,6 +26,7 @@ from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from absentia.absences.protocol import Fill, StandIns
+from absentia.arguments import checked
 from absentia.coalitions import coalition_members, enumerate_coalitions
 from absentia.data import blocks, seeded
 from absentia.errors import wrong
@@ -93,6 +94,7 @@ class MeasuredErrors(NamedTuple):
     notes: tuple[str, ...]
 
 
+@checked
 @final
 class Evaluator:
     """The values of coalitions of a task's samples, under any fill.

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from absentia.absences import Absence
 from absentia.absences.protocol import BringsModel, describe_absence, empty_inputs
+from absentia.arguments import checked
 from absentia.attributions import Attribution, OrderAttribution
 from absentia.data import Categorical, Classes, Table, as_tensor, check_number, each_class
 from absentia.errors import DataFrame, Figure, require, wrong
@@ -57,6 +58,7 @@ class ExplanationRecord:
     version: str = __version__
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Explanation(Saved, kind="explanation", format=4):
     """Shapley values and interactions of samples, and what it takes to read them; made by `explain`.
@@ -229,6 +231,7 @@ class Explanation(Saved, kind="explanation", format=4):
         return header | {"players": header, "shapley": shared, "interactions": interactions}
 
 
+@checked
 def explain(
     model: Any,
     x: Table,

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence, for_classes
 from absentia.absences.words import named_absence
+from absentia.arguments import checked
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
 from absentia.data import Array, Categorical, Classes, Table, as_tensor, blocks
 from absentia.errors import AbsentiaError, wrong
@@ -58,6 +59,7 @@ class Game(Protocol):
         """Return the value of each coalition for each sample."""
 
 
+@checked
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class ValueTable:
@@ -161,6 +163,7 @@ def ask(game: Game, coalitions: Bool[Tensor, "coalitions players"]) -> Float[Ten
     return values
 
 
+@checked
 def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
     """Evaluate all 2ⁿ coalitions; every exact result is a function of this table.
 
@@ -218,6 +221,7 @@ def resolve_absence(task: Task, absence: object, data: Table | None, seed: int) 
     return check_absence(absence)
 
 
+@checked
 @final
 class MaskedModel:
     """A model on samples with some of their players absent, as a game: a `Task` and a bound absence.

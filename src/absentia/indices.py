@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.attributions import Attribution, MarginalBenefits, OrderAttribution, exact_attribution
 from absentia.coalitions import sums_by_size, sums_by_size_and_player, table_players
 from absentia.data import check_number
@@ -25,6 +26,7 @@ from absentia.solvers.regression import sample_shapley
 IndexFunction: TypeAlias = Callable[[ValueTable], Attribution]
 
 
+@checked
 def shapley(game: Game, *, evaluations: int | None = None, seed: int = 0) -> Attribution:
     """Compute Shapley values: φᵢ = Σ_{S∌i} |S|!(n−|S|−1)!/n! · [v(S∪i) − v(S)].
 
@@ -50,6 +52,7 @@ def shapley(game: Game, *, evaluations: int | None = None, seed: int = 0) -> Att
     return shapley_of_table(value_table(game))
 
 
+@checked
 def banzhaf(game: Game) -> Attribution:
     """Compute Banzhaf values: the mean of v(S∪i) − v(S) over all 2ⁿ⁻¹ coalitions S without i.
 
@@ -85,6 +88,7 @@ INDICES: dict[str, IndexFunction] = {
 }
 
 
+@checked
 def index(game: Game, name: str) -> Attribution:
     """Compute an index by its name, exactly, from all 2ⁿ coalitions.
 
@@ -105,6 +109,7 @@ def index(game: Game, name: str) -> Attribution:
     return INDICES[name](value_table(game))
 
 
+@checked
 def order_shapley(game: Game, orders: Sequence[int] | None = None) -> OrderAttribution:
     """Compute order-wise Shapley values: φᵢ⁽ᵐ⁾ = E_{|S|=m, S∌i} [v(S∪i) − v(S)], for each order m.
 
@@ -127,6 +132,7 @@ def order_shapley(game: Game, orders: Sequence[int] | None = None) -> OrderAttri
     return _by_order(table, values, "order-wise Shapley values", orders)
 
 
+@checked
 def order_marginals(game: Game, orders: Sequence[int] | None = None) -> OrderAttribution:
     """Compute the mean strength of marginal benefits by order: E_{|S|=m, S∌i} |v(S∪i) − v(S)|.
 
@@ -146,6 +152,7 @@ def order_marginals(game: Game, orders: Sequence[int] | None = None) -> OrderAtt
     return _by_order(table, order_marginals_of(table.values), "order-wise strengths of benefits", orders)
 
 
+@checked
 def marginal_benefits(game: Game, player: int) -> MarginalBenefits:
     """Compute a player's marginal benefits v(S∪i) − v(S) over all S of the other players, in counting order.
 

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.data import Array, Categorical, as_tensor, check_number, column_groups
 from absentia.errors import wrong
 from absentia.text import written
@@ -29,6 +30,7 @@ _MOST_PLAYERS = 2**24
 Columns: TypeAlias = Sequence[int | str | Sequence[int | str]]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Players:
     """A partition of an input's entries among players.

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from absentia.arguments import checked
 from absentia.data import Classes, class_numbers, each_class, holds_text, order_unknown
 from absentia.errors import AbsentiaError, wrong
 from absentia.models.arrays import NumpyModel
@@ -99,6 +100,7 @@ def _of_class(output: Tensor, target: Tensor) -> Tensor:
     return output.gather(1, target[:, None])[:, 0]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class _OfClass:
     """What readouts of a class have in common."""
@@ -139,6 +141,7 @@ class _OfClass:
         return _of_class(output, target)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class LogOdds(_OfClass):
     """The log-odds of a class, log p/(1 − p), from logits z as z_y − logsumexp(the other logits).
@@ -166,6 +169,7 @@ class LogOdds(_OfClass):
         return own if _is_single_logit(output) else own - output.scatter(1, target[:, None], -torch.inf).logsumexp(1)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Logit(_OfClass):
     """The logit of a class, z_y; with a single logit z, −z for class 0. The parameters are those of `LogOdds`.
@@ -179,6 +183,7 @@ class Logit(_OfClass):
     what = "logit"
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Margin(_OfClass):
     """The score of a class as the model gives it; with a single score z, −z for class 0.
@@ -209,6 +214,7 @@ class Margin(_OfClass):
         return torch.stack(means)[self.y.to(output.device)]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Probability(_OfClass):
     """The probability of a class, the softmax or sigmoid of the outputs. The parameters are those of `LogOdds`.
@@ -274,6 +280,7 @@ def _every_log_odds(logits: Float[Tensor, "rows classes"]) -> Float[Tensor, "row
     return odds.clamp(-_SURE, _SURE)
 
 
+@checked
 @dataclass(frozen=True)
 class Output:
     """One number of the output as it is: for regressions and for scores of any kind.
@@ -307,6 +314,7 @@ class Output:
         return output if output.ndim == 1 else output[(slice(None), *index)]
 
 
+@checked
 @dataclass(frozen=True)
 class Features:
     """The output of a named layer of the model, such as the penultimate one, flattened to a vector.

@@ -27,6 +27,7 @@ from safetensors.torch import load as read_safetensors
 from safetensors.torch import save_file
 from torch import Tensor, uint8
 
+from absentia.arguments import checked
 from absentia.errors import AbsentiaError, Figure, wrong
 from absentia.version import __version__
 
@@ -145,6 +146,7 @@ def read_header(path: str | Path) -> dict[str, Any]:
     return {"kind": "baseline" if "share" in header else "file of another kind"} | header
 
 
+@checked
 class Saved:
     """What is saved to one file, as a dataclass."""
 
@@ -189,6 +191,7 @@ class Saved:
             raise wrong("path", f"hold a whole {kind}", got) from error
 
 
+@checked
 def load(path: str | Path) -> Any:
     """Read a saved result, whichever kind the file holds: an explanation, an audit, learned values, a network.
 

@@ -12,6 +12,7 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from absentia.absences.protocol import check_shape, check_whole
+from absentia.arguments import checked
 from absentia.data import Categorical, Classes, Rows, Table, check_number, check_rows, class_numbers, each_class
 from absentia.errors import wrong
 from absentia.models.adapters import as_model, labels_of, placement
@@ -44,6 +45,7 @@ class Probe:
     key: str | int | None  # where the output was found in what the model returns
 
 
+@checked
 @final
 class Task:
     """A model on samples: what to explain, to audit or to learn for.

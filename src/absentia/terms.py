@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize, pad
 
+from absentia.arguments import checked
 from absentia.attributions import Attribution
 from absentia.coalitions import (
     coalition_members,
@@ -57,6 +58,7 @@ class Interaction(NamedTuple):
         return len(self.players)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class OrderProfile:
     """The strength of the effects at each order 0 … n: Σ_{|S|=m} |U(S)|.
@@ -82,6 +84,7 @@ class SampleTerms(NamedTuple):
     measurable: Bool[Tensor, " terms"]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Terms(Saved, kind="terms", format=3):
     """Sets of players with their effects U(S): v(S) = Σ_{T⊆S} U(T) for every coalition S.

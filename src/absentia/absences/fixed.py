@@ -13,6 +13,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from absentia.absences.protocol import Fill, Samples, StandIns, check_shape, check_whole
+from absentia.arguments import checked
 from absentia.data import (
     Array,
     Categorical,
@@ -32,6 +33,7 @@ from absentia.data import (
 from absentia.errors import wrong
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Baseline:
     """Fixed values as an absence: one for all entries, one for each channel of an image, or one for each entry.
@@ -128,6 +130,7 @@ def _with_categories(values: Tensor, data: Rows, categorical: Categorical) -> Te
     return flat_values.reshape(values.shape)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class OwnBaselines:
     """Fixed values for each sample as an absence.
@@ -157,6 +160,7 @@ class OwnBaselines:
         return StandIns(x, self.values.to(x)[:, None])
 
 
+@checked
 @dataclass(frozen=True)
 class Blur:
     """The image itself, blurred by a Gaussian that reflects it at the border.
@@ -208,6 +212,7 @@ def _blur_matrix(length: int, sigma: float) -> Tensor:
     return torch.zeros(length, length, dtype=torch.float64).scatter_add(1, pixels, weights.expand(length, -1))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Marginal:
     """Rows of a background, the same for every sample and every coalition: a game averages over them.
@@ -251,6 +256,7 @@ class Marginal:
         return StandIns(x, rows.to(x)[None])
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Noise:
     """White noise on the scale of the data, the same for every sample and every coalition.

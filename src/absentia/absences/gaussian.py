@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_shape
+from absentia.arguments import checked
 from absentia.data import Table, blocks, check_number, check_rows, mean_and_deviation, seeded
 from absentia.errors import wrong
 
@@ -31,6 +32,7 @@ _NUMBERS_AT_A_TIME = 2**23
 _ROWS_AT_A_TIME = 4096
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class GaussianConditional:
     """Values that a Gaussian with the data's mean and covariance draws, or expects, given the present entries.

@@ -21,6 +21,7 @@ from torch.distributions import Normal, kl_divergence
 
 from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_shape
 from absentia.absences.training import MaskedRows, Rows, Standardise, TrainingRecord, fit, mlp
+from absentia.arguments import checked
 from absentia.data import Table, check_number, check_rows, least_and_most, mean_and_deviation, seeded
 from absentia.players import Players
 from absentia.storage import Saved
@@ -232,6 +233,7 @@ class _Drawing:
         return torch.cat(parts).unflatten(0, (len(x), presence.shape[1]))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Imputer(Saved, kind="imputer", format=3):
     """A trained network that draws absent entries given the present ones, made by `train_imputer`.
@@ -290,6 +292,7 @@ class Imputer(Saved, kind="imputer", format=3):
         return header | {"network": header | {"weights": weights}}
 
 
+@checked
 def train_imputer(
     data: Table,
     *,

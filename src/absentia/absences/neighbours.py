@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_shape, check_whole
+from absentia.arguments import checked
 from absentia.data import Table, blocks, check_number, check_rows, mean_and_deviation, seeded
 
 # Distances from all rows are held for as many coalitions as take 64 MiB.
@@ -17,6 +18,7 @@ _NUMBERS_AT_A_TIME = 2**23
 _NUMBERS_IN_CACHE = 2**17
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class NearestNeighbours:
     """The rows of the data that are nearest to the sample in its present entries.

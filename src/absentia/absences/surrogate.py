@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from absentia.absences.protocol import Fill, Samples, StandIns, check_shape
 from absentia.absences.training import MaskedRows, Rows, Standardise, TrainingRecord, fit, mlp
+from absentia.arguments import checked
 from absentia.data import Table, check_rows, mean_and_deviation
 from absentia.errors import wrong
 from absentia.models.adapters import as_model, placement
@@ -93,6 +94,7 @@ class SurrogateNetwork(nn.Module):
         return surrogate.eval().requires_grad_(False)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Surrogate(Saved, kind="surrogate", format=3):
     """A surrogate of a model, as an absence that brings its own model, made by `train_surrogate`.
@@ -147,6 +149,7 @@ class Surrogate(Saved, kind="surrogate", format=3):
         return header | {"network": header | {"own": header["own_network"], "weights": tensors}}
 
 
+@checked
 def train_surrogate(
     model: Any,
     x: Table,

@@ -17,6 +17,7 @@ from torch import Tensor
 from absentia.absences import Absence, BringsModel, Fill, StandIns
 from absentia.absences.protocol import describe_absence, for_classes
 from absentia.absences.words import usual_words
+from absentia.arguments import checked
 from absentia.auditing.estimates import Drawn, draw_groups, join_methods, pseudo_values
 from absentia.auditing.figures import (
     FullyMasked,
@@ -73,6 +74,7 @@ _UNITS_APART = 1000
 _RULED_OUT = -1e6
 
 
+@checked
 def audit(
     model: Any,
     x: Table,
@@ -192,6 +194,7 @@ def audit(
     )
 
 
+@checked
 def cross_audit(
     model: Any, x: Table, y: Classes = None, absences: Absences | None = None, *, players: Players | None = None,
     readout: Readout | None = None, region: Region | None = None, draws: int = 5, data: Table | None = None,

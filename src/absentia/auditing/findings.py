@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.auditing.estimates import Estimate, Mean, estimates
 from absentia.auditing.figures import Companions, FullyMasked, MaskingCurve, Plausibility, Removal
 from absentia.auditing.verdict import STAGES, Measured, Verdict, judge
@@ -77,6 +78,7 @@ class AuditRecord:
         return sum(self.costs.values(), self.shared_cost).seconds
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Audit(Saved, kind="audit", format=5):
     """Which absence to use: whether absences leak or invent, and how long an account they need; made by `audit`.
@@ -505,6 +507,7 @@ def describe_games(samples: int, of_samples: int, players: int, of_players: int)
     return " and ".join(parts)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class CrossAudit(Saved, kind="cross audit", format=4):
     """R of every method against every reference, white noise and then each method; made by `cross_audit`.

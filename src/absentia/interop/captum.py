@@ -8,11 +8,13 @@ from torch import Tensor
 
 from absentia.absences.protocol import Absence, BringsModel, StandIns, describe_absence
 from absentia.absences.words import named_absence
+from absentia.arguments import checked
 from absentia.data import Array, Table, as_tensor
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 
 
+@checked
 def captum_baselines(
     absence: Absence | str | float, x: Table, players: Players | None = None
 ) -> Shaped[Tensor, "samples_or_one *entries"]:
@@ -54,6 +56,7 @@ def _fixed_stand_ins(absence: Absence, x: Tensor) -> Tensor:
     return fill.values[:, 0].clone()
 
 
+@checked
 def captum_feature_mask(players: Players) -> Int[Tensor, "1 *entries"]:
     """Return the tensor that captum takes as ``feature_mask``: the number of each entry's player.
 
@@ -71,6 +74,7 @@ def captum_feature_mask(players: Players) -> Int[Tensor, "1 *entries"]:
     return players.labels.masked_fill(players.labels == ALWAYS_PRESENT, len(players))[None]
 
 
+@checked
 def from_captum(attributions: Array, players: Players, *, by_entry: bool = False) -> Float[Tensor, "samples players"]:
     """Return one value for each player from captum's attributions, which have the shape of the inputs.
 

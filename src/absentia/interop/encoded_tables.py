@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.data import as_tensor
 from absentia.errors import DataFrame, require, wrong
 from absentia.players import Players
@@ -26,6 +27,7 @@ def listed(names: Iterable[Any], most: int = 12) -> str:
     return ", ".join(texts)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class EncodedTable:
     """The rows of a DataFrame as numbers: categories by their place in a list, numbers unchanged.

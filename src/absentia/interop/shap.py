@@ -13,6 +13,7 @@ from torch import Tensor
 
 from absentia.absences.protocol import Absence, BringsModel, Fill, describe_absence
 from absentia.absences.words import named_absence
+from absentia.arguments import checked
 from absentia.attributions import Attribution
 from absentia.data import Array, Table, as_tensor
 from absentia.errors import AbsentiaError, require, wrong
@@ -24,6 +25,7 @@ from absentia.players import Players
 BaseValues: TypeAlias = Game | float | Sequence[float] | Array
 
 
+@checked
 @final
 class ShapMasker:
     """A masker for ``shap.Explainer(model, masker)`` and shap's exact and permutation explainers.
@@ -128,6 +130,7 @@ shap_masker = ShapMasker
 """Make a `ShapMasker`."""
 
 
+@checked
 def to_shap(
     attribution: Attribution | Mapping[str, Attribution],
     x: Table | None = None,

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from absentia.absences.protocol import Absence, StandIns
+from absentia.arguments import checked
 from absentia.attributions import Attribution
 from absentia.coalitions import coalition_members, zeta
 from absentia.data import Categorical, Table, as_tensor, check_number
@@ -24,6 +25,7 @@ from absentia.terms import Interactions
 _INDICES = {"Shapley": "SV", "Banzhaf": "BV"}
 
 
+@checked
 def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_values: BaseValues | None = None) -> Any:
     """Convert one sample's result to shapiq's InteractionValues, for its plots and its conversion to other indices.
 
@@ -77,6 +79,7 @@ def _interaction_values(
     )
 
 
+@checked
 def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Interactions:
     """Convert shapiq's Möbius values of all sets to the interactions of one sample.
 
@@ -113,6 +116,7 @@ def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Interactions
     return Interactions(effects, table.names, table.readout, table.noise, evaluations=0)
 
 
+@checked
 def shapiq_game(game: Game, sample: int = 0, *, normalize: bool = False) -> Any:
     """Convert one sample of a game to shapiq's Game, for its approximators and its exact computer.
 
@@ -151,6 +155,7 @@ def _values_of_sample(game: Game, sample: int) -> Callable[[Tensor], Tensor]:
     return lambda coalitions: game(coalitions)[sample]
 
 
+@checked
 def shapiq_imputer(
     model: Any,
     absence: Absence | str | float,

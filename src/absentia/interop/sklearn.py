@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from absentia.arguments import checked
 from absentia.errors import wrong
 from absentia.interop.encoded_tables import EncodedTable
 from absentia.models.arrays import NumpyModel
 from absentia.models.estimators import wrap_estimator
 
 
+@checked
 def from_estimator(estimator: Any, table: EncodedTable | None = None, *, probabilities: bool = True) -> NumpyModel:
     """Make a model of a fitted estimator or pipeline.
 

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from absentia.absences import Baseline
+from absentia.arguments import checked
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 
@@ -121,6 +122,7 @@ def _text_of(is_own: Bool[Tensor, " tokens"], text: str, encoding: Any) -> str:
     return text[start:end].strip()
 
 
+@checked
 def from_transformers(
     model: nn.Module, tokenizer: Any, *, players: str = "word", absence: str | None = None, embeddings: bool = False
 ) -> TextModel:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from absentia.absences.fixed import Baseline, OwnBaselines
 from absentia.absences.protocol import Fill
+from absentia.arguments import checked
 from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.players import Players
@@ -80,6 +81,7 @@ def best_candidate(compared: Mapping[str, float], learned: Collection[str]) -> s
     return min(compared, key=lambda name: (compared[name], name in learned), default="")
 
 
+@checked
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and labels, 1 had none
     """Learned baseline values: an absence for any sample, for samples of known classes, or for the learned samples.

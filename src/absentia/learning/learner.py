@@ -20,6 +20,7 @@ from torch import Tensor
 
 from absentia.absences.protocol import Absence, BringsModel, StandIns, for_classes
 from absentia.absences.words import named_absence
+from absentia.arguments import checked
 from absentia.data import (
     Array,
     Categorical,
@@ -73,6 +74,7 @@ _SHARE_FOR_LEARNING = 0.5
 _PARTS, _TOGETHER, _TINY = 4, 16, 1e-9
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class LearningOptions:
     """Options of `learn_baseline` that few users need.
@@ -142,6 +144,7 @@ class LearningOptions:
             check_folder("checkpoint", self.checkpoint)
 
 
+@checked
 def learn_baseline(
     model: Any,
     x: Any,
@@ -434,6 +437,7 @@ def _choose(
     return values, losses.amin(0), {name: means[name] for name in (*learned, *known)}, picked
 
 
+@checked
 def baseline_loss(
     model: Any, x: Any, y: Classes = None, *, absence: Absence | str | float, loss: AnyLoss = "faithful",
     players: Players | None = None, readout: Readout | None = None, categorical: Categorical = (),

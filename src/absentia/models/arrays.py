@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from absentia.arguments import checked
 from absentia.data import Rows
 from absentia.errors import wrong
 from absentia.models.model import Outputs
@@ -80,6 +81,7 @@ def _check_probabilities(output: Outputs) -> None:
         raise wrong("model", "return probabilities from 0 to 1, as probabilities=True says", got)
 
 
+@checked
 def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bool | None = None) -> NumpyModel:
     """Make a model from any numpy callable: a service, a rule, the ``predict_proba`` of an estimator.
 

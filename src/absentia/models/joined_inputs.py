@@ -10,11 +10,13 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
+from absentia.arguments import checked
 from absentia.data import as_tensor
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 
 
+@checked
 class JoinedInputs(nn.Module):
     """A model of several inputs, such as an image and a table, as a model of one.
 

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.data import check_number
 from absentia.errors import Axes, Figure
 from absentia.plots.image_plots import draw_images
@@ -48,6 +49,7 @@ _BOXES = (
 )
 
 
+@checked
 def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     """Draw learned values beside the distribution of the data: range, 5 to 95 %, middle half and median.
 
@@ -146,6 +148,7 @@ def _draw_baseline_images(learned: LearnedBaseline) -> Figure:
     return figure
 
 
+@checked
 def learning_history(learned: LearnedBaseline) -> Figure:
     """Draw the loss over the evaluations of the model: a running mean over steps, or the lowest so far.
 

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.errors import Axes, Figure, require, wrong
 from absentia.plots.drawable import check_explanation, has_errors, in_short, largest
 from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
@@ -24,6 +25,7 @@ _SEVERAL_ENTRIES = "#999999"  # colour of players that have no single input
 _SIDES = "takes from the value ◂ ▸ adds to it"
 
 
+@checked
 def beeswarm(explanation: Explanation, *, most: int = 12) -> Figure:
     """Draw a dot for each sample and player: its attribution, coloured by the player's input, from least to largest.
 
@@ -97,6 +99,7 @@ def _stack(values: Float[Tensor, " samples"], drawn: Float[Tensor, "samples play
     return step * ((ranks + 1) // 2) * sides
 
 
+@checked
 def scatter(explanation: Explanation, player: int | str | None = None) -> Figure:
     """Draw the attribution of one player over its input, a dot for each sample, with two standard errors if sampled.
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from absentia.arguments import checked
 from absentia.errors import Axes, Figure
 from absentia.plots.drawable import in_short, interactions_of, player_labels
 from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
@@ -40,6 +41,7 @@ _SWEEPS = 6
 _STARTS = 30
 
 
+@checked
 def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 10) -> Figure:
     """Draw the strongest salient interactions of a sample as AND nodes between the players and the value.
 
@@ -104,6 +106,7 @@ def _draw_player_layer(axes: Axes, places: Mapping[int, Place], labels: Sequence
         _write(axes, labels[player], place, -9, va="top", fontsize=8, **turn)
 
 
+@checked
 def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -> Figure:
     """Draw players on a circle and the strongest salient interactions between them.
 

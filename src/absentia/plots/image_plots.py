@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.attributions import Attribution
 from absentia.errors import Axes, Figure, require, wrong
 from absentia.plots.drawable import base_and_output, check_explanation, in_short, ranked_values
@@ -24,6 +25,7 @@ _DARK_SHARE = 0.6  # of the largest value, above which blue is so dark that text
 _ALWAYS_PRESENT = "#D9D9D9"  # colour of pixels without a player
 
 
+@checked
 def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
     """Draw an image, its attribution spread over the pixels, and its stand-in when all players are absent.
 

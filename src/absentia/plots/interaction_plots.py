@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.data import check_number
 from absentia.errors import Axes, Figure, wrong
 from absentia.plots.drawable import in_short, interactions_of, largest
@@ -28,6 +29,7 @@ _MARKERS = 12  # on a curve, about
 _BARS_WIDTH = 5.4  # of the bars beside a matrix, in inches
 
 
+@checked
 def interaction_list(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> Figure:
     """Draw a bar for each of the strongest interactions; those within rounding error are hollow.
 
@@ -93,6 +95,7 @@ def _name_of_set(players: Sequence[str], most: int) -> str:
     return name
 
 
+@checked
 def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> Figure:
     """Draw the strongest interactions as a matrix, a dot for each player that takes part, and a bar for the effect.
 
@@ -136,6 +139,7 @@ def _draw_matrix(axes: Axes, sets: Sequence[PlayerSet], players: Sequence[int]) 
     axes.plot(columns, rows, "o", markersize=6, color="black")
 
 
+@checked
 def order_profile(explanation: Explanation, sample: int = 0, *, most: int = 6) -> Figure:
     """Draw the strength of interactions by order, and the order-wise Shapley values of the largest players.
 
@@ -185,6 +189,7 @@ def draw_order_profile(axes: Axes, interactions: Terms, sample: int = 0) -> None
     axes.yaxis.set_major_formatter(lambda share, _position: f"{share:.0%}")
 
 
+@checked
 def sparsity(results: Explanation | Terms | Mapping[str, Explanation | Terms], sample: int | None = None) -> Figure:
     """Draw the strengths |U| of all interactions in descending order, on logarithmic scales.
 

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from absentia.arguments import checked
 from absentia.errors import Axes, Figure, require, wrong
 
 RAISES = "#E69F00"  # what adds to the value
@@ -92,6 +93,7 @@ def label(name: str, most: int = 32) -> str:
     return name.replace("$", r"\$")
 
 
+@checked
 def new_figure(
     columns: int,
     *,

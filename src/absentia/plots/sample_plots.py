@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jaxtyping import Float
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.errors import Axes, Figure
 from absentia.plots.drawable import (
     base_and_output,
@@ -31,6 +32,7 @@ _MOST_STEPS = 16  # of a waterfall, by default
 _MARGIN = 0.22  # share of the width on each side of a waterfall, for the numbers beside the steps
 
 
+@checked
 def bars(explanation: Explanation, sample: int | None = 0, *, most: int = 20) -> Figure:
     """Draw a bar for each of the players with the largest attributions, with two standard errors.
 
@@ -113,6 +115,7 @@ class _Step(NamedTuple):
     text: str
 
 
+@checked
 def waterfall(explanation: Explanation, sample: int = 0, *, most: int = _MOST_STEPS) -> Figure:
     """Draw the steps from the value with all players absent to the value with all present, one for each player.
 
@@ -192,6 +195,7 @@ def _reach(steps: Sequence[_Step], levels: Sequence[float]) -> tuple[float, floa
     return min(*levels, *lower), max(*levels, *upper)
 
 
+@checked
 def overview(explanation: Explanation, sample: int = 0) -> Figure:
     """Draw the most useful plots of a sample: a heat map of an image, else waterfall, interactions and orders.
 

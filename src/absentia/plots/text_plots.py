@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from absentia.arguments import checked
 from absentia.errors import Axes, Figure
 from absentia.plots.drawable import (
     ShownValue,
@@ -23,6 +24,7 @@ _SMALL_LETTER = 0.75  # width of a letter of a value
 _SPACE = 1.2  # between tokens
 
 
+@checked
 def text_line(explanation: Explanation, sample: int = 0) -> Figure:
     """Draw the tokens of a text in their order, coloured by their attributions, which are written below them.
 

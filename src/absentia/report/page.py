@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from absentia.arguments import checked
 from absentia.auditing import Audit, CrossAudit
 from absentia.errors import wrong
 from absentia.explanation import Explanation
@@ -27,6 +28,7 @@ _SECTIONS: dict[type, Callable[[Any], Section]] = {
 }
 
 
+@checked
 def write_report(results: Any, path: str | Path, *, title: str | None = None) -> Path:
     """Write explanations, audits and learned baselines to one HTML file that any browser opens, without a network.
 

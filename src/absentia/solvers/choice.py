@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from absentia.arguments import checked
 from absentia.errors import wrong
 from absentia.games import Game
 from absentia.solvers.exact import harsanyi
@@ -16,6 +17,7 @@ Solver: TypeAlias = Callable[[Game], Terms]
 SOLVERS: dict[str, Solver] = {"exact": harsanyi}
 
 
+@checked
 def interactions(game: Game, *, solver: str = "exact") -> Terms:
     """Compute the interactions of a game by a solver.
 

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.attributions import Attribution
 from absentia.coalitions import Coalitions
 from absentia.data import check_number, seeded
@@ -18,6 +19,7 @@ from absentia.evaluation import check_finite
 from absentia.games import Game, ask, draws_of, readout_of
 
 
+@checked
 def context_map(
     game: Game, player: int | None = None, *, drawn: int = 100, grown: int = 20, seed: int = 0
 ) -> Attribution:

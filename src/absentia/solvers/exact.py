@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from absentia.arguments import checked
 from absentia.coalitions import moebius
 from absentia.games import Game, value_table
 from absentia.terms import Terms
 
 
+@checked
 def harsanyi(game: Game) -> Terms:
     """Compute the interactions of a game: U(S) = Σ_{T⊆S} (−1)^{|S|−|T|} v(T) [harsanyi1963simplified].
 
