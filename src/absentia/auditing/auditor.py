@@ -17,18 +17,15 @@ from torch import Tensor
 from absentia.absences import Absence, BringsModel, Fill, StandIns
 from absentia.absences.protocol import describe_absence, for_classes
 from absentia.absences.words import usual_words
-from absentia.auditing.estimates import Drawn, draw_groups, join_methods, pseudo_values
-from absentia.auditing.figures import (
-    FullyMasked,
-    MaskingCurve,
-    Removal,
-    compare_with_data,
-    drawn_game_figures,
-    join_games,
-)
 from absentia.auditing.findings import Audit, AuditRecord, Cost, CrossAudit, describe_games
+from absentia.auditing.jackknife import Drawn, draw_groups, join_methods, pseudo_values
+from absentia.auditing.masked_scores import FullyMasked, MaskingCurve
+from absentia.auditing.own_games import drawn_game_figures, join_games
 from absentia.auditing.plan import Games, MethodRows, Plan
-from absentia.auditing.split import FOLDS, ByClass, ByValue, Scale, Split, predict, without_rounding
+from absentia.auditing.plausibility import compare_with_data
+from absentia.auditing.recalibration import Scale
+from absentia.auditing.removal import Removal
+from absentia.auditing.split import ByClass, ByValue, Split, predict, without_rounding
 from absentia.coalitions import draw_coalitions, moebius_
 from absentia.data import Categorical, Classes, Table, blocks, check_number, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
@@ -754,7 +751,7 @@ class Auditor:
             prior=prior,
             whole=split.estimable_scores(whole[None])[0],
             left_out=0 if left_out == len(whole) else left_out,
-            reason=self._why_not_estimable(split),
+            reason=split.why_not_estimable(),
         )
 
     def _split_drawn(
@@ -775,18 +772,6 @@ class Auditor:
             "inventions": pseudo_values(whole.invention, [part.invention for part in parts], shared),
             "averaging": pseudo_values(averaging, [split.averaging(values) for values in without], shared),
         }
-
-    def _why_not_estimable(self, split: Split) -> str:
-        """Say why leak and invention can't be measured on these samples, if they can't."""
-        if bool(split.estimable.any()):
-            return ""
-        if isinstance(split, ByClass):
-            if len(split.y.unique()) == 1:
-                return "all samples have the same class: pass samples of several classes"
-            return f"most classes are too rare: pass at least {FOLDS} samples of each class"
-        if len(split.full) < FOLDS:
-            return f"there are too few samples: pass at least {FOLDS}"
-        return "v(N) does not vary, so that there is nothing to predict"
 
     def curve(self, fully_masked: FullyMasked | None) -> MaskingCurve | None:
         """Score what was measured of the masking curve, which may be no sample; None without fully masked samples."""

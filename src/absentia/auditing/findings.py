@@ -14,7 +14,10 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from absentia.auditing.estimates import Estimate, Mean, estimates
-from absentia.auditing.figures import Companions, FullyMasked, MaskingCurve, Plausibility, Removal
+from absentia.auditing.masked_scores import FullyMasked, MaskingCurve
+from absentia.auditing.own_games import Companions
+from absentia.auditing.plausibility import Plausibility
+from absentia.auditing.removal import Removal
 from absentia.auditing.verdict import STAGES, Measured, Verdict, judge
 from absentia.errors import DataFrame, Figure, require
 from absentia.plots.absence_plots import draw_audit
