@@ -12,8 +12,8 @@ from safetensors.torch import save_file
 from scipy.stats import spearmanr
 
 import absentia as ab
+from absentia.auditing.audit_record import AuditRecord, Cost
 from absentia.auditing.estimates import estimate, ratio_of_means
-from absentia.auditing.findings import AuditRecord, Cost
 from absentia.auditing.own_games import join_games, spearman
 from absentia.auditing.plausibility import Plausibility, compare_with_data, measure_distances
 from absentia.auditing.removal import Removal

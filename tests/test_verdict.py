@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import absentia as ab
+from absentia.auditing.audit_record import AuditRecord, Cost
 from absentia.auditing.estimates import Mean
-from absentia.auditing.findings import AuditRecord, Cost
 from absentia.auditing.jackknife import draw_groups, join_methods, pseudo_values
 from absentia.auditing.masked_scores import FullyMasked, MaskingCurve
 from absentia.auditing.own_games import Companions

@@ -17,7 +17,9 @@ from torch import Tensor
 from absentia.absences import Absence, BringsModel, Fill, StandIns
 from absentia.absences.protocol import describe_absence, for_classes
 from absentia.absences.words import usual_words
-from absentia.auditing.findings import Audit, AuditRecord, Cost, CrossAudit, describe_games
+from absentia.auditing.audit_record import AuditRecord, Cost
+from absentia.auditing.cross_audits import CrossAudit
+from absentia.auditing.findings import Audit
 from absentia.auditing.jackknife import Drawn, draw_groups, join_methods, pseudo_values
 from absentia.auditing.masked_scores import FullyMasked, MaskingCurve
 from absentia.auditing.own_games import drawn_game_figures, join_games
@@ -26,6 +28,7 @@ from absentia.auditing.plausibility import compare_with_data
 from absentia.auditing.recalibration import Scale
 from absentia.auditing.removal import Removal
 from absentia.auditing.split import ByClass, ByValue, Split, predict, without_rounding
+from absentia.auditing.verdict_text import describe_games
 from absentia.coalitions import draw_coalitions, moebius_
 from absentia.data import Categorical, Classes, Table, blocks, check_number, data_range, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
