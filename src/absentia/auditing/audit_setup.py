@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Int, Shaped
@@ -28,13 +28,6 @@ _OPERATIONS = 3e11
 _FEW_ROWS = 2**15
 # Masked samples are made for at most this many entries at a time.
 _ENTRIES_AT_A_TIME = 2**24
-
-
-class Reference(Protocol):
-    """What absent players are replaced by in the games of R."""
-
-    def fill(self, draw: int, present: Rows) -> Fill:
-        """Return the fill of one draw, given the inputs whose players are present."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +73,10 @@ class BoundReference:
         """Bind the absence to the inputs, and return one of its draws."""
         fill = few_draws(self.absence.bind(present), self.draws, self.seed)
         return fill.select(draws=[draw % fill.draws])
+
+
+# What absent players are replaced by in the games of R.
+Reference: TypeAlias = WhiteNoise | FixedReference | BoundReference
 
 
 def few_draws(fill: Fill, most: int, seed: int) -> Fill:
