@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from absentia.auditing.estimates import SURE, Mean
-from absentia.auditing.split import ByClass, Scale, Split
+from absentia.auditing.recalibration import Scale
+from absentia.auditing.split import ByClass, Split
 from made_up import GaussianClasses, leak_and_invention, log_odds, split_of
 
 # Whole samples, a source of randomness → the values of fully masked samples, (draws, samples, numbers).

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from absentia.absences import Fill, StandIns
 from absentia.absences.protocol import ConditionalFill
-from absentia.auditing.estimates import Drawn, Mean, draw_groups, pseudo_values
+from absentia.auditing.estimates import Mean
+from absentia.auditing.jackknife import Drawn, draw_groups, pseudo_values
 from absentia.auditing.split import ByClass, ByValue, predict
 
 

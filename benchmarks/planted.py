@@ -14,7 +14,8 @@ from torch import Tensor
 import absentia as ab
 from absentia.absences import Fill
 from absentia.absences.protocol import ConditionalFill
-from absentia.auditing.split import ByClass, Scale, predict
+from absentia.auditing.recalibration import Scale
+from absentia.auditing.split import ByClass, predict
 from absentia.auditing.verdict import PRACTICAL_LEAK, PRACTICAL_LENGTH
 from made_up import Blend, Contrary, GaussianClasses, log_odds
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import absentia as ab
 from absentia.absences import StandIns
-from absentia.auditing.figures import estimate
+from absentia.auditing.estimates import estimate
 from absentia.data import data_range, seeded, white_noise
 from known_games import cnn, harsanyi_by_definition, mlp, product, subsets
 from typechecker import unchecked

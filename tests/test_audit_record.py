@@ -12,17 +12,11 @@ from safetensors.torch import save_file
 from scipy.stats import spearmanr
 
 import absentia as ab
-from absentia.auditing.figures import (
-    Plausibility,
-    Removal,
-    compare_with_data,
-    estimate,
-    join_games,
-    measure_distances,
-    ratio_of_means,
-    spearman,
-)
-from absentia.auditing.findings import AuditRecord, Cost
+from absentia.auditing.audit_record import AuditRecord, Cost
+from absentia.auditing.estimates import estimate, ratio_of_means
+from absentia.auditing.own_games import join_games, spearman
+from absentia.auditing.plausibility import Plausibility, compare_with_data, measure_distances
+from absentia.auditing.removal import Removal
 from absentia.data import data_range
 from absentia.storage import read_tensors, write_tensors
 from known_games import mlp

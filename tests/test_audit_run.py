@@ -12,7 +12,7 @@ from absentia.absences import StandIns
 from absentia.auditing.plan import Games, MethodRows, Plan
 from known_games import mlp
 
-AUDITOR = sys.modules["absentia.auditing.auditor"]
+RUN = sys.modules["absentia.auditing.audit_run"]
 METHODS = {"zero": ab.Baseline(0.0), "half": ab.Baseline(0.5)}
 
 
@@ -177,12 +177,12 @@ def interrupt(model):
 @pytest.mark.slow
 @pytest.mark.parametrize("reached", ["curve", "games", "removal"])
 def test_what_is_done_is_kept_on_an_interruption(reached, monkeypatch):
-    monkeypatch.setattr(AUDITOR, "_STEPS", 10**9)  # steps as small as can be
+    monkeypatch.setattr(RUN, "_STEPS", 10**9)  # steps as small as can be
     x, y = randn(40, 6), torch.arange(40) % 2
     rows = {"curve": 500, "games": 2000, "removal": 12_000}[reached]
     settings = {"draws": 3, "seed": 1}
     model = StopsAfter(rows, interrupt)
-    monkeypatch.setattr("absentia.evaluation.rows_per_batch", lambda *_: 16)
+    monkeypatch.setattr("absentia.task.rows_per_batch", lambda *_: 16)
     found = ab.audit(model, x, y, METHODS, **settings)
     whole = ab.audit(mlp(6, 2), x, y, METHODS, **settings)
     assert found.record.stopped == "interrupted"
@@ -205,7 +205,7 @@ def test_an_interruption_before_anything_is_measured_is_passed_on():
 
 
 def test_a_time_limit_keeps_what_is_done(monkeypatch, tmp_path, clock):
-    monkeypatch.setattr("absentia.evaluation.rows_per_batch", lambda *_: 16)
+    monkeypatch.setattr("absentia.task.rows_per_batch", lambda *_: 16)
     model = StopsAfter(1200, lambda _: clock.advance(0.02))
     began = clock.now
     found = ab.audit(model, randn(40, 6), torch.arange(40) % 2, METHODS, seconds=0.3)
@@ -222,8 +222,8 @@ def test_a_time_limit_keeps_what_is_done(monkeypatch, tmp_path, clock):
 
 @pytest.mark.parametrize("ending", ["time limit", "interruption"])
 def test_an_audit_that_ends_early_checks_that_the_model_is_the_same(ending, monkeypatch, clock):
-    monkeypatch.setattr("absentia.evaluation.rows_per_batch", lambda *_: 16)
-    monkeypatch.setattr(AUDITOR, "_STEPS", 10**9)
+    monkeypatch.setattr("absentia.task.rows_per_batch", lambda *_: 16)
+    monkeypatch.setattr(RUN, "_STEPS", 10**9)
 
     def change_and_end(model):
         torch.nn.init.ones_(model.net[-1].bias)
@@ -252,7 +252,7 @@ def test_the_bar_tells_rows_and_time(monkeypatch):
         def update(self, rows):
             shown.append(rows)
 
-    monkeypatch.setattr(AUDITOR, "progress", Bar)
+    monkeypatch.setattr(RUN, "progress", Bar)
     found = ab.audit(mlp(4), randn(20, 4), None, METHODS)
     total, title, unit = shown[0]
     assert title.startswith("auditing, about ")

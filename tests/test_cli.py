@@ -16,7 +16,7 @@ import torch
 
 import absentia as ab
 from absentia import demo as demonstration
-from absentia.auditing.auditor import Auditor
+from absentia.auditing.measuring import CurveStep, GamesStep
 from absentia.auditing.verdict import Verdict
 from absentia.cli import main
 from absentia.cli.installation import EXTRAS
@@ -300,15 +300,15 @@ def test_audit_is_audit_and_cross_audit(run):
 
 def test_an_audit_ends_in_time_and_on_ctrl_c(run, monkeypatch):
     command = ["audit", *MODEL, *DATA, "--absence", "zero", "-o", "found"]
-    measure_curve = Auditor._measure_curve
+    measure_curve = CurveStep.measure
 
-    def use_up_the_time(auditor, *given):
-        found = measure_curve(auditor, *given)
-        auditor.evaluator.limit.began -= 9
-        return found
+    def use_up_the_time(step, setup, ledger):
+        outcome = measure_curve(step, setup, ledger)
+        setup.subject.evaluator.limit.began -= 9
+        return outcome
 
     with monkeypatch.context() as clock:
-        clock.setattr(Auditor, "_measure_curve", use_up_the_time)
+        clock.setattr(CurveStep, "measure", use_up_the_time)
         out = succeed(run(*command, "--seconds", 9, "--evaluations", 9000))
     assert "the audit ended early (time limit of 9 s)" in out
     assert ab.load("found").record.stopped == "time limit of 9 s"
@@ -316,7 +316,7 @@ def test_an_audit_ends_in_time_and_on_ctrl_c(run, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Auditor, "_measure_games", stop)
+    monkeypatch.setattr(GamesStep, "measure", stop)
     code, out, _ = run(*command)
     assert code == 130
     assert "the audit ended early (interrupted)" in out

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import absentia as ab
 import test_report_results as results
-from absentia.auditing.figures import Companions
+from absentia.auditing.own_games import Companions
 from absentia.coalitions import coalition_sizes
 from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, RAISES, looks_of
 from absentia.report import rendering

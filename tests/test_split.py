@@ -11,17 +11,8 @@ from scipy.optimize import minimize
 from torch.nn.functional import cross_entropy, logsigmoid, one_hot
 
 from absentia.auditing.estimates import Mean
-from absentia.auditing.split import (
-    FOLDS,
-    ByClass,
-    ByValue,
-    Scale,
-    calibrating_scale,
-    fit_logits,
-    folds_of,
-    predict,
-    unbiased,
-)
+from absentia.auditing.recalibration import FOLDS, Scale, calibrating_scale, fit_logits, folds_of, unbiased
+from absentia.auditing.split import ByClass, ByValue, predict
 
 
 def randn(*shape, seed=0):

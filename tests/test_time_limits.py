@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import absentia as ab
-from absentia.auditing.auditor import Auditor
+from absentia.auditing.measuring import CurveStep, GamesStep, RemovalStep
 from absentia.evaluation import Evaluator
 from absentia.runtime.batches import BatchRunner
 from absentia.runtime.limits import OutOfTime, TimeLimit
@@ -76,13 +76,13 @@ def test_a_limit_that_ends_before_the_samples_are_read_says_how_long_it_takes(wo
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("cut_off", "missing"), [("curve", "score, length, R"), ("games", "length, R"), ("removal", "R")]
+    ("cut_off", "missing"), [(CurveStep, "score, length, R"), (GamesStep, "length, R"), (RemovalStep, "R")]
 )
 def test_an_audit_that_is_cut_off_says_what_is_missing_and_can_be_shown(cut_off, missing, monkeypatch, tmp_path):
     def run_out_of_time(*_given):
         raise OutOfTime
 
-    monkeypatch.setattr(Auditor, f"_measure_{cut_off}", run_out_of_time)
+    monkeypatch.setattr(cut_off, "measure", run_out_of_time)
     x = randn(40, 4)
     found = ab.audit(
         lambda rows: torch.stack([rows.sum(1), rows.prod(1)], dim=1),
@@ -94,7 +94,7 @@ def test_an_audit_that_is_cut_off_says_what_is_missing_and_can_be_shown(cut_off,
     note = f"the audit ended early (time limit of 100 s); not measured: {missing}."
     assert note in repr(found).replace("\n  ", " ")
     assert not found.leak.value.isnan().any()
-    assert (found.recommended is None) == (cut_off == "curve")
+    assert (found.recommended is None) == (cut_off is CurveStep)
     found.save(tmp_path / "audit.absentia")
     assert repr(ab.load(tmp_path / "audit.absentia")) == repr(found)
     found.plot(tmp_path / "audit.png")

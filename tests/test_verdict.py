@@ -7,9 +7,13 @@ import pytest
 import torch
 
 import absentia as ab
-from absentia.auditing.estimates import Mean, draw_groups, join_methods, pseudo_values
-from absentia.auditing.figures import Companions, FullyMasked, MaskingCurve, Plausibility, Removal
-from absentia.auditing.findings import AuditRecord, Cost
+from absentia.auditing.audit_record import AuditRecord, Cost
+from absentia.auditing.estimates import Mean
+from absentia.auditing.jackknife import draw_groups, join_methods, pseudo_values
+from absentia.auditing.masked_scores import FullyMasked, MaskingCurve
+from absentia.auditing.own_games import Companions
+from absentia.auditing.plausibility import Plausibility
+from absentia.auditing.removal import Removal
 
 
 def randn(*shape, seed=0):

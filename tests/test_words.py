@@ -11,7 +11,7 @@ from absentia import AbsentiaError, Players
 from absentia.absences import Baseline, Blur, GaussianConditional, Marginal, NearestNeighbours, Noise, words
 from absentia.absences.protocol import empty_inputs
 from absentia.absences.words import WORDS, named_absence
-from absentia.auditing.auditor import Auditor
+from absentia.auditing.audit_run import Run
 
 ROWS = torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
 IMAGES = torch.rand(6, 1, 60, 80, generator=torch.Generator().manual_seed(1))
@@ -190,17 +190,17 @@ MORE_WORDS = ("blur:2", "noise:3", "marginal:7", "gaussian:4", "neighbours:2", "
 
 
 def audited(kind, absences, monkeypatch, **settings):
-    """Return the run of an audit before it measures anything."""
-    runs = []
+    """Return the setup of an audit before it measures anything."""
+    setups = []
 
     def keep(run, *_):
-        runs.append(run)
+        setups.append(run.setup)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Auditor, "work", keep)
+    monkeypatch.setattr(Run, "work", keep)
     with pytest.raises(KeyboardInterrupt):
         ab.audit(kind.model, kind.x, None, absences, players=kind.players, data=kind.data, **settings)
-    return runs[0]
+    return setups[0]
 
 
 def tried(call):

@@ -99,6 +99,11 @@ class Plan:
         return cls(samples, samples, min(players, _MOST_SIZES), own, removal, methods, states)
 
     @property
+    def fewest_samples(self) -> int:
+        """The number of samples of the part that has the fewest."""
+        return min(self.empty_samples, self.samples, self.own.samples, self.removal.samples)
+
+    @property
     def empty_rows(self) -> int:
         """The rows of whole samples and of fully masked ones."""
         shared = sum(method.draws * method.fills for method in self.methods if method.shared)

@@ -1,19 +1,19 @@
-"""The rule by which an audit recommends an absence, and how sure it is.
+"""The rule by which an audit recommends an absence, and how sure the recommendation is.
 
-*Honest first, then short.* Out are
+*Honest first, then short.* Ruled out are
 
 1. surrogates, which explain another model;
 2. leaks beyond their error and beyond 5 % of the prior's score;
 3. inventions beyond their error and beyond all that there is to know: log(classes), or the variance.
 
-Of the others, those are level whose score is within a practical difference of the best: 10 % of the prior's score,
-but at most a third of what the predictions on whole samples are better than the prior. Of these the shortest account
-decides. Lengths are level within a factor of 1.25; then the closest to the data is taken. Distances up to that of the
-data's own rows are level; then the best score is taken.
+Of the others, those whose score is within a practical difference of the best are level: 10 % of the prior's score,
+but at most a third of the advantage that predictions on whole samples have over the prior. Of these the one with the
+shortest account wins. Lengths are level within a factor of 1.25; then the closest to the data wins. Distances up to
+that of the data's own rows are level; then the best score wins.
 
-The rule is applied to resamples: half as many samples and draws are drawn again from those that were measured, with
+The rule is applied to resamples: half as many samples and draws are drawn from those that were measured, with
 replacement. The method that wins most often is recommended, and its share of the resamples is the confidence.
-Resamples of half the size differ as much from the audit as an audit of other samples would, so that the confidence is
+Resamples of half the size differ as much from the audit as an audit of other samples would, so the confidence is
 about how often such an audit would agree.
 """
 
@@ -23,6 +23,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -31,21 +32,23 @@ from torch import Tensor
 from absentia.auditing.estimates import Mean
 from absentia.data import seeded
 
-# At which stage a method is dropped, from first to last; "best" is the one to use, "" one that could not be judged.
+# The stages at which a method is dropped, from first to last. "best" marks the one to use, and "" marks methods that
+# could not be judged.
 STAGES = ("surrogate", "leaks", "invents", "", "score", "length", "distance", "best")
-# A leak beyond this share of the prior's score is one that matters.
+# A leak beyond this share of the prior's score matters in practice.
 PRACTICAL_LEAK = 0.05
-# Scores within this share of the prior's are level, and within this share of what whole samples tell.
+# Scores are level within this share of the prior's score, ...
 PRACTICAL_SCORE = 0.1
+# ... and within this share of the advantage of whole samples over the prior.
 PRACTICAL_SHARE_OF_WHOLE = 1 / 3
-# Lengths within this factor are level.
+# Lengths are level within this factor.
 PRACTICAL_LENGTH = 1.25
-# A method that wins in fewer of the resamples is level with others.
+# A method that wins in a smaller share of the resamples is level with others.
 CLEAR = 2 / 3
 # Methods that win in at least this share of the resamples are named as level.
 NAMED = 0.1
 _RESAMPLES = 400
-# How many times as many samples are considered to tell level methods apart.
+# These multiples of the number of samples are tried to see whether they would tell level methods apart.
 _MORE_SAMPLES = (2, 4, 10)
 
 
@@ -57,69 +60,79 @@ class Figures:
     invention: Float[Tensor, " methods"]
     score: Float[Tensor, " methods"]
     length: Float[Tensor, " methods"]  # the logarithm of the number of interactions needed
-    leak_margin: Float[Tensor, " methods"]  # by how much a figure must exceed a number to be surely above it
+    leak_margin: Float[Tensor, " methods"]  # how far above a number a figure must be to be significantly above it
     invention_margin: Float[Tensor, " methods"]
-    distance: Float[Tensor, " methods"]  # to the data; at least 1, that of its own rows
+    distance: Float[Tensor, " methods"]  # to the data; at least 1, the distance of its own rows
     surrogate: tuple[bool, ...]
     prior: float  # the score of what can be said without a sample
     whole: float  # the score of predictions on whole samples
-    everything: float  # what there is to know at most
-    leaks_count: bool = True  # whether what ∅ tells can only be a leak
+    everything: float  # all that there is to know
+    leaks_count: bool = True  # whether everything that ∅ tells is a leak
 
     @property
     def level_score(self) -> float:
-        """The difference of scores that makes no difference in practice."""
-        known = max(0.0, self.prior - self.whole)
-        return min(PRACTICAL_SCORE * self.prior, PRACTICAL_SHARE_OF_WHOLE * known)
+        """The largest difference of scores that does not matter in practice."""
+        advantage_of_whole = max(0.0, self.prior - self.whole)
+        return min(PRACTICAL_SCORE * self.prior, PRACTICAL_SHARE_OF_WHOLE * advantage_of_whole)
 
 
 def decide(figures: Figures) -> tuple[str, ...]:
     """Return the stage at which each method is dropped."""
-    stages = [_first_stage(figures, number) for number in range(len(figures.leak))]
-    left = [number for number, stage in enumerate(stages) if stage == "left"]
+    methods = range(len(figures.leak))
+    stages = {number: _ruled_out(figures, number) for number in methods}
+    left = [number for number in methods if stages[number] is None]
     if not left:
-        return tuple(stages)
-    best = _lowest(figures.score, left)
-    for number in left:
-        if float(figures.score[number] - figures.score[best]) > figures.level_score:
-            stages[number] = "score"
-    left = [number for number in left if stages[number] == "left"]
-    shortest = _lowest(figures.length, left)
-    for number in left:
-        if float(figures.length[number] - figures.length[shortest]) > math.log(PRACTICAL_LENGTH):
-            stages[number] = "length"
-    left = [number for number in left if stages[number] == "left"]
+        return tuple(stages[number] or "" for number in methods)
+    left = _drop(stages, "score", left, figures.score, figures.level_score)
+    left = _drop(stages, "length", left, figures.length, math.log(PRACTICAL_LENGTH))
     distances = figures.distance.nan_to_num(math.inf).tolist()
     closest = min(left, key=lambda number: (distances[number], float(figures.score[number])))
     for number in left:
-        stages[number] = "best" if number == closest else "distance"
-    return tuple(stages)
+        stages[number] = "distance"
+    stages[closest] = "best"
+    return tuple(stages[number] or "" for number in methods)
 
 
-def _first_stage(figures: Figures, number: int) -> str:
-    """Return why a method is out, or "left" if it is not."""
+def _ruled_out(figures: Figures, number: int) -> str | None:
+    """Return the stage that rules a method out before methods are compared; None if it is still in the running."""
     if figures.surrogate[number]:
         return "surrogate"
-    leak, invention = float(figures.leak[number]), float(figures.invention[number])
-    if math.isnan(leak) or math.isnan(invention) or math.isnan(float(figures.score[number])):
+    leak = float(figures.leak[number])
+    invention = float(figures.invention[number])
+    score = float(figures.score[number])
+    if math.isnan(leak) or math.isnan(invention) or math.isnan(score):
         return ""
     least_leak = max(float(figures.leak_margin[number]), PRACTICAL_LEAK * figures.prior)
     if figures.leaks_count and leak > least_leak:
         return "leaks"
     if invention > max(float(figures.invention_margin[number]), figures.everything):
         return "invents"
-    return "left"
+    return None
+
+
+def _drop(
+    stages: dict[int, str | None], stage: str, left: list[int], figure: Float[Tensor, " methods"], level: float
+) -> list[int]:
+    """Drop the methods whose figure exceeds the lowest by more than a level difference, and return the others."""
+    lowest = _lowest(figure, left)
+    others = []
+    for number in left:
+        if float(figure[number] - figure[lowest]) > level:
+            stages[number] = stage
+        else:
+            others.append(number)
+    return others
 
 
 def _lowest(values: Float[Tensor, " methods"], among: list[int]) -> int:
-    """Return the method with the lowest figure; one that was not measured is not the lowest."""
+    """Return the method with the lowest figure; figures that were not measured are never the lowest."""
     known = values.nan_to_num(math.inf).tolist()
     return min(among, key=lambda number: known[number])
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What the deciding figures are means of: pseudo-values of each sample and group of draws (`estimates`)."""
+    """The pseudo-values of each sample and group of draws whose means are the deciding figures (see `jackknife`)."""
 
     leaks: Float[Tensor, "methods masked groups"]
     inventions: Float[Tensor, "methods masked groups"]
@@ -151,18 +164,29 @@ class Measured:
             leaks_count=self.leaks_count,
         )
 
-    def resamples(self, seed: int) -> Iterator[dict[str, Float[Tensor, " methods"]]]:
-        """Yield the figures of samples and draws that are drawn again."""
+    def resamples(self, seed: int) -> Iterator[_ResampledFigures]:
+        """Yield the figures of random halves of the samples and draws, drawn with replacement."""
         generator = seeded(seed, "resamples")
         for _ in range(_RESAMPLES):
-            # Leak and invention are of the same samples and draws, so that these are drawn together.
+            # Leak and invention are measured on the same samples and draws, so they are resampled together.
             masked = _Resample.draw(self.leaks, generator)
-            yield {
-                "leak": masked.means(self.leaks),
-                "invention": masked.means(self.inventions),
-                "score": _Resample.draw(self.scores, generator).means(self.scores),
-                "length": _Resample.draw(self.lengths, generator).means(self.lengths),
-            }
+            scored = _Resample.draw(self.scores, generator)
+            played = _Resample.draw(self.lengths, generator)
+            yield _ResampledFigures(
+                leak=masked.means(self.leaks),
+                invention=masked.means(self.inventions),
+                score=scored.means(self.scores),
+                length=played.means(self.lengths),
+            )
+
+
+class _ResampledFigures(NamedTuple):
+    """The figures of a resample, one of each for every method."""
+
+    leak: Float[Tensor, " methods"]
+    invention: Float[Tensor, " methods"]
+    score: Float[Tensor, " methods"]
+    length: Float[Tensor, " methods"]
 
 
 def _tensor(numbers: Iterator[float]) -> Float[Tensor, " methods"]:
@@ -179,21 +203,21 @@ class _Resample:
     @classmethod
     def draw(cls, values: Float[Tensor, "methods samples groups"], generator: torch.Generator) -> _Resample:
         """Draw half as many samples and groups as there are, with replacement."""
-        there = (~values.isnan()).any(1)
-        groups = torch.zeros(there.shape, dtype=torch.float64)
-        for row, known in zip(groups, there, strict=True):
-            row[known] = _times_drawn(int(known.sum()), generator)
+        exists = (~values.isnan()).any(1)
+        groups = torch.zeros(exists.shape, dtype=torch.float64)
+        for of_method, existing in zip(groups, exists, strict=True):
+            of_method[existing] = _times_drawn(int(existing.sum()), generator)
         return cls(_times_drawn(values.shape[1], generator), groups)
 
     def means(self, values: Float[Tensor, "methods samples groups"]) -> Float[Tensor, " methods"]:
         """Return the mean of each method over what was drawn; samples of NaN are left out."""
-        known = (~values.isnan()).any(2) * self.samples
+        weights = (~values.isnan()).any(2) * self.samples
         by_sample = (values.nan_to_num() * self.groups[:, None]).sum(2) / self.groups.sum(1, keepdim=True)
-        return (by_sample * known).sum(1) / known.sum(1)
+        return (by_sample * weights).sum(1) / weights.sum(1)
 
 
 def _times_drawn(count: int, generator: torch.Generator) -> Float[Tensor, " count"]:
-    """Return how often each of some things is drawn, if half as many are drawn with replacement."""
+    """Return how often each of ``count`` items is drawn, if half as many are drawn with replacement."""
     if count == 0:
         return torch.zeros(0, dtype=torch.float64)
     half = (count + 1) // 2
@@ -202,19 +226,21 @@ def _times_drawn(count: int, generator: torch.Generator) -> Float[Tensor, " coun
 
 @dataclass(frozen=True)
 class Verdict:
-    """The stage of each method, in which share of the resamples each wins, and what would make the answer clear.
+    """The stage of each method, the share of the resamples that each wins, and what would make the answer clear.
 
-    ``shares`` has one number for each method, and a last one for the resamples in which none is left.
+    ``shares`` has one number for each method, and a last one for the resamples in which no method is left.
     """
 
     stages: tuple[str, ...]
     shares: tuple[float, ...]
-    samples_needed: int = 1  # how many times as many samples would make it clear; 0 if none of those considered
+    samples_needed: int = 1  # the multiple of the number of samples that would make it clear; 0 if none would
 
     @property
     def winner(self) -> int | None:
         """The number of the method to use, if there is one."""
-        return self.stages.index("best") if "best" in self.stages else None
+        if "best" not in self.stages:
+            return None
+        return self.stages.index("best")
 
     @property
     def judged(self) -> bool:
@@ -223,10 +249,12 @@ class Verdict:
 
     @property
     def confidence(self) -> float:
-        """In which share of the resamples the answer is the same: this method, or none; NaN if nothing was judged."""
+        """The share of the resamples with the same answer: this method, or none; NaN if nothing was judged."""
         if not self.judged:
             return math.nan
-        return self.shares[-1 if self.winner is None else self.winner]
+        if self.winner is None:
+            return self.shares[-1]
+        return self.shares[self.winner]
 
     @property
     def clear(self) -> bool:
@@ -235,7 +263,7 @@ class Verdict:
 
     @property
     def level(self) -> tuple[int, ...]:
-        """The methods that are level, the one that wins most often first; one of them if the answer is clear."""
+        """The methods that are level, the most frequent winner first; only the winner if the answer is clear."""
         if self.clear:
             return () if self.winner is None else (self.winner,)
         named = [number for number, share in enumerate(self.shares[:-1]) if share >= NAMED]
@@ -253,44 +281,53 @@ def judge(measured: Measured, seed: int) -> Verdict:
     verdict = Verdict(_usual_stages(outcomes, shares), shares)
     if verdict.clear or not verdict.judged:
         return verdict
-    for more in _MORE_SAMPLES:
-        if max(_shares(_outcomes(figures, resamples, more))) >= CLEAR:
-            return replace(verdict, samples_needed=more)
+    for multiple in _MORE_SAMPLES:
+        if max(_shares(_outcomes(figures, resamples, multiple))) >= CLEAR:
+            return replace(verdict, samples_needed=multiple)
     return replace(verdict, samples_needed=0)
 
 
-def _outcomes(
-    figures: Figures, resamples: list[dict[str, Float[Tensor, " methods"]]], more: int = 1
-) -> list[tuple[str, ...]]:
-    """Return the stages of the methods in each resample, had there been ``more`` times the samples."""
-    nearer = 1 / math.sqrt(more)
-    surer = replace(
-        figures,
-        leak_margin=figures.leak_margin * nearer,
-        invention_margin=figures.invention_margin * nearer,
-    )
+def _outcomes(figures: Figures, resamples: list[_ResampledFigures], multiple: int = 1) -> list[tuple[str, ...]]:
+    """Return the stages of the methods in each resample, as if there had been ``multiple`` times the samples."""
+    shrink = 1 / math.sqrt(multiple)  # of errors, and of the differences between resamples
+
+    def towards_mean(mean: Tensor, drawn: Tensor) -> Tensor:
+        return mean * (1 - shrink) + drawn * shrink
+
     outcomes = []
     for resample in resamples:
-        moved = {name: getattr(figures, name) * (1 - nearer) + drawn * nearer for name, drawn in resample.items()}
-        outcomes.append(decide(replace(surer, **moved)))
+        resampled = replace(
+            figures,
+            leak=towards_mean(figures.leak, resample.leak),
+            invention=towards_mean(figures.invention, resample.invention),
+            score=towards_mean(figures.score, resample.score),
+            length=towards_mean(figures.length, resample.length),
+            leak_margin=figures.leak_margin * shrink,
+            invention_margin=figures.invention_margin * shrink,
+        )
+        outcomes.append(decide(resampled))
     return outcomes
 
 
 def _shares(outcomes: list[tuple[str, ...]]) -> tuple[float, ...]:
-    """Return in which share of the resamples each method wins, and none."""
+    """Return the share of the resamples that each method wins, and last the share that no method wins."""
     methods = len(outcomes[0])
-    wins = Counter(stages.index("best") if "best" in stages else methods for stages in outcomes)
-    return tuple(wins[number] / len(outcomes) for number in range(methods + 1))
+    wins = [0] * (methods + 1)
+    for stages in outcomes:
+        winner = stages.index("best") if "best" in stages else methods
+        wins[winner] += 1
+    return tuple(count / len(outcomes) for count in wins)
 
 
 def _usual_stages(outcomes: list[tuple[str, ...]], shares: tuple[float, ...]) -> tuple[str, ...]:
-    """Return "best" for the method that wins most often, and for the others why they usually do not win."""
+    """Return "best" for the most frequent winner, and for each other method the stage that usually drops it."""
     winner = shares.index(max(shares))
     usual = []
     for number, stages in enumerate(zip(*outcomes, strict=True)):
         if number == winner:
             usual.append("best")
         else:
-            ((stage, _),) = Counter(stage for stage in stages if stage != "best").most_common(1)
-            usual.append(stage)
+            losses = Counter(stage for stage in stages if stage != "best")
+            most_frequent, _ = losses.most_common(1)[0]
+            usual.append(most_frequent)
     return tuple(usual)

@@ -1,0 +1,231 @@
+"""The setup of an audit: the plan, the samples that it audits, and what absent players are replaced by for R."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from jaxtyping import Int, Shaped
+from torch import Tensor
+
+from absentia.absences import Absence, BringsModel, Fill, StandIns
+from absentia.absences.protocol import for_classes
+from absentia.auditing.plan import MethodRows, Plan
+from absentia.auditing.subject import Method, Subject, errors_about
+from absentia.auditing.verdict_text import describe_games
+from absentia.data import DataRange, Rows, blocks, check_number, seeded, white_noise
+from absentia.errors import AbsentiaError, wrong
+from absentia.games import MAX_PLAYERS
+from absentia.learning import LearnedBaseline
+from absentia.players import ALWAYS_PRESENT
+from absentia.runtime.cost import affordable_rows
+
+# The operations that an audit may take by default: up to a minute on two cores.
+_OPERATIONS = 3e11
+# The rows that it may always take.
+_FEW_ROWS = 2**15
+# Masked samples are made for at most this many entries at a time.
+_ENTRIES_AT_A_TIME = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class WhiteNoise:
+    """White noise in the range of the data, drawn for every sample that R is measured on."""
+
+    data_range: DataRange
+    x: Rows
+    seed: int
+
+    def draw(self, stream: str, number: int) -> Shaped[Tensor, "samples *entries"]:
+        """Draw noise from a stream of random numbers."""
+        return white_noise(self.data_range, self.x, seeded(self.seed, stream, number))
+
+    def fill(self, draw: int, present: Rows) -> Fill:
+        """Return the noise of a draw as stand-ins."""
+        return StandIns(present, self.draw("reference", draw)[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class FixedReference:
+    """Stand-ins of the original samples, which do not depend on the coalition, one draw after another.
+
+    A sample, its masked states and its noise are then all measured against one point.
+    """
+
+    stand_ins: StandIns
+
+    def fill(self, draw: int, present: Rows) -> Fill:
+        """Return the stand-ins of a draw."""
+        return StandIns(present, self.stand_ins.values[:, draw % self.stand_ins.draws, None])
+
+
+@dataclass(frozen=True, eq=False)
+class BoundReference:
+    """An absence whose stand-ins depend on the coalition, bound to the inputs that are compared."""
+
+    absence: Absence
+    draws: int
+    seed: int
+
+    def fill(self, draw: int, present: Rows) -> Fill:
+        """Bind the absence to the inputs, and return one of its draws."""
+        fill = few_draws(self.absence.bind(present), self.draws, self.seed)
+        return fill.select(draws=[draw % fill.draws])
+
+
+# What absent players are replaced by in the games of R.
+Reference: TypeAlias = WhiteNoise | FixedReference | BoundReference
+
+
+def few_draws(fill: Fill, most: int, seed: int) -> Fill:
+    """Return a fill with at most ``most`` of its draws, chosen at random."""
+    if fill.draws <= most:
+        return fill
+    chosen = torch.randperm(fill.draws, generator=seeded(seed, "draws"))[:most]
+    return fill.select(draws=chosen.sort().values.tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """All that the steps of an audit read."""
+
+    subject: Subject
+    plan: Plan
+    methods: Mapping[str, Method]  # bound to the audited samples
+    numbers: Int[Tensor, " audited"]  # of the audited samples among all
+    x: Rows  # the audited samples
+    masked: Mapping[str, Tensor]  # the samples of R by each method that masks the model's input
+    noise: WhiteNoise
+    reference: Reference
+    sizes: Int[Tensor, " sizes"]  # of the coalitions of the masking curve
+    tau: float | None = None  # the size above which an effect is salient
+
+    @classmethod
+    def of(
+        cls, subject: Subject, absences: Any, draws: int, max_players: int, evaluations: int | None = None
+    ) -> Setup:
+        """Bind the absences, plan the audit and choose its samples; the reference is white noise."""
+        methods = subject.bind_methods(absences)
+        plan = _plan(subject, methods, draws, max_players, evaluations)
+        numbers = torch.arange(subject.evaluator.samples)
+        if plan.fewest_samples < len(numbers):
+            numbers = torch.randperm(len(numbers), generator=seeded(subject.seed, "samples"))[: plan.empty_samples]
+            chosen = numbers.to(subject.evaluator.x.device)
+            methods = {name: method.select(chosen) for name, method in methods.items()}
+        x = subject.evaluator.x[numbers]
+        noise = WhiteNoise(subject.data_range, x[: plan.removal.samples], subject.seed)
+        sizes = torch.linspace(0, len(subject.evaluator.players), plan.sizes + 1).round().long()
+        masked = _mask_region(subject, plan, methods)
+        return cls(subject, plan, methods, numbers, x, masked, noise, noise, sizes)
+
+    @property
+    def surrogates(self) -> tuple[str, ...]:
+        """The methods that explain another model."""
+        return tuple(name for name, method in self.methods.items() if method.is_surrogate)
+
+    @property
+    def presence(self) -> Tensor:
+        """Which entries are present while the region is masked."""
+        return _presence(self.subject)
+
+    def make_reference(self, reference: Any) -> Reference:
+        """Return what absent players are replaced by: white noise, or an absence, one draw after another."""
+        if isinstance(reference, str) and reference == "noise":
+            return self.noise
+        subject = self.subject
+        games = self.plan.removal
+        with errors_about("The reference cannot be used"):
+            absence = for_classes(subject.make_absence(reference), subject.evaluator.classes)
+            if isinstance(absence, BringsModel):
+                raise AbsentiaError("It brings its own model and masks no input.")
+            numbers = self.numbers[: games.samples].to(self.x.device)
+            fill = few_draws(absence.bind(subject.evaluator.x).select(numbers), games.draws, subject.seed)
+        if isinstance(fill, StandIns):
+            return FixedReference(fill)
+        return BoundReference(absence, games.draws, subject.seed)
+
+    def notes(self) -> list[str]:
+        """Say on how many samples, in which games and with which draws figures are measured, if not with all."""
+        plan = self.plan
+        evaluator = self.subject.evaluator
+        notes = []
+        games = describe_games(plan.own.samples, plan.empty_samples, plan.own.players, len(evaluator.players))
+        if games:
+            notes.append(f"Length is measured {games}. Pass evaluations=… for more.")
+        for name, method in self.methods.items():
+            for figure, most in (("score", plan.curve_draws), ("length", plan.game_draws)):
+                if method.fill.draws > most:
+                    drawn = f"{most} of its {method.fill.draws:,} draws"
+                    notes.append(f"The {figure} of {name} is measured with {drawn}. Pass evaluations=… for more.")
+        if self.subject.every_class is not None and evaluator.classes is None:
+            notes.append("No classes were given: they are those that the model predicts for whole samples.")
+        if not self.subject.data_were_passed:
+            notes.append("The data's range was taken from the audited samples: pass data=… to use all your data.")
+        for name, method in self.methods.items():
+            if isinstance(method.absence, LearnedBaseline):
+                notes += [f"{name}: {note}" for note in method.absence.notes_on(evaluator.readout_note)]
+        return notes
+
+
+def check_settings(draws: int, max_players: int) -> None:
+    """Raise an error unless the settings of an audit are numbers in their range."""
+    check_number("draws", draws, 1)
+    check_number("max_players", max_players, 1, MAX_PLAYERS)
+
+
+def _plan(
+    subject: Subject, methods: Mapping[str, Method], draws: int, max_players: int, evaluations: int | None
+) -> Plan:
+    """Plan the work within the given number of rows, or what the model's size allows."""
+    evaluator = subject.evaluator
+    rows_of_methods = [
+        MethodRows(method.fill.draws, method.fills, subject.has_one_empty_value(method))
+        for method in methods.values()
+    ]
+    maskers = [method for method in methods.values() if not method.is_surrogate]
+    whole = Plan.of(
+        samples=evaluator.samples,
+        players=len(evaluator.players),
+        region=len(subject.region),
+        draws=draws,
+        most=max_players,
+        methods=rows_of_methods,
+        states=2 + len(maskers),
+    )
+    if evaluations is not None:
+        plan = whole.within(evaluations)
+        if plan.rows > evaluations:
+            raise wrong("evaluations", f"be at least {plan.rows:,} for these absences", evaluations)
+        return plan
+    if whole.rows <= _FEW_ROWS:
+        return whole  # not worth counting the model's operations
+    evaluator.limit.check()
+    rows = affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)
+    return whole.within(max(rows, _FEW_ROWS))
+
+
+def _presence(subject: Subject) -> Tensor:
+    return subject.region.labels.to(subject.evaluator.x.device) == ALWAYS_PRESENT
+
+
+def _mask_region(subject: Subject, plan: Plan, methods: Mapping[str, Method]) -> dict[str, Tensor]:
+    """Mask the region of the samples of R by each method that masks the model's input."""
+    masked = {}
+    for name, method in methods.items():
+        if not method.is_surrogate:
+            with errors_about(f"{name} cannot be audited"):
+                fill = few_draws(method.fill, plan.removal.draws, subject.seed)
+                masked[name] = _masked_samples(fill, _presence(subject), plan.removal.samples)
+    return masked
+
+
+def _masked_samples(fill: Fill, presence: Tensor, samples: int) -> Shaped[Tensor, "samples draws *entries"]:
+    """Mask the first samples by all draws of a fill, a few samples at a time."""
+    at_once = max(1, _ENTRIES_AT_A_TIME // (presence.numel() * fill.draws))
+    parts = [fill(block, presence[None, None])[:, 0] for block in blocks(samples, at_once)]
+    masked = torch.cat(parts)
+    if not bool(torch.isfinite(masked).all()):
+        raise AbsentiaError("It fills absent entries with NaN or infinity.")
+    return masked
