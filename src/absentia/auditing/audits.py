@@ -10,6 +10,7 @@ import torch
 
 from absentia.absences import Absence
 from absentia.absences.protocol import describe_absence
+from absentia.arguments import checked
 from absentia.auditing.audit_run import NO_TIME, Run, make_record
 from absentia.auditing.audit_setup import Setup, check_settings
 from absentia.auditing.cross_audits import CrossAudit
@@ -27,6 +28,7 @@ from absentia.runtime.progress import progress
 from absentia.task import Task
 
 
+@checked
 def audit(
     model: Any,
     x: Table,
@@ -154,6 +156,7 @@ def audit(
     )
 
 
+@checked
 def cross_audit(
     model: Any,
     x: Table,

@@ -8,12 +8,14 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
+from absentia.arguments import checked
 from absentia.auditing.audit_record import AuditRecord
 from absentia.errors import DataFrame, require
 from absentia.storage import Saved
 from absentia.text import align, count_of, html_result, with_error
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class CrossAudit(Saved, kind="cross audit", format=4):
     """R of every method against every reference, white noise and then each method; made by `cross_audit`.
