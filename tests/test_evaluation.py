@@ -6,11 +6,12 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-import absentia.evaluation as evaluation_module
+import absentia.evaluation.lattice as lattice_module
 from absentia import AbsentiaError, Baseline, Evaluator, LogOdds, Marginal, MaskedModel, Output, Players, value_table
 from absentia.absences import StandIns
 from absentia.coalitions import enumerate_coalitions
-from absentia.evaluation import Layout, first_layer_outputs, masked_inputs, reuse_memory, split_first_layer
+from absentia.evaluation.first_layer import first_layer_outputs, reuse_memory, split_first_layer
+from absentia.evaluation.lattice import Layout, masked_inputs
 from absentia.task import Task
 from known_games import mlp
 
@@ -72,7 +73,7 @@ def test_many_blocks_are_prepared_in_parts(monkeypatch):
     players, x = GROUPS, torch.randn(2, 7)
     layout = Layout.of(players, StandIns(x, torch.zeros(1, 1, 7)), rows=1)
     whole = [block.inputs.clone() for block in masked_inputs(layout)]
-    monkeypatch.setattr(evaluation_module, "_BLOCKS_AT_A_TIME", 3)
+    monkeypatch.setattr(lattice_module, "_BLOCKS_AT_A_TIME", 3)
     parts = [block.inputs.clone() for block in masked_inputs(layout)]
     assert len(parts) == 16
     assert all(torch.equal(a, b) for a, b in zip(whole, parts, strict=True))

@@ -1,0 +1,298 @@
+"""The evaluator: values of coalitions of a task's samples, under any fill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from absentia.absences.protocol import Fill, StandIns
+from absentia.arguments import checked
+from absentia.coalitions import enumerate_coalitions
+from absentia.data import blocks
+from absentia.errors import wrong
+from absentia.evaluation.checks import check_coalitions, check_finite
+from absentia.evaluation.first_layer import first_layer_outputs, reuse_memory, split_first_layer
+from absentia.evaluation.lattice import NUMBERS_AT_A_TIME, Block, Layout, masked_inputs
+from absentia.evaluation.rounding import (
+    ABOVE_MEASURED,
+    MeasuredErrors,
+    largest_errors,
+    measured_coalitions,
+    members_of,
+    not_measured,
+    rounding_noise,
+)
+from absentia.models.model import Model
+from absentia.models.outputs import read_output
+from absentia.players import Players
+from absentia.readouts import Features, Margin, Readout
+from absentia.runtime.batches import BatchRunner
+from absentia.runtime.limits import OutOfTime
+from absentia.runtime.modes import evaluation_mode
+from absentia.runtime.precision import in_double
+from absentia.runtime.progress import progress
+from absentia.task import Task
+
+# Masked inputs are made for several batches at once, which costs less for each.
+_BATCHES_PER_BLOCK = 4
+# The first layer's outputs are larger than inputs: they are made for fewer batches at once, ...
+_BATCHES_PER_GROWN_BLOCK = 2
+# ... and by doubling only if at least this many batches come of it.
+_BATCHES_TO_GROW_FOR = 4
+
+
+class Tabulated(NamedTuple):
+    """The values of all coalitions, the size of their rounding errors, and the rows that the model evaluated."""
+
+    values: Float[Tensor, "samples coalitions"]
+    noise: Float[Tensor, " samples"]
+    evaluations: int
+    notes: tuple[str, ...] = ()  # on measurements that failed
+
+    @classmethod
+    def join(cls, parts: Iterable[Tabulated]) -> Tabulated:
+        """Join the tables of different samples."""
+        tables = list(parts)
+        return cls(
+            torch.cat([table.values for table in tables]),
+            torch.cat([table.noise for table in tables]),
+            sum(table.evaluations for table in tables),
+            tuple(dict.fromkeys(note for table in tables for note in table.notes)),
+        )
+
+
+@checked
+@final
+class Evaluator:
+    """The values of coalitions of a task's samples, under any fill.
+
+    Parameters
+    ----------
+    task : Task
+        A model on samples.
+
+    Examples
+    --------
+    >>> task = ab.Task(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]))
+    >>> fill = ab.Baseline(1.0).bind(task.x)
+    >>> ab.Evaluator(task).values(fill, torch.tensor([[False, False], [True, True]]))
+    tensor([[1., 6.]])
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.model = task.model
+        self.x = task.x
+        self.samples = task.samples
+        self.players = task.players
+        self.names = task.names
+        self.readout = task.readout
+        self.readout_note = task.readout_note
+        self.classes = task.classes
+        self.class_names = task.class_names
+        self.batch_size = task.batch_size
+        self.limit = task.limit
+
+    def __repr__(self) -> str:
+        return f"Evaluator({self.samples} × {self.players}; value: {self.readout_note})"
+
+    def values(
+        self,
+        fill: Fill,
+        coalitions: Bool[Tensor, "*own coalitions players"],
+        *,
+        samples: Int[Tensor, " some"] | None = None,
+        players: Players | None = None,
+        readout: Readout | None = None,
+        gradient: bool = False,
+        recompute: bool = False,
+        double: bool = False,
+    ) -> Float[Tensor, "some coalitions *features"]:
+        """Return the value of each coalition for each sample.
+
+        ``fill`` is an absence bound to the samples, or to inputs that take their place. ``coalitions`` are shared by
+        the samples or each sample's own. ``samples`` are the numbers of the samples that the rows of the fill belong
+        to (all by default), ``players`` other players over the same entries, ``readout`` another readout.
+        ``gradient`` keeps the graph; ``recompute`` computes activations again, batch by batch, and holds none;
+        ``double`` is double precision.
+        """
+        players = self.players if players is None else players
+        players.check_samples(self.x)
+        numbers = self._numbers(samples)
+        check_coalitions(coalitions, len(players), len(numbers))
+        if coalitions.shape[-2] == 0:
+            raise wrong("coalitions", "hold at least one coalition", f"shape {tuple(coalitions.shape)}")
+        masking = _Masking(
+            fill,
+            players,
+            numbers,
+            self.readout if readout is None else readout,
+            self._runner(double=double, adapt=not recompute),
+        )
+        coalitions = coalitions.to(self.x.device)
+        count = coalitions.shape[-2]
+        pairs = max(1, self.batch_size // fill.draws)
+        sample_blocks = list(blocks(len(numbers), max(1, pairs // count)))
+        coalition_blocks = list(blocks(count, pairs))
+        bar = progress(len(sample_blocks) * len(coalition_blocks), "evaluating coalitions", "batch")
+
+        def values_of(samples: slice) -> Iterator[Tensor]:
+            """Yield the values of some samples, block by block of the coalitions."""
+            for columns in coalition_blocks:
+                shared = coalitions.ndim == 2
+                asked = coalitions[None, columns] if shared else coalitions[samples, columns]
+                if recompute:
+                    values = checkpoint(masking, samples, asked, use_reentrant=False)
+                else:
+                    values = masking(samples, asked)
+                check_finite(values, numbers[samples], asked.expand(len(values), -1, -1))
+                yield values
+                bar.update()
+
+        with evaluation_mode(self.model, gradient), bar:
+            return torch.cat([torch.cat(list(values_of(part)), dim=1) for part in sample_blocks])
+
+    def _numbers(self, samples: Int[Tensor, " some"] | None) -> Int[Tensor, " numbers"]:
+        """Return the numbers of some samples, or of all."""
+        if samples is None:
+            return self.task.numbers
+        return samples.to(self.x.device)
+
+    def _runner(self, *, double: bool, adapt: bool) -> BatchRunner:
+        """Return what runs the model in batches."""
+        forward = partial(in_double, self.task.forward) if double else self.task.forward
+        if adapt:
+            return BatchRunner(forward, self.batch_size, self.limit)
+        # Activations are computed again in the same batches as at first: torch compares what they hold.
+        return BatchRunner(forward, self.limit.rows_of_a_batch(self.batch_size), self.limit, adapt=False)
+
+    def table(
+        self,
+        fill: Fill,
+        *,
+        samples: Int[Tensor, " some"] | None = None,
+        players: Players | None = None,
+        gradient: bool = False,
+    ) -> Tabulated:
+        """Return the values of all 2ⁿ coalitions of each sample, in double precision; see `values`."""
+        if isinstance(self.readout, Features):
+            raise wrong("readout", "give one number for a table of values", str(self.readout))
+        players = self.players if players is None else players
+        players.check_samples(self.x)
+        if isinstance(fill, StandIns) and not gradient:
+            values = self._enumerate(fill, self._numbers(samples), players)
+        else:
+            every = enumerate_coalitions(len(players))
+            values = self.values(fill, every, samples=samples, players=players, gradient=gradient).double()
+            if getattr(fill, "x", None) is self.x:
+                self.check_full(values[-1, -1], values)
+        noise = rounding_noise(values, self.task.probe.dtype, self.task.probe.largest, "model")
+        notes: tuple[str, ...] = ()
+        if self.task.probe.rounds:
+            measured = self._measure_errors(fill, values.detach(), samples, players)
+            if bool((measured.errors > noise).any()):  # which may also be those of a model that changed meanwhile
+                self.check_still_same()
+            noise = noise.maximum(ABOVE_MEASURED * measured.errors)
+            notes = measured.notes
+        return Tabulated(values, noise, values.numel() * fill.draws, notes)
+
+    def _measure_errors(self, fill: Fill, values: Tensor, samples: Tensor | None, players: Players) -> MeasuredErrors:
+        """Return the largest rounding error of a few values of each sample: the extreme ones, and some drawn."""
+        numbers = measured_coalitions(values, len(players), self.samples)
+        coalitions = members_of(numbers, len(players))
+        try:
+            exact = self.values(fill, coalitions, samples=samples, players=players, double=True)
+        except OutOfTime:
+            raise
+        except Exception as error:  # a model that works in a type of its own may raise anything
+            return not_measured(values, error)
+        return MeasuredErrors(largest_errors(values.gather(1, numbers) - exact))
+
+    def expected_values(self) -> Float[Tensor, " samples"] | None:
+        """Return what is known of each sample's v(N) without it: for scores of its class their mean, else None."""
+        readout = self.readout
+        if not isinstance(readout, Margin) or readout.y.ndim == 0:
+            return None
+        with evaluation_mode(self.model):
+            output = BatchRunner(self.task.forward, self.batch_size)(self.x.clone())
+        return readout.class_means(output)
+
+    def check_still_same(self, found: Any = None) -> Any:
+        """Return what was found; raise an error if the model no longer returns for the last sample what it did."""
+        with evaluation_mode(self.model):
+            rows = self.task.probe_rows()  # as many as at first: they round alike
+            self.task.check_repeated(self.task.probe.last[0], read_output(self.task.forward(rows))[0][-1])
+        return found
+
+    def check_full(self, found: Tensor, values: Tensor) -> None:
+        """Raise an error if v(N) of the last sample is not what it was: the model depends on the batch, or varies."""
+        first = self.readout(self.task.probe.last, self.task.numbers[-1:])[0]
+        self.task.check_repeated(first, found.detach().to(first), values.detach())
+
+    def _enumerate(self, fill: StandIns, numbers: Tensor, players: Players) -> Float[Tensor, "samples coalitions"]:
+        """Evaluate all coalitions block by block, which is faster than by presence."""
+        table = torch.zeros(len(numbers), 2 ** len(players), dtype=torch.float64, device=self.x.device)
+        layout, lattice, model = self._lattice(fill, players)
+        runner = BatchRunner(reuse_memory(model), self.batch_size, self.limit)
+        bar = progress(layout.blocks, "evaluating coalitions", "batch")
+        last = None
+        with evaluation_mode(self.model), bar:
+            for step, (samples, first, inputs) in enumerate(lattice):
+                coalitions = inputs.shape[1]
+                outputs = runner(inputs.flatten(0, 1))
+                values = self.readout(outputs, numbers[samples].repeat_interleave(coalitions)).view(-1, coalitions)
+                if step == layout.blocks - 1:
+                    last = outputs[-1].clone()
+                del outputs  # so that the next block finds its memory in cache
+                columns = table[:, first : first + coalitions]
+                if fill.draws == 1:  # samples follow each other: the same as below, in one quicker step
+                    columns[int(samples[0]) :][: len(values)] = values
+                else:
+                    columns.index_add_(0, samples, values.double(), alpha=1 / fill.draws)
+                if step == 0:  # a model that always fails should fail at once
+                    check_finite(values, numbers[samples], first)
+                bar.update()
+        check_finite(table, numbers, 0)
+        if fill.x is self.x and last is not None:
+            self.task.check_repeated(self.task.probe.last[0], last, table)
+        return table
+
+    def _lattice(self, fill: StandIns, players: Players) -> tuple[Layout, Iterator[Block], Model]:
+        """Choose what to enumerate, masked inputs or the first layer's outputs, and what to run on it."""
+        if 2 ** len(players) // self.batch_size >= _BATCHES_TO_GROW_FOR:
+            split = split_first_layer(self.task.forward, players)
+            if split is not None and split.may_reorder(fill):
+                layout = Layout.of(players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size)
+                return layout, first_layer_outputs(layout, split.layer, split.rectified), split.rest
+        batches = 1
+        if self.batch_size * fill.x[0].numel() <= NUMBERS_AT_A_TIME:
+            batches = _BATCHES_PER_BLOCK
+        layout = Layout.of(players, fill, batches * self.batch_size)
+        return layout, masked_inputs(layout), self.task.forward
+
+
+@dataclass(frozen=True, eq=False)
+class _Masking:
+    """Masked inputs of some samples, run through the model and read out."""
+
+    fill: Fill
+    players: Players
+    numbers: Int[Tensor, " samples"]
+    readout: Readout
+    runner: BatchRunner
+
+    def __call__(
+        self, samples: slice, coalitions: Bool[Tensor, "#some coalitions players"]
+    ) -> Float[Tensor, "some coalitions *features"]:
+        """Return the values of coalitions, averaged over the draws."""
+        inputs = self.fill(samples, self.players.presence(coalitions))
+        owners = self.numbers[samples].repeat_interleave(inputs.shape[1] * inputs.shape[2])
+        values = self.readout(self.runner(inputs.flatten(0, 2)), owners)
+        return values.unflatten(0, inputs.shape[:3]).mean(2)
