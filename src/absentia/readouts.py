@@ -62,8 +62,9 @@ def check_logits(readout: Readout, output: Outputs, model: Model, x: Tensor, lim
     if single and isinstance(model, NumpyModel) and model.regression:
         raise wrong("y", "be left out for a regression", "classes", "The output is then explained as it is.")
     if are_probabilities(output) or returns_probabilities(model, x, output, limit):
+        where = " in one column" if single else ""
         raise AbsentiaError(
-            f"model must return logits for this readout. Got probabilities from 0 to 1{' in one column' * single} "
+            f"model must return logits for this readout. Got probabilities from 0 to 1{where} "
             "instead. Return the logits: leave out the last sigmoid, pass lambda rows: torch.logit(model(rows)), "
             "wrap a numpy model with from_numpy(…, probabilities=True), or use --probabilities in a command. Use "
             "readout=Output(0), or another column, to explain a probability itself, and Logit(y) if these are logits."
@@ -112,19 +113,23 @@ class _OfClass:
     def __post_init__(self) -> None:
         if holds_text(self.y) and len(self.names) == 0:
             raise order_unknown(self.y, option="names")
-        vars(self).update(y=class_numbers(self.y, self.names), names=tuple(str(name) for name in self.names))
+        object.__setattr__(self, "y", class_numbers(self.y, self.names))
+        object.__setattr__(self, "names", tuple(str(name) for name in self.names))
 
     def __str__(self) -> str:
         if self.y.ndim:
             return f"{self.what} of each sample's class ({_class_list(self.y, self.names)})"
-        return f"{self.what} of class {self.names[int(self.y)] if self.names else int(self.y)}"
+        number = int(self.y)
+        name = self.names[number] if self.names else number
+        return f"{self.what} of class {name}"
 
     def check(self, output: Outputs, samples: int) -> None:
         """Raise an error unless the targets are classes of the output."""
         if output.ndim > 2:
             expected = "return (rows,), (rows, 1) or (rows, classes) for a readout of a class"
             raise wrong("model", expected, f"shape {tuple(output.shape)}")
-        y, classes = each_class(self.y, samples), count_classes(output)
+        y = each_class(self.y, samples)
+        classes = count_classes(output)
         outside = y[(y < 0) | (y >= classes)]
         if len(outside):
             raise wrong("y", f"lie between 0 and {classes - 1}, the model's classes", outside[0].item())
@@ -229,8 +234,9 @@ class Probability(_OfClass):
 
     def _read(self, output: Tensor, target: Int[Tensor, " rows"]) -> Tensor:
         """Return the probability."""
-        single = _is_single_logit(output)
-        return _of_class(output, target).sigmoid() if single else _of_class(output.softmax(1), target)
+        if _is_single_logit(output):
+            return _of_class(output, target).sigmoid()
+        return _of_class(output.softmax(1), target)
 
 
 # The readouts of a class.
@@ -371,8 +377,8 @@ def default_readout(
         check_names(names, output)
     kind = Margin if _gives_scores(model) else LogOdds
     if y is not None:
-        given = kind(y, names)
-        return given, str(given)
+        of_classes = kind(y, names)
+        return of_classes, str(of_classes)
     if _is_single_logit(output):
         return _default_of_one_output(names, model)
     predicted = kind(output.argmax(1).cpu())
@@ -402,7 +408,11 @@ def same_kind(note: str, other: str) -> bool:
 
 
 def _class_list(y: Tensor, names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(names[c] if names else str(c) for c in y[:most].tolist()) + (", …" if len(y) > most else "")
+    """Return the first classes of samples by their names, or by their numbers."""
+    shown = [names[number] if names else str(number) for number in y[:most].tolist()]
+    if len(y) > most:
+        shown.append("…")
+    return ", ".join(shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,7 +431,9 @@ class Score:
     @property
     def classes(self) -> Int[Tensor, " samples"] | None:
         """The class of each sample if the score is a log-loss, else None."""
-        classes = self.readout.y if isinstance(self.readout, LogOdds) else None
+        if not isinstance(self.readout, LogOdds):
+            return None
+        classes = self.readout.y
         return classes if isinstance(classes, Tensor) and classes.ndim == 1 else None
 
     @property
