@@ -99,4 +99,4 @@ __all__ = [
     "value_table",
     "write_report",
     "zeta",
-]  # fmt: skip
+]

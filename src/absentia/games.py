@@ -1,9 +1,10 @@
-"""Games: coalition → value; the table of all their values; and the game of a model under an absence."""
+"""Games: coalition → value."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, final, runtime_checkable
 
@@ -29,8 +30,10 @@ MAX_PLAYERS = 24
 MAX_TABLE_BYTES = 4 * 2**30
 # How many coalitions are asked of a game at a time.
 _COALITIONS_PER_STEP = 2**14
-# Samples are spread over workers in a few parts for each, which are multiples of what an evaluator takes at once.
-_PARTS_OF_A_WORKER, _BATCHES_OF_A_BLOCK = 4, 4
+# Samples are spread over workers in this many parts for each, ...
+_PARTS_OF_A_WORKER = 4
+# ... which are multiples of what an evaluator takes at once: this many batches.
+_BATCHES_OF_A_BLOCK = 4
 
 
 @runtime_checkable
@@ -145,8 +148,16 @@ class ValueTable:
 
     def cpu(self) -> ValueTable:
         """Return the table in the CPU's memory."""
-        here = self.values.device.type == "cpu"
-        return self if here else replace(self, values=self.values.cpu(), noise=self.noise.cpu())
+        if self.values.device.type == "cpu":
+            return self
+        return ValueTable(
+            self.values.cpu(),
+            self.names,
+            readout=self.readout,
+            noise=self.noise.cpu(),
+            evaluations=self.evaluations,
+            notes=self.notes,
+        )
 
     def __call__(self, coalitions: Bool[Tensor, "coalitions players"]) -> Float[Tensor, "samples coalitions"]:
         """Look the coalitions up."""
@@ -317,24 +328,20 @@ class MaskedModel:
         self, coalitions: Bool[Tensor, "*own coalitions players"]
     ) -> Float[Tensor, "samples coalitions *features"]:
         """Return the value of each coalition for each sample."""
-        evaluator, fill, shared = self.evaluator, self.fill, coalitions.ndim == 2
         if self.gradient or worker_count() == 1:
-            return evaluator.values(fill, coalitions, gradient=self.gradient)
+            return self.evaluator.values(self.fill, coalitions, gradient=self.gradient)
         check_coalitions(coalitions, len(self.names), self.samples)
-        at_once = evaluator.batch_size // self.draws // max(1, coalitions.shape[-2])
-        mine = (lambda _: coalitions) if shared else coalitions.__getitem__
-        found = self._spread(lambda some: evaluator.values(fill.select(some), mine(some), samples=some), at_once)
-        return torch.cat(found)
+
+        def values_of(samples: Tensor) -> Tensor:
+            asked = coalitions if coalitions.ndim == 2 else coalitions[samples]
+            return self.evaluator.values(self.fill.select(samples), asked, samples=samples)
+
+        at_once = self.evaluator.batch_size // self.draws // max(1, coalitions.shape[-2])
+        return torch.cat(self._spread(values_of, at_once))
 
     def table(self) -> ValueTable:
         """Evaluate all 2ⁿ coalitions; `value_table` also checks that they fit into memory."""
-        evaluator, fill = self.evaluator, self.fill
-        if self.gradient or worker_count() == 1:
-            parts = [evaluator.table(fill, gradient=self.gradient)]
-        else:
-            at_once = _BATCHES_OF_A_BLOCK * evaluator.batch_size >> len(self.names)
-            parts = self._spread(lambda some: evaluator.table(fill.select(some), samples=some), at_once)
-        table = Tabulated.join(parts)
+        table = self._tabulate()
         return ValueTable(
             table.values,
             self.names,
@@ -344,12 +351,28 @@ class MaskedModel:
             notes=table.notes,
         )
 
+    def _tabulate(self) -> Tabulated:
+        """Evaluate all coalitions here or at the workers."""
+        if self.gradient or worker_count() == 1:
+            return self.evaluator.table(self.fill, gradient=self.gradient)
+
+        def table_of(samples: Tensor) -> Tabulated:
+            return self.evaluator.table(self.fill.select(samples), samples=samples)
+
+        at_once = _BATCHES_OF_A_BLOCK * self.evaluator.batch_size >> len(self.names)
+        return Tabulated.join(self._spread(table_of, at_once))
+
     def _spread(self, work: Callable[[Tensor], Any], at_once: int) -> list[Any]:
         """Evaluate samples at the workers, as many at once as here, so that results do not depend on the workers."""
         at_once = max(1, at_once)
-        each = at_once * -(-self.samples // (at_once * _PARTS_OF_A_WORKER * worker_count()))
-        evaluator, parts = self.evaluator, torch.arange(self.samples).split(each)
-        return list(spread(lambda some: evaluator.check_still_same(work(some)), parts, "evaluating coalitions"))
+        blocks_of_samples = math.ceil(self.samples / at_once)
+        blocks_of_a_part = math.ceil(blocks_of_samples / (_PARTS_OF_A_WORKER * worker_count()))
+        parts = torch.arange(self.samples).split(at_once * blocks_of_a_part)
+
+        def checked_work(samples: Tensor) -> Any:
+            return self.evaluator.check_still_same(work(samples))
+
+        return list(spread(checked_work, parts, "evaluating coalitions"))
 
 
 def draws_of(game: Game) -> int:
