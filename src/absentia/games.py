@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, final, runtime_checkable
 
 import torch
@@ -331,13 +331,8 @@ class MaskedModel:
         if self.gradient or worker_count() == 1:
             return self.evaluator.values(self.fill, coalitions, gradient=self.gradient)
         check_coalitions(coalitions, len(self.names), self.samples)
-
-        def values_of(samples: Tensor) -> Tensor:
-            asked = coalitions if coalitions.ndim == 2 else coalitions[samples]
-            return self.evaluator.values(self.fill.select(samples), asked, samples=samples)
-
         at_once = self.evaluator.batch_size // self.draws // max(1, coalitions.shape[-2])
-        return torch.cat(self._spread(values_of, at_once))
+        return torch.cat(self._spread(partial(_values_of, self.evaluator, self.fill, coalitions), at_once))
 
     def table(self) -> ValueTable:
         """Evaluate all 2ⁿ coalitions; `value_table` also checks that they fit into memory."""
@@ -355,12 +350,8 @@ class MaskedModel:
         """Evaluate all coalitions here or at the workers."""
         if self.gradient or worker_count() == 1:
             return self.evaluator.table(self.fill, gradient=self.gradient)
-
-        def table_of(samples: Tensor) -> Tabulated:
-            return self.evaluator.table(self.fill.select(samples), samples=samples)
-
         at_once = _BATCHES_OF_A_BLOCK * self.evaluator.batch_size >> len(self.names)
-        return Tabulated.join(self._spread(table_of, at_once))
+        return Tabulated.join(self._spread(partial(_table_of, self.evaluator, self.fill), at_once))
 
     def _spread(self, work: Callable[[Tensor], Any], at_once: int) -> list[Any]:
         """Evaluate samples at the workers, as many at once as here, so that results do not depend on the workers."""
@@ -369,10 +360,22 @@ class MaskedModel:
         blocks_of_a_part = math.ceil(blocks_of_samples / (_PARTS_OF_A_WORKER * worker_count()))
         parts = torch.arange(self.samples).split(at_once * blocks_of_a_part)
 
-        def checked_work(samples: Tensor) -> Any:
-            return self.evaluator.check_still_same(work(samples))
+        return list(spread(work, parts, "evaluating coalitions"))
 
-        return list(spread(checked_work, parts, "evaluating coalitions"))
+
+def _values_of(evaluator: Evaluator, fill: Fill, coalitions: Tensor, samples: Tensor) -> Tensor:
+    """Return the values of coalitions for some samples; a worker also checks that the model is still the same."""
+    asked = coalitions if coalitions.ndim == 2 else coalitions[samples]
+    values = evaluator.values(fill.select(samples), asked, samples=samples)
+    evaluator.check_still_same()
+    return values
+
+
+def _table_of(evaluator: Evaluator, fill: Fill, samples: Tensor) -> Tabulated:
+    """Return all values of some samples; a worker also checks that the model is still the same."""
+    table = evaluator.table(fill.select(samples), samples=samples)
+    evaluator.check_still_same()
+    return table
 
 
 def draws_of(game: Game) -> int:
