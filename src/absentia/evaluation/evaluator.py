@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -224,17 +224,17 @@ class Evaluator:
             output = BatchRunner(self.task.forward, self.batch_size)(self.x.clone())
         return readout.class_means(output)
 
-    def check_still_same(self, found: Any = None) -> Any:
-        """Return what was found; raise an error if the model no longer returns for the last sample what it did."""
+    def check_still_same(self) -> None:
+        """Raise an error if the model no longer returns for the last sample what it did at first."""
+        rows = self.task.probe_rows()  # as many as at first: they round alike
         with evaluation_mode(self.model):
-            rows = self.task.probe_rows()  # as many as at first: they round alike
-            self.task.check_repeated(self.task.probe.last[0], read_output(self.task.forward(rows))[0][-1])
-        return found
+            output, _ = read_output(self.task.forward(rows))
+        self.task.check_repeated(self.task.probe.last[0], output[-1])
 
-    def check_full(self, found: Tensor, values: Tensor) -> None:
+    def check_full(self, value: Tensor, values: Tensor) -> None:
         """Raise an error if v(N) of the last sample is not what it was: the model depends on the batch, or varies."""
         first = self.readout(self.task.probe.last, self.task.numbers[-1:])[0]
-        self.task.check_repeated(first, found.detach().to(first), values.detach())
+        self.task.check_repeated(first, value.detach().to(first), values.detach())
 
     def _enumerate(self, fill: StandIns, numbers: Tensor, players: Players) -> Float[Tensor, "samples coalitions"]:
         """Evaluate all coalitions block by block, which is faster than by presence."""
