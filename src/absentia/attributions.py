@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -12,9 +12,6 @@ from torch import Tensor
 from absentia.arguments import checked
 from absentia.data import check_number
 from absentia.text import align, count_of, written, written_alike
-
-# What the values of players are: Shapley values, Banzhaf values, or the shares of a player's contexts.
-Index: TypeAlias = Literal["Shapley", "Banzhaf", "contexts"]
 
 
 @checked
@@ -36,7 +33,7 @@ class Attribution:
     names: tuple[str, ...]
     kind: str  # such as "Shapley values", in words
     readout: str
-    index: Index = "Shapley"  # files of older versions hold Shapley values only
+    index: str = "Shapley"  # the name of the index, or "contexts"; files of older versions hold Shapley values only
 
     @property
     def is_estimated(self) -> bool:
@@ -175,7 +172,7 @@ def _title(name: str, kind: str, samples: int, players: int, readout: str) -> st
 
 
 def exact_attribution(
-    source: Any, values: Float[Tensor, "samples players"], kind: str, index: Index = "Shapley"
+    source: Any, values: Float[Tensor, "samples players"], kind: str, index: str = "Shapley"
 ) -> Attribution:
     """Return values without errors as an attribution; the rest is that of a table or another result."""
     no_errors = torch.zeros_like(values)

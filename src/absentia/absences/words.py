@@ -1,19 +1,22 @@
-"""Absences named by a word or a number, as in ``absence="mean"``, ``"blur:2"`` or ``0.0``."""
+"""Absences named by a word or a number, as in ``absence="mean"``, ``"blur:2"`` or ``0.0``.
+
+`WORDS` holds the maker of each word, which returns the absence that a `Request` asks for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from absentia.absences.fixed import Baseline, Blur, Marginal, Noise
 from absentia.absences.gaussian import GaussianConditional
 from absentia.absences.neighbours import NearestNeighbours
 from absentia.absences.protocol import Absence, check_absence
-from absentia.data import Rows, Table, check_rows
+from absentia.data import Categorical, Rows, Table, check_rows
 from absentia.errors import AbsentiaError, wrong
 from absentia.players import Players
 
-WORDS = ("zero", "mean", "median", "mode", "blur", "noise", "marginal", "gaussian", "neighbours")
 # These compute values between the codes of categories, which stand for no category.
 _NO_CATEGORIES = ("mean", "blur", "noise", "gaussian")
 _WITHOUT_NUMBER = ("zero", "mean", "median", "mode")
@@ -28,6 +31,42 @@ _BLURS_PER_SIDE = 20
 _LEAST_BLUR = 1.0
 # The covariance of more entries takes long to invert, so it is not one of the usual absences.
 _MOST_GAUSSIAN_ENTRIES = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What a user asks for by a word, and what an absence can be made from."""
+
+    word: str  # as it was written, such as "noise:3"
+    name: str  # the word before the colon
+    detail: str  # what follows the colon, or nothing
+    data: Table
+    players: Players | None
+    seed: int
+
+    @property
+    def rows(self) -> Rows:
+        """The data; raise an error if there are none."""
+        if self.data is None:
+            then = "Pass data=…, rows such as those that the model was trained on."
+            raise AbsentiaError(f"The absence {self.word!r} is computed from data. {then}")
+        return check_rows(self.data)
+
+    @property
+    def number(self) -> int | None:
+        """The whole number after the colon; None if there is none."""
+        if not self.detail:
+            return None
+        if not self.detail.isdecimal():
+            raise wrong("absence", f"give {self.name} a whole number, as in {self.name}:10", self.word)
+        return int(self.detail)
+
+    @property
+    def categorical(self) -> Categorical:
+        """The entries that hold categories, as the players know them."""
+        if self.players is None:
+            return ()
+        return self.players.categorical
 
 
 def named_absence(word: Any, data: Table = None, *, players: Players | None = None, seed: int = 0) -> Absence:
@@ -74,55 +113,66 @@ def _absence_of_word(word: str, data: Table, players: Players | None, seed: int)
         raise wrong("absence", "keep to the categories of the table's categorical columns", name, then)
     if name in _WITHOUT_NUMBER and detail:
         raise wrong("absence", f"be {name} without a number", word)
-    if name == "zero":
-        return Baseline(0.0)
-    if name == "blur":
-        return _blur(word, detail, data, players)
-    if data is None:
-        raise _lacks_data(word)
-    if detail and not detail.isdecimal():
-        raise wrong("absence", f"give {name} a whole number, as in {name}:10", word)
-    number = int(detail) if detail else None
-    return _absence_of_rows(name, number, check_rows(data), players, seed)
+    return WORDS[name](Request(word, name, detail, data, players, seed))
 
 
-def _blur(word: str, pixels: str, data: Table, players: Players | None) -> Blur:
+def _zero(request: Request) -> Absence:
+    """Return zero for every entry."""
+    return Baseline(0.0)
+
+
+def _mean(request: Request) -> Absence:
+    """Return the mean of the rows."""
+    return Baseline.mean(request.rows)
+
+
+def _median(request: Request) -> Absence:
+    """Return the median of the rows, and the most frequent category of categorical entries."""
+    return Baseline.median(request.rows, categorical=request.categorical)
+
+
+def _mode(request: Request) -> Absence:
+    """Return the most frequent value of each entry."""
+    return Baseline.mode(request.rows, categorical=request.categorical)
+
+
+def _blur(request: Request) -> Absence:
     """Return the blur by a number of pixels, or one that suits the size of the images."""
-    if pixels:
-        return Blur(_number(pixels, wrong("absence", "give the blur a number of pixels, as in blur:2", word)))
-    if players is not None:
-        shape = players.shape
-    elif data is not None:
-        shape = check_rows(data).shape
-    else:
-        raise _lacks_data(word)
+    if request.detail:
+        refused = wrong("absence", "give the blur a number of pixels, as in blur:2", request.word)
+        return Blur(_number(request.detail, refused))
+    shape = request.rows.shape if request.players is None else request.players.shape
     return Blur(max(_LEAST_BLUR, min(shape[-2:]) / _BLURS_PER_SIDE))
 
 
-def _absence_of_rows(name: str, number: int | None, rows: Rows, players: Players | None, seed: int) -> Absence:
-    """Return the absence that is computed from rows, with a number of draws or neighbours where it takes one."""
-    categorical = () if players is None else players.categorical
-    draws = _DRAWS if number is None else number
-    neighbours = min(_DRAWS, len(rows)) if number is None else number
-    background_rows = number
-    if number is None and len(rows) > _MARGINAL_DRAWS:
-        background_rows = _MARGINAL_DRAWS
-    makers: dict[str, Callable[[], Absence]] = {
-        "mean": lambda: Baseline.mean(rows),
-        "median": lambda: Baseline.median(rows, categorical=categorical),
-        "mode": lambda: Baseline.mode(rows, categorical=categorical),
-        "noise": lambda: Noise(rows, draws=draws, seed=seed),
-        "marginal": lambda: Marginal(rows, draws=background_rows, seed=seed),
-        "gaussian": lambda: GaussianConditional(rows, draws=draws, seed=seed),
-        "neighbours": lambda: NearestNeighbours(rows, neighbours=neighbours, seed=seed),
-    }
-    return makers[name]()
+def _noise(request: Request) -> Absence:
+    """Return noise in the range of the rows."""
+    rows = request.rows
+    draws = _DRAWS if request.number is None else request.number
+    return Noise(rows, draws=draws, seed=request.seed)
 
 
-def _lacks_data(word: str) -> AbsentiaError:
-    """Return the error for a word that needs data if there is none."""
-    then = "Pass data=…, rows such as those that the model was trained on."
-    return AbsentiaError(f"The absence {word!r} is computed from data. {then}")
+def _marginal(request: Request) -> Absence:
+    """Return rows of the data; all of them if they are few."""
+    rows = request.rows
+    draws = request.number
+    if draws is None and len(rows) > _MARGINAL_DRAWS:
+        draws = _MARGINAL_DRAWS
+    return Marginal(rows, draws=draws, seed=request.seed)
+
+
+def _gaussian(request: Request) -> Absence:
+    """Return draws of a Gaussian that is fitted to the rows, given the present entries."""
+    rows = request.rows
+    draws = _DRAWS if request.number is None else request.number
+    return GaussianConditional(rows, draws=draws, seed=request.seed)
+
+
+def _neighbours(request: Request) -> Absence:
+    """Return the rows that are nearest in the present entries."""
+    rows = request.rows
+    neighbours = min(_DRAWS, len(rows)) if request.number is None else request.number
+    return NearestNeighbours(rows, neighbours=neighbours, seed=request.seed)
 
 
 def _number(text: str, refused: AbsentiaError) -> float:
@@ -131,3 +181,19 @@ def _number(text: str, refused: AbsentiaError) -> float:
         return float(text)
     except ValueError as error:
         raise refused from error
+
+
+Maker: TypeAlias = Callable[[Request], Absence]
+
+# The words that name an absence, with their makers. Add one with `WORDS["word"] = maker`.
+WORDS: dict[str, Maker] = {
+    "zero": _zero,
+    "mean": _mean,
+    "median": _median,
+    "mode": _mode,
+    "blur": _blur,
+    "noise": _noise,
+    "marginal": _marginal,
+    "gaussian": _gaussian,
+    "neighbours": _neighbours,
+}
