@@ -180,3 +180,13 @@ def test_shares_of_contexts_are_refused() -> None:
     game = ab.MaskedModel(lambda rows: rows.prod(1), torch.ones(1, 3), absence=0.0)
     with pytest.raises(ab.AbsentiaError, match="result must hold interactions, Shapley values or Banzhaf values"):
         interop.to_shapiq(ab.context_map(game), base_values=0.0)
+
+
+def test_listed_terms_are_handed_over_whole():
+    sets = torch.zeros(3, 40, dtype=torch.bool)
+    sets[1, 3] = True
+    sets[2, [3, 39]] = True
+    terms = ab.Terms.listed(sets, torch.tensor([0.5, 2.0, -1.0]))
+    values = ab.interop.to_shapiq(terms)
+    assert (values.baseline_value, values[(3,)], values[(3, 39)]) == (0.5, 2.0, -1.0)
+    assert values.n_players == 40

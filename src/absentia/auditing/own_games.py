@@ -13,7 +13,7 @@ from absentia.auditing.estimates import Estimate, estimates, ratio_of_means
 from absentia.auditing.jackknife import Drawn, pseudo_values
 from absentia.coalitions import coalition_sizes, moebius, sums_by_size
 from absentia.indices import order_shapley_of
-from absentia.terms import Interactions
+from absentia.terms import Terms
 
 # The largest error of a reconstruction, as a share of the values' standard deviation.
 RECONSTRUCTION_ERROR = 0.05
@@ -37,7 +37,7 @@ class Companions:
 
     They are pseudo-values over groups of draws (see `jackknife`): their mean over the groups is a sample's figure.
     ``by_order`` are sums of |U(S)| over the sets of each order 0 … n. ``terms`` is the number of effects that rebuild
-    all 2ⁿ values to 5 % of their standard deviation (`Interactions.sparsity`). ``empty`` is v(∅), ``full`` is v(N).
+    all 2ⁿ values to 5 % of their standard deviation (`Terms.sparsity`). ``empty`` is v(∅), ``full`` is v(N).
     """
 
     salient: Float[Tensor, "methods samples groups"]
@@ -91,7 +91,7 @@ class Companions:
 def game_figures(values: Float[Tensor, "samples coalitions"], noise: Tensor, tau: float | None) -> dict[str, Tensor]:
     """Return the fields of `Companions`, without the axes of methods and groups, for the games of a few samples."""
     players = (values.shape[1] - 1).bit_length()
-    effects = Interactions(moebius(values), ("",) * players, "", noise, 0)
+    effects = Terms(moebius(values), ("",) * players, "", noise, 0)
     terms = effects.sparsity(RECONSTRUCTION_ERROR).double()
     figures = {
         "salient": effects.salient(tau)[:, 1:].sum(1).double(),

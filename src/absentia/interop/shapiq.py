@@ -19,22 +19,22 @@ from absentia.errors import AbsentiaError, require, wrong
 from absentia.games import Game, MaskedModel, ValueTable
 from absentia.interop.shap import BaseValues, empty_values
 from absentia.readouts import Features, Readout
-from absentia.terms import Interactions
+from absentia.terms import Terms
 
 # shapiq's names of the indices.
 _INDICES = {"Shapley": "SV", "Banzhaf": "BV"}
 
 
 @checked
-def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_values: BaseValues | None = None) -> Any:
+def to_shapiq(result: Terms | Attribution, sample: int = 0, *, base_values: BaseValues | None = None) -> Any:
     """Convert one sample's result to shapiq's InteractionValues, for its plots and its conversion to other indices.
 
     shapiq keeps no names: pass them to its plots.
 
     Parameters
     ----------
-    result : Interactions or Attribution
-        Interactions become Möbius values of all sets, attributions Shapley ("SV") or Banzhaf ("BV") values. The
+    result : Terms or Attribution
+        Interactions become Möbius values of their sets, attributions Shapley ("SV") or Banzhaf ("BV") values. The
         shares of a `context_map` raise an error, because shapiq has no index for them.
     sample : int, default 0
     base_values : Game or numbers, optional
@@ -46,10 +46,9 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
     >>> values.index, values[(0, 1)], values.baseline_value
     ('Moebius', 6.0, 2.0)
     """
-    if isinstance(result, Interactions):
-        check_number("sample", sample, 0, len(result.effects) - 1)
-        effects = result.effects[sample].tolist()
-        by_set = {coalition_members(number): effect for number, effect in enumerate(effects)}
+    if isinstance(result, Terms):
+        check_number("sample", sample, 0, result.samples - 1)
+        by_set = _effects_by_set(result, sample)
         return _interaction_values(by_set, "Moebius", len(result.names), max_order=len(result.names))
     check_number("sample", sample, 0, len(result.values) - 1)
     if result.index not in _INDICES:
@@ -61,6 +60,19 @@ def to_shapiq(result: Interactions | Attribution, sample: int = 0, *, base_value
     by_set |= {(player,): value for player, value in enumerate(result.values[sample].tolist())}
     budget = result.evaluations // len(result.values) if result.is_estimated else None
     return _interaction_values(by_set, _INDICES[result.index], len(result.names), max_order=1, budget=budget)
+
+
+def _effects_by_set(terms: Terms, sample: int) -> dict[tuple[int, ...], float]:
+    """Return the effects of a sample by the numbers of the players of their sets, with v(∅) among them."""
+    if terms.is_full:
+        effects = terms.effects[sample].tolist()
+        return {coalition_members(number): effect for number, effect in enumerate(effects)}
+    own = terms.of_sample(sample)
+    by_set: dict[tuple[int, ...], float] = {(): 0.0}
+    for members, effect in zip(own.sets, own.effects.tolist(), strict=True):
+        players = tuple(members.nonzero().flatten().tolist())
+        by_set[players] = by_set.get(players, 0.0) + effect
+    return by_set
 
 
 def _interaction_values(
@@ -80,7 +92,7 @@ def _interaction_values(
 
 
 @checked
-def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Interactions:
+def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Terms:
     """Convert shapiq's Möbius values of all sets to the interactions of one sample.
 
     Parameters
@@ -113,7 +125,7 @@ def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Interactions
         number = sum(1 << player for player in members)
         effects[0, number] = float(effect)
     table = ValueTable(zeta(effects), names)
-    return Interactions(effects, table.names, table.readout, table.noise, evaluations=0)
+    return Terms(effects, table.names, table.readout, table.noise, evaluations=0)
 
 
 @checked

@@ -197,7 +197,7 @@ def sparsity(results: Explanation | Terms | Mapping[str, Explanation | Terms], s
 
     Parameters
     ----------
-    results : Explanation, Interactions or mapping
+    results : Explanation, Terms or mapping
         An exact explanation, interactions, or several of them by name.
     sample : int, optional
         Number of the sample; None averages the strengths of each rank over all samples.

@@ -121,7 +121,7 @@ def new_figure(
     >>> len(figure.axes), figure.get_size_inches().tolist()
     (2, [10.4, 3.0])
     """
-    panel_ratios = list(ratios or [1.0] * columns)
+    panel_ratios = list(ratios or [1.0] * min(columns, _MOST_COLUMNS + 1))  # more are refused
     _check_panels(columns, width, height, panel_ratios, ratios)
     if rows is not None:
         height = max(3.2, round(1.8 + 0.24 * rows, 1))
