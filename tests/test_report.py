@@ -667,7 +667,7 @@ def test_what_fails_leaves_the_old_file_and_nothing_half_written(tmp_path, monke
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("absentia.storage.os.replace", fail)
+    monkeypatch.setattr("absentia.storage.whole_files.os.replace", fail)
     with pytest.raises(KeyboardInterrupt):
         ab.write_report(results.explanation(), path)
     assert path.read_text() == "old"

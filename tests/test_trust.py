@@ -561,7 +561,7 @@ def test_learning_goes_on_with_a_warning_if_its_checkpoint_cannot_be_written(tmp
         raise OSError("No space left on device")
 
     expected = learn()
-    monkeypatch.setattr("absentia.storage.save_file", full)
+    monkeypatch.setattr("absentia.storage.tensor_files.save_file", full)
     with pytest.warns(UserWarning, match="The checkpoint is not up to date. .*can't be written: No space left"):
         found = learn(checkpoint=tmp_path / "checkpoint")
     assert torch.equal(found, expected)

@@ -1,10 +1,11 @@
-"""Numbers in words, and tables in text and HTML."""
+"""Formatted numbers, and tables in text and HTML."""
 
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from html import escape
 
+# The styles of a table, its head and its cells: inline, because notebooks drop style sheets.
 _TABLE = "border-collapse:collapse;font-size:90%;margin:0.3em 0"
 
 _HEAD = "text-align:left;padding:0.15em 0.8em 0.15em 0;border-bottom:1px solid #999"
@@ -12,33 +13,55 @@ _HEAD = "text-align:left;padding:0.15em 0.8em 0.15em 0;border-bottom:1px solid #
 _CELL = "text-align:left;padding:0.15em 0.8em 0.15em 0;vertical-align:top"
 
 
+# Numbers below this are written in full, others with an exponent.
+_WRITTEN_IN_FULL = 1e6
+
+# An error below this share of its value is written as 0.
+_NO_ERROR = 1e-6
+
+
 def count_of(number: int, what: str) -> str:
     """Return a number with its noun, in the plural where needed: 1,200 samples."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
+    ending = "" if number == 1 else "s"
+    return f"{number:,} {what}{ending}"
+
+
+def _true_minus(text: str) -> str:
+    """Return a formatted number with a minus sign in the place of the hyphen."""
+    return text.replace("-", "−")
 
 
 def written(value: float, digits: int = 3, *, plus: bool = False) -> str:
     """Write a number for a reader: rounded to digits, in full up to a million, with a true minus sign."""
     if not math.isfinite(value):
         return "–"
-    form = ".0f" if 10**digits <= abs(value) < 1e6 else f".{digits}g"
-    return format(value, f"{'+' if plus else ''}{form}").replace("-", "−")
+    sign = "+" if plus else ""
+    form = ".0f" if 10**digits <= abs(value) < _WRITTEN_IN_FULL else f".{digits}g"
+    return _true_minus(format(value, f"{sign}{form}"))
 
 
 def written_alike(values: Sequence[float], digits: int = 4, *, plus: bool = False) -> list[str]:
     """Write numbers for a reader to the same decimal place: the digits of the largest; less than that is 0."""
-    most = max((abs(value) for value in values), default=0.0)
-    decimals = digits - 1 - math.floor(math.log10(most)) if most > 0 else 0
+    largest = max((abs(value) for value in values), default=0.0)
+    decimals = digits - 1 - math.floor(math.log10(largest)) if largest > 0 else 0
     rounded = [round(value, decimals) for value in values]
     while decimals > 0 and all(round(value, decimals - 1) == value for value in rounded):
         decimals -= 1
-    plain, sign = 0 <= decimals <= digits + 2, "+" if plus else ""
-    texts = [format(one, f"{sign}.{decimals}f") if plain else written(one, digits, plus=plus) for one in rounded]
-    return [text.replace("-", "−") if one else "0" for one, text in zip(rounded, texts, strict=True)]
+    sign = "+" if plus else ""
+    needs_no_exponent = 0 <= decimals <= digits + 2
+    texts = []
+    for value in rounded:
+        if value == 0:
+            texts.append("0")
+        elif needs_no_exponent:
+            texts.append(_true_minus(format(value, f"{sign}.{decimals}f")))
+        else:
+            texts.append(written(value, digits, plus=plus))
+    return texts
 
 
 def percent(share: float) -> str:
-    """Write a share as a whole number of hundredths."""
+    """Write a share as a whole percentage."""
     return f"{100 * share:.0f} %"
 
 
@@ -46,38 +69,51 @@ def with_error(value: float, error: float) -> str:
     """Write a figure and its error to the error's second digit; an error below a millionth is written as 0."""
     if math.isnan(value) or math.isnan(error):
         return written(value)
-    if error <= 1e-6 * abs(value):
+    if error <= _NO_ERROR * abs(value):
         return f"{written(value, 4)} ± 0"
     decimals = 1 - math.floor(math.log10(error))
-    return " ± ".join(f"{round(part, decimals):.{max(decimals, 0)}f}" for part in (value, error)).replace("-", "−")
+    shown_decimals = max(decimals, 0)
+    value_text = f"{round(value, decimals):.{shown_decimals}f}"
+    error_text = f"{round(error, decimals):.{shown_decimals}f}"
+    return _true_minus(f"{value_text} ± {error_text}")
 
 
 def align(rows: Sequence[Sequence[str]], indent: int = 0) -> list[str]:
     """Pad cells so that columns line up."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return [" " * indent + line for line in lines]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append(" " * indent + "  ".join(cells).rstrip())
+    return lines
 
 
 def fold(line: str, width: int = 118) -> str:
     """Wrap a long sentence and indent what follows; leave lines of a table as they are."""
-    indent = " " * (len(line) - len(line.lstrip()) + 2)
-    return line if "  " in line.strip() else textwrap.fill(line, width, subsequent_indent=indent)
+    is_row_of_table = "  " in line.strip()
+    if is_row_of_table:
+        return line
+    indent = len(line) - len(line.lstrip()) + 2
+    return textwrap.fill(line, width, subsequent_indent=" " * indent)
 
 
 def html_table(heads: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
     """Return an HTML table of cells, which are escaped."""
-    head = "".join(f'<th style="{_HEAD}">{escape(str(cell))}</th>' for cell in heads)
-    lines = ["".join(f'<td style="{_CELL}">{escape(str(cell))}</td>' for cell in row) for row in rows]
+    lines = []
+    if heads:
+        lines.append("".join(f'<th style="{_HEAD}">{escape(str(cell))}</th>' for cell in heads))
+    lines += ["".join(f'<td style="{_CELL}">{escape(str(cell))}</td>' for cell in row) for row in rows]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f'<table style="{_TABLE}">' + (f"<tr>{head}</tr>" if heads else "") + f"{body}</table>"
+    return f'<table style="{_TABLE}">{body}</table>'
 
 
 def html_result(
     title: str, facts: Mapping[str, object], *tables: Sequence[Sequence[object]], notes: Sequence[str] = ()
 ) -> str:
     """Join a title, named facts, tables of rows, the first of which holds the heads, and notes."""
-    shown = html_table([], list(facts.items())) if facts else ""
-    parts = [html_table(heads, rows) for heads, *rows in tables]
-    said = "".join(f'<p style="margin:0.2em 0">{escape(note)}</p>' for note in notes)
-    return f"<div><strong>{escape(title)}</strong>{shown}{''.join(parts)}{said}</div>"
+    parts = [f"<strong>{escape(title)}</strong>"]
+    if facts:
+        parts.append(html_table([], list(facts.items())))
+    parts += [html_table(heads, rows) for heads, *rows in tables]
+    parts += [f'<p style="margin:0.2em 0">{escape(note)}</p>' for note in notes]
+    return f"<div>{''.join(parts)}</div>"

@@ -12,7 +12,9 @@ from absentia.cli.commands import INTERRUPTED, app
 from absentia.cli.file_checks import describe
 from absentia.errors import AbsentiaError
 
-WRONG_USE = 2  # the exit code
+# The exit code of wrong use.
+WRONG_USE = 2
+
 # The base class of typer's usage errors, which moves between modules from version to version.
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
@@ -48,4 +50,6 @@ def _sentence(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "absentia"
     message = " ".join(str(error.format_message()).split())
-    return f"{message}{'' if message.endswith(('.', '?')) else '.'} Try {where} --help."
+    if not message.endswith((".", "?")):
+        message += "."
+    return f"{message} Try {where} --help."

@@ -10,8 +10,14 @@ from absentia.cli.file_checks import reading
 from absentia.cli.raw_data import RawData
 from absentia.errors import require, wrong
 
+# The endings of images' names.
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
-GREY_MODES = ("1", "L", "I", "I;16", "F", "LA")  # of pillow
+
+# The modes of pillow without colours.
+GREY_MODES = ("1", "L", "I", "I;16", "F", "LA")
+
+# The modes with 16 bits, which pillow would clip at 255 when it converts them.
+_MODES_OF_16_BITS = ("I", "I;16")
 
 
 def read_images(
@@ -29,10 +35,7 @@ def read_images(
         raise wrong(argument, f"hold images ({', '.join(IMAGES)})", f"none in {folder}")
     # With fewer rows, take the first images of each class in turn.
     chosen = sorted([path for path in chain.from_iterable(zip_longest(*groups)) if path is not None][:rows])
-    images, pillow = [], require("PIL.Image", "images")
-    for path in chosen:
-        with reading(argument, "hold images that can be read", path), pillow.open(path) as image:
-            images.append(image.copy() if size is None else image.resize(size[::-1]))
+    images = [_read_image(path, argument, size) for path in chosen]
     if channels is None:
         channels = 1 if all(image.mode in GREY_MODES for image in images) else 3
     with reading(argument, "hold images of one size", folder, "Use --size to resize them, as in --size 224x224."):
@@ -44,13 +47,25 @@ def read_images(
     return RawData(pixels, target, tuple(classes), names)
 
 
+def _read_image(path: Path, argument: str, size: tuple[int, int] | None) -> Any:
+    """Read an image, resized to a height and a width if these are given."""
+    pillow = require("PIL.Image", "images")
+    with reading(argument, "hold images that can be read", path), pillow.open(path) as image:
+        if size is None:
+            return image.copy()
+        height, width = size
+        return image.resize((width, height))
+
+
 def _images_in(folder: Path) -> list[Path]:
+    """Return the images of a folder, by name."""
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGES and path.is_file())
 
 
 def _pixels(image: Any, channels: int) -> np.ndarray:
     """Convert an image to numbers from 0 to 1."""
-    if image.mode in ("I", "I;16"):  # 16 bits, which pillow would clip at 255
+    if image.mode in _MODES_OF_16_BITS:
         return np.repeat(np.asarray(image, dtype=np.float32)[None] / 65535, channels, axis=0)
-    array = np.asarray(image.convert("L" if channels == 1 else "RGB"), dtype=np.float32) / 255
-    return array[None] if channels == 1 else array.transpose(2, 0, 1)
+    if channels == 1:
+        return np.asarray(image.convert("L"), dtype=np.float32)[None] / 255
+    return np.asarray(image.convert("RGB"), dtype=np.float32).transpose(2, 0, 1) / 255

@@ -16,8 +16,17 @@ from absentia.errors import require, wrong
 from absentia.interop.encoded_tables import EncodedTable, listed
 from absentia.models.adapters import as_model, labels_of
 
-NAMES = ("data", "background")  # the options that the two tables come from
-NO_TABLE = EncodedTable(torch.empty(0, 0), (), {}, {})  # of arrays and images
+# The options that the two tables come from.
+NAMES = ("data", "background")
+
+# The table of arrays and images, which have no columns.
+NO_TABLE = EncodedTable(torch.empty(0, 0), (), {}, {})
+
+# The most classes that notes and errors list.
+_CLASSES_SHOWN = 6
+
+# The most columns that notes list.
+_COLUMNS_SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +45,15 @@ class Samples:
     @property
     def coding(self) -> dict[str, Any]:
         """The columns and categories of a table, to save with results, so that other tables are coded alike."""
-        columns, categories = self.table.columns, self.table.categories
-        return {"coding": {"columns": columns, "categories": categories}} if columns else {}
+        if not self.table.columns:
+            return {}
+        return {"coding": {"columns": self.table.columns, "categories": self.table.categories}}
 
     def choose(self, numbers: Sequence[int], count: int | None, seed: int) -> Int[Tensor, " chosen"]:
         """Return the named rows of samples, or else ``count`` that are drawn, or all."""
-        bad = [one for one in numbers if not 0 <= one < len(self.x) or numbers.count(one) > 1]
-        if bad:
-            raise wrong("sample", f"be a row from 0 to {len(self.x) - 1}, each named once", bad[0])
+        for number in numbers:
+            if not 0 <= number < len(self.x) or numbers.count(number) > 1:
+                raise wrong("sample", f"be a row from 0 to {len(self.x) - 1}, each named once", number)
         if numbers or count is None or count >= len(self.x):
             return torch.tensor(numbers or range(len(self.x)))
         return torch.randperm(len(self.x), generator=seeded(seed))[:count]
@@ -57,15 +67,20 @@ def make_samples(
     notes: list[str] = []
     names = tuple(classes) or labels or data.folders
     is_regressor = is_estimator(model) and not labels
-    y = None if is_regressor or data.target is None else _class_numbers(data.target, names, notes)
+    y = None
+    if data.target is not None and not is_regressor:
+        y = _class_numbers(data.target, names, notes)
     if data.folders and names == data.folders:
-        shown = ", ".join(f"{number} is {name}" for number, name in enumerate(names[:6]))
+        shown = ", ".join(f"{number} is {name}" for number, name in enumerate(names[:_CLASSES_SHOWN]))
         notes.append(f"Classes are subfolders by name: {shown}.")
-    sources, table = [data.inputs] if background is None else [data.inputs, background.inputs], NO_TABLE
+    sources = [data.inputs]
+    if background is not None:
+        sources.append(background.inputs)
     if hasattr(data.inputs, "columns"):
         rows, table = _code_tables(sources, model, coding, notes)
     else:
-        rows = [as_tensor("data", one) for one in sources]
+        rows = [as_tensor("data", source) for source in sources]
+        table = NO_TABLE
     if rows[-1].shape[1:] != rows[0].shape[1:]:
         must = f"hold rows of the samples' shape {tuple(rows[0].shape[1:])}"
         raise wrong("background", must, tuple(rows[-1].shape[1:]))
@@ -78,9 +93,9 @@ def _class_numbers(target: np.ndarray, names: Sequence[Any], notes: list[str]) -
         as_text = any(isinstance(name, str) for name in names)
         return class_numbers(target.astype(str) if as_text else target, names, "target")
     if holds_text(target):
-        found = sorted({str(value) for value in target.tolist()})
-        then = f"Use --classes {','.join(found[:6])}, in the order of the model's outputs."
-        raise wrong("target", "hold class numbers, or names that --classes puts in order", ", ".join(found[:6]), then)
+        shown = sorted({str(value) for value in target.tolist()})[:_CLASSES_SHOWN]
+        then = f"Use --classes {','.join(shown)}, in the order of the model's outputs."
+        raise wrong("target", "hold class numbers, or names that --classes puts in order", ", ".join(shown), then)
     if target.dtype.kind == "f" and not np.array_equal(target, np.round(target)):
         notes.append("The target holds no classes. The output of the model is explained as it is.")
         return None
@@ -91,17 +106,10 @@ def _code_tables(
     frames: list[Any], model: Any, coding: Mapping[str, Any] | None, notes: list[str]
 ) -> tuple[Sequence[Tensor], EncodedTable]:
     """Convert the tables of samples and background to numbers in the same way."""
-    if not all(hasattr(frame, "columns") for frame in frames):
-        raise wrong("background", "be a table like the data", "arrays or images")
-    usual = frames[0].columns if coding is None else coding["columns"]
-    wanted = [str(name) for name in getattr(model, "feature_names_in_", usual)]
-    for frame, argument in zip(frames, NAMES, strict=False):
-        missing = [column for column in wanted if column not in frame.columns]
-        if missing:
-            raise wrong(argument, f"have the columns {listed(wanted)}", f"none named {missing[0]!r}")
+    wanted = _wanted_columns(frames, model, coding)
     extra = frames[0].columns.difference(wanted, sort=False)
     if len(extra):
-        notes.append(f"Columns that the model does not take are ignored: {listed(extra, 8)}.")
+        notes.append(f"Columns that the model does not take are ignored: {listed(extra, _COLUMNS_SHOWN)}.")
     whole = require("pandas", "tables").concat(frames, ignore_index=True)[wanted]
     flags = () if is_estimator(model) else whole.select_dtypes("bool").columns
     table = EncodedTable.of(whole.astype(dict.fromkeys(flags, float)))  # booleans are numbers for a network
@@ -110,13 +118,32 @@ def _code_tables(
         got = f"text in {next(iter(table.categories))!r}"
         raise wrong("data", "hold numbers for a model that is not an estimator", got, then)
     if coding is not None:
-        categories = {column: tuple(values) for column, values in coding["categories"].items()}
-        new = [column for column in table.categories if column not in categories]
-        if new:
-            raise wrong(f"column {new[0]!r}", "hold numbers, as it did when the absence was saved", "text")
-        dtypes = {column: whole[column].dtype for column in categories}
-        table = replace(table, columns=tuple(coding["columns"]), categories=categories, dtypes=dtypes)
-    empty = [column for column in table.categories if whole[column].isna().any()]
-    if empty:
-        notes.append(f"Missing values are a category of their own in {listed(empty, 8)}.")
-    return [as_tensor(name, table.numbers(frame)) for name, frame in zip(NAMES, frames, strict=False)], table
+        table = _coded_alike(table, whole, coding)
+    incomplete = [column for column in table.categories if whole[column].isna().any()]
+    if incomplete:
+        notes.append(f"Missing values are a category of their own in {listed(incomplete, _COLUMNS_SHOWN)}.")
+    rows = [as_tensor(name, table.numbers(frame)) for name, frame in zip(NAMES, frames, strict=False)]
+    return rows, table
+
+
+def _wanted_columns(frames: list[Any], model: Any, coding: Mapping[str, Any] | None) -> list[str]:
+    """Return the columns that the model takes; raise an error for a table without one of them."""
+    if not all(hasattr(frame, "columns") for frame in frames):
+        raise wrong("background", "be a table like the data", "arrays or images")
+    usual = frames[0].columns if coding is None else coding["columns"]
+    wanted = [str(name) for name in getattr(model, "feature_names_in_", usual)]
+    for frame, argument in zip(frames, NAMES, strict=False):
+        missing = [column for column in wanted if column not in frame.columns]
+        if missing:
+            raise wrong(argument, f"have the columns {listed(wanted)}", f"none named {missing[0]!r}")
+    return wanted
+
+
+def _coded_alike(table: EncodedTable, frame: Any, coding: Mapping[str, Any]) -> EncodedTable:
+    """Return a table with the columns and categories that were saved with an absence."""
+    categories = {column: tuple(values) for column, values in coding["categories"].items()}
+    new_columns = [column for column in table.categories if column not in categories]
+    if new_columns:
+        raise wrong(f"column {new_columns[0]!r}", "hold numbers, as it did when the absence was saved", "text")
+    dtypes = {column: frame[column].dtype for column in categories}
+    return replace(table, columns=tuple(coding["columns"]), categories=categories, dtypes=dtypes)

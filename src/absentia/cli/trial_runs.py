@@ -1,4 +1,4 @@
-"""Trial runs of a loaded model, to find out what it takes: tensors or arrays, tokens, and which categories."""
+"""Trial runs of a loaded model, which show what it takes: tensors or arrays, tokens, and which categories."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +14,7 @@ from absentia.models.arrays import from_numpy, log_probabilities
 from absentia.models.model import Model
 from absentia.runtime.modes import evaluation_mode
 
+# What to do if the model fails on the data.
 RUN_HELP = "Name other columns with --target and --drop. Export a program with dynamic_shapes for any number of rows."
 
 

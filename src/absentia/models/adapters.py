@@ -14,13 +14,17 @@ from absentia.models.arrays import NumpyModel
 from absentia.models.estimators import wrap_estimator
 from absentia.models.model import Model
 
+# Single precision holds all integers up to this one.
+_LARGEST_EXACT_INTEGER = 2**24
+
 
 def as_model(model: Any) -> Model:
     """Return a model as a callable on torch rows; wrap estimators and boosters."""
     if isinstance(model, nn.Module | NumpyModel):
         return model
     owner = getattr(model, "__self__", None)
-    if getattr(model, "__name__", "") == "predict_proba" and not isinstance(owner, nn.Module) and owner is not None:
+    is_bound_predict_proba = owner is not None and getattr(model, "__name__", "") == "predict_proba"
+    if is_bound_predict_proba and not isinstance(owner, nn.Module):
         model = owner
     predicts = hasattr(model, "predict") and not callable(model)
     if predicts or hasattr(model, "predict_proba") or hasattr(model, "decision_function"):
@@ -38,7 +42,9 @@ def check_fit(model: Model, columns: Any) -> None:
 
 def labels_of(model: Model) -> tuple[Any, ...]:
     """Return the classes that a model knows, in the order of its outputs; none for most models."""
-    return model.labels if isinstance(model, NumpyModel) else tuple(getattr(model, "class_names", ()))
+    if isinstance(model, NumpyModel):
+        return model.labels
+    return tuple(getattr(model, "class_names", ()))
 
 
 def module_of(model: Model) -> nn.Module | None:
@@ -51,12 +57,14 @@ def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
     """Return the device and the floating dtype that the model works in."""
     module = module_of(model)
     tensors = () if module is None else chain(module.parameters(), module.buffers())
-    weights = [one for one in tensors if one.is_floating_point()]
-    if weights:  # the most of them, because a single number may have a type of its own
+    weights = [tensor for tensor in tensors if tensor.is_floating_point()]
+    if weights:  # the largest of them, because a single number may have a type of its own
         largest = max(weights, key=Tensor.numel)
         return largest.device, largest.dtype
     if x.is_floating_point():
         return x.device, x.dtype
-    # Integers that the usual type would round, such as times in seconds, get a type that holds them.
-    exact = not isinstance(model, NumpyModel) and bool((x.double().abs() <= 2**24).all())
-    return x.device, torch.get_default_dtype() if exact else torch.float64
+    # Integers that the default type would round, such as times in seconds, get a type that holds them.
+    is_exact = bool((x.double().abs() <= _LARGEST_EXACT_INTEGER).all())
+    if is_exact and not isinstance(model, NumpyModel):
+        return x.device, torch.get_default_dtype()
+    return x.device, torch.float64

@@ -19,37 +19,39 @@ from absentia.models.model import Model
 def layers_of(model: Model) -> list[nn.Module]:
     """Return the modules of a model that can be watched; none of a function, of TorchScript or of torch.compile."""
     module = module_of(model)
-    parts = [] if module is None or type(module).__name__ == "OptimizedModule" else module.modules()
-    return [part for part in parts if not isinstance(part, torch.jit.ScriptModule)]
+    if module is None or type(module).__name__ == "OptimizedModule":
+        return []
+    return [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
 
 
 def layer_output(model: Model, layer: str) -> Model:
     """Return a model that returns the output of a named layer."""
-    module, known = module_of(model), set(layers_of(model))
-    if module is None or not known:
+    module = module_of(model)
+    watchable = set(layers_of(model))
+    if module is None or not watchable:
         raise wrong("model", "be an nn.Module for the features of a layer", type(model).__name__)
-    layers = {name: part for name, part in module.named_modules() if name and part in known}
+    layers = {name: part for name, part in module.named_modules() if name and part in watchable}
     if layer not in layers:
         raise wrong("layer", f"be one of {', '.join(layers)}", repr(layer))
 
     def run(rows: Tensor) -> Tensor:
-        caught: list[Tensor] = []
-        run_watched(model, rows, [layers[layer]], lambda _part, _inputs, output: caught.append(output.clone()))
-        if not caught:
+        outputs: list[Tensor] = []
+        run_watched(model, rows, [layers[layer]], lambda _part, _inputs, output: outputs.append(output.clone()))
+        if not outputs:
             raise AbsentiaError(f"The layer {layer!r} takes no part in the model's forward pass. Name another one.")
-        return caught[-1]
+        return outputs[-1]
 
     return run
 
 
 def see(thread: int, watch: Callable[..., None], *call: Any) -> None:
-    """Look at a layer, its inputs and its output, if the thread that set the hook runs the layer."""
+    """Pass a layer, its inputs and its output on, if the layer runs on the thread that set the hook."""
     if threading.get_ident() == thread:
         watch(*call)
 
 
 def run_watched(model: Model, rows: Tensor, parts: Iterable[nn.Module], watch: Callable[..., None]) -> Any:
-    """Run a model while a hook sees some of its modules, their inputs and their outputs."""
+    """Run a model while ``watch`` is called with each of the named modules, its inputs and its output."""
     with ExitStack() as hooks:
         for part in parts:
             hooks.enter_context(part.register_forward_hook(partial(see, threading.get_ident(), watch)))

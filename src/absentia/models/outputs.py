@@ -11,11 +11,17 @@ from torch import Tensor
 from absentia.errors import wrong
 from absentia.models.model import Outputs
 
+# The sum of probabilities may differ from 1 by this much.
+_TOLERANCE = 1e-4
+
 
 def read_output(output: Any) -> tuple[Any, str | int | None]:
-    """Find the tensor in what a model returns: itself, logits of an object or a dict, or the first of a tuple."""
+    """Find the tensor in what a model returns: itself, logits of an object or a dict, or the first of a tuple.
+
+    The second value is the key of the tensor in the output; None if the output is the tensor itself.
+    """
     if isinstance(output, Tensor):
-        return output, None  # where it was found: nowhere inside
+        return output, None
     if isinstance(output, Mapping):
         tensors = {key: value for key, value in output.items() if isinstance(value, Tensor)}
         if "logits" not in tensors and len(tensors) != 1:
@@ -44,5 +50,7 @@ def check_output(output: object, rows: int) -> None:
 
 def are_probabilities(output: Outputs) -> bool:
     """Return whether outputs are rows of probabilities that add up to 1."""
-    several = output.ndim == 2 and output.shape[1] > 1 and bool((output >= 0).all())
-    return several and torch.allclose(output.sum(1), torch.ones_like(output[:, 0]), atol=1e-4)
+    has_several_columns = output.ndim == 2 and output.shape[1] > 1
+    if not has_several_columns or not bool((output >= 0).all()):
+        return False
+    return torch.allclose(output.sum(1), torch.ones_like(output[:, 0]), atol=_TOLERANCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,17 +25,21 @@ CPU_MEMORY = 4 * 2**20
 # A call of a numpy model has a fixed cost that only larger batches make up for.
 NUMPY_MEMORY = 64 * 2**20
 
+# On a GPU the largest layer may take the free memory divided by this.
+_PARTS_OF_GPU_MEMORY = 8
+
 # The assumed size of the activations, as a multiple of the input, where the layers of a model cannot be seen.
 _ASSUMED_EXPANSION = 16
 
 
 def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
-    """Run a few rows; return the output, the most bytes of a layer for a row, and where the output was found."""
+    """Run a few rows; return the output, the bytes per row of the largest layer, and where the output was found."""
     leaves = [part for part in layers_of(model) if not list(part.children())]
-    sizes = [rows.nbytes * (1 if leaves else _ASSUMED_EXPANSION)]
+    sizes = [rows.nbytes if leaves else rows.nbytes * _ASSUMED_EXPANSION]
 
     def watch(_part: nn.Module, inputs: tuple[object, ...], output: object) -> None:
-        sizes.append(sum(one.nbytes for one in (*inputs, output) if isinstance(one, Tensor)))
+        tensors = [value for value in (*inputs, output) if isinstance(value, Tensor)]
+        sizes.append(sum(tensor.nbytes for tensor in tensors))
 
     try:
         output, key = read_output(run_watched(model, rows, leaves, watch))
@@ -44,16 +49,26 @@ def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
         got = f"{rows.dtype} samples of shape {tuple(rows.shape[1:])}"
         raise AbsentiaError(f"The model fails on {got}: {type(error).__name__}: {error}") from error
     check_output(output, len(rows))
-    return output, -(-max(sizes) // len(rows)), key
+    return output, math.ceil(max(sizes) / len(rows)), key
 
 
 def rows_per_batch(model: Model, bytes_per_row: int, device: torch.device, memory: int | None) -> int:
     """Choose a batch size: a power of two that keeps the largest layer's input and output within ``memory`` bytes."""
-    if memory is None and device.type == "cuda":
-        memory = int(torch.cuda.mem_get_info(device)[0]) // 8
-    elif memory is None:
-        memory = NUMPY_MEMORY if isinstance(model, NumpyModel) else CPU_MEMORY
-    return int(1 << max(1, memory // bytes_per_row).bit_length() - 1)
+    if memory is None:
+        memory = _usual_memory(model, device)
+    most_rows = max(1, memory // bytes_per_row)
+    power = most_rows.bit_length() - 1
+    return 2**power
+
+
+def _usual_memory(model: Model, device: torch.device) -> int:
+    """Return how many bytes the largest layer of a batch may take by default."""
+    if device.type == "cuda":
+        free_bytes, _total_bytes = torch.cuda.mem_get_info(device)
+        return int(free_bytes) // _PARTS_OF_GPU_MEMORY
+    if isinstance(model, NumpyModel):
+        return NUMPY_MEMORY
+    return CPU_MEMORY
 
 
 @dataclass
@@ -74,22 +89,28 @@ class BatchRunner:
         done = 0
         while done < len(rows):
             size = self.limit.rows_of_a_batch(self.batch) if self.adapt else self.batch
+            batch = rows[done : done + size]
             try:
-                output = self._run(rows[done : done + size])
-                # A copy, because a model may write the next batch's output to the same memory.
-                several = isinstance(output, Tensor) and len(rows) > size and not output.requires_grad
-                outputs.append(output.clone() if several else output)
+                output = self._run(batch)
+                is_one_of_several = len(rows) > size
+                if is_one_of_several and isinstance(output, Tensor) and not output.requires_grad:
+                    output = output.clone()  # a model may write the next batch's output to the same memory
             except (MemoryError, RuntimeError) as error:
                 if not lacks_memory(error):
                     raise
-                if size == 1:
-                    lacking = "The model runs out of memory with a single row. Use a smaller model or input."
-                    raise AbsentiaError(lacking) from error
-                self.batch = min(size, self.batch) // 2
+                self._halve(size, error)
                 continue
-            check_output(outputs[-1], len(rows[done : done + size]))
+            check_output(output, len(batch))
+            outputs.append(output)
             done += size
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+
+    def _halve(self, size: int, error: Exception) -> None:
+        """Halve the size of batches after one that ran out of memory; raise an error if it had a single row."""
+        if size == 1:
+            message = "The model runs out of memory with a single row. Use a smaller model or input."
+            raise AbsentiaError(message) from error
+        self.batch = min(size, self.batch) // 2
 
     def _run(self, rows: Rows) -> Any:
         """Run one batch within the time limit, and time it."""
@@ -109,5 +130,6 @@ def run_rows(model: Model, x: Rows, limit: TimeLimit | None = None) -> Outputs:
     limit = limit or TimeLimit()
     with evaluation_mode(model):
         limit.check()
-        batch = rows_per_batch(model, try_rows(model, x[[0, -1]])[1], x.device, memory=None)
+        _output, bytes_per_row, _key = try_rows(model, x[[0, -1]])
+        batch = rows_per_batch(model, bytes_per_row, x.device, memory=None)
         return BatchRunner(lambda rows: model(rows.clone()), batch, limit)(x)

@@ -8,12 +8,13 @@ from typing import Any
 
 from absentia.errors import AbsentiaError, wrong
 
-# Under a time limit the first batch has this many rows, ...
+# Under a time limit the first batch has this many rows.
 _FIRST_ROWS = 16
 
-# ... and the next one this many times as many, as long as a batch takes less than this share of the time.
+# The next batch has this many times as many rows, as long as batches are short.
 _GROWTH_OF_BATCHES = 4
 
+# A batch is short if it takes less than this share of the time limit.
 _SHARE_OF_A_BATCH = 0.03
 
 # A limit in which nothing could be done should be at least this many times as long.
@@ -38,19 +39,25 @@ class TimeLimit:
         self.began = time.perf_counter()
         # Whether work ends between any two batches. Processes that exchange values end together, between steps.
         self.strict = True
-        self.reserve = 0.0  # seconds that are kept for what follows the present work
-        self.rows = 0  # that the model has evaluated
-        self.seconds_per_row = math.inf  # in the batch with the quickest rows
+        self.reserve = 0.0  # seconds kept for the work that follows
+        self.rows = 0  # rows that the model has evaluated
+        self.seconds_per_row = math.inf  # of the quickest batch
         self._rows_at_once = _FIRST_ROWS
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state with the deadline by the clock on the wall, because each process has its own counter."""
+        """Return the state with the deadline in wall-clock time, because each process has its own counter."""
         return vars(self) | {"deadline": time.time() + self.left}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the deadline; the clocks of two machines may differ, so that the time left is never more."""
-        deadline = state.pop("deadline")
-        vars(self).update(state)
+        """Restore the deadline; the time left is at most the limit, because the clocks of two machines may differ."""
+        deadline = state["deadline"]
+        self.seconds = state["seconds"]
+        self.began = state["began"]
+        self.strict = state["strict"]
+        self.reserve = state["reserve"]
+        self.rows = state["rows"]
+        self.seconds_per_row = state["seconds_per_row"]
+        self._rows_at_once = state["_rows_at_once"]
         if self.is_set:
             left = min(self.seconds, deadline - time.time())
             self.began = time.perf_counter() - (self.seconds - left)

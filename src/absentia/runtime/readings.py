@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,48 +16,99 @@ from absentia.runtime.batches import run_rows, try_rows
 from absentia.runtime.limits import TimeLimit
 from absentia.runtime.modes import evaluation_mode
 
-# The last operations of models that return probabilities, by the names of their gradients; and operations after them
-# that may leave them probabilities, such as the mean of an ensemble.
+# The last operations of models that return probabilities, by the names of their gradients.
 _PROBABILITY_ENDS = {"Sigmoid", "Softmax", "SafeSoftmax", "LogSigmoid", "LogSoftmax"}
 
+# Operations after them that may leave them probabilities, such as the mean of an ensemble.
 _ENDS_AFTER_THEM = {
-    "View", "UnsafeView", "ReshapeAlias", "Squeeze", "Unsqueeze", "Select", "Slice", "Clamp", "Alias", "Clone", "T",
-    "ToCopy", "Index", "Gather", "Stack", "Cat", "Mean", "Add", "Sub", "Rsub", "Mul", "Div", "Sum", "Max", "Amax",
-    "Min", "Amin", "Exp",
-}  # fmt: skip
+    "View",
+    "UnsafeView",
+    "ReshapeAlias",
+    "Squeeze",
+    "Unsqueeze",
+    "Select",
+    "Slice",
+    "Clamp",
+    "Alias",
+    "Clone",
+    "T",
+    "ToCopy",
+    "Index",
+    "Gather",
+    "Stack",
+    "Cat",
+    "Mean",
+    "Add",
+    "Sub",
+    "Rsub",
+    "Mul",
+    "Div",
+    "Sum",
+    "Max",
+    "Amax",
+    "Min",
+    "Amin",
+    "Exp",
+}
 
-# Margins of boosters are compared with probabilities on this many rows. Beyond these bounds probabilities in single
-# precision say little of the log-odds; within them they tell log-odds by this much or better.
+# Margins of boosters are compared with probabilities on this many rows.
 _ROWS_COMPARED = 256
 
+# Log-odds are compared between this probability and 1 less it: beyond, single precision is too coarse.
 _LEAST_COMPARED = 1e-3
 
+# Log-odds by margins and by probabilities agree if they differ by no more than this.
 _MOST_LOG_ODDS_APART = 1e-3
 
+# The note for the record of a booster that is read by probabilities.
 _MARGINS_DIFFER = "margins differ from predict_proba: probabilities are read"
 
 
 def returns_probabilities(model: Model, x: Rows, output: Tensor, limit: TimeLimit | None = None) -> bool:
     """Return whether outputs are probabilities: by the last operations of the model, or, of one column, by values."""
-    known = isinstance(model, NumpyModel) and (model.probabilities is not None or model.regression)
-    if known or not bool(((output >= 0) & (output <= 1)).all()):
+    is_known = isinstance(model, NumpyModel) and (model.probabilities is not None or model.regression)
+    if is_known or not bool(((output >= 0) & (output <= 1)).all()):
         return False
-    rows, steps, ends = x[[0, -1]].clone(), list[Any](), set[str]()
     if limit is not None:
         limit.check()
-    with suppress(RuntimeError), evaluation_mode(model, gradient=True), torch.enable_grad():  # some refuse a gradient
-        steps = [read_output(model(rows.requires_grad_() if rows.is_floating_point() else rows))[0].grad_fn]
-    for step in filter(None, steps):  # which grow
-        name = step.name().partition("Backward")[0]
-        if name in _ENDS_AFTER_THEM:
-            steps += [before for before, _ in step.next_functions if before not in steps]
-        else:
-            ends.add(name)
-    if ends and "CompiledFunction" not in ends:
-        return ends <= _PROBABILITY_ENDS
-    if output.ndim > 1 and output.shape[1] > 1:
+    operations = _last_operations(_gradient_of_output(model, x[[0, -1]].clone()))
+    if operations and "CompiledFunction" not in operations:
+        return operations <= _PROBABILITY_ENDS
+    has_several_columns = output.ndim > 1 and output.shape[1] > 1
+    if has_several_columns:
         return False
-    return bool(((run_rows(model, x, limit) - 0.5).abs() <= 0.5).all())
+    distances = (run_rows(model, x, limit) - 0.5).abs()
+    return bool((distances <= 0.5).all())
+
+
+def _gradient_of_output(model: Model, rows: Rows) -> Any:
+    """Return torch's record of the operation that made the output; None for a model without gradients."""
+    if rows.is_floating_point():
+        rows.requires_grad_()
+    try:
+        with evaluation_mode(model, gradient=True), torch.enable_grad():
+            output, _key = read_output(model(rows))
+            return output.grad_fn
+    except RuntimeError:  # such as numpy's refusal of a tensor that needs a gradient: the values decide then
+        return None
+
+
+def _last_operations(gradient: Any) -> set[str]:
+    """Return the names of the last operations, before those that may leave probabilities as they are."""
+    names: set[str] = set()
+    waiting = [] if gradient is None else [gradient]
+    seen = set(waiting)
+    while waiting:
+        step = waiting.pop()
+        name = step.name().partition("Backward")[0]
+        if name not in _ENDS_AFTER_THEM:
+            names.add(name)
+            continue
+        for previous, _ in step.next_functions:
+            if previous is not None and previous not in seen:
+                seen.add(previous)
+                waiting.append(previous)
+    return names
 
 
 def confirm_margins(model: Model, x: Rows, limit: TimeLimit | None = None) -> Model:

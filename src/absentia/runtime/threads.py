@@ -12,14 +12,22 @@ import torch
 
 from absentia.runtime.limits import TimeLimit
 
-_LONG_WORK = 0.25  # seconds, after which work is timed only once with each number of threads
+# Work that takes more seconds than this is timed only once with each number of threads.
+_LONG_WORK = 0.25
 
-# The share of the time that is left, beyond which the quicker number of threads is not found out.
+# The calls that timing takes at most: up to three with each number of threads.
+_CALLS = 6
+
+# The calls that timing takes for long work.
+_CALLS_OF_LONG_WORK = 2
+
+# Threads are not timed if that would take more than this share of the time left.
 _SHARE_FOR_THREADS = 0.1
 
-# The number of torch's threads before the first call that changes it, once for each such call.
+# The number of torch's threads before it was changed, once for each call in progress.
 _THREADS: list[int] = []
 
+# Held while the list above is read or changed.
 _LOCK = threading.Lock()
 
 
@@ -27,9 +35,9 @@ _LOCK = threading.Lock()
 def quickest_threads(
     work: Callable[[], object], device: torch.device, limit: TimeLimit | None = None
 ) -> Iterator[int]:
-    """Use one thread if work is quicker so than with all of torch's, as with small models; restore their number.
+    """Use one thread if that is quicker than all of torch's, as for small models; restore their number at the end.
 
-    Their number stays the same if timing them would take too much of the time that is left.
+    The number stays the same if timing would take too much of the time left.
     """
     left = math.inf if limit is None else limit.left
     with _LOCK:
@@ -37,24 +45,30 @@ def quickest_threads(
         _THREADS.append(usual)
     try:
         if usual > 1 and device.type == "cpu":
-            began = time.perf_counter()
-            work()  # the first call is slower than others
-            first = time.perf_counter() - began
-            calls = 2 if first > _LONG_WORK else 6
-            if calls * first <= _SHARE_FOR_THREADS * left:
-                alone = _time(work, 1)
-                together = _time(work, usual)
-                torch.set_num_threads(1 if alone <= together else usual)
+            _use_quickest(work, usual, left)
         yield torch.get_num_threads()
     finally:
         with _LOCK:
             _THREADS.pop()
-            if not _THREADS:  # the last of several calls at a time
+            if not _THREADS:  # the last of several calls in progress
                 torch.set_num_threads(usual)
 
 
+def _use_quickest(work: Callable[[], object], usual: int, left: float) -> None:
+    """Time the work with one thread and with the usual number, and use the quicker, if there is time for that."""
+    began = time.perf_counter()
+    work()  # the first call is slower than others
+    first_seconds = time.perf_counter() - began
+    calls = _CALLS_OF_LONG_WORK if first_seconds > _LONG_WORK else _CALLS
+    if calls * first_seconds > _SHARE_FOR_THREADS * left:
+        return
+    seconds_alone = _time(work, 1)
+    seconds_together = _time(work, usual)
+    torch.set_num_threads(1 if seconds_alone <= seconds_together else usual)
+
+
 def _time(work: Callable[[], object], threads: int) -> float:
-    """Time the work with this many threads: the mean of up to three times, because threads may wait only at times."""
+    """Time the work with this many threads: the mean of up to three runs, because threads wait only now and then."""
     torch.set_num_threads(threads)
     began = time.perf_counter()
     for count in (1, 2, 3):

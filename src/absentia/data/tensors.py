@@ -1,0 +1,146 @@
+"""Arrays and tables that users pass, as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
+
+from absentia.errors import AbsentiaError, wrong
+
+Array: TypeAlias = Tensor | np.ndarray
+
+# Samples as users hold them: an array, a DataFrame, nested lists. `as_tensor` refuses anything else.
+Table: TypeAlias = Any
+
+Rows: TypeAlias = Shaped[Tensor, "rows *entries"]
+
+# Streams of samples, which have no array of their own.
+_STREAMS = (Iterator, IterableDataset, DataLoader)
+
+
+def as_tensor(name: str, value: Any) -> Tensor:
+    """Convert a tensor, an array, a DataFrame or nested lists of numbers to a tensor."""
+    if isinstance(value, Tensor):
+        _check_tensor(name, value)
+        return value
+    try:
+        array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise _not_numbers(name, value) from error
+    if array.dtype.kind == "c":
+        raise _not_real(name, "complex numbers")
+    if np.ma.isMaskedArray(value):
+        raise _not_real(name, "masked values")
+    is_frame = isinstance(getattr(value, "columns", None), Iterable)
+    if is_frame and (array.dtype.kind not in "biuf" or not np.isfinite(array).all()):
+        array = _read_columns(name, value)
+    try:
+        # Reversed and read-only arrays, which torch can't use, are copied.
+        return torch.as_tensor(np.require(array, _type_for_torch(array.dtype), ["C", "W"]))
+    except (TypeError, ValueError) as error:
+        raise _not_numbers(name, value) from error
+
+
+def _check_tensor(name: str, tensor: Tensor) -> None:
+    """Raise an error for a tensor that does not hold all its numbers in memory, or holds complex ones."""
+    if tensor.layout is not torch.strided or tensor.is_meta or tensor.is_quantized:
+        raise wrong(name, "hold its numbers in memory, all of them", f"a {tensor.layout} tensor on {tensor.device}")
+    if tensor.is_complex():
+        raise _not_real(name, "complex numbers")
+
+
+def _not_numbers(name: str, value: Any) -> AbsentiaError:
+    """Return the error for a value that is not an array or a table of numbers."""
+    then = ""
+    if isinstance(value, _STREAMS):
+        then = "Join its samples first, with torch.stack or torch.cat."
+    return wrong(name, "be a tensor, an array or a table of numbers", type(value).__name__, then)
+
+
+def _not_real(name: str, got: str) -> AbsentiaError:
+    """Return the error for numbers that are complex or missing."""
+    return wrong(name, "hold real numbers, none of them missing", got)
+
+
+def _type_for_torch(dtype: np.dtype[Any]) -> Any:
+    """Return the type to convert an array to: its own, unless torch lacks it or hardly computes with it."""
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        return np.float64
+    if dtype.kind == "u" and dtype.itemsize >= 8:  # int64 can't hold its largest numbers
+        return np.float64
+    if dtype.kind == "u" and dtype.itemsize > 1:
+        return np.int64
+    return dtype.newbyteorder("=")
+
+
+def _read_columns(name: str, frame: Any) -> np.ndarray:
+    """Convert the columns of a DataFrame one by one; raise an error that names one with text or missing values."""
+    columns = []
+    for number, label in enumerate(frame.columns):
+        column = frame.iloc[:, number]
+        if getattr(column.dtype, "kind", "") in ("m", "M"):
+            then = "Convert times first, for example to days since a date."
+            raise wrong(name, "hold numbers", f"{column.iloc[0]!r} in column {label!r}", then)
+        try:
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            then = "Encode text and categories as numbers first: absentia.interop.EncodedTable.of(frame) does."
+            raise wrong(name, "hold numbers", f"{column.iloc[0]!r} in column {label!r}", then) from error
+        if not np.isfinite(values).all():
+            row = int((~np.isfinite(values)).argmax())
+            got = f"{values[row]} in column {label!r}, row {frame.index[row]!r}"
+            raise wrong(name, "be finite", got, "Fill missing values in, or leave out such rows.")
+        columns.append(values)
+    return np.stack(columns, axis=1)
+
+
+def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row", columns: Any = None) -> Tensor:
+    """Convert data of shape (rows, …) to a tensor; raise an error for other columns, no rows, or infinite numbers."""
+    check_columns(name, getattr(data, "columns", None), columns)
+    rows = as_tensor(name, data)
+    if rows.dtype == torch.bool:
+        rows = rows.byte()
+    if rows.ndim < 2 or len(rows) < least or rows.numel() == 0:
+        raise _too_few_rows(rows, least, name, kind)
+    finite = torch.isfinite(rows).flatten(1)
+    if not bool(finite.all()):
+        row, entry = (~finite).nonzero()[0].tolist()
+        raise wrong(name, "be finite", f"{rows.flatten(1)[row, entry].item()} in {kind} {row}, entry {entry}")
+    return rows
+
+
+def _too_few_rows(rows: Tensor, least: int, name: str, kind: str) -> AbsentiaError:
+    """Return the error for data with too few rows, or without an axis for them."""
+    count = f"one {kind}" if least == 1 else f"{least} {kind}s"
+    then = ""
+    if rows.ndim == 1 and len(rows):
+        then = f"Pass {name}[None] for one {kind}."
+    return wrong(name, f"have at least {count}, of shape ({kind}s, …)", f"shape {tuple(rows.shape)}", then)
+
+
+def check_columns(name: str, columns: Any, wanted: Any) -> None:
+    """Raise an error for columns of x that are not the fit's, in their order, or of data that are not those of x."""
+    names = _column_names(columns)
+    wanted_names = _column_names(wanted)
+    if not names or not wanted_names or names == wanted_names:
+        return
+    got = f"{len(names)} columns rather than {len(wanted_names)}"
+    for column, wanted_column in zip(names, wanted_names, strict=False):
+        if column != wanted_column:
+            got = f"{column!r} in the place of {wanted_column!r}"
+            break
+    owner = "the fit" if name == "x" else "x"
+    raise wrong(name, f"have the columns of {owner}, in their order", got)
+
+
+def _column_names(columns: Any) -> list[str]:
+    """Return the names of columns as text; none for data without columns."""
+    if not isinstance(columns, Iterable):
+        return []
+    return [str(column) for column in columns]
