@@ -401,7 +401,7 @@ def test_each_part_learns_for_its_own_classes_and_is_scored_on_all(monkeypatch):
     learn, parts = learner._learn_part, []
     monkeypatch.setattr(learner, "_learn_part", lambda *given: parts.append((given, learn(*given))) or parts[-1][1])
     whole = learn_baseline(model, x, y, share="class", options=LearningOptions(steps=3, rows_per_step=2**8))
-    problems, found = [given[3] for given, _ in parts], [one for _, one in parts]
+    problems, found = [given[3] for given, _ in parts], [part.baseline for _, part in parts]
     order = {tuple(row): number for number, row in enumerate(x.tolist())}
     drawn = [order[tuple(row)] for row in problems[0].evaluator.x.tolist()]
     for number, problem in enumerate(problems):
@@ -467,10 +467,11 @@ def test_parts_share_the_time_and_their_histories_follow_each_other(monkeypatch,
     )
     options = LearningOptions(steps=10**6, rows_per_step=2**8)
     learned = learn_baseline(model, x, y, share="class", seconds=3.0, options=options)
+    learned_parts = [part.baseline for _, part in found]
     assert all(0.3 < limit.seconds <= 1.0 for limit, _ in found)
-    assert all("the limit of" in one.record.stopped and len(one.history) > 3 for _, one in found)
+    assert all("the limit of" in part.record.stopped and len(part.history) > 3 for part in learned_parts)
     assert "the limit of" in learned.record.stopped
-    assert len(learned.history) == sum(len(one.history) for _, one in found)
+    assert len(learned.history) == sum(len(part.history) for part in learned_parts)
     assert bool((learned.history[:, 0].diff() >= 0).all())
     assert learned.evaluations >= int(learned.history[-1, 0])
 

@@ -8,7 +8,7 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-import absentia.learning.search as search_module
+import absentia.learning.sweeps as sweeps_module
 from absentia import (
     AbsentiaError,
     Baseline,
@@ -323,7 +323,7 @@ def test_a_checkpoint_does_not_serve_another_model_or_other_classes(tmp_path):
 
 
 def test_a_resumed_search_that_was_cut_short_does_not_claim_to_have_converged(monkeypatch, tmp_path):
-    monkeypatch.setattr(search_module, "MAX_SWEEPS", 1)
+    monkeypatch.setattr(sweeps_module, "MAX_SWEEPS", 1)
     settings = {"start": 0.9, "bounds": (0.0, 1.0), "gradient": False, "checkpoint": tmp_path / "kept"}
     first, again = (learn(product, uniform(), **settings) for _ in range(2))
     assert not first.converged
@@ -440,11 +440,11 @@ def test_tokens_must_be_learned_as_categories():
 
 
 def test_a_search_that_was_cut_short_does_not_claim_to_have_converged(monkeypatch):
-    monkeypatch.setattr(search_module, "MAX_SWEEPS", 1)
+    monkeypatch.setattr(sweeps_module, "MAX_SWEEPS", 1)
     cut = learn(product, uniform(), start=0.9, bounds=(0.0, 1.0), gradient=False)
     assert not cut.converged
     assert "the last still lowered the loss" in cut.record.stopped
-    monkeypatch.setattr(search_module, "MAX_SWEPT", 3)
+    monkeypatch.setattr(sweeps_module, "MAX_SWEPT", 3)
     unswept = learn(product, uniform(), steps=3)
     assert not unswept.converged
     assert "too many to sweep" in repr(unswept)

@@ -33,15 +33,18 @@ from absentia.data import (
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
 from absentia.games import resolve_absence
+from absentia.learning.checkpoint import Checkpoint, Identity
 from absentia.learning.faithful import FaithfulObjective, Weights
 from absentia.learning.learned import LEARNED, LearnedBaseline, LearningRecord, Share, best_candidate, learned_from
+from absentia.learning.pace import LearningStep
 from absentia.learning.paper_objective import PaperObjective
 from absentia.learning.penalties import Penalty, count_orders
 from absentia.learning.processes import process_count
 from absentia.learning.samples import read_samples
-from absentia.learning.search import ENDED_BY_USER, LearningStep, Run
+from absentia.learning.search import Search
 from absentia.learning.space import Baselines, Bounds, Owners, Space, describe_bounds, make_space
 from absentia.learning.starts import Start, named_starts, start_baseline, usual_baselines
+from absentia.learning.sweeps import SearchPlan
 from absentia.models.adapters import as_model, check_fit, labels_of
 from absentia.models.arrays import NumpyModel
 from absentia.players import Players
@@ -215,28 +218,36 @@ def learn_baseline(
             raise wrong("categorical", "name the entries of inputs that are token numbers", "fewer", then)
         parts, learn = problem.parts(), partial(_learn_part, space, start, bounds)
         if len(parts) == 1:
-            return learn(problem, limit)
+            return learn(problem, limit).baseline
         rounds = math.ceil(len(parts) / worker_count())
         learn_number = partial(_learn_number, learn, parts, limit, limit.left / rounds)
-        found: list[LearnedBaseline] = []
+        learned: list[LearnedBaseline] = []
         with progress(len(parts), "learning the baselines", "part") as bar:
             numbers = range(len(parts))  # because what the work holds is sent to workers once
-            for one in spread(learn_number, numbers, "learning"):
-                found.append(one)
+            for part in spread(learn_number, numbers, "learning"):
+                learned.append(part.baseline)
                 bar.update()
-                if one.record.stopped.startswith(ENDED_BY_USER):  # others end with the best of the usual values
-                    found += [learn(part, _limit_within(limit), ended=True) for part in parts[len(found) :]]
+                if part.ended_by_user:  # the others end with the best of the usual values
+                    others = parts[len(learned) :]
+                    learned += [learn(other, _limit_within(limit), ended=True).baseline for other in others]
                     break
-        return _join(found, limit.spent)
+        return _join(learned, limit.spent)
+
+
+class LearnedPart(NamedTuple):
+    """The baselines of a part of the owners, and whether the user ended learning meanwhile."""
+
+    baseline: LearnedBaseline
+    ended_by_user: bool
 
 
 def _learn_number(
-    learn: Callable[[Problem, TimeLimit], LearnedBaseline],
+    learn: Callable[[Problem, TimeLimit], LearnedPart],
     parts: Sequence[Problem],
     whole: TimeLimit,
     seconds: float,
     number: int,
-) -> LearnedBaseline:
+) -> LearnedPart:
     """Learn one of the parts within its share of the time."""
     return learn(parts[number], _limit_within(whole, seconds))
 
@@ -248,7 +259,7 @@ def _limit_within(whole: TimeLimit, seconds: float = math.inf) -> TimeLimit:
 
 def _learn_part(
     space: Space, start: object, bounds: Bounds, problem: Problem, limit: TimeLimit, *, ended: bool = False
-) -> LearnedBaseline:
+) -> LearnedPart:
     """Learn the baselines of a problem's owners together; take usual ones if the user ``ended`` learning before."""
     limit.strict = process_count() == 1  # several processes wait for each other's values: they end between steps
     evaluator = copy.copy(problem.evaluator)
@@ -265,7 +276,7 @@ def _learn_part(
     quantiles = None
     if evaluator.x.is_floating_point():
         quantiles = data_quantiles(problem.data.unflatten(1, evaluator.players.shape))
-    return LearnedBaseline(
+    baseline = LearnedBaseline(
         values=values[0] if problem.share == "all" else values,
         share=problem.share,
         classes=problem.classes,
@@ -275,6 +286,7 @@ def _learn_part(
         record=choice.record,
         quantiles=quantiles,
     )
+    return LearnedPart(baseline, choice.ended_by_user)
 
 
 class Choice(NamedTuple):
@@ -284,6 +296,7 @@ class Choice(NamedTuple):
     losses: Owners
     history: Float[Tensor, "checks 2"]
     record: LearningRecord
+    ended_by_user: bool = False
 
 
 def _search(
@@ -306,25 +319,18 @@ def _search(
         objective = _make_objective(problem, usual["mean"][0], space)
         steps = _STEPS[paper] if options.steps is None else options.steps
         rate = _RATE[paper] if options.rate is None else options.rate
-        run = Run(
-            objective,
-            space,
-            steps if gradient else 0,
-            rate,
-            options.polish,
-            limit,
-            options.callback,
-            gradient=gradient,
-            ended=ended,
-        )
+        plan = SearchPlan(steps if gradient else 0, rate, options.polish, gradient)
+        checkpoint = None
         if options.checkpoint is not None:
-            run.resume(options.checkpoint, *_identity(run, problem, starts))
+            identity = _identity(objective, space, plan, problem, starts)
+            checkpoint = Checkpoint(Path(options.checkpoint), identity)
+        run = Search(objective, space, plan, limit, options.callback, checkpoint=checkpoint, ended=ended)
         if isinstance(objective, FaithfulObjective):
             values, losses, compared, names = _choose(
                 run, objective, {} if choose and not gradient else starts, usual
             )
         else:
-            found = run.search(starts, {name: one for name, one in usual.items() if name != "zero"})
+            found = run.search_paper(starts, {name: one for name, one in usual.items() if name != "zero"})
             values, losses, compared = found.baseline, found.penalties, {}
             names = [LEARNED] * len(values)
     evaluator.check_still_same()
@@ -335,7 +341,8 @@ def _search(
     names = _name_usual(values, names, record.learned_names, usual | starts)
     chosen = names[0] if len(names) == 1 else best_candidate(compared, record.learned_names)
     record = replace(record, chosen=chosen, picked=dict(Counter(names)))
-    return Choice(values, losses, torch.tensor(run.history).double().reshape(-1, 2), record)
+    history = torch.tensor(run.state.history).double().reshape(-1, 2)
+    return Choice(values, losses, history, record, run.ended_by_user)
 
 
 def _name_usual(
@@ -411,7 +418,7 @@ def _join(found: list[LearnedBaseline], seconds: float) -> LearnedBaseline:
 
 
 def _choose(
-    run: Run, objective: FaithfulObjective, starts: dict[str, Tensor], usual: dict[str, Tensor]
+    run: Search, objective: FaithfulObjective, starts: dict[str, Tensor], usual: dict[str, Tensor]
 ) -> tuple[Baselines, Owners, dict[str, float], list[str]]:
     """Learn by the default loss; return for each owner the best values on the samples kept aside.
 
@@ -419,8 +426,8 @@ def _choose(
     """
     others = {name: one for name, one in usual.items() if name in ("mean", "median", "zero")}
     known = starts | others
-    run.rows_to_judge = objective.judged_rows(len(known) + max(1, len(starts)))
-    ends = run.search_faithful(starts, others)
+    rows_to_judge = objective.judged_rows(len(known) + max(1, len(starts)))
+    ends = run.search_faithful(starts, others, rows_to_judge)
     run.limit.reserve = 0.0
     names = [LEARNED] if len(ends) == 1 else [learned_from(name) for name in ends]
     learned = dict(zip(names, ends.values(), strict=True))
@@ -428,7 +435,8 @@ def _choose(
     losses = objective.judge(list(candidates.values()))
     if not objective.judged_all:
         reached = f"the limit of {run.limit.seconds:g} s is reached"
-        run.unfinished = run.unfinished or f"{reached} before candidates were compared on all samples kept aside"
+        if run.converged:
+            run.state.unfinished = f"{reached} before candidates were compared on all samples kept aside"
     means = dict(zip(candidates, losses.mean(1).tolist(), strict=True))
     run.finals = {start: means[name] for start, name in zip(ends, names, strict=True)}
     best = losses.argmin(0)
@@ -667,31 +675,41 @@ def _try_step(evaluator: Evaluator, baseline: Tensor, gradient: bool, rows: int 
     return leaf.grad
 
 
-def _identity(run: Run, problem: Problem, starts: dict[str, Tensor]) -> tuple[str, Tensor]:
-    """Return what a run depends on: a digest, and values of the model with all players present or absent."""
-    space, evaluator, classes = run.space, problem.evaluator, () if problem.numbers is None else (problem.numbers,)
-    settings = (problem.share, problem.seed, run.steps, run.rate, problem.options.polish)
-    described = repr((run.objective.settings, evaluator.readout_note, settings))
+def _identity(
+    objective: PaperObjective | FaithfulObjective,
+    space: Space,
+    plan: SearchPlan,
+    problem: Problem,
+    starts: dict[str, Tensor],
+) -> Identity:
+    """Return what a search depends on: a digest, and values of the model with all players present or absent."""
+    evaluator = problem.evaluator
+    settings = (problem.share, problem.seed, plan.steps, plan.rate, plan.polish)
+    described = repr((objective.settings, evaluator.readout_note, settings))
     digest = hashlib.blake2b(described.encode(), digest_size=16)
-    coordinates = (space.low, space.high, space.coordinate, *space.choices)
-    for tensor in (evaluator.x, problem.owner, *classes, *starts.values(), *coordinates):
+    tensors = [evaluator.x, problem.owner]
+    if problem.numbers is not None:
+        tensors.append(problem.numbers)
+    tensors += [*starts.values(), space.low, space.high, space.coordinate, *space.choices]
+    for tensor in tensors:
         digest.update(tensor.detach().cpu().double().numpy().tobytes())
-    coalitions = torch.tensor([[True], [False]]).expand(2, len(evaluator.players))
-    values = []
-    for one in starts.values():
-        stand_ins = one[problem.owner].unflatten(1, evaluator.players.shape).to(evaluator.x)
-        values.append(evaluator.values(StandIns(evaluator.x, stand_ins[:, None]), coalitions))
-    return digest.hexdigest(), torch.cat([one.double().cpu().flatten() for one in values])
+    all_or_none = torch.tensor([[True], [False]]).expand(2, len(evaluator.players))
+    signature = []
+    for baseline in starts.values():
+        stand_ins = baseline[problem.owner].unflatten(1, evaluator.players.shape).to(evaluator.x)
+        values = evaluator.values(StandIns(evaluator.x, stand_ins[:, None]), all_or_none)
+        signature.append(values.double().cpu().flatten())
+    return Identity(digest.hexdigest(), torch.cat(signature))
 
 
-def _record(run: Run, loss: str, bounds: object, idle: Tensor, compared: dict[str, float]) -> LearningRecord:
+def _record(run: Search, loss: str, bounds: object, idle: Tensor, compared: dict[str, float]) -> LearningRecord:
     """Describe how a baseline was learned."""
     objective, evaluator = run.objective, run.objective.evaluator
     numbers = tuple(idle.nonzero()[:, 0].tolist())
     return LearningRecord(
         loss=loss, bounds=describe_bounds(bounds), starts=tuple(run.finals), final_losses=tuple(run.finals.values()),
         seed=objective.seed, samples=evaluator.samples, evaluations=objective.evaluations, seconds=run.limit.spent,
-        converged=not run.unfinished, stopped=run.unfinished or run.finished,
+        converged=run.converged, stopped=run.stopped,
         undetermined=tuple(evaluator.names[number] for number in numbers), undetermined_numbers=numbers,
         compared=compared,
         readout=evaluator.readout_note, class_names=evaluator.class_names, **objective.record,
