@@ -17,6 +17,7 @@ from absentia.data import data_range
 from absentia.evaluation import Evaluator
 from absentia.learning import learner
 from absentia.learning.faithful import FaithfulObjective, Weights, _cube_and_batch
+from absentia.learning.learning_problem import make_objective, make_problem
 from absentia.learning.samples import keep_aside
 from absentia.learning.space import make_space
 from absentia.readouts import Score
@@ -406,9 +407,7 @@ def test_each_part_learns_for_its_own_classes_and_is_scored_on_all(monkeypatch):
     drawn = [order[tuple(row)] for row in problems[0].evaluator.x.tolist()]
     for number, problem in enumerate(problems):
         assert torch.equal(problem.owner, torch.where(y[drawn] == number, 0, -1))
-        objective = learner._make_objective(
-            problem, x.mean(0), make_space(x, problem.evaluator.players, "range", None, None)
-        )
+        objective = make_objective(problem, x.mean(0), make_space(x, problem.evaluator.players, "range", None, None))
         assert not objective.for_all
         assert bool((problem.numbers[torch.cat([objective.learned, objective.aside])] == number).all())
         batch = objective.draw(objective.learned, generator())
@@ -431,7 +430,7 @@ def test_many_samples_are_learned_in_even_parts_of_at_most_sixteen():
     options = LearningOptions(steps=1, rows_per_step=2**8)
     for count, expected in ((1, [1]), (3, [1, 1, 1]), (10, [3, 3, 2, 2]), (48, [12] * 4), (70, [14] * 5)):
         rows = torch.cat([x, x])[:count] + torch.arange(count)[:, None]
-        problem = learner._make_problem(model, rows, None, "faithful", "sample", 0, options, None, None, None, ())
+        problem = make_problem(model, rows, None, loss="faithful", share="sample", seed=0, options=options)
         parts = problem.parts()
         assert [int(part.owner.max()) + 1 for part in parts] == expected
         owned = torch.stack([part.owner >= 0 for part in parts])
