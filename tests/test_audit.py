@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import absentia as ab
 from absentia.absences import StandIns
 from absentia.auditing.estimates import estimate
 from absentia.data import data_range, seeded, white_noise
+from absentia.learning.options import FAITHFUL
 from known_games import cnn, harsanyi_by_definition, mlp, product, subsets
 from typechecker import unchecked
 
@@ -526,7 +528,7 @@ def test_baselines_of_classes_are_audited_as_they_are_explained():
 
 @pytest.mark.parametrize("own_data", [True, False])
 def test_a_baseline_is_learned_by_word(own_data, monkeypatch):
-    monkeypatch.setattr("absentia.learning.learner._STEPS", (4, 4))
+    monkeypatch.setattr("absentia.learning.options.FAITHFUL", replace(FAITHFUL, steps=4))
     x, y = samples(24, 3), torch.arange(24) % 2
     data = None if own_data else samples(40, 3, seed=1)
     model = mlp(3, 2)

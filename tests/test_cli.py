@@ -36,8 +36,8 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(write_files(tmp_path))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "mymodule", raising=False)
-    monkeypatch.setattr("absentia.learning.search.MAX_SWEEPS", 1)  # a short search, by the command and here alike
-    monkeypatch.setattr("absentia.learning.search._CLOSE_RADII", (0.01,))
+    monkeypatch.setattr("absentia.learning.sweeps.MAX_SWEEPS", 1)  # a short search, by the command and here alike
+    monkeypatch.setattr("absentia.learning.sweeps._CLOSE_RADII", (0.01,))
 
     def call(*words):
         with pytest.raises(SystemExit) as caught:

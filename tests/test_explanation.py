@@ -13,6 +13,7 @@ from torch import nn
 import absentia as ab
 from absentia.absences.protocol import StandIns, empty_inputs
 from absentia.explanation import ExplanationRecord
+from absentia.learning.options import FAITHFUL
 from absentia.storage import read_tensors, write_tensors
 from known_games import cnn, harsanyi_by_definition, marginal_benefits_by_order, mlp, shapley_by_subsets
 from typechecker import unchecked
@@ -398,7 +399,7 @@ def test_a_word_that_needs_data_asks_for_them():
 
 
 def test_learned_values_may_be_named_by_a_word(monkeypatch):
-    monkeypatch.setattr("absentia.learning.learner._STEPS", (4, 4))
+    monkeypatch.setattr("absentia.learning.options.FAITHFUL", replace(FAITHFUL, steps=4))
     x, data = randn(2, 3), torch.rand(16, 3, generator=torch.Generator().manual_seed(0)).double()
     found = ab.explain(mlp(3), x, absence="learned", data=data)
     learned = ab.learn_baseline(mlp(3), data)

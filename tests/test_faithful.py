@@ -17,6 +17,7 @@ from absentia.data import data_range
 from absentia.evaluation import Evaluator
 from absentia.learning import learner
 from absentia.learning.faithful import FaithfulObjective, Weights, _cube_and_batch
+from absentia.learning.learning_problem import make_objective, make_problem
 from absentia.learning.samples import keep_aside
 from absentia.learning.space import make_space
 from absentia.readouts import Score
@@ -401,14 +402,12 @@ def test_each_part_learns_for_its_own_classes_and_is_scored_on_all(monkeypatch):
     learn, parts = learner._learn_part, []
     monkeypatch.setattr(learner, "_learn_part", lambda *given: parts.append((given, learn(*given))) or parts[-1][1])
     whole = learn_baseline(model, x, y, share="class", options=LearningOptions(steps=3, rows_per_step=2**8))
-    problems, found = [given[3] for given, _ in parts], [one for _, one in parts]
+    problems, found = [given[3] for given, _ in parts], [part.baseline for _, part in parts]
     order = {tuple(row): number for number, row in enumerate(x.tolist())}
     drawn = [order[tuple(row)] for row in problems[0].evaluator.x.tolist()]
     for number, problem in enumerate(problems):
         assert torch.equal(problem.owner, torch.where(y[drawn] == number, 0, -1))
-        objective = learner._make_objective(
-            problem, x.mean(0), make_space(x, problem.evaluator.players, "range", None, None)
-        )
+        objective = make_objective(problem, x.mean(0), make_space(x, problem.evaluator.players, "range", None, None))
         assert not objective.for_all
         assert bool((problem.numbers[torch.cat([objective.learned, objective.aside])] == number).all())
         batch = objective.draw(objective.learned, generator())
@@ -431,7 +430,7 @@ def test_many_samples_are_learned_in_even_parts_of_at_most_sixteen():
     options = LearningOptions(steps=1, rows_per_step=2**8)
     for count, expected in ((1, [1]), (3, [1, 1, 1]), (10, [3, 3, 2, 2]), (48, [12] * 4), (70, [14] * 5)):
         rows = torch.cat([x, x])[:count] + torch.arange(count)[:, None]
-        problem = learner._make_problem(model, rows, None, "faithful", "sample", 0, options, None, None, None, ())
+        problem = make_problem(model, rows, None, loss="faithful", share="sample", seed=0, options=options)
         parts = problem.parts()
         assert [int(part.owner.max()) + 1 for part in parts] == expected
         owned = torch.stack([part.owner >= 0 for part in parts])
@@ -467,10 +466,11 @@ def test_parts_share_the_time_and_their_histories_follow_each_other(monkeypatch,
     )
     options = LearningOptions(steps=10**6, rows_per_step=2**8)
     learned = learn_baseline(model, x, y, share="class", seconds=3.0, options=options)
+    learned_parts = [part.baseline for _, part in found]
     assert all(0.3 < limit.seconds <= 1.0 for limit, _ in found)
-    assert all("the limit of" in one.record.stopped and len(one.history) > 3 for _, one in found)
+    assert all("the limit of" in part.record.stopped and len(part.history) > 3 for part in learned_parts)
     assert "the limit of" in learned.record.stopped
-    assert len(learned.history) == sum(len(one.history) for _, one in found)
+    assert len(learned.history) == sum(len(part.history) for part in learned_parts)
     assert bool((learned.history[:, 0].diff() >= 0).all())
     assert learned.evaluations >= int(learned.history[-1, 0])
 

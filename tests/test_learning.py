@@ -1,5 +1,6 @@
 import itertools
 import os
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-import absentia.learning.search as search_module
+import absentia.learning.sweeps as sweeps_module
 from absentia import (
     AbsentiaError,
     Baseline,
@@ -25,9 +26,11 @@ from absentia import (
 from absentia.absences import Absence
 from absentia.coalitions import enumerate_coalitions
 from absentia.indices import order_marginals_of
-from absentia.learning import LearningOptions, baseline_loss, choose_absence, learn_baseline
+from absentia.learning import LearningOptions, absence_for, baseline_loss, learn_baseline
+from absentia.learning.options import FAITHFUL
 from absentia.plots import learning_history
 from absentia.storage import read_tensors, write_tensors
+from absentia.task import Task
 from known_games import mlp
 from small_learning import OPTIONS, learn
 
@@ -323,7 +326,7 @@ def test_a_checkpoint_does_not_serve_another_model_or_other_classes(tmp_path):
 
 
 def test_a_resumed_search_that_was_cut_short_does_not_claim_to_have_converged(monkeypatch, tmp_path):
-    monkeypatch.setattr(search_module, "MAX_SWEEPS", 1)
+    monkeypatch.setattr(sweeps_module, "MAX_SWEEPS", 1)
     settings = {"start": 0.9, "bounds": (0.0, 1.0), "gradient": False, "checkpoint": tmp_path / "kept"}
     first, again = (learn(product, uniform(), **settings) for _ in range(2))
     assert not first.converged
@@ -440,11 +443,11 @@ def test_tokens_must_be_learned_as_categories():
 
 
 def test_a_search_that_was_cut_short_does_not_claim_to_have_converged(monkeypatch):
-    monkeypatch.setattr(search_module, "MAX_SWEEPS", 1)
+    monkeypatch.setattr(sweeps_module, "MAX_SWEEPS", 1)
     cut = learn(product, uniform(), start=0.9, bounds=(0.0, 1.0), gradient=False)
     assert not cut.converged
     assert "the last still lowered the loss" in cut.record.stopped
-    monkeypatch.setattr(search_module, "MAX_SWEPT", 3)
+    monkeypatch.setattr(sweeps_module, "MAX_SWEPT", 3)
     unswept = learn(product, uniform(), steps=3)
     assert not unswept.converged
     assert "too many to sweep" in repr(unswept)
@@ -518,18 +521,20 @@ def test_the_loss_is_that_of_fixed_values():
 
 @pytest.mark.slow
 def test_an_absence_is_chosen_by_word_number_or_learning(monkeypatch):
-    monkeypatch.setattr("absentia.learning.learner._STEPS", (4, 4))
+    monkeypatch.setattr("absentia.learning.options.FAITHFUL", replace(FAITHFUL, steps=4))
     x = uniform()
-    given = Baseline(0.3)
-    assert choose_absence(given, product, x) is given
-    assert torch.equal(choose_absence("mean", product, x).values, x.mean(0))
-    assert choose_absence(0.5, product, x).values == 0.5
-    learned = choose_absence("learned", lambda rows: (rows[:, :2] - 0.25).prod(1), x[:, :2], seed=1)
+    task = Task(product, x)
+    baseline = Baseline(0.3)
+    assert absence_for(task, baseline, x, seed=0) is baseline
+    assert torch.equal(absence_for(task, "mean", x, seed=0).values, x.mean(0))
+    assert absence_for(task, 0.5, x, seed=0).values == 0.5
+    pair = Task(lambda rows: (rows[:, :2] - 0.25).prod(1), x[:, :2])
+    learned = absence_for(pair, "learned", x[:, :2], seed=1)
     assert isinstance(learned, LearnedBaseline)
     assert learned.record.loss == "faithful"
     assert learned.record.seed == 1
     with pytest.raises(AbsentiaError, match="absence must be an absence, a number, or one of zero"):
-        choose_absence("nothing", product, x)
+        absence_for(task, "nothing", x, seed=0)
 
 
 @pytest.mark.parametrize("source", ["list", "array", "loader"])

@@ -7,11 +7,13 @@ from absentia import AbsentiaError, Players, from_numpy
 from absentia.coalitions import enumerate_coalitions
 from absentia.evaluation import Evaluator
 from absentia.learning import LearningOptions, learn_baseline
+from absentia.learning.close_calls import settle
 from absentia.learning.paper_objective import PARTS, PaperObjective
 from absentia.learning.penalties import Penalty
 from absentia.learning.sample_draws import WeightedSamples, balanced_order, draw_samples, shares_of
-from absentia.learning.search import Run, settle
+from absentia.learning.search import Search
 from absentia.learning.space import make_space
+from absentia.learning.sweeps import SearchPlan
 from absentia.runtime.limits import TimeLimit
 from absentia.task import Task
 from known_games import mlp
@@ -122,23 +124,24 @@ def test_close_calls_are_those_within_the_share_the_closest_first():
     def looks(baseline):
         yield 1 + ((baseline - target) / (high - low)).abs().sum(1)
 
-    run.looks = looks
-    run.sweep_once(target, 0.015, torch.arange(4), wide=True)
-    calls = run.kept.pop("calls")
+    run.comparer.looks = looks
+    run.sweeps.sweep_once(target, 0.015, torch.arange(4), wide=True)
+    calls = run.state.close_calls
+    run.state.close_calls = None
     assert len(calls) == 4  # the lower ends; the neighbours at 1.5 % do not count
     assert (calls.isnan().sum(1) == 3).all()
     apart = torch.where(calls.isnan(), 0.0, (calls - target) / (high - low)).abs().sum(1)
     assert torch.allclose(apart, torch.full((4,), 0.01).double())
-    run.sweep_once(target, 0.01, torch.arange(4), wide=False)
-    assert "calls" not in run.kept
+    run.sweeps.sweep_once(target, 0.01, torch.arange(4), wide=False)
+    assert run.state.close_calls is None
 
 
 def test_close_calls_are_settled_on_all_samples():
     run = make_run(samples=64, rows=2**8)
     assert len(run.objective.compared.rows) < 64
     everyone, plan = alike(torch.arange(64)), run.objective.plan
-    baseline = run._sweep_while_it_helps("sweep", torch.zeros(1, 4).double())
-    calls = run.kept["calls"]
+    baseline = run.sweeps.sweep_while_it_helps(torch.zeros(1, 4).double())
+    calls = run.state.close_calls
     assert len(calls)
     settled = settle(run.objective, baseline, calls)
     losses = [run.objective.losses(torch.where(one.isnan(), baseline, one), everyone, plan) for one in calls]
@@ -173,9 +176,9 @@ def test_close_calls_of_categories_are_whole_rows():
     x = torch.eye(3).double().repeat(20, 1)
     space = make_space(x, Players.features(["a", "b", "c"], categorical=[[0, 1, 2]]), "range", None, None)
     run = sweeping(make_run(players=3).objective, space)
-    run.looks = lambda _: [torch.ones(1).double()]
-    run.sweep_once(x[:1], 0.1, torch.arange(1), wide=True)
-    assert {tuple(call.tolist()) for call in run.kept["calls"]} == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
+    run.comparer.looks = lambda _: [torch.ones(1).double()]
+    run.sweeps.sweep_once(x[:1], 0.1, torch.arange(1), wide=True)
+    assert {tuple(call.tolist()) for call in run.state.close_calls} == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
 
 
 def test_a_search_over_categories_alone_is_kept_in_a_checkpoint(tmp_path):
@@ -211,7 +214,7 @@ def alike(rows):
 
 def sweeping(objective, space):
     """Make a run that sweeps over all coordinates."""
-    return Run(objective, space, 0, 0.1, polish=True, limit=TimeLimit())
+    return Search(objective, space, SearchPlan(steps=0, rate=0.1, polish=True), TimeLimit())
 
 
 def make_run(samples=64, players=4, rows=2**12):
@@ -226,7 +229,7 @@ def make_run(samples=64, players=4, rows=2**12):
 def test_the_last_look_is_the_loss_on_all_samples():
     run = make_run()
     baseline = torch.full((1, 4), 0.3).double()
-    looks = list(run.looks(baseline))
+    looks = list(run.comparer.looks(baseline))
     objective = on = run.objective
     ties = objective.losses(baseline, on.walked, on.walks) + objective.losses(baseline, on.detoured, on.detours)
     whole = objective.losses(baseline, on.compared, on.plan) + on.tie_weight * ties
@@ -237,12 +240,12 @@ def test_the_last_look_is_the_loss_on_all_samples():
 
 def test_a_look_that_is_given_up_costs_a_part_and_is_not_remembered():
     run = make_run()
-    looks = run.looks(torch.full((1, 4), 0.3).double())
+    looks = run.comparer.looks(torch.full((1, 4), 0.3).double())
     next(looks)
     first = run.objective.evaluations
-    assert run.best is None
+    assert run.comparer.best is None
     list(looks)
-    assert run.best is not None
+    assert run.comparer.best is not None
     assert run.objective.evaluations > 8 * first
 
 

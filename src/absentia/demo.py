@@ -12,11 +12,12 @@ from rich.table import Column, Table
 from torch import Tensor, nn
 
 from absentia.absences import Absence
+from absentia.absences.words import named_absence
 from absentia.auditing import Audit, audit
 from absentia.data import seeded
 from absentia.errors import require
 from absentia.explanation import Explanation, explain
-from absentia.learning import LearningOptions, choose_absence, learn_baseline
+from absentia.learning import LearningOptions, learn_baseline
 from absentia.players import Players
 from absentia.report import write_report
 from absentia.runtime.progress import progress
@@ -131,7 +132,7 @@ def run(folder: Path, seed: int = 0, console: Console | None = None, *, few: boo
     players = task.players
     model = digit_model(task, seed)
     learned = learn_baseline(model, task.x, task.y, players=players, seed=seed, options=effort.learning)
-    absences = {name: choose_absence(word, model, task.x, players=players) for name, word in ABSENCES.items()}
+    absences = {name: named_absence(word, task.x, players=players) for name, word in ABSENCES.items()}
     absences["learned"] = learned
     audited = _audit(model, absences, task, effort, seed)
     recommended = audited.recommended or "learned"

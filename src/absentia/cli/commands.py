@@ -22,7 +22,7 @@ from absentia.cli.problem import prepare
 from absentia.cli.saved_contents import describe_file
 from absentia.errors import wrong
 from absentia.learning.learned import Share
-from absentia.learning.learner import AnyLoss
+from absentia.learning.options import AnyLoss
 from absentia.learning.processes import joined_processes
 
 INTERRUPTED = 130  # the exit code after Ctrl-C

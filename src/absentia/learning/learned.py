@@ -25,8 +25,16 @@ from absentia.text import count_of, html_result, written
 from absentia.version import __version__
 
 Share: TypeAlias = Literal["all", "class", "sample"]
-LEARNED = "learned"  # the name of learned values among the candidates
+
+# The name of learned values among the candidates.
+LEARNED = "learned"
+
+# The most rows of the table in a notebook.
 _MOST_ROWS_SHOWN = 20
+
+# Quantiles that the table in a notebook leaves out.
+_NOT_SHOWN = ("5 %", "95 %")
+
 # What usual baselines are called in a sentence.
 _CALLED = {"mean": "the mean", "median": "the median", "zero": "zero", "the middle": "the middle of the bounds"}
 
@@ -62,8 +70,11 @@ class LearningRecord:
     @property
     def spread(self) -> float:
         """How far apart the starts ended, as a share of the best loss."""
-        best, worst = min(self.final_losses, default=0.0), max(self.final_losses, default=0.0)
-        return (worst - best) / best if best > 0 else 0.0
+        best = min(self.final_losses, default=0.0)
+        worst = max(self.final_losses, default=0.0)
+        if best <= 0:
+            return 0.0
+        return (worst - best) / best
 
     @property
     def learned_names(self) -> tuple[str, ...]:
@@ -109,10 +120,11 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
         return "\n".join([*self._outcome_lines, self.description, *facts])
 
     def _repr_html_(self) -> str:
-        shown = {name: cells for name, cells in self._columns.items() if name not in ("5 %", "95 %")}
+        shown = {name: cells for name, cells in self._columns.items() if name not in _NOT_SHOWN}
         rows = [[_cell(cell) for cell in row] for row in zip(*shown.values(), strict=True)]
-        more = len(rows) - _MOST_ROWS_SHOWN
-        notes = [f"… and {more:,} more values"] if more > 0 else []
+        notes = []
+        if len(rows) > _MOST_ROWS_SHOWN:
+            notes.append(f"… and {len(rows) - _MOST_ROWS_SHOWN:,} more values")
         title = " ".join([*self._outcome_lines, self.description])
         return html_result(title, self._facts, [list(shown), *rows[:_MOST_ROWS_SHOWN]], notes=notes)
 
@@ -126,9 +138,11 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
     @property
     def description(self) -> str:
         """The shape of the values, and whose they are."""
-        whose = "all samples" if self.share == "all" else f"each {self.share}"
-        whose += f" ({', '.join(map(str, self.class_labels))})" if self.needs_classes else ""
-        return f"LearnedBaseline of shape {tuple(self.values.shape)}, one for {whose}"
+        owners = "all samples" if self.share == "all" else f"each {self.share}"
+        if self.needs_classes:
+            labels = ", ".join(str(label) for label in self.class_labels)
+            owners = f"{owners} ({labels})"
+        return f"LearnedBaseline of shape {tuple(self.values.shape)}, one for {owners}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -138,14 +152,21 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
     @property
     def undetermined(self) -> list[bool]:
         """Whether each player does not affect the loss: by number, because players may share a name."""
-        known, numbers = self.record.undetermined, self.record.undetermined_numbers
-        return [name in known if numbers is None else i in numbers for i, name in enumerate(self.names)]
+        numbers = self.record.undetermined_numbers
+        if numbers is None:  # older files only know the names
+            return [name in self.record.undetermined for name in self.names]
+        return [player in numbers for player in range(len(self.names))]
 
     @property
     def class_labels(self) -> tuple[str | int, ...]:
         """The name, or else the number, of each class that has a baseline."""
-        numbers, names = [] if self.classes is None else self.classes.tolist(), self.record.class_names
-        return tuple(names[number] if names else number for number in numbers)
+        if self.classes is None:
+            return ()
+        numbers = self.classes.tolist()
+        names = self.record.class_names
+        if not names:
+            return tuple(numbers)
+        return tuple(names[number] for number in numbers)
 
     @property
     def needs_classes(self) -> bool:
@@ -172,19 +193,24 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
         if self.needs_classes:
             then = "Use learned.of(y), which picks each sample's baseline by its class."
             raise wrong("absence", "be one for these samples", "a baseline for each class", then)
-        return (Baseline(self.values) if self.share == "all" else OwnBaselines(self.values)).bind(x)
+        if self.share == "all":
+            return Baseline(self.values).bind(x)
+        return OwnBaselines(self.values).bind(x)
 
     def of(self, y: Classes) -> Baseline | OwnBaselines:
         """Return the baseline of a class, or of each sample's class, by number or name; for ``share="class"``."""
         if self.classes is None:
             raise wrong("share", "be 'class' to pick by class", repr(self.share))
         numbers = class_numbers(y, self.record.class_names)
-        found = (numbers.reshape(-1, 1) == self.classes).int()
-        if not bool(found.any(1).all()):
-            unknown = numbers.reshape(-1)[~found.any(1)][0].item()
+        matches = numbers.reshape(-1, 1) == self.classes
+        known = matches.any(1)
+        if not bool(known.all()):
+            unknown = numbers.reshape(-1)[~known][0].item()
             raise wrong("y", f"hold learned classes, {self.classes.tolist()}", unknown)
-        values = self.values[found.argmax(1)]
-        return OwnBaselines(values) if numbers.ndim else Baseline(values[0])
+        values = self.values[matches.int().argmax(1)]
+        if numbers.ndim == 0:
+            return Baseline(values[0])
+        return OwnBaselines(values)
 
     def notes_on(self, readout: str) -> list[str]:
         """Return a note if the values were learned for another value than the one that is read out now."""
@@ -195,10 +221,14 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
     @staticmethod
     def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a file of format 1, which knew neither entries nor the version of torch, or 2."""
-        names, record = header["names"], {"torch_version": "unknown"} | header["record"]
+        names = header["names"]
+        record = {"torch_version": "unknown"} | header["record"]
+        if "labels" not in tensors:  # format 1
+            shape = tensors["values"].shape
+            sample_shape = shape if header["share"] == "all" else shape[1:]
+            if sample_shape != (len(names),):
+                return header | {"record": record, "other_names": names}
         integer = "labels" in tensors and "quantiles" not in tensors
-        if "labels" not in tensors and tensors["values"].shape[header["share"] != "all" :] != (len(names),):
-            return header | {"record": record, "other_names": names}
         tensors["players.labels"] = tensors.get("labels", torch.arange(len(names)))
         return header | {"record": record, "players": {"names": names, "integer": integer}}
 
@@ -285,19 +315,16 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
 
     @property
     def _facts(self) -> dict[str, str]:
-        record, starts = self.record, ", ".join(self.record.starts) or "none"
-        how = "exact" if record.exact else "sampled"
-        apart = f": ended within {record.spread:.2%} of each other" if len(record.starts) > 1 else ""
-        loss = f"{self.loss:.5g} ({record.loss}, {how}, orders up to {record.orders})"
-        if math.isnan(self.loss):
-            loss = f"not measured ({record.loss})"
-        if record.compared:
-            loss = self._compared_losses
+        record = self.record
+        starts = ", ".join(record.starts) or "none"
+        if len(record.starts) > 1:
+            starts = f"{starts}: ended within {record.spread:.2%} of each other"
+        converged = "yes" if record.converged else "no"
         facts = {
-            "loss": loss,
+            "loss": self._loss_text,
             "value": record.readout,
-            "converged": f"{'yes' if record.converged else 'no'}: {record.stopped}",
-            "starts": starts + apart,
+            "converged": f"{converged}: {record.stopped}",
+            "starts": starts,
             "cost": f"{record.evaluations:,} evaluations, {record.seconds:.1f} s",
         }
         if record.undetermined:
@@ -305,28 +332,58 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
         return facts
 
     @property
+    def _loss_text(self) -> str:
+        """The loss, and how it was measured."""
+        record = self.record
+        if record.compared:
+            return self._compared_losses
+        if math.isnan(self.loss):
+            return f"not measured ({record.loss})"
+        how = "exact" if record.exact else "sampled"
+        return f"{self.loss:.5g} ({record.loss}, {how}, orders up to {record.orders})"
+
+    @property
     def _columns(self) -> dict[str, Sequence[Any]]:
+        """The columns of a table with a row for each entry of each baseline."""
         values = self.values.reshape(1, -1) if self.share == "all" else self.values.flatten(1)
         owners, entries = values.shape
-        labels = torch.zeros(entries).long() if self.players is None else self.players.labels.flatten()
-        known = ["?"] if self.players is None else [*self.names, "always present"]  # label −1 indexes the last
-        names = [known[label] for label in labels.tolist()]
         columns: dict[str, Sequence[Any]] = {}
         if self.share != "all":
-            columns[self.share] = [one for one in self.class_labels or range(owners) for _ in range(entries)]
-        columns |= {"entry": [*range(entries)] * owners, "player": names * owners, "value": values.flatten().tolist()}
-        quantiles = torch.full((len(QUANTILES), entries), math.nan) if self.quantiles is None else self.quantiles
+            labels = self.class_labels or range(owners)
+            columns[self.share] = [label for label in labels for _ in range(entries)]
+        columns["entry"] = list(range(entries)) * owners
+        columns["player"] = self._entry_players(entries) * owners
+        columns["value"] = values.flatten().tolist()
+        quantiles = self.quantiles
+        if quantiles is None:
+            quantiles = torch.full((len(QUANTILES), entries), math.nan)
         for level, row in zip(QUANTILES, quantiles.flatten(1).tolist(), strict=True):
-            columns[f"{level:.0%}".replace("%", " %")] = row * owners
-        marks = [False] if self.players is None else [*self.undetermined, False]
-        columns["undetermined"] = [marks[label] for label in labels.tolist()] * owners
+            columns[f"{100 * level:.0f} %"] = row * owners
+        columns["undetermined"] = self._entries_undetermined(entries) * owners
         return columns
+
+    def _entry_players(self, entries: int) -> list[str]:
+        """Return the name of each entry's player."""
+        if self.players is None:
+            return ["?"] * entries
+        names = [*self.names, "always present"]  # which label −1 indexes
+        return [names[label] for label in self.players.labels.flatten().tolist()]
+
+    def _entries_undetermined(self, entries: int) -> list[bool]:
+        """Return whether each entry's player does not affect the loss."""
+        if self.players is None:
+            return [False] * entries
+        marks = [*self.undetermined, False]  # the last for entries that are always present
+        return [marks[label] for label in self.players.labels.flatten().tolist()]
 
 
 def _cell(cell: Any) -> str:
+    """Return a cell of the table as text."""
     if isinstance(cell, bool):
         return "yes" if cell else ""
-    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+    if isinstance(cell, float):
+        return f"{cell:.4g}"
+    return str(cell)
 
 
 def _call(name: str) -> str:

@@ -1,0 +1,122 @@
+"""The options of learning, and the schedules that stand in for those left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from absentia.arguments import checked
+from absentia.data import Array
+from absentia.errors import wrong
+from absentia.learning.pace import LearningStep
+from absentia.storage import check_folder
+
+AnyLoss: TypeAlias = Literal["faithful", "interactions", "shapley", "marginal"]
+
+# The fewest rows of a comparison.
+FEWEST_ROWS = 2**8
+
+# The fewest rows of a step of the default loss that a user may ask for.
+_FEWEST_ROWS_PER_STEP = 16
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a baseline is learned if the options do not say."""
+
+    samples: int  # to learn from
+    steps: int  # along the gradient
+    rate: float  # the first step size, as a share of the bounds
+
+
+FAITHFUL = Schedule(samples=1024, steps=120, rate=0.03)
+PAPER = Schedule(samples=256, steps=60, rate=0.1)
+
+
+def schedule_of(loss: str) -> Schedule:
+    """Return the schedule of a loss."""
+    if loss == "faithful":
+        return FAITHFUL
+    return PAPER
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class LearningOptions:
+    """Advanced options of `learn_baseline`.
+
+    Parameters
+    ----------
+    evidence, noise : float, default 4.0 and 0.6
+        The weights of honest predictions, and of white noise, beside concision in the loss "faithful".
+    polish : bool, default False
+        Whether to try other values of one coordinate at a time after the steps along the gradient, which takes far
+        more evaluations. Categories, and models without a gradient, are always searched like this.
+    steps, rate : int and float, optional
+        The number of steps along the gradient, and the first step size as a share of the bounds. The default is 120
+        and 0.03; 60 and 0.1 for the paper's losses.
+    rows_per_step : int, optional
+        Rows that the model evaluates in a step of the loss "faithful", from 512 to 16,384 by the model's size.
+    samples : int or "all", optional
+        The number of samples to learn from, drawn by the seed. The default is 1,024; 256 for the paper's losses.
+    callback : callable, optional
+        Called after each step with its ``step``, ``steps``, ``loss``, ``seconds`` and ``seconds_left``. It may return
+        True to end learning with the values so far.
+    checkpoint : str or Path, optional
+        A file to save progress to. If it exists, learning resumes from it. Baselines for each class or sample are
+        learned in parts, and each part has its file: ``path``, ``path.1`` and so on.
+    tie, held : array, optional
+        Labels of the shape of one sample: entries of one ``tie`` share a value; ``held`` ones keep that of the start.
+    gradient : bool, optional
+        Whether the model has a gradient; detected by default.
+    orders : float or int, optional
+        The highest order λ of the paper's losses: a share of the players or a number of them. The default is half of
+        them for "shapley" and "marginal", as in the paper, and all of them for "interactions".
+    cube : int, optional
+        Measure "interactions" within drawn groups of this many players, which suits outputs that bend a little
+        everywhere. By default they are those of the whole sample, or within groups of 6 if players are many.
+    rows_per_comparison : int, default 262,144
+        Rows that the model evaluates to compare two baselines by one of the paper's losses. A step along the gradient
+        takes a quarter of them.
+
+    Examples
+    --------
+    >>> LearningOptions(steps=10, noise=0.0).evidence
+    4.0
+    """
+
+    evidence: float = 4.0
+    noise: float = 0.6
+    polish: bool = False
+    steps: int | None = None
+    rate: float | None = None
+    rows_per_step: int | None = None
+    samples: int | Literal["all"] | None = None
+    callback: Callable[[LearningStep], Any] | None = None
+    checkpoint: str | Path | None = None
+    tie: Array | None = None
+    held: Array | None = None
+    gradient: bool | None = None
+    orders: float | None = None
+    cube: int | None = None
+    rows_per_comparison: int = 2**18
+
+    def __post_init__(self) -> None:
+        if self.samples != "all":
+            _check_least("samples", self.samples, 1)
+        _check_least("rows_per_comparison", self.rows_per_comparison, FEWEST_ROWS)
+        _check_least("rows_per_step", self.rows_per_step, _FEWEST_ROWS_PER_STEP)
+        _check_least("steps", self.steps, 0)
+        _check_least("evidence", self.evidence, 0)
+        _check_least("noise", self.noise, 0)
+        if self.checkpoint is not None:
+            check_folder("checkpoint", self.checkpoint)
+
+
+def _check_least(name: str, number: float | None, least: int) -> None:
+    """Raise an error for a number that is too small or not finite; None passes."""
+    if number is not None and not least <= number < math.inf:
+        raise wrong(name, f"be at least {least}, and finite", number)
