@@ -54,7 +54,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Task": (ab.Task, {"model": MODEL, "x": X, "players": None, "readout": ab.Logit(0)}),
     "index": (ab.index, {"game": TABLE, "name": "Shapley"}),
     "interactions": (ab.interactions, {"game": TABLE, "solver": "exact"}),
-    "listed terms": (ab.Terms.listed, {"sets": torch.eye(3).bool(), "effects": torch.ones(3), "names": ["a", "b", "c"]}),
+    "listed terms": (ab.Terms.listed, {"sets": torch.eye(3).bool(), "effects": torch.ones(3), "names": None}),
     "shapley": (ab.shapley, {"game": TABLE, "evaluations": None, "seed": 0}),
     "harsanyi": (ab.harsanyi, {"game": TABLE}),
     "banzhaf": (ab.banzhaf, {"game": TABLE}),
