@@ -36,6 +36,7 @@ _WORDS_OF_HINTS = {
     r"\w+\[Tensor[^]]*]|Tensor": "a tensor",
     r"\bPlayers\b": "Players.features(names)",
     r"\bGame\b": "a game such as MaskedModel(…) or ValueTable(values)",
+    r"\bTask\b": "a task such as Task(model, x)",
     r"Sequence\[int]": "a list of whole numbers",
     r"(Sequence|Iterable)\[str]": "a list of texts",
     r"\bint\b": "a whole number",
