@@ -49,7 +49,8 @@ def to_shapiq(result: Terms | Attribution, sample: int = 0, *, base_values: Base
     if isinstance(result, Terms):
         check_number("sample", sample, 0, result.samples - 1)
         by_set = _effects_by_set(result, sample)
-        return _interaction_values(by_set, "Moebius", len(result.names), max_order=len(result.names))
+        largest_order = max(len(members) for members in by_set)
+        return _interaction_values(by_set, "Moebius", len(result.names), max_order=largest_order)
     check_number("sample", sample, 0, len(result.values) - 1)
     if result.index not in _INDICES:
         then = "shapiq has no index for them."
@@ -85,6 +86,8 @@ def _interaction_values(
         min_order=0,
         max_order=max_order,
         n_players=players,
+        # Without a lookup, shapiq would list all sets of all players.
+        interaction_lookup={members: number for number, members in enumerate(by_set)},
         baseline_value=by_set[()],
         estimated=budget is not None,
         estimation_budget=budget,
