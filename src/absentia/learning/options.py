@@ -120,3 +120,5 @@ def _check_least(name: str, number: float | None, least: int) -> None:
     """Raise an error for a number that is too small or not finite; None passes."""
     if number is not None and not least <= number < math.inf:
         raise wrong(name, f"be at least {least}, and finite", number)
+    if number is not None and number >= 2**63:
+        raise wrong(name, "lie within ±2^63", number)
