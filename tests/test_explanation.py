@@ -1,7 +1,9 @@
 """Explanations against the games they are made of; what they keep, show and hand on."""
 
+import importlib
 import math
 from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,6 +22,7 @@ from typechecker import unchecked
 
 FEW = ab.LearningOptions(steps=2, rows_per_comparison=2**8)
 
+OLD_FILES = Path(__file__).parent / "old_files"
 SCRIPT = "<script>alert(1)</script>"
 
 
@@ -463,3 +466,48 @@ def test_an_explanation_keeps_its_samples_when_the_users_change():
     found = ab.explain(lambda rows: rows.sum(1), x, absence=0.0)
     x.zero_()
     assert found.x.tolist() == [[1.0, 1.0]]
+
+
+def test_a_file_whose_order_wise_values_are_a_bare_tensor_still_loads():
+    """Format 3 stored the values alone; the file was written by the code of that time."""
+    x = torch.tensor([[2.0, 3.0, 1.0], [1.0, 5.0, 2.0]])
+    now = ab.explain(lambda rows: rows.prod(1), x, absence=1.0)
+    old = ab.load(OLD_FILES / "explanation_format3.safetensors")
+    assert_same(old, replace(now, record=old.record))
+    assert old.order_shapley.names == ("x0", "x1", "x2")
+    assert repr(old.order_shapley) == repr(now.order_shapley)
+
+
+def test_a_record_says_why_rounding_errors_could_not_be_measured():
+    def only_single_precision(rows):
+        if rows.dtype != torch.float32:
+            raise NotImplementedError("float32 only")
+        return rows.prod(1)
+
+    x = torch.rand(2, 3, generator=torch.Generator().manual_seed(0))
+    explanation = ab.explain(only_single_precision, x, absence=0.5)
+    (note,) = explanation.record.notes
+    assert note.startswith("Rounding errors are estimated rather than measured, because")
+    assert "NotImplementedError" in note
+    assert (explanation.interactions.noise > 0).all()
+    assert not ab.explain(lambda rows: rows.prod(1), x, absence=0.5).record.notes
+
+
+def test_a_call_checks_columns_and_wraps_the_model_once(monkeypatch):
+    calls = []
+    for module, name in [("absentia.task", "as_model"), ("absentia.data.tensors", "check_columns")]:
+        original = getattr(importlib.import_module(module), name)
+        monkeypatch.setattr(f"{module}.{name}", counted(original, calls))
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    ab.explain(lambda rows: rows.prod(1), frame, absence=0.0)
+    assert sorted(calls) == ["as_model", "check_columns"]
+
+
+def counted(function, calls):
+    """Return a function that notes its calls by name."""
+
+    def call(*args, **kwargs):
+        calls.append(function.__name__)
+        return function(*args, **kwargs)
+
+    return call

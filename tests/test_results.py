@@ -264,6 +264,7 @@ def test_what_is_written_is_as_readable_as_any_file(tmp_path):
     [
         ("explanation", ab.Explanation),
         ("explanation_groups", ab.Explanation),
+        ("explanation_format3", ab.Explanation),
         ("baseline", ab.LearnedBaseline),
         ("baseline_class", ab.LearnedBaseline),
         ("baseline_format1", ab.LearnedBaseline),
