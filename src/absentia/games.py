@@ -16,7 +16,7 @@ from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence
 from absentia.absences.words import named_absence
 from absentia.arguments import checked
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
-from absentia.data import Array, Categorical, Classes, Table, as_tensor, blocks
+from absentia.data import Array, Categorical, Classes, Table, as_tensor, blocks, check_columns
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
 from absentia.models.adapters import as_model
@@ -226,10 +226,11 @@ def model_for(absence: object, model: Any) -> Any:
 
 def resolve_absence(task: Task, absence: object, data: Table | None, seed: int) -> Absence:
     """Return an absence as it is, or the one that a word or a number names, made from rows like the task's."""
+    if not isinstance(absence, str | int | float):
+        check_columns("data", getattr(data, "columns", None), task.columns)  # also of data that is not used
+        return check_absence(absence)
     rows = None if data is None else task.rows_of(data)
-    if isinstance(absence, str | int | float):
-        return named_absence(absence, rows, players=task.players, seed=seed)
-    return check_absence(absence)
+    return named_absence(absence, rows, players=task.players, seed=seed)
 
 
 @checked
