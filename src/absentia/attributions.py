@@ -29,15 +29,16 @@ class Attribution:
 
     values: Float[Tensor, "samples players"]
     errors: Float[Tensor, "samples players"]  # standard errors; 0 where values are exact, NaN where unknown
-    evaluations: int  # rows that the model evaluated
+    evaluations: int  # rows that were evaluated: one for each coalition and draw of the absence
     names: tuple[str, ...]
     kind: str  # such as "Shapley values", in words
     readout: str
     index: str = "Shapley"  # the name of the index, or "contexts"; files of older versions hold Shapley values only
+    rows_seen: int | None = None  # rows that the model saw for them, checks included; None if not known
 
     @property
     def is_estimated(self) -> bool:
-        """Whether values have errors, known or not."""
+        """Whether values have errors, even if these are unknown."""
         return bool((self.errors != 0).any())
 
     @property
@@ -60,7 +61,7 @@ class Attribution:
         return align([[self.names[player], text] for player, text in self.ranked(sample)], 2)
 
     def ranked(self, sample: int | None = 0) -> list[tuple[int, str]]:
-        """Return players with formatted values ± errors, largest first; for None, the means of |value|."""
+        """Return players with formatted values ± errors, largest first; None averages |value| over samples."""
         check_number("sample", sample, -len(self.values), len(self.values) - 1)
         if sample is None:
             values = self.values.abs().mean(0)
@@ -91,11 +92,12 @@ class OrderAttribution:
     """
 
     values: Float[Tensor, "samples orders players"]
-    evaluations: int  # rows that the model evaluated
+    evaluations: int  # rows that were evaluated: one for each coalition and draw of the absence
     names: tuple[str, ...]
     kind: str  # such as "order-wise Shapley values", in words
     readout: str
     orders: tuple[int, ...]  # the order of each entry of the second axis
+    rows_seen: int | None = None  # rows that the model saw for them, checks included; None if not known
 
     @property
     def errors(self) -> Float[Tensor, "samples orders players"]:
@@ -103,7 +105,7 @@ class OrderAttribution:
         return torch.zeros_like(self.values)
 
     def at(self, *orders: int) -> OrderAttribution:
-        """Return the values of some orders alone.
+        """Return the values of the given orders.
 
         >>> ab.order_shapley(ab.ValueTable([0.0, 1.0, 2.0, 5.0])).at(1).values
         tensor([[[3., 4.]]], dtype=torch.float64)
@@ -114,7 +116,7 @@ class OrderAttribution:
         return replace(self, values=self.values[:, places], orders=tuple(orders))
 
     def mean(self) -> Attribution:
-        """Return the mean over the orders: of all order-wise Shapley values, these are the Shapley values."""
+        """Return the mean over the orders; for order-wise Shapley values, these are the Shapley values."""
         return exact_attribution(self, self.values.mean(1), f"means over the orders of {self.kind}")
 
     def __repr__(self) -> str:
@@ -143,14 +145,15 @@ class MarginalBenefits:
     """
 
     values: Float[Tensor, "samples contexts"]
-    evaluations: int  # rows that the model evaluated
+    evaluations: int  # rows that were evaluated: one for each coalition and draw of the absence
     names: tuple[str, ...]
     player: int
     readout: str
+    rows_seen: int | None = None  # rows that the model saw for them, checks included; None if not known
 
     @property
     def kind(self) -> str:
-        """What the values are, in words."""
+        """A description of the values."""
         return f"marginal benefits of {self.names[self.player]}"
 
     @property
@@ -174,6 +177,15 @@ def _title(name: str, kind: str, samples: int, players: int, readout: str) -> st
 def exact_attribution(
     source: Any, values: Float[Tensor, "samples players"], kind: str, index: str = "Shapley"
 ) -> Attribution:
-    """Return values without errors as an attribution; the rest is that of a table or another result."""
+    """Return exact values as an attribution, with the names, cost and readout of a table or another result."""
     no_errors = torch.zeros_like(values)
-    return Attribution(values, no_errors, source.evaluations, source.names, kind, source.readout, index)
+    return Attribution(
+        values,
+        no_errors,
+        source.evaluations,
+        source.names,
+        kind,
+        source.readout,
+        index,
+        rows_seen=source.rows_seen,
+    )

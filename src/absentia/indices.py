@@ -1,4 +1,4 @@
-"""Indices: numbers for players that are maps of a game's values.
+"""Indices: functions from the values of a game to one number for each player, or for each set of players.
 
 With v̄ₛ(i) the mean value of the coalitions of size s that contain i, and v̄ₛ(−i) of those without i, the order-wise
 Shapley value is φᵢ⁽ᵐ⁾ = v̄ₘ₊₁(i) − v̄ₘ(−i), and the Shapley value is its mean over the orders m = 0 … n − 1.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Literal, overload
 
 import torch
 from jaxtyping import Float
@@ -21,26 +22,42 @@ from absentia.coalitions import sums_by_size, sums_by_size_and_player, table_pla
 from absentia.data import check_number
 from absentia.errors import wrong
 from absentia.games import Game, ValueTable, draws_of, value_table
+from absentia.interaction_indices import (
+    InteractionIndex,
+    bii,
+    check_harsanyi,
+    fbii,
+    fsii,
+    k_sii,
+    sii,
+    stii,
+)
+from absentia.solvers.choice import interactions
+from absentia.solvers.leaves import LeafSums, sums_over_leaves
 from absentia.solvers.regression import sample_shapley
+from absentia.terms import Terms
 
-IndexFunction: TypeAlias = Callable[[ValueTable], Attribution]
+# The order of interaction indices unless another one is asked for: players and pairs.
+_USUAL_ORDER = 2
 
 
 @checked
 def shapley(game: Game, *, evaluations: int | None = None, seed: int = 0) -> Attribution:
     """Compute Shapley values: φᵢ = Σ_{S∌i} |S|!(n−|S|−1)!/n! · [v(S∪i) − v(S)].
 
-    Values are exact by default, from all 2ⁿ coalitions. With ``evaluations`` they are estimated from drawn
-    coalitions, with standard errors [musco2025leverage]. Either way they add up to v(N) − v(∅).
+    Values are exact by default: from all 2ⁿ coalitions, or, at any number of players, from the leaves of a model of
+    trees whose value is a sum over leaves. With ``evaluations`` they are estimated from drawn coalitions, with
+    standard errors [musco2025leverage]. Either way they add up to v(N) − v(∅).
 
     Parameters
     ----------
     game : Game
         A `MaskedModel`, a `ValueTable`, or a game of your own.
     evaluations : int, optional
-        The rows that the model may evaluate for each sample: one for each coalition and draw of the absence.
+        The number of rows that the model may evaluate for each sample: one for each coalition and draw of the
+        absence.
     seed : int, default 0
-        Fixes the coalitions that are drawn.
+        The seed of the drawn coalitions.
 
     Examples
     --------
@@ -49,6 +66,9 @@ def shapley(game: Game, *, evaluations: int | None = None, seed: int = 0) -> Att
     """
     if evaluations is not None and evaluations < 2 ** len(game.names) * draws_of(game):
         return sample_shapley(game, evaluations, seed).attribution
+    leaves = sums_over_leaves(game)
+    if leaves is not None:
+        return leaves.shapley()
     return shapley_of_table(value_table(game))
 
 
@@ -65,6 +85,9 @@ def banzhaf(game: Game) -> Attribution:
     >>> ab.banzhaf(ab.ValueTable([0.0, 1.0, 2.0, 5.0])).values
     tensor([[2., 3.]], dtype=torch.float64)
     """
+    leaves = sums_over_leaves(game)
+    if leaves is not None:
+        return leaves.banzhaf()
     return banzhaf_of_table(value_table(game))
 
 
@@ -81,32 +104,122 @@ def banzhaf_of_table(table: ValueTable) -> Attribution:
     return exact_attribution(table, values, "Banzhaf values", "Banzhaf")
 
 
-# The indices that `index` computes, by name. Add one with `INDICES["name"] = function`.
-INDICES: dict[str, IndexFunction] = {
-    "Shapley": shapley_of_table,
-    "Banzhaf": banzhaf_of_table,
-}
+def banzhaf_of_terms(terms: Terms) -> Attribution:
+    """Compute Banzhaf values from effects: φᵢ = Σ_{S∋i} U(S)/2^(|S|−1)."""
+    # Terms.shapley gives each player an equal share of an effect, so the effect is multiplied by their number.
+    scaled = terms.effects * terms.orders / 2.0 ** (terms.orders - 1)
+    sums = replace(terms, effects=scaled).shapley()
+    return replace(sums, kind="Banzhaf values", index="Banzhaf")
 
 
-@checked
-def index(game: Game, name: str) -> Attribution:
-    """Compute an index by its name, exactly, from all 2ⁿ coalitions.
-
-    Parameters
-    ----------
-    game : Game
-        A `MaskedModel`, a `ValueTable`, or a game of your own.
-    name : str
-        "Shapley" or "Banzhaf", or an index that was added to ``absentia.indices.INDICES``.
+@dataclass(frozen=True)
+class PlayerIndex:
+    """An index with one number for each player, as a function of all values.
 
     Examples
     --------
-    >>> ab.index(ab.ValueTable([0.0, 1.0, 2.0, 5.0]), "Banzhaf").values
+    >>> PlayerIndex(shapley_of_table).of_table(ab.ValueTable([0.0, 1.0, 2.0, 5.0])).values
     tensor([[2., 3.]], dtype=torch.float64)
+    """
+
+    of_table: Callable[[ValueTable], Attribution]
+    of_terms: Callable[[Terms], Attribution] | None = None  # the same from effects; None if there is no such function
+    of_leaves: Callable[[LeafSums], Attribution] | None = None  # the same from the leaves of trees
+
+
+# The indices that `index` computes, by name. Add one with `INDICES["name"] = PlayerIndex(function)`, or with
+# `INDICES["name"] = InteractionIndex(weight)`.
+INDICES: dict[str, PlayerIndex | InteractionIndex] = {
+    "Shapley": PlayerIndex(shapley_of_table, Terms.shapley, LeafSums.shapley),
+    "Banzhaf": PlayerIndex(banzhaf_of_table, banzhaf_of_terms, LeafSums.banzhaf),
+    "SII": InteractionIndex(sii),
+    "k-SII": InteractionIndex(k_sii),
+    "STII": InteractionIndex(stii),
+    "FSII": InteractionIndex(fsii),
+    "BII": InteractionIndex(bii),
+    "FBII": InteractionIndex(fbii),
+}
+
+
+@overload
+def index(
+    game: Game | Terms, name: Literal["Shapley", "Banzhaf"], *, order: int | None = None
+) -> Attribution: ...  # numbers of players
+
+
+@overload
+def index(
+    game: Game | Terms, name: Literal["SII", "k-SII", "STII", "FSII", "BII", "FBII"], *, order: int | None = None
+) -> Terms: ...  # numbers of sets
+
+
+@overload
+def index(game: Game | Terms, name: str, *, order: int | None = None) -> Attribution | Terms: ...
+
+
+@checked
+def index(game: Game | Terms, name: str, *, order: int | None = None) -> Attribution | Terms:
+    """Compute an index by its name, exactly: from all 2ⁿ coalitions of a game, or from effects.
+
+    Effects may be listed for any number of players: an index of them needs no other values, and lists the subsets of
+    up to ``order`` players of their sets.
+
+    Parameters
+    ----------
+    game : Game or Terms
+        A `MaskedModel`, a `ValueTable`, a game of your own, or its effects.
+    name : str
+        "Shapley" or "Banzhaf" for one number for each player. "SII", "k-SII", "STII", "FSII", "BII" or "FBII" for
+        one number for each set of up to ``order`` players. Or an index of ``absentia.indices.INDICES`` of your own.
+    order : int, optional
+        The size of the largest sets of an interaction index, 2 by default.
+
+    Returns
+    -------
+    Attribution or Terms
+        Numbers of players, or of sets; the ``basis`` of these terms is the name of the index. If effects are
+        estimated, errors of sets are upper bounds of their standard errors.
+
+    Examples
+    --------
+    >>> table = ab.ValueTable([0.0, 1.0, 2.0, 5.0])
+    >>> ab.index(table, "Banzhaf").values
+    tensor([[2., 3.]], dtype=torch.float64)
+    >>> ab.index(table, "k-SII", order=2)
+    Interactions (k-SII of order 2) of 1 sample, 2 players; value: given; strongest:
+      x1       +2
+      x0 & x1  +2
+      x0       +1
     """
     if name not in INDICES:
         raise wrong("name", f"be one of {', '.join(INDICES)}", repr(name))
-    return INDICES[name](value_table(game))
+    chosen = INDICES[name]
+    if isinstance(chosen, PlayerIndex):
+        return _index_of_players(chosen, game, name, order)
+    players = len(game.names)
+    if order is None:
+        order = min(_USUAL_ORDER, players)
+    check_number("order", order, 1, players)
+    if not isinstance(game, Terms):
+        game = interactions(game)
+    return chosen.of_terms(game, order, name)
+
+
+def _index_of_players(chosen: PlayerIndex, game: Game | Terms, name: str, order: int | None) -> Attribution:
+    """Compute an index of players from all values of a game, or from effects if the index knows how."""
+    if order not in (None, 1):
+        interaction_indices = [known for known, index in INDICES.items() if isinstance(index, InteractionIndex)]
+        then = f"Interaction indices are {', '.join(interaction_indices)}."
+        raise wrong("order", f"be 1 for {name}, which has numbers for single players", order, then)
+    if not isinstance(game, Terms):
+        leaves = sums_over_leaves(game)
+        if leaves is not None and chosen.of_leaves is not None:
+            return chosen.of_leaves(leaves)
+        return chosen.of_table(value_table(game))
+    check_harsanyi(game)
+    if chosen.of_terms is None:
+        raise wrong("game", f"be a game for {name}, which needs the values of coalitions", "terms")
+    return chosen.of_terms(game)
 
 
 @checked
@@ -119,7 +232,7 @@ def order_shapley(game: Game, orders: Sequence[int] | None = None) -> OrderAttri
     ----------
     game : Game
     orders : sequence of int, optional
-        The orders to return, 0 … n − 1 by default.
+        The orders to return. The default is all orders, 0 … n − 1.
 
     Examples
     --------
@@ -127,6 +240,10 @@ def order_shapley(game: Game, orders: Sequence[int] | None = None) -> OrderAttri
     tensor([[[1., 2.],
              [3., 4.]]], dtype=torch.float64)
     """
+    leaves = sums_over_leaves(game)
+    if leaves is not None:
+        by_order = leaves.order_shapley()
+        return by_order if orders is None else by_order.at(*orders)
     table = value_table(game)
     values = order_shapley_of(table.values, table.sums)
     return _by_order(table, values, "order-wise Shapley values", orders)
@@ -170,15 +287,17 @@ def marginal_benefits(game: Game, player: int) -> MarginalBenefits:
     table = value_table(game)
     check_number("player", player, 0, len(table.names) - 1)
     values = marginal_benefits_of(table.values, player)
-    return MarginalBenefits(values, table.evaluations, table.names, player, table.readout)
+    return MarginalBenefits(values, table.evaluations, table.names, player, table.readout, rows_seen=table.rows_seen)
 
 
 def _by_order(
     table: ValueTable, values: Float[Tensor, "samples orders players"], kind: str, orders: Sequence[int] | None
 ) -> OrderAttribution:
-    """Return values by order as a result; all orders, or those that were asked for."""
+    """Return values by order as a result, for all orders or the requested ones."""
     every = tuple(range(len(table.names)))
-    by_order = OrderAttribution(values, table.evaluations, table.names, kind, table.readout, every)
+    by_order = OrderAttribution(
+        values, table.evaluations, table.names, kind, table.readout, every, rows_seen=table.rows_seen
+    )
     if orders is None:
         return by_order
     return by_order.at(*orders)

@@ -7,8 +7,11 @@ any number of players. All methods work for both forms.
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,31 +19,40 @@ from torch import Tensor
 from torch.nn.functional import normalize, pad
 
 from absentia.arguments import checked
-from absentia.attributions import Attribution
+from absentia.attributions import Attribution, OrderAttribution
 from absentia.coalitions import (
     coalition_members,
     coalition_numbers,
     coalition_sizes,
     enumerate_coalitions,
     sums_by_size,
+    sums_by_size_and_player,
     zeta_,
 )
 from absentia.data import check_number
 from absentia.errors import DataFrame, require, wrong
 from absentia.evaluation import check_coalitions
+from absentia.listed_sets import (
+    mean_squares,
+    player_numbers,
+    rows_of_players,
+    shares_by_context,
+    sums_by_player,
+    values_of_coalitions,
+)
 from absentia.storage import Saved
-from absentia.text import align, count_of, written
+from absentia.text import align, count_of, fold, written
 
-# Without a threshold of its own, an effect is salient beyond this share of the sample's largest one.
+# By default, an effect is salient above this share of the sample's largest effect.
 _SALIENT_SHARE = 0.05
 # An estimated effect is measurable if it exceeds this many standard errors.
 _STANDARD_ERRORS = 2.0
-# Listed terms are compared with coalitions, or with each other, for this many pairs at once.
-_PAIRS_AT_ONCE = 2**22
+# The types of effects in JSON, by name.
+_DTYPES = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
 
 
 class Interaction(NamedTuple):
-    """One set of players, and what their joint presence adds to the output.
+    """A set of players, and what their joint presence adds to the output.
 
     Examples
     --------
@@ -63,8 +75,8 @@ class Interaction(NamedTuple):
 class OrderProfile:
     """The strength of the effects at each order 0 … n: Σ_{|S|=m} |U(S)|.
 
-    ``ratios`` are its shares of the strength of all orders ≥ 1, the paper's r_m. Order 0, whose effect is v(∅), has
-    the share 0.
+    ``ratios`` are the shares of each order in the total strength of orders ≥ 1, the paper's r_m. Order 0, whose
+    effect is v(∅), has the share 0.
 
     Examples
     --------
@@ -84,14 +96,21 @@ class SampleTerms(NamedTuple):
     measurable: Bool[Tensor, " terms"]
 
 
+class RebuildingErrors(NamedTuple):
+    """How well the strongest sets of a sample rebuild the values of all its coalitions."""
+
+    errors: Float[Tensor, " counts"]  # root mean squares, with v(∅) and the 0, 1, 2 … strongest other sets
+    deviation: float  # the standard deviation of the values
+
+
 @checked
 @dataclass(frozen=True, eq=False)
 class Terms(Saved, kind="terms", format=3):
     """Sets of players with their effects U(S): v(S) = Σ_{T⊆S} U(T) for every coalition S.
 
-    `harsanyi` returns the effects of all 2ⁿ sets as a full table; `Terms.listed` holds any other sets. Values carry
-    rounding errors of size ``noise``, and an effect sums 2^|S| of them. So effects are `measurable` only above the
-    floor noise · 2^(|S|/2), and only measurable effects count as salient.
+    `harsanyi` returns the effects of all 2ⁿ sets as a full table; `Terms.listed` holds any other sets. Values have
+    rounding errors of size ``noise``, and an effect is a sum of 2^|S| values. So an effect is `measurable` only above
+    the floor noise · 2^(|S|/2), and only measurable effects count as salient.
 
     Examples
     --------
@@ -102,17 +121,22 @@ class Terms(Saved, kind="terms", format=3):
       q      −3
     """
 
-    effects: Float[Tensor, "*samples terms"]  # by sample of a full table; one for each listed term
+    effects: Float[Tensor, "*samples terms"]  # for each sample of a full table, or for each listed term
     names: tuple[str, ...]
     readout: str
     noise: Float[Tensor, " samples"]  # the size of the rounding errors in the values
-    evaluations: int = 0  # rows that the model evaluated
+    evaluations: int = 0  # rows that were evaluated: one for each coalition and draw of the absence
     members: Bool[Tensor, "terms players"] | None = None  # the sets of listed terms; None for a full table
     owners: Int[Tensor, " terms"] | None = None  # the sample of each listed term
     errors: Float[Tensor, "*samples terms"] | None = None  # standard errors of the effects; None if they are exact
-    basis: str = "Harsanyi"  # what effects mean: by default, values are sums over subsets
+    basis: str = "Harsanyi"  # what effects mean; with "Harsanyi", values are sums over subsets
     absence: str = ""  # a description of what stands in for absent players
     fidelity: float | None = None  # R² on coalitions that no fit saw; None if terms are exact
+    highest_order: int | None = None  # sets of more players are left out; None if no set is
+    notes: tuple[str, ...] = ()  # what is left out, and why
+    rows_seen: int | None = None  # rows that the model evaluated in all, checks included; None if unknown
+    order: int | None = None  # the order of the index that the basis names; None for effects
+    base_values: Float[Tensor, " samples"] | None = None  # v(∅), which may differ from an index's number for ∅
 
     @classmethod
     def listed(
@@ -129,8 +153,11 @@ class Terms(Saved, kind="terms", format=3):
         evaluations: int = 0,
         absence: str = "",
         fidelity: float | None = None,
+        highest_order: int | None = None,
+        notes: tuple[str, ...] = (),
+        rows_seen: int | None = None,
     ) -> Terms:
-        """Hold listed sets of players with their effects; ``owners`` are the numbers of their samples.
+        """Make terms from a list of sets and their effects; ``owners`` holds the sample number of each set.
 
         Examples
         --------
@@ -165,17 +192,23 @@ class Terms(Saved, kind="terms", format=3):
             errors=errors,
             absence=absence,
             fidelity=fidelity,
+            highest_order=highest_order,
+            notes=notes,
+            rows_seen=rows_seen,
         )
 
     def __repr__(self) -> str:
+        what = "Interactions"
+        if self.order is not None:
+            what = f"Interactions ({self.basis} of order {self.order})"
         head = (
-            f"Interactions of {count_of(self.samples, 'sample')}, {len(self.names)} players; value: {self.readout}; "
+            f"{what} of {count_of(self.samples, 'sample')}, {len(self.names)} players; value: {self.readout}; "
             "strongest"
         )
         if self.samples > 1:
             head += " of sample 0"
         rows = [[" & ".join(term.players), written(term.effect, 4, plus=True)] for term in self.top(5)]
-        return "\n".join([f"{head}:", *align(rows, 2)])
+        return "\n".join([f"{head}:", *align(rows, 2), *(fold(f"  Note: {note}") for note in self.notes)])
 
     @property
     def samples(self) -> int:
@@ -186,6 +219,11 @@ class Terms(Saved, kind="terms", format=3):
     def is_full(self) -> bool:
         """Whether every sample has an effect for each of the 2ⁿ sets, in counting order."""
         return self.members is None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether effects are exact rather than estimated or fitted."""
+        return self.errors is None and self.fidelity is None
 
     @property
     def sets(self) -> Bool[Tensor, "terms players"]:
@@ -199,7 +237,7 @@ class Terms(Saved, kind="terms", format=3):
         """The same as `sets`."""
         return self.sets
 
-    @property
+    @cached_property  # counting the players of many sets is slow
     def orders(self) -> Int[Tensor, " terms"]:
         """The number of players in each set."""
         if self.members is None:
@@ -224,12 +262,36 @@ class Terms(Saved, kind="terms", format=3):
         return beyond & (self.effects.abs() > _STANDARD_ERRORS * self.errors)
 
     def of_sample(self, sample: int = 0) -> SampleTerms:
-        """Return the sets, effects and measurability of one sample's terms."""
+        """Return the sets of one sample, their effects, and whether these are measurable."""
         check_number("sample", sample, -self.samples, self.samples - 1)
-        if self.owners is None:
-            return SampleTerms(self.sets, self.effects[sample], self.measurable[sample])
-        own = self.owners == sample % self.samples
-        return SampleTerms(self.sets[own], self.effects[own], self.measurable[own])
+        own = self.only(sample % self.samples)
+        return SampleTerms(own.sets, own.effects.flatten(), own.measurable.flatten())
+
+    def only(self, sample: int) -> Terms:
+        """Return the terms of a single sample.
+
+        >>> ab.harsanyi(ab.ValueTable([[0.0, 1.0], [0.0, 2.0]])).only(1).effects
+        tensor([[0., 2.]], dtype=torch.float64)
+        """
+        check_number("sample", sample, 0, self.samples - 1)
+        if self.samples == 1:
+            return self
+        own: slice | Tensor = slice(sample, sample + 1)
+        owners = None
+        members = None
+        if self.owners is not None:
+            own = self.owners == sample
+            owners = torch.zeros_like(self.owners[own])
+            members = self.sets[own]
+        return replace(
+            self,
+            effects=self.effects[own],
+            noise=self.noise[sample : sample + 1],
+            members=members,
+            owners=owners,
+            errors=None if self.errors is None else self.errors[own],
+            base_values=None if self.base_values is None else self.base_values[sample : sample + 1],
+        )
 
     def top(self, k: int, sample: int = 0) -> list[Interaction]:
         """Return the k interactions of a sample with the largest |U|, strongest first, without v(∅).
@@ -265,7 +327,7 @@ class Terms(Saved, kind="terms", format=3):
         ]
 
     def _names_of(self, members: Bool[Tensor, " players"]) -> tuple[str, ...]:
-        """Return the names of the players of one set."""
+        """Return the names of the players in a set."""
         return tuple(self.names[player] for player in members.nonzero().flatten().tolist())
 
     def keep(self, k: int) -> Terms:
@@ -275,7 +337,8 @@ class Terms(Saved, kind="terms", format=3):
         tensor([2., 6.], dtype=torch.float64)
         """
         check_number("k", k, 0)
-        by_sample = [self._strongest(sample, k) for sample in range(self.samples)]
+        is_empty = self.orders == 0
+        by_sample = [self._strongest(sample, k, is_empty) for sample in range(self.samples)]
         owners = torch.arange(self.samples).repeat_interleave(torch.tensor([len(part) for part in by_sample]))
         numbers = torch.cat(by_sample)
         if self.owners is None:
@@ -288,21 +351,20 @@ class Terms(Saved, kind="terms", format=3):
         sets = self._sets_of(numbers)
         return replace(self, effects=effects, members=sets, owners=owners.to(effects.device), errors=errors)
 
-    def _strongest(self, sample: int, k: int) -> Int[Tensor, " kept"]:
+    def _strongest(self, sample: int, k: int, is_empty: Bool[Tensor, " terms"]) -> Int[Tensor, " kept"]:
         """Return the numbers of a sample's terms, in ascending order: v(∅) and the k strongest others."""
         if self.owners is None:
             strength = self.effects[sample].detach().abs()
             numbers = torch.arange(len(strength), device=strength.device)
-            empty = numbers == 0
         else:
             numbers = (self.owners == sample).nonzero().flatten()
             strength = self.effects[numbers].detach().abs()
-            empty = ~self.sets[numbers].any(1)
+        empty = is_empty[numbers]
         ranked = strength.masked_fill(empty, torch.inf)
         return numbers[ranked.topk(min(k + int(empty.sum()), len(numbers))).indices].sort().values
 
     def _sets_of(self, numbers: Int[Tensor, " kept"]) -> Bool[Tensor, "kept players"]:
-        """Return the sets of some terms by their numbers."""
+        """Return the sets of the terms with these numbers."""
         if self.members is not None:
             return self.members[numbers]
         players = torch.arange(len(self.names), device=numbers.device)
@@ -311,9 +373,9 @@ class Terms(Saved, kind="terms", format=3):
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame: a row for each sample and set, with its players, order, effect and salience.
 
-        It holds all sets but ∅, those of a sample in descending order of |effect|.
+        It holds all sets except ∅, sorted within each sample by descending |effect|.
         """
-        names = [" & ".join(self._names_of(members)) for members in self.sets]
+        names = [" & ".join(self.names[player] for player in players) for players in player_numbers(self.sets)]
         orders = self.orders.tolist()
         effects = self.effects.detach().cpu()
         salient = self.salient().cpu()
@@ -378,22 +440,15 @@ class Terms(Saved, kind="terms", format=3):
         check_coalitions(coalitions, len(self.names))
         if self.owners is None:
             return zeta_(self.effects.detach().clone())[:, coalition_numbers(coalitions)]
-        values = self.effects.new_zeros(self.samples, len(coalitions))
-        absent = (~coalitions).to(self.effects)
-        at_once = max(1, _PAIRS_AT_ONCE // max(1, len(coalitions)))
-        for start in range(0, len(self.sets), at_once):
-            part = slice(start, start + at_once)
-            # A set is within a coalition if none of its players is absent.
-            within = self.sets[part].to(absent) @ absent.T == 0
-            values.index_add_(0, self.owners[part], self.effects[part, None] * within)
-        return values.detach()
+        effects = self.effects.detach()
+        return values_of_coalitions(self.sets, effects, self.owners, self.samples, coalitions)
 
     def reconstruct(
         self,
         coalitions: Bool[Tensor, "rows players"] | None = None,
         keep: Bool[Tensor, "*samples terms"] | None = None,
     ) -> Float[Tensor, "samples rows"]:
-        """Compute values from effects as `predict` does, of all 2ⁿ coalitions or of those given.
+        """Compute values from effects as `predict` does, by default for all 2ⁿ coalitions.
 
         ``keep`` marks the effects to use, such as the salient ones; the others count as 0.
 
@@ -414,21 +469,25 @@ class Terms(Saved, kind="terms", format=3):
         return used.predict(enumerate_coalitions(len(self.names)))
 
     def _check_harsanyi(self, method: str) -> None:
-        """Raise an error if effects of another basis are summed over subsets."""
+        """Raise an error if sums over subsets would be wrong: the basis is another one, or sets are left out."""
         if self.basis != "Harsanyi":
             raise wrong("basis", f"be Harsanyi for {method}", self.basis)
+        if self.highest_order is not None:
+            got = f"those of at most {self.highest_order} players, because the others are too many"
+            raise wrong("terms", f"hold all sets that have an effect for {method}", got, "Ask the game itself.")
 
     def sparsity(self, error: float = 0.05) -> Int[Tensor, " samples"]:
         """Return how few of the strongest effects reconstruct all 2ⁿ values.
 
         The values reconstructed from v(∅) and the k strongest other effects must be within ``error`` of the true
-        ones: the root mean square of the differences, as a share of the values' standard deviation. The error need
-        not fall with every k. The search doubles k, then bisects: k suffices, and k − 1 does not. For listed terms
-        the mean squares over all coalitions have a closed form, so that there may be any number of players.
+        ones: the root mean square of the differences, as a share of the values' standard deviation. The error may
+        rise with k here and there. The search doubles k, then bisects, so k suffices and k − 1 does not. For listed
+        terms the mean squares over all coalitions have a closed form, which works for any number of players.
 
         >>> ab.harsanyi(ab.ValueTable([0.0, 0.0, 0.0, 1.0])).sparsity()
         tensor([1])
         """
+        self._check_harsanyi("sparsity")
         if not 0 <= error < 1:
             raise wrong("error", "be a share between 0 and 1", error)
         if self.is_full:
@@ -444,7 +503,7 @@ class Terms(Saved, kind="terms", format=3):
         places = torch.arange(order.shape[1], device=order.device).expand_as(order)
         rank = torch.empty_like(order).scatter_(1, order, places)
         values = self.reconstruct()
-        # Rounding errors alone must not require more effects.
+        # Rounding errors must not increase the number of effects.
         tolerance = torch.maximum(error * values.std(1, correction=0), self.noise)
 
         def suffices(k: Tensor) -> Tensor:
@@ -467,37 +526,44 @@ class Terms(Saved, kind="terms", format=3):
 
     def _sparsity_of_sample(self, sample: int, error: float) -> int:
         """Search the length of one sample's listed terms."""
-        terms = self.of_sample(sample)
-        counted = terms.sets.any(1)
-        sets = terms.sets[counted]
-        effects = terms.effects[counted].detach()
-        ranked = effects.abs().argsort(descending=True, stable=True)
-        sets = sets[ranked]
-        effects = effects[ranked]
-        mean = (effects * 2.0 ** -sets.sum(1)).sum()
-        deviation = (mean_square(sets, effects) - mean.square()).clamp_min(0).sqrt()
-        tolerance = max(error * float(deviation), float(self.noise[sample]))
-
-        def suffices(k: int) -> bool:
-            return float(mean_square(sets[k:], effects[k:]).clamp_min(0).sqrt()) <= tolerance
-
+        rebuilding = self.rebuilding_errors(sample)
+        tolerance = max(error * rebuilding.deviation, float(self.noise[sample]))
+        enough = (rebuilding.errors <= tolerance).tolist()
         low = -1
         high = 0
-        while high < len(effects) and not suffices(high):
+        while not enough[high]:  # all sets are always enough
             low = high
-            high = min(2 * high + 1, len(effects))
+            high = min(2 * high + 1, len(enough) - 1)
         while high - low > 1:
             middle = (low + high) // 2
-            if suffices(middle):
+            if enough[middle]:
                 high = middle
             else:
                 low = middle
         return high
 
+    def rebuilding_errors(self, sample: int = 0) -> RebuildingErrors:
+        """Compute the error of rebuilding all 2ⁿ values of a sample from its strongest listed sets.
+
+        >>> terms = ab.Terms.listed(torch.eye(2).bool(), torch.tensor([2.0, -4.0]))
+        >>> terms.rebuilding_errors().errors
+        tensor([2.4495, 1.4142, 0.0000], dtype=torch.float64)
+        """
+        self._check_harsanyi("rebuilding_errors")
+        terms = self.of_sample(sample)
+        counted = terms.sets.any(1)
+        sets = terms.sets[counted]
+        effects = terms.effects[counted].detach()
+        ranked = effects.abs().argsort(descending=True, stable=True)
+        squares = mean_squares(sets[ranked], effects[ranked])
+        mean = (effects * 2.0 ** -sets.sum(1)).sum().double()
+        deviation = (squares[0] - mean.square()).clamp_min(0).sqrt()
+        return RebuildingErrors(squares.sqrt(), float(deviation))
+
     def shapley(self) -> Attribution:
         """Divide every effect equally among its players: φᵢ = Σ_{S∋i} U(S)/|S| [harsanyi1963simplified].
 
-        Errors of estimated effects depend on each other in ways that terms do not know: those of their sums are NaN.
+        The errors of estimated effects are correlated in an unknown way, so the errors of their sums are NaN.
         """
         self._check_harsanyi("shapley")
         shares = self.effects / self.orders.clamp_min(1)  # ∅ has no players to share its effect
@@ -505,28 +571,136 @@ class Terms(Saved, kind="terms", format=3):
             halves = [shares.unflatten(1, (-1, 2, 2**player))[:, :, 1] for player in range(len(self.names))]
             values = torch.stack([half.sum((1, 2)) for half in halves], dim=1)
         else:
-            values = shares.new_zeros(self.samples, len(self.names))
-            values.index_add_(0, self.owners, shares[:, None] * self.sets)
+            values = sums_by_player(self.sets, shares, self.owners, self.samples)
         errors = torch.zeros_like(values)
         if self.errors is not None:
             errors.fill_(torch.nan)
-        return Attribution(values, errors, self.evaluations, self.names, "Shapley values", self.readout)
+        kind = "Shapley values"
+        return Attribution(values, errors, self.evaluations, self.names, kind, self.readout, rows_seen=self.rows_seen)
+
+    def order_shapley(self) -> OrderAttribution:
+        """Compute the Shapley values by order: what a player adds on average to coalitions of m other players.
+
+        An effect U(S) appears when a player of S joins, if the others of S are among the m players. The probability
+        of that has a closed form, which works for any number of players.
+
+        >>> ab.harsanyi(ab.ValueTable([0.0, 1.0, 2.0, 5.0])).order_shapley().values
+        tensor([[[1., 2.],
+                 [3., 4.]]], dtype=torch.float64)
+        """
+        self._check_harsanyi("order_shapley")
+        if self.errors is not None:
+            raise wrong("effects", "be exact for order_shapley", "estimates with standard errors")
+        players = len(self.names)
+        effects = self.effects.detach()
+        if self.owners is None:
+            sizes = torch.arange(players + 1, device=effects.device)
+            by_size = sums_by_size_and_player(effects)
+        else:
+            sizes, places = self.orders.unique(return_inverse=True)
+            groups = self.owners * len(sizes) + places
+            sums = sums_by_player(self.sets, effects, groups, self.samples * len(sizes))
+            by_size = sums.unflatten(0, (self.samples, len(sizes)))
+        values = shares_by_context(sizes, players).to(by_size) @ by_size
+        kind = "order-wise Shapley values"
+        every = tuple(range(players))
+        return OrderAttribution(
+            values, self.evaluations, self.names, kind, self.readout, every, rows_seen=self.rows_seen
+        )
+
+    def to_json(self) -> str:
+        """Return the terms as JSON, with the sets as lists of player numbers; `Terms.from_json` reads it.
+
+        ``effects`` and ``errors`` hold a list for each sample of a full table, or a number for each listed set.
+
+        >>> ab.Terms.listed(torch.tensor([[True, False, True]]), torch.tensor([2.0])).to_json()
+        '{"kind": "terms", "format": 3, "full": false, "names": ["x0", "x1", "x2"], "sets": [[0, 2]], ...
+        """
+        fields = {
+            "kind": self.KIND,
+            "format": self.FORMAT,
+            "full": self.is_full,
+            "names": self.names,
+            "sets": player_numbers(self.sets),
+            "owners": None if self.owners is None else self.owners.tolist(),
+            "effects": _json_numbers(self.effects),
+            "errors": None if self.errors is None else _json_numbers(self.errors),
+            "dtype": str(self.effects.dtype).removeprefix("torch."),
+            "noise": _json_numbers(self.noise),
+            "basis": self.basis,
+            "readout": self.readout,
+            "absence": self.absence,
+            "fidelity": self.fidelity,
+            "highest_order": self.highest_order,
+            "notes": self.notes,
+            "evaluations": self.evaluations,
+            "rows_seen": self.rows_seen,
+            "order": self.order,
+            "base_values": None if self.base_values is None else _json_numbers(self.base_values),
+        }
+        try:
+            return json.dumps(fields, ensure_ascii=False, allow_nan=False)
+        except ValueError as error:
+            raise wrong("effects", "be finite for JSON", "infinity") from error
+
+    @classmethod
+    def from_json(cls, text: str) -> Terms:
+        """Read the JSON of `to_json`.
+
+        >>> terms = ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0]))
+        >>> ab.Terms.from_json(terms.to_json()).effects
+        tensor([[ 2., -4., -3.,  6.]], dtype=torch.float64)
+        """
+        try:
+            return cls._of_json_fields(json.loads(text))
+        except (LookupError, TypeError, ValueError, RuntimeError) as error:
+            raise wrong("text", "be the JSON of terms", "text in which something is missing or damaged") from error
+
+    @classmethod
+    def _of_json_fields(cls, fields: dict[str, Any]) -> Terms:
+        """Make terms from the fields of JSON."""
+        if fields["kind"] != cls.KIND or fields["format"] > cls.FORMAT:
+            raise ValueError(fields["kind"])
+        names = tuple(fields["names"])
+        dtype = _DTYPES[fields["dtype"]]
+        effects = _tensor_of_json(fields["effects"], dtype)
+        is_full = fields["full"]
+        if is_full and effects.shape != (len(fields["noise"]), 2 ** len(names)):
+            raise ValueError(tuple(effects.shape))
+        if not is_full and not len(effects) == len(fields["sets"]) == len(fields["owners"]):
+            raise ValueError(len(effects))
+        return cls(
+            effects,
+            names,
+            fields["readout"],
+            _tensor_of_json(fields["noise"], dtype),
+            fields["evaluations"],
+            members=None if is_full else rows_of_players(fields["sets"], len(names)),
+            owners=None if is_full else torch.tensor(fields["owners"], dtype=torch.long),
+            errors=None if fields["errors"] is None else _tensor_of_json(fields["errors"], dtype),
+            basis=fields["basis"],
+            absence=fields["absence"],
+            fidelity=fields["fidelity"],
+            highest_order=fields["highest_order"],
+            notes=tuple(fields["notes"]),
+            rows_seen=fields["rows_seen"],
+            order=fields["order"],
+            base_values=None if fields["base_values"] is None else _tensor_of_json(fields["base_values"], dtype),
+        )
 
 
-def mean_square(sets: Bool[Tensor, "terms players"], effects: Float[Tensor, " terms"]) -> Float[Tensor, ""]:
-    """Return the mean over all coalitions of the squared sum of the effects of their subsets.
+def _json_numbers(values: Float[Tensor, "*shape"]) -> list[Any]:
+    """Return numbers for JSON, with null for NaN."""
+    if values.ndim > 1:
+        return [_json_numbers(row) for row in values]
+    return [None if math.isnan(number) else number for number in values.tolist()]
 
-    Two sets are both within a coalition with probability 2^−|S ∪ T|.
-    """
-    members = sets.to(effects)
-    sizes = members.sum(1)
-    total = effects.new_zeros(())
-    at_once = max(1, _PAIRS_AT_ONCE // max(1, len(effects)))
-    for start in range(0, len(effects), at_once):
-        part = slice(start, start + at_once)
-        joint = sizes[part, None] + sizes - members[part] @ members.T
-        total = total + effects[part] @ (2.0**-joint @ effects)
-    return total
+
+def _tensor_of_json(numbers: list[Any], dtype: torch.dtype) -> Tensor:
+    """Return the tensor from which `_json_numbers` made these numbers."""
+    if numbers and isinstance(numbers[0], list):
+        return torch.stack([_tensor_of_json(row, dtype) for row in numbers])
+    return torch.tensor([math.nan if number is None else number for number in numbers], dtype=dtype)
 
 
 # The name of `Terms` in the first release.
