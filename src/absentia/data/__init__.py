@@ -1,14 +1,24 @@
-"""Data that users pass, checked and converted, and what is measured of it."""
+"""Checks and conversion of the data that users pass, and its statistics."""
 
 from absentia.data.bounds import check_number
 from absentia.data.categories import Categorical, column_groups, most_frequent
 from absentia.data.classes import Classes, class_numbers, each_class, holds_text, order_unknown
+from absentia.data.gaps import (
+    has_gaps,
+    known_deviation,
+    known_least,
+    known_mean,
+    known_median,
+    known_mode,
+    known_most,
+    known_quantiles,
+)
 from absentia.data.quantiles import QUANTILES, data_quantiles
 from absentia.data.ranges import DataRange, data_range, white_noise
 from absentia.data.scales import least_and_most, mean_and_deviation
-from absentia.data.seeds import seeded
+from absentia.data.seeds import seeded, weights_drawn_from
 from absentia.data.slices import blocks
-from absentia.data.tensors import Array, Rows, Table, as_tensor, check_columns, check_rows
+from absentia.data.tensors import Array, Rows, Table, as_in_lightgbm, as_tensor, check_columns, check_rows
 
 __all__ = [
     "QUANTILES",
@@ -18,6 +28,7 @@ __all__ = [
     "DataRange",
     "Rows",
     "Table",
+    "as_in_lightgbm",
     "as_tensor",
     "blocks",
     "check_columns",
@@ -28,11 +39,20 @@ __all__ = [
     "data_quantiles",
     "data_range",
     "each_class",
+    "has_gaps",
     "holds_text",
+    "known_deviation",
+    "known_least",
+    "known_mean",
+    "known_median",
+    "known_mode",
+    "known_most",
+    "known_quantiles",
     "least_and_most",
     "mean_and_deviation",
     "most_frequent",
     "order_unknown",
     "seeded",
+    "weights_drawn_from",
     "white_noise",
 ]

@@ -1,4 +1,4 @@
-"""Bounds of numbers that users pass."""
+"""Bounds on numbers that users pass."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from absentia.errors import wrong
 
-# Columns of categories by their numbers, or groups of columns that code one category together.
+# Categorical columns by number, or groups of columns that encode one category together.
 Categorical: TypeAlias = Sequence[int | Sequence[int]]
 
 
 def column_groups(categorical: Iterable[Any], entries: int) -> list[list[int]]:
-    """Return groups of column numbers, one for each category; raise an error for columns that do not fit."""
+    """Return groups of column numbers, one for each category, or raise an error for invalid columns."""
     groups = [list(item) if isinstance(item, Iterable) else [item] for item in categorical]
     seen: list[Any] = []
     for group in groups:
@@ -30,6 +30,9 @@ def column_groups(categorical: Iterable[Any], entries: int) -> list[list[int]]:
 
 
 def most_frequent(rows: Shaped[Tensor, "rows entries"]) -> Shaped[Tensor, " entries"]:
-    """Return the row that occurs most often."""
+    """Return the row that occurs most often; rows with missing values count only if there are no others."""
+    if rows.is_floating_point():
+        known = rows[~rows.isnan().any(1)]
+        rows = known if len(known) else rows
     distinct_rows, counts = torch.unique(rows, dim=0, return_counts=True)
     return distinct_rows[counts.argmax()]

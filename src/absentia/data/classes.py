@@ -1,4 +1,4 @@
-"""Classes that users pass, by numbers or by names."""
+"""Classes that users pass, as numbers or names."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from torch import Tensor
 from absentia.data.tensors import as_tensor
 from absentia.errors import AbsentiaError, wrong
 
-# Classes as users hold them: numbers or names, one or one for each sample.
+# Classes as users pass them: numbers or names, one for all samples or one for each.
 Classes: TypeAlias = Any
 
-# The most names of classes that an error lists.
+# The maximum number of class names that an error lists.
 _NAMES_SHOWN = 10
 
 
 def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> Int[Tensor, " *samples"]:
-    """Convert classes to numbers: names, or an estimator's own numbers, by their place in ``labels``."""
+    """Convert classes to numbers: names, or an estimator's own labels, by their position in ``labels``."""
     if isinstance(y, Tensor):
         y = as_tensor(name, y)
     labels = list(labels)
@@ -52,7 +52,7 @@ def _as_objects(y: Classes) -> np.ndarray:
 
 
 def _places(values: Sequence[Any], labels: Sequence[Any], name: str) -> Tensor:
-    """Return the place of each value among the labels; raise an error for a value that is none of them."""
+    """Return the position of each value among the labels, or raise an error for an unknown value."""
     number_of = {label: number for number, label in enumerate(labels)}
     for value in values:
         if not isinstance(value, Hashable) or value not in number_of:
@@ -61,7 +61,7 @@ def _places(values: Sequence[Any], labels: Sequence[Any], name: str) -> Tensor:
 
 
 def _whole_numbers(y: Classes, name: str) -> Tensor:
-    """Convert class numbers to integers; raise an error for numbers that are not whole."""
+    """Convert class numbers to integers, or raise an error for numbers that are not whole."""
     numbers = as_tensor(name, y)
     if not bool(numbers.isfinite().all()) or not torch.equal(numbers.double(), numbers.double().round()):
         raise wrong(name, "hold class numbers", f"{numbers.dtype} values", "Leave y out for a regression.")
@@ -69,7 +69,7 @@ def _whole_numbers(y: Classes, name: str) -> Tensor:
 
 
 def each_class(classes: Int[Tensor, " *samples"], samples: int) -> Int[Tensor, " samples"]:
-    """Return one class number for each sample, given those or one for all."""
+    """Return one class number for each sample, given one for each or one for all."""
     if classes.ndim == 1 and len(classes) != samples:
         raise wrong("y", f"hold one class for each of the {samples} samples", f"{len(classes)}")
     return classes.cpu().expand(samples).clone()
@@ -87,7 +87,7 @@ def holds_text(y: Classes) -> bool:
 
 
 def order_unknown(y: Classes, name: str = "y", option: str = "class_names") -> AbsentiaError:
-    """Return the error for names of classes in an unknown order; it lists the names, for the user to order."""
+    """Return the error for class names in an unknown order, which lists the names for the user to put in order."""
     values = y.to_numpy() if hasattr(y, "to_numpy") else y
     labels = np.asarray(values, dtype=object).reshape(-1).tolist()
     names = sorted({str(label) for label in labels})

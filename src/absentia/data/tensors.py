@@ -15,17 +15,21 @@ from absentia.errors import AbsentiaError, wrong
 
 Array: TypeAlias = Tensor | np.ndarray
 
-# Samples as users hold them: an array, a DataFrame, nested lists. `as_tensor` refuses anything else.
+# Samples as users pass them: an array, a DataFrame or nested lists. `as_tensor` rejects anything else.
 Table: TypeAlias = Any
 
 Rows: TypeAlias = Shaped[Tensor, "rows *entries"]
 
-# Streams of samples, which have no array of their own.
+# Streams of samples, which are not held in an array.
 _STREAMS = (Iterator, IterableDataset, DataLoader)
 
 
-def as_tensor(name: str, value: Any) -> Tensor:
-    """Convert a tensor, an array, a DataFrame or nested lists of numbers to a tensor."""
+def as_tensor(name: str, value: Any, *, missing: bool = False) -> Tensor:
+    """Convert a tensor, an array, a DataFrame or nested lists of numbers to a tensor.
+
+    A DataFrame with infinite or missing values is refused, because its columns can be named here; with ``missing``,
+    missing values become NaN.
+    """
     if isinstance(value, Tensor):
         _check_tensor(name, value)
         return value
@@ -39,9 +43,9 @@ def as_tensor(name: str, value: Any) -> Tensor:
         raise _not_real(name, "masked values")
     is_frame = isinstance(getattr(value, "columns", None), Iterable)
     if is_frame and (array.dtype.kind not in "biuf" or not np.isfinite(array).all()):
-        array = _read_columns(name, value)
+        array = _read_columns(name, value, missing)
     try:
-        # Reversed and read-only arrays, which torch can't use, are copied.
+        # Reversed and read-only arrays are copied, because torch cannot use them.
         return torch.as_tensor(np.require(array, _type_for_torch(array.dtype), ["C", "W"]))
     except (TypeError, ValueError) as error:
         raise _not_numbers(name, value) from error
@@ -50,7 +54,7 @@ def as_tensor(name: str, value: Any) -> Tensor:
 def _check_tensor(name: str, tensor: Tensor) -> None:
     """Raise an error for a tensor that does not hold all its numbers in memory, or holds complex ones."""
     if tensor.layout is not torch.strided or tensor.is_meta or tensor.is_quantized:
-        raise wrong(name, "hold its numbers in memory, all of them", f"a {tensor.layout} tensor on {tensor.device}")
+        raise wrong(name, "hold all its numbers in memory", f"a {tensor.layout} tensor on {tensor.device}")
     if tensor.is_complex():
         raise _not_real(name, "complex numbers")
 
@@ -69,7 +73,7 @@ def _not_real(name: str, got: str) -> AbsentiaError:
 
 
 def _type_for_torch(dtype: np.dtype[Any]) -> Any:
-    """Return the type to convert an array to: its own, unless torch lacks it or hardly computes with it."""
+    """Return the dtype to convert an array to: its own, unless torch lacks it or hardly supports it."""
     if dtype.kind == "f" and dtype.itemsize > 8:
         return np.float64
     if dtype.kind == "u" and dtype.itemsize >= 8:  # int64 can't hold its largest numbers
@@ -79,8 +83,8 @@ def _type_for_torch(dtype: np.dtype[Any]) -> Any:
     return dtype.newbyteorder("=")
 
 
-def _read_columns(name: str, frame: Any) -> np.ndarray:
-    """Convert the columns of a DataFrame one by one; raise an error that names one with text or missing values."""
+def _read_columns(name: str, frame: Any, missing: bool) -> np.ndarray:
+    """Convert the columns of a DataFrame one by one; errors name the column with text or missing values."""
     columns = []
     for number, label in enumerate(frame.columns):
         column = frame.iloc[:, number]
@@ -90,27 +94,46 @@ def _read_columns(name: str, frame: Any) -> np.ndarray:
         try:
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         except (TypeError, ValueError) as error:
-            then = "Encode text and categories as numbers first: absentia.interop.EncodedTable.of(frame) does."
+            then = (
+                "Encode text and categories as numbers first: absentia.interop.EncodedTable.of(frame) does. Pass an "
+                "estimator as the model, and an absence by a word such as 'median', to have them encoded for you."
+            )
             raise wrong(name, "hold numbers", f"{column.iloc[0]!r} in column {label!r}", then) from error
-        if not np.isfinite(values).all():
-            row = int((~np.isfinite(values)).argmax())
+        refused = ~np.isfinite(values)
+        if missing:
+            refused &= ~np.isnan(values)
+        if refused.any():
+            row = int(refused.argmax())
             got = f"{values[row]} in column {label!r}, row {frame.index[row]!r}"
-            raise wrong(name, "be finite", got, "Fill missing values in, or leave out such rows.")
+            raise wrong(name, "be finite", got, "Fill in missing values, or leave out such rows.")
         columns.append(values)
     return np.stack(columns, axis=1)
 
 
-def check_rows(data: Table, least: int = 1, name: str = "data", kind: str = "row", columns: Any = None) -> Tensor:
-    """Convert data of shape (rows, …) to a tensor; raise an error for other columns, no rows, or infinite numbers."""
+def check_rows(
+    data: Table,
+    least: int = 1,
+    name: str = "data",
+    kind: str = "row",
+    columns: Any = None,
+    *,
+    missing: bool = False,
+) -> Tensor:
+    """Convert data of shape (rows, …) to a tensor; raise an error for wrong columns, no rows, or infinite numbers.
+
+    Missing values, NaN, are refused unless ``missing``.
+    """
     check_columns(name, getattr(data, "columns", None), columns)
-    rows = as_tensor(name, data)
+    rows = as_tensor(name, data, missing=missing)
     if rows.dtype == torch.bool:
         rows = rows.byte()
     if rows.ndim < 2 or len(rows) < least or rows.numel() == 0:
         raise _too_few_rows(rows, least, name, kind)
-    finite = torch.isfinite(rows).flatten(1)
-    if not bool(finite.all()):
-        row, entry = (~finite).nonzero()[0].tolist()
+    accepted = torch.isfinite(rows).flatten(1)
+    if missing:
+        accepted |= rows.isnan().flatten(1)
+    if not bool(accepted.all()):
+        row, entry = (~accepted).nonzero()[0].tolist()
         raise wrong(name, "be finite", f"{rows.flatten(1)[row, entry].item()} in {kind} {row}, entry {entry}")
     return rows
 
@@ -125,22 +148,27 @@ def _too_few_rows(rows: Tensor, least: int, name: str, kind: str) -> AbsentiaErr
 
 
 def check_columns(name: str, columns: Any, wanted: Any) -> None:
-    """Raise an error for columns of x that are not the fit's, in their order, or of data that are not those of x."""
+    """Raise an error if the columns of x differ from those of the fit, or the columns of data from those of x."""
     names = _column_names(columns)
     wanted_names = _column_names(wanted)
-    if not names or not wanted_names or names == wanted_names:
+    if not names or not wanted_names or as_in_lightgbm(names) == as_in_lightgbm(wanted_names):
         return
     got = f"{len(names)} columns rather than {len(wanted_names)}"
     for column, wanted_column in zip(names, wanted_names, strict=False):
         if column != wanted_column:
-            got = f"{column!r} in the place of {wanted_column!r}"
+            got = f"{column!r} in place of {wanted_column!r}"
             break
     owner = "the fit" if name == "x" else "x"
     raise wrong(name, f"have the columns of {owner}, in their order", got)
 
 
+def as_in_lightgbm(names: list[str]) -> list[str]:
+    """Return the names as LightGBM keeps them, with underscores in place of spaces."""
+    return [name.replace(" ", "_") for name in names]
+
+
 def _column_names(columns: Any) -> list[str]:
-    """Return the names of columns as text; none for data without columns."""
+    """Return the names of columns as text; empty for data without columns."""
     if not isinstance(columns, Iterable):
         return []
     return [str(column) for column in columns]

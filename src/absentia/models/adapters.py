@@ -1,4 +1,4 @@
-"""Any model that users pass, as a callable on torch rows."""
+"""Adapters that turn any model into a callable on torch rows."""
 
 from __future__ import annotations
 
@@ -19,29 +19,39 @@ _LARGEST_EXACT_INTEGER = 2**24
 
 
 def as_model(model: Any) -> Model:
-    """Return a model as a callable on torch rows; wrap estimators and boosters."""
+    """Return a model as a callable on torch rows, wrapping estimators and boosters."""
     if isinstance(model, nn.Module | NumpyModel):
         return model
-    owner = getattr(model, "__self__", None)
-    is_bound_predict_proba = owner is not None and getattr(model, "__name__", "") == "predict_proba"
-    if is_bound_predict_proba and not isinstance(owner, nn.Module):
-        model = owner
-    predicts = hasattr(model, "predict") and not callable(model)
-    if predicts or hasattr(model, "predict_proba") or hasattr(model, "decision_function"):
-        return wrap_estimator(model)
+    estimator = estimator_of(model)
+    if estimator is not None:
+        return wrap_estimator(estimator)
     if not callable(model):
         then = "Wrap a numpy model with from_numpy(predict)."
         raise wrong("model", "be an nn.Module, an estimator, or a callable on torch rows", type(model).__name__, then)
     return model
 
 
+def estimator_of(model: Any) -> Any | None:
+    """Return the estimator or booster that a user passes, itself or by its bound ``predict_proba``; or else None."""
+    if isinstance(model, nn.Module | NumpyModel):
+        return None
+    owner = getattr(model, "__self__", None)
+    is_bound_predict_proba = owner is not None and getattr(model, "__name__", "") == "predict_proba"
+    if is_bound_predict_proba and not isinstance(owner, nn.Module):
+        model = owner
+    predicts = hasattr(model, "predict") and not callable(model)
+    if predicts or hasattr(model, "predict_proba") or hasattr(model, "decision_function"):
+        return model
+    return None
+
+
 def check_fit(model: Model, columns: Any) -> None:
-    """Raise an error for columns of a DataFrame that are not those of the model's fit, in their order."""
+    """Raise an error if the columns of a DataFrame are not those of the model's fit, in the same order."""
     check_columns("x", columns, getattr(model, "columns", None))
 
 
 def labels_of(model: Model) -> tuple[Any, ...]:
-    """Return the classes that a model knows, in the order of its outputs; none for most models."""
+    """Return the classes that a model knows, in the order of its outputs; most models know none."""
     if isinstance(model, NumpyModel):
         return model.labels
     return tuple(getattr(model, "class_names", ()))
@@ -54,7 +64,7 @@ def module_of(model: Model) -> nn.Module | None:
 
 
 def placement(model: Model, x: Tensor) -> tuple[torch.device, torch.dtype]:
-    """Return the device and the floating dtype that the model works in."""
+    """Return the device and the floating-point dtype of the model."""
     module = module_of(model)
     tensors = () if module is None else chain(module.parameters(), module.buffers())
     weights = [tensor for tensor in tensors if tensor.is_floating_point()]

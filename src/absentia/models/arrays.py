@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from absentia.arguments import checked
 from absentia.data import Rows
 from absentia.errors import wrong
 from absentia.models.model import Outputs
+from absentia.models.tree_source import TreeSource
+from absentia.tables import EncodedTable
 
 # How far rounding may push a probability below 0 or above 1.
 _PROBABILITY_TOLERANCE = 1e-4
@@ -23,7 +25,7 @@ class NumpyModel:
     """A callable on numpy arrays as a callable on torch rows, made by `from_numpy` or `wrap_estimator`."""
 
     predict: Callable[[np.ndarray], np.ndarray]
-    probabilities: bool | None = None  # whether ``predict`` returns probabilities; None if nobody said
+    probabilities: bool | None = None  # whether ``predict`` returns probabilities; None if not specified
     labels: tuple[Any, ...] = ()  # the classes in the order of the outputs, if the model knows them
     regression: bool = False  # whether outputs are plain numbers rather than logits
     least: float = 0.0  # a bound below the smallest positive probability the model can return; 0 if unknown
@@ -32,14 +34,19 @@ class NumpyModel:
     margins: bool = False  # whether outputs are the log-odds or logits of a booster, before its probabilities
     fallback: NumpyModel | None = None  # the same model read by its probabilities, to check the margins against
     note: str = ""  # how the model is read, for the record
-    categorical: tuple[int, ...] = ()  # the columns of categories, if the model decodes the rows of a table
+    table: EncodedTable | None = field(default=None, compare=False)  # decodes rows, if they hold categories
+    trees: TreeSource | None = field(default=None, compare=False)  # where the trees of an estimator can be read
 
     def __call__(self, rows: Rows, moved: bool = False) -> Outputs:
-        """Predict, and convert probabilities to logits; ``moved`` shifts every prediction by a rounding error."""
+        """Predict and convert probabilities to logits; ``moved`` shifts every prediction by one rounding error."""
         answer = _as_floats(self.predict(rows.detach().cpu().numpy()), len(rows))
+        return self.outputs(answer, moved).to(rows.device)
+
+    def outputs(self, answer: np.ndarray, moved: bool = False) -> Outputs:
+        """Return what the model returns where ``predict`` gives this answer."""
         if moved:
             answer = np.nextafter(answer, answer.dtype.type(0.5))
-        output = torch.from_numpy(np.ascontiguousarray(answer)).to(rows.device)
+        output = torch.from_numpy(np.ascontiguousarray(answer))
         if not self.probabilities:
             return output
         _check_probabilities(output)
@@ -83,17 +90,17 @@ def _check_probabilities(output: Outputs) -> None:
 
 @checked
 def from_numpy(predict: Callable[[np.ndarray], np.ndarray], *, probabilities: bool | None = None) -> NumpyModel:
-    """Make a model from any numpy callable: a service, a rule, the ``predict_proba`` of an estimator.
+    """Make a model from any numpy callable, such as a service, a rule, or the ``predict_proba`` of an estimator.
 
     Parameters
     ----------
     predict : callable
-        Takes an array of shape (rows, …) and returns one of shape (rows,) or (rows, outputs).
+        A function that takes an array of shape (rows, …) and returns one of shape (rows,) or (rows, outputs).
     probabilities : bool, optional
-        Whether ``predict`` returns probabilities, of shape (rows, classes), or (rows,) for class 1. Their logarithms
-        are then the logits that the readouts expect. A probability of exactly 0 has no logarithm: it is replaced by
-        the smallest positive number of its dtype, 2e-308 for double. Use ``probabilities=False`` and the readout
-        `Output` to explain the probabilities themselves.
+        Whether ``predict`` returns probabilities of shape (rows, classes), or (rows,) for class 1. Their logarithms
+        are then the logits that the readouts expect. A probability of exactly 0 has no logarithm, so it is replaced
+        by the smallest positive number of its dtype, 2e-308 for double. To explain the probabilities themselves, use
+        ``probabilities=False`` and the readout `Output`.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """The margins of boosters: their outputs before a link function turns them into probabilities.
 
-XGBoost computes probabilities in single precision, so log-odds taken from them saturate: a margin of 190.9 reads as
-87.3 or as 16.6. The margins themselves do not saturate. Most are log-odds, or logits whose softmax gives the
-probabilities, up to a factor that depends on the training loss. Those of other losses are scores.
+XGBoost computes probabilities in single precision, so log-odds computed from them saturate: a margin of 190.9 becomes
+87.3 or 16.6. The margins themselves do not saturate. Most are log-odds, or logits whose softmax gives the
+probabilities, up to a factor that depends on the training loss. The margins of other losses are scores.
 
 Nothing is imported here: a booster is recognised by the names of its class and its package.
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Losses:
-    """The training losses of a package, by what the margins of a booster are."""
+    """The training losses of a package, grouped by the meaning of the margins."""
 
     logits: tuple[str, ...]
     scores: tuple[str, ...]
@@ -50,8 +50,11 @@ class Margins:
     each_class: bool = False  # whether a binary model needs one output for each class, as classifiers have
 
     def __call__(self, rows: Any) -> np.ndarray:
-        """Return scores unchanged, and other margins as log-odds or as logits of the classes."""
-        margins = np.asarray(self.read(rows))
+        """Return the margins of rows: scores unchanged, others as log-odds or as logits of the classes."""
+        return self.of_raw(np.asarray(self.read(rows)))
+
+    def of_raw(self, margins: np.ndarray) -> np.ndarray:
+        """Return raw margins as what they mean."""
         if self.scores:
             return margins
         if self.factor != 1:
@@ -65,7 +68,7 @@ class Margins:
 
 
 def find_margins(estimator: Any) -> Margins | None:
-    """Return the margins of a fitted booster, or of a pipeline that ends in one; otherwise None."""
+    """Return the margins of a fitted booster, or of a pipeline that ends in one, or None for other models."""
     steps = getattr(estimator, "steps", None)
     if isinstance(steps, list) and steps:
         *transformers, last_step = [step for _, step in steps]

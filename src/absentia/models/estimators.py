@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -11,60 +11,66 @@ import numpy as np
 from absentia.errors import require, wrong
 from absentia.models.arrays import NumpyModel
 from absentia.models.boosters import Margins, find_margins
+from absentia.models.tree_source import find_source
+from absentia.tables import EncodedTable, as_in_table
 
-Decoder: TypeAlias = Callable[[np.ndarray], Any]
 PredictionKind: TypeAlias = Literal["probabilities", "scores", "numbers"]
 
-# Attributes of ensembles that weight their votes: by boosting, by stacking, or as the user said.
+# Attributes of ensembles that weight their votes: by boosting, by stacking, or by the user's choice.
 _VOTE_WEIGHTS = ("estimator_weights_", "final_estimator_", "weights")
 
 
-def wrap_estimator(estimator: Any, decode: Decoder | None = None, *, probabilities: bool = True) -> NumpyModel:
-    """Make a model of a fitted estimator or booster; ``decode`` converts rows of numbers to what it takes.
+def wrap_estimator(estimator: Any, table: EncodedTable | None = None, *, probabilities: bool = True) -> NumpyModel:
+    """Make a model from a fitted estimator or booster; ``table`` decodes rows of numbers to its input.
 
-    With ``probabilities``, boosters are read by their margins, which `confirm_margins` checks against probabilities.
+    With ``probabilities``, the margins of boosters are used, and `confirm_margins` compares them with probabilities.
     """
-    fit = _Fit.of(estimator, decode)
+    fit = _Fit.of(estimator, table)
     margins = find_margins(estimator) if probabilities else None
+    trees = find_source(estimator, fit.rows_for_estimator, margins)
     if margins is None:
-        return _by_prediction(estimator, fit, probabilities)
+        return replace(_by_prediction(estimator, fit, probabilities), trees=trees)
     if margins.scores:
-        return NumpyModel(_Prediction(margins, fit), False, fit.labels, columns=fit.known_columns, scores=True)
+        predict = _Prediction(margins, fit)
+        model = NumpyModel(predict, False, fit.labels, columns=fit.known_columns, scores=True, trees=trees)
+        return replace(model, table=table)
     fallback = None
     if margins.predicts_probabilities:
         fallback = _by_prediction(estimator, fit, probabilities)
-    return _by_margins(margins, fit, fallback)
+    return replace(_by_margins(margins, fit, fallback), trees=trees)
 
 
 @dataclass(frozen=True)
 class _Fit:
-    """What an estimator knows of the data it was fitted on, and how rows of numbers become such data."""
+    """What an estimator knows about the data it was fitted on, and how rows of numbers become such data."""
 
     columns: tuple[str, ...]  # empty if the columns had no names
     features: int | None
     labels: tuple[Any, ...]
-    decode: Decoder | None
+    table: EncodedTable | None  # decodes rows of numbers
 
     @classmethod
-    def of(cls, estimator: Any, decode: Decoder | None) -> _Fit:
+    def of(cls, estimator: Any, table: EncodedTable | None) -> _Fit:
         """Read the fit from the attributes that scikit-learn prescribes."""
-        names = getattr(estimator, "feature_names_in_", None)
+        columns = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
+        if table is not None:
+            columns = as_in_table(columns, table.columns)
         return cls(
-            columns=() if names is None else tuple(str(name) for name in names),
+            columns=tuple(columns),
             features=getattr(estimator, "n_features_in_", None),
             labels=tuple(np.asarray(getattr(estimator, "classes_", ())).tolist()),
-            decode=decode,
+            table=table,
         )
 
     @property
     def known_columns(self) -> tuple[str, ...]:
-        """The columns that rows must have; a table that is decoded checks its own."""
-        return self.columns if self.decode is None else ()
+        """The columns that rows must have; none if a table decodes the rows, because it checks them itself."""
+        return self.columns if self.table is None else ()
 
     def rows_for_estimator(self, rows: np.ndarray) -> Any:
         """Convert rows of numbers to what the estimator was fitted on."""
-        if self.decode is not None:
-            decoded = self.decode(rows)
+        if self.table is not None:
+            decoded = self.table.decode(rows)
             return decoded[list(self.columns)] if self.columns else decoded
         if self.features is not None and rows.shape[1:] != (self.features,):
             raise wrong("x", f"have the {self.features} columns of the fit", f"shape {rows.shape[1:]}")
@@ -92,7 +98,8 @@ class _Prediction:
 def _by_margins(margins: Margins, fit: _Fit, fallback: NumpyModel | None) -> NumpyModel:
     """Read a booster by its margins."""
     predict = _Prediction(margins, fit)
-    return NumpyModel(predict, False, fit.labels, columns=fit.known_columns, margins=True, fallback=fallback)
+    columns = fit.known_columns
+    return NumpyModel(predict, False, fit.labels, columns=columns, margins=True, fallback=fallback, table=fit.table)
 
 
 def _by_prediction(estimator: Any, fit: _Fit, probabilities: bool) -> NumpyModel:
@@ -109,11 +116,12 @@ def _by_prediction(estimator: Any, fit: _Fit, probabilities: bool) -> NumpyModel
         least=least / (1 + 2 * least),
         columns=fit.known_columns,
         scores=kind == "scores",
+        table=fit.table,
     )
 
 
 def _last_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, also of nested pipelines, or the estimator itself."""
+    """Return the last step of a pipeline, even if pipelines are nested, or the estimator itself."""
     while hasattr(estimator, "steps"):
         estimator = estimator.steps[-1][1]
     return estimator
@@ -140,7 +148,7 @@ def _best_method(estimator: Any, last_step: Any) -> tuple[Callable[[Any], Any], 
 
 
 def _kind_of_plain_predictions(margins: Margins | None) -> PredictionKind:
-    """Return what ``predict`` of a regressor (without margins) or of a booster returns."""
+    """Return the kind of predictions of a regressor's or a booster's ``predict``."""
     if margins is None:
         return "numbers"
     if margins.scores or not margins.predicts_probabilities:
@@ -149,16 +157,24 @@ def _kind_of_plain_predictions(margins: Margins | None) -> PredictionKind:
 
 
 def _least_probability(estimator: Any) -> float:
-    """Return the smallest positive probability of neighbours, trees and forests, which are shares; otherwise 0."""
+    """Return the smallest positive probability of neighbours, trees and forests, or 0 for other estimators."""
     if getattr(estimator, "weights", None) == "uniform" and getattr(estimator, "n_neighbors", None):
         return 1 / estimator.n_neighbors
-    trees = np.ravel(getattr(estimator, "estimators_", [estimator])).tolist()
+    trees = _members_of(estimator)
     are_voters = all(hasattr(tree, "tree_") and hasattr(tree, "classes_") for tree in trees)
     are_weighted = any(getattr(estimator, name, None) is not None for name in _VOTE_WEIGHTS)
     if not trees or not are_voters or are_weighted:
         return 0.0
     shares = np.concatenate([_leaf_shares(tree) for tree in trees])
     return float(shares[shares > 0].min()) / len(trees)
+
+
+def _members_of(estimator: Any) -> list[Any]:
+    """Return the estimators of an ensemble, or the estimator itself."""
+    members = getattr(estimator, "estimators_", [estimator])
+    if isinstance(members, np.ndarray):  # one row for each stage of boosting
+        return list(members.ravel())
+    return list(members)
 
 
 def _leaf_shares(tree: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A model of several inputs, such as an image and a table, as a model of one."""
+"""Several inputs, such as an image and a table, joined into one."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from absentia.players import ALWAYS_PRESENT, Players
 
 @checked
 class JoinedInputs(nn.Module):
-    """A model of several inputs, such as an image and a table, as a model of one.
+    """A model with several inputs, such as an image and a table, wrapped as a model with one input.
 
-    Pass it as the model to `explain`, `audit` and `learn_baseline`, its ``x`` as the samples, and its ``players``.
+    Pass it to `explain`, `audit` and `learn_baseline` as the model, with its ``x`` as the samples and its
+    ``players``.
 
     Parameters
     ----------
     model : nn.Module or callable
-        Called with the inputs in their order, or by their names if they are a mapping.
+        A model that is called with the inputs in order, or by name if they are a mapping.
     inputs : sequence or mapping of Tensor or array
-        Batches of the same number of samples. The model receives integers, such as tokens, as integers again.
+        Batches with the same number of samples. The model receives integers, such as tokens, as integers.
     players : sequence or mapping of Players, optional
-        The players of each input; by default one for each column of a table.
+        The players of each input. The default is one player for each column of a table.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class JoinedInputs(nn.Module):
         self.x = self.pack(inputs)
 
     def _join_players(self, players_by_name: Mapping[Hashable, Any]) -> Players:
-        """Join the players of all inputs; if two share a name, put the input's name before all names."""
+        """Join the players of all inputs; if two share a name, prefix all names with that of their input."""
         labels: list[Tensor] = []
         inputs_of_players: list[Hashable] = []
         names: list[str] = []
@@ -82,7 +83,7 @@ class JoinedInputs(nn.Module):
         )
 
     def pack(self, inputs: Any) -> Shaped[Tensor, "rows entries"]:
-        """Join other rows, such as data that an absence is made from."""
+        """Join other rows, such as the data from which an absence is made."""
         parts = _tensors_by_name(inputs)
         shapes = {name: tuple(part.shape[1:]) for name, part in parts.items()}
         if shapes != self.shapes:
@@ -109,7 +110,7 @@ class JoinedInputs(nn.Module):
 
 
 def _players_of_input(name: Hashable, shape: tuple[int, ...], players_by_name: Mapping[Hashable, Any]) -> Players:
-    """Return the players of an input, by default one for each column of a table; raise an error if none fit."""
+    """Return the players of an input, by default one for each column of a table, or raise an error if none fit."""
     if name in players_by_name:
         players = players_by_name[name]
     elif len(shape) == 1:

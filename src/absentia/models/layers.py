@@ -17,7 +17,7 @@ from absentia.models.model import Model
 
 
 def layers_of(model: Model) -> list[nn.Module]:
-    """Return the modules of a model that can be watched; none of a function, of TorchScript or of torch.compile."""
+    """Return the modules of a model that can be watched: none for functions, TorchScript and torch.compile."""
     module = module_of(model)
     if module is None or type(module).__name__ == "OptimizedModule":
         return []
@@ -45,7 +45,7 @@ def layer_output(model: Model, layer: str) -> Model:
 
 
 def see(thread: int, watch: Callable[..., None], *call: Any) -> None:
-    """Pass a layer, its inputs and its output on, if the layer runs on the thread that set the hook."""
+    """Pass on a layer, its inputs and its output if the layer runs on the thread that set the hook."""
     if threading.get_ident() == thread:
         watch(*call)
 

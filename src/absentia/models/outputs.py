@@ -1,4 +1,4 @@
-"""The tensor in what a model returns."""
+"""Finding the tensor in a model's output."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TOLERANCE = 1e-4
 
 
 def read_output(output: Any) -> tuple[Any, str | int | None]:
-    """Find the tensor in what a model returns: itself, logits of an object or a dict, or the first of a tuple.
+    """Find the tensor in a model's output: the output itself, its logits, or the first item of a tuple.
 
-    The second value is the key of the tensor in the output; None if the output is the tensor itself.
+    The second value is the key of the tensor in the output, or None if the output is the tensor itself.
     """
     if isinstance(output, Tensor):
         return output, None
@@ -37,7 +37,7 @@ def read_output(output: Any) -> tuple[Any, str | int | None]:
 
 
 def check_output(output: object, rows: int) -> None:
-    """Raise an error for an output that is no tensor, lacks a row for each input row, or is not floating point."""
+    """Raise an error for an output that is not a floating-point tensor with one row for each input row."""
     if not isinstance(output, Tensor):
         then = "Wrap a numpy model with from_numpy(…), or return a tensor."
         raise wrong("model", "return a tensor", type(output).__name__, then)

@@ -18,6 +18,7 @@ from absentia.models.model import Model, Outputs
 from absentia.models.outputs import check_output, read_output
 from absentia.runtime.limits import TimeLimit
 from absentia.runtime.modes import evaluation_mode
+from absentia.runtime.row_count import RowCount
 
 # On a CPU the fastest batch is one whose activations stay in cache, far below what memory would hold.
 CPU_MEMORY = 4 * 2**20
@@ -32,7 +33,7 @@ _PARTS_OF_GPU_MEMORY = 8
 _ASSUMED_EXPANSION = 16
 
 
-def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
+def try_rows(model: Model, rows: Rows, row_count: RowCount) -> tuple[Outputs, int, str | int | None]:
     """Run a few rows; return the output, the bytes per row of the largest layer, and where the output was found."""
     leaves = [part for part in layers_of(model) if not list(part.children())]
     sizes = [rows.nbytes if leaves else rows.nbytes * _ASSUMED_EXPANSION]
@@ -41,6 +42,7 @@ def try_rows(model: Model, rows: Rows) -> tuple[Outputs, int, str | int | None]:
         tensors = [value for value in (*inputs, output) if isinstance(value, Tensor)]
         sizes.append(sum(tensor.nbytes for tensor in tensors))
 
+    row_count.add(len(rows))
     try:
         output, key = read_output(run_watched(model, rows, leaves, watch))
     except AbsentiaError:
@@ -82,6 +84,7 @@ class BatchRunner:
     batch: int
     limit: TimeLimit = field(default_factory=TimeLimit)
     adapt: bool = True  # whether the limit may make batches smaller
+    row_count: RowCount = field(default_factory=RowCount)
 
     def __call__(self, rows: Rows) -> Outputs:
         """Run the model on all rows."""
@@ -113,10 +116,12 @@ class BatchRunner:
         self.batch = min(size, self.batch) // 2
 
     def _run(self, rows: Rows) -> Any:
-        """Run one batch within the time limit, and time it."""
+        """Run one batch within the time limit, count its rows, and time it."""
         if not self.limit.is_set:
+            self.row_count.add(len(rows))
             return read_output(self.model(rows))[0]
         self.limit.check()
+        self.row_count.add(len(rows))
         began = time.perf_counter()
         output = read_output(self.model(rows))[0]
         if isinstance(output, Tensor) and output.is_cuda:
@@ -125,11 +130,9 @@ class BatchRunner:
         return output
 
 
-def run_rows(model: Model, x: Rows, limit: TimeLimit | None = None) -> Outputs:
+def run_rows(model: Model, x: Rows, row_count: RowCount) -> Outputs:
     """Run a model on all rows, in evaluation mode and in batches; on copies, because it may work in place."""
-    limit = limit or TimeLimit()
     with evaluation_mode(model):
-        limit.check()
-        _output, bytes_per_row, _key = try_rows(model, x[[0, -1]])
+        _output, bytes_per_row, _key = try_rows(model, x[[0, -1]], row_count)
         batch = rows_per_batch(model, bytes_per_row, x.device, memory=None)
-        return BatchRunner(lambda rows: model(rows.clone()), batch, limit)(x)
+        return BatchRunner(lambda rows: model(rows.clone()), batch, row_count=row_count)(x)

@@ -1,4 +1,4 @@
-"""The operations that a row costs."""
+"""The number of operations that a model takes for a row."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from absentia.models.arrays import NumpyModel
 from absentia.models.layers import layers_of, run_watched
 from absentia.models.model import Model
 from absentia.runtime.modes import evaluation_mode
+from absentia.runtime.row_count import RowCount
 
-# The fixed cost of a row beside the operations of its layers, in the same unit.
+# The fixed cost of a row in addition to the operations of the layers, in the same unit.
 _PER_ROW = 4_000.0
 
-# The cost of each entry of a row beside them.
+# The additional cost of each entry of a row.
 _PER_ENTRY = 50.0
 
 # The assumed operations of a row where they cannot be counted: about those of 100 trees.
 _UNKNOWN = 100_000.0
 
 
-def operations_per_row(model: Model, rows: Rows) -> float:
+def operations_per_row(model: Model, rows: Rows, row_count: RowCount) -> float:
     """Count the floating-point operations of one row: the same on every machine, unlike a time."""
     entries = rows[0].numel()
     if isinstance(model, NumpyModel):
         return _UNKNOWN + _PER_ENTRY * entries
     layers = layers_of(model)
+    row_count.add(len(rows))
     with evaluation_mode(model):
         total = _operations_of_layers(model, rows, layers) if layers else _operations_of_calls(model, rows)
     return total / len(rows) + _PER_ROW + _PER_ENTRY * entries
@@ -42,7 +44,7 @@ def _operations_of_layers(model: Model, rows: Rows, layers: list[nn.Module]) -> 
 
 
 def _operations_of_layer(layer: nn.Module, _inputs: object, output: Any) -> float:
-    """Count two operations for each weight of a layer and each place of its output."""
+    """Count two operations for each weight of a layer and each position of its output."""
     if isinstance(output, tuple):
         output = output[0]
     if isinstance(layer, nn.Embedding) or not isinstance(output, Tensor):
@@ -65,7 +67,7 @@ def _operations_of_calls(model: Model, rows: Rows) -> float:
     return float(counter.get_total_flops())
 
 
-def affordable_rows(model: Model, x: Rows, operations: float) -> int:
-    """Return how many rows the model can evaluate with this many operations: a power of two, so that it is stable."""
-    rows = max(1.0, operations / operations_per_row(model, x[:1]))
+def affordable_rows(model: Model, x: Rows, operations: float, row_count: RowCount) -> int:
+    """Return how many rows the model can evaluate with this many operations, rounded to a stable power of two."""
+    rows = max(1.0, operations / operations_per_row(model, x[:1], row_count))
     return int(2 ** math.floor(math.log2(rows)))

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from absentia.errors import AbsentiaError, wrong
+from absentia.runtime.stops import Stop, StopReason
 
 # Under a time limit the first batch has this many rows.
 _FIRST_ROWS = 16
@@ -17,18 +18,30 @@ _GROWTH_OF_BATCHES = 4
 # A batch is short if it takes less than this share of the time limit.
 _SHARE_OF_A_BATCH = 0.03
 
-# A limit in which nothing could be done should be at least this many times as long.
+# An error about a limit that is too short suggests one at least this many times as long.
 _LONGER = 1.5
 
 
 class OutOfTime(Exception):  # noqa: N818 - the caller did nothing wrong
-    """The time limit is reached: work ends between two batches of the model."""
+    """Raised between two batches of the model when the time limit is reached."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"the limit of {self.seconds:g} s is reached"
+
+    @property
+    def stop(self) -> Stop:
+        """Why the work ended, for records."""
+        return Stop(StopReason.TIME_LIMIT, self.seconds)
 
 
 class TimeLimit:
-    """A limit on the time that work takes from now on; None for no limit.
+    """A limit on the time from now on, or None for no limit.
 
-    The model's batches are timed. They are small at first, and grow as long as each takes a small share of the time,
+    Batches of the model are timed. They are small at first, and grow as long as each takes a small share of the time,
     so that work ends soon after the limit. A copy sent to another process has the same deadline.
     """
 
@@ -40,7 +53,6 @@ class TimeLimit:
         # Whether work ends between any two batches. Processes that exchange values end together, between steps.
         self.strict = True
         self.reserve = 0.0  # seconds kept for the work that follows
-        self.rows = 0  # rows that the model has evaluated
         self.seconds_per_row = math.inf  # of the quickest batch
         self._rows_at_once = _FIRST_ROWS
 
@@ -55,7 +67,6 @@ class TimeLimit:
         self.began = state["began"]
         self.strict = state["strict"]
         self.reserve = state["reserve"]
-        self.rows = state["rows"]
         self.seconds_per_row = state["seconds_per_row"]
         self._rows_at_once = state["_rows_at_once"]
         if self.is_set:
@@ -78,6 +89,11 @@ class TimeLimit:
         return self.seconds - self.spent
 
     @property
+    def stop(self) -> Stop:
+        """Why work ends at this limit, for records."""
+        return Stop(StopReason.TIME_LIMIT, self.seconds)
+
+    @property
     def is_reached(self) -> bool:
         """Whether no time is left beyond what is kept for later."""
         return self.left <= self.reserve
@@ -85,7 +101,7 @@ class TimeLimit:
     def check(self) -> None:
         """Raise `OutOfTime` if the limit is reached."""
         if self.strict and self.is_reached:
-            raise OutOfTime(f"the limit of {self.seconds:g} s is reached")
+            raise OutOfTime(self.seconds)
 
     def too_short(self, rows: int, then: str) -> AbsentiaError:
         """Return the error for a limit that is reached before the model has evaluated as many rows as it must."""
@@ -103,8 +119,7 @@ class TimeLimit:
         return min(most, self._rows_at_once)
 
     def note_batch(self, rows: int, seconds: float) -> None:
-        """Note how long a batch took, and let the next one be larger if that was a short time."""
-        self.rows += rows
+        """Note how long a batch took, and make the next one larger if it was short."""
         self.seconds_per_row = min(self.seconds_per_row, seconds / rows)
         if rows >= self._rows_at_once and seconds < _SHARE_OF_A_BATCH * self.seconds:
             self._rows_at_once = _GROWTH_OF_BATCHES * rows

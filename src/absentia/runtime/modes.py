@@ -16,20 +16,21 @@ from torch import Tensor, nn
 from absentia.errors import wrong
 from absentia.models.model import Model
 
-# Modules that a function or an object runs are searched among this many objects, the nearest ones first.
+# The search for the modules of a function or an object visits this many objects, nearest first.
 _MOST_SEARCHED = 256
 # Objects of these types hold no module that a model runs.
 _HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
-# Modules and parameters whose flag is off while they are evaluated, and by how many calls at a time.
+# Modules and parameters whose flag is off during evaluation, with the number of calls that need it off.
 _OFF: dict[nn.Module | Tensor, int] = {}
 _LOCK = threading.Lock()
 
 
 def modules_behind(model: Any) -> list[nn.Module]:
-    """Return the modules that a model is or plainly holds.
+    """Return the model itself, if it is a module, and the modules that it holds directly.
 
-    Those are attributes of objects, arguments of partials, and what functions name: variables of the functions around
-    them, or of their file. Modules that are hidden elsewhere are not found; their outputs are checked instead.
+    These are attributes of objects, arguments of partials, and variables that functions name, from enclosing
+    functions or from their file. Modules hidden elsewhere are not found. The check for varying outputs is meant to
+    catch those.
     """
     modules: dict[nn.Module, None] = {}  # a set that keeps the order
     queue = [model]
@@ -47,7 +48,7 @@ def modules_behind(model: Any) -> list[nn.Module]:
 
 
 def _held_by(thing: Any) -> Iterable[Any]:
-    """Return what an object holds: items, attributes, arguments of a partial, variables that a function names."""
+    """Return what an object holds: items, attributes, arguments of a partial, and variables that a function names."""
     if isinstance(thing, partial):
         return [thing.func, *thing.args, *thing.keywords.values()]
     if isinstance(thing, MethodType):
@@ -79,7 +80,7 @@ def _named_by(function: FunctionType) -> list[Any]:
 
 
 def _names_in(code: CodeType) -> list[str]:
-    """Return the names that code uses, also in functions and comprehensions within it."""
+    """Return the names that code uses, including those in nested functions and comprehensions."""
     names = list(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -88,7 +89,7 @@ def _names_in(code: CodeType) -> list[str]:
 
 
 def _closure_of(function: FunctionType) -> list[Any]:
-    """Return the variables of the functions around a function that it names and that have a value."""
+    """Return the variables of enclosing functions that a function names, if they have a value."""
     values = []
     for cell in function.__closure__ or ():
         with suppress(ValueError):  # a variable without a value yet
@@ -98,7 +99,7 @@ def _closure_of(function: FunctionType) -> list[Any]:
 
 @contextmanager
 def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
-    """Run in evaluation mode, with a graph of the inputs alone if ``gradient``; the last thread restores flags."""
+    """Run in evaluation mode, with a graph of the inputs only if ``gradient``; the last thread restores flags."""
     parts = modules_behind(model)
     weights: list[Tensor] = []
     if gradient:
@@ -119,7 +120,7 @@ def _flag_of(thing: nn.Module | Tensor) -> str:
 
 
 def _switch_off(parts: list[nn.Module], weights: list[Tensor]) -> list[nn.Module | Tensor]:
-    """Switch flags off that are on, or that another call switched off; return the modules and parameters."""
+    """Switch off flags that are on or that another call switched off; return their modules and parameters."""
     switched: list[nn.Module | Tensor] = []
     things: list[nn.Module | Tensor] = [*parts, *weights]
     with _LOCK:
@@ -132,7 +133,7 @@ def _switch_off(parts: list[nn.Module], weights: list[Tensor]) -> list[nn.Module
 
 
 def _restore(switched: list[nn.Module | Tensor]) -> None:
-    """Switch flags on again that no other call needs off."""
+    """Switch flags back on if no other call needs them off."""
     with _LOCK:
         for thing in switched:
             _OFF[thing] -= 1

@@ -1,4 +1,4 @@
-"""Models run in double precision, to measure rounding errors."""
+"""Running models in double precision to measure rounding errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from absentia.runtime.modes import is_compiled, modules_behind
 # The types that are converted to double precision.
 _LOW = (torch.float32, torch.float16, torch.bfloat16)
 
-# The most numbers of a tensor that is converted: 512 MiB of doubles.
+# The maximum size of a tensor that is converted: 512 MiB of doubles.
 _MOST_DOUBLED = 2**26
 
 # Methods of tensors that convert to a type of low precision.
@@ -44,7 +44,7 @@ class _InDouble(TorchFunctionMode):
 
 
 def in_double(model: Model, rows: Rows) -> Any:
-    """Run a model in double precision, or move its outputs by a rounding error; a compiled model runs as it is."""
+    """Run a model in double precision, or shift its outputs by a rounding error; compiled models run unchanged."""
     if isinstance(model, NumpyModel):
         return model(rows, moved=True)
     compiled = "torch._dynamo" in sys.modules and any(map(is_compiled, [model, *modules_behind(model)]))
@@ -55,7 +55,7 @@ def in_double(model: Model, rows: Rows) -> Any:
 
 
 def _doubled(value: Any) -> Any:
-    """Return tensors, also in a list, and types in double precision; numbers as single precision has them."""
+    """Convert tensors, lists of tensors and dtypes to double precision, and round numbers to single precision."""
     if isinstance(value, Tensor):
         is_converted = value.dtype in _LOW and value.numel() <= _MOST_DOUBLED
         return value.double() if is_converted else value

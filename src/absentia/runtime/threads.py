@@ -1,4 +1,4 @@
-"""The number of threads that a model is quickest with."""
+"""The number of threads with which a model is fastest."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import torch
 
 from absentia.runtime.limits import TimeLimit
 
-# Work that takes more seconds than this is timed only once with each number of threads.
+# Work that takes longer than this, in seconds, is timed only once for each number of threads.
 _LONG_WORK = 0.25
 
-# The calls that timing takes at most: up to three with each number of threads.
+# The maximum number of calls for timing: up to three for each number of threads.
 _CALLS = 6
 
-# The calls that timing takes for long work.
+# The number of calls for timing long work.
 _CALLS_OF_LONG_WORK = 2
 
-# Threads are not timed if that would take more than this share of the time left.
+# Threads are not timed if that would take more than this share of the remaining time.
 _SHARE_FOR_THREADS = 0.1
 
 # The number of torch's threads before it was changed, once for each call in progress.
@@ -35,9 +35,9 @@ _LOCK = threading.Lock()
 def quickest_threads(
     work: Callable[[], object], device: torch.device, limit: TimeLimit | None = None
 ) -> Iterator[int]:
-    """Use one thread if that is quicker than all of torch's, as for small models; restore their number at the end.
+    """Use one thread if that is faster than all of torch's threads, as for small models; restore them at the end.
 
-    The number stays the same if timing would take too much of the time left.
+    The number stays the same if timing would take too much of the remaining time.
     """
     left = math.inf if limit is None else limit.left
     with _LOCK:
@@ -55,7 +55,7 @@ def quickest_threads(
 
 
 def _use_quickest(work: Callable[[], object], usual: int, left: float) -> None:
-    """Time the work with one thread and with the usual number, and use the quicker, if there is time for that."""
+    """Time the work with one thread and with the usual number, and use the faster one, if time allows."""
     began = time.perf_counter()
     work()  # the first call is slower than others
     first_seconds = time.perf_counter() - began
@@ -68,7 +68,7 @@ def _use_quickest(work: Callable[[], object], usual: int, left: float) -> None:
 
 
 def _time(work: Callable[[], object], threads: int) -> float:
-    """Time the work with this many threads: the mean of up to three runs, because threads wait only now and then."""
+    """Time the work with this many threads: the mean of up to three runs, because delays are irregular."""
     torch.set_num_threads(threads)
     began = time.perf_counter()
     for count in (1, 2, 3):

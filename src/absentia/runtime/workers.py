@@ -1,4 +1,4 @@
-"""Work spread over the workers of joblib."""
+"""Distribution of work over the workers of joblib."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import numpy as np
 
 from absentia.errors import require
 from absentia.runtime.progress import THIS_THREAD, progress
+from absentia.runtime.row_count import RowCount
 
-# Items whose worker dies are tried this many times.
+# The number of attempts for items whose worker dies.
 _ATTEMPTS = 3
 
-# The work that this worker was sent last, by its digest.
+# The work that was last sent to this worker, by its digest.
 _SENT: dict[str, Any] = {}
 
 
@@ -31,13 +32,18 @@ def worker_count() -> int:
     return 1 if backend is None else int(backend.effective_n_jobs(jobs))
 
 
-def spread(work: Callable[[Any], Any], items: Sequence[Any], title: str) -> Iterator[Any]:
-    """Do work on items and yield the results in their order: here, or by the workers of `worker_count`.
+def spread(
+    work: Callable[[Any, RowCount], Any], items: Sequence[Any], title: str, row_count: RowCount
+) -> Iterator[Any]:
+    """Apply work to items and yield the results in order, in this process or in the workers of `worker_count`.
 
-    The work and what it holds, such as a model, is packed once. Items of a worker that dies are repeated.
+    The work gets an item and the count to add the rows of its models to. Workers have counts of their own, which are
+    added up in ``row_count``. The work and what it holds, such as a model, is packed once. The items of a worker that
+    dies are repeated.
     """
     if worker_count() == 1 or len(items) < 2:
-        yield from map(work, items)
+        for item in items:
+            yield work(item, row_count)
         return
     joblib = require("joblib", "scale")
     pickled = require("cloudpickle", "scale").dumps(work)
@@ -51,8 +57,9 @@ def spread(work: Callable[[Any], Any], items: Sequence[Any], title: str) -> Iter
         for attempt in range(_ATTEMPTS):
             calls = (joblib.delayed(_work_here)(packed, digest, item) for item in items[done:])
             try:
-                for result in joblib.Parallel(return_as=return_as, batch_size=1)(calls):
+                for result, rows in joblib.Parallel(return_as=return_as, batch_size=1)(calls):
                     done += 1
+                    row_count.add(rows)
                     bar.update()
                     yield result
                 return
@@ -61,8 +68,11 @@ def spread(work: Callable[[Any], Any], items: Sequence[Any], title: str) -> Iter
                     raise
 
 
-def _work_here(packed: np.ndarray, digest: str, item: Any) -> Any:
-    """Do packed work on an item in a worker; unpack it only if it is not the work that was sent last."""
+def _work_here(packed: np.ndarray, digest: str, item: Any) -> tuple[Any, int]:
+    """Apply packed work to an item in a worker; return the result, and the rows that models saw for it.
+
+    The work is unpacked only if it is not the work that was sent last.
+    """
     work = _SENT.get(digest)  # a reference of its own, because another thread's call may clear the dict
     if work is None:
         work = pickle.loads(packed.tobytes())
@@ -71,6 +81,8 @@ def _work_here(packed: np.ndarray, digest: str, item: Any) -> Any:
     THIS_THREAD.is_worker = True
     try:
         with require("joblib").parallel_config("sequential"):  # workers have no workers
-            return work(item)
+            own_count = RowCount()
+            result = work(item, own_count)
+            return result, own_count.rows
     finally:
         THIS_THREAD.is_worker = False

@@ -1,4 +1,4 @@
-"""Tables with categories as rows of numbers."""
+"""Tables with categories, encoded as rows of numbers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.arguments import checked
-from absentia.data import as_tensor
+from absentia.data import as_in_lightgbm, as_tensor
 from absentia.errors import DataFrame, require, wrong
-from absentia.players import Players
+from absentia.players import Players, category_name
 
 _TIME_DTYPES = ["datetime", "datetimetz", "timedelta"]  # as pandas names them
 
@@ -27,13 +27,22 @@ def listed(names: Iterable[Any], most: int = 12) -> str:
     return ", ".join(texts)
 
 
+def as_in_table(names: Iterable[str], columns: Iterable[str]) -> list[str]:
+    """Return names of columns as a table has them: LightGBM writes underscores for the spaces in names."""
+    columns = list(columns)
+    own_names = dict(zip(as_in_lightgbm(columns), columns, strict=True))
+    names = list(names)
+    pairs = zip(names, as_in_lightgbm(names), strict=True)
+    return [own_names.get(plain_name, name) for name, plain_name in pairs]
+
+
 @checked
 @dataclass(frozen=True, eq=False)
 class EncodedTable:
-    """The rows of a DataFrame as numbers: categories by their place in a list, numbers unchanged.
+    """The rows of a DataFrame as numbers: categories by their position in a list, numbers unchanged.
 
-    Made by `of`. Players are the raw columns, so a category is one player however a pipeline encodes it. Columns of
-    text, booleans and pandas' categories are encoded. A missing value is a category of its own.
+    Create one with `of`. The players are the raw columns, so a category is one player however a pipeline encodes it.
+    Columns of text, booleans and pandas categories are encoded. A missing value is a separate category.
 
     Examples
     --------
@@ -61,8 +70,8 @@ class EncodedTable:
 
     @classmethod
     def of(cls, frame: DataFrame) -> EncodedTable:
-        """Encode a frame that holds all categories that will be needed, such as the training data."""
-        _check_frame(frame)
+        """Encode a frame that contains all the categories that will be needed, such as the training data."""
+        check_frame(frame)
         dtypes = frame.select_dtypes(exclude="number").dtypes.to_dict()
         categories = {column: _categories_of(frame[column]) for column in dtypes}
         empty = cls(torch.empty(0, frame.shape[1]), tuple(frame.columns), categories, dtypes)
@@ -77,6 +86,14 @@ class EncodedTable:
     def categorical(self) -> list[int]:
         """The numbers of the encoded columns, as `Baseline.median` and `learn_baseline` take them."""
         return [number for number, column in enumerate(self.columns) if column in self.categories]
+
+    @property
+    def category_names(self) -> dict[int, tuple[str, ...]]:
+        """The names of the categories of each encoded column, by its number."""
+        return {
+            self.columns.index(column): tuple(category_name(value) for value in values)
+            for column, values in self.categories.items()
+        }
 
     def numbers(self, frame: DataFrame) -> DataFrame:
         """Encode another frame, and keep the names of its rows and columns so that explanations show them.
@@ -105,21 +122,30 @@ class EncodedTable:
         return torch.from_numpy(rows)
 
     def decode(self, rows: Float[Tensor, "rows columns"] | np.ndarray) -> DataFrame:
-        """Convert rows of numbers to a frame; raise an error for a number that stands for no category."""
+        """Convert rows of numbers to a frame, or raise an error for a number that stands for no category."""
         pandas = require("pandas", "sklearn")
         array = as_tensor("rows", rows).detach().cpu().double().numpy()
         if array.shape[1:] != (len(self.columns),):
             raise wrong("rows", f"have {len(self.columns)} columns", f"shape {array.shape}")
         frame = {}
         for column, numbers in zip(self.columns, array.T, strict=True):
-            categories = self.categories.get(column)
-            values = _decoded(numbers, column, categories) if categories else numbers
-            frame[column] = pandas.Series(values, dtype=self.dtypes.get(column))
+            if column in self.categories:
+                frame[column] = self._decoded_column(column, numbers)
+            else:
+                frame[column] = pandas.Series(numbers)
         return pandas.DataFrame(frame)
 
+    def _decoded_column(self, column: str, numbers: np.ndarray) -> Any:
+        """Return the categories that the numbers of a column stand for, in its dtype."""
+        values = _decoded(numbers, column, self.categories[column])
+        dtype = self.dtypes[column]
+        if dtype == np.dtype(bool) and values.isna().any():
+            dtype = np.float64  # booleans cannot be missing, but 0, 1 and NaN can
+        return require("pandas", "sklearn").Series(values, dtype=dtype)
 
-def _check_frame(frame: Any) -> None:
-    """Raise an error for anything but a frame of numbers, text, booleans or categories with named columns."""
+
+def check_frame(frame: Any) -> None:
+    """Raise an error unless this is a frame of numbers, text, booleans or categories with named columns."""
     if not isinstance(frame, require("pandas", "sklearn").DataFrame) or frame.empty:
         raise wrong("frame", "be a DataFrame with at least one row and column", type(frame).__name__)
     if not frame.columns.is_unique or not all(isinstance(column, str) for column in frame.columns):
@@ -144,16 +170,18 @@ def _codes(column: Any, name: str, categories: Sequence[Any]) -> np.ndarray:
     is_unknown = codes < 0
     if is_unknown.any():
         row = int(is_unknown.argmax())
-        then = f"Known are {listed(categories, 6)}."
+        then = f"Known categories are {listed(categories, 6)}."
         raise wrong(f"column {name!r}", "hold known categories", f"{column.iloc[row]!r} in row {row}", then)
     return codes
 
 
 def _decoded(numbers: np.ndarray, column: str, categories: Sequence[Any]) -> Any:
     """Return the category that each number stands for."""
-    is_category = (numbers == np.round(numbers)) & (numbers >= 0) & (numbers < len(categories))
+    is_missing = np.isnan(numbers)
+    is_category = (numbers == np.round(numbers)) & (numbers >= 0) & (numbers < len(categories)) | is_missing
     if not is_category.all():
         must = f"hold the numbers 0 … {len(categories) - 1} of its categories"
-        then = "Use Marginal(table.rows) or Baseline.median(table.rows, categorical=table.categorical)."
+        then = "Use an absence that keeps to categories, such as median or marginal."
         raise wrong(f"column {column!r}", must, f"{numbers[~is_category][0]:g}", then)
-    return require("pandas", "sklearn").Index(categories, dtype=object).take(numbers.astype(np.int64))
+    known = require("pandas", "sklearn").Index([*categories, np.nan], dtype=object)
+    return known.take(np.where(is_missing, len(categories), numbers).astype(np.int64))
