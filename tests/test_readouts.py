@@ -1,11 +1,15 @@
 import math
 
+import jaxtyping
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from torch import nn
 
+import absentia as ab
 from absentia import AbsentiaError, Features, Logit, LogOdds, Margin, Output, Probability, Readout
-from absentia.readouts import Score, default_readout, same_kind
+from absentia.readouts import Score, default_readout
 
 LOGITS = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 WHOSE = torch.tensor([0, 0, 1, 1, 2])
@@ -72,7 +76,7 @@ def test_output_takes_a_number_by_its_index():
 def test_the_default_follows_the_output_and_says_what_it_is(output, y, kind, note):
     readout, said = default_readout(output, y)
     assert type(readout) is kind
-    assert said == note
+    assert str(said) == note
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,8 @@ def test_an_output_of_several_axes_needs_a_readout():
 
 
 def test_the_score_of_log_odds_is_the_log_loss_of_the_class() -> None:
-    logits, y = torch.randn(5, 3).double(), torch.tensor([0, 1, 2, 1, 0])
+    logits = torch.randn(5, 3).double()
+    y = torch.tensor([0, 1, 2, 1, 0])
     values = LogOdds(y)(logits, torch.arange(5))
     expected = torch.nn.functional.cross_entropy(logits, y, reduction="none")
     torch.testing.assert_close(Score(LogOdds(y), values)(values[:, None])[:, 0], expected)
@@ -128,10 +133,9 @@ def test_other_values_are_scored_by_their_squared_difference_to_the_full_value()
 
 
 def test_descriptions_of_one_readout_are_of_the_same_kind_whatever_the_classes():
-    assert same_kind(
-        "log-odds of each sample's class (0, 1)", "log-odds of the class predicted on the full sample (2)"
-    )
-    assert not same_kind("log-odds of class 1", "probability of class 1")
+    _, predicted = default_readout(torch.eye(3), None)
+    assert LogOdds([0, 1]).note.is_same_kind(predicted)
+    assert not LogOdds(1).note.is_same_kind(Probability(1).note)
 
 
 def test_the_score_of_even_odds_is_log_2():
@@ -140,10 +144,38 @@ def test_the_score_of_even_odds_is_log_2():
 
 
 def test_names_of_classes_are_not_put_in_order_by_the_alphabet():
-    output, y = torch.zeros(2, 2), ["spam", "ham"]
+    output = torch.zeros(2, 2)
+    y = ["spam", "ham"]
     sentence = r"y holds names of classes, .* Pass class_names=\['ham', 'spam'\] in the order of the model's outputs"
     with pytest.raises(AbsentiaError, match=sentence):
         default_readout(output, y)
     assert default_readout(output, y, ["spam", "ham"])[0].y.tolist() == [0, 1]
     with pytest.raises(AbsentiaError, match=r"Pass names=\['ham', 'spam'\] in the order"):
         LogOdds(y)
+
+
+def test_class_names_are_different_and_of_any_kind_of_list(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    names = np.array(["no", "yes"])
+    assert ab.LogOdds("yes", names).y == ab.LogOdds("yes", pd.Series(names)).y == 1
+    with pytest.raises(AbsentiaError, match=r"class_names must name each class once. Got"):
+        ab.LogOdds("no", ["no", "no"])
+
+
+NORMAL_ROWS = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+
+
+FIRST, SECOND = nn.Linear(4, 1), nn.Linear(4, 1)
+
+
+def test_a_number_that_is_not_one_is_refused():
+    class Column:
+        def check(self, output, samples): ...
+
+        def __call__(self, output, sample):
+            return output[:, :1]
+
+    with pytest.raises(
+        ab.AbsentiaError, match=r"readout must return a tensor of one number .* Got Tensor of shape \(1, 1\)"
+    ):
+        ab.explain(FIRST, NORMAL_ROWS, absence=0.0, readout=Column())

@@ -18,10 +18,15 @@ from absentia.errors import AbsentiaError, wrong
 from absentia.models.arrays import NumpyModel
 from absentia.models.model import Model, Outputs
 from absentia.models.outputs import are_probabilities
-from absentia.runtime.limits import TimeLimit
+from absentia.models.tree_source import depth_of_decision
+from absentia.readout_notes import ReadoutNote, Subject
+from absentia.runtime.batches import BatchRunner
 from absentia.runtime.readings import returns_probabilities
 
-# Log-odds of classes that a model rules out, whose logit is minus infinity.
+# A note on a readout lists at most this many classes of samples.
+_MOST_CLASSES = 6
+
+# The size of the log-odds where a model is certain: a logit may be minus infinity.
 _SURE = 1e6
 
 
@@ -51,17 +56,20 @@ def count_classes(output: Outputs) -> int:
     return 2 if output.ndim == 1 else max(2, output.shape[1])
 
 
-def check_logits(readout: Readout, output: Outputs, model: Model, x: Tensor, limit: TimeLimit | None = None) -> None:
-    """Raise an error for a readout of logits if the outputs of a model are probabilities or scores, or a number."""
+def check_logits(readout: Readout, output: Outputs, runner: BatchRunner, x: Tensor) -> None:
+    """Raise an error if a readout of logits is used on probabilities, scores or the output of a regression."""
+    model = runner.model
     if not isinstance(readout, LogOdds | Probability) or output.ndim > 2:
         return
     if _gives_scores(model):
+        must = f"return log-odds or logits for the {readout.what} of a class"
         then = "Use readout=Margin(y) to explain the score of a class as it is."
-        raise wrong("model", f"return log-odds or logits for the {readout.what} of a class", "scores", then)
+        then_in_commands = "Use --readout score to explain the score of a class as it is."
+        raise wrong("model", must, "scores", then, then_in_commands)
     single = _is_single_logit(output)
     if single and isinstance(model, NumpyModel) and model.regression:
         raise wrong("y", "be left out for a regression", "classes", "The output is then explained as it is.")
-    if are_probabilities(output) or returns_probabilities(model, x, output, limit):
+    if are_probabilities(output) or returns_probabilities(runner, x, output):
         where = " in one column" if single else ""
         raise AbsentiaError(
             f"model must return logits for this readout. Got probabilities from 0 to 1{where} "
@@ -86,7 +94,7 @@ def check_names(names: Sequence[Any], output: Outputs) -> None:
 
 
 def _gives_scores(model: Model | None) -> bool:
-    """Return whether a model is known to return scores of classes that are no log-odds, as an SVM does."""
+    """Return whether a model is known to return class scores that are not log-odds, as SVMs do."""
     return isinstance(model, NumpyModel) and model.scores
 
 
@@ -95,7 +103,7 @@ def _is_single_logit(output: Tensor) -> bool:
 
 
 def _of_class(output: Tensor, target: Tensor) -> Tensor:
-    """Pick the target's number of each row; a single logit is that of class 1, its negative that of class 0."""
+    """Return the target class's number in each row; a single logit z stands for (−z, z)."""
     if _is_single_logit(output):
         return output.reshape(len(output)) * (2 * target - 1)
     return output.gather(1, target[:, None])[:, 0]
@@ -104,7 +112,7 @@ def _of_class(output: Tensor, target: Tensor) -> Tensor:
 @checked
 @dataclass(frozen=True, eq=False)
 class _OfClass:
-    """What readouts of a class have in common."""
+    """The shared part of all readouts of a class."""
 
     y: Classes
     names: Sequence[Any] = ()
@@ -117,14 +125,19 @@ class _OfClass:
         object.__setattr__(self, "names", tuple(str(name) for name in self.names))
 
     def __str__(self) -> str:
+        return str(self.note)
+
+    @property
+    def note(self) -> ReadoutNote:
+        """What is read, as a value."""
         if self.y.ndim:
-            return f"{self.what} of each sample's class ({_class_list(self.y, self.names)})"
+            return _note_on_samples(Subject.OWN_CLASSES, self.what, self.y, self.names)
         number = int(self.y)
-        name = self.names[number] if self.names else number
-        return f"{self.what} of class {name}"
+        name = self.names[number] if self.names else str(number)
+        return ReadoutNote(Subject.ONE_CLASS, self.what, name)
 
     def check(self, output: Outputs, samples: int) -> None:
-        """Raise an error unless the targets are classes of the output."""
+        """Raise an error unless the output has a number for every target class."""
         if output.ndim > 2:
             expected = "return (rows,), (rows, 1) or (rows, classes) for a readout of a class"
             raise wrong("model", expected, f"shape {tuple(output.shape)}")
@@ -193,9 +206,9 @@ class Logit(_OfClass):
 class Margin(_OfClass):
     """The score of a class as the model gives it; with a single score z, −z for class 0.
 
-    For models whose scores are no log-odds, such as SVMs and boosters with a hinge loss: it is their default. Scores
-    have no unit, and no log-loss: an audit measures them as shares of their variance. The parameters are those of
-    `LogOdds`.
+    This is the default for models whose scores are not log-odds, such as SVMs and boosters with a hinge loss. Such
+    scores have neither a unit nor a log-loss, so an audit measures them as shares of their variance. The parameters
+    are those of `LogOdds`.
 
     Examples
     --------
@@ -211,7 +224,7 @@ class Margin(_OfClass):
     what = "score"
 
     def class_means(self, output: Outputs) -> Float[Tensor, " samples"]:
-        """Return the mean score over all samples of each sample's class: what can be said without the sample."""
+        """Return the mean score of each sample's class over all samples: the best guess without seeing the sample."""
         means = []
         for number in range(count_classes(output)):
             target = torch.full((len(output),), number, device=output.device)
@@ -245,7 +258,7 @@ OF_CLASS = (LogOdds, Logit, Margin, Probability)
 
 @dataclass(frozen=True, eq=False)
 class EveryClass:
-    """A readout of a class, for every class as a vector: what an audit splits into leak and invention.
+    """A readout of a class applied to every class, as a vector. Audits split it into leak and invention.
 
     Parameters
     ----------
@@ -264,7 +277,7 @@ class EveryClass:
         return f"{self.readout.what} of every class"
 
     def check(self, output: Outputs, samples: int) -> None:
-        """Accept the outputs that the readout of a class has accepted."""
+        """Accept any output: the readout of one class has already checked it."""
 
     def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, "rows classes"]:
         """Return the number of each class, in double precision."""
@@ -279,7 +292,7 @@ def _every_log_odds(logits: Float[Tensor, "rows classes"]) -> Float[Tensor, "row
     """Return log p − log(1 − p) of each class."""
     logarithms = logits.log_softmax(1)
     odds = logarithms - torch.log1p(-logarithms.exp())
-    # Where p is close to 1, 1 − p is rounded: the other logits tell it exactly.
+    # Where p is close to 1, rounding ruins 1 − p, so it is computed from the other logits.
     largest = logits.argmax(1, keepdim=True)
     others = logits.scatter(1, largest, -torch.inf).logsumexp(1, keepdim=True)
     odds = odds.scatter(1, largest, logits.gather(1, largest) - others)
@@ -289,7 +302,7 @@ def _every_log_odds(logits: Float[Tensor, "rows classes"]) -> Float[Tensor, "row
 @checked
 @dataclass(frozen=True)
 class Output:
-    """One number of the output as it is: for regressions and for scores of any kind.
+    """One number of the output as it is, for regressions and for scores of any kind.
 
     Parameters
     ----------
@@ -305,19 +318,39 @@ class Output:
     index: int | tuple[int, ...] = 0
 
     def __str__(self) -> str:
-        return f"output {self.index}"
+        return str(self.note)
+
+    @property
+    def note(self) -> ReadoutNote:
+        """What is read, as a value."""
+        return ReadoutNote(Subject.OUTPUT, name=str(self.index))
 
     def check(self, output: Outputs, samples: int) -> None:
-        """Check that the index names one number."""
-        index: Any = self.index if np.ndim(self.index) else (self.index,)
-        sizes, truths = output.shape[1:] or (1,), [i for i in index if isinstance(i, bool)]
-        if truths or len(index) != len(sizes) or any(i not in range(n) for i, n in zip(index, sizes, strict=True)):
-            raise wrong("index", f"name one number of an output of shape {tuple(sizes)}", self.index)
+        """Raise an error unless the index names one number of the output."""
+        sizes = tuple(output.shape[1:]) or (1,)
+        if not _names_one_number(self._positions, sizes):
+            raise wrong("index", f"name one number of an output of shape {sizes}", self.index)
 
     def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """Return the number."""
-        index: Any = self.index if np.ndim(self.index) else (self.index,)
-        return output if output.ndim == 1 else output[(slice(None), *index)]
+        if output.ndim == 1:
+            return output
+        return output[(slice(None), *self._positions)]
+
+    @property
+    def _positions(self) -> tuple[Any, ...]:
+        """The index along each axis of a row."""
+        index: Any = self.index  # an integer of numpy, or a list, is accepted as well
+        if np.ndim(index) == 0:
+            return (index,)
+        return tuple(index)
+
+
+def _names_one_number(positions: Sequence[Any], sizes: Sequence[int]) -> bool:
+    """Return whether there is a valid position for each axis; True and False are not positions."""
+    if len(positions) != len(sizes) or any(isinstance(position, bool) for position in positions):
+        return False
+    return all(position in range(size) for position, size in zip(positions, sizes, strict=True))
 
 
 @checked
@@ -325,7 +358,7 @@ class Output:
 class Features:
     """The output of a named layer of the model, such as the penultimate one, flattened to a vector.
 
-    The value of a coalition is then a vector: for learning with marginal benefits, not for effects.
+    The value of a coalition is then a vector. Use it to learn with marginal benefits; effects need a single number.
 
     Parameters
     ----------
@@ -353,9 +386,51 @@ class Features:
         return output[:, None].flatten(1)
 
 
+@checked
+@dataclass(frozen=True, eq=False)
+class MeanDepth:
+    """The mean depth at which the trees of an isolation forest isolate a sample. Unusual samples have a small depth.
+
+    The forest's own score is a power of the depth. The depth itself is a sum over leaves, so its interactions are
+    exact for any number of columns.
+
+    Parameters
+    ----------
+    forest : IsolationForest
+        The fitted forest that is explained.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import IsolationForest
+    >>> rows = torch.randn(200, 3, generator=torch.Generator().manual_seed(0)).numpy()
+    >>> forest = IsolationForest(random_state=0).fit(rows)
+    >>> explanation = ab.explain(forest, rows[:1] + 9, absence="mean", data=rows, readout=ab.MeanDepth(forest))
+    >>> bool(explanation.outputs < explanation.base_values)
+    True
+    """
+
+    forest: Any
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.forest, "offset_") or not hasattr(self.forest, "max_samples_"):
+            raise wrong("forest", "be a fitted IsolationForest", type(self.forest).__name__)
+
+    def __str__(self) -> str:
+        return "mean depth"
+
+    def check(self, output: Outputs, samples: int) -> None:
+        """Raise an error unless the model has one output."""
+        if not _is_single_logit(output):
+            raise wrong("model", "be the isolation forest of MeanDepth", f"outputs of shape {tuple(output.shape)}")
+
+    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+        """Return the depth from which the forest computes its decision function."""
+        return depth_of_decision(self.forest, output.reshape(len(output)).double())
+
+
 def default_readout(
     output: Outputs, y: Classes, names: Sequence[Any] = (), model: Model | None = None
-) -> tuple[Readout, str]:
+) -> tuple[Readout, ReadoutNote]:
     """Choose a readout by the model's output on the full samples, and describe it.
 
     | output | y given | y left out |
@@ -363,8 +438,8 @@ def default_readout(
     | (samples,), (samples, 1) | log-odds of a binary model with one logit | the output as it is |
     | (samples, classes) | log-odds of y | log-odds of the class predicted on the full sample |
 
-    Scores of a model that are no log-odds are read by `Margin`, a single one without ``y`` as that of class 1.
-    Classes that are given by name need ``names`` in the order of the outputs: no order is guessed.
+    Scores that are not log-odds are read by `Margin`; a single score without ``y`` is read as that of class 1.
+    Classes given by name need ``names`` in the order of the outputs, because the order is never guessed.
     """
     if output.ndim > 2:
         raise wrong("readout", "be given for a model with outputs of more than one axis", f"{tuple(output.shape)}")
@@ -378,55 +453,53 @@ def default_readout(
     kind = Margin if _gives_scores(model) else LogOdds
     if y is not None:
         of_classes = kind(y, names)
-        return of_classes, str(of_classes)
+        return of_classes, of_classes.note
     if _is_single_logit(output):
         return _default_of_one_output(names, model)
     predicted = kind(output.argmax(1).cpu())
-    shown = _class_list(predicted.y, tuple(str(name) for name in names))
-    return predicted, f"{kind.what} of the class predicted on the full sample ({shown})"
+    note = _note_on_samples(Subject.PREDICTED_CLASSES, kind.what, predicted.y, [str(name) for name in names])
+    return predicted, note
 
 
-def _default_of_one_output(names: Sequence[Any], model: Model | None) -> tuple[Readout, str]:
+def _default_of_one_output(names: Sequence[Any], model: Model | None) -> tuple[Readout, ReadoutNote]:
     """Choose the readout of a model with one output if no class was given, and describe it."""
-    if _gives_scores(model) and names:  # a detector of outliers has no classes
+    if _gives_scores(model) and names:  # outlier detectors have scores but no classes
         score = Margin(1, names)
-        return score, str(score)
+        return score, score.note
     if getattr(model, "probabilities", False) or getattr(model, "margins", False):
-        return Output(0), "log-odds of class 1"
-    return Output(0), "the output as it is"
+        return Output(0), ReadoutNote(Subject.ONE_CLASS, LogOdds.what, "1")
+    return Output(0), ReadoutNote(Subject.OUTPUT)
 
 
-def same_kind(note: str, other: str) -> bool:
-    """Return whether two descriptions are of the same readout; classes of other samples do not matter."""
-    kinds = [text.partition(";")[0].partition(" (")[0] for text in (note, other)]
-    usual = (
-        ("log-odds of each", "log-odds of the"),
-        ("score of each", "score of the"),
-        ("the output as it is", "output 0"),
-    )
-    return kinds[0] == kinds[1] or any(all(kind.startswith(words) for kind in kinds) for words in usual)
+def note_on(readout: Readout) -> ReadoutNote:
+    """Return what a readout reads: its own note, or its description in words."""
+    describes_itself = type(readout).__str__ not in (_OfClass.__str__, Output.__str__)
+    if isinstance(readout, _OfClass | Output) and not describes_itself:
+        return readout.note
+    return ReadoutNote.in_words(str(readout))
 
 
-def _class_list(y: Tensor, names: Sequence[str], most: int = 6) -> str:
-    """Return the first classes of samples by their names, or by their numbers."""
-    shown = [names[number] if names else str(number) for number in y[:most].tolist()]
-    if len(y) > most:
-        shown.append("…")
-    return ", ".join(shown)
+def _note_on_samples(subject: Subject, quantity: str, y: Tensor, names: Sequence[str]) -> ReadoutNote:
+    """Return the note on a readout of each sample's class, which lists the first few classes."""
+    first = y[:_MOST_CLASSES].tolist()
+    classes = tuple(names[number] if names else str(number) for number in first)
+    return ReadoutNote(subject, quantity, classes=classes, more_classes=len(y) > _MOST_CLASSES)
 
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """A proper score of values: how badly they predict each sample's class, or else its full value.
+    """A proper score of values: how badly they predict each sample's class, or its full value if there is no class.
 
     For log-odds of each sample's class it is the log-loss in nats. For other readouts it is the squared difference
-    to v(N), divided by the variance of v(N) over the samples. For scores of each sample's class, that is the variance
-    about the mean score of the class over all samples: the mean of v(N) would know the class.
+    from v(N), divided by the variance of v(N) over the samples. For scores of each sample's class, the variance is
+    taken about the mean score of that class over all samples, because the mean of v(N) would give the class away.
     """
 
-    readout: Readout  # of the values
+    readout: Readout  # how the values were read from the model's output
     full: Float[Tensor, "samples *features"]  # v(N) of each sample
-    expected: Float[Tensor, " samples"] | None = None  # v(N) as far as it is known without the sample; or its mean
+    expected: Float[Tensor, " samples"] | None = (
+        None  # the best guess of v(N) without the sample; None means its mean
+    )
 
     @property
     def classes(self) -> Int[Tensor, " samples"] | None:
@@ -438,7 +511,7 @@ class Score:
 
     @property
     def prior(self) -> Float[Tensor, " samples"]:
-        """The score of the best prediction that knows nothing of the sample: class frequencies, or the mean."""
+        """The score of the best prediction made without the sample: class frequencies, or the mean."""
         if self.classes is None:
             return self._squares / self._squares.mean().clamp_min(torch.finfo(self.full.dtype).tiny)
         _, number, counts = torch.unique(self.classes, return_inverse=True, return_counts=True)
@@ -452,7 +525,7 @@ class Score:
     def __call__(
         self, values: Float[Tensor, "some coalitions *features"], samples: Int[Tensor, " some"] | None = None
     ) -> Float[Tensor, "some coalitions"]:
-        """Score the values of coalitions; ``samples`` are the numbers of the rows' samples, all by default."""
+        """Score the values of coalitions; ``samples`` holds the sample number of each row, by default all."""
         if self.classes is not None:
             return softplus(-values)
         full = (self.full if samples is None else self.full[samples])[:, None]

@@ -6,6 +6,7 @@ A class may have methods of its own for this: ``packed`` returns its fields, and
 from __future__ import annotations
 
 import dataclasses
+import enum
 import types
 import typing
 from collections.abc import Mapping
@@ -23,6 +24,8 @@ def pack(value: Any, tensors: dict[str, Tensor], path: Path = ()) -> Any:
         key = ".".join(path)
         tensors[key] = value
         return {"tensor": key}
+    if isinstance(value, enum.Enum):
+        return value.value
     if hasattr(value, "packed"):
         value = value.packed()
     if dataclasses.is_dataclass(value):
@@ -36,13 +39,13 @@ def pack(value: Any, tensors: dict[str, Tensor], path: Path = ()) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Unpacker:
-    """Makes values of `pack` into what their type hints name."""
+    """Converts the values that `pack` returned to the types of their hints."""
 
     tensors: Mapping[str, Tensor]
     extra: Mapping[str, Any]  # arguments for classes with a method ``unpacked``, such as a network
 
     def unpack(self, hint: Any, value: Any, path: Path = ()) -> Any:
-        """Return a value of `pack` as the type that the hint names."""
+        """Convert a value that `pack` returned to the type of its hint."""
         key = ".".join(path)
         if key in self.tensors:
             return self.tensors[key]
@@ -56,6 +59,8 @@ class Unpacker:
             return hint.unpacked(fields, **self.extra)
         if dataclasses.is_dataclass(hint):
             return self._unpack_dataclass(hint, value, path)
+        if isinstance(hint, type) and issubclass(hint, enum.Enum):
+            return hint(value)
         if isinstance(value, dict):
             return self._unpack_dict(hint, value, path)
         if isinstance(value, list):
@@ -63,7 +68,7 @@ class Unpacker:
         return value
 
     def _unpack_dataclass(self, hint: Any, value: Mapping[str, Any], path: Path) -> Any:
-        """Make a dataclass from its fields; those that the file lacks have their defaults, or None."""
+        """Make a dataclass from its fields; fields missing in the file get their defaults, or None."""
         hints = typing.get_type_hints(hint)
         fields = {}
         for field in dataclasses.fields(hint):
@@ -80,7 +85,7 @@ class Unpacker:
         return {key: self.unpack(item_hint, item, (*path, key)) for key, item in value.items()}
 
     def _unpack_sequence(self, hint: Any, value: list[Any], path: Path) -> list[Any] | tuple[Any, ...]:
-        """Return a list if the hint names one, else a tuple; JSON does not tell them apart."""
+        """Return a list if the hint names one, otherwise a tuple, because JSON does not distinguish them."""
         parts = typing.get_args(hint)
         item_hint = parts[0] if parts else Any
         items = [self.unpack(item_hint, item, (*path, str(number))) for number, item in enumerate(value)]

@@ -1,4 +1,4 @@
-"""Results that save themselves to one file, and their loading."""
+"""Saving results to one file, and loading them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Saved:
         cls.FORMAT = format
 
     def save(self, path: str | Path, **extra: Any) -> None:
-        """Write everything to one file: safetensors with a JSON header, and ``extra`` in it, without pickle."""
+        """Write everything to one safetensors file with a JSON header, which includes ``extra``, without pickle."""
         tensors: dict[str, Tensor] = {}
         fields = pack(self, tensors)
         header = {"kind": self.KIND, "format": self.FORMAT, "version": __version__, "fields": fields}
@@ -49,12 +49,12 @@ class Saved:
 
     @staticmethod
     def upgraded(_tensors: dict[str, Tensor], fields: dict[str, Any]) -> dict[str, Any]:
-        """Return fields of an older common format as the present one has them; most are the same."""
+        """Convert the fields of an older common format to the present one; most are unchanged."""
         return fields
 
     @classmethod
     def load(cls, path: str | Path, **more: Any) -> Self:
-        """Read a file of `save`; pass ``network=`` for a surrogate with a custom network."""
+        """Read a file written by `save`; pass ``network=`` for a surrogate with a custom network."""
         tensors, header = read_tensors(path)
         kind = header.get("kind", "baseline")
         if kind != cls.KIND:
@@ -69,7 +69,7 @@ class Saved:
 
     @classmethod
     def _from_file(cls, tensors: dict[str, Tensor], header: dict[str, Any], more: dict[str, Any]) -> Self:
-        """Make the dataclass from the tensors and the header of a file of any format up to the present one."""
+        """Make the dataclass from the tensors and the header of a file in any format up to the present one."""
         format_number = header.get("format", 0)
         if format_number > cls.FORMAT:
             raise cls._too_new(format_number, header)
@@ -92,7 +92,7 @@ class Saved:
 
 @checked
 def load(path: str | Path) -> Any:
-    """Read a saved result, whichever kind the file holds: an explanation, an audit, learned values, a network.
+    """Read a saved result of any kind: an explanation, an audit, learned values or a network.
 
     Parameters
     ----------

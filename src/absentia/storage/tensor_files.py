@@ -17,7 +17,7 @@ from torch import Tensor, uint8
 from absentia.errors import wrong
 from absentia.storage.whole_files import write_whole
 
-# The most bytes of a header that are read. A damaged file may claim any number.
+# The maximum number of bytes of a header. A damaged file may claim any number.
 _LONGEST_HEADER = 10**8
 
 # The bytes at the start of a safetensors file that hold the length of its header.
@@ -37,7 +37,7 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], header: dict[
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read a file of `write_tensors`; files of earlier versions have no checksum."""
+    """Read a file written by `write_tensors`; files of earlier versions have no checksum."""
     if not os.path.isfile(Path(path)):
         raise wrong("path", "name a file that exists", path)
     try:

@@ -1,4 +1,4 @@
-"""Files that are complete whenever they exist."""
+"""Writing files so that they are never left incomplete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 
 from absentia.errors import AbsentiaError, Figure, wrong
 
-# The most bytes of a file's name, so that there is room for what is added while the file is written.
+# The maximum length of a file's name in bytes, which leaves room for the suffix of the temporary file.
 _LONGEST_NAME = 220
 
 # The length of the random part of a temporary name, in hexadecimal digits.
@@ -24,12 +24,12 @@ _RANDOM_DIGITS = 12
 # Temporary files that are older than this, in seconds, were left by runs that were killed.
 _ONE_DAY = 86_400
 
-# What writing a file may raise.
+# The exceptions that writing a file may raise.
 _WRITE_ERRORS = (OSError, ValueError, SafetensorError)
 
 
 def check_folder(name: str, path: str | Path) -> None:
-    """Raise an error if no file can be written to the folder of a path, before anything is computed for it."""
+    """Raise an error, before anything is computed, if no file can be written to the folder of a path."""
     parent = Path(path).parent
     name_bytes = len(os.fsencode(Path(path).name))
     # Functions of os.path also take names that no file can have; methods of Path raise an error for them.
@@ -55,9 +55,9 @@ def keep_figure(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object], keep: bool = True) -> None:
-    """Let ``write`` write a file that is complete whenever it exists.
+    """Let ``write`` write a file, which is never left incomplete.
 
-    If the file can't be written, an error is raised; with ``keep``, the result is first saved to a temporary folder.
+    If the file cannot be written, an error is raised. With ``keep``, the result is first saved to a temporary folder.
     """
     path = Path(path)
     check_folder("path", path)
@@ -72,7 +72,7 @@ def write_whole(path: str | Path, write: Callable[[Path], object], keep: bool = 
 
 
 def _write_spare(name: str, write: Callable[[Path], object]) -> Path | None:
-    """Write a file to the folder for temporary files; return its path, or None if that fails, too."""
+    """Write a file to the folder for temporary files, and return its path, or None if this fails, too."""
     spare = Path(tempfile.gettempdir()) / f"{_random_part()}-{name}"
     try:
         _write_and_rename(spare, write)
