@@ -1,4 +1,4 @@
-"""Baselines with what was measured of them."""
+"""Baselines with their measured losses."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from absentia.learning.space import Baselines, Owners
 
 
 class Assessment(NamedTuple):
-    """Baselines with their penalties, and with their losses, which add the terms that decide ties."""
+    """Baselines with their penalties, and with their losses, which also include the terms that break ties."""
 
     baseline: Baselines
     penalties: Owners
     losses: Owners
 
     def or_better(self, other: Assessment | None) -> Assessment:
-        """Return for each owner the other baseline, unless this one is better."""
+        """For each owner, return the other baseline unless this one is better."""
         if other is None:
             return self
         better = self.losses < other.losses

@@ -1,4 +1,4 @@
-"""The checkpoint of a search: what its stages ended with and the descent under way, in one file."""
+"""The checkpoint of a search: the results of its stages and the descent in progress, in one file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from torch import Tensor
 
 from absentia.errors import AbsentiaError, wrong
 from absentia.learning.descent import AveragedDescent, ComparedDescent, Descent
+from absentia.learning.search_ends import SearchEnd
 from absentia.learning.space import Baselines
 from absentia.storage import read_tensors, write_tensors
+from absentia.storage.codec import Unpacker, pack
+from absentia.storage.old_words import search_end_from_words
 
-# The share by which values of the same model may differ, because threads and batches change the last digits.
+# The share by which values of the same model may differ, because the last digits depend on threads and batches.
 _SAME_MODEL = 1e-4
 
 # The names of tensors in a file. Those of a stage follow its name and ": ".
@@ -34,7 +37,7 @@ _STALLED = ": stalled"
 
 @dataclass(frozen=True, eq=False)
 class FinishedStage:
-    """The baselines that a stage ended with, and how much each coordinate mattered until then."""
+    """The baselines at the end of a stage, and how much each coordinate had mattered until then."""
 
     baseline: Baselines
     leverage: Float[Tensor, " coordinates"]
@@ -42,14 +45,15 @@ class FinishedStage:
 
 @dataclass
 class SearchState:
-    """All that a search needs to resume after an interruption."""
+    """Everything that a search needs to resume after an interruption."""
 
     finished: dict[str, FinishedStage] = field(default_factory=dict)  # by the names of stages
     descent: AveragedDescent | ComparedDescent | None = None  # under way
     close_calls: Float[Tensor, "calls entries"] | None = None  # changed values, and NaN for the others
     history: list[tuple[float, float]] = field(default_factory=list)  # evaluations, and the least loss so far
     evaluations: int = 0
-    unfinished: str = ""  # why the search did not converge
+    rows_seen: int = 0  # rows that the model saw, those of trials and checks included
+    unfinished: SearchEnd | None = None  # why the search did not converge
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors of a file, by name."""
@@ -62,6 +66,14 @@ class SearchState:
         if self.descent is not None:
             tensors |= _descent_tensors(self.descent)
         return tensors
+
+    def header(self) -> dict[str, Any]:
+        """Return the header of a file."""
+        return {
+            "evaluations": self.evaluations,
+            "rows_seen": self.rows_seen,
+            "unfinished": pack(self.unfinished, {}),
+        }
 
     @classmethod
     def from_file(cls, tensors: dict[str, Tensor], header: dict[str, Any]) -> SearchState:
@@ -77,12 +89,23 @@ class SearchState:
             close_calls=tensors.get(_CLOSE_CALLS),
             history=[(evaluations, loss) for evaluations, loss in tensors[_HISTORY].tolist()],
             evaluations=header["evaluations"],
-            unfinished=header["unfinished"],
+            # Older files do not know the rows of checks, but the model saw those of all evaluations.
+            rows_seen=header.get("rows_seen", header["evaluations"]),
+            unfinished=_end_from(header["unfinished"]),
         )
 
 
+def _end_from(saved: dict[str, Any] | str | None) -> SearchEnd | None:
+    """Return the end of a search that a header holds; those of files before 0.2 are words, "" for none."""
+    if not saved:
+        return None
+    fields = search_end_from_words(saved) if isinstance(saved, str) else saved
+    end: SearchEnd = Unpacker({}, {}).unpack(SearchEnd, fields)
+    return end
+
+
 def _descent_tensors(under_way: AveragedDescent | ComparedDescent) -> dict[str, Tensor]:
-    """Return the tensors of a descent under way, by name."""
+    """Return the tensors of a descent in progress, by name."""
     stage = under_way.stage
     descent = under_way.descent
     tensors = {
@@ -98,7 +121,7 @@ def _descent_tensors(under_way: AveragedDescent | ComparedDescent) -> dict[str, 
 
 
 def _descent_from(tensors: dict[str, Tensor]) -> AveragedDescent | ComparedDescent | None:
-    """Return the descent under way that a file holds, if it holds one."""
+    """Return the descent in progress from a file, if it has one."""
     stage = next((name.removesuffix(_ADAM) for name in tensors if name.endswith(_ADAM)), None)
     if stage is None:
         return None
@@ -135,24 +158,20 @@ class Checkpoint:
     identity: Identity
 
     def read(self) -> SearchState | None:
-        """Return the saved state, or None if there is no file; refuse a file of another search."""
+        """Return the saved state, or None if there is no file; raise an error for a file of another search."""
         if not self.path.exists():
             return None
         tensors, header = read_tensors(self.path)
         if not self.identity.is_that_of(tensors, header):
-            then = "Name another file, or remove this one to start anew."
+            then = "Name another file, or remove this one to start over."
             got = f"{self.path}, of another run"
             raise wrong("checkpoint", "belong to the same model, data and settings", got, then)
         return SearchState.from_file(tensors, header)
 
     def write(self, state: SearchState) -> None:
-        """Save the state; warn if that is not possible, because the search can go on without it."""
+        """Save the state, or warn if that is not possible, because the search can continue without it."""
         tensors = state.tensors() | {_SIGNATURE: self.identity.signature}
-        header = {
-            "fingerprint": self.identity.fingerprint,
-            "evaluations": state.evaluations,
-            "unfinished": state.unfinished,
-        }
+        header = {"fingerprint": self.identity.fingerprint} | state.header()
         try:
             write_tensors(self.path, tensors, header, keep=False)
         except AbsentiaError as error:

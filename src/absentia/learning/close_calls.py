@@ -1,4 +1,4 @@
-"""Close calls between baselines, settled on all samples."""
+"""Close calls between baselines, decided on all samples."""
 
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -16,18 +16,19 @@ from absentia.learning.space import Baselines
 # Changed values of a baseline, and NaN for the others.
 CloseCalls: TypeAlias = Float[Tensor, "calls entries"]
 
-# The most calls that are settled by the exact penalty.
+# The maximum number of close calls that are decided by the exact penalty.
 _MOST_EXACT = 16
 
-# Close calls, and true ties, are judged on all samples if that takes at most this many times a comparison's rows.
+# Close calls and true ties are judged on all samples if that takes at most this many times the rows of a comparison.
 _MOST_TIMES = 8
 _MOST_TIMES_FOR_TIES = 32
 
-# Coalitions, the same for all samples, if not all can be evaluated, and the players of their sub-cubes.
+# The number of drawn coalitions, the same for all samples, if not all can be evaluated, and the players of a
+# sub-cube.
 _DRAWN_COALITIONS = 32
 _PLAYERS_OF_SUBCUBE = 4
 
-# Samples that show whether the drawn coalitions tell anything.
+# The number of samples used to find out whether the drawn coalitions can distinguish two baselines.
 _FEW_SAMPLES = 256
 
 # The share, or the roundings of the model's type, by which equal losses may differ.
@@ -42,11 +43,12 @@ _STREAM = 3
 
 
 def settle(objective: PaperObjective, baseline: Baselines, calls: CloseCalls) -> Baselines:
-    """Judge close calls on all samples, and return the baseline with those changes that are better.
+    """Judge close calls on all samples, and return the baseline with the changes that are better.
 
-    If all coalitions of all samples are affordable, the penalty over them decides. If not, a draw cannot decide
-    between losses that nearly tie, but it shows a true tie: over all samples, and the same coalitions of each, the
-    losses differ by rounding alone. True ties go to the smaller walks and detours, over all samples too.
+    If all coalitions of all samples are affordable, the penalty over them decides. If not, drawn coalitions cannot
+    decide between losses that are nearly equal, but they do reveal a true tie: over all samples and the same
+    coalitions of each, the losses differ only by rounding. True ties go to the baseline with the smaller walks and
+    detours over all samples.
     """
     judge = _Judge.of(objective)
     if not judge.is_worthwhile():
@@ -75,7 +77,7 @@ def settle(objective: PaperObjective, baseline: Baselines, calls: CloseCalls) ->
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """The penalty on all samples, over all coalitions if that is ``exact`` and affordable, or over drawn ones."""
+    """The penalty on all samples, over all coalitions if ``exact``, or over drawn ones."""
 
     objective: PaperObjective
     plan: Plan
@@ -92,7 +94,7 @@ class _Judge:
         return cls(objective, plan, exact, equally_weighted(objective.owned))
 
     def is_worthwhile(self) -> bool:
-        """Return whether there is one baseline, not all samples were compared before, and all are affordable."""
+        """Return whether there is one baseline, and all samples are affordable but not all were compared before."""
         objective = self.objective
         samples = len(objective.owned)
         if objective.owners > 1:
@@ -108,22 +110,22 @@ class _Judge:
         return float(self.objective.losses(baseline, self.everyone, self.plan))
 
     def tie_loss(self, baseline: Baselines) -> float:
-        """Return the walks and detours over all samples, which decide ties."""
+        """Return the walks and detours over all samples, which break ties."""
         walks = self.objective.all_orders.walks(1, 2, seeded(self.objective.seed, _STREAM, 0)).of(0)
         walked = float(self.objective.losses(baseline, self.everyone, walks))
         detoured = float(self.objective.losses(baseline, self.everyone, self.objective.detours))
         return walked + detoured
 
     def is_tie(self, first: float, second: float) -> bool:
-        """Return whether two losses differ by rounding alone."""
+        """Return whether two losses differ only by rounding."""
         epsilon = torch.finfo(self.objective.evaluator.task.probe.dtype).eps
         precision = max(_ROUNDING, _ROUNDINGS_OF_MODEL * epsilon)
         return abs(first - second) <= precision * abs(second)
 
     def sees_no_difference(self, baseline: Baselines, candidate: Baselines) -> bool:
-        """Return whether a few samples show that the drawn coalitions cannot tell the two apart.
+        """Return whether a few samples show that the drawn coalitions cannot distinguish the two baselines.
 
-        Then the comparison saw the tie itself, or the draw leaves the changed player out.
+        Either the comparison has already found the tie, or the draw does not contain the changed player.
         """
         if self.exact or len(self.objective.owned) <= _FEW_SAMPLES:
             return False

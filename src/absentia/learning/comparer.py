@@ -1,4 +1,4 @@
-"""Comparing baselines by their loss: the best one so far and the history are remembered."""
+"""Comparison of baselines by their loss, which remembers the best baseline and the history."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -10,12 +10,12 @@ from absentia.learning.pace import Pace
 from absentia.learning.paper_objective import PaperObjective
 from absentia.learning.space import Baselines, Owners
 
-# The parts of the samples that are enough to choose between usual baselines.
+# The number of parts of the samples that suffice to choose between usual baselines.
 _PARTS_OF_A_ROUGH_LOSS = 2
 
 
 class Comparer:
-    """The loss of a search: ``best`` is the best baseline compared so far, the result of an interrupted search."""
+    """The loss of a search; ``best`` is the best baseline so far, the result of an interrupted search."""
 
     def __init__(self, objective: PaperObjective | FaithfulObjective, pace: Pace, state: SearchState) -> None:
         self.objective = objective
@@ -23,11 +23,15 @@ class Comparer:
         self.history = state.history
         self.best: Assessment | None = None
 
-    def looks(self, baseline: Baselines) -> Iterator[Owners]:
-        """Compute the loss on ever more samples; remember the best baseline that was seen on all of them."""
+    def running_losses(self, baseline: Baselines) -> Iterator[Owners]:
+        """Compute the loss on more and more samples, and remember the best baseline evaluated on all of them."""
         self.check_time()
-        for assessment in self.objective.looks(baseline):
+        for assessment in self.objective.running_assessments(baseline):
             yield assessment.losses
+        self.remember_best(assessment)
+
+    def remember_best(self, assessment: Assessment) -> None:
+        """Remember baselines that were evaluated on all compared samples, if they are the best so far."""
         self.best = assessment.or_better(self.best)
         least_loss = float(self.best.losses.mean())
         if self.history:
@@ -37,28 +41,28 @@ class Comparer:
 
     def losses(self, baseline: Baselines) -> Owners:
         """Compute the loss on all compared samples."""
-        return list(self.looks(baseline))[-1]
+        return list(self.running_losses(baseline))[-1]
 
     def mean_loss(self, baseline: Baselines) -> float:
         """Compute the loss on all compared samples, averaged over owners."""
         return float(self.losses(baseline).mean())
 
     def rough_loss(self, baseline: Baselines) -> float:
-        """Compute the loss on the first parts of the samples: enough to rank baselines."""
-        looks = list(islice(self.looks(baseline), _PARTS_OF_A_ROUGH_LOSS))
-        return float(looks[-1].mean())
+        """Compute the loss on the first parts of the samples, which suffice to rank baselines."""
+        first_losses = list(islice(self.running_losses(baseline), _PARTS_OF_A_ROUGH_LOSS))
+        return float(first_losses[-1].mean())
 
     def compare(self, candidate: Baselines, current: list[Owners], dropped: Sequence[float]) -> list[Owners]:
-        """Return a candidate's losses on ever more samples, fewer if it is dropped early.
+        """Return a candidate's losses on more and more samples, fewer if it is dropped early.
 
-        It is dropped if its loss is more than so many times the current one, after each of the looks.
+        It is dropped if its loss on a part of the samples exceeds the current loss by more than that part's factor.
         """
-        looks: list[Owners] = []
-        for losses, current_losses, most_times in zip(self.looks(candidate), current, dropped, strict=False):
-            looks.append(losses)
+        running_losses: list[Owners] = []
+        for losses, current_losses, most_times in zip(self.running_losses(candidate), current, dropped, strict=False):
+            running_losses.append(losses)
             if bool((losses > most_times * current_losses).all()):
                 break
-        return looks
+        return running_losses
 
     def remember(self, loss: float) -> None:
         """Add a loss to the history, and show it."""
@@ -74,6 +78,6 @@ class Comparer:
         return loss
 
     def check_time(self) -> None:
-        """End the search if its time is up, unless there is nothing to return yet."""
+        """End the search if time is up, unless there is nothing to return yet."""
         if self.best is not None or self.objective.rows_per_step:
             self.pace.check_time()

@@ -1,4 +1,4 @@
-"""The state of a descent along the gradient by Adam, which is saved and resumed whole."""
+"""The state of a gradient descent with Adam, which is saved and resumed as a whole."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from torch.optim.adam import adam
 
 from absentia.learning.space import Baselines, Points, Space
 
-# Adam's settings: how long the means of slopes and of their squares last, and the least that is divided by.
+# Adam's settings: the decay rates of the means of slopes and of their squares, and the smallest divisor.
 _MEAN_DECAY = 0.9
 _SQUARE_DECAY = 0.99
 _EPSILON = 1e-12
 
-# The share of the first step size that the last step still has.
+# The size of the last step, as a share of the first.
 _LAST_RATE = 0.02
 
-# A mean over the last steps takes one in this many of those done.
+# The mean over the last steps covers one in this many of all steps.
 _STEPS_PER_AVERAGED = 4
 
 
@@ -64,20 +64,20 @@ class Descent:
 
 @dataclass
 class AveragedDescent:
-    """A descent whose last points are averaged: nothing is compared on the way."""
+    """A descent whose last points are averaged, without comparisons along the way."""
 
     stage: str
     descent: Descent
     recent: deque[Tensor] = field(default_factory=deque)  # the last points
 
     def note_point(self, planned: int) -> None:
-        """Remember the point that was reached, and no more points than will be averaged in the end."""
+        """Remember the current point, but no more points than will be averaged at the end."""
         self.recent.append(self.descent.point.clone())
         while len(self.recent) > -(-planned // _STEPS_PER_AVERAGED):
             self.recent.popleft()
 
     def baseline(self, space: Space, start: Baselines) -> Baselines:
-        """Return the mean over the last quarter of the steps done; without any, the start."""
+        """Return the mean over the last quarter of the steps, or the start if there were none."""
         if not self.recent:
             return start
         count = max(1, self.descent.step // _STEPS_PER_AVERAGED)
@@ -87,7 +87,7 @@ class AveragedDescent:
 
 @dataclass
 class ComparedDescent:
-    """A descent whose points are compared every few steps: the best one counts."""
+    """A descent whose points are compared every few steps, and whose result is the best one."""
 
     stage: str
     descent: Descent
@@ -102,6 +102,6 @@ def step_size(rate: float, step: int, steps: int) -> float:
 
 
 def stream_of(stage: str) -> int:
-    """Return the stream of random numbers that a stage draws from: always the same one for a name."""
+    """Return the stream of random numbers of a stage, which is always the same for a given name."""
     digest = hashlib.blake2b(stage.encode(), digest_size=4).digest()
     return 1 + int.from_bytes(digest, "big")

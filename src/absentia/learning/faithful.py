@@ -1,15 +1,15 @@
-"""The default loss of a baseline: a short account of the model by masked predictions that are honest.
+"""The default loss of a baseline, which asks for short explanations and honest masked predictions.
 
-With the players' absence represented by a baseline b, the loss adds up three terms, each as a multiple of a scale:
+If a baseline b represents absence, the loss is the sum of three terms, each divided by a scale:
 
-- *concision*: Σ|U(S)| of samples, over Σ|U(S)| at the mean;
-- *evidence*: the proper score of masked predictions over all coalition sizes, over the score at the mean; and the
-  excess of the score with all players absent over that of the best constant prediction, beyond a small allowance;
-- *noise*: Σ|U(S)| of b itself against white noise, as far as it exceeds that of the mean, or that of white noise
-  if this is lower.
+- *concision*: Σ|U(S)| of samples, divided by Σ|U(S)| at the mean;
+- *evidence*: the proper score of masked predictions over all coalition sizes, divided by the score at the mean; and
+  the excess of the score with all players absent over that of the best constant prediction, beyond a small allowance;
+- *noise*: the amount by which Σ|U(S)| of b itself, measured against white noise, exceeds that of the mean, or that of
+  white noise if it is lower.
 
-All of it comes from the values of small fresh batches: whole tables of a few samples, or small sub-cubes of many,
-over drawn contexts, if there are more players.
+All terms are computed on small new batches: whole tables of a few samples, or, if there are more players, small
+sub-cubes of many samples over drawn contexts.
 """
 
 import math
@@ -22,31 +22,30 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from absentia.absences.protocol import StandIns
-from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius
+from absentia.coalitions import draw_coalitions, enumerate_coalitions
 from absentia.data import DataRange, blocks, seeded, white_noise
 from absentia.evaluation import Evaluator
 from absentia.learning.assessment import Assessment
 from absentia.learning.penalties import Penalty
-from absentia.learning.processes import shared_values
 from absentia.learning.samples import keep_aside
 from absentia.learning.space import Baselines, Owners
+from absentia.learning.value_sources import EvaluatedValues, ValueSource
 from absentia.readouts import Score
 from absentia.runtime.limits import OutOfTime
 from absentia.runtime.modes import evaluation_mode
 
-# The most players whose coalitions are all evaluated, and the players of a cube if there are more.
+# The maximum number of players whose coalitions are all evaluated, and the players of a cube if there are more.
 LARGEST_TABLE = 16
 _CUBE_PLAYERS = 8
 
-# The fewest samples of a step.
+# The minimum number of samples of a step.
 _FEWEST_SAMPLES = 4
 
 # Masked predictions are scored on this many coalitions of each sample, which take this share of the rows.
 _SCORED_COALITIONS = 16
 _SCORED_SHARE = 1 / 16
 
-# Predictions with all players absent are scored on this many samples at most, and this share of the rows.
+# Predictions with all players absent are scored on at most this many samples, which take this share of the rows.
 _MOST_EMPTY = 512
 _EMPTY_SHARE = 1 / 8
 
@@ -57,20 +56,20 @@ _EXCESS_WEIGHT = 1.5
 # One in this many of a batch's samples has its baseline compared with white noise.
 _SAMPLES_PER_NOISE = 4
 
-# Batches that the scales are measured on.
+# The number of batches on which the scales are measured.
 _SCALE_BATCHES = 8
 
-# The least that is divided by.
+# The smallest divisor.
 _TINY = 1e-12
 
-# Rows of a comparison on the way, and of the final judgement of candidates, as multiples of those of a step.
+# The rows of a comparison during the search, and of the final judgement, as multiples of the rows of a step.
 _COMPARED_STEPS = 4
 _JUDGED_STEPS = 8
 
 # Shares of a comparison's samples that are evaluated in turn: poor candidates are dropped early.
 _PARTS = (1 / 8, 1 / 2, 1.0)
 
-# Bytes of activations that may be held for a gradient; beyond these they are computed twice.
+# The bytes of activations that may be held for a gradient. Beyond this, activations are computed twice.
 _HELD_BYTES = 2**28
 
 # The figures that the loss is made of, in this order.
@@ -86,14 +85,14 @@ Figures: TypeAlias = Float[Tensor, "5 owners"]
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of the loss's terms beside concision."""
+    """The weights of the terms of the loss; that of concision is 1."""
 
     evidence: float
     noise: float
 
 
 class Batch(NamedTuple):
-    """Samples and coalitions to evaluate, and the noise that they are compared with."""
+    """Samples and coalitions to evaluate, and the noise with which baselines are compared."""
 
     rows: Int[Tensor, " samples"]
     coalitions: Bool[Tensor, "*samples coalitions players"]
@@ -108,7 +107,8 @@ class FaithfulObjective:
     """Concision, evidence and noise of baselines, for all samples, those of a class, or one sample.
 
     ``owner`` is the number of each sample's owner, or −1 if its baseline is not learned here. Scales are measured at
-    the ``mean``. A step takes about ``rows`` evaluations. White noise lies ``within`` a range.
+    the ``mean``. A step takes about ``rows`` evaluations. White noise lies ``within`` a range. Values come from a
+    ``source``, by default from the model.
     """
 
     def __init__(
@@ -120,14 +120,17 @@ class FaithfulObjective:
         weights: Weights,
         mean: Tensor,
         within: DataRange,
+        source: ValueSource | None = None,
     ) -> None:
         self.evaluator = evaluator
+        self.source = EvaluatedValues(evaluator) if source is None else source
         self.owner = owner
         self.seed = seed
         self.rows = rows
         self.weights = weights
         self.within = within
-        self.mean = mean.unflatten(0, evaluator.players.shape).to(evaluator.x)[None]
+        self.inputs = self.source.encode(evaluator.x)
+        self.mean = self.source.encode(mean.unflatten(0, evaluator.players.shape).to(evaluator.x)[None])
         self.owners = int(owner.max()) + 1
         self.players = len(evaluator.players)
         self.evaluations = 0
@@ -135,14 +138,20 @@ class FaithfulObjective:
         self.for_all = int(owner.min()) == int(owner.max())  # one baseline for all samples
         self.judged_all = True  # whether there was time to judge on all samples kept aside
         self._share_rows()
-        self.recompute = False
         self.score = Score(evaluator.readout, self._full_values(), evaluator.expected_values())
         self.scales = self._measure_scales(mean.expand(self.owners, -1))
-        self.recompute = evaluator.x.is_floating_point() and self._holds_too_much()
+        if isinstance(self.source, EvaluatedValues):
+            self.source.recompute = evaluator.x.is_floating_point() and self._holds_too_much()
 
     def _share_rows(self) -> None:
-        """Share out the rows of a step among tables, scored coalitions and fully masked samples."""
-        self.cube, self.batch = _cube_and_batch(self.players, self.rows, self.owners)
+        """Distribute the rows of a step among tables, scored coalitions and fully masked samples."""
+        if self.source.sums_are_exact:
+            self.cube = self.players
+            self.table_rows = self.source.table_rows
+            self.batch = max(_FEWEST_SAMPLES, self.owners, self.rows // self.table_rows)
+        else:
+            self.cube, self.batch = _cube_and_batch(self.players, self.rows, self.owners)
+            self.table_rows = 2**self.cube
         self.whole = self.cube == self.players
         self.empty_count = min(_MOST_EMPTY, max(_FEWEST_SAMPLES, self.owners, int(_EMPTY_SHARE * self.rows)))
         scored_count = int(_SCORED_SHARE * self.rows / _SCORED_COALITIONS)
@@ -151,13 +160,12 @@ class FaithfulObjective:
         tables = self.batch
         if self.weights.noise:
             tables += 2 * self.noise_count  # of the baselines and of the mean
-        table_rows = tables * 2**self.cube
         scored_rows = self.scored_count * _SCORED_COALITIONS
-        self.rows_per_step = table_rows + scored_rows + min(self.empty_count, len(self.learned))
+        self.rows_per_step = tables * self.table_rows + scored_rows + min(self.empty_count, len(self.learned))
 
     @property
     def settings(self) -> tuple[Any, ...]:
-        """What the loss depends on, beside the model and the samples; a part of a checkpoint's fingerprint."""
+        """What the loss depends on in addition to the model and the samples; part of a checkpoint's fingerprint."""
         return ("faithful", self.weights.evidence, self.weights.noise, self.cube, self.batch, self.seed)
 
     @property
@@ -168,25 +176,32 @@ class FaithfulObjective:
             "orders": self.cube,
             "kept_aside": len(self.aside),
             "weights": (self.weights.evidence, self.weights.noise),
+            "trees": self.source.tree_count,
+            "notes": self.source.notes,
         }
+
+    @property
+    def evaluated_rows(self) -> int:
+        """The rows that the model evaluated for values: none if they come from leaves."""
+        return 0 if self.source.tree_count else self.evaluations
 
     def _full_values(self) -> Float[Tensor, "samples *features"]:
         """Evaluate all samples with all players present."""
-        x = self.evaluator.x
+        inputs = self.inputs
         everyone = torch.ones(1, self.players, dtype=torch.bool)
-        return self._values(x, x, everyone, torch.arange(len(x)))[:, 0]
+        return self._values(inputs, inputs, everyone, torch.arange(len(inputs)))[:, 0]
 
     def draw(self, pool: Tensor, generator: torch.Generator, count: int | None = None) -> Batch:
-        """Draw samples from a pool, the same number of each owner's, and what they are evaluated on."""
+        """Draw the same number of samples for each owner from a pool, and what they are evaluated on."""
         rows = self._draw_rows(pool, self.batch if count is None else count, generator)
         coalitions = self._draw_tables(len(rows), generator)
         scored_rows = self._draw_rows(pool, self.scored_count, generator)
         scored = self._draw_scored(len(scored_rows), generator)
         empty = self._draw_empty(pool, generator)
         like = self.evaluator.x[:1].expand(min(len(rows), self.noise_count), *self.evaluator.x.shape[1:])
-        references = white_noise(self.within, like, generator)
+        references = self.source.encode(white_noise(self.within, like, generator))
         batch = Batch(rows, coalitions, scored_rows, scored, empty, references, torch.ones(len(like)).double())
-        return batch._replace(usual=self._strength_in_noise(self.mean.expand_as(like), batch))
+        return batch._replace(usual=self._strength_in_noise(self.mean.expand_as(references), batch))
 
     def _draw_rows(self, pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Draw samples without repetition as far as possible, the owners in turn."""
@@ -201,6 +216,8 @@ class FaithfulObjective:
 
     def _draw_tables(self, samples: int, generator: torch.Generator) -> Tensor:
         """Return all coalitions, the same for all samples; or those of a drawn cube for each sample."""
+        if self.source.sums_are_exact:
+            return torch.zeros(0, self.players, dtype=torch.bool)  # none is needed
         if self.whole:
             return enumerate_coalitions(self.players)
         cubes = Penalty("interactions", self.players, self.players, cube=self.cube)
@@ -218,21 +235,23 @@ class FaithfulObjective:
         owned = self._draw_rows(pool, min(self.empty_count, len(pool)), generator)
         if self.for_all:
             return torch.stack([owned, owned])
-        # With several baselines, each is scored on samples of all owners, so that it does not reveal its owner.
+        # If there are several baselines, each is scored on samples of all owners, so that it does not reveal its own.
         anyone = torch.randint(len(self.owner), owned.shape, generator=generator)
         return torch.stack([owned, anyone])
 
     def _values(self, present: Tensor, absent: Tensor, coalitions: Tensor, rows: Tensor) -> Tensor:
         """Evaluate coalitions of inputs whose absent players are replaced by other inputs."""
         self.evaluations += len(present) * coalitions.shape[-2]
-        gradient = present.requires_grad or absent.requires_grad
-        fill = StandIns(present, absent[:, None])
-        options = {"gradient": gradient, "recompute": gradient and self.recompute}
-        return shared_values(self.evaluator, fill, coalitions, rows, **options).double().cpu()
+        return self.source.values(present, absent, coalitions, rows)
+
+    def _strengths(self, present: Tensor, absent: Tensor, coalitions: Tensor, rows: Tensor) -> Tensor:
+        """Sum |U(S)| of inputs whose absent players are replaced by other inputs."""
+        self.evaluations += len(present) * self.table_rows
+        return self.source.strength(present, absent, coalitions, rows)
 
     def figures(self, baseline: Baselines, batch: Batch) -> Figures:
-        """Compute what the loss adds up for each owner, and the strength of the mean in white noise."""
-        noise_of_mean = self._mean(batch.usual, batch.rows[: self.noise_count])
+        """Compute the figures of the loss for each owner, and the strength of the mean in white noise."""
+        noise_of_mean = self.mean_by_owner(batch.usual, batch.rows[: len(batch.usual)])
         return torch.stack([*self._measure(baseline, batch), noise_of_mean])
 
     def _measure(self, baseline: Baselines, batch: Batch) -> Iterator[Owners]:
@@ -245,48 +264,48 @@ class FaithfulObjective:
     def _concision(self, baseline: Baselines, batch: Batch) -> Owners:
         """Compute Σ|U(S)| of samples."""
         rows = batch.rows
-        values = self._values(self.evaluator.x[rows], self._stand_ins(baseline, rows), batch.coalitions, rows)
-        return self._mean(_strength(values), rows)
+        stand_ins = self._stand_ins(baseline, rows)
+        return self.mean_by_owner(self._strengths(self.inputs[rows], stand_ins, batch.coalitions, rows), rows)
 
     def _score_over_sizes(self, baseline: Baselines, batch: Batch) -> Owners:
         """Compute the score of masked predictions over all coalition sizes."""
         rows = batch.scored_rows
-        values = self._values(self.evaluator.x[rows], self._stand_ins(baseline, rows), batch.scored, rows)
-        return self._mean(self.score(values, rows).mean(1), rows)
+        values = self._values(self.inputs[rows], self._stand_ins(baseline, rows), batch.scored, rows)
+        return self.mean_by_owner(self.score(values, rows).mean(1), rows)
 
     def _excess_at_nothing(self, baseline: Baselines, batch: Batch) -> Owners:
         """Compute how far the score with all players absent exceeds that of the best constant prediction."""
         owned, scored_on = batch.empty
         nobody = torch.zeros(1, self.players, dtype=torch.bool)
-        values = self._values(self.evaluator.x[scored_on], self._stand_ins(baseline, owned), nobody, scored_on)
+        values = self._values(self.inputs[scored_on], self._stand_ins(baseline, owned), nobody, scored_on)
         score = self.score(values, scored_on)[:, 0]
-        return self._mean(score - self.score.prior[scored_on], owned)
+        return self.mean_by_owner(score - self.score.prior[scored_on], owned)
 
     def _noise(self, baseline: Baselines, batch: Batch) -> Owners:
         """Compute Σ|U(S)| of the baselines themselves against white noise."""
-        rows = batch.rows[: self.noise_count]
-        return self._mean(self._strength_in_noise(self._stand_ins(baseline, rows), batch), rows)
+        rows = batch.rows[: len(batch.usual)]
+        return self.mean_by_owner(self._strength_in_noise(self._stand_ins(baseline, rows), batch), rows)
 
     def _stand_ins(self, baseline: Baselines, rows: Tensor) -> Tensor:
-        """Return the baseline of each sample; converted last, so that the gradient adds up in double precision."""
-        return baseline[self.owner[rows]].unflatten(1, self.evaluator.players.shape).to(self.evaluator.x)
+        """Return the baseline of each sample, encoded."""
+        return self.source.stand_ins(baseline, self.owner[rows])
 
     def _strength_in_noise(self, states: Tensor, batch: Batch) -> Float[Tensor, " drawn"]:
-        """Measure Σ|U(S)| of inputs against the white noise of a batch; without a weight, take that of the mean."""
+        """Measure Σ|U(S)| of inputs against the white noise of a batch; if noise has no weight, use the mean's."""
         if not self.weights.noise:
             return batch.usual
         count = len(batch.references)
         coalitions = batch.coalitions if self.whole else batch.coalitions[:count]
-        return _strength(self._values(states, batch.references, coalitions, batch.rows[:count]))
+        return self._strengths(states, batch.references, coalitions, batch.rows[:count])
 
-    def _mean(self, values: Float[Tensor, " samples"], rows: Tensor) -> Owners:
+    def mean_by_owner(self, values: Float[Tensor, " samples"], rows: Tensor) -> Owners:
         """Average over the samples of each owner; 0 for owners without one."""
         owner = self.owner[rows]
         counts = owner.bincount(minlength=self.owners).clamp_min(1)
         return torch.zeros(self.owners).double().index_add(0, owner, values) / counts
 
     def losses(self, figures: Figures) -> Owners:
-        """Add up the terms of each owner."""
+        """Add up the terms of each owner; a term must be 0 where its figure is 0, as `gradient` relies on it."""
         concision_scale, score_scale, noise_scale = self.scales
         total = figures[_CONCISION] / concision_scale
         if self.for_all:  # the baseline of a class could improve predictions by revealing the class
@@ -303,7 +322,8 @@ class FaithfulObjective:
         for number in range(_SCALE_BATCHES):
             batch = self.draw(self.learned, seeded(self.seed, "scales", number))
             figures.append(self.figures(mean, batch).mean(1))
-            states = white_noise(self.within, batch.references, seeded(self.seed, "states", number))
+            like = self.evaluator.x[:1].expand(len(batch.references), *self.evaluator.x.shape[1:])
+            states = self.source.encode(white_noise(self.within, like, seeded(self.seed, "states", number)))
             floors.append(self._strength_in_noise(states, batch).mean())
         averages = torch.stack(figures).mean(0).clamp_min(_TINY)
         noise_scale = (torch.stack(floors).mean() / averages[_NOISE_OF_MEAN]).clamp(_TINY, 1)
@@ -317,7 +337,7 @@ class FaithfulObjective:
             bytes_per_row = self._held_bytes(rows=2) - of_one_row
         except RuntimeError:  # no gradient: nothing is held
             return False
-        return bytes_per_row * self.batch * 2**self.cube > _HELD_BYTES
+        return bytes_per_row * self.batch * self.table_rows > _HELD_BYTES
 
     def _held_bytes(self, rows: int) -> int:
         """Count the bytes that are held for the gradient of this many rows."""
@@ -331,21 +351,27 @@ class FaithfulObjective:
         self.evaluator.limit.check()
         counting = torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor)
         with evaluation_mode(self.evaluator.model, gradient=True), counting:
+            self.evaluator.task.row_count.add(rows)
             self.evaluator.model(self.evaluator.x[[0] * rows].requires_grad_())
         return held_bytes
 
     def gradient(self, baseline: Baselines, stream: int, step: int) -> tuple[Baselines, float]:
-        """Compute the gradient of the loss on a fresh batch, and the loss; a stream and step fix the draw."""
+        """Compute the gradient of the loss on a fresh batch, and the loss; a stream and step fix the draw.
+
+        The loss is a sum of terms, each of one figure, and each term is 0 where its figure is 0: see `losses`. So the
+        loss of one figure, with 0 for all others, is its term alone. Each term is backpropagated before the next
+        figure is computed, so that the activations of one figure are in memory at a time.
+        """
         leaf = baseline.detach().clone().requires_grad_()
         batch = self.draw(self.learned, seeded(self.seed, stream, step))
         no_figures = torch.zeros(_FIGURES, self.owners).double()
-        no_figures[_NOISE_OF_MEAN] = self._mean(batch.usual, batch.rows[: self.noise_count])
+        # This one is not a term: the noise of the baseline is measured relative to it, and it has no gradient.
+        no_figures[_NOISE_OF_MEAN] = self.mean_by_owner(batch.usual, batch.rows[: self.noise_count])
         total = 0.0
         with evaluation_mode(self.evaluator.model, gradient=True):
-            # The loss is a sum over the figures, so each is backpropagated before the next is computed.
             for number, figure in enumerate(self._measure(leaf, batch)):
-                only_this = no_figures.index_copy(0, torch.tensor([number]), figure[None])
-                term = self.losses(only_this).sum()
+                only_this_figure = no_figures.index_copy(0, torch.tensor([number]), figure[None])
+                term = self.losses(only_this_figure).sum()
                 if term.requires_grad:
                     term.backward()
                 total += float(term.detach())
@@ -353,9 +379,10 @@ class FaithfulObjective:
         return slope, total / self.owners
 
     def judge(self, baselines: Sequence[Baselines]) -> Float[Tensor, "baselines owners"]:
-        """Compute losses on the samples that were kept aside; all baselines get the same coalitions and noise.
+        """Compute losses on the held-out samples, with the same coalitions and noise for all baselines.
 
-        If the time limit is reached, the losses are those of the finished batches; without any, raise `OutOfTime`.
+        If the time limit is reached, the losses are those of the finished batches. If there are none, raise
+        `OutOfTime`.
         """
         totals = [torch.zeros(_FIGURES, self.owners).double() for _ in baselines]
         weight = 0
@@ -373,23 +400,23 @@ class FaithfulObjective:
         return torch.stack([self.losses(total / weight) for total in totals])
 
     def judged_rows(self, baselines: int) -> int:
-        """Return about how many rows it takes to judge this many baselines."""
+        """Estimate how many rows it takes to judge this many baselines."""
         return _JUDGED_STEPS * self.rows_per_step * baselines
 
-    def looks(self, baseline: Baselines) -> Iterator[Assessment]:
-        """Compute losses on ever more of the samples to learn from; the last are on all that are compared."""
+    def running_assessments(self, baseline: Baselines) -> Iterator[Assessment]:
+        """Compute losses on more and more of the samples to learn from, at last on all that are compared."""
         parts = _PARTS if self.owners == 1 else (1.0,)
-        for losses in self._running(baseline, self._compared, parts):
+        for losses in self._running(baseline, self.compared_batches, parts):
             yield Assessment(baseline, losses, losses)
 
     @cached_property
-    def _compared(self) -> list[Batch]:
+    def compared_batches(self) -> list[Batch]:
         """The batches that baselines are compared on."""
         return list(self._fixed(self.learned, _COMPARED_STEPS * self.rows, "compared"))
 
     def _fixed(self, pool: Tensor, rows: int, name: str) -> Iterator[Batch]:
         """Draw the same batches in every call, of about this many rows in all."""
-        count = max(self.owners, min(len(pool), rows // 2**self.cube))
+        count = max(self.owners, min(len(pool), rows // self.table_rows))
         generator = seeded(self.seed, name)
         order = self._draw_rows(pool, count, generator)
         if self.owners > 1:
@@ -423,9 +450,3 @@ def _cube_and_batch(players: int, rows: int, owners: int) -> tuple[int, int]:
     affordable = max(1, int(math.log2(rows_per_sample)))
     cube = min(players, most, affordable)
     return cube, max(_FEWEST_SAMPLES, owners, rows >> cube)
-
-
-def _strength(values: Float[Tensor, "samples coalitions *features"]) -> Float[Tensor, " samples"]:
-    """Sum |U(S)| over all S ≠ ∅, and over the features if values have several."""
-    tables = values.reshape(*values.shape[:2], -1).transpose(1, 2).contiguous()
-    return moebius(tables)[..., 1:].abs().sum((1, 2))

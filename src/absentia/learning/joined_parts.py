@@ -1,4 +1,4 @@
-"""Joining the baselines that were learned in parts."""
+"""Joining baselines that were learned in parts."""
 
 import math
 from collections import Counter
@@ -14,7 +14,7 @@ from absentia.learning.learned import LearnedBaseline, LearningRecord, best_cand
 
 
 def join_parts(parts: Sequence[LearnedBaseline], seconds: float) -> LearnedBaseline:
-    """Join the baselines of parts: losses are means over all owners, evaluations add up, histories follow."""
+    """Join the baselines of parts: average losses over owners, sum evaluations, and concatenate histories."""
     first = parts[0]
     classes = None
     if first.classes is not None:
@@ -30,7 +30,7 @@ def join_parts(parts: Sequence[LearnedBaseline], seconds: float) -> LearnedBasel
 
 
 def _join_records(parts: Sequence[LearnedBaseline], seconds: float) -> LearningRecord:
-    """Return the record of the first part that did not converge, or of the first, with the numbers of all."""
+    """Return the record of the first part that did not converge, or of the first part, with the totals of all."""
     records = [part.record for part in parts]
     owners = [len(part.values) for part in parts]
     names = parts[0].names
@@ -68,7 +68,7 @@ def _mean_by_name(losses: Sequence[dict[str, float]], owners: Sequence[int]) -> 
 
 
 def _mean_loss(parts: Sequence[LearnedBaseline]) -> float:
-    """Return the mean loss over owners; parts that had no time have none."""
+    """Return the mean loss over owners, ignoring parts that ran out of time."""
     measured = [part for part in parts if not math.isnan(part.loss)]
     if not measured:
         return math.nan
@@ -77,10 +77,12 @@ def _mean_loss(parts: Sequence[LearnedBaseline]) -> float:
 
 
 def _join_histories(parts: Sequence[LearnedBaseline]) -> Float[Tensor, "checks 2"]:
-    """Return the histories one after another; evaluations count those of the parts before."""
+    """Concatenate the histories; evaluations include those of the previous parts."""
     histories = []
     evaluations = 0
     for part in parts:
         histories.append(part.history + torch.tensor([evaluations, 0]))
-        evaluations += part.record.evaluations
+        # Values from leaves are no evaluations of the model, but the history counts them.
+        last = int(part.history[-1, 0]) if len(part.history) else 0
+        evaluations += max(part.record.evaluations, last)
     return torch.cat(histories)

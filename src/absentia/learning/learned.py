@@ -1,10 +1,10 @@
-"""The result of learning: baseline values that are an absence, with the record of how they were found."""
+"""The result of learning: baseline values as an absence, with a record of how they were found."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -17,10 +17,12 @@ from absentia.absences.protocol import Fill
 from absentia.arguments import checked
 from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import DataFrame, Figure, require, wrong
+from absentia.learning.search_ends import SearchEnd
 from absentia.players import Players
 from absentia.plots import baselines
-from absentia.readouts import same_kind
+from absentia.readout_notes import NOT_RECORDED, ReadoutNote
 from absentia.storage import Saved, keep_figure
+from absentia.storage.old_words import upgraded_learning_record
 from absentia.text import count_of, html_result, written
 from absentia.version import __version__
 
@@ -29,7 +31,7 @@ Share: TypeAlias = Literal["all", "class", "sample"]
 # The name of learned values among the candidates.
 LEARNED = "learned"
 
-# The most rows of the table in a notebook.
+# The maximum number of rows of the table in a notebook.
 _MOST_ROWS_SHOWN = 20
 
 # Quantiles that the table in a notebook leaves out.
@@ -41,7 +43,7 @@ _CALLED = {"mean": "the mean", "median": "the median", "zero": "zero", "the midd
 
 @dataclass(frozen=True)
 class LearningRecord:
-    """How a baseline was learned: settings, cost, and how far to trust it."""
+    """How a baseline was learned: settings, cost, and the comparison with usual baselines."""
 
     loss: str
     exact: bool  # whether the penalty was computed from all coalitions up to order λ
@@ -52,11 +54,11 @@ class LearningRecord:
     seed: int
     samples: int
     converged: bool
-    stopped: str  # why it stopped
-    evaluations: int
+    end: SearchEnd  # why it stopped
+    evaluations: int  # rows that were evaluated for values of coalitions
     seconds: float
     undetermined: tuple[str, ...]  # players that do not affect the loss: they keep the values of the first start
-    readout: str = "not recorded"
+    readout_note: ReadoutNote = NOT_RECORDED  # what the baseline was learned for
     chosen: str = ""  # the best on the samples kept aside: "learned", or a usual baseline
     compared: dict[str, float] = field(default_factory=dict)  # the loss of each candidate on these samples
     kept_aside: int = 0  # the number of these samples
@@ -66,10 +68,23 @@ class LearningRecord:
     picked: dict[str, int] = field(default_factory=dict)  # how many baselines are learned, the mean, …
     version: str = __version__
     torch_version: str = str(torch.__version__)
+    trees: int = 0  # the number of trees whose leaves gave the values; 0 if the model was run for them
+    notes: tuple[str, ...] = ()  # such as why a model of trees was run
+    rows_seen: int | None = None  # rows that the model saw, those of trials and checks included; None in older files
+
+    @property
+    def readout(self) -> str:
+        """What the baseline was learned for, in words."""
+        return str(self.readout_note)
+
+    @property
+    def stopped(self) -> str:
+        """Why the search stopped, in words."""
+        return str(self.end)
 
     @property
     def spread(self) -> float:
-        """How far apart the starts ended, as a share of the best loss."""
+        """The spread of the losses that the starts ended with, as a share of the best loss."""
         best = min(self.final_losses, default=0.0)
         worst = max(self.final_losses, default=0.0)
         if best <= 0:
@@ -88,13 +103,15 @@ def learned_from(start: str) -> str:
 
 
 def best_candidate(compared: Mapping[str, float], learned: Collection[str]) -> str:
-    """Return the candidate with the least loss, none of the learned ones if others are as good; "" without any."""
+    """Return the candidate with the lowest loss, preferring usual ones in a tie; "" if there are none."""
     return min(compared, key=lambda name: (compared[name], name in learned), default="")
 
 
 @checked
 @dataclass(frozen=True, eq=False, repr=False)
-class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and labels, 1 had none
+class LearnedBaseline(
+    Saved, kind="baseline", format=4
+):  # 3 had words for values in its record, 1 had neither quantiles nor labels
     """Learned baseline values: an absence for any sample, for samples of known classes, or for the learned samples.
 
     Examples
@@ -130,14 +147,14 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
 
     @property
     def outcome(self) -> str:
-        """What came out of learning, in a sentence: learned values or usual ones. Empty if that is not known."""
+        """The outcome of learning in a sentence: learned values or usual ones. Empty if it is not known."""
         if self.share == "all":
             return self._outcome_of_one()
         return self._outcome_of_several()
 
     @property
     def description(self) -> str:
-        """The shape of the values, and whose they are."""
+        """The shape of the values, and the samples they belong to."""
         owners = "all samples" if self.share == "all" else f"each {self.share}"
         if self.needs_classes:
             labels = ", ".join(str(label) for label in self.class_labels)
@@ -151,7 +168,7 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
 
     @property
     def undetermined(self) -> list[bool]:
-        """Whether each player does not affect the loss: by number, because players may share a name."""
+        """Which players do not affect the loss, by number because players may share a name."""
         numbers = self.record.undetermined_numbers
         if numbers is None:  # older files only know the names
             return [name in self.record.undetermined for name in self.names]
@@ -159,7 +176,7 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
 
     @property
     def class_labels(self) -> tuple[str | int, ...]:
-        """The name, or else the number, of each class that has a baseline."""
+        """The name, or otherwise the number, of each class that has a baseline."""
         if self.classes is None:
             return ()
         numbers = self.classes.tolist()
@@ -175,17 +192,17 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
 
     @property
     def converged(self) -> bool:
-        """Whether the search ended because nothing lowered the loss any more."""
+        """Whether the search ended because nothing lowered the loss any further."""
         return self.record.converged
 
     @property
     def evaluations(self) -> int:
-        """The number of rows that the model evaluated."""
+        """The number of rows that were evaluated for values of coalitions."""
         return self.record.evaluations
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """How long learning took."""
         return self.record.seconds
 
     def bind(self, x: Shaped[Tensor, "samples *entries"]) -> Fill:
@@ -212,15 +229,34 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
             return Baseline(values[0])
         return OwnBaselines(values)
 
-    def notes_on(self, readout: str) -> list[str]:
+    def coded_for(self, names: Mapping[int, Sequence[str]]) -> LearnedBaseline:
+        """Return the baseline for a table that codes the categories of entries by their place among these names."""
+        players = self.players
+        if players is None or not players.categories:
+            return self
+        values = self.values.clone()
+        rows = values.reshape(-1, players.labels.numel())
+        for entry, player in enumerate(players.labels.flatten().tolist()):
+            own_names = players.categories[player] if player >= 0 else ()
+            if own_names and entry in names:
+                rows[:, entry] = _recoded(rows[:, entry], players.names[player], own_names, names[entry])
+        renamed = players.with_category_names(names, renew=True)
+        return replace(self, values=values, players=renamed)
+
+    def notes_on(self, readout: ReadoutNote) -> list[str]:
         """Return a note if the values were learned for another value than the one that is read out now."""
-        if same_kind(self.record.readout, readout):
+        if self.record.readout_note.is_same_kind(readout):
             return []
         return [f"The baseline was learned for another value: {self.record.readout}. Learn one for this value."]
 
     @staticmethod
+    def upgraded(_tensors: dict[str, Tensor], fields: dict[str, Any]) -> dict[str, Any]:
+        """Return fields with values in the record; formats before 4 had words."""
+        return fields | {"record": upgraded_learning_record(fields["record"])}
+
+    @staticmethod
     def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a file of format 1, which knew neither entries nor the version of torch, or 2."""
+        """Return the fields of a file in format 2, or in format 1, which had neither entries nor torch's version."""
         names = header["names"]
         record = {"torch_version": "unknown"} | header["record"]
         if "labels" not in tensors:  # format 1
@@ -237,7 +273,7 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
         return require("pandas", "tables").DataFrame(self._columns)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the values beside the data's distribution; write the figure to a path if one is given."""
+        """Plot the values beside the distribution of the data, and write the figure to a path if one is given."""
         return keep_figure(lambda: baselines(self), path)
 
     @property
@@ -245,7 +281,7 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
         return [self.outcome] if self.outcome else []
 
     def _outcome_of_one(self) -> str:
-        """Say whether the values for all samples are learned, and how much better these are, or usual."""
+        """Say whether the values for all samples are learned or usual, and how much better the learned ones are."""
         record = self.record
         if not record.chosen:
             return ""
@@ -290,14 +326,14 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
 
     @property
     def _best_usual(self) -> str:
-        """The usual baseline or start with the least loss; "" if none was compared."""
+        """The usual baseline or start with the lowest loss; "" if none was compared."""
         learned = self.record.learned_names
         usual = {name: loss for name, loss in self.record.compared.items() if name not in learned}
         return best_candidate(usual, learned)
 
     @property
     def _judged_on(self) -> str:
-        """Say which samples candidates were judged on: all of them, if too few could be kept aside."""
+        """Say on which samples candidates were judged: on all of them if there were too few to hold some out."""
         count = count_of(self.record.kept_aside, "sample")
         if self.share == "sample" or self.record.kept_aside >= self.record.samples:
             return f"on the same {count}"
@@ -305,7 +341,7 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
 
     @property
     def _compared_losses(self) -> str:
-        """Say which loss the values have, and which loss other candidates have."""
+        """State the loss of the values, and the losses of the other candidates."""
         compared = {name: f"{name} {loss:.3g}" for name, loss in self.record.compared.items()}
         if self.share != "all":  # each class or sample has the best for it
             return f"{self.loss:.3g} {self._judged_on}; with one candidate for all: {', '.join(compared.values())}"
@@ -325,11 +361,20 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
             "value": record.readout,
             "converged": f"{converged}: {record.stopped}",
             "starts": starts,
-            "cost": f"{record.evaluations:,} evaluations, {record.seconds:.1f} s",
+            "cost": f"{self._cost}, {record.seconds:.1f} s",
         }
         if record.undetermined:
             facts["undetermined"] = f"{', '.join(record.undetermined)}; the start's values were kept"
+        if record.notes:
+            facts["note"] = " ".join(record.notes)
         return facts
+
+    @property
+    def _cost(self) -> str:
+        """The evaluations of the model, or the trees that make them unnecessary."""
+        if self.record.trees:
+            return f"values from the leaves of {count_of(self.record.trees, 'tree')}"
+        return f"{self.record.evaluations:,} evaluations"
 
     @property
     def _loss_text(self) -> str:
@@ -353,7 +398,7 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
             columns[self.share] = [label for label in labels for _ in range(entries)]
         columns["entry"] = list(range(entries)) * owners
         columns["player"] = self._entry_players(entries) * owners
-        columns["value"] = values.flatten().tolist()
+        columns["value"] = self._entry_values(values)
         quantiles = self.quantiles
         if quantiles is None:
             quantiles = torch.full((len(QUANTILES), entries), math.nan)
@@ -361,6 +406,18 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
             columns[f"{100 * level:.0f} %"] = row * owners
         columns["undetermined"] = self._entries_undetermined(entries) * owners
         return columns
+
+    def _entry_values(self, values: Shaped[Tensor, "owners entries"]) -> list[float | str]:
+        """Return the values of all entries of all owners, with categories by name."""
+        numbers: list[float | str] = values.flatten().tolist()
+        if self.players is None or not self.players.categories:
+            return numbers
+        labels = self.players.labels.flatten().tolist() * len(values)
+        for place, player in enumerate(labels):
+            names = self.players.categories[player] if player >= 0 else ()
+            if names:
+                numbers[place] = names[int(numbers[place])]
+        return numbers
 
     def _entry_players(self, entries: int) -> list[str]:
         """Return the name of each entry's player."""
@@ -377,6 +434,18 @@ class LearnedBaseline(Saved, kind="baseline", format=3):  # 2 had quantiles and 
         return [marks[label] for label in self.players.labels.flatten().tolist()]
 
 
+def _recoded(codes: Tensor, player: str, names: Sequence[str], new_names: Sequence[str]) -> Tensor:
+    """Return codes of categories by their place among other names; raise an error for one that is not among them."""
+    new_codes = []
+    for code in codes.tolist():
+        name = names[int(code)]
+        if name not in new_names:
+            must = f"know the category {name!r} of {player!r}, which the absence was learned with"
+            raise wrong("data", must, ", ".join(new_names), "Pass data=… with rows that hold it.")
+        new_codes.append(new_names.index(name))
+    return torch.tensor(new_codes).to(codes)
+
+
 def _cell(cell: Any) -> str:
     """Return a cell of the table as text."""
     if isinstance(cell, bool):
@@ -387,5 +456,5 @@ def _cell(cell: Any) -> str:
 
 
 def _call(name: str) -> str:
-    """Return what a usual baseline or a start is called in a sentence."""
+    """Return the name of a usual baseline or a start for use in a sentence."""
     return _CALLED.get(name, f"the start {name}")

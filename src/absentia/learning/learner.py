@@ -1,13 +1,12 @@
-"""Learning a baseline: the public functions, and how they set up the problem."""
+"""The public functions for learning a baseline, and the setup of the problem."""
 
 from __future__ import annotations
 
-import copy
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +32,7 @@ from absentia.learning.joined_parts import join_parts
 from absentia.learning.learned import LEARNED, LearnedBaseline, LearningRecord, Share, best_candidate, learned_from
 from absentia.learning.learning_problem import (
     Problem,
+    choose_source,
     has_gradient,
     make_objective,
     make_problem,
@@ -40,29 +40,33 @@ from absentia.learning.learning_problem import (
     try_step,
 )
 from absentia.learning.options import FAITHFUL, AnyLoss, LearningOptions, schedule_of
-from absentia.learning.processes import process_count
+from absentia.learning.processes import process_count, rows_of_all_processes
 from absentia.learning.search import Search
+from absentia.learning.search_ends import EndKind, SearchEnd
 from absentia.learning.space import Baselines, Bounds, Owners, Space, describe_bounds, make_space
 from absentia.learning.starts import Start, named_starts, start_baseline, usual_baselines
 from absentia.learning.sweeps import SearchPlan
+from absentia.learning.value_sources import ValueSource
 from absentia.players import Players
 from absentia.readouts import Output, Readout
 from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.progress import progress
+from absentia.runtime.row_count import RowCount
+from absentia.runtime.stops import Stop
 from absentia.runtime.threads import quickest_threads
 from absentia.runtime.workers import spread, worker_count
 from absentia.task import Task
 
-# The most coalitions that are evaluated to choose the number of threads.
+# The maximum number of coalitions that are evaluated to choose the number of threads.
 _TRIED_COALITIONS = 2**8
 
-# A baseline that an audit learns on its way takes at most this share of the time that is left.
+# A baseline that is learned within an audit takes at most this share of the remaining time.
 _SHARE_FOR_LEARNING = 0.5
 
-# The usual baselines that learned values are compared with by the default loss.
+# The usual baselines that the default loss compares with the learned values.
 _COMPARED = ("mean", "median", "zero")
 
-# The least limit of a part, because a limit of zero is none.
+# The shortest time limit of a part, because zero would mean no limit.
 _LEAST_SECONDS = 1e-9
 
 
@@ -86,35 +90,40 @@ def learn_baseline(
 ) -> LearnedBaseline:
     """Find the baseline values that represent absence best.
 
-    The default loss asks for a short account by honest predictions: few and weak interactions, masked predictions
-    that are as good as the present players allow and assert nothing of their own, and no more signal than white
-    noise. A fifth of the samples is kept aside. The result is the best there of the learned values, the start, the
-    mean, the median and zero; its record says which. Ctrl-C ends learning with the best values so far.
+    The default loss asks for short explanations and honest predictions. Interactions should be few and weak. Masked
+    predictions should be as good as the present players allow, and should claim nothing by themselves. The baseline
+    should carry no more signal than white noise. A fifth of the samples is held out, and the learned values, the
+    start, the mean, the median and zero are compared on them. The best of these is the result, and its record says
+    which one it is. Ctrl-C ends learning with the best values so far.
 
     Parameters
     ----------
     model, players, readout, class_names
         See `Evaluator`.
     x, y
-        Samples, and their classes as numbers or names; or a Dataset or DataLoader, whose items may be pairs (x, y).
+        Samples, and their classes as numbers or names. ``x`` may also be a Dataset or DataLoader, whose items may be
+        pairs (x, y).
     loss : {"faithful", "interactions", "shapley", "marginal"}
-        What to minimise: see above; or a penalty alone, Σ|U(S)|, the paper's L_Shapley or L_marginal.
+        What to minimise. "faithful" is described above. The others are penalties only: Σ|U(S)|, and the paper's
+        L_Shapley and L_marginal.
     start : {"best", "mean", "median", "zero"}, float, array, or a list of these
-        The values to start from. Of several starts, the best end is kept. "best" is the mean; for the
-        default loss and a model without a gradient, it is that of the mean, the median and zero with the lowest loss.
+        The values to start from. If there are several, the best result is kept. "best" is the mean, except for the
+        default loss and a model without a gradient. Then it is the mean, the median or zero, whichever has the lowest
+        loss.
     bounds : "range", float or tuple
-        The data's range, a number k for mean ± k standard deviations, or a pair (low, high).
+        The range of the data, a number k for mean ± k standard deviations, or a pair (low, high).
     share : {"all", "class", "sample"}
-        Learn one baseline for all samples, for each class or for each sample: by the workers of joblib, if there are.
+        Whether to learn one baseline for all samples, one for each class, or one for each sample. The latter two use
+        the workers of joblib, if there are any.
     categorical : sequence
-        Columns, or groups of columns such as a one-hot code, that only take values that occur together in the data;
-        besides those that the players know.
+        Categorical columns that the players do not know about, or groups of columns such as a one-hot encoding. They
+        only take values that occur together in the data.
     seed : int
-        The seed of all draws.
+        The seed of all random draws.
     seconds : float, optional
-        A limit on the time, after which the best values so far are returned.
+        A time limit, after which the best values so far are returned.
     options : LearningOptions, optional
-        Weights of the loss, steps, rows, a callback, a checkpoint and more.
+        Weights of the loss, steps, rows, a callback, a checkpoint and other advanced options.
 
     Examples
     --------
@@ -150,20 +159,24 @@ def learn_baseline(
         parts = problem.parts()
         learn = partial(_learn_part, space, start, bounds)
         if len(parts) == 1:
-            return learn(problem, limit).baseline
-        return join_parts(_learn_parts(learn, parts, limit), limit.spent)
+            learned = learn(problem, limit).baseline
+        else:
+            learned = join_parts(_learn_parts(learn, parts, limit), limit.spent)
+        task = problem.evaluator.task
+        rows_seen = rows_of_all_processes(task.row_count.rows, task.x.device)
+        return replace(learned, record=replace(learned.record, rows_seen=rows_seen))
 
 
 def _learn_parts(
     learn: Callable[..., LearnedPart], parts: Sequence[Problem], limit: TimeLimit
 ) -> list[LearnedBaseline]:
-    """Learn the baselines of all parts; if the user ends one, the others take the best of the usual values."""
+    """Learn the baselines of all parts; if the user ends one of them, the others use the best usual values."""
     rounds = math.ceil(len(parts) / worker_count())
     learn_number = partial(_learn_number, learn, parts, limit, limit.left / rounds)
     baselines: list[LearnedBaseline] = []
     with progress(len(parts), "learning the baselines", "part") as bar:
         numbers = range(len(parts))  # because what the work holds is sent to workers once
-        for part in spread(learn_number, numbers, "learning"):
+        for part in spread(learn_number, numbers, "learning", parts[0].evaluator.task.row_count):
             baselines.append(part.baseline)
             bar.update()
             if part.ended_by_user:
@@ -174,7 +187,7 @@ def _learn_parts(
 
 
 class LearnedPart(NamedTuple):
-    """The baselines of a part of the owners, and whether the user ended learning meanwhile."""
+    """The baselines of some of the owners, and whether the user ended learning in the meantime."""
 
     baseline: LearnedBaseline
     ended_by_user: bool
@@ -186,13 +199,14 @@ def _learn_number(
     whole: TimeLimit,
     seconds: float,
     number: int,
+    row_count: RowCount,
 ) -> LearnedPart:
-    """Learn one of the parts within its share of the time."""
-    return learn(parts[number], _limit_within(whole, seconds))
+    """Learn one of the parts within its share of the time, and count its rows."""
+    return learn(parts[number].with_count(row_count), _limit_within(whole, seconds))
 
 
 def _limit_within(whole: TimeLimit, seconds: float = math.inf) -> TimeLimit:
-    """Return a limit for a part of the work, which ends no later than that of the whole work."""
+    """Return a time limit for a part of the work, which ends no later than that of the whole work."""
     return TimeLimit(max(_LEAST_SECONDS, min(seconds, whole.left)))
 
 
@@ -200,17 +214,20 @@ def _learn_part(
     space: Space, start: object, bounds: Bounds, problem: Problem, limit: TimeLimit, *, ended: bool = False
 ) -> LearnedPart:
     """Learn the baselines of a problem's owners together; take usual ones if the user ``ended`` learning before."""
-    limit.strict = process_count() == 1  # several processes wait for each other's values: they end between steps
-    evaluator = copy.copy(problem.evaluator)
-    evaluator.limit = limit
-    problem = problem._replace(evaluator=evaluator)
-    choose = isinstance(start, str) and start == "best"
-    starts = named_starts("mean" if choose else start, problem.data, space, int(problem.owner.max()) + 1)
+    limit.strict = process_count() == 1  # several processes wait for each other's values, so they end between steps
+    row_count = problem.evaluator.task.row_count
+    own_count = RowCount()  # so that a checkpoint holds the rows of this part alone
+    problem = problem.within(limit).with_count(own_count)
+    evaluator = problem.evaluator
+    may_choose = isinstance(start, str) and start == "best"
+    starts = named_starts("mean" if may_choose else start, problem.data, space, int(problem.owner.max()) + 1)
     usual = usual_baselines(problem.data, space, next(iter(starts.values())))
     try:
-        choice = _search(problem, space, bounds, limit, starts, usual, choose, ended)
-    except OutOfTime as stop:
-        choice = _take_start(problem, bounds, limit, starts, str(stop))
+        setup = SearchSetup(problem, space, bounds, limit, starts, usual, may_choose, ended)
+        choice = _search(setup)
+    except OutOfTime as error:
+        choice = _take_start(problem, bounds, limit, starts, error.stop)
+    row_count.add(own_count.rows)
     values = choice.values.unflatten(1, evaluator.players.shape)
     quantiles = None
     if evaluator.x.is_floating_point():
@@ -238,42 +255,79 @@ class Choice(NamedTuple):
     ended_by_user: bool = False
 
 
-def _search(
-    problem: Problem,
-    space: Space,
-    bounds: Bounds,
-    limit: TimeLimit,
-    starts: dict[str, Tensor],
-    usual: dict[str, Tensor],
-    choose: bool,
-    ended: bool,
-) -> Choice:
+@dataclass(frozen=True, eq=False)
+class SearchSetup:
+    """What a search begins with."""
+
+    problem: Problem
+    space: Space
+    bounds: Bounds
+    limit: TimeLimit
+    starts: dict[str, Tensor]  # by name
+    usual: dict[str, Tensor]  # the usual baselines, by name
+    may_choose: bool  # whether the search may choose its start itself
+    ended: bool  # whether the user ended learning before
+
+    @property
+    def first_start(self) -> Baselines:
+        """The start that comes first, which players without an effect keep."""
+        return next(iter(self.starts.values()))
+
+
+def _search(setup: SearchSetup) -> Choice:
     """Search for the baselines; raise `OutOfTime` if none could be compared within the limit."""
-    evaluator = problem.evaluator
-    options = problem.options
-    first = next(iter(starts.values()))
-    gradient = has_gradient(evaluator, first, options)
-    trial = partial(try_step, evaluator, first, gradient, min(_TRIED_COALITIONS, evaluator.batch_size))
-    with nullcontext() if process_count() > 1 else quickest_threads(trial, evaluator.x.device, limit):
-        objective = make_objective(problem, usual["mean"][0], space)
-        plan = _search_plan(problem, gradient)
-        checkpoint = None
-        if options.checkpoint is not None:
-            identity = search_identity(objective, space, plan, problem, starts)
-            checkpoint = Checkpoint(Path(options.checkpoint), identity)
-        run = Search(objective, space, plan, limit, options.callback, checkpoint=checkpoint, ended=ended)
-        if isinstance(objective, FaithfulObjective):
-            # Without a gradient, "best" is the best of the usual baselines, which the search finds itself.
-            own_starts = {} if choose and not gradient else starts
-            selection = _select_faithful(run, objective, own_starts, usual)
-        else:
-            selection = _select_paper(run, starts, usual)
+    evaluator = setup.problem.evaluator
+    gradient = has_gradient(evaluator, setup.first_start, setup.problem.options)
+    source = choose_source(setup.problem, setup.usual["mean"][0])
+    with _threads_for(setup, gradient, source):
+        run = _make_run(setup, gradient, source)
+        selection = _select(run, setup, gradient)
     evaluator.check_still_same()
-    idle = run.undetermined(selection.losses)
-    # Reset players that do not affect the loss to their start values.
-    values = torch.where(evaluator.players.presence(~idle).flatten(), selection.values, first)
-    record = _record(run, problem.loss, bounds, idle, selection.compared)
-    names = _name_usual(values, selection.names, record.learned_names, usual | starts)
+    return _choice(run, setup, selection)
+
+
+def _threads_for(setup: SearchSetup, gradient: bool, source: ValueSource) -> AbstractContextManager[object]:
+    """Return a context in which as many threads run as are quickest; several processes share theirs already."""
+    model_is_run = source.tree_count == 0
+    if process_count() > 1 or not model_is_run:
+        return nullcontext()
+    evaluator = setup.problem.evaluator
+    coalitions = min(_TRIED_COALITIONS, evaluator.batch_size)
+    trial = partial(try_step, evaluator, setup.first_start, gradient, coalitions)
+    return quickest_threads(trial, evaluator.x.device, setup.limit)
+
+
+def _make_run(setup: SearchSetup, gradient: bool, source: ValueSource) -> Search:
+    """Make the objective and the search for it, which resumes from a checkpoint if there is one."""
+    problem = setup.problem
+    options = problem.options
+    objective = make_objective(problem, setup.usual["mean"][0], setup.space, source)
+    plan = _search_plan(problem, gradient)
+    checkpoint = None
+    if options.checkpoint is not None:
+        identity = search_identity(objective, setup.space, plan, problem, setup.starts)
+        checkpoint = Checkpoint(Path(options.checkpoint), identity)
+    return Search(
+        objective, setup.space, plan, setup.limit, options.callback, checkpoint=checkpoint, ended=setup.ended
+    )
+
+
+def _select(run: Search, setup: SearchSetup, gradient: bool) -> Selection:
+    """Run the search, and select the best values for each owner."""
+    if not isinstance(run.objective, FaithfulObjective):
+        return _select_paper(run, setup.starts, setup.usual)
+    # Without a gradient, "best" is the best of the usual baselines, which the search finds itself.
+    finds_start = setup.may_choose and not gradient
+    return _select_faithful(run, run.objective, {} if finds_start else setup.starts, setup.usual)
+
+
+def _choice(run: Search, setup: SearchSetup, selection: Selection) -> Choice:
+    """Return the selected values and how they were found; players that do not affect the loss keep their start."""
+    idle = run.undetermined(selection.losses)  # (players,)
+    determined = setup.problem.evaluator.players.presence(~idle).flatten()  # (entries,)
+    values = torch.where(determined, selection.values, setup.first_start)  # (owners, entries)
+    record = _record(run, setup.problem.loss, setup.bounds, idle, selection.compared)
+    names = _name_usual(values, selection.names, record.learned_names, setup.usual | setup.starts)
     if len(names) == 1:
         chosen = names[0]
     else:
@@ -297,7 +351,7 @@ def _search_plan(problem: Problem, gradient: bool) -> SearchPlan:
 def _name_usual(
     values: Baselines, names: Sequence[str], learned: Sequence[str], usual: dict[str, Tensor]
 ) -> list[str]:
-    """Return the name of each owner's values: that of a usual baseline or a start also if learning ended there."""
+    """Return the name of each owner's values; values that learning did not change keep the name of their origin."""
     owner_names: list[str] = []
     for owner, name in enumerate(names):
         equal = [
@@ -309,7 +363,7 @@ def _name_usual(
     return owner_names
 
 
-def _take_start(problem: Problem, bounds: object, limit: TimeLimit, starts: dict[str, Tensor], why: str) -> Choice:
+def _take_start(problem: Problem, bounds: object, limit: TimeLimit, starts: dict[str, Tensor], stop: Stop) -> Choice:
     """Return the first start: there was no time to compare it with others."""
     name, values = next(iter(starts.items()))
     evaluator = problem.evaluator
@@ -323,13 +377,13 @@ def _take_start(problem: Problem, bounds: object, limit: TimeLimit, starts: dict
         seed=problem.seed,
         samples=evaluator.samples,
         converged=False,
-        stopped=f"{why} before any baseline was compared; these are the values of the start",
-        evaluations=limit.rows,
+        end=SearchEnd(EndKind.CUT_BEFORE_START, stop),
+        evaluations=evaluator.task.row_count.rows,
         seconds=limit.spent,
         undetermined=(),
-        readout=evaluator.readout_note,
+        readout_note=evaluator.task.readout_note,
         chosen=name,
-        class_names=evaluator.class_names,
+        class_names=evaluator.task.class_names,
         undetermined_numbers=(),
         picked={name: len(values)},
     )
@@ -347,7 +401,7 @@ class Selection(NamedTuple):
 
 
 def _select_paper(run: Search, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> Selection:
-    """Learn by one of the paper's losses, which zero is not compared by."""
+    """Learn with one of the paper's losses, which do not consider zero."""
     others = {name: baseline for name, baseline in usual.items() if name != "zero"}
     end = run.search_paper(starts, others)
     return Selection(end.baseline, end.penalties, {}, [LEARNED] * len(end.baseline))
@@ -356,7 +410,7 @@ def _select_paper(run: Search, starts: dict[str, Tensor], usual: dict[str, Tenso
 def _select_faithful(
     run: Search, objective: FaithfulObjective, starts: dict[str, Tensor], usual: dict[str, Tensor]
 ) -> Selection:
-    """Learn by the default loss; select for each owner the best values on the samples kept aside."""
+    """Learn with the default loss, and select the best values for each owner on the held-out samples."""
     others = {name: baseline for name, baseline in usual.items() if name in _COMPARED}
     known = starts | others
     rows_to_judge = objective.judged_rows(len(known) + max(1, len(starts)))
@@ -367,8 +421,7 @@ def _select_faithful(
     candidates = known | learned  # of equal losses the first counts: learned values must be better
     losses = objective.judge(list(candidates.values()))
     if not objective.judged_all and run.converged:
-        reached = f"the limit of {run.limit.seconds:g} s is reached"
-        run.state.unfinished = f"{reached} before candidates were compared on all samples kept aside"
+        run.state.unfinished = SearchEnd(EndKind.CUT_IN_COMPARISON, run.limit.stop)
     means = dict(zip(candidates, losses.mean(1).tolist(), strict=True))
     run.finals = {start: means[name] for start, name in zip(ends, learned_names, strict=True)}
     best = losses.argmin(0)
@@ -399,17 +452,18 @@ def baseline_loss(
 ) -> float:
     """Compute the loss of given baseline values.
 
-    Samples and coalitions are those on which `learn_baseline`, with the same arguments, chooses between baselines for
-    all samples. So the losses of several absences can be compared, also with the ``loss`` of a learned baseline.
+    The loss is computed on the samples and coalitions on which `learn_baseline`, with the same arguments, compares
+    baselines for all samples. The losses of several absences can therefore be compared with each other, and with the
+    ``loss`` of a learned baseline.
 
     Parameters
     ----------
     model, x, y, loss, players, readout, categorical, class_names, seed
         See `learn_baseline`.
     absence : Absence, str or float
-        Fixed values: an absence with one stand-in for each sample, whichever players are present.
+        Fixed values: an absence with one stand-in for each sample that does not depend on the present players.
     options : LearningOptions, optional
-        Its weights, rows, samples, orders and cube are used.
+        Only the weights, rows, samples, orders and cube are used.
 
     Examples
     --------
@@ -441,10 +495,11 @@ def baseline_loss(
         raise wrong("absence", "have one fixed stand-in for each sample", absence)
     stand_ins = fill.values[:, 0].flatten(1).double().cpu().expand(evaluator.samples, -1)
     space = make_space(problem.data, evaluator.players, "range", None, None)
-    objective = make_objective(problem, start_baseline("mean", problem.data, space), space)
+    mean = start_baseline("mean", problem.data, space)
+    objective = make_objective(problem, mean, space, choose_source(problem, mean))
     if isinstance(objective, FaithfulObjective):
         if len(fill.values) > 1:
-            raise wrong("loss", "be one of the paper's for stand-ins of each sample", repr(loss))
+            raise wrong("loss", "be one of the paper's losses if stand-ins differ between samples", repr(loss))
         return float(objective.judge([stand_ins[:1]]))
     objective.owner = torch.arange(evaluator.samples)  # of its own stand-ins
     losses = objective.losses(stand_ins, objective.compared, objective.plan)
@@ -453,9 +508,9 @@ def baseline_loss(
 
 
 def absence_for(task: Task, absence: object, data: Table | None, seed: int) -> Absence:
-    """Return the absence for a task: as it is, named by a word or a number, or learned from the data.
+    """Return the absence for a task: unchanged, named by a word or a number, or learned from the data.
 
-    Explaining and auditing both come here, so that a word means the same absence to both.
+    Both `explain` and `audit` use this function, so a word means the same absence in both.
     """
     if not (isinstance(absence, str) and absence == LEARNED):
         return resolve_absence(task, absence, data, seed)
@@ -466,13 +521,15 @@ def absence_for(task: Task, absence: object, data: Table | None, seed: int) -> A
     if task.limit.is_set:
         task.limit.check()
         seconds = _SHARE_FOR_LEARNING * task.limit.left
-    return learn_baseline(
+    learned = learn_baseline(
         task.model, rows, players=task.players, readout=_readout_of_rows(task, rows), seed=seed, seconds=seconds
     )
+    task.row_count.add(learned.record.rows_seen or 0)
+    return learned
 
 
 def _readout_of_rows(task: Task, rows: Tensor) -> Readout | None:
-    """Return the readout of the samples if it also suits rows of data; None is the default one of the rows."""
+    """Return the samples' readout if it also suits rows of data; None stands for the default readout of the rows."""
     readout = task.readout
     classes = getattr(readout, "y", None)
     if classes is not None and classes.ndim == 1 and rows is not task.x:
@@ -494,14 +551,14 @@ def _record(run: Search, loss: str, bounds: object, idle: Tensor, compared: dict
         final_losses=tuple(run.finals.values()),
         seed=objective.seed,
         samples=evaluator.samples,
-        evaluations=objective.evaluations,
+        evaluations=objective.evaluated_rows,
         seconds=run.limit.spent,
         converged=run.converged,
-        stopped=run.stopped,
-        undetermined=tuple(evaluator.names[number] for number in numbers),
+        end=run.end,
+        undetermined=tuple(evaluator.task.names[number] for number in numbers),
         undetermined_numbers=numbers,
         compared=compared,
-        readout=evaluator.readout_note,
-        class_names=evaluator.class_names,
+        readout_note=evaluator.task.readout_note,
+        class_names=evaluator.task.class_names,
         **objective.record,
     )

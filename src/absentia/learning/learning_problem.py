@@ -16,8 +16,10 @@ from absentia.absences.protocol import StandIns
 from absentia.data import Categorical, Classes, class_numbers, data_range
 from absentia.errors import wrong
 from absentia.evaluation import Evaluator
+from absentia.evaluation.leaf_values import NotFromLeaves
 from absentia.learning.checkpoint import Identity
 from absentia.learning.faithful import FaithfulObjective, Weights
+from absentia.learning.leaf_source import leaf_source
 from absentia.learning.learned import Share
 from absentia.learning.options import FEWEST_ROWS, LearningOptions, schedule_of
 from absentia.learning.paper_objective import PaperObjective
@@ -25,19 +27,22 @@ from absentia.learning.penalties import Penalty, count_orders
 from absentia.learning.samples import Source, read_samples
 from absentia.learning.space import Space
 from absentia.learning.sweeps import SearchPlan
+from absentia.learning.value_sources import EvaluatedValues, ValueSource
 from absentia.models.adapters import as_model, check_fit, labels_of
 from absentia.models.arrays import NumpyModel
+from absentia.models.encoded_inputs import encode_inputs
 from absentia.players import Players
 from absentia.readouts import Logit, LogOdds, Margin, Probability, Readout
 from absentia.runtime.cost import affordable_rows
 from absentia.runtime.limits import TimeLimit
+from absentia.runtime.row_count import RowCount
 from absentia.task import Task
 
-# A penalty is exact if all coalitions of all samples, or of this many, fit into one comparison. If not, coalitions
-# are drawn, because an exact result on fewer samples may not hold for others.
+# A penalty is exact if all coalitions of all samples, or of this many samples, fit into one comparison. Otherwise
+# coalitions are drawn, because an exact result on fewer samples may not hold for others.
 _MANY_SAMPLES = 32
 
-# Operations of the model in a step of the default loss, by which its rows are chosen between these numbers.
+# The operations of the model in a step of the default loss determine its rows, between these numbers.
 _OPERATIONS_PER_STEP = 3e9
 _FEWEST_ROWS_PER_STEP = 2**9
 _MOST_ROWS_PER_STEP = 2**14
@@ -55,7 +60,7 @@ _MOST_TOGETHER = 16
 _ORDERS_OF_INTERACTIONS = 1.0
 _ORDERS_OF_OTHERS = 0.5
 
-# What torch's errors say about models that have no gradient.
+# The messages of torch's errors for models without a gradient.
 _NO_GRADIENT = ("does not require grad", "Tensor that requires grad", "with out=...")
 
 
@@ -72,6 +77,14 @@ class Problem(NamedTuple):
     seed: int
     options: LearningOptions
     rows: float = 1.0  # the share of the rows of a step or a comparison that these baselines take
+
+    def with_count(self, row_count: RowCount) -> Problem:
+        """Return the same problem with another count of rows, such as that of a worker."""
+        return self._replace(evaluator=self.evaluator.with_count(row_count))
+
+    def within(self, limit: TimeLimit) -> Problem:
+        """Return the same problem with another time limit."""
+        return self._replace(evaluator=Evaluator(self.evaluator.task.with_limit(limit)))
 
     def parts(self) -> list[Problem]:
         """Return problems of a few baselines each, whose checkpoints are numbered from the second on."""
@@ -104,17 +117,19 @@ def make_problem(
     categorical: Categorical = (),
     limit: TimeLimit | None = None,
 ) -> Problem:
-    """Draw the samples to learn from, and find out whose baselines are learned."""
+    """Draw the samples to learn from, and determine the owners of the baselines."""
     if share not in ("all", "class", "sample"):
         raise wrong("share", "be 'all', 'class' or 'sample'", repr(share))
     if loss not in ("faithful", "interactions", "shapley", "marginal"):
         raise wrong("loss", "be 'faithful', 'interactions', 'shapley' or 'marginal'", repr(loss))
-    model = as_model(model)
+    inputs = encode_inputs(model, x, players=players)
+    model = as_model(inputs.model)
+    x = inputs.x
     columns = getattr(x, "columns", None)
     check_fit(model, columns)
     if players is None and isinstance(columns, Iterable):  # those of a DataFrame name the players
         players = Players.features(list(columns))
-    source = _draw_samples(x, y, loss, options, seed)
+    source = _draw_samples(x, y, loss, options, seed, missing=isinstance(model, NumpyModel))
     chosen = source.chosen
     labels = labels_of(model) if class_names is None else tuple(class_names)
     numbers = None
@@ -131,6 +146,7 @@ def make_problem(
         class_names=[str(label) for label in labels] or None,
         categorical=categorical,
         limit=limit,
+        row_count=RowCount(inputs.trial_rows),
     )
     evaluator = Evaluator(task)
     owners, owner = torch.unique(_owner_labels(share, numbers, len(chosen)), return_inverse=True)
@@ -138,13 +154,13 @@ def make_problem(
     return Problem(evaluator, source.thinned_data(), owner, numbers, classes, loss, share, seed, options)
 
 
-def _draw_samples(x: Any, y: Classes, loss: str, options: LearningOptions, seed: int) -> Source:
+def _draw_samples(x: Any, y: Classes, loss: str, options: LearningOptions, seed: int, *, missing: bool) -> Source:
     """Read the data, and draw as many samples as the options ask for, or the default number if memory allows."""
     if options.samples is None:
-        return read_samples(x, y, schedule_of(loss).samples, seed).limited_by_bytes()
+        return read_samples(x, y, schedule_of(loss).samples, seed, missing=missing).limited_by_bytes()
     if options.samples == "all":
-        return read_samples(x, y, None, seed)
-    return read_samples(x, y, options.samples, seed)
+        return read_samples(x, y, None, seed, missing=missing)
+    return read_samples(x, y, options.samples, seed, missing=missing)
 
 
 def _owner_labels(share: Share, numbers: Tensor | None, samples: int) -> Int[Tensor, " samples"]:
@@ -158,33 +174,47 @@ def _owner_labels(share: Share, numbers: Tensor | None, samples: int) -> Int[Ten
     return numbers
 
 
-def make_objective(problem: Problem, mean: Tensor, space: Space) -> PaperObjective | FaithfulObjective:
-    """Make the loss that the options describe; scales of the default loss are measured at the mean."""
+def choose_source(problem: Problem, mean: Tensor) -> ValueSource:
+    """Choose where the values of the default loss come from: the leaves of trees, if there are any, or the model."""
+    if problem.loss != "faithful" or problem.options.gradient:
+        return EvaluatedValues(problem.evaluator)
+    source = leaf_source(problem.evaluator, mean)
+    if isinstance(source, NotFromLeaves):
+        return EvaluatedValues(problem.evaluator, notes=(source.note,) if source.note else ())
+    return source
+
+
+def make_objective(
+    problem: Problem, mean: Tensor, space: Space, source: ValueSource | None = None
+) -> PaperObjective | FaithfulObjective:
+    """Make the loss that the options describe; the scales of the default loss are measured at the mean."""
     loss = problem.loss
     options = problem.options
     if options.cube is not None and loss != "interactions":
-        raise wrong("cube", "be left out for other losses than interactions", f"{options.cube} for {loss!r}")
+        raise wrong("cube", "be left out for losses other than interactions", f"{options.cube} for {loss!r}")
     if options.orders is not None and loss == "faithful":
         raise wrong("orders", "be left out for the loss 'faithful', which takes all", options.orders)
     if loss == "faithful":
-        return _faithful_objective(problem, mean, space)
+        return _faithful_objective(problem, mean, space, source)
     return _paper_objective(problem)
 
 
-def _faithful_objective(problem: Problem, mean: Tensor, space: Space) -> FaithfulObjective:
+def _faithful_objective(
+    problem: Problem, mean: Tensor, space: Space, source: ValueSource | None
+) -> FaithfulObjective:
     """Make the default loss."""
     evaluator = problem.evaluator
     options = problem.options
     rows = options.rows_per_step
     if rows is None:
         evaluator.limit.check()
-        affordable = affordable_rows(evaluator.model, evaluator.x, _OPERATIONS_PER_STEP)
+        affordable = affordable_rows(evaluator.model, evaluator.x, _OPERATIONS_PER_STEP, evaluator.task.row_count)
         rows = min(_MOST_ROWS_PER_STEP, max(_FEWEST_ROWS_PER_STEP, affordable))
         rows = _within_time(rows, evaluator.limit)
     rows = max(min(rows, FEWEST_ROWS), int(rows * problem.rows))
     within = data_range(evaluator.x, (~space.free).nonzero().flatten().tolist())
     weights = Weights(options.evidence, options.noise)
-    return FaithfulObjective(evaluator, problem.owner, problem.seed, rows, weights, mean, within)
+    return FaithfulObjective(evaluator, problem.owner, problem.seed, rows, weights, mean, within, source)
 
 
 def _paper_objective(problem: Problem) -> PaperObjective:
@@ -204,7 +234,7 @@ def _paper_objective(problem: Problem) -> PaperObjective:
 
 
 def _within_time(rows: int, limit: TimeLimit) -> int:
-    """Return fewer rows for a step, a power of two, if a short search would take longer than the time left."""
+    """Return fewer rows for a step, a power of two, if a short search would exceed the remaining time."""
     if not limit.is_set or limit.seconds_per_row == math.inf:
         return rows
     affordable = limit.left / (limit.seconds_per_row * _STEPS_OF_A_SHORT_SEARCH)
@@ -213,7 +243,7 @@ def _within_time(rows: int, limit: TimeLimit) -> int:
 
 
 def has_gradient(evaluator: Evaluator, baseline: Tensor, options: LearningOptions) -> bool:
-    """Return whether the gradient of a value with all players absent is finite, unless the options tell."""
+    """Return whether the gradient of a value with all players absent is finite, unless the options specify it."""
     if options.gradient is not None:
         return options.gradient
     if isinstance(evaluator.model, NumpyModel) or not evaluator.x.is_floating_point():
@@ -249,7 +279,7 @@ def search_identity(
     """Return what a search depends on: a digest, and values of the model with all players present or absent."""
     evaluator = problem.evaluator
     settings = (problem.share, problem.seed, plan.steps, plan.rate, plan.polish)
-    described = repr((objective.settings, evaluator.readout_note, settings))
+    described = repr((objective.settings, str(evaluator.task.readout_note), settings))
     digest = hashlib.blake2b(described.encode(), digest_size=16)
     tensors = [evaluator.x, problem.owner]
     if problem.numbers is not None:

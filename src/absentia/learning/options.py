@@ -1,4 +1,4 @@
-"""The options of learning, and the schedules that stand in for those left out."""
+"""The options of learning, and the schedules that provide their defaults."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from absentia.storage import check_folder
 
 AnyLoss: TypeAlias = Literal["faithful", "interactions", "shapley", "marginal"]
 
-# The fewest rows of a comparison.
+# The minimum number of rows of a comparison.
 FEWEST_ROWS = 2**8
 
-# The fewest rows of a step of the default loss that a user may ask for.
+# The minimum number of rows per step of the default loss.
 _FEWEST_ROWS_PER_STEP = 16
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a baseline is learned if the options do not say."""
+    """The defaults for learning a baseline."""
 
     samples: int  # to learn from
     steps: int  # along the gradient
@@ -51,36 +51,40 @@ class LearningOptions:
     Parameters
     ----------
     evidence, noise : float, default 4.0 and 0.6
-        The weights of honest predictions, and of white noise, beside concision in the loss "faithful".
+        The weights of honest predictions and of white noise in the loss "faithful". Concision, the strength of the
+        interactions, has a weight of 1.
     polish : bool, default False
-        Whether to try other values of one coordinate at a time after the steps along the gradient, which takes far
-        more evaluations. Categories, and models without a gradient, are always searched like this.
+        Whether to try other values of one coordinate at a time after the gradient steps, which takes far more
+        evaluations. Categories and models without a gradient are always searched in this way.
     steps, rate : int and float, optional
-        The number of steps along the gradient, and the first step size as a share of the bounds. The default is 120
-        and 0.03; 60 and 0.1 for the paper's losses.
+        The number of gradient steps, and the first step size as a share of the bounds. The default is 120 and 0.03,
+        or 60 and 0.1 for the paper's losses.
     rows_per_step : int, optional
-        Rows that the model evaluates in a step of the loss "faithful", from 512 to 16,384 by the model's size.
+        The number of rows that the model evaluates in a step of the loss "faithful". The default is between 512 and
+        16,384, depending on the size of the model.
     samples : int or "all", optional
-        The number of samples to learn from, drawn by the seed. The default is 1,024; 256 for the paper's losses.
+        The number of samples to learn from, drawn at random. The default is 1,024, or 256 for the paper's losses.
     callback : callable, optional
-        Called after each step with its ``step``, ``steps``, ``loss``, ``seconds`` and ``seconds_left``. It may return
-        True to end learning with the values so far.
+        Called after each step with an object that has ``step``, ``steps``, ``loss``, ``seconds`` and
+        ``seconds_left``. It may return True to end learning with the values so far.
     checkpoint : str or Path, optional
         A file to save progress to. If it exists, learning resumes from it. Baselines for each class or sample are
-        learned in parts, and each part has its file: ``path``, ``path.1`` and so on.
+        learned in parts, and each part has its own file: ``path``, ``path.1`` and so on.
     tie, held : array, optional
-        Labels of the shape of one sample: entries of one ``tie`` share a value; ``held`` ones keep that of the start.
+        Labels with the shape of one sample. Entries with the same ``tie`` share a value. Entries marked by ``held``
+        keep their start value.
     gradient : bool, optional
-        Whether the model has a gradient; detected by default.
+        Whether the model has a gradient. The default is to detect it.
     orders : float or int, optional
-        The highest order λ of the paper's losses: a share of the players or a number of them. The default is half of
-        them for "shapley" and "marginal", as in the paper, and all of them for "interactions".
+        The highest order λ of the paper's losses, as a share of the players or as a number. The default is half of
+        the players for "shapley" and "marginal", as in the paper, and all of them for "interactions".
     cube : int, optional
-        Measure "interactions" within drawn groups of this many players, which suits outputs that bend a little
-        everywhere. By default they are those of the whole sample, or within groups of 6 if players are many.
+        Measure "interactions" within drawn groups of this many players. This suits outputs that are slightly
+        nonlinear everywhere. By default all interactions of a sample are measured, or those within groups of 6 if
+        there are many players.
     rows_per_comparison : int, default 262,144
-        Rows that the model evaluates to compare two baselines by one of the paper's losses. A step along the gradient
-        takes a quarter of them.
+        The number of rows that the model evaluates to compare two baselines with one of the paper's losses. A
+        gradient step takes a quarter of them.
 
     Examples
     --------

@@ -19,18 +19,19 @@ def order_shapley_weights(
     """Draw coalitions, and the weights W with which their values estimate all φᵢ⁽ᵐ⁾, m < λ: φ ≈ W v.
 
     A quadratic a + Σβᵢ + Σγᵢⱼ is fitted by ridge regression. Its order-wise values are exactly βᵢ + m/(n−1)·Σⱼγᵢⱼ.
-    The differences of means, v̄ₘ₊₁(i) − v̄ₘ(−i), of the residuals are added. All of it is linear in v.
+    The differences of means, v̄ₘ₊₁(i) − v̄ₘ(−i), of the residuals are added. All of it is linear in v. With F v the
+    coefficients of the fit to values v, and D their design, W = (order-wise values) F + (differences) (I − D F).
     """
     coalitions = _balanced_coalitions(players, orders, evaluations, generator)
-    pairs = torch.triu_indices(players, players, offset=1)
-    design = _quadratic_design(coalitions, pairs)
+    pairs = torch.triu_indices(players, players, offset=1)  # (2, pairs)
+    design = _quadratic_design(coalitions, pairs)  # (coalitions, coefficients)
     ridge = _RIDGE * len(coalitions) * torch.eye(design.shape[1]).double()
-    ridge[0, 0] = 0.0
-    fit = torch.linalg.solve(design.T @ design + ridge, design.T)
-    residual = torch.eye(len(coalitions)).double() - design @ fit
-    coefficients = _order_coefficients(players, orders, pairs)
-    means = _differences_of_means(coalitions, orders)
-    return coalitions, coefficients.flatten(0, 1) @ fit + means.flatten(0, 1) @ residual
+    ridge[0, 0] = 0.0  # the constant is not penalised
+    fit = torch.linalg.solve(design.T @ design + ridge, design.T)  # (coefficients, coalitions): values → coefficients
+    residual = torch.eye(len(coalitions)).double() - design @ fit  # (coalitions, coalitions): values → residuals
+    order_values = _order_coefficients(players, orders, pairs).flatten(0, 1)  # (orders · players, coefficients)
+    differences = _differences_of_means(coalitions, orders).flatten(0, 1)  # (orders · players, coalitions)
+    return coalitions, order_values @ fit + differences @ residual
 
 
 def _quadratic_design(

@@ -1,4 +1,4 @@
-"""How far a search has come: its steps are counted, shown and reported, and the time is checked."""
+"""The progress of a search: its steps are counted, shown and reported, and the time is checked."""
 
 import logging
 from collections.abc import Callable
@@ -9,12 +9,13 @@ import torch
 from absentia.learning.processes import decided_by_first, is_first
 from absentia.runtime.limits import TimeLimit
 from absentia.runtime.progress import progress
+from absentia.runtime.stops import BY_CALLBACK, INTERRUPTED, Stop
 
 _LOG = logging.getLogger("absentia")
 
 
 class LearningStep(NamedTuple):
-    """What a callback is told after each step of learning."""
+    """What a callback receives after each step of learning."""
 
     step: int
     steps: int  # planned in all
@@ -24,17 +25,17 @@ class LearningStep(NamedTuple):
 
 
 class StopLearning(Exception):  # noqa: N818 - no error
-    """The time is up, or the user ends the search: its best values so far are the result."""
+    """Raised if time is up or the user ends the search, whose best values so far are then the result."""
 
-    def __init__(self, reason: str, by_user: bool) -> None:
-        super().__init__(reason)
-        self.by_user = by_user
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop)
+        self.stop = stop
 
 
 class Pace:
-    """The steps of a search: planned, done, and the time that they take.
+    """The planned and finished steps of a search, and the time they take.
 
-    ``ended`` says that the user ended learning before this search began.
+    ``ended`` means that the user ended learning before this search began.
     """
 
     def __init__(
@@ -81,10 +82,10 @@ class Pace:
             self._announce(spent + seconds_left)
         step = LearningStep(self.done, self.planned, loss, spent, seconds_left)
         if self.callback is not None and decided_by_first(self.callback(step) is True, self.device):
-            raise StopLearning("the callback returned True", by_user=True)
+            raise StopLearning(BY_CALLBACK)
 
     def _seconds_left(self, spent: float) -> float:
-        """Estimate the time of the steps to come; the first one, which takes longer, counts only if it is alone."""
+        """Estimate the remaining time; the first step, which takes longer, counts only if there is no other."""
         if self.done > 1:
             seconds_per_step = (spent - self.seconds_of_first) / (self.done - 1)
         else:
@@ -100,6 +101,6 @@ class Pace:
     def check_time(self) -> None:
         """End the search if the time limit is reached, or if the user ended learning before it began."""
         if self.ended:
-            raise StopLearning("interrupted", by_user=True)
+            raise StopLearning(INTERRUPTED)
         if self.limit.is_set and decided_by_first(self.limit.is_reached, self.device):
-            raise StopLearning(f"the limit of {self.limit.seconds:g} s is reached", by_user=False)
+            raise StopLearning(self.limit.stop)

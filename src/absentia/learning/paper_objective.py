@@ -1,8 +1,8 @@
-"""The objective of the paper's losses: which samples and coalitions a baseline's penalty is taken on.
+"""The objective of the paper's losses: the samples and coalitions on which a baseline's penalty is computed.
 
-Baselines are compared on fixed samples and coalitions, part by part; gradients are taken on fresh ones. The loss is
-the penalty and, with a small weight, two terms that decide between values which the penalty up to order λ cannot
-tell apart: marginal benefits of all orders along walks, and detours.
+Baselines are compared on fixed samples and coalitions, part by part. Gradients are computed on new ones. The loss is
+the penalty plus, with a small weight, two terms that decide between values that the penalty up to order λ cannot
+distinguish: marginal benefits of all orders along walks, and detours.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from absentia.learning.sample_draws import (
 )
 from absentia.learning.space import Baselines, Owners
 
-# The most masked inputs whose graph is held for a gradient.
+# The maximum number of masked inputs whose graph is held for a gradient.
 _ROWS_PER_BLOCK = 2**15
 
 # A step along the gradient, the walks and the detours each take one part in this many of a comparison's rows.
@@ -50,7 +50,7 @@ _FEWEST_PER_STEP = 4
 _FEWEST_COMPARED = 8
 _MOST_COMPARED = 4096
 
-# The weight of walks and detours, at the penalty's scale: rare patterns of high order show only there.
+# The weight of walks and detours, on the scale of the penalty. Rare patterns of high order only appear there.
 _TIE_WEIGHT = 0.01
 
 # Shares of the samples that baselines are compared on in turn, if one baseline is learned for at least so many.
@@ -82,6 +82,11 @@ class PaperObjective:
         self.all_orders = Penalty("marginal", penalty.players, penalty.players)
         self._fix_comparison(seeded(seed, 0, 0))
 
+    @property
+    def evaluated_rows(self) -> int:
+        """The rows that the model evaluated for values."""
+        return self.evaluations
+
     def _fix_comparison(self, generator: torch.Generator) -> None:
         """Fix the samples and coalitions that baselines are compared on."""
         penalty = self.penalty
@@ -102,7 +107,7 @@ class PaperObjective:
             self.parts = PARTS
 
     def _shares(self) -> Float[Tensor, " samples"]:
-        """Return how often to draw each sample: by its output if all samples share a baseline, else evenly."""
+        """Return how often to draw each sample: depending on its output if samples share a baseline, else evenly."""
         shares = (self.owner >= 0).double() / len(self.owned)
         if self.owners == 1:
             nothing = torch.zeros(1, self.evaluator.x[0].numel())
@@ -111,7 +116,7 @@ class PaperObjective:
         return shares
 
     def _choose(self, count: int, generator: torch.Generator) -> WeightedSamples:
-        """Choose samples to compare baselines on: all for several owners, else drawn ones in a balanced order."""
+        """Choose the samples for comparisons: all for several owners, otherwise drawn ones in a balanced order."""
         if self.owners > 1:
             return equally_weighted(self.owned)
         drawn = draw_samples(self.shares, min(count, _MOST_COMPARED), generator)
@@ -147,8 +152,8 @@ class PaperObjective:
             sums.index_add_(0, owners, weighted.detach())
         return sums / totals
 
-    def looks(self, baseline: Baselines) -> Iterator[Assessment]:
-        """Compute penalties and losses on ever more of the compared samples; the last are on all of them."""
+    def running_assessments(self, baseline: Baselines) -> Iterator[Assessment]:
+        """Compute penalties and losses on more and more of the compared samples, at last on all of them."""
         penalties = self._running_mean(baseline, self.compared, self.plan)
         along_walks = self._running_mean(baseline, self.walked, self.walks)
         on_detours = self._running_mean(baseline, self.detoured, self.detours)
@@ -156,7 +161,7 @@ class PaperObjective:
             yield Assessment(baseline, penalty, penalty + self.tie_weight * (walks + detours))
 
     def _running_mean(self, baseline: Baselines, samples: WeightedSamples, plan: Plan) -> Iterator[Owners]:
-        """Compute the mean over the first part of the samples, then over ever more."""
+        """Compute the mean over the first part of the samples, then over more and more."""
         done = 0
         weight = 0.0
         mean = torch.zeros(len(baseline)).double()

@@ -6,12 +6,12 @@ A penalty is a sum over the orders up to λ, averaged over samples:
 - ``"marginal"``     Σ_{m<λ} Σᵢ E_{|S|=m} |v(S∪i) − v(S)|, the paper's L_marginal
 - ``"interactions"`` Σ_{1≤|S|≤λ} |U(S)|, which the paper's two approximate [ren2023faithful, Eq. 5]
 
-With few players all coalitions up to size λ are evaluated, and a penalty is exact. With many it is estimated: from
-nested walks for marginal benefits, and from sub-cubes for interactions. A sub-cube holds all coalitions C ∪ A, A ⊆ P,
-of a few players P over a drawn context C; it is the game in which C is always present. These means of absolute values
-are unbiased. |φᵢ⁽ᵐ⁾| is the absolute value of a mean, which noise makes too large. So the same coalitions serve all
-players, and a quadratic fit removes most of the noise. For vectors, such as features, absolute values are summed over
-the components.
+With few players, all coalitions up to size λ are evaluated and the penalty is exact. With many players, it is
+estimated: from nested walks for marginal benefits, and from sub-cubes for interactions. A sub-cube holds all
+coalitions C ∪ A, A ⊆ P, of a few players P over a drawn context C. It is the game in which C is always present. These
+means of absolute values are unbiased. |φᵢ⁽ᵐ⁾| is the absolute value of a mean, which noise makes too large. The same
+coalitions are therefore used for all players, and a quadratic fit removes most of the noise. For vectors, such as
+features, absolute values are summed over the components.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from absentia.learning.order_fit import order_shapley_weights
 
 PenaltyName: TypeAlias = Literal["shapley", "marginal", "interactions"]
 
-# A sample with this many coalitions or fewer has all of them evaluated, whatever the budget.
+# If a sample has at most this many coalitions, all of them are evaluated, whatever the budget.
 FEW_COALITIONS = 2**8
 
-# The most values that the table of an exact penalty may hold, however few of them are evaluated.
+# The maximum size of the table of an exact penalty, even if only a few of its values are evaluated.
 LARGEST_TABLE = 2**16
 
 # The players of a sub-cube unless the user chooses their number.
@@ -60,13 +60,13 @@ class Plan(NamedTuple):
         return self.measure(values)
 
     def of(self, samples: Tensor | slice | int) -> Plan:
-        """Return the plan of a selection of samples; or with the coalitions of one sample for all."""
+        """Return the plan for a selection of samples, which may give the coalitions of one sample to all."""
         if self.coalitions.ndim == 2:
             return self
         return Plan(self.coalitions[samples], self.measure)
 
 
-# A checkpoint's fingerprint contains the representation of this class: with other names, older files are refused.
+# A checkpoint's fingerprint contains the repr of this class. If names change, older files can no longer be resumed.
 @dataclass(frozen=True)
 class Penalty:
     """A loss up to order λ for a number of players."""
@@ -88,7 +88,7 @@ class Penalty:
 
     @property
     def scale(self) -> float:
-        """The usual ratio to the marginal benefits of all players at all orders, by the number of terms."""
+        """The typical ratio to the marginal benefits of all players at all orders, from the number of terms."""
         if self.loss != "interactions":
             return 1.0
         if self.exact:
@@ -156,10 +156,10 @@ class Penalty:
         return Plan(self._repeat_for_pairs(coalitions, pairs, samples), measure)
 
     def detours(self) -> Plan:
-        """Sum how much longer the ways from ∅ to N become by a stop at N∖i.
+        """Sum the extra length of the ways from ∅ to N that pass through N∖i.
 
-        Σᵢ |v(N∖i) − v(∅)| + |v(N) − v(N∖i)| − |v(N) − v(∅)| is signal that only the stand-in of one player causes.
-        The direct way does not count, because a sample may differ from its absence.
+        Σᵢ |v(N∖i) − v(∅)| + |v(N) − v(N∖i)| − |v(N) − v(∅)| is signal that is caused only by the stand-in of one
+        player. The direct way is subtracted, because a sample may differ from its absence.
         """
         everyone = torch.ones(1, self.players, dtype=torch.bool)
         all_but_one = ~torch.eye(self.players, dtype=torch.bool)
@@ -180,26 +180,36 @@ class Penalty:
         The penalty is that of the interactions in a sub-cube, or of its order-wise Shapley values for other losses.
         """
         inside = self._cube_players
-        corners = enumerate_coalitions(inside)
-        cubes = max(1, evaluations // 2**inside)
+        corners = 2**inside
+        cubes = max(1, evaluations // corners)  # of each sample
         pairs = _pairs_of(samples)
-        order = torch.rand(pairs * cubes, self.players, generator=generator).argsort(-1)
-        members = order[:, :inside]
-        others = order[:, inside:]
-        # The context's size is uniform, from 0 to the largest that keeps coalitions within λ.
-        context_size = torch.randint(0, self.orders - inside + 1, (pairs * cubes, 1), generator=generator)
-        context = torch.zeros(pairs * cubes, self.players, dtype=torch.bool)
-        context.scatter_(1, others, torch.arange(others.shape[1]) < context_size)
-        coalitions = context[:, None].expand(-1, len(corners), -1).clone()
-        coalitions.scatter_(2, members[:, None].expand(-1, len(corners), -1), corners.expand(len(members), -1, -1))
+        coalitions = self._draw_cubes(pairs * cubes, inside, generator)
 
         def measure(values: Tensor) -> Tensor:
-            table = values.unflatten(1, (cubes, len(corners))).transpose(2, 3).contiguous()
+            # (samples, cubes · corners, features) → (samples, cubes, features, corners)
+            tables = values.unflatten(1, (cubes, corners)).transpose(2, 3).contiguous()
             if self.loss == "interactions":
-                return moebius(table)[..., 1:].abs().sum((2, 3)).mean(1)
-            return order_shapley_of(table).abs().sum((2, 3, 4)).mean(1)
+                effects = moebius(tables)[..., 1:]  # without that of ∅
+                return effects.abs().sum((2, 3)).mean(1)
+            return order_shapley_of(tables).abs().sum((2, 3, 4)).mean(1)
 
         return Plan(self._repeat_for_pairs(coalitions, pairs, samples), measure)
+
+    def _draw_cubes(
+        self, cubes: int, inside: int, generator: torch.Generator
+    ) -> Bool[Tensor, "cubes corners players"]:
+        """Draw the players of each cube and its context, and return the coalitions of its corners."""
+        shuffled = torch.rand(cubes, self.players, generator=generator).argsort(-1)  # (cubes, players)
+        members = shuffled[:, :inside]  # (cubes, inside): the players that vary
+        others = shuffled[:, inside:]  # (cubes, others)
+        # The context's size is uniform, from 0 to the largest that keeps coalitions within λ.
+        context_size = torch.randint(0, self.orders - inside + 1, (cubes, 1), generator=generator)
+        in_context = torch.arange(others.shape[1]) < context_size  # (cubes, others)
+        context = torch.zeros(cubes, self.players, dtype=torch.bool).scatter_(1, others, in_context)
+        corners = enumerate_coalitions(inside)  # (corners, inside)
+        coalitions = context[:, None].expand(-1, len(corners), -1).clone()  # (cubes, corners, players)
+        members_of_corners = members[:, None].expand(-1, len(corners), -1)  # (cubes, corners, inside)
+        return coalitions.scatter_(2, members_of_corners, corners.expand(cubes, -1, -1))
 
     def _repeat_for_pairs(self, coalitions: Tensor, pairs: int, samples: int) -> Tensor:
         """Give both samples of a pair the same coalitions."""
@@ -207,7 +217,7 @@ class Penalty:
 
 
 def _pairs_of(samples: int) -> int:
-    """Return the number of pairs of samples with shared coalitions: in a balanced order their extremes cancel."""
+    """Return the number of pairs of samples with shared coalitions, whose extremes cancel in a balanced order."""
     return -(-samples // 2)
 
 

@@ -1,7 +1,8 @@
-"""Learning by several processes at once, as torchrun starts them.
+"""Learning with several processes at once, as started by torchrun.
 
 All processes draw the same samples and coalitions and take the same steps. Each evaluates its share of the samples,
-receives the values of the others, and backpropagates through its own. The gradients add up to that of one process.
+receives the values of the others, and backpropagates through its own. The sum of the gradients is that of one
+process.
 """
 
 from collections.abc import Iterator
@@ -75,8 +76,17 @@ def summed_over_processes(gradient: Tensor, device: torch.device) -> Tensor:
     return on_device.to(gradient.device)
 
 
+def rows_of_all_processes(rows: int, device: torch.device) -> int:
+    """Return the sum of the rows that the processes' models saw."""
+    if process_count() == 1:
+        return rows
+    on_device = torch.tensor(rows, dtype=torch.int64, device=device)
+    dist.all_reduce(on_device)
+    return int(on_device)
+
+
 def decided_by_first(decision: bool, device: torch.device) -> bool:
-    """Return what the first process decides, so that all processes end together."""
+    """Return the decision of the first process, so that all processes end together."""
     if process_count() == 1:
         return decision
     on_device = torch.tensor(decision, dtype=torch.uint8, device=device)

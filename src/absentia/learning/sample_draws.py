@@ -1,4 +1,4 @@
-"""Weighted draws of samples, and an order in which the first few stand for all."""
+"""Weighted draws of samples, and an order in which the first few represent all."""
 
 import math
 from typing import NamedTuple
@@ -15,12 +15,12 @@ _MOST_ENTRIES = 1024
 # The least spread of an entry that is divided by.
 _LEAST_SPREAD = 1e-9
 
-# Rounding errors of sums of chances, which must not move a draw to the next sample.
+# The rounding error of sums of probabilities, which must not move a draw to the next sample.
 _ROUNDING = 1e-9
 
 
 class WeightedSamples(NamedTuple):
-    """Samples that a loss is computed on, and their weights."""
+    """Samples on which a loss is computed, and their weights."""
 
     rows: Int[Tensor, " drawn"]
     weights: Float[Tensor, " drawn"]
@@ -47,10 +47,10 @@ def shares_of(outputs: Float[Tensor, "samples *features"]) -> Float[Tensor, " sa
 
 
 def draw_samples(shares: Float[Tensor, " samples"], count: int, generator: torch.Generator) -> WeightedSamples:
-    """Draw ``count`` samples by their shares, none twice; the weights keep means unbiased."""
+    """Draw ``count`` different samples according to their shares, with weights that keep means unbiased."""
     chance = share_out(min(count, int((shares > 0).sum())), shares, torch.ones_like(shares))
     shuffled = torch.randperm(len(shares), generator=generator)
-    # Chances are laid end to end, and each stretch of length 1 holds one draw.
+    # Probabilities are laid end to end, and each interval of length 1 contains one draw.
     ends = torch.cat([torch.zeros(1).double(), chance[shuffled].cumsum(0)]) + torch.rand(1, generator=generator)
     stretches = (ends + _ROUNDING).floor()
     rows = shuffled[stretches[1:] > stretches[:-1]]
@@ -61,9 +61,9 @@ def draw_samples(shares: Float[Tensor, " samples"], count: int, generator: torch
 def balanced_order(
     x: Shaped[Tensor, "samples *entries"], weights: Float[Tensor, " samples"], generator: torch.Generator
 ) -> Int[Tensor, " samples"]:
-    """Order samples so that the first few have nearly the weighted mean of all, however many they are.
+    """Order samples so that the first few, however many, have nearly the same weighted mean as all.
 
-    Every other sample is drawn. The one after it is the one that brings the mean so far nearest to that of all.
+    Every other sample is drawn. The sample after it is the one that brings the mean so far closest to that of all.
     """
     shuffled = torch.randperm(len(x), generator=generator)
     deviations = _weighted_deviations(x[shuffled], weights[shuffled, None])

@@ -1,4 +1,4 @@
-"""The samples to learn from: reading them from any source, drawing some, and keeping some aside."""
+"""The samples to learn from: reading them from any source, drawing some, and holding some out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 from absentia.data import Classes, as_tensor, seeded
 from absentia.errors import wrong
 
-# Of each owner's samples, one in this many is kept aside to choose between candidates.
+# One in this many of each owner's samples is held out to choose between candidates.
 _SAMPLES_PER_KEPT_ASIDE = 5
 
-# The most samples that are read from a source without a length.
+# The maximum number of samples that are read from a source without a length.
 _MOST_STREAMED = 2**17
 
 # Samples that are read from a Dataset at a time.
@@ -29,13 +29,13 @@ _READ_AT_ONCE = 256
 _MOST_BYTES = 2**27
 _FEWEST_BY_BYTES = 64
 
-# The most numbers of the data that bounds and starts are computed from.
+# Bounds and starts are computed from at most this many numbers of the data.
 _MOST_NUMBERS = 2**25
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """All rows at hand, their classes, and the numbers of the rows to learn from."""
+    """All available rows, their classes, and the numbers of the rows to learn from."""
 
     data: Tensor
     classes: Classes
@@ -47,7 +47,7 @@ class Source:
         return Source(self.data, self.classes, self.chosen[:most])
 
     def thinned_data(self) -> Tensor:
-        """Return evenly spaced rows that bounds and starts are computed from, flattened."""
+        """Return evenly spaced rows, flattened, from which bounds and starts are computed."""
         stride = 1 + self.data.numel() // _MOST_NUMBERS
         rows = self.data[::stride].detach().cpu().flatten(1)
         if rows.is_floating_point() and rows.numel() * 2 > _MOST_NUMBERS:
@@ -55,11 +55,14 @@ class Source:
         return rows.double()
 
 
-def read_samples(x: Any, y: Classes, samples: int | None, seed: int) -> Source:
-    """Read the samples; the chosen ones are drawn, or the first ones of a loader. None chooses all."""
+def read_samples(x: Any, y: Classes, samples: int | None, seed: int, *, missing: bool = False) -> Source:
+    """Read the samples; the chosen ones are drawn, or the first ones of a loader. None chooses all.
+
+    With ``missing``, values of a DataFrame may be missing.
+    """
     generator = seeded(seed)
     if hasattr(x, "shape"):
-        return _read_array(x, y, samples, generator)
+        return _read_array(x, y, samples, generator, missing)
     if y is not None:
         raise wrong("y", "be left out for a Dataset or DataLoader", "both", "Let its items be pairs (x, y).")
     if isinstance(x, Dataset):
@@ -69,9 +72,9 @@ def read_samples(x: Any, y: Classes, samples: int | None, seed: int) -> Source:
     return _read_batches(x, samples)
 
 
-def _read_array(x: Any, y: Classes, samples: int | None, generator: torch.Generator) -> Source:
+def _read_array(x: Any, y: Classes, samples: int | None, generator: torch.Generator, missing: bool) -> Source:
     """Read a tensor or an array, and draw the samples to learn from."""
-    data = as_tensor("x", x)
+    data = as_tensor("x", x, missing=missing)
     if data.ndim < 2 or len(data) == 0:
         raise wrong("x", "hold at least one sample, of shape (samples, …)", f"shape {tuple(data.shape)}")
     if y is not None and tuple(np.shape(y)) != (len(data),):
@@ -82,7 +85,7 @@ def _read_array(x: Any, y: Classes, samples: int | None, generator: torch.Genera
 
 
 def _loader_of(dataset: Dataset[Any], samples: int | None, generator: torch.Generator) -> DataLoader[Any]:
-    """Return a loader of samples drawn from a Dataset, or of all items of one that can only be iterated over."""
+    """Return a loader of samples drawn from a Dataset, or of all items of an iterable Dataset."""
     if not isinstance(dataset, IterableDataset):
         order = torch.randperm(len(dataset), generator=generator)  # type: ignore[arg-type]
         dataset = Subset(dataset, order[:samples].tolist())
@@ -105,7 +108,7 @@ def _read_batches(source: Iterable[Any], samples: int | None) -> Source:
         if samples is not None and read >= samples:
             break
         if samples is None and read > _MOST_STREAMED and not length_hint(source):
-            raise wrong("samples", "be a number where x may have no end", f"'all' of more than {_MOST_STREAMED:,}")
+            raise wrong("samples", "be a number if x may be endless", f"'all' of more than {_MOST_STREAMED:,}")
     if not inputs:
         raise wrong("x", "hold at least one sample", "an empty source")
     data = torch.cat(inputs)[:samples]

@@ -1,7 +1,7 @@
-"""The search for a baseline in stages: steps along the gradient, and sweeps over values, from several starts.
+"""The search for a baseline in stages: gradient steps and sweeps over values, from several starts.
 
-The default loss is followed by steps on fresh batches alone, and the last quarter of them is averaged. The paper's
-losses are compared on fixed samples on the way. What each stage ended with is saved, so that a search can resume.
+The default loss uses only steps on new batches, and averages the last quarter of them. The paper's losses also
+compare baselines on fixed samples along the way. The result of each stage is saved, so that a search can resume.
 """
 
 import math
@@ -17,20 +17,22 @@ from absentia.learning.checkpoint import Checkpoint, FinishedStage, SearchState
 from absentia.learning.comparer import Comparer
 from absentia.learning.descent import AveragedDescent, ComparedDescent, Descent, step_size, stream_of
 from absentia.learning.faithful import FaithfulObjective
+from absentia.learning.leaf_source import LeafSource
+from absentia.learning.level_losses import LevelLosses
+from absentia.learning.level_sweeps import LevelSweeps
 from absentia.learning.pace import LearningStep, Pace, StopLearning
 from absentia.learning.paper_objective import PaperObjective
 from absentia.learning.processes import summed_over_processes
+from absentia.learning.search_ends import CONVERGED, EndKind, SearchEnd
 from absentia.learning.space import HELD, Baselines, Owners, Space
 from absentia.learning.sweeps import SearchPlan, Sweeps
 from absentia.runtime.limits import OutOfTime, TimeLimit
-
-_CONVERGED = "no other value of a single coordinate lowers the loss by 0.1 %"
-_INTERRUPTED = "interrupted"
+from absentia.runtime.stops import INTERRUPTED, Stop
 
 # Steps between checks, at which the descent is saved, and compared if its loss is one of the paper's.
 _STEPS_PER_CHECK = 5
 
-# A descent that is compared stops after so many checks without a gain of this share.
+# A descent with comparisons stops after this many checks without an improvement of this share.
 _PLATEAU_CHECKS = 20
 _PLATEAU_SHARE = 0.005
 
@@ -39,7 +41,7 @@ _PLATEAU_SHARE = 0.005
 _MOST_RESERVED = 0.5
 _LONGER_TO_JUDGE = 1.5
 
-# The most players whose values are taken over from another baseline one by one.
+# The maximum number of players whose values are taken from another baseline one by one.
 _MOST_CROSSED = 32
 
 # A coordinate whose leverage is at most this share of the loss does not matter.
@@ -50,7 +52,7 @@ _COUNTED_SWEEPS = 2
 
 
 class Search:
-    """A search under way: where its starts are now, what matters to the loss, and why it ended."""
+    """A search in progress: the state of its starts, what matters to the loss, and why it ended."""
 
     def __init__(
         self,
@@ -69,15 +71,27 @@ class Search:
         self.limit = limit
         self.checkpoint = checkpoint
         self.device = objective.evaluator.x.device
+        self.row_count = objective.evaluator.task.row_count  # of this search alone
         self.state = self._resumed_state()
         self.pace = Pace(limit, self.device, objective.rows_per_step, callback, ended=ended)
         self.comparer = Comparer(objective, self.pace, self.state)
         self.leverage = torch.full((len(space),), -torch.inf).double()  # the most that each coordinate ever mattered
         self.sweeps = Sweeps(self.comparer, space, plan, self.state, self.leverage)
+        self.level_sweeps = self._make_level_sweeps()
         self.ends: dict[str, Baselines] = {}  # where each start of the default loss is now
         self.finals: dict[str, float] = {}  # the penalty at the end of each start
-        self.finished = _CONVERGED  # how the search ends unless it is unfinished
+        self.finished = CONVERGED  # how the search ends unless it is unfinished
         self.ended_by_user = False
+
+    def _make_level_sweeps(self) -> LevelSweeps | None:
+        """Return sweeps over all values that trees tell apart, if the loss is computed from sums over leaves."""
+        objective = self.objective
+        if not isinstance(objective, FaithfulObjective) or not isinstance(objective.source, LeafSource):
+            return None
+        if not objective.source.sums_are_exact:
+            return None
+        level_losses = LevelLosses(objective, objective.source)
+        return LevelSweeps(self.comparer, level_losses, self.space, self.state, self.leverage)
 
     def _resumed_state(self) -> SearchState:
         """Return the state that the checkpoint holds, or a fresh one."""
@@ -85,28 +99,30 @@ class Search:
         if saved is None:
             return SearchState()
         self.objective.evaluations = saved.evaluations
+        self.row_count.add(saved.rows_seen)
         return saved
 
     def _save(self) -> None:
         """Save the state to the checkpoint, if there is one."""
         if self.checkpoint is not None:
             self.state.evaluations = self.objective.evaluations
+            self.state.rows_seen = self.row_count.rows
             self.checkpoint.write(self.state)
 
     @property
     def converged(self) -> bool:
         """Whether the search did all that it set out to do."""
-        return not self.state.unfinished
+        return self.state.unfinished is None
 
     @property
-    def stopped(self) -> str:
+    def end(self) -> SearchEnd:
         """Why the search ended."""
         return self.state.unfinished or self.finished
 
     # Stages
 
     def _run_stage(self, stage: str, work: Callable[[], Baselines]) -> Baselines:
-        """Do the work of a stage, or return what it ended with before an interruption."""
+        """Do the work of a stage, or return its result from before an interruption."""
         if stage not in self.state.finished:
             baseline = work()
             self.state.descent = None
@@ -116,16 +132,14 @@ class Search:
         torch.maximum(self.leverage, finished.leverage, out=self.leverage)
         return finished.baseline
 
-    def _note_stop(self, stop: BaseException) -> str:
-        """Note whether the user ended the search, and return the reason in words."""
-        if isinstance(stop, KeyboardInterrupt):
-            self.ended_by_user = True
-        elif isinstance(stop, StopLearning):
-            self.ended_by_user = stop.by_user
-        return str(stop) or _INTERRUPTED
+    def _note_stop(self, error: KeyboardInterrupt | StopLearning | OutOfTime) -> Stop:
+        """Note whether the user ended the search, and return the reason."""
+        stop = INTERRUPTED if isinstance(error, KeyboardInterrupt) else error.stop
+        self.ended_by_user = stop.by_user
+        return stop
 
     def _steps(self, descent: Descent, stage: str, baseline: Baselines, steps: int, rate: float) -> Iterator[float]:
-        """Take the steps that are left, whose size falls along a cosine; yield the loss of each."""
+        """Take the remaining steps, whose size falls along a cosine, and yield the loss of each."""
         stream = stream_of(stage)
         while descent.step < steps:
             place = self.space.place(descent.point, baseline)
@@ -145,11 +159,11 @@ class Search:
     def search_faithful(
         self, starts: dict[str, Tensor], usual: dict[str, Tensor], rows_to_judge: int
     ) -> dict[str, Baselines]:
-        """Follow the gradient of the default loss from every start, and sweep if asked; return where they ended.
+        """Follow the gradient of the default loss from every start, sweep if requested, and return the results.
 
-        Without a start it is the best of the usual baselines, whose values are taken over where they are better.
-        Ctrl-C, the time limit and the callback end the search with what was found so far. Time is kept to evaluate
-        the ``rows_to_judge`` after the search.
+        Without a start, the search starts at the best of the usual baselines. Values of usual baselines are adopted
+        where they are better. Ctrl-C, the time limit and the callback end the search with the best values so far.
+        Some time is reserved to evaluate the ``rows_to_judge`` after the search.
         """
         steps_of_start = self.plan.steps
         if len(self.sweeps.coordinates):
@@ -161,14 +175,13 @@ class Search:
                 best = min(losses, key=losses.__getitem__)
                 for number, (name, baseline) in enumerate((starts or {best: usual[best]}).items()):
                     self._search_faithful_from(number, name, baseline, usual[best])
-            except (KeyboardInterrupt, StopLearning, OutOfTime) as stop:
-                why = self._how_far(self._note_stop(stop))
-                self.state.unfinished = f"{why}; these are the best values so far"
+            except (KeyboardInterrupt, StopLearning, OutOfTime) as error:
+                self.state.unfinished = self._how_far(self._note_stop(error))
                 if self.ends and self.plan.steps == 0 and self.comparer.best is not None:
                     last_start = list(self.ends)[-1]
                     self.ends[last_start] = self.comparer.best.baseline
         if self.plan.steps:
-            self.finished = f"{self.pace.done} steps of {self.objective.rows_per_step:,} rows are done"
+            self.finished = SearchEnd(EndKind.STEPS_DONE, steps=self.pace.done, rows=self.objective.rows_per_step)
         return self.ends
 
     def _search_faithful_from(self, number: int, name: str, baseline: Baselines, usual: Baselines) -> None:
@@ -179,7 +192,8 @@ class Search:
         first = f"{number}: steps"
         ends[name] = self._run_stage(first, lambda: self._follow(first, name, plan.steps, plan.rate))
         if len(self.sweeps.coordinates):
-            ends[name] = self._run_stage(f"{number}: sweep", lambda: self.sweeps.sweep_while_it_helps(ends[name]))
+            sweeps = self.sweeps if self.level_sweeps is None else self.level_sweeps
+            ends[name] = self._run_stage(f"{number}: sweep", lambda: sweeps.sweep_while_it_helps(ends[name]))
             again = f"{number}: again"
             ends[name] = self._run_stage(again, lambda: self._follow(again, name, plan.steps_again, plan.rate_again))
         if len(self.objective.evaluator.players) <= _MOST_CROSSED:
@@ -205,17 +219,17 @@ class Search:
         return self.ends[name]
 
     def _compare_usual(self, usual: dict[str, Baselines], rows_to_judge: int) -> dict[str, float]:
-        """Compute the losses of usual baselines; keep the time that it takes to judge candidates in the end."""
+        """Compute the losses of usual baselines, and reserve the time needed to judge candidates at the end."""
         began = self.limit.spent
-        rows_before = self.limit.rows
+        evaluations_before = self.objective.evaluations
         self._reserve_time(math.inf)
         losses = {name: self.comparer.mean_loss(baseline) for name, baseline in usual.items()}
-        seconds_per_row = (self.limit.spent - began) / max(1, self.limit.rows - rows_before)
+        seconds_per_row = (self.limit.spent - began) / max(1, self.objective.evaluations - evaluations_before)
         self._reserve_time(_LONGER_TO_JUDGE * rows_to_judge * seconds_per_row)
         return losses
 
     def _reserve_time(self, seconds: float) -> None:
-        """Keep this much time for what follows the search, but not all of the time that is left."""
+        """Reserve this much time for the work after the search, but not all of the remaining time."""
         if self.limit.is_set:
             self.limit.reserve = min(seconds, _MOST_RESERVED * max(0.0, self.limit.left))
 
@@ -224,18 +238,18 @@ class Search:
         self.pace.count_step(loss)
         self.comparer.check_time()
 
-    def _how_far(self, why: str) -> str:
-        """Say why the search ended, and how far it came."""
+    def _how_far(self, stop: Stop) -> SearchEnd:
+        """Return why the search ended, and how far it came."""
         if self.pace.planned:
-            return f"{why} after {self.pace.done} of {self.pace.planned} steps"
+            return SearchEnd(EndKind.CUT_IN_STEPS, stop, steps=self.pace.done, planned=self.pace.planned)
         if self.plan.gradient:
-            return f"{why} while values were searched one by one, without steps along the gradient"
-        return f"{why} while values were searched one by one, because the model has no gradient"
+            return SearchEnd(EndKind.CUT_IN_VALUES, stop)
+        return SearchEnd(EndKind.CUT_WITHOUT_GRADIENT, stop)
 
     # The paper's losses
 
     def search_paper(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> Assessment:
-        """Search from every start, and from the best of the usual baselines if it is lower than where they ended.
+        """Search from every start, and from the best usual baseline if its loss is lower than where they ended.
 
         Ctrl-C ends the search with the best baseline so far.
         """
@@ -244,14 +258,14 @@ class Search:
         with self.pace.bar:
             try:
                 return self._search_paper_from_all(starts, usual)
-            except (KeyboardInterrupt, StopLearning, OutOfTime) as stop:
+            except (KeyboardInterrupt, StopLearning, OutOfTime) as error:
                 if self.comparer.best is None:
                     raise  # before anything was evaluated
-                self.state.unfinished = f"{self._note_stop(stop)}; these are the best values so far"
+                self.state.unfinished = SearchEnd(EndKind.CUT_IN_SEARCH, self._note_stop(error))
                 return self.comparer.best
 
     def _search_paper_from_all(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> Assessment:
-        """Search from every start, and from the best of the usual baselines if it is worthwhile."""
+        """Search from every start, and from the best usual baseline if that is worthwhile."""
         self.comparer.losses(next(iter(starts.values())))  # there is something to return from now on
         rough_losses = {name: self.comparer.rough_loss(baseline) for name, baseline in usual.items()}
         best = min(rough_losses, key=rough_losses.__getitem__)
@@ -264,7 +278,7 @@ class Search:
         return end
 
     def _search_paper_from(self, number: int, name: str, start: Baselines) -> Assessment:
-        """Follow the gradient, sweep as long as it helps, follow the gradient again, close in; return the end."""
+        """Follow the gradient, sweep as long as it helps, follow it again, refine, and return the result."""
         plan = self.plan
         sweeps = self.sweeps
         descent = f"{number}: descent"
@@ -278,7 +292,7 @@ class Search:
         else:
             swept_again = polished
         end = self._run_stage(f"{number}: closing in", lambda: sweeps.close_in(swept_again))
-        assessment = list(self.objective.looks(end))[-1]
+        assessment = list(self.objective.running_assessments(end))[-1]
         self.finals[name] = float(assessment.penalties.mean())
         return assessment
 
@@ -316,7 +330,7 @@ class Search:
     # After the search
 
     def undetermined(self, losses: Owners) -> Bool[Tensor, " players"]:
-        """Return which players have free values none of which ever changed the loss."""
+        """Return which players have free values, none of which ever changed the loss."""
         players = self.objective.evaluator.players
         space = self.space
         idle = (self.leverage >= 0) & (self.leverage <= _NO_LEVERAGE * float(losses.abs().max()))

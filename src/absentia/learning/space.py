@@ -7,7 +7,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from absentia.data import QUANTILES, Array, as_tensor
+from absentia.data import (
+    QUANTILES,
+    Array,
+    as_tensor,
+    known_deviation,
+    known_least,
+    known_mean,
+    known_most,
+    known_quantiles,
+)
 from absentia.errors import wrong
 from absentia.players import ALWAYS_PRESENT, Players
 
@@ -24,7 +33,7 @@ Owners: TypeAlias = Float[Tensor, " owners"]
 # The coordinate of entries that keep the value of the start.
 HELD = -1
 
-# The most numbers that quantiles are taken of: torch.quantile accepts 16 million at most.
+# The maximum number of values for quantiles: torch.quantile accepts at most 16 million.
 _MOST_FOR_QUANTILES = 10**6
 
 # The least range of a parameter that is divided by.
@@ -60,7 +69,7 @@ class Space:
         """Return quantiles of the data of all entries that share a parameter, within the bounds."""
         values = self.data[:, self.coordinate == parameter].flatten().double()
         stride = 1 + len(values) // _MOST_FOR_QUANTILES
-        quantiles = torch.quantile(values[::stride], torch.tensor(QUANTILES).double())
+        quantiles = known_quantiles(values[::stride], torch.tensor(QUANTILES).double())
         return quantiles.clamp(self.low[parameter], self.high[parameter])
 
     def gather(self, baseline: Rows) -> Points:
@@ -84,8 +93,9 @@ class Space:
 
 def make_space(data: Rows, players: Players, bounds: object, tie: Array | None, held: Array | None) -> Space:
     """Make the space of baselines; entries that no player owns are always present and therefore held."""
-    low, high = entry_bounds(data, bounds)
     fixed = _fixed_entries(players, held)
+    _check_known_values(data[:, ~fixed])
+    low, high = entry_bounds(data, bounds)
     categories = _free_categories(players, fixed)
     for group in players.categorical:
         fixed[torch.tensor(group)] = True
@@ -128,10 +138,19 @@ def _free_categories(players: Players, fixed: Bool[Tensor, " entries"]) -> list[
     return categories
 
 
+def _check_known_values(data: Rows) -> None:
+    """Raise an error for an entry without a known value, which has no range to search in."""
+    unknown = data.isnan().all(0)
+    if unknown.any():
+        then = "Leave out the column, or make it always present with Players.groups."
+        got = f"none of entry {int(unknown.int().argmax())}"
+        raise wrong("x", "have a known value of each entry to learn from", got, then)
+
+
 def entry_bounds(data: Rows, bounds: object) -> tuple[Tensor, Tensor]:
     """Return the bounds of each entry: the data's range, mean ± k standard deviations, or the user's pair."""
     if isinstance(bounds, str) and bounds == "range":
-        return data.amin(0).double(), data.amax(0).double()
+        return known_least(data)[0].double(), known_most(data)[0].double()
     if isinstance(bounds, int | float) and not isinstance(bounds, bool):
         return _bounds_by_deviation(data, bounds)
     if not isinstance(bounds, tuple) or len(bounds) != 2:
@@ -143,8 +162,8 @@ def _bounds_by_deviation(data: Rows, deviations: float) -> tuple[Tensor, Tensor]
     """Return mean ± k standard deviations of each entry."""
     if deviations <= 0:
         raise wrong("bounds", "be a positive number of standard deviations", deviations)
-    mean = data.mean(0, dtype=torch.float64)
-    distance = deviations * data.double().std(0, correction=0)
+    mean = known_mean(data, torch.float64)
+    distance = deviations * known_deviation(data)
     return mean - distance, mean + distance
 
 
@@ -156,10 +175,12 @@ def _bounds_by_pair(data: Rows, bounds: tuple[object, object]) -> tuple[Tensor, 
     if reversed_ends.any():
         entry = int(reversed_ends.int().argmax())
         raise wrong("bounds", "have low ≤ high in every entry", f"low > high in entry {entry}")
-    outside = ((data < low) | (data > high)).all(0)
+    outside = ~((data >= low) & (data <= high)).any(0)
     if outside.any():
         entry = int(outside.int().argmax())
-        got = f"data from {data[:, entry].min():g} to {data[:, entry].max():g} in entry {entry}"
+        least = float(known_least(data)[0, entry])
+        most = float(known_most(data)[0, entry])
+        got = f"data from {least:g} to {most:g} in entry {entry}"
         raise wrong("bounds", f"overlap the data, here {low[entry]:g} to {high[entry]:g}", got)
     return low, high
 

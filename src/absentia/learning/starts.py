@@ -1,4 +1,4 @@
-"""The baselines that a search starts from, and the usual baselines that it is compared with."""
+"""The baselines from which a search starts, and the usual baselines with which it is compared."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -7,14 +7,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from absentia.data import Array, most_frequent
+from absentia.data import Array, known_mean, known_median, most_frequent
 from absentia.errors import wrong
 from absentia.learning.space import Baselines, Rows, Space, spread_over_entries
 
 Start: TypeAlias = Literal["best", "zero", "mean", "median"] | float | Array
 NamedBaselines: TypeAlias = Mapping[str, Baselines]
 
-# The usual baseline that only the paper's losses are started from.
+# The usual baseline from which only the paper's losses start.
 MIDDLE = "the middle"
 
 # How far a start may lie outside of the bounds: as a share of their range, and of the value itself.
@@ -75,9 +75,9 @@ def _start_values(start: object, data: Rows) -> Float[Tensor, " entries"]:
     if not isinstance(start, str):
         return spread_over_entries("start", start, data.shape[1]).clone()
     if start == "mean":
-        return data.mean(0, dtype=torch.float64)
+        return known_mean(data, torch.float64)
     if start == "median":
-        return data.median(0).values.double()
+        return known_median(data).double()
     if start == "zero":
         return torch.zeros(data.shape[1]).double()
     raise wrong("start", "be 'zero', 'mean', 'median', a number, a tensor, or a list of these", repr(start))

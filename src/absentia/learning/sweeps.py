@@ -1,6 +1,6 @@
-"""Sweeps: other values of one coordinate at a time are tried, and kept where they lower the loss.
+"""Sweeps, which try other values of one coordinate at a time and keep those that lower the loss.
 
-Categories and models without a gradient are searched like this, and what the gradient found is polished.
+Categories and models without a gradient are searched in this way. Sweeps also polish the result of gradient descent.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,12 +16,13 @@ from absentia.learning.checkpoint import SearchState
 from absentia.learning.close_calls import CloseCalls, settle
 from absentia.learning.comparer import Comparer
 from absentia.learning.paper_objective import PaperObjective
+from absentia.learning.search_ends import NOT_POLISHED, EndKind, SearchEnd
 from absentia.learning.space import Baselines, Owners, Space
 
-# The most coordinates of a sweep, which tries about ten values of each.
+# The maximum number of coordinates of a sweep, which tries about ten values of each.
 MAX_SWEPT = 256
 
-# The most sweeps of a stage.
+# The maximum number of sweeps of a stage.
 MAX_SWEEPS = 14
 
 # Shares of the range that a sweep tries to both sides. Without a gradient they fall from the first to the last one.
@@ -40,11 +41,11 @@ _DROPPED_IF_CLOSE = (1.01, 1.0, torch.inf)
 _CLOSE_CALL = 0.02
 _MOST_CALLS = 64
 
-# The share by which a value must lower the loss to be taken over, and a sweep to be followed by another.
+# The share by which a value must lower the loss to be adopted, and a sweep to be followed by another.
 _LEAST_GAIN = 1e-6
 _LEAST_GAIN_OF_SWEEP = 1e-3
 
-# The least share of the range by which a candidate differs from the present value.
+# The smallest difference between a candidate and the present value, as a share of the range.
 _LEAST_CHANGE = 1e-9
 
 # The stream of random numbers that the orders of coordinates are drawn from.
@@ -53,9 +54,9 @@ _STREAM = 2
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """How a search proceeds: its steps along the gradient, their first size, and whether it is polished.
+    """How a search proceeds: the number of gradient steps, their first size, and whether it is polished.
 
-    ``gradient`` says whether the model has one; without it, no steps are taken.
+    ``gradient`` says whether the model has a gradient. Without one, no steps are taken.
     """
 
     steps: int
@@ -86,7 +87,7 @@ class _Reach(NamedTuple):
     radius: float
 
     def next(self) -> "_Reach":
-        """Return the reach of the next sweep without a gradient: closer and closer ones, then a wide one again."""
+        """Return the reach of the next sweep without a gradient: ever closer, then wide again."""
         if self.radius < _LAST_RADIUS:
             return _WIDE
         return _Reach(wide=False, radius=self.radius / _RADIUS_DIVISOR)
@@ -100,6 +101,27 @@ class _Candidate(NamedTuple):
 
     baseline: Baselines
     near: bool
+
+
+class _Best(NamedTuple):
+    """The best baselines so far, with their losses on ever more samples; the last losses are on all of them."""
+
+    baseline: Baselines
+    running_losses: list[Owners]
+
+    @property
+    def losses(self) -> Owners:
+        """The losses on all samples."""
+        return self.running_losses[-1]
+
+    def or_better(self, candidate: Baselines, running_losses: Sequence[Owners], least_gain: float) -> "_Best":
+        """Return for each owner the candidate, if it lowers the loss by more than this share, or else this one."""
+        better = running_losses[-1] < self.losses * (1 - least_gain)
+        pairs = zip(running_losses, self.running_losses, strict=True)
+        return _Best(
+            torch.where(better[:, None], candidate, self.baseline),
+            [torch.where(better, new, old) for new, old in pairs],
+        )
 
 
 class _Call(NamedTuple):
@@ -148,22 +170,22 @@ class Sweeps:
                 return baseline
             if self.plan.steps == 0:
                 reach = reach.next()
-        self.state.unfinished = f"{MAX_SWEEPS} sweeps are done, and the last still lowered the loss"
+        self.state.unfinished = SearchEnd(EndKind.SWEEPS_DONE, sweeps=MAX_SWEEPS)
         return baseline
 
-    def _why_not_swept(self) -> str:
-        """Say why no other values of single coordinates were tried."""
-        if not len(self.coordinates):
-            return "the steps are done; they were not polished"
-        too_many = f"{len(self.coordinates):,} values are too many to sweep"
+    def _why_not_swept(self) -> SearchEnd:
+        """Return why no other values of single coordinates were tried."""
+        count = len(self.coordinates)
+        if not count:
+            return NOT_POLISHED
         if self.plan.steps:
-            return f"the steps are done; {too_many}"
+            return SearchEnd(EndKind.STEPS_WITHOUT_SWEEP, coordinates=count)
         if self.plan.gradient:
-            return f"no steps were taken, and {too_many}"
-        return f"no steps were taken, because the model has no gradient, and {too_many}"
+            return SearchEnd(EndKind.NO_STEPS, coordinates=count)
+        return SearchEnd(EndKind.NO_GRADIENT, coordinates=count)
 
     def close_in(self, baseline: Baselines) -> Baselines:
-        """Try ever closer values around those of the gradient, which may stop beside a kink; settle close calls."""
+        """Try closer and closer values, because gradient steps may stop beside a kink, and decide close calls."""
         objective = self.comparer.objective
         if self.state.close_calls is None or not self.plan.thorough or not isinstance(objective, PaperObjective):
             return baseline
@@ -177,60 +199,53 @@ class Sweeps:
         """Try other values of one coordinate at a time, keep what lowers the loss, and return whether it fell.
 
         The candidates of a parameter are neighbours at ``radius`` (a share of its range) and, in a ``wide`` sweep,
-        its bounds and quantiles of the data; those of a choice are all its rows. Poor candidates are dropped early.
-        Close calls of a wide sweep are kept: the values that they change, and NaN for others.
+        its bounds and quantiles of the data; those of a choice are all its rows. Poor candidates are dropped early,
+        on the first part of the samples. A wide sweep remembers its close calls: see `close_calls`.
         """
-        dropped = _DROPPED if wide else _DROPPED_IF_CLOSE
-        current = list(self.comparer.looks(baseline))
-        losses_before = current[-1]
-        calls: list[_Call] = []
+        drop_beyond = _DROPPED if wide else _DROPPED_IF_CLOSE
+        before = _Best(baseline, list(self.comparer.running_losses(baseline)))
+        best = before
+        close_calls: list[_Call] = []
         for coordinate in order.tolist():
-            self.leverage[coordinate].clamp_min_(0.0)
-            for candidate in _candidates(self.space, baseline, coordinate, radius, wide):
-                looks = self.comparer.compare(candidate.baseline, current, dropped)
-                self._note_leverage(coordinate, looks, current)
-                if len(looks) < len(current):
+            self.leverage[coordinate].clamp_min_(0.0)  # it is tried, even if it has no candidates
+            for candidate in _candidates(self.space, best.baseline, coordinate, radius, wide):
+                running_losses = self.comparer.compare(candidate.baseline, best.running_losses, drop_beyond)
+                self._note_leverage(coordinate, running_losses, best.running_losses)
+                was_dropped = len(running_losses) < len(best.running_losses)
+                if was_dropped:
                     continue
-                if not candidate.near and _is_close_call(looks[-1], current[-1]):
+                losses = running_losses[-1]
+                if not candidate.near and _is_close_call(losses, best.losses):
                     change = torch.where(self.space.coordinate == coordinate, candidate.baseline[0], torch.nan)
-                    calls.append(_Call(float(looks[-1] / current[-1]), change))
-                better = looks[-1] < current[-1] * (1 - _LEAST_GAIN)
-                baseline = torch.where(better[:, None], candidate.baseline, baseline)
-                current = _where_better(better, looks, current)
+                    close_calls.append(_Call(float(losses / best.losses), change))
+                best = best.or_better(candidate.baseline, running_losses, _LEAST_GAIN)
         if wide:
-            self.state.close_calls = _closest(calls, baseline)
-        improved = (current[-1] < losses_before * (1 - _LEAST_GAIN_OF_SWEEP)).any()
-        return baseline, bool(improved)
+            self.state.close_calls = _closest(close_calls, best.baseline)
+        improved = (best.losses < before.losses * (1 - _LEAST_GAIN_OF_SWEEP)).any()
+        return best.baseline, bool(improved)
 
-    def _note_leverage(self, coordinate: int, looks: list[Owners], current: list[Owners]) -> None:
+    def _note_leverage(self, coordinate: int, running_losses: list[Owners], best_losses: list[Owners]) -> None:
         """Note by how much a change of a coordinate changed the loss."""
-        change = torch.stack(looks) - torch.stack(current[: len(looks)])
+        change = torch.stack(running_losses) - torch.stack(best_losses[: len(running_losses)])
         self.leverage[coordinate].clamp_min_(change.abs().max())
 
     def cross(self, baseline: Baselines, other: Baselines) -> Baselines:
-        """Take over from another baseline the values of each player with which the loss is lower."""
+        """Adopt the values of each player from another baseline if they lower the loss."""
         players = self.comparer.objective.evaluator.players
-        current = list(self.comparer.looks(baseline))
+        best = _Best(baseline, list(self.comparer.running_losses(baseline)))
         for player in range(len(players)):
-            candidate = torch.where(players.labels.flatten() == player, other, baseline)
-            if torch.equal(candidate, baseline):
+            candidate = torch.where(players.labels.flatten() == player, other, best.baseline)
+            if torch.equal(candidate, best.baseline):
                 continue
-            looks = self.comparer.compare(candidate, current, _DROPPED_IF_CLOSE)
-            if len(looks) == len(current):
-                better = looks[-1] < current[-1]
-                baseline = torch.where(better[:, None], candidate, baseline)
-                current = _where_better(better, looks, current)
-        return baseline
+            running_losses = self.comparer.compare(candidate, best.running_losses, _DROPPED_IF_CLOSE)
+            if len(running_losses) == len(best.running_losses):
+                best = best.or_better(candidate, running_losses, least_gain=0.0)
+        return best.baseline
 
 
 def _is_close_call(losses: Owners, best_losses: Owners) -> bool:
     """Return whether the loss of the only baseline is about as low as the best one."""
     return len(losses) == 1 and bool(losses <= best_losses * (1 + _CLOSE_CALL))
-
-
-def _where_better(better: Tensor, looks: Sequence[Owners], current: Sequence[Owners]) -> list[Owners]:
-    """Return the losses of the candidate for owners for whom it is better, and the current ones for others."""
-    return [torch.where(better, new, old) for new, old in zip(looks, current, strict=True)]
 
 
 def _closest(calls: list[_Call], baseline: Baselines) -> CloseCalls:
