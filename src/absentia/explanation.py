@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,50 +20,68 @@ from absentia.arguments import checked
 from absentia.attributions import Attribution, OrderAttribution
 from absentia.data import Categorical, Classes, Table, as_tensor, check_number, each_class
 from absentia.errors import DataFrame, Figure, require, wrong
+from absentia.evaluation.leaf_values import NotFromLeaves
 from absentia.games import MAX_PLAYERS, MaskedModel, model_for, value_table
 from absentia.indices import order_shapley, shapley
 from absentia.interop import to_shap, to_shapiq
 from absentia.learning import LearnedBaseline, absence_for
+from absentia.models.encoded_inputs import encode_inputs
 from absentia.players import Players
 from absentia.plots import KINDS, OF_ALL_SAMPLES
 from absentia.plots.interaction_plots import names_of_sets
+from absentia.readout_notes import ReadoutNote
 from absentia.readouts import Features, Readout
+from absentia.runtime.row_count import RowCount
 from absentia.solvers.exact import harsanyi
+from absentia.solvers.leaves import LeafSums, sums_over_leaves
 from absentia.solvers.regression import sample_shapley
 from absentia.storage import Saved, keep_figure
+from absentia.storage.old_words import upgraded_record
 from absentia.task import Task
 from absentia.terms import Terms
 from absentia.text import align, count_of, fold, html_result, written
 from absentia.version import __version__
 
-_LARGEST_GAP = 1e-6  # between Shapley values and what they add up to, beyond rounding errors
-# If players are too many for all coalitions, this many are drawn for each sample, or this many for each player.
+# A larger gap between the sum of Shapley values and outputs − base_values is more than rounding, and is reported.
+_LARGEST_GAP = 1e-6
+# With too many players for all coalitions, this many are drawn for each sample, or this many for each player.
 _COALITIONS = 2**12
 _COALITIONS_PER_PLAYER = 16
+# An explanation prints at most this many players and interactions, and a notebook shows somewhat more.
+_PRINTED_PLAYERS = 8
+_PRINTED_INTERACTIONS = 5
+_PLAYERS_IN_HTML = 20
+_INTERACTIONS_IN_HTML = 10
 
 
 @dataclass(frozen=True)
 class ExplanationRecord:
     """How an explanation was made, and what it cost."""
 
-    readout: str
+    readout_note: ReadoutNote  # what was explained
     absence: str
-    exact: bool  # whether all coalitions were evaluated
-    evaluations: int
+    exact: bool  # whether values are exact rather than estimated
+    evaluations: int  # rows that were evaluated for values: one for each coalition and draw of the absence
     seconds: float
     seed: int
     notes: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
-    rows: tuple[str, ...] = ()  # the labels of the samples in the index of a DataFrame
-    values: tuple[str, ...] = ()  # what is explained of each sample, if it is that of a class
+    rows: tuple[str, ...] = ()  # the labels of the samples, from the index of a DataFrame
+    values: tuple[str, ...] = ()  # what is explained for each sample, if it belongs to a class
     torch_version: str = str(torch.__version__)
     version: str = __version__
+    rows_seen: int | None = None  # rows that the model evaluated in all, checks included; None in older files
+
+    @property
+    def readout(self) -> str:
+        """What was explained, in words."""
+        return str(self.readout_note)
 
 
 @checked
 @dataclass(frozen=True, eq=False)
 class Explanation(Saved, kind="explanation", format=4):
-    """Shapley values and interactions of samples, and what it takes to read them; made by `explain`.
+    """Shapley values and interactions of samples, with a record of how they were computed. Returned by `explain`.
 
     Examples
     --------
@@ -80,8 +100,8 @@ class Explanation(Saved, kind="explanation", format=4):
     outputs: Float[Tensor, " samples"]  # v(N), with all players present
     base_values: Float[Tensor, " samples"]  # v(∅), with all players absent
     shapley: Attribution  # adds up to outputs − base_values
-    order_shapley: OrderAttribution | None  # None if Shapley values were sampled
-    interactions: Terms | None  # None if Shapley values were sampled
+    order_shapley: OrderAttribution | None  # None if Shapley values were sampled, or beyond 24 players
+    interactions: Terms | None  # all sets or listed ones; None if Shapley values were sampled
     stand_ins: Shaped[Tensor, "samples *entries"] | None  # samples with all players absent, averaged over the draws
     record: ExplanationRecord
 
@@ -97,11 +117,11 @@ class Explanation(Saved, kind="explanation", format=4):
 
     @property
     def efficiency_gap(self) -> Float[Tensor, " samples"]:
-        """What Shapley values lack of outputs − base_values: rounding errors, also of sampled values."""
+        """What the Shapley values miss of outputs − base_values: a rounding error, for sampled values as well."""
         return self.outputs - self.base_values - self.shapley.values.sum(1)
 
     def sample_name(self, sample: int) -> str:
-        """Return the name of a sample: its row in a DataFrame, or its number; and its class if it is known.
+        """Return the name of a sample: its row label or its number, and its class if known.
 
         >>> ab.explain(lambda rows: 2 * rows, [[2.0, 3.0]], 1, absence=0.0).sample_name(0)
         'sample 0, class 1'
@@ -113,19 +133,25 @@ class Explanation(Saved, kind="explanation", format=4):
         return f"{name}, {_class_name(int(self.y[sample]), self.record.class_names)}"
 
     def __repr__(self) -> str:
-        players, more, interactions = self._tables(8, 5)
-        lines = [self._title, *align(list(self._facts().items()), 2), f"  {self.shapley.kind}:"]
-        lines += [*align(players, 4), *(f"    {line}" for line in more)]
+        lines = [self._title]
+        lines += align(list(self._facts().items()), 2)
+        lines.append(f"  {self.shapley.kind}:")
+        lines += align(self._player_rows(_PRINTED_PLAYERS), 4)
+        lines += [f"    {line}" for line in self._more_players(_PRINTED_PLAYERS)]
+        interactions = self._interaction_rows(_PRINTED_INTERACTIONS)
         if interactions:
-            lines += ["  strongest interactions:", *align(interactions, 4)]
-        return "\n".join([*lines, *(fold(f"  Note: {note}") for note in self.record.notes)])
+            lines.append("  strongest interactions:")
+            lines += align(interactions, 4)
+        lines += [fold(f"  Note: {note}") for note in self.record.notes]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        players, more, interactions = self._tables(20, 10)
-        tables = [[("player", self.shapley.kind), *players]]
+        tables = [[("player", self.shapley.kind), *self._player_rows(_PLAYERS_IN_HTML)]]
+        interactions = self._interaction_rows(_INTERACTIONS_IN_HTML)
         if interactions:
             tables.append([("strongest interactions", "effect"), *interactions])
-        return html_result(self._title, self._facts(), *tables, notes=[*more, *self.record.notes])
+        notes = [*self._more_players(_PLAYERS_IN_HTML), *self.record.notes]
+        return html_result(self._title, self._facts(), *tables, notes=notes)
 
     @property
     def _title(self) -> str:
@@ -135,7 +161,8 @@ class Explanation(Saved, kind="explanation", format=4):
     def _facts(self) -> dict[str, str]:
         record = self.record
         how = "exact" if record.exact else f"sampled, seed {record.seed}"
-        base, output = (written(float(values[0]), 4) for values in (self.base_values, self.outputs))
+        base = written(float(self.base_values[0]), 4)
+        output = written(float(self.outputs[0]), 4)
         where = "" if self.samples == 1 and not self.record.rows else f"of {self.sample_name(0)}: "
         facts = {
             "absence": record.absence,
@@ -148,37 +175,53 @@ class Explanation(Saved, kind="explanation", format=4):
             facts["gap"] = f"Shapley values miss the difference by {gap:.1g} of the values"
         return facts
 
-    def _tables(self, players: int, sets: int) -> tuple[list[tuple[str, str]], list[str], list[tuple[str, str]]]:
-        """Return the first players with their values, the number of others in words, and the strongest sets."""
-        shown = [(self.names[i], text) for i, text in self.shapley.ranked()[:players]]
-        more = [f"… and {count_of(len(self.names) - players, 'more player')}"] if len(self.names) > players else []
-        top = [] if self.interactions is None else [one for one in self.interactions.top(sets) if one.measurable]
-        effects = [written(one.effect, 4, plus=True) for one in top]
-        return shown, more, list(zip(names_of_sets([one.players for one in top]), effects, strict=True))
+    def _player_rows(self, most: int) -> list[tuple[str, str]]:
+        """Return the names and values of the largest players of the first sample."""
+        return [(self.names[player], value) for player, value in self.shapley.ranked()[:most]]
+
+    def _more_players(self, shown: int) -> list[str]:
+        """Say how many players are not shown, if any."""
+        hidden = len(self.names) - shown
+        if hidden <= 0:
+            return []
+        return [f"… and {count_of(hidden, 'more player')}"]
+
+    def _interaction_rows(self, most: int) -> list[tuple[str, str]]:
+        """Return the names and effects of the first sample's strongest interactions that are measurable."""
+        if self.interactions is None:
+            return []
+        strongest = [interaction for interaction in self.interactions.top(most) if interaction.measurable]
+        names = names_of_sets([interaction.players for interaction in strongest])
+        effects = [written(interaction.effect, 4, plus=True) for interaction in strongest]
+        return list(zip(names, effects, strict=True))
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame: a row for each sample and player, with its value, error, rank and input.
 
-        Rank 1 is the sample's largest |value|. ``input`` and ``stand_in`` are NaN for players of several entries, and
-        categories by name. Labels of a DataFrame's rows and names of classes have their own columns.
+        Rank 1 is the player with the sample's largest |value|. ``input`` and ``stand_in`` hold numbers, or the names
+        of categories. They are NaN for players of several entries, and ``stand_in`` is NaN if the absence has none.
+        There are extra columns for row labels and class names, if they are known.
         """
         values = self.shapley.values
         samples, players = values.shape
-        order = values.abs().argsort(dim=1, descending=True, stable=True)
-        absent = torch.full(self.x.shape, torch.nan) if self.stand_ins is None else self.stand_ins
+        inputs = self.players.named_values(self.x)
+        stand_ins: list[list[float | str]] = [[math.nan] * players] * samples
+        if self.stand_ins is not None:
+            stand_ins = self.players.named_values(self.stand_ins)
         columns: dict[str, list[Any]] = {
             "sample": torch.arange(samples).repeat_interleave(players).tolist(),
             "player": list(self.names) * samples,
             "value": values.flatten().tolist(),
             "error": self.shapley.errors.flatten().tolist(),
-            "rank": (order.argsort(dim=1) + 1).flatten().tolist(),
-            "input": [value for row in self.players.named_values(self.x) for value in row],
-            "stand_in": [value for row in self.players.named_values(absent) for value in row],
+            "rank": ranks_of(values.abs()).flatten().tolist(),
+            "input": list(chain.from_iterable(inputs)),
+            "stand_in": list(chain.from_iterable(stand_ins)),
         }
         if self.record.rows:
             columns["row"] = [row for row in self.record.rows for _ in range(players)]
         if self.y is not None and self.record.class_names:
-            columns["class"] = [self.record.class_names[one] for one in self.y.tolist() for _ in range(players)]
+            class_names = [self.record.class_names[class_number] for class_number in self.y.tolist()]
+            columns["class"] = [name for name in class_names for _ in range(players)]
         return require("pandas", "tables").DataFrame(columns)
 
     def to_shap(self) -> Any:
@@ -194,9 +237,9 @@ class Explanation(Saved, kind="explanation", format=4):
     def plot(
         self, path: str | Path | None = None, sample: int | None = 0, *, kind: str = "overview", **options: Any
     ) -> Figure:
-        """Draw the overview of one sample, or another kind of picture; write it to a path if one is given.
+        """Draw the overview of one sample, or another kind of plot, and save it if ``path`` is passed.
 
-        ``kind`` is the name of a function of `absentia.plots` that draws an explanation, and takes the options:
+        ``kind`` names a function of `absentia.plots` that draws an explanation. The options are passed on to it:
         overview, waterfall, bars, image_heat_map, text_line, interaction_list, upset, network, and_or_graph and
         order_profile of one sample; beeswarm, scatter and sparsity of all samples.
         """
@@ -207,7 +250,11 @@ class Explanation(Saved, kind="explanation", format=4):
 
     @staticmethod
     def upgraded(tensors: dict[str, Tensor], fields: dict[str, Any]) -> dict[str, Any]:
-        """Return fields with order-wise values as a result of their own; format 3 had the values alone."""
+        """Bring the fields of an older format up to date.
+
+        Format 3 stored bare order-wise values, and a record in words.
+        """
+        fields = fields | {"record": upgraded_record(fields["record"])}
         if "order_shapley" not in tensors:
             return fields
         tensors["order_shapley.values"] = tensors.pop("order_shapley")
@@ -223,12 +270,19 @@ class Explanation(Saved, kind="explanation", format=4):
 
     @staticmethod
     def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a file of a format before 3."""
+        """Read the fields of a file in a format before 3."""
         places = {"labels": "players.labels", "effects": "interactions.effects", "noise": "interactions.noise"}
         tensors |= {place: tensors[name] for name, place in places.items() if name in tensors}
         shared = {"names": header["names"], "readout": header["record"]["readout"]} | header["shapley"]
         interactions = shared if "effects" in tensors else None
         return header | {"players": header, "shapley": shared, "interactions": interactions}
+
+
+def ranks_of(sizes: Float[Tensor, "samples players"]) -> Int[Tensor, "samples players"]:
+    """Return the rank of each player in its sample: 1 for the largest |value|, with ties in player order."""
+    players_by_size = sizes.argsort(dim=1, descending=True, stable=True)
+    places = players_by_size.argsort(dim=1)  # sorting a permutation inverts it: the place of each player
+    return places + 1
 
 
 @checked
@@ -259,23 +313,24 @@ def explain(
     model : nn.Module, estimator or callable
         Estimators and boosters are wrapped; a numpy callable needs `from_numpy`.
     x : Tensor, array or DataFrame
-        One sample or a batch of samples. Columns of a DataFrame name the players.
+        One sample or a batch of samples. Columns of a DataFrame name the players. Text, booleans and categories are
+        encoded for an estimator, and values may be missing if the model takes NaN.
     y : int, str, sequence or array, optional
-        The classes of the samples. Their log-odds are explained unless there is a ``readout``.
+        The classes of the samples. Their log-odds are explained unless ``readout`` is passed.
     absence : Absence, str or float
-        What stands in for absent players: an absence, a number, or one of the words zero, mean, median, mode, blur,
-        noise, marginal, gaussian, neighbours, learned.
+        What stands in for absent players: an absence, a number, or one of the words zero, mean, median, mode,
+        missing, blur, noise, marginal, gaussian, neighbours, learned. "missing" is NaN, for models that take it.
     data : Tensor, array or DataFrame, optional
-        Rows that an absence named by a word is made from, such as the training data. The same word, data and seed
-        are the same absence in an `audit`.
+        Rows from which an absence named by a word is made, such as the training data. The same word, data and seed
+        give the same absence in an `audit`.
     players : Players, optional
         The default is one player for each column of a table.
     evaluations : int, optional
-        The rows that the model may evaluate for each sample.
+        The number of rows that the model may evaluate for each sample.
     max_players : int, default 24
-        The most players for exact results.
+        The largest number of players for exact results.
     seed : int, default 0
-        Fixes the coalitions that are drawn, and what an absence named by a word draws.
+        The seed for drawing coalitions, and for an absence named by a word that draws.
     readout, class_names, categorical, batch_size, memory
         See `Task`.
 
@@ -296,11 +351,12 @@ def explain(
     """
     began = time.perf_counter()
     if y is not None and isinstance(y, Absence):
-        raise wrong("absence", "be passed by name", "it in the place of y", "Write explain(model, x, absence=…).")
+        raise wrong("absence", "be passed by name", "it in place of y", "Write explain(model, x, absence=…).")
     check_number("max_players", max_players, 1, MAX_PLAYERS)
+    inputs = encode_inputs(model, _as_batch(x, players), data, [absence], players)
     task = Task(
-        model_for(absence, model),
-        _as_batch(x, players),
+        model_for(absence, inputs.model),
+        inputs.x,
         y,
         players=players,
         readout=readout,
@@ -308,25 +364,62 @@ def explain(
         categorical=categorical,
         batch_size=batch_size,
         memory=memory,
+        row_count=RowCount(inputs.trial_rows),
     )
     if isinstance(task.readout, Features):
         raise wrong("readout", "give one number for an explanation", str(task.readout))
-    game = MaskedModel.of_task(task, absence_for(task, absence, data, seed))
+    game = MaskedModel.of_task(task, absence_for(task, absence, inputs.data, seed))
     budget = _rows_to_evaluate(game, evaluations, max_players)
-    results = _sampled_results(game, budget, seed) if budget is not None else _exact_results(game)
-    notes = [*_notes_on_sampling(game, budget, evaluations is None), *_notes_on_absence(game), *results.notes]
+    results = _compute(game, budget, seed)
     record = ExplanationRecord(
-        readout=task.readout_note,
+        readout_note=task.readout_note,
         absence=describe_absence(game.absence),
         exact=budget is None,
         seed=seed,
         evaluations=results.shapley.evaluations,
+        rows_seen=task.row_count.rows,
         seconds=time.perf_counter() - began,
         class_names=task.class_names,
-        notes=tuple(notes),
+        notes=(
+            *_notes_on_sampling(game, budget, evaluations is None),
+            *_notes_on_leaves(game, budget),
+            *_notes_on_absence(game),
+            *results.notes,
+        ),
         rows=tuple(str(label) for label in x.index) if hasattr(x, "columns") else (),
         values=_what_is_explained(task),
     )
+    return _explanation(game, results, record)
+
+
+def explanation_of_terms(
+    game: MaskedModel, terms: Terms, *, seconds: float = 0.0, seed: int = 0, rows: tuple[str, ...] = ()
+) -> Explanation:
+    """Return the explanation of a game from a solver's terms, without a table of all values.
+
+    Outputs, base values and Shapley values are sums of effects, as are order-wise values for up to 24 players.
+    """
+    task = game.evaluator.task
+    results = _results_of_terms(terms)
+    record = ExplanationRecord(
+        readout_note=task.readout_note,
+        absence=describe_absence(game.absence),
+        exact=terms.is_exact,
+        seed=seed,
+        evaluations=terms.evaluations,
+        rows_seen=terms.rows_seen,
+        seconds=seconds,
+        class_names=task.class_names,
+        notes=(*_notes_on_absence(game), *results.notes),
+        rows=rows,
+        values=_what_is_explained(task),
+    )
+    return _explanation(game, results, record)
+
+
+def _explanation(game: MaskedModel, results: _Results, record: ExplanationRecord) -> Explanation:
+    """Combine the samples of a game, its results and the record."""
+    task = game.evaluator.task
     return Explanation(
         x=task.rows.detach().cpu().clone(),
         y=task.classes,
@@ -342,7 +435,7 @@ def explain(
 
 
 class _Results(NamedTuple):
-    """What is computed of a game."""
+    """The results computed for a game."""
 
     outputs: Float[Tensor, " samples"]
     base_values: Float[Tensor, " samples"]
@@ -353,11 +446,11 @@ class _Results(NamedTuple):
 
 
 def _as_batch(x: Table, players: Players | None) -> Table:
-    """Return a batch of samples; a single one, such as a row of a DataFrame, becomes a batch of one."""
+    """Return a batch of samples; a single sample, such as a row of a DataFrame, becomes a batch of one."""
     if hasattr(x, "columns"):
         return x
     if hasattr(x, "to_frame") and hasattr(x, "index"):  # a Series, whose index names the columns
-        return x.to_frame().T
+        return x.to_frame().T.infer_objects()
     batch = as_tensor("x", x)
     if batch.ndim == 0:
         raise wrong("x", "be a sample or a batch of samples", "a single number")
@@ -369,12 +462,39 @@ def _as_batch(x: Table, players: Players | None) -> Table:
 
 def _rows_to_evaluate(game: MaskedModel, evaluations: int | None, max_players: int) -> int | None:
     """Return how many rows to evaluate for each sample; None for all coalitions."""
+    if evaluations is None and sums_over_leaves(game) is not None:
+        return None
     budget = evaluations
     if budget is None and len(game.players) > max_players:
         budget = max(_COALITIONS, _COALITIONS_PER_PLAYER * len(game.players)) * game.draws
     if budget is not None and budget < 2 ** len(game.players) * game.draws:
         return budget
     return None
+
+
+def _compute(game: MaskedModel, budget: int | None, seed: int) -> _Results:
+    """Compute results from a model's leaves, from drawn coalitions, or from all coalitions."""
+    if budget is not None:
+        return _sampled_results(game, budget, seed)
+    leaves = sums_over_leaves(game)
+    if leaves is not None:
+        return _results_of_leaves(leaves)
+    return _exact_results(game)
+
+
+def _results_of_leaves(leaves: LeafSums) -> _Results:
+    """Compute everything from the leaves of a model's trees."""
+    terms = leaves.terms()
+    empty, full = leaves.ends()
+    few_players = len(terms.names) <= MAX_PLAYERS
+    return _Results(
+        outputs=full,
+        base_values=empty,
+        shapley=leaves.shapley(),
+        order_shapley=leaves.order_shapley() if few_players else None,
+        interactions=terms,
+        notes=(leaves.note, *terms.notes),
+    )
 
 
 def _exact_results(game: MaskedModel) -> _Results:
@@ -396,8 +516,35 @@ def _sampled_results(game: MaskedModel, budget: int, seed: int) -> _Results:
     return _Results(outputs=sampled.full, base_values=sampled.empty, shapley=sampled.attribution)
 
 
+def _results_of_terms(terms: Terms) -> _Results:
+    """Compute everything in an explanation from effects."""
+    players = len(terms.names)
+    ends = terms.predict(torch.tensor([[False] * players, [True] * players]))
+    has_orders = terms.errors is None and players <= MAX_PLAYERS
+    return _Results(
+        outputs=ends[:, 1].clone(),
+        base_values=ends[:, 0].clone(),
+        shapley=terms.shapley(),
+        order_shapley=terms.order_shapley() if has_orders else None,
+        interactions=terms,
+        notes=_notes_on_terms(terms),
+    )
+
+
+def _notes_on_terms(terms: Terms) -> tuple[str, ...]:
+    """Say how well fitted terms fit, and how many sets are listed if not all are."""
+    notes = []
+    if not terms.is_full:
+        notes.append(f"{count_of(len(terms.effects), 'set')} of players are listed. All other sets have no effect.")
+    if terms.fidelity is not None:
+        notes.append(
+            f"Effects are fitted: R² is {written(terms.fidelity, 3)} on coalitions that the fit did not see."
+        )
+    return tuple(notes)
+
+
 def _what_is_explained(task: Task) -> tuple[str, ...]:
-    """Say for each sample which number of which class is explained, if it is that of a class."""
+    """Say for each sample which number of which class is explained, if it belongs to a class."""
     target = getattr(task.readout, "y", None)
     if target is None:
         return ()
@@ -419,7 +566,7 @@ def _stand_ins(game: MaskedModel) -> Shaped[Tensor, "samples *entries"] | None:
 
 
 def _notes_on_sampling(game: MaskedModel, budget: int | None, chosen_here: bool) -> list[str]:
-    """Say how values are sampled, if they are."""
+    """Say how values were sampled, if they were."""
     if budget is None:
         return []
     players = len(game.players)
@@ -430,8 +577,22 @@ def _notes_on_sampling(game: MaskedModel, budget: int | None, chosen_here: bool)
     ]
 
 
+def _notes_on_leaves(game: MaskedModel, budget: int | None) -> list[str]:
+    """Say why a model of trees is not explained as a sum over its leaves."""
+    values = game.leaf_values
+    if isinstance(values, NotFromLeaves):
+        return [values.note] if values.note else []
+    if values.weights is not None or budget is None:
+        return []
+    subject = game.readout_note.with_verb()
+    return [
+        f"{subject[0].upper()}{subject[1:]} not a sum over leaves, so coalitions are valued from the leaves that "
+        f"they reach. With readout={values.exact_readout}, all results are exact for any number of players."
+    ]
+
+
 def _notes_on_absence(game: MaskedModel) -> list[str]:
-    """Say what is averaged over, what brings its own model, and what was learned for another value."""
+    """Say what the absence averages over, whether it brings a model, and whether it was learned for another value."""
     notes = []
     if game.draws > 1:
         notes.append(f"Values are means over {game.draws} stand-ins; errors exclude the variance of the draw.")

@@ -12,16 +12,21 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence, for_classes
+from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence
 from absentia.absences.words import named_absence
 from absentia.arguments import checked
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
-from absentia.data import Array, Categorical, Classes, Table, as_tensor, blocks, check_columns
+from absentia.data import Array, Categorical, Classes, Rows, Table, as_tensor, blocks, check_columns
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
+from absentia.evaluation.leaf_values import LeafValues, NotFromLeaves, leaf_values
 from absentia.models.adapters import as_model
+from absentia.models.encoded_inputs import encode_inputs
+from absentia.models.model import Model
 from absentia.players import Players
+from absentia.readout_notes import ReadoutNote
 from absentia.readouts import Readout
+from absentia.runtime.row_count import RowCount
 from absentia.runtime.workers import spread, worker_count
 from absentia.task import Task
 from absentia.text import count_of
@@ -30,9 +35,9 @@ MAX_PLAYERS = 24
 MAX_TABLE_BYTES = 4 * 2**30
 # How many coalitions are asked of a game at a time.
 _COALITIONS_PER_STEP = 2**14
-# Samples are spread over workers in this many parts for each, ...
+# Samples are spread over workers in about this many parts for each.
 _PARTS_OF_A_WORKER = 4
-# ... which are multiples of what an evaluator takes at once: this many batches.
+# The samples of a part are a multiple of what an evaluator takes at once, which is this many batches.
 _BATCHES_OF_A_BLOCK = 4
 
 
@@ -80,7 +85,9 @@ class ValueTable:
         The size of the rounding errors in the values of each sample; by default four times the precision of the
         values' type at the largest value.
     evaluations : int, default 0
-        The rows that the model evaluated.
+        The rows that were evaluated for the values: one for each coalition and draw of the absence.
+    rows_seen : int, optional
+        The rows that the model saw for them, checks included; None if that is not known.
     notes : sequence of str, optional
         What could not be measured, and why.
 
@@ -98,6 +105,7 @@ class ValueTable:
     readout: str
     noise: Float[Tensor, " samples"]
     evaluations: int
+    rows_seen: int | None
     notes: tuple[str, ...]
 
     def __init__(
@@ -108,6 +116,7 @@ class ValueTable:
         readout: str = "given",
         noise: Float[Tensor, " samples"] | None = None,
         evaluations: int = 0,
+        rows_seen: int | None = None,
         notes: Sequence[str] = (),
     ) -> None:
         numbers = as_tensor("values", values)
@@ -129,6 +138,7 @@ class ValueTable:
         object.__setattr__(self, "readout", readout)
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "evaluations", evaluations)
+        object.__setattr__(self, "rows_seen", rows_seen)
         object.__setattr__(self, "notes", tuple(notes))
 
     def __repr__(self) -> str:
@@ -156,6 +166,7 @@ class ValueTable:
             readout=self.readout,
             noise=self.noise.cpu(),
             evaluations=self.evaluations,
+            rows_seen=self.rows_seen,
             notes=self.notes,
         )
 
@@ -228,7 +239,7 @@ def resolve_absence(task: Task, absence: object, data: Table | None, seed: int) 
     """Return an absence as it is, or the one that a word or a number names, made from rows like the task's."""
     if not isinstance(absence, str | int | float):
         check_columns("data", getattr(data, "columns", None), task.columns)  # also of data that is not used
-        return check_absence(absence)
+        return task.coded(check_absence(absence))
     rows = None if data is None else task.rows_of(data)
     return named_absence(absence, rows, players=task.players, seed=seed)
 
@@ -278,9 +289,10 @@ class MaskedModel:
         batch_size: int | None = None,
         memory: int | None = None,
     ) -> None:
+        inputs = encode_inputs(model, x, data, [absence], players)
         task = Task(
-            model_for(absence, model),
-            x,
+            model_for(absence, inputs.model),
+            inputs.x,
             y,
             players=players,
             readout=readout,
@@ -288,8 +300,9 @@ class MaskedModel:
             categorical=categorical,
             batch_size=batch_size,
             memory=memory,
+            row_count=RowCount(inputs.trial_rows),
         )
-        self._hold(task, resolve_absence(task, absence, data, seed), gradient)
+        self._hold(task, resolve_absence(task, absence, inputs.data, seed), gradient)
 
     @classmethod
     def of_task(cls, task: Task, absence: Absence, *, gradient: bool = False) -> MaskedModel:
@@ -308,14 +321,48 @@ class MaskedModel:
         self.evaluator = Evaluator(task)
         self.absence = absence
         self.gradient = gradient
-        self.model = task.model
-        self.x = task.x
-        self.samples = task.samples
-        self.players = task.players
-        self.names = task.names
-        self.readout = task.readout
-        self.readout_note = task.readout_note  # what is explained
-        self.fill: Fill = for_classes(absence, task.classes, task.names).bind(task.x)
+        self.fill: Fill = task.bind(absence)
+        self.rows_of_setup = task.row_count.rows
+
+    @property
+    def task(self) -> Task:
+        """The model on samples."""
+        return self.evaluator.task
+
+    @property
+    def model(self) -> Model:
+        """The task's model."""
+        return self.task.model
+
+    @property
+    def x(self) -> Rows:
+        """The task's samples."""
+        return self.task.x
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+        return self.task.samples
+
+    @property
+    def players(self) -> Players:
+        """The task's players."""
+        return self.task.players
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The players' names."""
+        return self.task.names
+
+    @property
+    def readout(self) -> Readout:
+        """The task's readout."""
+        return self.task.readout
+
+    @property
+    def readout_note(self) -> ReadoutNote:
+        """What is explained."""
+        return self.task.readout_note
 
     def __repr__(self) -> str:
         return f"MaskedModel({self.samples} × {self.players}, {self.absence}; value: {self.readout_note})"
@@ -325,25 +372,56 @@ class MaskedModel:
         """The number of rows that the model evaluates for one value."""
         return self.fill.draws
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the trees, which a worker reads itself."""
+        return {name: value for name, value in vars(self).items() if name != "leaf_values"}
+
+    @cached_property
+    def leaf_values(self) -> LeafValues | NotFromLeaves:
+        """The values as the leaves of the model's trees give them, if it has trees that can be read."""
+        if self.gradient:
+            return NotFromLeaves()
+        rows_before = self.task.row_count.rows
+        values = leaf_values(self.task, self.fill)
+        # The comparison of the leaves with the model is done once, for all results of the game.
+        self.rows_of_setup += self.task.row_count.rows - rows_before
+        return values
+
     def __call__(
         self, coalitions: Bool[Tensor, "*own coalitions players"]
     ) -> Float[Tensor, "samples coalitions *features"]:
         """Return the value of each coalition for each sample."""
+        by_leaves = self._by_leaves()
+        if by_leaves is not None:
+            check_coalitions(coalitions, len(self.names), self.samples)
+            return by_leaves.values(coalitions)
         if self.gradient or worker_count() == 1:
             return self.evaluator.values(self.fill, coalitions, gradient=self.gradient)
         check_coalitions(coalitions, len(self.names), self.samples)
         at_once = self.evaluator.batch_size // self.draws // max(1, coalitions.shape[-2])
         return torch.cat(self._spread(partial(_values_of, self.evaluator, self.fill, coalitions), at_once))
 
+    def _by_leaves(self) -> LeafValues | None:
+        """Return what computes values from leaves, if values can be computed so."""
+        values = self.leaf_values
+        return values if isinstance(values, LeafValues) else None
+
     def table(self) -> ValueTable:
         """Evaluate all 2ⁿ coalitions; `value_table` also checks that they fit into memory."""
+        meter = RowMeter.start(self)
+        by_leaves = self._by_leaves()
+        if by_leaves is not None:
+            values = by_leaves.values(enumerate_coalitions(len(self.names)))
+            check_finite(values, torch.arange(self.samples), 0)
+            return ValueTable(values, self.names, readout=str(self.readout_note), rows_seen=meter.rows_seen)
         table = self._tabulate()
         return ValueTable(
             table.values,
             self.names,
-            readout=self.readout_note,
+            readout=str(self.readout_note),
             noise=table.noise,
             evaluations=table.evaluations,
+            rows_seen=meter.rows_seen,
             notes=table.notes,
         )
 
@@ -354,29 +432,57 @@ class MaskedModel:
         at_once = _BATCHES_OF_A_BLOCK * self.evaluator.batch_size >> len(self.names)
         return Tabulated.join(self._spread(partial(_table_of, self.evaluator, self.fill), at_once))
 
-    def _spread(self, work: Callable[[Tensor], Any], at_once: int) -> list[Any]:
+    def _spread(self, work: Callable[[Tensor, RowCount], Any], at_once: int) -> list[Any]:
         """Evaluate samples at the workers, as many at once as here, so that results do not depend on the workers."""
         at_once = max(1, at_once)
         blocks_of_samples = math.ceil(self.samples / at_once)
         blocks_of_a_part = math.ceil(blocks_of_samples / (_PARTS_OF_A_WORKER * worker_count()))
         parts = torch.arange(self.samples).split(at_once * blocks_of_a_part)
 
-        return list(spread(work, parts, "evaluating coalitions"))
+        return list(spread(work, parts, "evaluating coalitions", self.task.row_count))
 
 
-def _values_of(evaluator: Evaluator, fill: Fill, coalitions: Tensor, samples: Tensor) -> Tensor:
+def _values_of(evaluator: Evaluator, fill: Fill, coalitions: Tensor, samples: Tensor, row_count: RowCount) -> Tensor:
     """Return the values of coalitions for some samples; a worker also checks that the model is still the same."""
+    evaluator = evaluator.with_count(row_count)
     asked = coalitions if coalitions.ndim == 2 else coalitions[samples]
     values = evaluator.values(fill.select(samples), asked, samples=samples)
     evaluator.check_still_same()
     return values
 
 
-def _table_of(evaluator: Evaluator, fill: Fill, samples: Tensor) -> Tabulated:
+def _table_of(evaluator: Evaluator, fill: Fill, samples: Tensor, row_count: RowCount) -> Tabulated:
     """Return all values of some samples; a worker also checks that the model is still the same."""
+    evaluator = evaluator.with_count(row_count)
     table = evaluator.table(fill.select(samples), samples=samples)
     evaluator.check_still_same()
     return table
+
+
+@dataclass(frozen=True)
+class RowMeter:
+    """What tells the rows that the model of a game sees for one result.
+
+    The rows of setting up the game belong to each of its results, and those of its other results to none.
+    """
+
+    row_count: RowCount | None  # None for a game of the user's own, whose rows nobody counts
+    rows_of_others: int = 0
+
+    @classmethod
+    def start(cls, game: Game) -> RowMeter:
+        """Start before a result is computed."""
+        if not isinstance(game, MaskedModel):
+            return cls(None)
+        row_count = game.task.row_count
+        return cls(row_count, row_count.rows - game.rows_of_setup)
+
+    @property
+    def rows_seen(self) -> int | None:
+        """The rows so far, checks included; None if they are not known."""
+        if self.row_count is None:
+            return None
+        return self.row_count.rows - self.rows_of_others
 
 
 def draws_of(game: Game) -> int:
@@ -386,4 +492,4 @@ def draws_of(game: Game) -> int:
 
 def readout_of(game: Game) -> str:
     """Return the description of a game's value."""
-    return getattr(game, "readout_note", getattr(game, "readout", "given"))
+    return str(getattr(game, "readout_note", getattr(game, "readout", "given")))

@@ -2,45 +2,70 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, final
 
 import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from absentia.absences.protocol import check_shape, check_whole
+from absentia.absences.protocol import (
+    Absence,
+    BringsModel,
+    Fill,
+    KnowsCategories,
+    StandIns,
+    check_shape,
+    check_whole,
+    for_classes,
+)
 from absentia.arguments import checked
-from absentia.data import Categorical, Classes, Rows, Table, check_number, check_rows, class_numbers, each_class
+from absentia.data import (
+    Categorical,
+    Classes,
+    Rows,
+    Table,
+    check_number,
+    check_rows,
+    class_numbers,
+    each_class,
+    has_gaps,
+)
 from absentia.errors import wrong
 from absentia.models.adapters import as_model, labels_of, placement
 from absentia.models.arrays import NumpyModel
+from absentia.models.encoded_inputs import encode_inputs
 from absentia.models.layers import layer_output
 from absentia.models.model import Model, Outputs
-from absentia.players import Players
-from absentia.readouts import Features, Readout, check_logits, default_readout, with_names
+from absentia.players import ALWAYS_PRESENT, Players
+from absentia.readout_notes import ReadoutNote
+from absentia.readouts import Features, Probability, Readout, check_logits, default_readout, note_on, with_names
 from absentia.runtime.batches import BatchRunner, rows_per_batch, try_rows
+from absentia.runtime.gaps_in_rows import check_gaps, takes_missing, why_gaps_are_refused
 from absentia.runtime.limits import TimeLimit
 from absentia.runtime.modes import evaluation_mode
 from absentia.runtime.readings import confirm_margins
+from absentia.runtime.row_count import RowCount
 
 # Fractions of outputs in single precision are rarely multiples of this power of two.
 _SMALL_FRACTION = 1 / 1024
-# The largest difference that rounding makes between two results of a sample, in units of their type's precision, ...
+# Two results of the same sample may differ by rounding: by up to this many units of their type's precision, ...
 _UNITS_APART = 1000
-# ... and as a share of the values' range, or of their size in low precision.
+# ... and by up to this share of the range of values, or of their size in low precision.
 _MOST_APART = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """What a first run on one or two samples showed of a model."""
+    """What the first run, on one or two samples, revealed about a model."""
 
     last: Shaped[Tensor, "one *output"]  # the output on the last sample
     largest: float  # the largest absolute output
-    dtype: torch.dtype  # that the model computes in
+    dtype: torch.dtype  # the type in which the model computes
     rounds: bool  # whether values carry rounding errors beyond those of double precision
     key: str | int | None  # where the output was found in what the model returns
 
@@ -48,9 +73,12 @@ class Probe:
 @checked
 @final
 class Task:
-    """A model on samples: what to explain, to audit or to learn for.
+    """A model and samples: the common starting point of explaining, auditing and learning.
 
     Arguments are checked and converted here, once. The model runs in evaluation mode on its own device, in batches.
+    Creating a task already runs the model: on the first and the last sample, and on all samples if neither ``y`` nor
+    ``readout`` is passed, to find the predicted classes. Models that offer both margins and probabilities, and
+    tables with text or missing values, take a few more trial runs.
 
     Parameters
     ----------
@@ -60,29 +88,34 @@ class Task:
         A batch of shape (samples, …). Columns of a DataFrame name the players. Integer inputs stay integers for
         tokens, and become the model's dtype otherwise.
     y : int, str, sequence or array, optional
-        The classes of the samples, numbers or names: the default readout reads them. Beside a readout they only
-        choose among baselines for each class.
+        The classes of the samples, as numbers or names. The default readout reads these classes. If ``readout`` is
+        passed, they only select the baseline of each sample where baselines differ by class.
     players : Players, optional
         The default is one player for each column of a table.
     readout : Readout, optional
-        What number to take from the output. The default depends on ``y``: the log-odds of its classes, of the
-        predicted classes without ``y``, or the output itself if it is a single number.
+        What number to take from the output. The default is the log-odds of the classes ``y``. Without ``y`` it is
+        the log-odds of the predicted classes, or the output itself if it is a single number.
     class_names : sequence of str, optional
         The names of the classes, in the order of the model's outputs.
     categorical : sequence, optional
-        Columns of categories, or groups of columns such as a one-hot code, besides those that the players know.
+        Columns that hold categories, or groups of columns such as a one-hot code, in addition to those already
+        marked in ``players``.
     batch_size : int, optional
         Rows of a batch; by default as many as fit ``memory``.
     memory : int, optional
-        Bytes for the largest layer's input and output.
+        Bytes available for the largest layer's input and output.
     limit : TimeLimit, optional
-        Ends work between two batches once it is reached. Audits and learning set it.
+        Stops the work between two batches once the time is up. Set by audits and learning.
+    row_count : RowCount, optional
+        Counts the rows that the model sees. The tasks of an audit share one count.
 
     Examples
     --------
     >>> task = ab.Task(lambda rows: rows.prod(1), [[2.0, 3.0]])
     >>> task
     Task(1 × Players(2 of shape (2,): x0, x1); value: the output as it is)
+    >>> task.row_count.rows  # the sample, twice: the model must return the same
+    2
     """
 
     def __init__(
@@ -98,29 +131,47 @@ class Task:
         batch_size: int | None = None,
         memory: int | None = None,
         limit: TimeLimit | None = None,
+        row_count: RowCount | None = None,
     ) -> None:
         check_number("batch_size", batch_size, 1)
+        check_number("memory", memory, 1)
         self.limit = limit or TimeLimit()
-        self.columns = getattr(x, "columns", None)  # those of a DataFrame
-        adapter = as_model(model)
-        rows = check_rows(x, name="x", kind="sample", columns=getattr(adapter, "columns", None))
-        self.rows = rows  # the samples in the type that the caller holds them in
+        self.row_count = RowCount() if row_count is None else row_count
+
+        # Inputs.
+        encoded = encode_inputs(model, x, players=players)
+        self.row_count.add(encoded.trial_rows)
+        x = encoded.x
+        self.columns = getattr(x, "columns", None)  # the column names of a DataFrame
+        adapter = _for_readout(as_model(encoded.model), readout)
+        may_have_gaps = isinstance(adapter, NumpyModel)
+        fitted_columns = getattr(adapter, "columns", None)
+        rows = check_rows(x, name="x", kind="sample", columns=fitted_columns, missing=may_have_gaps)
+        self.rows = rows  # the samples in the caller's type
         self.samples = len(rows)
         self.players = _choose_players(rows, self.columns, players, adapter, categorical)
         self.names = self.players.names
         self.x = model_rows(adapter, rows, self.players)
+        check_gaps(adapter, self.x, "x", partial(_place_of, x, "sample"), self.row_count)
         self.numbers = torch.arange(self.samples, device=self.x.device)
-        self.model = confirm_margins(adapter, self.x, self.limit)
+
+        # Model.
+        self.model = confirm_margins(adapter, self.x, self.row_count, self.limit)
         labels = labels_of(self.model) if class_names is None else tuple(class_names)
         layer = readout.layer if isinstance(readout, Features) else None
         computes_in = placement(self.model, rows)[1]
         self.forward = self.model if layer is None else layer_output(self.model, layer)
+
+        # First run.
         with evaluation_mode(self.model):
             output, self.probe, self.batch_size = self._probe(computes_in, layer, batch_size, memory)
             chosen = self._choose_readout(readout, output, y, labels)
-        check_logits(chosen.readout, chosen.output, self.model, self.x, self.limit)
+
+        # Readout and classes.
+        check_logits(chosen.readout, chosen.output, self.runner(self.model), self.x)
         self.readout = chosen.readout
-        self.readout_note = chosen.note + self._note_on_output() + _note_on_model(self.model)
+        remarks = (*self._remarks_on_output(), *_remarks_on_model(self.model))
+        self.readout_note = replace(chosen.note, remarks=remarks)
         self.readout_is_default = readout is None
         self.class_names = getattr(self.readout, "names", ()) or tuple(str(label) for label in labels)
         self.classes = self._choose_classes(y, labels)
@@ -133,32 +184,76 @@ class Task:
         """Whether the model returns one number for each row."""
         return self.probe.last.ndim == 1 or self.probe.last[0].numel() == 1
 
+    def with_count(self, row_count: RowCount) -> Task:
+        """Return the same task with another count of rows, such as that of a worker."""
+        task = copy.copy(self)
+        task.row_count = row_count
+        return task
+
+    def with_limit(self, limit: TimeLimit) -> Task:
+        """Return the same task with another time limit, such as that of one part of the work."""
+        task = copy.copy(self)
+        task.limit = limit
+        return task
+
+    def runner(self, forward: Model) -> BatchRunner:
+        """Return a runner for the model, or for a part or variant of it, whose rows are added to the task's count."""
+        return BatchRunner(forward, self.batch_size, self.limit, row_count=self.row_count)
+
     def rows_of(self, data: Table) -> Rows:
-        """Return data as the samples are held, in their type and on their device; refuse rows of another shape."""
-        rows = check_rows(data, columns=self.columns)
+        """Return data in the type and on the device of the samples; raise an error if its rows differ in shape."""
+        rows = check_rows(data, columns=self.columns, missing=isinstance(self.model, NumpyModel))
         check_shape("data", rows.shape[1:], self.x)
         check_whole("data", rows, self.x)
-        return rows.to(self.x)
+        rows = rows.to(self.x)
+        check_gaps(self.model, rows, "data", partial(_place_of, data, "row"), self.row_count)
+        return rows
+
+    @cached_property
+    def takes_missing(self) -> bool:
+        """Whether the model takes a sample in which the entries of all players are missing."""
+        return takes_missing(self.model, self.x, self.players, self.row_count)
+
+    def bind(self, absence: Absence) -> Fill:
+        """Bind an absence to the samples; raise an error for missing stand-ins that the model does not take."""
+        fill = for_classes(absence, self.classes, self.names).bind(self.x)
+        if isinstance(fill, StandIns) and not isinstance(absence, BringsModel) and has_gaps(fill.values):
+            owned = (self.players.labels != ALWAYS_PRESENT).to(self.x.device)
+            stand_ins = torch.where(owned, fill.values, self.x[-1]).flatten(0, 1)
+            why = why_gaps_are_refused(self.model, stand_ins, self.row_count)
+            if why:
+                then = f"The model does not take them ({why}). Use another absence, such as mean."
+                raise wrong("absence", "have stand-ins that the model takes", "missing values", then)
+        return fill
+
+    def coded(self, absence: Absence) -> Absence:
+        """Return an absence with categories by the codes of this task's table, if it knows them by name."""
+        table = self.model.table if isinstance(self.model, NumpyModel) else None
+        if table is None or not isinstance(absence, KnowsCategories):
+            return absence
+        return absence.coded_for(table.category_names)
 
     def probe_rows(self) -> Rows:
-        """Return the rows of the first run: the last sample twice, so that an output that varies is noticed."""
+        """Return the rows of the first run; the last sample is run twice to check that the model is deterministic."""
         return self.x[[0, -1, -1] if self.samples > 1 else [0, 0]]
 
     def check_repeated(self, first: Tensor, again: Tensor, values: Tensor | None = None) -> None:
-        """Raise an error if results of the last sample differ by more than rounding, or a small share of values."""
+        """Raise an error if two results of the last sample differ by more than `check_repeated` allows."""
         check_repeated(first, again, self.samples - 1, self.probe.largest, values)
 
     def _probe(
         self, computes_in: torch.dtype, layer: str | None, batch_size: int | None, memory: int | None
     ) -> tuple[Outputs, Probe, int]:
-        """Run the first and the last sample; return the output, what it shows, and the size of a batch."""
-        output, bytes_per_row, key = try_rows(self.model, self.probe_rows())
+        """Run the first and the last sample; return the output, what it reveals, and the batch size."""
+        output, bytes_per_row, key = try_rows(self.model, self.probe_rows(), self.row_count)
         largest = float(output.abs().nan_to_num(posinf=0.0).max()) if output.numel() else 0.0
         check_repeated(output[-2], output[-1], self.samples - 1, largest)
         size = batch_size or rows_per_batch(self.model, bytes_per_row, self.x.device, memory)
         if layer is not None:
             self.limit.check()
-            output = self.forward(self.x[[0, -1]])
+            rows = self.x[[0, -1]]
+            self.row_count.add(len(rows))
+            output = self.forward(rows)
         dtype = output.dtype
         if isinstance(self.model, NumpyModel):
             dtype = computes_in = _precision_of(output)
@@ -168,20 +263,21 @@ class Task:
     def _choose_readout(
         self, readout: Readout | None, output: Outputs, y: Classes, labels: tuple[Any, ...]
     ) -> _ChosenReadout:
-        """Return the readout as it was passed, or the default one, checked on the output; and its description."""
+        """Return the readout that was passed, or the default one, after checking it on the output."""
         if readout is not None:
             readout = with_names(readout, output, labels)
-            note = str(readout)
+            note = note_on(readout)
         else:
-            if y is None and output.ndim == 2 and output.shape[1] > 1:  # which class is predicted for each sample
-                output = BatchRunner(self.forward, self.batch_size, self.limit)(self.x.clone())
+            if y is None and output.ndim == 2 and output.shape[1] > 1:
+                # The default readout needs the predicted class of every sample.
+                output = self.runner(self.forward)(self.x.clone())
             readout, note = default_readout(output, y, labels, self.model)
         readout.check(output, self.samples)
         _check_value(readout(self.probe.last, self.numbers[-1:]), readout)
         return _ChosenReadout(readout, note, output)
 
     def _choose_classes(self, y: Classes, labels: tuple[Any, ...]) -> Int[Tensor, " samples"] | None:
-        """Return the class of each sample if they are known: classes that the model predicts choose no baseline."""
+        """Return the class of each sample if classes were passed; predicted classes do not select baselines."""
         if not self.readout_is_default and y is not None:
             classes = class_numbers(y, labels)
         elif self.readout_is_default and y is None:
@@ -192,24 +288,31 @@ class Task:
             return None
         return each_class(classes, self.samples)
 
-    def _note_on_output(self) -> str:
+    def _remarks_on_output(self) -> list[str]:
         """Say where the output was found, if the model returns more than a tensor."""
         if self.probe.key is None:
-            return ""
-        return f"; from {self.probe.key!r} of the model's output"
+            return []
+        return [f"from {self.probe.key!r} of the model's output"]
 
 
 @dataclass(frozen=True, eq=False)
 class _ChosenReadout:
-    """A readout, its description, and the output that it was checked on."""
+    """A readout, its description, and the output on which it was checked."""
 
     readout: Readout
-    note: str
+    note: ReadoutNote
     output: Outputs = field(repr=False)
 
 
+def _place_of(table: Table, kind: str, row: int, entry: int) -> str:
+    """Say where a value is: by the names of a DataFrame, or by numbers."""
+    if hasattr(table, "columns") and hasattr(table, "index"):
+        return f"column {table.columns[entry]!r}, row {table.index[row]!r}"
+    return f"{kind} {row}, entry {entry}"
+
+
 def model_rows(model: Model, rows: Rows, players: Players) -> Rows:
-    """Return rows on the model's device and in its type; token numbers stay integers."""
+    """Return rows on the model's device and in its type, except that token numbers stay integers."""
     device, dtype = placement(model, rows)
     if players.integer and not rows.is_floating_point():
         return rows.to(device)
@@ -217,7 +320,7 @@ def model_rows(model: Model, rows: Rows, players: Players) -> Rows:
 
 
 def check_repeated(first: Tensor, again: Tensor, sample: int, largest: float, values: Tensor | None = None) -> None:
-    """Raise an error if two results of a sample differ by more than rounding, or a small share of the values."""
+    """Raise an error if two results of a sample differ by more than rounding or a small share of the values."""
     if torch.equal(first, again):
         return
     apart = float((first - again).abs().max())
@@ -230,24 +333,36 @@ def check_repeated(first: Tensor, again: Tensor, sample: int, largest: float, va
     rounding = min(_UNITS_APART * precision, max(_MOST_APART, 16 * precision)) * size
     if apart > max(rounding, _MOST_APART * min(size, high - low)):
         got = f"results for sample {sample} that differ by {apart:.3g}"
-        then = "Put it into evaluation mode, and fix the seed of what it draws."
+        then = "Put it into evaluation mode, and fix the seed of its random draws."
         raise wrong("model", "return the same for the same sample", got, then)
 
 
 def _choose_players(
     rows: Rows, columns: Any, players: Players | None, model: Model, categorical: Categorical
 ) -> Players:
-    """Return the players of the samples, with the categories that the model and the caller name."""
+    """Return the players of the samples, with the categorical columns that the model and the caller name."""
+    table = model.table if isinstance(model, NumpyModel) else None
+    if table is not None and len(table.columns) != rows[0].numel():
+        table = None  # the model itself refuses such rows
+    if players is None and columns is None and table is not None:
+        columns = table.columns
     if players is None:
         players = _players_of(rows, columns)
     players.check_samples(rows)
-    if isinstance(model, NumpyModel) and max(model.categorical, default=0) < rows[0].numel():
-        players = players.with_categorical(model.categorical)
+    if table is not None:
+        players = players.with_category_names(table.category_names).with_categorical(table.categorical)
     return players.with_categorical(categorical)
 
 
+def _for_readout(model: Model, readout: Readout | None) -> Model:
+    """Lift the bounds on a model's probabilities if these are explained themselves rather than their logarithms."""
+    if isinstance(model, NumpyModel) and model.least and isinstance(readout, Probability):
+        return replace(model, least=0.0)
+    return model
+
+
 def _players_of(x: Rows, columns: Any) -> Players:
-    """Return a player for each column of a table, named by those of a DataFrame."""
+    """Return a player for each column of a table, with the column names of a DataFrame."""
     if x.ndim != 2:
         then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
         raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
@@ -264,23 +379,23 @@ def _precision_of(output: Outputs) -> torch.dtype:
 
 
 def _check_value(value: object, readout: Readout) -> None:
-    """Raise an error unless a readout gave one number for one row, or features."""
+    """Raise an error unless a readout returned one number for one row, or features."""
     shape = tuple(getattr(value, "shape", ()))
     if not isinstance(value, Tensor) or (shape != (1,) and not isinstance(readout, Features)):
         got = f"{type(value).__name__} of shape {shape} for one row"
         raise wrong("readout", "return a tensor of one number for each row", got)
 
 
-def _note_on_model(model: Model) -> str:
-    """Say how probabilities are read, and what else is known of the model, if anything."""
+def _remarks_on_model(model: Model) -> list[str]:
+    """Say how probabilities are read, and add the model's own note if it has one."""
     if not isinstance(model, NumpyModel):
-        return ""
-    note = ""
+        return []
+    remarks = []
     if model.probabilities and model.least:
         places = 1 - math.floor(math.log10(model.least))
         least = f"{model.least:.{places}f}"
         most = f"{1 - model.least:.{places}f}"
-        note += f"; probabilities of 0 and 1 are read as {least} and {most}"
+        remarks.append(f"probabilities of 0 and 1 are read as {least} and {most}")
     if model.note:
-        note += f"; {model.note}"
-    return note
+        remarks.append(model.note)
+    return remarks

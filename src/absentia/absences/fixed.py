@@ -24,6 +24,9 @@ from absentia.data import (
     check_number,
     check_rows,
     column_groups,
+    known_mean,
+    known_median,
+    known_mode,
     least_and_most,
     mean_and_deviation,
     most_frequent,
@@ -36,12 +39,12 @@ from absentia.errors import wrong
 @checked
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """Fixed values as an absence: one for all entries, one for each channel of an image, or one for each entry.
+    """An absence with fixed values: one for all entries, one for each channel of an image, or one for each entry.
 
     Parameters
     ----------
     values : float, sequence or array
-        A number, one number for each channel, or an array of the shape of one sample.
+        A number, one number for each channel, or an array with the shape of one sample.
 
     Examples
     --------
@@ -57,55 +60,61 @@ class Baseline:
         tensor = as_tensor("values", values)
         if not tensor.requires_grad:
             tensor = tensor.clone()  # the caller may change an array later
-        finite = torch.isfinite(tensor)
-        if not bool(finite.all()):
-            raise wrong("values", "be finite", f"{int((~finite).sum())} that are not")
+        infinite = torch.isinf(tensor)
+        if bool(infinite.any()):
+            raise wrong("values", "be finite, or NaN for missing values", f"{int(infinite.sum())} that are not")
         # A frozen dataclass does not let its own attributes be assigned.
         object.__setattr__(self, "values", tensor)
 
     def __repr__(self) -> str:
         values = self.values
+        known = values[~values.isnan()]
+        if len(known) == 0:
+            return "Baseline(missing)"
         if values.ndim == 0:
             return f"Baseline({values.item():g})"
-        return f"Baseline(of shape {tuple(values.shape)}, from {values.min():g} to {values.max():g})"
+        described = f"of shape {tuple(values.shape)}, from {known.min():g} to {known.max():g}"
+        missing = values.numel() - len(known)
+        if missing:
+            described = f"{described}, {missing} missing"
+        return f"Baseline({described})"
 
     @classmethod
-    def mean(cls, data: Table) -> Baseline:
-        """Use the mean of the data's rows.
+    def mean(cls, data: Table, categorical: Categorical = ()) -> Baseline:
+        """Use the mean of the data's rows, and the mode of categorical columns.
 
         >>> Baseline.mean(torch.tensor([[0.0, 2.0], [1.0, 4.0]])).values
         tensor([0.5000, 3.0000])
         """
-        rows = check_rows(data)
-        if rows.is_floating_point():
-            return cls(rows.mean(0))
-        return cls(rows.mean(0, dtype=torch.float64))
+        rows = check_rows(data, missing=True)
+        dtype = rows.dtype if rows.is_floating_point() else torch.float64
+        return cls(_with_categories(known_mean(rows, dtype), rows, categorical))
 
     @classmethod
     def median(cls, data: Table, categorical: Categorical = ()) -> Baseline:
         """Use the median of the data's rows (the lower of the middle two), and the mode of categorical columns.
 
-        Columns that code one category together, such as one-hot columns, are a list in ``categorical``.
+        Columns that encode one category together, such as one-hot columns, form a list in ``categorical``.
 
         >>> Baseline.median(torch.tensor([[0.0, 7.0], [1.0, 9.0], [5.0, 9.0]]), categorical=[1]).values
         tensor([1., 9.])
         """
-        rows = check_rows(data)
-        return cls(_with_categories(rows.median(0).values, rows, categorical))
+        rows = check_rows(data, missing=True)
+        return cls(_with_categories(known_median(rows), rows, categorical))
 
     @classmethod
     def mode(cls, data: Table, categorical: Categorical = ()) -> Baseline:
-        """Use the most frequent value of each entry (the smallest of those that tie).
+        """Use the most frequent value of each entry (the smallest in case of a tie).
 
-        Columns that code one category together, such as one-hot columns, are a list in ``categorical``. They take the
-        values that occur together most often.
+        Columns that encode one category together, such as one-hot columns, form a list in ``categorical``. They take
+        the values that occur together most often.
 
         >>> one_hot = torch.tensor([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
         >>> Baseline.mode(one_hot).values, Baseline.mode(one_hot, categorical=[[0, 1, 2]]).values
         (tensor([0, 0, 0]), tensor([0, 1, 0]))
         """
-        rows = check_rows(data)
-        return cls(_with_categories(rows.mode(0).values, rows, categorical))
+        rows = check_rows(data, missing=True)
+        return cls(_with_categories(known_mode(rows), rows, categorical))
 
     def bind(self, x: Samples) -> Fill:
         """Spread the values over the entries of one sample."""
@@ -122,23 +131,23 @@ class Baseline:
 
 
 def _with_categories(values: Tensor, data: Rows, categorical: Categorical) -> Tensor:
-    """Replace the values of the columns that code a category by those that are most frequent."""
+    """Replace the values of categorical columns by the most frequent ones."""
     flat_values = values.flatten().clone()
     flat_rows = data.flatten(1)
     for columns in column_groups(categorical, flat_rows.shape[1]):
-        flat_values[columns] = most_frequent(flat_rows[:, columns])
+        flat_values[columns] = most_frequent(flat_rows[:, columns]).to(flat_values)
     return flat_values.reshape(values.shape)
 
 
 @checked
 @dataclass(frozen=True, eq=False)
 class OwnBaselines:
-    """Fixed values for each sample as an absence.
+    """An absence with fixed values for each sample.
 
     Parameters
     ----------
     values : Tensor
-        Row k stands in for absent entries of sample k. Gradients flow through it.
+        Row k stands in for the absent entries of sample k. Gradients flow through it.
 
     Examples
     --------
@@ -215,14 +224,14 @@ def _blur_matrix(length: int, sigma: float) -> Tensor:
 @checked
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """Rows of a background, the same for every sample and every coalition: a game averages over them.
+    """Rows of a background, the same for every sample and every coalition. A game averages over them.
 
     Parameters
     ----------
     background : array of shape (rows, …)
-        Rows such as those that the model was trained on.
+        Rows such as the training data.
     draws : int, optional
-        The number of rows to draw without replacement; all rows by default.
+        The number of rows to draw without replacement. The default is all rows.
     seed : int, default 0
 
     Examples
@@ -236,7 +245,7 @@ class Marginal:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        rows = check_rows(self.background).clone()
+        rows = check_rows(self.background, missing=True).clone()
         check_number("draws", self.draws, 1, len(rows))
         object.__setattr__(self, "background", rows)
 
@@ -266,10 +275,10 @@ class Noise:
     data : array of shape (rows, …), optional
         Rows that set the scale of the noise, for each entry or for each channel of images (rows, …, height, width).
     kind : {"uniform", "normal"}, default "uniform"
-        Uniform noise lies between the least and the greatest value of the data. Normal noise has the data's mean and
-        standard deviation, or 0 and 1 without data. Tokens take uniform noise, of whole numbers.
+        Uniform noise lies between the smallest and the largest value of the data. Normal noise has the mean and
+        standard deviation of the data, or 0 and 1 without data. For tokens, use uniform noise, which draws integers.
     low, high : float, optional
-        The ends of uniform noise: those of the data by default, or 0 and 1 without data.
+        The bounds of uniform noise. The default is those of the data, or 0 and 1 without data.
     draws : int, default 10
     seed : int, default 0
 
@@ -297,13 +306,13 @@ class Noise:
         if self.kind == "normal" and bounded:
             raise wrong("low and high", "be left out for normal noise", f"{self.low} and {self.high}")
         check_number("draws", self.draws, 1)
-        data = None if self.data is None else check_rows(self.data).cpu()
+        data = None if self.data is None else check_rows(self.data, missing=True).cpu()
         scale = self._range(data) if self.kind == "uniform" else _moments(data)
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "scale", scale)
 
     def _range(self, data: Rows | None) -> tuple[Tensor, Tensor]:
-        """Return the ends of uniform noise."""
+        """Return the bounds of uniform noise."""
         if data is None:
             low, high = torch.tensor([0.0, 1.0], dtype=torch.float64)
         else:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_shape
+from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_known, check_shape
 from absentia.arguments import checked
 from absentia.data import Table, blocks, check_number, check_rows, mean_and_deviation, seeded
 from absentia.errors import wrong
@@ -22,9 +22,9 @@ _Matrix: TypeAlias = Float[Tensor, "flat flat"]
 _DEFAULT_DRAWS = 10
 # The covariance of this many entries takes half a gigabyte.
 _MOST_ENTRIES = 2**13
-# A variance that the other entries leave open by less than this is lost in rounding errors.
+# A conditional variance below this is lost in rounding errors.
 _LEAST_PIVOT = 1e-10
-# Columns that are copies of each other leave a covariance without an inverse, whatever the number of rows.
+# Columns that are copies of each other make the covariance singular, whatever the number of rows.
 _LEAST_SHRINKAGE = 1e-6
 # Systems to solve are held for as many coalitions as take 64 MiB.
 _NUMBERS_AT_A_TIME = 2**23
@@ -35,7 +35,7 @@ _ROWS_AT_A_TIME = 4096
 @checked
 @dataclass(frozen=True, eq=False)
 class GaussianConditional:
-    """Values that a Gaussian with the data's mean and covariance draws, or expects, given the present entries.
+    """Draws from a Gaussian with the mean and covariance of the data, or its mean, given the present entries.
 
     With present entries P and absent ones A, a draw is z_A + Σ_AP Σ_PP⁻¹ (x_P − z_P), where z ~ N(μ, Σ) is the same
     for all coalitions and samples (Matheron's rule [wilson2021pathwise]). The conditional mean is the case z = μ.
@@ -44,12 +44,12 @@ class GaussianConditional:
     ----------
     data : array of shape (rows, …)
     draws : int, optional
-        The number of draws, 10 by default; a game averages over them.
+        The number of draws, over which a game averages. The default is 10.
     sample : bool, default True
-        Whether to draw. With False, the conditional mean is the only stand-in.
+        Whether to draw at random. If False, the conditional mean is the only stand-in.
     shrinkage : float, optional
-        How far to shrink the covariance of the standardised data towards a multiple of the identity, from 0 to 1. By
-        default the amount that Ledoit and Wolf derive [ledoit2004covariance].
+        How far to shrink the covariance of the standardised data towards a multiple of the identity, from 0 to 1. The
+        default is the amount derived by Ledoit and Wolf [ledoit2004covariance].
     seed : int, default 0
 
     Examples
@@ -78,7 +78,8 @@ class GaussianConditional:
     centres: Float[Tensor, "draws entries"] = field(init=False)  # z, standardised; 0 for the mean
 
     def __post_init__(self, data: Table) -> None:
-        rows = check_rows(data, least=2)
+        rows = check_rows(data, least=2, missing=True)
+        check_known("data", rows, "GaussianConditional")
         entries = rows[0].numel()
         if entries > _MOST_ENTRIES:
             then = "Use another absence for large inputs, such as Marginal or train_imputer(data)."
@@ -106,7 +107,7 @@ class GaussianConditional:
         object.__setattr__(self, "centres", centres)
 
     def _number_of_draws(self) -> int:
-        """Return the number of stand-ins for a coalition; raise an error for one that makes no sense."""
+        """Return the number of stand-ins for a coalition, or raise an error if it does not fit the other options."""
         if not self.sample:
             if self.draws not in (None, 1):
                 raise wrong("draws", "be left out for the conditional mean", self.draws, "Use sample=True for draws.")
@@ -121,12 +122,13 @@ class GaussianConditional:
         return f"GaussianConditional(of {self.rows} rows, shrinkage {self.shrinkage:.3g}, {what})"
 
     def bind(self, x: Samples) -> Fill:
-        """Put the distribution beside the samples."""
+        """Convert the distribution to the dtype and device of the samples."""
         check_shape("data", self.shape, x, "GaussianConditional")
+        check_known("x", x, "GaussianConditional")
         return ConditionalFill(x, tuple(range(len(self.centres))), self._stand_ins)
 
     def _stand_ins(self, x: Tensor, presence: Tensor, draws: list[int]) -> Tensor:
-        """Solve for the absent entries of each coalition, or of each sample's own coalitions."""
+        """Compute the absent entries for coalitions that all samples share, or for each sample's own coalitions."""
         mean = self.mean.to(x.device)
         scale = self.scale.to(x.device)
         centres = self.centres[draws].to(x.device)
@@ -134,7 +136,7 @@ class GaussianConditional:
         residuals = standardised[:, None] - centres
         present = presence.flatten(2)
         owners, coalitions, entries = present.shape  # one owner if all samples share their coalitions
-        # A coalition that all samples share is one system, with the residuals of all samples and draws.
+        # A coalition that all samples share is one linear system, with the residuals of all samples and draws.
         vectors = residuals.reshape(owners, 1, -1, entries).expand(-1, coalitions, -1, -1)
         predicted = _predict(
             self.covariance.to(x.device), self.precision.to(x.device), present.flatten(0, 1), vectors.flatten(0, 1)
@@ -184,7 +186,7 @@ def _shrunk(moments: _Moments, shrinkage: float) -> _Matrix:
 
 
 def _cholesky_factor(covariance: _Matrix, shrinkage: float) -> _Matrix:
-    """Factorise the covariance; raise an error if the shrinkage leaves it without an inverse."""
+    """Factorise the covariance, or raise an error if the shrinkage leaves it singular."""
     factor, failed = torch.linalg.cholesky_ex(covariance)
     if bool(failed) or float(factor.diagonal().square().min()) < _LEAST_PIVOT:
         then = "Leave it out for one that fits the data."
@@ -220,14 +222,23 @@ def _blocks_by_size(
 
 
 def _solve(matrix: _Matrix, chosen: _Chosen, right: _Vectors) -> _Vectors:
-    """Solve M_CC w = r_C for the chosen entries C of each coalition; w is 0 elsewhere."""
-    # The chosen entries come first. Smaller systems are padded by rows of the identity, with right-hand sides of 0.
+    """Solve M_CC w = r_C for the chosen entries C of each coalition; w is 0 elsewhere.
+
+    Coalitions choose different numbers of entries, but all systems are solved at once. So smaller systems are padded
+    to the largest size by rows of the identity, with right-hand sides of 0. If one coalition chooses the entries 0
+    and 2 of 3, and another only entry 1, their systems are
+
+        M₀₀ M₀₂ | r₀        M₁₁  0 | r₁
+        M₂₀ M₂₂ | r₂         0   1 | 0
+    """
     largest = int(chosen.sum(1).max())
-    index = (~chosen).byte().argsort(dim=1, stable=True)[:, :largest]
-    used = chosen.gather(1, index)
-    systems = matrix[index[:, :, None], index[:, None, :]] * (used[:, :, None] & used[:, None, :])
-    systems.diagonal(dim1=1, dim2=2).add_(~used)
-    index_of_vectors = index[:, None].expand(-1, right.shape[1], -1)
-    known = (right.gather(2, index_of_vectors) * used[:, None]).transpose(1, 2)
-    solved = torch.cholesky_solve(known, torch.linalg.cholesky(systems)).transpose(1, 2)
-    return torch.zeros_like(right).scatter_add_(2, index_of_vectors, solved)
+    chosen_first = (~chosen).byte().argsort(dim=1, stable=True)  # (coalitions, flat)
+    places = chosen_first[:, :largest]  # (coalitions, largest): the entry of each row of a system
+    is_real = chosen.gather(1, places)  # (coalitions, largest): False for rows of padding
+    both_real = is_real[:, :, None] & is_real[:, None, :]  # (coalitions, largest, largest)
+    systems = matrix[places[:, :, None], places[:, None, :]] * both_real
+    systems.diagonal(dim1=1, dim2=2).add_(~is_real)
+    places_of_vectors = places[:, None].expand(-1, right.shape[1], -1)  # (coalitions, vectors, largest)
+    known = right.gather(2, places_of_vectors) * is_real[:, None]  # (coalitions, vectors, largest)
+    solved = torch.cholesky_solve(known.transpose(1, 2), torch.linalg.cholesky(systems)).transpose(1, 2)
+    return torch.zeros_like(right).scatter_add_(2, places_of_vectors, solved)

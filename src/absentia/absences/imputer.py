@@ -1,9 +1,9 @@
-"""An imputer draws absent entries given the present ones, by a network trained on the data.
+"""An imputer: a network, trained on the data, that draws absent entries given the present ones.
 
-The network is a masked variational autoencoder. A latent z holds what the present entries x_P leave open. The masked
-encoder p(z | x_P) guesses it from them, the full encoder q(z | x) knows it from the whole row, and the decoder
-p(x_A | z, x_P) returns the absent entries. Training maximises the evidence bound E_q log p(x_A | z, x_P) −
-KL(q(z | x) ‖ p(z | x_P)) [ivanov2019conditioning, frye2021manifold].
+The network is a masked variational autoencoder. A latent z describes what the present entries x_P do not determine.
+The masked encoder p(z | x_P) predicts it from the present entries, the full encoder q(z | x) computes it from the
+whole row, and the decoder p(x_A | z, x_P) returns the absent entries. Training maximises the evidence lower bound
+E_q log p(x_A | z, x_P) − KL(q(z | x) ‖ p(z | x_P)) [ivanov2019conditioning, frye2021manifold].
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ from torch.distributions import Normal, kl_divergence
 from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_shape
 from absentia.absences.training import MaskedRows, Rows, Standardise, TrainingRecord, fit, mlp
 from absentia.arguments import checked
-from absentia.data import Table, check_number, check_rows, least_and_most, mean_and_deviation, seeded
+from absentia.data import (
+    Table,
+    check_number,
+    check_rows,
+    least_and_most,
+    mean_and_deviation,
+    seeded,
+    weights_drawn_from,
+)
 from absentia.players import Players
 from absentia.storage import Saved
 
@@ -39,7 +47,7 @@ _FEW_ENTRIES = 32
 
 @dataclass(frozen=True)
 class _Widths:
-    """The sizes of a network: numbers of the latent and of the features of a row, or of a patch."""
+    """The sizes of a network: the width of the latent, and of the features of a row or a patch."""
 
     latent: int
     hidden: int
@@ -49,11 +57,11 @@ _WIDTHS_OF_PATCHES = _Widths(latent=32, hidden=48)
 _WIDTHS_OF_FEW_ENTRIES = _Widths(latent=16, hidden=128)
 _WIDTHS_OF_MANY_ENTRIES = _Widths(latent=16, hidden=256)
 
-# Bounds of the decoder's standard deviations, in units of the data's. Below the least, a perfectly predictable entry
-# would outweigh all others. Above the most, an entry would not be learned at all.
+# Bounds on the decoder's standard deviations, relative to those of the data. Below the lower bound, a perfectly
+# predictable entry would outweigh all others. Above the upper bound, an entry would not be learned at all.
 _LEAST_DEVIATION = 0.05
 _MOST_DEVIATION = 2.0
-# Bounds of the logarithm of the latent's standard deviations.
+# Bounds on the logarithm of the latent's standard deviations.
 _LEAST_LOG_DEVIATION = -5.0
 _MOST_LOG_DEVIATION = 3.0
 # Keeps the masked encoder's guesses from growing where nothing else bounds them [ivanov2019conditioning].
@@ -100,9 +108,9 @@ def _flat_encoder(shape: tuple[int, ...], hidden: int) -> nn.Sequential:
 
 
 class ImputerNetwork(nn.Module):
-    """Two encoders and a decoder that work with standardised values; absent entries of rows are NaN.
+    """Two encoders and a decoder that work with standardised values. Absent entries of rows are NaN.
 
-    Large images are cut into square patches with sides of ``patch`` pixels; ``patch`` is 0 for flat rows.
+    Large images are cut into square patches with sides of ``patch`` pixels. ``patch`` is 0 for flat rows.
     """
 
     def __init__(self, read: Standardise, latent: int, hidden: int, patch: int) -> None:
@@ -135,13 +143,13 @@ class ImputerNetwork(nn.Module):
         return (self.hidden, math.ceil(height / self.patch), math.ceil(width / self.patch))
 
     def _encoder(self) -> nn.Sequential:
-        """Build the layers of an encoder from what `Standardise` returns to features."""
+        """Build the layers of an encoder, from the output of `Standardise` to features."""
         if self.patch:
             return _patch_encoder(self.read.shape, self.hidden, self.patch)
         return _flat_encoder(self.read.shape, self.hidden)
 
     def packed(self) -> dict[str, Any]:
-        """Return what `unpacked` needs."""
+        """Return the arguments of `unpacked`."""
         return {
             "shape": self.read.shape,
             "latent": self.latent,
@@ -155,7 +163,7 @@ class ImputerNetwork(nn.Module):
         """Build the network that was packed."""
         weights = fields["weights"]
         read = Standardise(tuple(fields["shape"]), weights["read.mean"], weights["read.scale"])
-        with torch.device("meta"):  # sizes that a file claims take no memory
+        with torch.device("meta"):  # so that sizes claimed by a damaged file take no memory
             network = cls(read, fields["latent"], fields["hidden"], fields["patch"])
         network.load_state_dict(weights, assign=True)
         return network.eval().requires_grad_(False)
@@ -175,7 +183,7 @@ class ImputerNetwork(nn.Module):
     def loss(
         self, rows: Rows, presence: Bool[Tensor, "rows *entries"], latent_noise: Float[Tensor, "rows latent"]
     ) -> Float[Tensor, " rows"]:
-        """Return minus the evidence bound of the absent entries, divided by the number of entries in a row."""
+        """Return the negative evidence bound of the absent entries, divided by the number of entries in a row."""
         target = self.read.standardised(rows)
         context = self.context(self.read.code(torch.where(presence, target, 0.0), presence))
         guessed = _latent(self.guess(context))
@@ -236,7 +244,7 @@ class _Drawing:
 @checked
 @dataclass(frozen=True, eq=False)
 class Imputer(Saved, kind="imputer", format=3):
-    """A trained network that draws absent entries given the present ones, made by `train_imputer`.
+    """A trained network that draws absent entries given the present ones, as returned by `train_imputer`.
 
     Every sample and every coalition uses the same random numbers. Draws stay within the range of the data.
     ``dataclasses.replace(imputer, draws=50)`` changes the number of draws.
@@ -287,7 +295,7 @@ class Imputer(Saved, kind="imputer", format=3):
 
     @staticmethod
     def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a file of format 1 or 2."""
+        """Return the fields of a file in format 1 or 2."""
         weights = {name.removeprefix("network."): value for name, value in tensors.items() if "network." in name}
         return header | {"network": header | {"weights": weights}}
 
@@ -309,10 +317,10 @@ def train_imputer(
     data : array of shape (rows, …)
         The rows to learn from. A tenth of them is held out to decide when training stops.
     players : Players, optional
-        The players of the games that will use the imputer; by default each entry is one. Training masks coalitions
-        of sizes uniform on 0 … n.
+        The players of the games that will use the imputer. By default each entry is a player. Training masks
+        coalitions whose sizes are uniform on 0 … n.
     draws : int, default 10
-        The number of stand-ins for each coalition; a game averages over them.
+        The number of stand-ins for each coalition, over which a game averages.
     epochs : int, default 500
         The maximum number of passes over the rows. Training stops earlier if the held-out loss stops falling.
     seed : int, default 0
@@ -328,18 +336,20 @@ def train_imputer(
     >>> bool(given.std() < alone.std()), bool((given.mean() - 0.8).abs() < 0.1)
     (True, True)
     """
-    with torch.inference_mode(False):
+    with torch.inference_mode(False):  # a caller may be in inference mode, in which nothing can be trained
         x = check_rows(data, least=2)
         check_number("draws", draws, 1)
-        rows = MaskedRows.draw(x, players, seed, "an imputer")
+        masked_rows = MaskedRows.draw(x, players, seed, "an imputer")
         x = x.float()
         network = _untrained(x, seed).to(x.device)
 
         def loss(batch: Tensor, presence: Tensor, generator: torch.Generator) -> Tensor:
+            # Drawn on the CPU, so that a seed gives the same network on every device.
             latent_noise = torch.randn(len(batch), network.latent, generator=generator, dtype=torch.float32)
             return network.loss(x[batch], presence.to(x.device), latent_noise.to(x.device))
 
-        record = fit(network, loss, rows, epochs=epochs, title="training an imputer", show=progress)
+        # This also leaves the network with its best weights, in evaluation mode and without gradients.
+        record = fit(network, loss, masked_rows, epochs=epochs, title="training an imputer", show=progress)
         least, most = least_and_most(x)
         return Imputer(network, least, most, draws, seed, record)
 
@@ -357,6 +367,5 @@ def _untrained(x: Rows, seed: int) -> ImputerNetwork:
         widths = _WIDTHS_OF_FEW_ENTRIES
     else:
         widths = _WIDTHS_OF_MANY_ENTRIES
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with weights_drawn_from(seed):
         return ImputerNetwork(read, widths.latent, widths.hidden, patch)

@@ -1,11 +1,11 @@
-"""The protocol of absences: bound to samples once, each gives a fill, a function from presence to masked inputs.
+"""The protocol of absences: binding one to samples gives a fill, a function from presence to masked inputs.
 
-New masking methods implement the protocols `Absence` and `Fill`, and nothing else.
+New masking methods implement only the protocols `Absence` and `Fill`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
-from absentia.data import Classes, blocks
+from absentia.data import Classes, blocks, has_gaps
 from absentia.errors import wrong
 from absentia.models.model import Model
 from absentia.players import Players
@@ -24,7 +24,7 @@ MaskedInputs: TypeAlias = Shaped[Tensor, "samples coalitions draws *entries"]
 
 # Masked inputs are made for at most this many numbers at a time.
 _NUMBERS_PER_BLOCK = 2**24
-# Letters of the description of an absence.
+# The maximum length of the description of an absence.
 _LONGEST_DESCRIPTION = 200
 
 
@@ -34,10 +34,10 @@ class Fill(Protocol):
 
     @property
     def draws(self) -> int:
-        """The number of masked inputs for one coalition; a game averages over them."""
+        """The number of masked inputs for one coalition, over which a game averages."""
 
     def __call__(self, samples: slice, presence: Presence) -> MaskedInputs:
-        """Mask these samples: present entries keep the sample's values, absent ones get stand-ins."""
+        """Mask these samples: present entries keep the sample's values, and absent ones get stand-ins."""
 
     def select(self, samples: Tensor | slice | None = None, draws: Sequence[int] | None = None) -> Fill:
         """Return the fill of the chosen samples and draws; None keeps all."""
@@ -58,7 +58,7 @@ class Absence(Protocol):
     """
 
     def bind(self, x: Samples) -> Fill:
-        """Prepare for these samples; raise an error for samples that the method does not fit."""
+        """Return a fill for these samples, or raise an error if the method cannot mask them."""
 
 
 @runtime_checkable
@@ -66,7 +66,15 @@ class BringsModel(Protocol):
     """An absence whose masked inputs only its own model understands, such as a surrogate."""
 
     def instead_of(self, model: Model) -> Model:
-        """Return the model that takes this model's place in the game; the readout then applies to its output."""
+        """Return the model that replaces this model in the game; the readout applies to its output."""
+
+
+@runtime_checkable
+class KnowsCategories(Protocol):
+    """An absence that knows categories by name, such as a learned baseline."""
+
+    def coded_for(self, names: Mapping[int, Sequence[str]]) -> Absence:
+        """Return the absence for a table whose entries code categories by their place among these names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +134,7 @@ class ConditionalFill:
 
 
 def check_absence(absence: Any) -> Absence:
-    """Raise an error unless it is an absence instance."""
+    """Raise an error unless the value is an absence instance."""
     if isinstance(absence, type):
         raise wrong("absence", "be an absence such as Baseline(0.0)", f"the class {absence.__name__}", "Call it.")
     if not hasattr(absence, "bind"):  # quicker than isinstance with the protocol
@@ -163,21 +171,21 @@ def describe_absence(absence: Absence) -> str:
 
 
 def empty_inputs(fill: Fill, samples: int, players: Players, device: torch.device) -> Samples:
-    """Return each sample with all players absent, averaged over the draws; for tokens, the most frequent one."""
+    """Return each sample with all players absent: the mean over the draws, or the most frequent draw for tokens."""
     nobody = players.presence(torch.zeros(1, 1, len(players), dtype=torch.bool, device=device))
     samples_at_once = max(1, _NUMBERS_PER_BLOCK // (fill.draws * nobody[0, 0].numel()))
     averages = []
     for block in blocks(samples, samples_at_once):
         masked = fill(block, nobody)[:, 0].detach()
         if masked.is_floating_point():
-            averages.append(masked.mean(1))
+            averages.append(masked.nanmean(1))
         else:
             averages.append(masked.mode(1).values)
     return torch.cat(averages).cpu()
 
 
 def check_shape(name: str, shape: Sequence[int], x: Tensor, method: str = "") -> None:
-    """Raise an error for samples of another shape, and for integers if a ``method`` that takes none is named."""
+    """Raise an error for samples of another shape, and for integer samples if ``method`` is given."""
     if tuple(shape) != tuple(x.shape[1:]):
         must = f"have rows of the shape of one sample, {tuple(x.shape[1:])}"
         raise wrong(name, must, f"rows of shape {tuple(shape)}")
@@ -196,6 +204,14 @@ def check_whole(name: str, values: Tensor, x: Tensor) -> None:
     if float(example).is_integer():
         raise wrong(name, f"hold numbers that {x.dtype} can represent", f"{example:g}")
     raise wrong(name, "hold whole numbers for integer inputs", f"{example:g}")
+
+
+def check_known(name: str, rows: Tensor, method: str) -> None:
+    """Raise an error for missing values if a method takes none."""
+    if has_gaps(rows):
+        row, entry = rows.flatten(1).isnan().nonzero()[0].tolist()
+        then = "Use mean, median, marginal or neighbours, or fill in missing values."
+        raise wrong(name, f"have no missing values for {method}", f"NaN in row {row}, entry {entry}", then)
 
 
 def check_floating(method: str, x: Tensor) -> None:

@@ -1,7 +1,7 @@
-"""A surrogate is a network that returns what the model would return on average, given the present entries alone.
+"""A surrogate: a network that predicts the average output of the model, given only the present entries.
 
-This is the model's average over all samples with the same present entries. The network gives it in one forward pass
-instead of many draws [frye2021manifold, covert2021removing].
+The average is over all samples with the same present entries. The network computes it in one forward pass instead of
+many draws [frye2021manifold, covert2021removing].
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from absentia.absences.protocol import Fill, Samples, StandIns, check_shape
 from absentia.absences.training import MaskedRows, Rows, Standardise, TrainingRecord, fit, mlp
 from absentia.arguments import checked
-from absentia.data import Table, check_rows, mean_and_deviation
+from absentia.data import Table, check_rows, mean_and_deviation, weights_drawn_from
 from absentia.errors import wrong
 from absentia.models.adapters import as_model, placement
 from absentia.models.model import Model
@@ -28,11 +28,19 @@ from absentia.players import Players
 from absentia.runtime.batches import run_rows
 from absentia.runtime.modes import evaluation_mode
 from absentia.runtime.readings import confirm_margins
+from absentia.runtime.row_count import RowCount
 from absentia.storage import Saved
+
+# The widths of the hidden layers for rows that are not images.
+_HIDDEN_WIDTHS = (256, 256, 256)
+# The channels of the convolutions for images.
+_CONVOLUTION_WIDTHS = (32, 48, 64)
+# The width of the linear layer that follows the convolutions.
+_WIDTH_AFTER_CONVOLUTIONS = 128
 
 
 class SurrogateNetwork(nn.Module):
-    """A network from masked inputs to outputs in the units and the shape of the model's outputs."""
+    """A network from masked inputs to outputs with the units and the shape of the model's outputs."""
 
     offset: Tensor
     scale: Tensor
@@ -61,7 +69,7 @@ class SurrogateNetwork(nn.Module):
 
     def fidelity(self, rows: Rows, target: Tensor, classes: bool) -> float:
         """Return the share of rows with the target's predicted class, or R²."""
-        output = run_rows(self, rows)
+        output = run_rows(self, rows, RowCount())  # not rows of the imitated model
         if classes:
             return float((output.argmax(1) == target.argmax(1)).double().mean())
         residual = ((output - target) / self.scale).square().sum()
@@ -69,18 +77,18 @@ class SurrogateNetwork(nn.Module):
         return 1 - float(residual / total.clamp_min(torch.finfo(total.dtype).tiny))
 
     def packed(self) -> dict[str, Any]:
-        """Return what `unpacked` needs, apart from the layers of a body that the user provided."""
+        """Return the arguments of `unpacked`, except the layers of a body that the user provided."""
         return {"shape": self.read.shape, "outputs": self.outputs, "own": self.own, "weights": self.state_dict()}
 
     @classmethod
     def unpacked(cls, fields: Mapping[str, Any], network: nn.Module | None = None) -> SurrogateNetwork:
-        """Build the network that was packed; ``network`` provides the layers of a body that was the user's."""
+        """Rebuild a packed network; ``network`` provides the layers if the body was the user's."""
         if fields["own"] and network is None:
             raise wrong("network", "be given, as it was to train_surrogate", "none", "Its weights are in the file.")
         shape = tuple(fields["shape"])
         outputs = tuple(fields["outputs"])
         weights = fields["weights"]
-        with torch.device("meta"):  # sizes that a file claims take no memory
+        with torch.device("meta"):  # so that sizes claimed by a damaged file take no memory
             if network is None:
                 body: nn.Module = _default_body(shape, math.prod(outputs), seed=0)
             else:
@@ -97,9 +105,9 @@ class SurrogateNetwork(nn.Module):
 @checked
 @dataclass(frozen=True, eq=False)
 class Surrogate(Saved, kind="surrogate", format=3):
-    """A surrogate of a model, as an absence that brings its own model, made by `train_surrogate`.
+    """A surrogate of a model: an absence that brings its own model, as returned by `train_surrogate`.
 
-    It takes the model's place in the game, and the readout applies to its output.
+    It replaces the model in the game, and the readout applies to its output.
 
     Examples
     --------
@@ -135,7 +143,7 @@ class Surrogate(Saved, kind="surrogate", format=3):
         )
 
     def bind(self, x: Samples) -> Fill:
-        """Mark absent entries by NaN, which only the surrogate understands."""
+        """Mark absent entries with NaN, which only the surrogate understands."""
         check_shape("surrogate", self.network.read.shape, x, "Surrogate")
         return StandIns(x, torch.full_like(x[:1], torch.nan)[None])
 
@@ -145,7 +153,7 @@ class Surrogate(Saved, kind="surrogate", format=3):
 
     @staticmethod
     def from_old(tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a file of format 1 or 2."""
+        """Return the fields of a file in format 1 or 2."""
         return header | {"network": header | {"own": header["own_network"], "weights": tensors}}
 
 
@@ -161,7 +169,7 @@ def train_surrogate(
     seed: int = 0,
     progress: bool = True,
 ) -> Surrogate:
-    """Train a network to return the model's output on samples of which random players are absent.
+    """Train a network to predict the model's output from samples with random players absent.
 
     Parameters
     ----------
@@ -170,12 +178,13 @@ def train_surrogate(
     x : array of shape (samples, …)
         Samples, the more the better. A tenth is held out to decide when training stops. Labels are not needed.
     classes : bool, optional
-        Whether outputs are logits of classes, imitated by the Kullback–Leibler divergence; other outputs are imitated
-        by the squared error. By default, outputs of more than one number are logits, unless they are the scores of
-        an estimator, such as an SVM.
+        Whether outputs are logits of classes. Logits are imitated with the Kullback–Leibler divergence, and other
+        outputs with the squared error. By default, outputs of more than one number are treated as logits, unless they
+        are the scores of an estimator such as an SVM.
     network : nn.Module, optional
-        From (rows, 2·entries), standardised values (0 where absent) and then presence, or for images from
-        (rows, channels + 1, height, width) with presence as the last plane, to (rows, outputs).
+        A custom network that returns outputs of shape (rows, outputs). Its inputs have shape (rows, 2·entries):
+        standardised values (0 where absent) followed by presence. For images they have shape
+        (rows, channels + 1, height, width), with presence as the last plane.
     players, epochs, seed, progress
         See `train_imputer`.
 
@@ -192,8 +201,9 @@ def train_surrogate(
         rows = MaskedRows.draw(x, players, seed, "a surrogate")
         device, dtype = placement(model, x)
         inputs = x.to(device, dtype)
-        model = confirm_margins(model, inputs)
-        outputs = run_rows(model, inputs)
+        row_count = RowCount()
+        model = confirm_margins(model, inputs, row_count)
+        outputs = run_rows(model, inputs, row_count)
         if classes is None:
             classes = _are_logits(model, outputs)
         _check_outputs(outputs, classes)
@@ -211,11 +221,12 @@ def train_surrogate(
         fidelity = surrogate.fidelity(inputs[rows.held_out], outputs[rows.held_out], classes)
         masked = torch.where(rows.presence.to(device), inputs[rows.repeated], torch.nan)
         masked_fidelity = surrogate.fidelity(masked, outputs[rows.repeated], classes)
+        record = replace(record, rows_seen=row_count.rows)
         return Surrogate(surrogate, classes, fidelity, masked_fidelity, record)
 
 
 def _are_logits(model: Model, outputs: Tensor) -> bool:
-    """Guess whether outputs are logits of classes: several numbers that are not the scores of an estimator."""
+    """Return whether outputs look like logits: several numbers that are not the scores of an estimator."""
     several = outputs.ndim == 2 and outputs.shape[1] > 1
     return several and not getattr(model, "scores", False)
 
@@ -238,7 +249,7 @@ def _check_outputs(outputs: Tensor, classes: bool) -> None:
 
 
 def _untrained(x: Rows, outputs: Tensor, network: nn.Module | None, seed: int) -> SurrogateNetwork:
-    """Build the network; raise an error if a network of the user does not fit."""
+    """Build the network, or raise an error if the user's network does not fit."""
     mean, deviation = mean_and_deviation(x)
     read = Standardise(tuple(x.shape[1:]), mean, deviation)
     output_shape = tuple(outputs.shape[1:])
@@ -251,7 +262,7 @@ def _untrained(x: Rows, outputs: Tensor, network: nn.Module | None, seed: int) -
 
 
 def _check_body(body: nn.Module, two_rows: Tensor, outputs: int) -> None:
-    """Raise an error if a network of the user does not take the rows, or returns another number of outputs."""
+    """Raise an error if the user's network does not accept the rows, or returns the wrong number of outputs."""
     try:
         with evaluation_mode(body):
             answer = body(two_rows)
@@ -262,27 +273,32 @@ def _check_body(body: nn.Module, two_rows: Tensor, outputs: int) -> None:
 
 
 def _standardise_outputs(surrogate: SurrogateNetwork, outputs: Tensor) -> None:
-    """Let the body return standardised outputs, which it learns more easily than those in the model's units."""
+    """Let the body return standardised outputs, which are easier to learn than the model's own units."""
     deviation = outputs.std(0, correction=0)
     surrogate.offset.copy_(outputs.mean(0))
     surrogate.scale.copy_(torch.where(deviation > 0, deviation, 1.0))
 
 
 def _default_body(shape: tuple[int, ...], outputs: int, seed: int) -> nn.Sequential:
-    """Build convolutions for images, linear layers otherwise, that take what `Standardise` returns."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    """Build convolutions for images, linear layers otherwise, that take what `Standardise` returns.
+
+    Saved surrogates hold only the weights, and this function builds their network again: other layers or widths here
+    would make all saved files unreadable.
+    """
+    with weights_drawn_from(seed):
         if len(shape) != 3:
-            return mlp((2 * math.prod(shape), 256, 256, 256, outputs))
+            inputs = 2 * math.prod(shape)  # the values, and the presence of each
+            return mlp((inputs, *_HIDDEN_WIDTHS, outputs))
         channels, height, width = shape
-        pixels = math.ceil(height / 4) * math.ceil(width / 4)  # after two strides of 2
+        first, second, third = _CONVOLUTION_WIDTHS
+        places = math.ceil(height / 4) * math.ceil(width / 4)  # after two strides of 2
         return nn.Sequential(
-            nn.Conv2d(channels + 1, 32, 3, padding=1),
+            nn.Conv2d(channels + 1, first, 3, padding=1),  # the values, and a plane of presence
             nn.SiLU(),
-            nn.Conv2d(32, 48, 3, padding=1, stride=2),
+            nn.Conv2d(first, second, 3, padding=1, stride=2),
             nn.SiLU(),
-            nn.Conv2d(48, 64, 3, padding=1, stride=2),
+            nn.Conv2d(second, third, 3, padding=1, stride=2),
             nn.SiLU(),
             nn.Flatten(),
-            *mlp((64 * pixels, 128, outputs)),
+            *mlp((third * places, _WIDTH_AFTER_CONVOLUTIONS, outputs)),
         )

@@ -1,4 +1,4 @@
-"""How imputers and surrogates are trained: on masked rows, until the loss of held-out rows stops falling."""
+"""The training of imputers and surrogates: on masked rows, until the loss on held-out rows stops falling."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -25,13 +26,13 @@ Rows: TypeAlias = Float[Tensor, "rows *entries"]
 # Row numbers and the presence of their entries → a loss for each row. The generator is for any other random numbers.
 Loss: TypeAlias = Callable[[Int[Tensor, " batch"], Bool[Tensor, "batch *entries"], torch.Generator], Tensor]
 
-# The share of the rows that is held out to choose the weights, ...
+# The share of the rows that is held out to choose the weights.
 _HELD_OUT_SHARE = 0.1
-# ... but at most this many rows, which are enough to compare epochs.
+# The most rows that are held out, which are enough to compare epochs.
 _MOST_HELD_OUT = 2000
-# If fewer rows than this are held out, each of them is masked several times, ...
+# If fewer rows than this are held out, each of them is masked several times.
 _HELD_OUT_MASKED = 1024
-# ... but at most this many times.
+# The most times that each held-out row is masked.
 _MOST_REPEATS = 16
 
 # A minibatch is this share of the rows, within the two bounds below, so that even few rows make several steps.
@@ -41,18 +42,18 @@ _MOST_BATCH = 256
 
 # The held-out loss is checked after every epoch, or after this many steps if epochs are shorter.
 _STEPS_PER_CHECK = 32
-# The loss has stopped falling if it gains less than this share of its whole fall ...
+# The loss has stopped falling if it gains less than this share of its whole fall in `_PATIENCE` checks.
 _LEAST_GAIN = 5e-4
-# ... in this many checks.
+# The number of checks in which the loss must gain `_LEAST_GAIN`.
 _PATIENCE = 5
 # Training then continues at the next lower learning rate, and ends after the last one.
 _RATES = (3e-3, 6e-4, 1e-4)
 
 
 class Standardise(nn.Module):
-    """Code masked inputs for a network: standardised values, 0 where absent, with presence beside them.
+    """Encode masked inputs for a network: standardised values, 0 where absent, together with presence.
 
-    The presence of an image is one more plane, the mean over its channels.
+    For images, presence is one additional plane, the mean over the channels.
     """
 
     mean: Tensor
@@ -65,18 +66,18 @@ class Standardise(nn.Module):
         self.register_buffer("scale", torch.where(deviation > 0, deviation, 1.0).float())
 
     def standardised(self, rows: Rows) -> Rows:
-        """Return the values in units of the data's deviations from its mean."""
+        """Subtract the mean of the data, and divide by its standard deviation."""
         return (rows - self.mean) / self.scale
 
     def code(self, values: Tensor, present: Tensor) -> Tensor:
-        """Put presence beside standardised values."""
+        """Append presence to standardised values."""
         if len(self.shape) == 3:
             plane = present.to(values).mean(1, keepdim=True)
             return torch.cat([values, plane], dim=1)
         return torch.cat([values.flatten(1), present.flatten(1).to(values)], dim=1)
 
     def forward(self, rows: Rows) -> Tensor:
-        """Code rows whose absent entries are NaN."""
+        """Encode rows whose absent entries are NaN."""
         present = ~rows.isnan()
         values = torch.where(present, self.standardised(rows), 0.0)
         return self.code(values, present)
@@ -90,9 +91,19 @@ def mlp(widths: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
+class TrainingEnd(str, Enum):
+    """Why training stopped; the values are the words that records show."""
+
+    PLATEAU = "the held-out loss no longer fell"
+    LAST_EPOCH = "the last epoch was reached"
+
+    def __str__(self) -> str:
+        return self.value
+
+
 @dataclass(frozen=True)
 class TrainingRecord:
-    """How a network was trained, and how far to trust it."""
+    """How a network was trained, and how well it did on held-out rows."""
 
     rows: int  # that it learned from
     held_out: int  # rows that it never learned from, on which the losses are measured
@@ -100,14 +111,15 @@ class TrainingRecord:
     epochs: int
     first_loss: float
     loss: float
-    stopped: str  # why training stopped, in words
+    stopped: TrainingEnd  # why training stopped
     seconds: float
     seed: int
     version: str = __version__
+    rows_seen: int | None = None  # rows that the imitated model saw; None for an imputer, and in older files
 
     def __str__(self) -> str:
         trained = f"trained on {self.rows:,} rows, {self.players} players, {self.epochs} epochs, {self.seconds:.1f} s"
-        return f"{trained}: {self.stopped}"
+        return f"{trained}: {self.stopped.value}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +135,7 @@ class MaskedRows:
 
     @classmethod
     def draw(cls, x: Tensor, players: Players | None, seed: int, method: str) -> MaskedRows:
-        """Split the rows at random; each entry is a player by default."""
+        """Split the rows at random. By default each entry is a player."""
         shape = tuple(x.shape[1:])
         if players is None:
             players = Players.segments(torch.arange(x[0].numel()).view(shape))
@@ -143,7 +155,7 @@ class MaskedRows:
 
 def random_presence(players: Players, rows: int, generator: torch.Generator) -> Bool[Tensor, "rows *entries"]:
     """Draw a coalition for each row, of a size that is uniform on 0 … n, and spread it over the entries."""
-    # A uniform chance of presence makes the size uniform, and all coalitions of a size equally likely.
+    # A uniform probability of presence makes the size uniform, and all coalitions of a size equally likely.
     chance = torch.rand(rows, 1, generator=generator)
     coalitions = torch.rand(rows, len(players), generator=generator) < chance
     return players.presence(coalitions)
@@ -172,7 +184,7 @@ class _LossCourse:
 
     @property
     def has_stopped_falling(self) -> bool:
-        """Whether the last checks gained too little."""
+        """Whether the loss improved too little in the last checks."""
         return self.checks >= _PATIENCE
 
 
@@ -218,7 +230,7 @@ class _TrainingRun:
             self._lower_rate()
 
     def _lower_rate(self) -> None:
-        """Go back to the best weights, and continue from there in smaller steps."""
+        """Restore the best weights, and continue from there with smaller steps."""
         self.rates_done += 1
         if not self.is_finished:
             self.adam.param_groups[0]["lr"] = _RATES[self.rates_done]
@@ -227,7 +239,7 @@ class _TrainingRun:
 
 @torch.enable_grad()
 def fit(network: nn.Module, loss: Loss, rows: MaskedRows, *, epochs: int, title: str, show: bool) -> TrainingRecord:
-    """Train until the held-out loss stops falling, and leave the network with the weights of the lowest loss."""
+    """Train until the held-out loss stops falling, and give the network the weights with the lowest loss."""
     check_number("epochs", epochs, 1)
     began = time.perf_counter()
     run = _TrainingRun(network, loss, rows)
@@ -242,10 +254,7 @@ def fit(network: nn.Module, loss: Loss, rows: MaskedRows, *, epochs: int, title:
                 bar.set_postfix(held_out=f"{run.course.lowest:.4g}")
     network.load_state_dict(run.best_weights)
     network.eval().requires_grad_(False)
-    if run.is_finished:
-        stopped = "the held-out loss no longer fell"
-    else:
-        stopped = "the last epoch was reached"
+    stopped = TrainingEnd.PLATEAU if run.is_finished else TrainingEnd.LAST_EPOCH
     return TrainingRecord(
         rows=len(rows.training),
         held_out=len(rows.held_out),

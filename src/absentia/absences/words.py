@@ -1,10 +1,11 @@
 """Absences named by a word or a number, as in ``absence="mean"``, ``"blur:2"`` or ``0.0``.
 
-`WORDS` holds the maker of each word, which returns the absence that a `Request` asks for.
+`WORDS` maps each word to its maker, a function that returns the absence for a `Request`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -13,21 +14,21 @@ from absentia.absences.fixed import Baseline, Blur, Marginal, Noise
 from absentia.absences.gaussian import GaussianConditional
 from absentia.absences.neighbours import NearestNeighbours
 from absentia.absences.protocol import Absence, check_absence
-from absentia.data import Categorical, Rows, Table, check_rows
+from absentia.data import Categorical, Rows, Table, check_rows, column_groups, has_gaps, most_frequent
 from absentia.errors import AbsentiaError, wrong
 from absentia.players import Players
 
-# These compute values between the codes of categories, which stand for no category.
-_NO_CATEGORIES = ("mean", "blur", "noise", "gaussian")
-_WITHOUT_NUMBER = ("zero", "mean", "median", "mode")
+# These words compute values between the codes of categories, which stand for no category.
+_NO_CATEGORIES = ("blur", "noise")
+_WITHOUT_NUMBER = ("zero", "mean", "median", "mode", "missing")
 
 # The number of draws or neighbours, for a word without a number.
 _DRAWS = 10
 # The most rows of the background, for a word without a number.
 _MARGINAL_DRAWS = 100
-# A blur that removes detail but keeps shapes is by default as wide as the image's shorter side divided by this, ...
+# A blur that removes detail but keeps shapes is by default as wide as the image's shorter side divided by this.
 _BLURS_PER_SIDE = 20
-# ... but at least this many pixels.
+# The least width of this blur, in pixels.
 _LEAST_BLUR = 1.0
 # The covariance of more entries takes long to invert, so it is not one of the usual absences.
 _MOST_GAUSSIAN_ENTRIES = 1024
@@ -35,7 +36,7 @@ _MOST_GAUSSIAN_ENTRIES = 1024
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a user asks for by a word, and what an absence can be made from."""
+    """An absence requested by a word, with the data it can be made from."""
 
     word: str  # as it was written, such as "noise:3"
     name: str  # the word before the colon
@@ -46,11 +47,11 @@ class Request:
 
     @property
     def rows(self) -> Rows:
-        """The data; raise an error if there are none."""
+        """The data, or an error if there are none."""
         if self.data is None:
             then = "Pass data=…, rows such as those that the model was trained on."
             raise AbsentiaError(f"The absence {self.word!r} is computed from data. {then}")
-        return check_rows(self.data)
+        return check_rows(self.data, missing=True)
 
     @property
     def number(self) -> int | None:
@@ -63,16 +64,16 @@ class Request:
 
     @property
     def categorical(self) -> Categorical:
-        """The entries that hold categories, as the players know them."""
+        """The categorical entries, according to the players."""
         if self.players is None:
             return ()
         return self.players.categorical
 
 
 def named_absence(word: Any, data: Table = None, *, players: Players | None = None, seed: int = 0) -> Absence:
-    """Return the absence that a number or a word such as "blur:2" names; an absence is returned as it is.
+    """Return the absence for a number or a word such as "blur:2"; an absence is returned unchanged.
 
-    The players know which entries hold categories.
+    The players know which entries are categorical.
     """
     if isinstance(word, str):
         return _absence_of_word(word, data, players, seed)
@@ -83,33 +84,48 @@ def named_absence(word: Any, data: Table = None, *, players: Players | None = No
     return check_absence(word)
 
 
-def usual_words(data: Table, players: Players) -> list[str]:
-    """Return the words of the usual absences for a kind of data."""
+def usual_words(data: Table, players: Players, takes_missing: bool = False) -> list[str]:
+    """Return the words of the usual absences for a kind of data; "missing" if the model ``takes_missing`` values."""
+    words = _usual_words(data, players)
+    if takes_missing and not players.is_image:
+        words.append("missing")
+    return words
+
+
+def _usual_words(data: Table, players: Players) -> list[str]:
+    """Return the words of the usual absences that any model takes."""
     if players.integer:
         return ["mode", "marginal"]
     if players.is_image:
         return ["zero", "mean", "blur", "noise", "marginal"]
     if players.masks_categories:
         return ["median", "mode", "marginal", "neighbours"]
-    rows = check_rows(data)
+    rows = check_rows(data, missing=True)
     words = ["zero", "mean", "median", "marginal"]
-    if len(rows) >= 2 and rows[0].numel() <= _MOST_GAUSSIAN_ENTRIES:
+    if len(rows) >= 2 and rows[0].numel() <= _MOST_GAUSSIAN_ENTRIES and not has_gaps(rows):
         words.append("gaussian")
     return words
 
 
+def split_word(word: str) -> tuple[str, str]:
+    """Split what a user writes as ``name:detail``; the detail is "" without a colon."""
+    name, _colon, detail = word.partition(":")
+    return name, detail
+
+
 def _absence_of_word(word: str, data: Table, players: Players | None, seed: int) -> Absence:
     """Return the absence that a word names, which may have a number after a colon, or be a number itself."""
-    name, colon, detail = word.partition(":")
+    name, detail = split_word(word)
+    lacks_detail = word == f"{name}:"
     if name == "learned":
         then = "Call learn_baseline(model, x, y), and pass its result as the absence."
         raise AbsentiaError(f"A learned absence has to be learned first. {then}")
-    if name not in WORDS or (colon and not detail):
+    if name not in WORDS or lacks_detail:
         must = f"be an absence, a number, or one of {', '.join(WORDS)}, learned"
         refused = wrong("absence", must, repr(word), "Some take a number, as in blur:2 or marginal:50.")
         return Baseline(_number(word, refused))
     if name in _NO_CATEGORIES and players is not None and players.masks_categories:
-        then = "Use median (which takes the most frequent category), mode, marginal or neighbours."
+        then = "Use mean or median (which take the most frequent category), mode, marginal or neighbours."
         raise wrong("absence", "keep to the categories of the table's categorical columns", name, then)
     if name in _WITHOUT_NUMBER and detail:
         raise wrong("absence", f"be {name} without a number", word)
@@ -122,8 +138,8 @@ def _zero(request: Request) -> Absence:
 
 
 def _mean(request: Request) -> Absence:
-    """Return the mean of the rows."""
-    return Baseline.mean(request.rows)
+    """Return the mean of the rows, and the most frequent category of categorical entries."""
+    return Baseline.mean(request.rows, categorical=request.categorical)
 
 
 def _median(request: Request) -> Absence:
@@ -136,8 +152,13 @@ def _mode(request: Request) -> Absence:
     return Baseline.mode(request.rows, categorical=request.categorical)
 
 
+def _missing(request: Request) -> Absence:
+    """Return missing values, which some models take; the model decodes NaN as a missing category, too."""
+    return Baseline(math.nan)
+
+
 def _blur(request: Request) -> Absence:
-    """Return the blur by a number of pixels, or one that suits the size of the images."""
+    """Return a blur with the given number of pixels, or one that suits the size of the images."""
     if request.detail:
         refused = wrong("absence", "give the blur a number of pixels, as in blur:2", request.word)
         return Blur(_number(request.detail, refused))
@@ -162,8 +183,12 @@ def _marginal(request: Request) -> Absence:
 
 
 def _gaussian(request: Request) -> Absence:
-    """Return draws of a Gaussian that is fitted to the rows, given the present entries."""
-    rows = request.rows
+    """Return draws from a Gaussian fitted to the rows, given the present entries."""
+    rows = request.rows.clone()
+    # A Gaussian knows no categories: an absent one is the most frequent, and a present one says nothing of others.
+    flat = rows.flatten(1)
+    for columns in column_groups(request.categorical, flat.shape[1]):
+        flat[:, columns] = most_frequent(flat[:, columns])
     draws = _DRAWS if request.number is None else request.number
     return GaussianConditional(rows, draws=draws, seed=request.seed)
 
@@ -176,7 +201,7 @@ def _neighbours(request: Request) -> Absence:
 
 
 def _number(text: str, refused: AbsentiaError) -> float:
-    """Read a number; raise the error for text that is none."""
+    """Read a number, or raise the given error for any other text."""
     try:
         return float(text)
     except ValueError as error:
@@ -191,6 +216,7 @@ WORDS: dict[str, Maker] = {
     "mean": _mean,
     "median": _median,
     "mode": _mode,
+    "missing": _missing,
     "blur": _blur,
     "noise": _noise,
     "marginal": _marginal,

@@ -1,4 +1,4 @@
-"""The values of coalitions: a task's samples whose absent players a fill replaces."""
+"""The values of coalitions: a model's output on samples in which a fill replaces absent players."""
 
 from absentia.evaluation.checks import check_coalitions, check_finite
 from absentia.evaluation.evaluator import Evaluator, Tabulated

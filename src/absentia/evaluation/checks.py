@@ -12,7 +12,7 @@ from absentia.errors import wrong
 
 
 def check_coalitions(coalitions: Tensor, players: int, samples: int | None = None) -> None:
-    """Raise an error for coalitions of the wrong type or shape; with ``samples``, each sample may have its own."""
+    """Raise an error if coalitions have the wrong type or shape; with ``samples``, each sample may have its own."""
     shared = coalitions.ndim == 2
     own = samples is not None and coalitions.ndim == 3 and len(coalitions) == samples
     if coalitions.dtype == torch.bool and (shared or own) and coalitions.shape[-1] == players:
@@ -24,8 +24,8 @@ def check_coalitions(coalitions: Tensor, players: int, samples: int | None = Non
 
 
 def check_finite(values: Tensor, samples: Tensor, coalitions: Tensor | int, argument: str = "model") -> None:
-    """Raise an error for values that are not finite; ``coalitions`` are theirs, or the number of the first one."""
-    # The sum is the quick check; that of finite values may still overflow.
+    """Raise an error if a value is not finite; ``coalitions`` holds the coalitions, or the number of the first."""
+    # The sum is a quick check, but a sum of finite values may overflow: then every value is checked.
     if math.isfinite(values.detach().sum().item()) or bool(torch.isfinite(values).all()):
         return
     row, column = (~torch.isfinite(values)).nonzero()[0].tolist()[:2]
@@ -37,7 +37,8 @@ def check_finite(values: Tensor, samples: Tensor, coalitions: Tensor | int, argu
     got = f"{value} for sample {int(samples[row])} with players {present} present"
     if argument != "model":
         raise wrong(argument, "be finite", got)
-    then = ""
-    if math.isinf(value):
-        then = "Probabilities of 0 and 1 have infinite log-odds: use readout=Probability(y) to explain these."
-    raise wrong("model", "give finite values", got, then)
+    if not math.isinf(value):
+        raise wrong("model", "give finite values", got)
+    then = "Probabilities of 0 and 1 have infinite log-odds: use readout=Probability(y) to explain these."
+    then_in_commands = "Probabilities of 0 and 1 have infinite log-odds: use --readout probability to explain these."
+    raise wrong("model", "give finite values", got, then, then_in_commands)

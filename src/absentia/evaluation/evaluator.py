@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, final
 
@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from absentia.absences.protocol import Fill, StandIns
 from absentia.arguments import checked
 from absentia.coalitions import enumerate_coalitions
-from absentia.data import blocks
+from absentia.data import Rows, blocks
 from absentia.errors import wrong
 from absentia.evaluation.checks import check_coalitions, check_finite
 from absentia.evaluation.first_layer import first_layer_outputs, reuse_memory, split_first_layer
@@ -32,24 +32,24 @@ from absentia.evaluation.rounding import (
 from absentia.models.model import Model
 from absentia.models.outputs import read_output
 from absentia.players import Players
+from absentia.readout_notes import ReadoutNote
 from absentia.readouts import Features, Margin, Readout
 from absentia.runtime.batches import BatchRunner
-from absentia.runtime.limits import OutOfTime
+from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.modes import evaluation_mode
 from absentia.runtime.precision import in_double
 from absentia.runtime.progress import progress
+from absentia.runtime.row_count import RowCount
 from absentia.task import Task
 
 # Masked inputs are made for several batches at once, which costs less for each.
 _BATCHES_PER_BLOCK = 4
-# The first layer's outputs are larger than inputs: they are made for fewer batches at once, ...
-_BATCHES_PER_GROWN_BLOCK = 2
-# ... and by doubling only if at least this many batches come of it.
+# The first layer's outputs are made by doubling only if at least this many batches come of it.
 _BATCHES_TO_GROW_FOR = 4
 
 
 class Tabulated(NamedTuple):
-    """The values of all coalitions, the size of their rounding errors, and the rows that the model evaluated."""
+    """The values of all coalitions, the size of their rounding errors, and the rows that were evaluated for them."""
 
     values: Float[Tensor, "samples coalitions"]
     noise: Float[Tensor, " samples"]
@@ -88,20 +88,68 @@ class Evaluator:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.model = task.model
-        self.x = task.x
-        self.samples = task.samples
-        self.players = task.players
-        self.names = task.names
-        self.readout = task.readout
-        self.readout_note = task.readout_note
-        self.classes = task.classes
-        self.class_names = task.class_names
-        self.batch_size = task.batch_size
-        self.limit = task.limit
 
     def __repr__(self) -> str:
         return f"Evaluator({self.samples} × {self.players}; value: {self.readout_note})"
+
+    @property
+    def model(self) -> Model:
+        """The task's model."""
+        return self.task.model
+
+    @property
+    def x(self) -> Rows:
+        """The task's samples."""
+        return self.task.x
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+        return self.task.samples
+
+    @property
+    def players(self) -> Players:
+        """The task's players."""
+        return self.task.players
+
+    @property
+    def readout(self) -> Readout:
+        """The task's readout."""
+        return self.task.readout
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The players' names."""
+        return self.task.names
+
+    @property
+    def readout_note(self) -> ReadoutNote:
+        """What is read out."""
+        return self.task.readout_note
+
+    @property
+    def classes(self) -> Int[Tensor, " samples"] | None:
+        """The classes of the samples, if they are known."""
+        return self.task.classes
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes."""
+        return self.task.class_names
+
+    @property
+    def batch_size(self) -> int:
+        """The rows of a batch."""
+        return self.task.batch_size
+
+    @property
+    def limit(self) -> TimeLimit:
+        """The task's time limit."""
+        return self.task.limit
+
+    def with_count(self, row_count: RowCount) -> Evaluator:
+        """Return the same evaluator with another count of rows, such as that of a worker."""
+        return Evaluator(self.task.with_count(row_count))
 
     def values(
         self,
@@ -168,10 +216,11 @@ class Evaluator:
     def _runner(self, *, double: bool, adapt: bool) -> BatchRunner:
         """Return what runs the model in batches."""
         forward = partial(in_double, self.task.forward) if double else self.task.forward
+        runner = self.task.runner(forward)
         if adapt:
-            return BatchRunner(forward, self.batch_size, self.limit)
+            return runner
         # Activations are computed again in the same batches as at first: torch compares what they hold.
-        return BatchRunner(forward, self.limit.rows_of_a_batch(self.batch_size), self.limit, adapt=False)
+        return replace(runner, batch=self.limit.rows_of_a_batch(self.batch_size), adapt=False)
 
     def table(
         self,
@@ -221,12 +270,14 @@ class Evaluator:
         if not isinstance(readout, Margin) or readout.y.ndim == 0:
             return None
         with evaluation_mode(self.model):
-            output = BatchRunner(self.task.forward, self.batch_size)(self.x.clone())
+            runner = BatchRunner(self.task.forward, self.batch_size, row_count=self.task.row_count)
+            output = runner(self.x.clone())
         return readout.class_means(output)
 
     def check_still_same(self) -> None:
         """Raise an error if the model no longer returns for the last sample what it did at first."""
         rows = self.task.probe_rows()  # as many as at first: they round alike
+        self.task.row_count.add(len(rows))
         with evaluation_mode(self.model):
             output, _ = read_output(self.task.forward(rows))
         self.task.check_repeated(self.task.probe.last[0], output[-1])
@@ -240,7 +291,7 @@ class Evaluator:
         """Evaluate all coalitions block by block, which is faster than by presence."""
         table = torch.zeros(len(numbers), 2 ** len(players), dtype=torch.float64, device=self.x.device)
         layout, lattice, model = self._lattice(fill, players)
-        runner = BatchRunner(reuse_memory(model), self.batch_size, self.limit)
+        runner = self.task.runner(reuse_memory(model))
         bar = progress(layout.blocks, "evaluating coalitions", "batch")
         last = None
         with evaluation_mode(self.model), bar:
@@ -269,7 +320,8 @@ class Evaluator:
         if 2 ** len(players) // self.batch_size >= _BATCHES_TO_GROW_FOR:
             split = split_first_layer(self.task.forward, players)
             if split is not None and split.may_reorder(fill):
-                layout = Layout.of(players, fill, _BATCHES_PER_GROWN_BLOCK * self.batch_size)
+                rows = min(self.batch_size, split.rows_in_cache())
+                layout = Layout.of(players, fill, rows)
                 return layout, first_layer_outputs(layout, split.layer, split.rectified), split.rest
         batches = 1
         if self.batch_size * fill.x[0].numel() <= NUMBERS_AT_A_TIME:

@@ -1,8 +1,8 @@
-"""The first layer's outputs of all coalitions, computed by additions.
+"""The first layer's outputs for all coalitions, computed by additions.
 
-Where a plain sequential model begins with a linear layer, no masked input is made at all. With h(S) = W x_S + c the
-first layer's output, h(S ∪ i) = h(S) + dᵢ with dᵢ = W(xᵢ − bᵢ) for every S. So the outputs of a block grow by
-doubling, and other blocks differ from it by one vector. It is the same sum in another order.
+If a plain sequential model begins with a linear layer, masked inputs need not be made at all. The first layer's
+output is h(S) = W x_S + c, so h(S ∪ i) = h(S) + dᵢ with dᵢ = W(xᵢ − bᵢ) for every S. The outputs of one block are
+built by doubling, and every other block differs from it by one vector. Only the order of summation changes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from absentia.absences.protocol import StandIns
@@ -21,23 +22,28 @@ from absentia.models.layers import see
 from absentia.models.model import Model
 from absentia.players import ALWAYS_PRESENT, Players
 
-# The largest ratio of a stand-in's part of a sum to the usual part: at most five bits of precision are lost.
+# A stand-in's contribution to a sum may exceed the usual one by this factor: at most five bits of precision are lost.
 _LARGEST_PART = 32.0
-# Outputs are added in parts of this many rows, which stay in the processor's cache.
-_ROWS_IN_CACHE = 2048
-# Layers that write their output to fresh memory.
+# A block of outputs has at most this many bytes, so that it is still in the processor's cache for the next layer.
+_BYTES_IN_CACHE = 2**20
+# Layers whose output is always new memory, which may be overwritten.
 _FRESH_OUTPUT = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 class SplitModel(NamedTuple):
-    """A model in two: its first linear layer, whether a ReLU follows, and the rest."""
+    """A model split in two: its first linear layer, with a ReLU if one follows, and the rest."""
 
     layer: nn.Linear
     rectified: bool
     rest: nn.Sequential
 
+    def rows_in_cache(self) -> int:
+        """Return how many rows of the first layer's outputs fit into the processor's cache."""
+        bytes_per_row = self.layer.out_features * self.layer.weight.element_size()
+        return max(1, _BYTES_IN_CACHE // bytes_per_row)
+
     def may_reorder(self, fill: StandIns) -> bool:
-        """Return whether sums may be reordered: no stand-in's part is far larger than the sample's usual one."""
+        """Return whether sums may be reordered: no stand-in contributes far more than the samples usually do."""
         weight = self.layer.weight.detach().abs().amax(0)
         usual = (fill.x.abs() * weight).median(1).values.amin()
         return bool((fill.values.abs() * weight).amax() <= _LARGEST_PART * usual)
@@ -45,7 +51,7 @@ class SplitModel(NamedTuple):
 
 def split_first_layer(model: Model, players: Players) -> SplitModel | None:
     """Split a model after its first linear layer; None if it can't be split."""
-    # Subclasses and hooks may do more than their layers.
+    # Subclasses and hooks may do more than run the layers.
     if type(model) is not nn.Sequential or len(model) < 2 or _is_altered(model):
         return None
     first = model[0]
@@ -57,13 +63,13 @@ def split_first_layer(model: Model, players: Players) -> SplitModel | None:
 
 
 def _is_altered(module: nn.Module) -> bool:
-    """Return whether a module has hooks other than ours, or a forward of its own."""
+    """Return whether a module has hooks other than ours, or a forward method set on the instance."""
     hooks = [hook for hook in list(module._forward_hooks.values()) if getattr(hook, "func", None) is not see]
     return bool(hooks or module._forward_pre_hooks or "forward" in vars(module))
 
 
 def reuse_memory(model: Model) -> Model:
-    """Return a plain nn.Sequential that runs each ReLU in place whose input nothing else can hold: in less time."""
+    """Return a faster form of a plain nn.Sequential: ReLUs run in place if nothing else can hold their input."""
     if type(model) is not nn.Sequential or _is_altered(model):
         return model
     steps: list[Model] = []
@@ -83,29 +89,50 @@ def reuse_memory(model: Model) -> Model:
 
 
 def first_layer_outputs(layout: Layout, layer: nn.Linear, rectified: bool) -> Iterator[Block]:
-    """Yield the first layer's outputs for all coalitions of the samples, after a ReLU if ``rectified``."""
+    """Yield the first layer's outputs for all coalitions of the samples, after a ReLU if ``rectified``.
+
+    The outputs of a block are h(T ∪ S) = h(T) + Σ_{j∈S} dⱼ, where T runs over the coalitions of the first players and
+    S is the block's coalition of the others. So h(T) is computed once for a pair, and each block adds a vector to it.
+    """
     x = layout.fill.x
     first_players = layout.first_players
-    labels = layout.players.labels.to(x.device)
-    owned = (labels != ALWAYS_PRESENT).nonzero().flatten()
     shape = (layout.pairs_per_block, 2**first_players, layer.out_features)
-    all_grown = x.new_empty(shape)
-    all_outputs = x.new_empty(shape)
-    others = enumerate_coalitions(len(layout.players) - first_players).to(x)
+    # Memory for the largest block, which all blocks share.
+    memory_of_first = x.new_empty(shape)
+    memory_of_outputs = x.new_empty(shape)
+    others = enumerate_coalitions(len(layout.players) - first_players).to(x)  # (blocks, other players)
+    always_present = layout.players.labels.to(x.device) == ALWAYS_PRESENT  # (entries,)
     for samples, present, absent in layout.pairs():
-        grown = all_grown[: len(samples)]
-        outputs = all_outputs[: len(samples)]
-        by_entry = (present - absent)[:, owned, None] * layer.weight.T[owned]
-        steps = by_entry.new_zeros(len(samples), len(layout.players), layer.out_features)
-        steps.index_add_(1, labels[owned], by_entry)  # what each player adds
-        grown[:, 0] = layer(torch.where(labels == ALWAYS_PRESENT, present, absent))
-        for player in range(first_players):  # by doubling: outputs with a player are those without it plus one vector
-            half = 2**player
-            torch.add(grown[:, :half], steps[:, player, None], out=grown[:, half : 2 * half])
-        parts = list(zip(grown.split(_ROWS_IN_CACHE, 1), outputs.split(_ROWS_IN_CACHE, 1), strict=True))
-        for number, offset in enumerate((others @ steps[:, first_players:]).unsqueeze(2).unbind(1)):
-            for source, target in parts:
-                torch.add(source, offset, out=target)
-                if rectified:
-                    target.relu_()
+        of_first = memory_of_first[: len(samples)]
+        outputs = memory_of_outputs[: len(samples)]
+        steps = _steps_of_players(layout, layer, present - absent)
+        of_first[:, 0] = layer(torch.where(always_present, present, absent))  # h(∅)
+        _add_by_doubling(of_first, steps[:, :first_players])
+        offsets = others @ steps[:, first_players:]  # (pairs, blocks, features): Σ_{j∈S} dⱼ
+        for number in range(len(others)):
+            torch.add(of_first, offsets[:, number, None], out=outputs)
+            if rectified:
+                outputs.relu_()
             yield Block(samples, number << first_players, outputs)
+
+
+def _steps_of_players(
+    layout: Layout, layer: nn.Linear, differences: Float[Tensor, "pairs entries"]
+) -> Float[Tensor, "pairs players features"]:
+    """Return what the presence of each player adds to the first layer's output: dᵢ = W(xᵢ − bᵢ)."""
+    labels = layout.players.labels.to(differences.device)
+    owned = (labels != ALWAYS_PRESENT).nonzero().flatten()
+    by_entry = differences[:, owned, None] * layer.weight.T[owned]  # (pairs, owned entries, features)
+    steps = by_entry.new_zeros(len(differences), len(layout.players), layer.out_features)
+    return steps.index_add_(1, labels[owned], by_entry)
+
+
+def _add_by_doubling(
+    outputs: Float[Tensor, "pairs coalitions features"], steps: Float[Tensor, "pairs players features"]
+) -> None:
+    """Fill in the outputs of all coalitions in place, given that of ∅: adding a player adds its step."""
+    for player in range(steps.shape[1]):
+        half = 2**player
+        without_player = outputs[:, :half]
+        with_player = outputs[:, half : 2 * half]
+        torch.add(without_player, steps[:, player, None], out=with_player)

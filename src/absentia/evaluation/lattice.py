@@ -1,14 +1,15 @@
 """Masked inputs of all coalitions, made block by block.
 
 A block holds 2^k consecutive coalitions: all combinations of the first k players, with the other players fixed. One
-bit mask over the first k players then serves every block. An entry is chosen between the sample's value and the
-stand-in by three bit operations, absent ⊕ (mask ∧ (present ⊕ absent)). This is exact for every type, and several
-times faster than a conditional on each entry.
+bit mask over the first k players is then enough for all blocks. Three bit operations choose between the sample's
+value and the stand-in, absent ⊕ (mask ∧ (present ⊕ absent)). This is exact for every type, and several times faster
+than a conditional on each entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -21,15 +22,15 @@ from absentia.coalitions import enumerate_coalitions
 from absentia.data import blocks
 from absentia.players import Players
 
-# Samples and stand-ins are gathered for this many pairs at once, to keep small operations out of the loop.
+# Samples and stand-ins are gathered for this many pairs at once, because small operations in the loop are slow.
 _PAIRS_AT_A_TIME = 64
-# The presence of the players that are fixed within a block is made for this many blocks at once.
+# The presence of the players that are fixed within a block is computed for this many blocks at once.
 _BLOCKS_AT_A_TIME = 256
-# Fewer of each where inputs are large: this many numbers.
+# Large inputs are handled in smaller groups, of this many numbers.
 NUMBERS_AT_A_TIME = 2**20
-# Rows are joined to long ones of about this many entries.
+# Short rows are joined into long ones of about this many entries.
 _ENTRIES_OF_A_LONG_ROW = 2048
-# The type of integers whose bits are those of an entry, by the entry's bytes.
+# The integer type with as many bytes as an entry.
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -42,11 +43,11 @@ class Block(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How the coalitions of all pairs of a sample and a draw are split into blocks of at most some rows."""
+    """How the coalitions of all pairs of a sample and a draw are split into blocks of limited size."""
 
     players: Players
     fill: StandIns
-    first_players: int  # those that vary within a block
+    first_players: int  # how many players vary within a block
     pairs_per_block: int
 
     @classmethod
@@ -63,11 +64,11 @@ class Layout(NamedTuple):
         return -(-pairs // self.pairs_per_block) * 2 ** (len(self.players) - self.first_players)
 
     def at_a_time(self, most: int) -> int:
-        """Return how many inputs to hold at a time: as many as hold few numbers, and at most ``most``."""
+        """Return how many inputs to hold at a time: at most ``most``, and fewer if they are large."""
         return max(1, min(most, NUMBERS_AT_A_TIME // self.fill.x[0].numel()))
 
     def pairs(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield the samples, their entries and their stand-ins for the pairs of one block after another."""
+        """Yield the samples, entries and stand-ins of the pairs in each block."""
         x = self.fill.x
         stand_ins = self.fill.values
         size = self.pairs_per_block
@@ -80,36 +81,62 @@ class Layout(NamedTuple):
 
 
 def masked_inputs(layout: Layout) -> Iterator[Block]:
-    """Yield the masked inputs of all coalitions of the samples."""
+    """Yield the masked inputs of all coalitions of the samples.
+
+    Entries are treated as integers with the same bits. For the first players, ``flips`` holds the bits in which the
+    input of a coalition differs from the input without these players: mask ∧ (present ⊕ absent). They are computed
+    once for a pair. A block is then row ⊕ flips, where only the other players may be present in the row.
+    """
     players = layout.players
-    first_players = layout.first_players
-    mask = _first_players_mask(layout)
-    # Stored if they are few; made again for each pair if they would fill the memory.
-    few_blocks = 2 ** (len(players) - first_players) <= layout.at_a_time(_BLOCKS_AT_A_TIME)
-    stored = list(_other_players_presence(layout)) if few_blocks else None
-    flips = mask.new_empty(layout.pairs_per_block, *mask.shape)
-    # With one block for each pair the flips are not needed again, and the inputs can overwrite them.
-    bits = flips if first_players == len(players) else torch.empty_like(flips)
-    # Rows are short: treating several as one long row saves most of the overhead of a loop. Their number is a power
-    # of two, so that it divides the number of coalitions.
-    tiles = min(len(mask), 1 << max(1, _ENTRIES_OF_A_LONG_ROW // mask.shape[1]).bit_length() - 1)
+    mask = _first_players_mask(layout)  # (coalitions, entries)
+    coalitions, entries = mask.shape
+    presence_by_block = _presence_by_block(layout)
+    flips = mask.new_empty(layout.pairs_per_block, coalitions, entries)
+    one_block_for_each_pair = layout.first_players == len(players)
+    # With one block for each pair, the flips are not needed again, so the inputs may overwrite them.
+    input_bits = flips if one_block_for_each_pair else torch.empty_like(flips)
+    rows = _rows_in_a_long_row(coalitions, entries)
     for samples, values, stand_ins in layout.pairs():
-        present = values.contiguous().view(mask.dtype).flatten(1)
-        absent = stand_ins.contiguous().view(mask.dtype).flatten(1)
-        long_flips = flips[: len(samples)].view(len(samples), -1, tiles * mask.shape[1])
-        long_bits = bits[: len(samples)].view_as(long_flips)
-        flip = (present ^ absent).repeat(1, tiles)
-        torch.bitwise_and(mask.view(long_flips.shape[1:]), flip.unsqueeze(1), out=long_flips)
-        inputs = bits[: len(samples)].view(values.dtype).view(len(samples), len(mask), *players.shape)
-        for number, presence in enumerate(stored or _other_players_presence(layout)):
-            # The first players are absent from this row, and the flips bring them in.
-            row = torch.where(presence, present, absent).repeat(1, tiles)
-            torch.bitwise_xor(long_flips, row.unsqueeze(1), out=long_bits)
-            yield Block(samples, number << first_players, inputs)
+        pairs = len(samples)
+        present = values.contiguous().view(mask.dtype).flatten(1)  # (pairs, entries), the bits of each entry
+        absent = stand_ins.contiguous().view(mask.dtype).flatten(1)  # (pairs, entries)
+        long_flips = flips[:pairs].view(pairs, coalitions // rows, rows * entries)
+        long_input_bits = input_bits[:pairs].view_as(long_flips)
+        differing_bits = (present ^ absent).repeat(1, rows)  # (pairs, rows · entries)
+        torch.bitwise_and(mask.view(long_flips.shape[1:]), differing_bits[:, None], out=long_flips)
+        # The same memory as ``input_bits``, read as numbers again: (pairs, coalitions, *entries).
+        inputs = input_bits[:pairs].view(values.dtype).view(pairs, coalitions, *players.shape)
+        for number, presence in enumerate(presence_by_block()):
+            without_first_players = torch.where(presence, present, absent)  # (pairs, entries)
+            long_row = without_first_players.repeat(1, rows)  # (pairs, rows · entries)
+            torch.bitwise_xor(long_flips, long_row[:, None], out=long_input_bits)
+            yield Block(samples, number << layout.first_players, inputs)
+
+
+def _rows_in_a_long_row(coalitions: int, entries: int) -> int:
+    """Return how many inputs to join into a long row, because looping over short rows has a large overhead.
+
+    It is a power of two, so that it divides the number of coalitions.
+    """
+    wanted = max(1, _ENTRIES_OF_A_LONG_ROW // entries)
+    power_of_two = 2 ** (wanted.bit_length() - 1)  # the largest up to the wanted number
+    return min(coalitions, power_of_two)
+
+
+def _presence_by_block(layout: Layout) -> Callable[[], Iterable[Bool[Tensor, " entries"]]]:
+    """Return a function that iterates over the presence of the other players in each block.
+
+    The presence is stored if there are few blocks. Otherwise it is computed again for each pair, to save memory.
+    """
+    blocks_of_a_pair = 2 ** (len(layout.players) - layout.first_players)
+    if blocks_of_a_pair > layout.at_a_time(_BLOCKS_AT_A_TIME):
+        return partial(_other_players_presence, layout)
+    stored = list(_other_players_presence(layout))
+    return lambda: stored
 
 
 def _other_players_presence(layout: Layout) -> Iterator[Bool[Tensor, " entries"]]:
-    """Yield, for each block, which entries are present in all of it."""
+    """Yield, for each block, which entries are present in all of its coalitions."""
     others = len(layout.players) - layout.first_players
     for part in blocks(2**others, layout.at_a_time(_BLOCKS_AT_A_TIME)):
         coalitions = enumerate_coalitions(others, part.start, part.stop).to(layout.fill.x.device)
@@ -117,13 +144,15 @@ def _other_players_presence(layout: Layout) -> Iterator[Bool[Tensor, " entries"]
 
 
 def _first_players_mask(layout: Layout) -> Shaped[Tensor, "coalitions entries"]:
-    """Set all bits of the entries whose player is present, for every coalition of the first players."""
-    labels = layout.players.labels.flatten().to(layout.fill.x.device)
-    numbers = torch.arange(layout.first_players, device=labels.device)
-    own = -(labels == numbers[:, None]).to(_BITS[layout.fill.x.element_size()])  # all bits of each player's entries
-    mask = own.new_zeros(2**layout.first_players, len(labels))
-    # By doubling: the coalitions up to a player are those before it, and the same with the player.
-    for player, entries in enumerate(own):
+    """Return a mask for every coalition of the first players, with all bits set in the entries that are present."""
+    labels = layout.players.labels.flatten().to(layout.fill.x.device)  # (entries,)
+    first_players = torch.arange(layout.first_players, device=labels.device)
+    owns = labels == first_players[:, None]  # (first players, entries)
+    # As a number, True is 1, and −1 has all bits set.
+    all_bits = -owns.to(_BITS[layout.fill.x.element_size()])
+    mask = all_bits.new_zeros(2**layout.first_players, len(labels))  # (coalitions, entries)
+    # By doubling: each player adds a copy of all coalitions so far, with itself present.
+    for player, bits_of_player in enumerate(all_bits):
         half = 2**player
-        torch.bitwise_or(mask[:half], entries, out=mask[half : 2 * half])
+        torch.bitwise_or(mask[:half], bits_of_player, out=mask[half : 2 * half])
     return mask

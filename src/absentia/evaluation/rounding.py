@@ -12,24 +12,24 @@ from torch import Tensor
 from absentia.data import seeded
 from absentia.errors import wrong
 
-# Rounding errors of values, in units of their type's precision, as networks of some layers were seen to have.
+# Rounding errors of values in units of their type's precision, as observed in networks of several layers.
 _UNITS_OF_PRECISION = 4
 # Sums over coalitions must stay finite with this many bits to spare.
 _SPARE_BITS = 52
-# Errors are measured on at most this many values of a sample, ...
+# Rounding errors are measured on a share of each sample's values: on at most this many, ...
 _MOST_MEASURED = 16
-# ... at least this many, ...
+# ... on at least this many, ...
 _LEAST_MEASURED = 6
-# ... and one of this many between these bounds.
+# ... and within these bounds on one value in this many.
 _ONE_OF = 128
-# Errors of effects, over 2^(order/2), were seen to be up to 6 times the largest that were measured.
+# Errors of effects, divided by 2^(order/2), were observed to be up to 6 times the largest measured error.
 ABOVE_MEASURED = 8
-# Errors of the two extreme values may be far larger than others: they have less weight.
+# The errors of the two extreme values may be far larger than all others, so they get less weight.
 _WEIGHT_OF_EXTREMES = 0.25
 
 
 class MeasuredErrors(NamedTuple):
-    """The largest rounding error that was seen of each sample, and why none could be measured, if so."""
+    """The largest measured rounding error of each sample, with a note if none could be measured."""
 
     errors: Float[Tensor, " samples"]
     notes: tuple[str, ...] = ()
@@ -38,8 +38,8 @@ class MeasuredErrors(NamedTuple):
 def rounding_noise(
     values: Float[Tensor, "samples coalitions"], dtype: torch.dtype, largest: float = 0.0, name: str = "values"
 ) -> Float[Tensor, " samples"]:
-    """Estimate the rounding errors of values computed in ``dtype`` from outputs of this size."""
-    # A few times the precision of the type at the largest value or output: log-odds are differences of logits.
+    """Estimate the rounding errors of values computed in ``dtype`` from outputs of at most ``largest``."""
+    # Log-odds are differences of logits, so the largest output counts as well as the largest value.
     precision = torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps
     low, high = values.detach().aminmax(dim=1)
     noise = torch.maximum(-low, high).double().clamp_min(largest) * (_UNITS_OF_PRECISION * precision)
@@ -53,10 +53,11 @@ def rounding_noise(
 def measured_coalitions(
     values: Float[Tensor, "samples coalitions"], players: int, samples: int
 ) -> Int[Tensor, "samples measured"]:
-    """Return the numbers of the coalitions whose errors are measured: the two extreme values, then some drawn."""
+    """Return the numbers of the coalitions to measure: those of the two extreme values, then some drawn at random."""
     count = min(max(2**players // _ONE_OF, 4 * _MOST_MEASURED // samples, _LEAST_MEASURED), _MOST_MEASURED)
-    drawn = torch.randint(2**players, (count, 1), generator=seeded(players)).to(values.device)
-    return torch.stack([values.argmin(1), values.argmax(1), *drawn.expand(-1, len(values))], dim=1)
+    # If there are few coalitions, some are drawn twice but need only be evaluated once.
+    drawn = torch.randint(2**players, (count,), generator=seeded(players)).unique().to(values.device)
+    return torch.cat([values.argmin(1, True), values.argmax(1, True), drawn.expand(len(values), -1)], dim=1)
 
 
 def members_of(numbers: Int[Tensor, "samples measured"], players: int) -> Bool[Tensor, "samples measured players"]:
@@ -65,7 +66,7 @@ def members_of(numbers: Int[Tensor, "samples measured"], players: int) -> Bool[T
 
 
 def largest_errors(differences: Float[Tensor, "samples measured"]) -> Float[Tensor, " samples"]:
-    """Return the largest error of each sample; the first two are those of its extreme values."""
+    """Return the largest error of each sample, where its first two errors are those of its extreme values."""
     errors = differences.abs()
     return torch.maximum(errors[:, 2:].amax(1), _WEIGHT_OF_EXTREMES * errors[:, :2].amax(1))
 

@@ -1,1 +1,1 @@
-"""Solvers: from the values of a game to terms and attributions."""
+"""Solvers: compute terms and attributions from the values of a game."""

@@ -16,28 +16,29 @@ from absentia.coalitions import Coalitions
 from absentia.data import check_number, seeded
 from absentia.errors import wrong
 from absentia.evaluation import check_finite
-from absentia.games import Game, ask, draws_of, readout_of
+from absentia.games import Game, RowMeter, ask, draws_of, readout_of
 
 
 @checked
 def context_map(
     game: Game, player: int | None = None, *, drawn: int = 100, grown: int = 20, seed: int = 0
 ) -> Attribution:
-    """Find contexts S in which a player's benefit |v(S∪i) − v(S)| is large, and the share of them that others are in.
+    """Find contexts S in which a player's benefit |v(S∪i) − v(S)| is large, and how often they contain each player.
 
-    The value of player j is p(j|i), the share of the contexts that contain j [ren2023faithful, Alg. 1]. The best of
-    some drawn contexts gets more players at random, a tenth of all, many times over. Each of these then gains and
-    loses one player at a time as long as the benefit grows. A player that does not matter to i stays as it was drawn.
-    Errors of the shares are unknown, and NaN in the result: other seeds may give other contexts.
+    The value of player j is p(j|i), the share of the contexts that contain j [ren2023faithful, Alg. 1]. First, the
+    best of some drawn contexts is extended by a tenth of all players at random, many times. Each of the resulting
+    contexts then gains or loses one player at a time as long as the benefit grows. A player that does not matter to i
+    stays as it was drawn. The errors of the shares are unknown and therefore NaN. Other seeds may give other
+    contexts.
 
     Parameters
     ----------
     game : Game
         A game of one sample, of any number of players.
     player : int, optional
-        The number of the player i. By default the one with the largest benefit in a drawn context.
+        The number of the player i. The default is the player with the largest benefit in a drawn context.
     drawn, grown : int
-        How many contexts are drawn for a player, and how many grow from the best.
+        The number of contexts to draw for a player, and the number to grow from the best one.
     seed : int, default 0
 
     Examples
@@ -55,6 +56,7 @@ def context_map(
     check_number("player", player, 0, players - 1)
     check_number("drawn and grown", min(drawn, grown), 1)
     generator = seeded(seed)
+    meter = RowMeter.start(game)
     benefits = _Benefits(game)
     start = _best_context(benefits, range(players) if player is None else [player], drawn, generator)
     contexts = _grow(benefits, start.player, _enlarge(start, grown, generator))
@@ -62,12 +64,21 @@ def context_map(
     shares = contexts.double().mean(0)[None]
     unknown = torch.full_like(shares, torch.nan)
     kind = f"shares of the contexts of {game.names[start.player]} (errors unknown)"
-    return Attribution(shares, unknown, benefits.evaluations, game.names, kind, readout_of(game), "contexts")
+    return Attribution(
+        shares,
+        unknown,
+        benefits.evaluations,
+        game.names,
+        kind,
+        readout_of(game),
+        "contexts",
+        rows_seen=meter.rows_seen,
+    )
 
 
 @dataclass
 class _Benefits:
-    """The strengths |v(S∪i) − v(S)| of a game, and the rows that were evaluated for them."""
+    """The strengths |v(S∪i) − v(S)| of a game, and the number of rows evaluated for them."""
 
     game: Game
     evaluations: int = 0
@@ -103,7 +114,7 @@ def _best_context(benefits: _Benefits, candidates: Iterable[int], drawn: int, ge
 
 
 def _enlarge(start: _Start, count: int, generator: torch.Generator) -> Coalitions:
-    """Return contexts that hold the best one, and a tenth of all players more, drawn for each."""
+    """Return copies of the best context, each extended by a tenth of all players, drawn at random."""
     players = len(start.context)
     taken = start.context | (torch.arange(players) == start.player)
     ranks = torch.rand(count, players, generator=generator).masked_fill(taken, 2.0).argsort(1).argsort(1)

@@ -23,4 +23,11 @@ def harsanyi(game: Game) -> Terms:
     tensor([[1., 1., 2., 2.]], dtype=torch.float64)
     """
     table = value_table(game)
-    return Terms(moebius(table.values), table.names, table.readout, table.noise, table.evaluations)
+    return Terms(
+        moebius(table.values),
+        table.names,
+        table.readout,
+        table.noise,
+        table.evaluations,
+        rows_seen=table.rows_seen,
+    )
