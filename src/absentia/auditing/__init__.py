@@ -1,4 +1,4 @@
-"""The audit of absences: whether a masking method removes the signal, and adds none."""
+"""The audit of absences: whether a masking method removes the signal and adds none."""
 
 from absentia.auditing.audit_record import AuditRecord
 from absentia.auditing.audits import audit, cross_audit

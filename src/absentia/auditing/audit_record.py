@@ -6,14 +6,16 @@ from dataclasses import dataclass, field
 
 import torch
 
+from absentia.readout_notes import ReadoutNote
+from absentia.runtime.stops import Stop, StopReason
 from absentia.version import __version__
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The rows and the time that a measurement took."""
+    """The rows that were evaluated for a measurement, and the time that it took."""
 
-    evaluations: int = 0
+    evaluations: int = 0  # one for each coalition and draw of the absence
     seconds: float = 0.0
 
     def __add__(self, other: Cost) -> Cost:
@@ -22,9 +24,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class AuditRecord:
-    """The settings of an audit or a cross audit, and what it cost."""
+    """The settings of an audit or a cross audit, and its cost."""
 
-    readout: str
+    readout_note: ReadoutNote  # what was read from the model's output
     samples: int
     draws: int
     exact: bool  # whether all coalitions of the region were evaluated, rather than games of some of its players
@@ -39,13 +41,33 @@ class AuditRecord:
     absences: dict[str, str] = field(default_factory=dict)  # a description of each method
     given: int = 0  # the number of samples that were passed, of which `samples` were audited
     surrogates: tuple[str, ...] = ()  # the methods that explain another model
-    stopped: str = ""  # why the audit ended early, if it did
+    stop: Stop | None = None  # why the audit ended early, if it did
     torch_version: str = str(torch.__version__)
     version: str = __version__
+    rows_seen: int | None = None  # rows that models saw, those of trials and checks included; None in older files
+
+    @property
+    def readout(self) -> str:
+        """What was read from the model's output, in words."""
+        return str(self.readout_note)
+
+    @property
+    def stopped(self) -> str:
+        """Why the audit ended early, in words; "" if it did not."""
+        if self.stop is None:
+            return ""
+        if self.stop.reason is StopReason.TIME_LIMIT:
+            return f"time limit of {self.stop.seconds:g} s"
+        return "interrupted"
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C ended the audit early."""
+        return self.stop is not None and self.stop.reason is StopReason.INTERRUPTED
 
     @property
     def evaluations(self) -> int:
-        """The total number of rows that the model evaluated."""
+        """The total number of rows that were evaluated for values: one for each coalition and draw."""
         return sum(self.costs.values(), self.shared_cost).evaluations
 
     @property

@@ -1,4 +1,4 @@
-"""The run of an audit: its steps, taken here or at workers until they are done or the time is up."""
+"""The run of an audit: its steps, taken in this process or by workers until they are done or time is up."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from absentia.runtime.batches import BatchRunner
 from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.modes import evaluation_mode
 from absentia.runtime.progress import progress
+from absentia.runtime.row_count import RowCount
+from absentia.runtime.stops import INTERRUPTED, Stop
 from absentia.runtime.threads import quickest_threads
 from absentia.runtime.workers import spread
 
 # Work is split into about this many steps. A step that a time limit cuts off is lost.
 _STEPS = 64
-# What to do about a time limit in which nothing can be measured.
+# What to do if the time limit is too short to measure anything.
 NO_TIME = "Or audit fewer absences, or a quicker model."
 
 
@@ -36,8 +38,9 @@ class StepResult:
     costs: list[tuple[str, Cost]]
 
 
-def measure_step(setup: Setup, step: Step) -> StepResult | None:
-    """Take one step; return None if the time limit cuts it off."""
+def measure_step(setup: Setup, step: Step, row_count: RowCount) -> StepResult | None:
+    """Take one step, and count its rows; return None if the time limit cuts it off."""
+    setup = setup.with_count(row_count)
     ledger = Ledger()
     try:
         setup.subject.evaluator.limit.check()
@@ -56,38 +59,37 @@ class Run:
         self.evaluator = setup.subject.evaluator
         self.outcomes: list[Outcome] = []
         self.costs = dict.fromkeys((*setup.methods, SHARED), Cost())
-        # A step evaluates at most this many rows, or those of one sample; fewer if time is short.
+        # A step evaluates at most this many rows, fewer if time is short, but always those of at least one sample.
         self.rows_per_step = max(setup.plan.rows // _STEPS, 4 * self.evaluator.batch_size)
 
     @property
     def summary(self) -> Summary:
-        """What was measured, for its figures."""
+        """The measurements, from which the figures are computed."""
         return Summary(self.setup, self.outcomes)
 
     @property
     def _measured_any(self) -> bool:
         return any(isinstance(outcome, EmptyValues) for outcome in self.outcomes)
 
-    def work(self) -> str:
+    def work(self) -> Stop | None:
         """Take all steps; return why they ended early, if they did."""
         limit = self.evaluator.limit
         plan = self.setup.plan
-        ended = ""
         try:
-            ended = self._take_all(limit)
-        except OutOfTime:
-            ended = _name_limit(limit)
+            stop = self._take_all(limit)
+        except OutOfTime as error:
+            stop = error.stop
         except KeyboardInterrupt:
             if not self._measured_any:
                 raise
-            ended = "interrupted"
+            stop = INTERRUPTED
         if not self._measured_any:
             rows_needed = plan.empty_rows + plan.samples * plan.curve_rows
             raise limit.too_short(rows_needed, NO_TIME)
         self.evaluator.check_still_same()
-        return ended
+        return stop
 
-    def _take_all(self, limit: TimeLimit) -> str:
+    def _take_all(self, limit: TimeLimit) -> Stop | None:
         """Time the model, and take all steps with the quickest number of threads."""
         plan = self.setup.plan
         rows = self._rows_to_time(limit)
@@ -96,6 +98,7 @@ class Run:
         def run_once() -> None:
             limit.check()
             with evaluation_mode(self.evaluator.model):
+                self.evaluator.task.row_count.add(len(batch))
                 self.evaluator.model(batch.clone())
 
         with quickest_threads(run_once, batch.device, limit):
@@ -108,10 +111,10 @@ class Run:
                 return self.take(all_steps(plan, self.rows_per_step), bar)
 
     def _rows_to_time(self, limit: TimeLimit) -> int:
-        """Return how many rows to time the model with: under a limit no more than its batches have grown to."""
+        """Return how many rows to time the model with: under a time limit, at most the current size of a batch."""
         x = self.setup.x
         most = max(1, min(self.evaluator.batch_size, self.setup.plan.rows // (4 * _STEPS)))
-        runner = BatchRunner(self.evaluator.model, most, limit)
+        runner = BatchRunner(self.evaluator.model, most, limit, row_count=self.evaluator.task.row_count)
         rows = limit.rows_of_a_batch(most)
         while rows < most:
             with evaluation_mode(self.evaluator.model):
@@ -127,23 +130,24 @@ class Run:
         if not limit.is_set:
             return
         affordable = limit.left / (_STEPS * seconds_per_row)
-        # A step runs the model for each method. With fewer rows than were timed, a row would take longer.
+        # A step runs the model once for each method. Smaller batches than the timed one would be slower per row.
         least = timed_rows * (1 + len(self.setup.methods))
         self.rows_per_step = min(self.rows_per_step, max(least, int(affordable)))
 
-    def take(self, steps: Sequence[Step], bar: Any) -> str:
+    def take(self, steps: Sequence[Step], bar: Any) -> Stop | None:
         """Take the steps, here or at workers, and keep their results; return why they ended early, if they did."""
-        ended = ""
-        for result in spread(partial(measure_step, self.setup), steps, "auditing"):
+        stop: Stop | None = None
+        row_count = self.evaluator.task.row_count
+        for result in spread(partial(measure_step, self.setup), steps, "auditing", row_count):
             if result is None:
-                ended = _name_limit(self.evaluator.limit)
-            if result is None or ended:
+                stop = self.evaluator.limit.stop
+            if result is None or stop is not None:
                 continue  # only results before the first that is cut off count; the remaining steps end at once
             self.outcomes.append(result.outcome)
             for name, cost in result.costs:
                 self.costs[name] += cost
                 bar.update(cost.evaluations)
-        return ended
+        return stop
 
 
 def make_record(setup: Setup, costs: dict[str, Cost], notes: Sequence[str], **more: Any) -> AuditRecord:
@@ -151,7 +155,7 @@ def make_record(setup: Setup, costs: dict[str, Cost], notes: Sequence[str], **mo
     subject = setup.subject
     games = setup.plan.removal
     return AuditRecord(
-        readout=subject.evaluator.readout_note,
+        readout_note=subject.evaluator.task.readout_note,
         samples=len(setup.numbers),
         draws=games.draws,
         exact=games.players == len(subject.region),
@@ -159,6 +163,7 @@ def make_record(setup: Setup, costs: dict[str, Cost], notes: Sequence[str], **mo
         seed=subject.seed,
         costs={name: costs[name] for name in setup.methods},
         shared_cost=costs[SHARED],
+        rows_seen=subject.evaluator.task.row_count.rows,
         notes=tuple(notes),
         game_players=games.players,
         absences={name: describe_absence(method.absence) for name, method in setup.methods.items()},
@@ -166,8 +171,3 @@ def make_record(setup: Setup, costs: dict[str, Cost], notes: Sequence[str], **mo
         surrogates=setup.surrogates,
         **more,
     )
-
-
-def _name_limit(limit: TimeLimit) -> str:
-    """Say that the time limit ended the work."""
-    return f"time limit of {limit.seconds:g} s"

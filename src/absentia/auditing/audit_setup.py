@@ -1,9 +1,9 @@
-"""The setup of an audit: the plan, the samples that it audits, and what absent players are replaced by for R."""
+"""The setup of an audit: its plan, its samples, and what replaces absent players in R."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -19,12 +19,14 @@ from absentia.data import DataRange, Rows, blocks, check_number, seeded, white_n
 from absentia.errors import AbsentiaError, wrong
 from absentia.games import MAX_PLAYERS
 from absentia.learning import LearnedBaseline
+from absentia.models.arrays import NumpyModel
 from absentia.players import ALWAYS_PRESENT
 from absentia.runtime.cost import affordable_rows
+from absentia.runtime.row_count import RowCount
 
-# The operations that an audit may take by default: up to a minute on two cores.
+# The number of operations that an audit may take by default: up to a minute on two cores.
 _OPERATIONS = 3e11
-# The rows that it may always take.
+# The number of rows that an audit may always evaluate.
 _FEW_ROWS = 2**15
 # Masked samples are made for at most this many entries at a time.
 _ENTRIES_AT_A_TIME = 2**24
@@ -32,7 +34,7 @@ _ENTRIES_AT_A_TIME = 2**24
 
 @dataclass(frozen=True, eq=False)
 class WhiteNoise:
-    """White noise in the range of the data, drawn for every sample that R is measured on."""
+    """White noise in the range of the data, drawn separately for every sample on which R is measured."""
 
     data_range: DataRange
     x: Rows
@@ -49,9 +51,9 @@ class WhiteNoise:
 
 @dataclass(frozen=True, eq=False)
 class FixedReference:
-    """Stand-ins of the original samples, which do not depend on the coalition, one draw after another.
+    """The stand-ins of the original samples, one draw after another. They do not depend on the coalition.
 
-    A sample, its masked states and its noise are then all measured against one point.
+    A sample, its masked states and its noise are therefore all measured against the same point.
     """
 
     stand_ins: StandIns
@@ -75,12 +77,12 @@ class BoundReference:
         return fill.select(draws=[draw % fill.draws])
 
 
-# What absent players are replaced by in the games of R.
+# What replaces absent players in the games of R.
 Reference: TypeAlias = WhiteNoise | FixedReference | BoundReference
 
 
 def few_draws(fill: Fill, most: int, seed: int) -> Fill:
-    """Return a fill with at most ``most`` of its draws, chosen at random."""
+    """Return the fill restricted to at most ``most`` of its draws, chosen at random."""
     if fill.draws <= most:
         return fill
     chosen = torch.randperm(fill.draws, generator=seeded(seed, "draws"))[:most]
@@ -89,7 +91,7 @@ def few_draws(fill: Fill, most: int, seed: int) -> Fill:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """All that the steps of an audit read."""
+    """Everything that the steps of an audit need."""
 
     subject: Subject
     plan: Plan
@@ -106,7 +108,7 @@ class Setup:
     def of(
         cls, subject: Subject, absences: Any, draws: int, max_players: int, evaluations: int | None = None
     ) -> Setup:
-        """Bind the absences, plan the audit and choose its samples; the reference is white noise."""
+        """Bind the absences, plan the audit and choose its samples, with white noise as the reference."""
         methods = subject.bind_methods(absences)
         plan = _plan(subject, methods, draws, max_players, evaluations)
         numbers = torch.arange(subject.evaluator.samples)
@@ -120,6 +122,15 @@ class Setup:
         masked = _mask_region(subject, plan, methods)
         return cls(subject, plan, methods, numbers, x, masked, noise, noise, sizes)
 
+    def with_count(self, row_count: RowCount) -> Setup:
+        """Return the same setup with another count of the rows of all models, such as that of a worker."""
+        subject = replace(self.subject, evaluator=self.subject.evaluator.with_count(row_count))
+        methods = {
+            name: replace(method, evaluator=method.evaluator.with_count(row_count))
+            for name, method in self.methods.items()
+        }
+        return replace(self, subject=subject, methods=methods)
+
     @property
     def surrogates(self) -> tuple[str, ...]:
         """The methods that explain another model."""
@@ -131,13 +142,13 @@ class Setup:
         return _presence(self.subject)
 
     def make_reference(self, reference: Any) -> Reference:
-        """Return what absent players are replaced by: white noise, or an absence, one draw after another."""
+        """Return what replaces absent players: white noise, or the draws of an absence one after another."""
         if isinstance(reference, str) and reference == "noise":
             return self.noise
         subject = self.subject
         games = self.plan.removal
         with errors_about("The reference cannot be used"):
-            absence = for_classes(subject.make_absence(reference), subject.evaluator.classes)
+            absence = for_classes(subject.make_absence(reference), subject.evaluator.task.classes)
             if isinstance(absence, BringsModel):
                 raise AbsentiaError("It brings its own model and masks no input.")
             numbers = self.numbers[: games.samples].to(self.x.device)
@@ -147,7 +158,7 @@ class Setup:
         return BoundReference(absence, games.draws, subject.seed)
 
     def notes(self) -> list[str]:
-        """Say on how many samples, in which games and with which draws figures are measured, if not with all."""
+        """Note where figures are measured on only some of the samples, players or draws."""
         plan = self.plan
         evaluator = self.subject.evaluator
         notes = []
@@ -159,18 +170,18 @@ class Setup:
                 if method.fill.draws > most:
                     drawn = f"{most} of its {method.fill.draws:,} draws"
                     notes.append(f"The {figure} of {name} is measured with {drawn}. Pass evaluations=… for more.")
-        if self.subject.every_class is not None and evaluator.classes is None:
+        if self.subject.every_class is not None and evaluator.task.classes is None:
             notes.append("No classes were given: they are those that the model predicts for whole samples.")
         if not self.subject.data_were_passed:
             notes.append("The data's range was taken from the audited samples: pass data=… to use all your data.")
         for name, method in self.methods.items():
             if isinstance(method.absence, LearnedBaseline):
-                notes += [f"{name}: {note}" for note in method.absence.notes_on(evaluator.readout_note)]
+                notes += [f"{name}: {note}" for note in method.absence.notes_on(evaluator.task.readout_note)]
         return notes
 
 
 def check_settings(draws: int, max_players: int) -> None:
-    """Raise an error unless the settings of an audit are numbers in their range."""
+    """Raise an error if a setting of the audit is out of range."""
     check_number("draws", draws, 1)
     check_number("max_players", max_players, 1, MAX_PLAYERS)
 
@@ -178,7 +189,7 @@ def check_settings(draws: int, max_players: int) -> None:
 def _plan(
     subject: Subject, methods: Mapping[str, Method], draws: int, max_players: int, evaluations: int | None
 ) -> Plan:
-    """Plan the work within the given number of rows, or what the model's size allows."""
+    """Plan the work within the given number of rows, or within the default for a model of this size."""
     evaluator = subject.evaluator
     rows_of_methods = [
         MethodRows(method.fill.draws, method.fills, subject.has_one_empty_value(method))
@@ -200,9 +211,9 @@ def _plan(
             raise wrong("evaluations", f"be at least {plan.rows:,} for these absences", evaluations)
         return plan
     if whole.rows <= _FEW_ROWS:
-        return whole  # not worth counting the model's operations
+        return whole  # so few that counting the model's operations is not worthwhile
     evaluator.limit.check()
-    rows = affordable_rows(evaluator.model, evaluator.x, _OPERATIONS)
+    rows = affordable_rows(evaluator.model, evaluator.x, _OPERATIONS, evaluator.task.row_count)
     return whole.within(max(rows, _FEW_ROWS))
 
 
@@ -211,21 +222,27 @@ def _presence(subject: Subject) -> Tensor:
 
 
 def _mask_region(subject: Subject, plan: Plan, methods: Mapping[str, Method]) -> dict[str, Tensor]:
-    """Mask the region of the samples of R by each method that masks the model's input."""
+    """Mask the region of the samples with each method that masks the model's input, for R."""
     masked = {}
+    may_have_gaps = isinstance(subject.evaluator.model, NumpyModel)
     for name, method in methods.items():
         if not method.is_surrogate:
             with errors_about(f"{name} cannot be audited"):
                 fill = few_draws(method.fill, plan.removal.draws, subject.seed)
-                masked[name] = _masked_samples(fill, _presence(subject), plan.removal.samples)
+                masked[name] = _masked_samples(fill, _presence(subject), plan.removal.samples, may_have_gaps)
     return masked
 
 
-def _masked_samples(fill: Fill, presence: Tensor, samples: int) -> Shaped[Tensor, "samples draws *entries"]:
-    """Mask the first samples by all draws of a fill, a few samples at a time."""
+def _masked_samples(
+    fill: Fill, presence: Tensor, samples: int, may_have_gaps: bool
+) -> Shaped[Tensor, "samples draws *entries"]:
+    """Mask the first samples with all draws of a fill, a few samples at a time."""
     at_once = max(1, _ENTRIES_AT_A_TIME // (presence.numel() * fill.draws))
     parts = [fill(block, presence[None, None])[:, 0] for block in blocks(samples, at_once)]
     masked = torch.cat(parts)
-    if not bool(torch.isfinite(masked).all()):
+    accepted = torch.isfinite(masked)
+    if may_have_gaps:
+        accepted |= masked.isnan()
+    if not bool(accepted.all()):
         raise AbsentiaError("It fills absent entries with NaN or infinity.")
     return masked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,10 +21,12 @@ from absentia.auditing.subject import Absences, Region, Subject
 from absentia.data import Categorical, Classes, Table, check_number
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
+from absentia.models.encoded_inputs import EncodedInputs, encode_inputs
 from absentia.players import Players
 from absentia.readouts import Readout
 from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.progress import progress
+from absentia.runtime.row_count import RowCount
 from absentia.task import Task
 
 
@@ -49,63 +51,73 @@ def audit(
     seconds: float | None = None,
     seed: int = 0,
 ) -> Audit:
-    """Measure whether absences leak, invent, and how long an account they need; and recommend one.
+    """Measure how much absences leak and invent and how many interactions they need, and recommend one of them.
 
-    Every absence is measured on the same samples and coalitions:
+    All absences are measured on the same samples and coalitions:
 
-    1. *Leak*: what fully masked samples still tell of their class. *Invention*: what the stand-ins assert on their
-       own. Both are parts of the log-loss of fully masked samples. Their predictions are recalibrated by a scale and
-       class offsets, on samples that the fit did not see. Leak is the score of the class frequencies less that of
-       recalibrated predictions, invention the score of predictions as they are less the same. For other readouts the
-       score is the squared difference to v(N), as a share of its variance.
-    2. *Score*: the same log-loss over coalitions of all sizes (the masking curve).
-    3. *Length*: the number of interactions that rebuild all values of a sample's game to 5 %, as a geometric mean.
-    4. The distance of masked samples to the data, and the paper's R = E_x[(Σ|U′| − Σ|U_noise|) / Σ|U|], which
-       compares the effects of samples whose ``region`` is masked, replaced by noise, or left as it is
-       [ren2023faithful], against a ``reference`` in the place of absent players.
+    1. *Leak* is what fully masked samples still reveal about their class. *Invention* is what the stand-ins claim by
+       themselves. Both are parts of the log-loss of fully masked samples. To separate them, the predictions are
+       recalibrated with a scale and class offsets, and scored on samples that were not used for the fit. The leak is
+       the log-loss of the class frequencies minus that of the recalibrated predictions. The invention is the log-loss
+       of the original predictions minus that of the recalibrated ones. For readouts other than log-odds, the squared
+       difference from v(N), as a share of its variance, takes the place of the log-loss.
+    2. *Score* is the same loss, averaged over coalitions of all sizes (the masking curve).
+    3. *Length* is the number of interactions that reconstruct all values of a sample's game to within 5 %. It is a
+       geometric mean over samples.
+    4. *Distance* compares masked samples with the data. *R* is the paper's measure,
+       E_x[(Σ|U′| − Σ|U_noise|) / Σ|U|] [ren2023faithful]. It compares the effects of samples whose ``region`` is
+       masked, replaced by noise, or left unchanged. A ``reference`` stands in for absent players.
 
-    The recommendation is *honest first, then short*. Out are leaks beyond their error and 5 % of the prior's score,
-    and inventions beyond their error and all that there is to know: log(classes), or the variance. Of the others
-    those are level whose score is within 10 % of the prior's score of the best, but at most a third of what
-    predictions on whole samples are better than the prior. Of these the shortest is recommended; lengths within a
-    factor of 1.25 are level, and then the closest to the data is, or the best score if several are as close as its
-    own rows. All of this is decided by resamples of half of the samples and draws: the absence that wins most often
-    is recommended, and ``confidence`` is its share. A surrogate explains another model: it is a floor, and never
-    recommended. Where some entries are always present, what they tell is no leak.
+    The recommendation is *honest first, then short*:
 
-    Random absences are measured with the draws that `explain` uses, and errors count that others might be drawn.
+    1. Absences are ruled out if their leak exceeds both its error and 5 % of the prior's score, or if their invention
+       exceeds both its error and all there is to know, which is log(classes) or the variance. The prior predicts the
+       class frequencies, or the mean. Surrogates are never recommended, because they explain another model.
+    2. Of the others, those with about the best score are kept. Scores may differ by 10 % of the prior's score, but by
+       no more than a third of the improvement of whole samples over the prior.
+    3. Of these, the shortest is recommended. Lengths within a factor of 1.25 are considered equal. Such ties go to
+       the absence closest to the data, and then, among absences as close as the data's own rows, to the best score.
+
+    This rule is applied to resamples of half of the samples and draws. The absence that wins most often is
+    recommended, and ``confidence`` is the share of the resamples that it wins.
+
+    If some entries are always present, what they reveal does not count as a leak. Random absences use the same draws
+    as in `explain`, and the errors include the variance of the draws.
 
     Parameters
     ----------
     model, x, y, players, readout, class_names
-        The model on a batch of samples: see `MaskedModel`. At most 500 samples, drawn at random, are audited. Without
-        ``y``, the classes are those that the model predicts for whole samples.
+        The model on a batch of samples: see `MaskedModel`. At most 500 samples are audited. They are drawn at random.
+        Without ``y``, the classes are those that the model predicts for whole samples.
     absences : mapping, or sequence of words, numbers or absences, optional
-        What to audit, with or without names. The default is the usual absences for this kind of data.
+        The absences to audit, with or without names. The default is the usual absences for this kind of data.
     region : sequence of str or int, optional
-        Names or numbers of the players to mask for R; by default all.
+        The names or numbers of the players to mask for R. The default is all players.
     reference : Absence, str or float, default "noise"
-        "noise" is white noise in the range of ``data``, drawn anew for each sample and draw.
+        What stands in for absent players in R. "noise" is white noise in the range of ``data``, drawn separately for
+        each sample and draw.
     draws : int, default 5
-        The number of draws of the noise, and at most of each absence that R is measured with.
+        The number of draws of the noise in R, and the maximum number of draws of each absence in R.
     data : Tensor, array or DataFrame, optional
-        Rows such as those that the model was trained on, for the range of white noise and for absences given by
-        words; by default ``x``.
+        Rows such as the training data. They set the range of white noise, and absences given by words are made from
+        them. The default is ``x``.
     tau : float, optional
-        The size above which an effect is salient; by default 5 % of a sample's largest.
+        The size above which an effect is salient. The default is 5 % of a sample's largest effect.
     max_players : int, default 16
-        More players than this are audited in games of at most 12 of them, drawn anew for each sample and draw.
+        With more players than this, games of at most 12 of them are audited, drawn separately for each sample and
+        draw.
     categorical : sequence, optional
-        Columns of categories besides those that the players know, as in `learn_baseline`: white noise has their
-        values of random rows of ``data``.
+        Categorical columns that the players do not know about, as in `learn_baseline`. White noise takes the values
+        of these columns from random rows of ``data``.
     evaluations : int, optional
-        How many rows the model may evaluate in all; by default what a model of its size does in up to a minute on
-        two cores. Where all coalitions take more, fewer samples are audited, and then drawn games of fewer players.
+        The total number of rows that the model may evaluate. The default depends on the size of the model, and takes
+        up to a minute on two cores. If all coalitions need more rows than that, the audit first uses fewer samples,
+        and then games of fewer players.
     seconds : float, optional
-        A limit on the time, checked before each batch of the model. What is measured by then, or when Ctrl-C is
-        pressed, is returned.
+        A time limit, checked before each batch of the model. When it is reached, or when Ctrl-C is pressed, the audit
+        returns what it has measured so far.
     seed : int, default 0
-        The seed of every random draw.
+        The seed of all random draws.
 
     Examples
     --------
@@ -117,15 +129,16 @@ def audit(
     limit = TimeLimit(seconds)
     check_number("tau", tau, 0)
     try:
-        evaluator = _read_samples(model, x, y, players, readout, class_names, categorical, limit)
+        inputs = encode_inputs(model, x, data, _members(absences), players)
+        evaluator = _read_samples(inputs, y, players, readout, class_names, categorical, limit)
         check_settings(draws, max_players)
-        subject = Subject.of(evaluator, region, data, seed)
+        subject = Subject.of(evaluator, region, inputs.data, seed)
         setup = Setup.of(subject, absences, draws, max_players, evaluations)
         setup = replace(setup, reference=setup.make_reference(reference), tau=tau)
     except OutOfTime as error:
         raise limit.too_short(len(x), NO_TIME) from error
     run = Run(setup)
-    stopped = run.work()
+    stop = run.work()
     masked_inputs = [setup.masked.get(name) for name in setup.methods]
     plausibility, note = compare_with_data(
         masked_inputs, subject.data, subject.data_range, subject.region, subject.seed
@@ -141,11 +154,11 @@ def audit(
         notes,
         reference=_describe_reference(reference),
         threshold="above 5 % of a sample's largest" if tau is None else f"above {tau:g}",
-        stopped=stopped,
+        stop=stop,
     )
     return Audit(
         methods=tuple(setup.methods),
-        players=evaluator.names,
+        players=evaluator.task.names,
         measured_curve=summary.curve(fully_masked.prior),
         removal=summary.removal(),
         companions=summary.games(),
@@ -173,12 +186,12 @@ def cross_audit(
     class_names: Iterable[str] | None = None,
     seed: int = 0,
 ) -> CrossAudit:
-    """Measure R of every absence against white noise and against every absence: how R depends on the reference.
+    """Measure how R depends on its reference, with white noise and every absence as the reference in turn.
 
     Parameters
     ----------
     model, x, y, absences, players, readout, region, draws, data, max_players, categorical, class_names, seed
-        See `audit`. Absences that bring their own model are refused.
+        See `audit`. Absences that bring their own model raise an error.
 
     Examples
     --------
@@ -187,9 +200,10 @@ def cross_audit(
     >>> bool(found.R[1, 0] <= 0)
     True
     """
-    evaluator = _read_samples(model, x, y, players, readout, class_names, categorical)
+    inputs = encode_inputs(model, x, data, _members(absences), players)
+    evaluator = _read_samples(inputs, y, players, readout, class_names, categorical)
     check_settings(draws, max_players)
-    setup = Setup.of(Subject.of(evaluator, region, data, seed), absences, draws, max_players)
+    setup = Setup.of(Subject.of(evaluator, region, inputs.data, seed), absences, draws, max_players)
     if setup.surrogates:
         raise wrong("absences", "mask the model's input", f"{setup.surrogates[0]!r}, which brings its own model")
     references = ["noise", *(method.absence for method in setup.methods.values())]
@@ -223,9 +237,17 @@ def _describe_reference(reference: Absence | str | float) -> str:
     return describe_absence(reference)
 
 
+def _members(absences: Any) -> list[Any]:
+    """Return the absences without their names; none for the usual ones, and for what is refused later."""
+    if isinstance(absences, Mapping):
+        return list(absences.values())
+    if isinstance(absences, Sequence):
+        return list(absences)
+    return []
+
+
 def _read_samples(
-    model: Any,
-    x: Table,
+    inputs: EncodedInputs,
     y: Classes,
     players: Any,
     readout: Any,
@@ -233,11 +255,19 @@ def _read_samples(
     categorical: Categorical,
     limit: TimeLimit | None = None,
 ) -> Evaluator:
-    """Return the evaluator; raise an error for absences in the place of classes."""
+    """Return the evaluator, or raise an error if absences were passed in place of classes."""
     first = y[0] if isinstance(y, list | tuple) and y else y
     if isinstance(first, Mapping | Absence):
-        raise AbsentiaError("Absences were passed in the place of y, the classes. Write audit(model, x, absences=…).")
+        raise AbsentiaError("Absences were passed in place of y, the classes. Write audit(model, x, absences=…).")
     task = Task(
-        model, x, y, players=players, readout=readout, class_names=class_names, categorical=categorical, limit=limit
+        inputs.model,
+        inputs.x,
+        y,
+        players=players,
+        readout=readout,
+        class_names=class_names,
+        categorical=categorical,
+        limit=limit,
+        row_count=RowCount(inputs.trial_rows),
     )
     return Evaluator(task)

@@ -12,16 +12,18 @@ from absentia.arguments import checked
 from absentia.auditing.audit_record import AuditRecord
 from absentia.errors import DataFrame, require
 from absentia.storage import Saved
+from absentia.storage.old_words import upgraded_audit_record
 from absentia.text import align, count_of, html_result, with_error
 
 
 @checked
 @dataclass(frozen=True, eq=False)
-class CrossAudit(Saved, kind="cross audit", format=4):
+class CrossAudit(Saved, kind="cross audit", format=5):
     """R of every method against every reference, white noise and then each method; made by `cross_audit`.
 
-    Where a method is its own reference, a masked sample has no effects, and R is at most minus the noise's share.
-    Such figures are shown in brackets; they do not compare methods.
+    The first reference is white noise, and the others are the methods themselves. A sample that is masked by the
+    reference method has no effects, so R is at most minus the share of the noise. These figures do not compare
+    methods, and are shown in brackets.
 
     Examples
     --------
@@ -64,15 +66,20 @@ class CrossAudit(Saved, kind="cross audit", format=4):
         return rows
 
     def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame of R: a row for each reference, a column for each method."""
+        """Return R as a pandas DataFrame with a row for each reference and a column for each method."""
         pandas = require("pandas", "tables")
         rows = pandas.Index(self.references, name="reference")
         columns = pandas.Index(self.methods, name="method")
         return pandas.DataFrame(self.R.numpy(), index=rows, columns=columns)
 
     @staticmethod
+    def upgraded(_tensors: dict[str, Tensor], fields: dict[str, Any]) -> dict[str, Any]:
+        """Return fields with values in the record; formats before 5 had words."""
+        return fields | {"record": upgraded_audit_record(fields["record"])}
+
+    @staticmethod
     def from_old(_tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a file of format 1, which has only the total cost of all methods."""
+        """Return the fields of a file in format 1, which has only the total cost of all methods."""
         old_record = header["record"]
         record = {"costs": {}, "shared_cost": old_record} | old_record
         references = ["white noise", *header["references"][1:]]

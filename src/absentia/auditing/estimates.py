@@ -1,7 +1,7 @@
 """Means over samples and draws, with the errors that come from both.
 
 An audited figure is a mean over samples. If an absence draws its stand-ins at random, the figure also depends on the
-draws. It is then held as pseudo-values, one for each sample and group of draws (see `jackknife`). Their mean is the
+draws. It is then stored as pseudo-values, one for each sample and group of draws (see `jackknife`). Their mean is the
 figure, and their spread over samples and over groups gives its error.
 """
 
@@ -36,7 +36,7 @@ class _Variances(NamedTuple):
 
 
 def _variances(values: Values) -> _Variances:
-    """Split the variance of the mean into the part of the samples and that of the draws: see `estimate`."""
+    """Split the variance of the mean into the parts due to the samples and to the draws: see `estimate`."""
     samples, draws = values.shape[-2:]
     sample_means = values.mean(-1)
     draw_means = values.mean(-2)
@@ -53,8 +53,8 @@ def estimate(values: Values) -> Estimate:
     """Average over samples and draws, whether or not the samples share the draws.
 
     With values y = μ + sample + draw + residual, the variance of the mean has two parts. The first is the variance of
-    the samples' means, divided by the number of samples. The second is the same for the draws. The residual is in
-    both, so its part is subtracted once: s²(ȳ over draws)/K + max(0, s²(ȳ over samples)/D − s²(residual)/KD).
+    the samples' means, divided by the number of samples. The second is the same for the draws. Both contain the
+    residual, so it is subtracted once: s²(ȳ over draws)/K + max(0, s²(ȳ over samples)/D − s²(residual)/KD).
     """
     mean = values.mean((-2, -1))
     if values.shape[-2] < 2:
@@ -81,7 +81,7 @@ class Mean:
 
     @classmethod
     def of(cls, values: Float[Tensor, "samples draws"]) -> Mean:
-        """Average pseudo-values, leaving out rows and columns of NaN: samples and groups that do not exist."""
+        """Average pseudo-values without rows and columns of NaN, which stand for missing samples and groups."""
         known = ~values.isnan()
         values = values[known.any(1)][:, known.any(0)]
         samples, draws = values.shape
@@ -100,10 +100,10 @@ class Mean:
 
     @property
     def margin(self) -> float:
-        """How far above a number the mean must be to be significantly above it; infinite for a single sample.
+        """The difference above which the mean significantly exceeds a number, infinite for a single sample.
 
-        It is two standard errors, or more by Student's factor for the joint degrees of freedom of samples and draws
-        (the Welch–Satterthwaite approximation).
+        It is two standard errors, multiplied by Student's factor for the joint degrees of freedom of samples and
+        draws (the Welch–Satterthwaite approximation).
         """
         variance = self.sample_variance + self.draw_variance
         if math.isnan(variance):
@@ -121,7 +121,7 @@ class Mean:
 
 
 def _student_factor(freedom: float) -> float:
-    """Return by which factor Student's quantile exceeds the normal one at two standard errors."""
+    """Return the factor by which Student's quantile exceeds the normal one at two standard errors."""
     return 1 + 1.25 / freedom + 1.53 / freedom**2 + 1.43 / freedom**3
 
 
@@ -134,7 +134,7 @@ def estimates(figures: Values) -> Estimate:
 
 
 def ratio_of_means(upper: Values, lower: Float[Tensor, "*#methods samples draws"]) -> Estimate:
-    """Divide one mean by another; the error is that of the linearised ratio, (upper − ratio · lower)/mean(lower)."""
+    """Divide one mean by another, with the error of the linearised ratio, (upper − ratio · lower)/mean(lower)."""
     lower_mean = lower.nanmean((-2, -1))
     ratio = upper.nanmean((-2, -1)) / lower_mean
     linearised = (upper - ratio[..., None, None] * lower) / lower_mean[..., None, None]

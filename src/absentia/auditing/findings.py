@@ -1,4 +1,4 @@
-"""The result of an audit: its figures and its verdict, shown, drawn, saved and loaded without the model."""
+"""The result of an audit: figures and a verdict that can be shown, drawn, saved and loaded without the model."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from absentia.auditing.verdict_text import (
 from absentia.errors import DataFrame, Figure, require
 from absentia.plots.absence_plots import draw_audit
 from absentia.storage import Saved, keep_figure
+from absentia.storage.old_words import upgraded_audit_record
 from absentia.text import align, count_of, fold, html_result, with_error, written
 
 # The columns of the table.
 _SHOWN = ("leak", "invention", "averaging", "score", "length", "distance")
-# The most warnings that are given.
+# The maximum number of warnings.
 _MOST_WARNINGS = 3
-# The most decimals of the figures in the table.
+# The maximum number of decimals of figures in the table.
 _DECIMALS = 5
 # A leak or invention up to this may come from rounding errors.
 _NEGLIGIBLE = 1e-3
@@ -44,11 +45,11 @@ _NEGLIGIBLE = 1e-3
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Audit(Saved, kind="audit", format=5):
+class Audit(Saved, kind="audit", format=6):
     """Which absence to use: whether absences leak or invent, and how long an account they need; made by `audit`.
 
-    `recommended` follows the rule of `audit`, honest first, then short; `confidence` is how sure that is. Figures
-    that an audit did not get to measure are NaN.
+    `recommended` follows the rule of `audit`, honest first, then short. `confidence` says how sure it is. Figures
+    are NaN if the audit ended before it measured them.
 
     Examples
     --------
@@ -70,7 +71,7 @@ class Audit(Saved, kind="audit", format=5):
 
     @cached_property
     def curve(self) -> MaskingCurve:
-        """The masking curve, with the score over all sizes; that of no sample if it was not measured."""
+        """The masking curve, with the score over all sizes; it has no samples if it was not measured."""
         if self.measured_curve is not None:
             return self.measured_curve
         no_scores = torch.zeros(len(self.methods), 0, 1).double()
@@ -78,7 +79,7 @@ class Audit(Saved, kind="audit", format=5):
 
     @cached_property
     def empty(self) -> FullyMasked:
-        """What fully masked samples tell, or the figures of no sample if it was not measured."""
+        """Leak and invention of fully masked samples; they have no samples if they were not measured."""
         if self.fully_masked is not None:
             return self.fully_masked
         no_figures = torch.zeros(len(self.methods), 0, 1).double()
@@ -92,27 +93,27 @@ class Audit(Saved, kind="audit", format=5):
 
     @property
     def leak(self) -> Estimate:
-        """What fully masked samples still tell, with its standard error; it may fall below 0 by chance."""
+        """What fully masked samples still reveal, with its standard error; it may fall below 0 by chance."""
         return estimates(self.empty.leaks)
 
     @property
     def invention(self) -> Estimate:
-        """What the stand-ins assert on their own, with its standard error; it may fall below 0 by chance."""
+        """What the stand-ins claim by themselves, with its standard error; it may fall below 0 by chance."""
         return estimates(self.empty.inventions)
 
     @property
     def evidence(self) -> Estimate:
-        """Invention less leak: the score of fully masked samples less that of the prior."""
+        """Invention minus leak: the score of fully masked samples minus that of the prior."""
         return estimates(self.empty.evidence)
 
     @property
     def score(self) -> Estimate:
-        """The score of masked samples over all sizes of coalitions; lower is better."""
+        """The score of masked samples over coalitions of all sizes; lower is better."""
         return self.curve.score
 
     @property
     def length(self) -> Estimate:
-        """How many interactions an account needs: the geometric mean over samples."""
+        """The number of interactions that an explanation needs, as a geometric mean over samples."""
         return self.companions.length
 
     @property
@@ -122,11 +123,11 @@ class Audit(Saved, kind="audit", format=5):
 
     @cached_property
     def judgement(self) -> Verdict:
-        """The rule applied to the figures, and to resamples of the samples and draws."""
+        """The outcome of the rule for these figures, and for resamples of the samples and draws."""
         return judge(self._measured(), self.record.seed)
 
     def _measured(self) -> Measured:
-        """Return the measurements that decide."""
+        """Return the measurements that the rule depends on."""
         empty = self.empty
         curve = self.curve
         return Measured(
@@ -144,23 +145,23 @@ class Audit(Saved, kind="audit", format=5):
 
     @property
     def recommended(self) -> str | None:
-        """The name of the method to use, or None; of methods that are level, the one that wins most often."""
+        """The name of the method to use, or None; among level methods, the one that wins most often."""
         winner = self.judgement.winner
         return None if winner is None else self.methods[winner]
 
     @property
     def confidence(self) -> float:
-        """The share of resamples of samples and draws with the same answer; NaN if nothing was judged."""
+        """The share of resamples that give the same answer; NaN if no method could be judged."""
         return self.judgement.confidence
 
     @property
     def level(self) -> tuple[str, ...]:
-        """The methods that this audit can't tell apart, or only the recommended one."""
+        """The methods that this audit cannot tell apart, or only the recommended one."""
         return tuple(self.methods[number] for number in self.judgement.level)
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """The recommendation, and then a line for each method, the best first."""
+        """The recommendation, followed by a line for each method, best first."""
         if self.fully_masked is None:
             return ("No recommendation: leak and invention were not measured. Run the audit again.",)
         if self.fully_masked.reason:
@@ -169,7 +170,7 @@ class Audit(Saved, kind="audit", format=5):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """At most three reasons to doubt the figures or the methods, the most important first."""
+        """At most three reasons to doubt the figures or the methods, most important first."""
         doubts = (*doubts_about_the_measurement(self), *doubts_about_stand_ins(self))
         return doubts[:_MOST_WARNINGS]
 
@@ -190,7 +191,7 @@ class Audit(Saved, kind="audit", format=5):
         return tuple(sorted(range(len(stages)), key=rank))
 
     def columns(self) -> dict[str, Shaped[Tensor, " methods"]]:
-        """Return the figures of each method by name; the error of a figure is named ``…_error``."""
+        """Return the figures of all methods by name; errors have names that end in ``_error``."""
         companions = self.companions
         costs = [self.record.costs[name] for name in self.methods]
         with_errors = {
@@ -216,13 +217,13 @@ class Audit(Saved, kind="audit", format=5):
             "agreement": companions.agreement().clone().fill_diagonal_(torch.nan).nanmean(1),
             "distance": self.plausibility.distance,
             "players_outside": self.plausibility.outside.sum(1),
-            "wins": torch.tensor(self.judgement.shares[:-1], dtype=torch.float64),
+            "wins": torch.tensor(self.judgement.shares_of_methods, dtype=torch.float64),
             "evaluations": torch.tensor([cost.evaluations for cost in costs]),
             "seconds": torch.tensor([cost.seconds for cost in costs]),
         }
 
     def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame: a row for each method, a column for each figure and its error."""
+        """Return a pandas DataFrame with a row for each method, and columns for each figure and its error."""
         pandas = require("pandas", "tables")
         columns = {name: values.numpy() for name, values in self.columns().items()}
         return pandas.DataFrame(columns, index=pandas.Index(self.methods, name="method"))
@@ -232,6 +233,11 @@ class Audit(Saved, kind="audit", format=5):
         return keep_figure(lambda: draw_audit(self), path)
 
     @staticmethod
+    def upgraded(_tensors: dict[str, Tensor], fields: dict[str, Any]) -> dict[str, Any]:
+        """Return fields with values in the record; formats before 6 had words."""
+        return fields | {"record": upgraded_audit_record(fields["record"])}
+
+    @staticmethod
     def from_old(_tensors: dict[str, Tensor], header: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a file of format 1."""
         parts: dict[str, Any] = {"removal": {}, "companions": {}, "plausibility": {}}
@@ -239,9 +245,9 @@ class Audit(Saved, kind="audit", format=5):
 
     def __repr__(self) -> str:
         first, *others = self._sentences()
-        lines = [first, *(f"  {sentence}" for sentence in others)]
-        lines += ["", *align(self._cells()), "", self._title(), self._legend()]
-        return "\n".join(fold(line) for line in lines)
+        sentences = [fold(first), *(fold(f"  {sentence}") for sentence in others)]
+        below_table = [fold(self._title()), fold(self._legend())]
+        return "\n".join([*sentences, "", *align(self._cells()), "", *below_table])
 
     def _repr_html_(self) -> str:
         first, *notes = self._sentences()
@@ -264,20 +270,20 @@ class Audit(Saved, kind="audit", format=5):
         return sentences
 
     def _missing(self) -> list[str]:
-        """Return the names of the figures that an audit that ended early has not measured."""
+        """Return the names of the figures that were not measured because the audit ended early."""
         measured = {"score": self.score, "length": self.length, "R": self.R}
         return [name for name, figure in measured.items() if bool(figure.value.isnan().all())]
 
     @property
     def shown_columns(self) -> tuple[str, ...]:
-        """The columns of the table: averaging only where log-odds are averaged."""
+        """The columns of the table; averaging is shown only if log-odds are averaged."""
         averaged = bool((self.empty.averaging.nan_to_num().abs() > _NEGLIGIBLE).any())
         if averaged:
             return _SHOWN
         return tuple(name for name in _SHOWN if name != "averaging")
 
     def _cells(self) -> list[list[str]]:
-        """Return the cells of the table, with the headings first."""
+        """Return the cells of the table, headings first."""
         columns = self.columns()
         unknown = torch.full((len(self.methods),), torch.nan)
         rows = [["", *self.shown_columns]]
@@ -291,7 +297,7 @@ class Audit(Saved, kind="audit", format=5):
         return rows
 
     def _title(self) -> str:
-        """Return what was audited, and what it cost."""
+        """Describe what was audited, and its cost."""
         record = self.record
         masked = f"{len(self.region)} players"
         if len(self.region) < len(self.players):

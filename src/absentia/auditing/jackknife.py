@@ -1,8 +1,8 @@
 """The jackknife over draws: how much a figure depends on the stand-ins that happened to be drawn.
 
-All samples share the draws of a random absence. The draws are joined in a few groups, and the figure is computed
-again with each group left out. The result is held as *pseudo-values*, one for each sample and group: their mean is
-the figure itself, and their spread over samples and over groups gives its error (see `estimates`).
+All samples share the draws of a random absence. The draws are divided into a few groups, and the figure is recomputed
+with each group left out in turn. The result is stored as *pseudo-values*, one for each sample and group. Their mean
+is the figure itself, and their spread over samples and over groups gives its error (see `estimates`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from torch import Tensor
 
 from absentia.data import seeded
 
-# The number of groups of draws that are left out, one after another.
+# The number of groups of draws, which are left out one after another.
 GROUPS = 10
-# Changes of a figure by at most this share of it are rounding errors.
+# Changes in a figure of at most this share are rounding errors.
 _ROUNDING = 1e-9
 
 
@@ -68,24 +68,38 @@ def pseudo_values(
 ) -> Float[Tensor, "samples groups *figure"]:
     """Return pseudo-values of a figure from its value with all draws, and with each group of draws left out.
 
-    Where a figure has a minimum, it changes only quadratically with the draws, which the jackknife cannot see. If all
-    samples share the draws, that variation does not average out over samples. So the spread over groups is widened by
-    it: with b the bias that the jackknife estimates, the quadratic part has a variance of 2b².
+    With G groups, θ the figure and θ₋ᵍ the one without group g, the pseudo-values are θ + (G − 1)(mean of θ₋ − θ₋ᵍ).
+    Their mean is θ. If all samples share the draws, the spread over groups is widened: see `_widening`.
     """
     if not without:
         return whole[:, None]
-    left_out = torch.stack(list(without), dim=1)
-    groups = len(without)
-    deviations = (groups - 1) * (left_out.mean(1, keepdim=True) - left_out)
+    left_out = torch.stack(list(without), dim=1)  # (samples, groups, *figure)
+    deviations = (len(without) - 1) * (left_out.mean(1, keepdim=True) - left_out)  # (samples, groups, *figure)
     if not shared:
         return whole[:, None] + deviations
-    bias = (groups - 1) * (left_out.mean(1) - whole).nanmean(0)
-    mean_deviations = deviations.nanmean(0)
-    rounding = _ROUNDING * whole.abs().nanmean(0)
+    mean_deviations = deviations.nanmean(0)  # (groups, *figure), what all samples have in common
+    widening = _widening(whole, left_out, mean_deviations)  # (*figure,)
+    return whole[:, None] + deviations + (widening - 1).nan_to_num(0.0) * mean_deviations
+
+
+def _widening(
+    whole: Float[Tensor, "samples *figure"],
+    left_out: Float[Tensor, "samples groups *figure"],
+    mean_deviations: Float[Tensor, "groups *figure"],
+) -> Float[Tensor, " *figure"]:
+    """Return the factor by which the spread over groups grows to include quadratic effects of the draws.
+
+    Let the figure be θ + a z + c z² with z the mean of the draws, of mean 0 and variance s². The jackknife sees the
+    variance a²s² of the linear part. It misses that of the quadratic part, which is all there is at a minimum, where
+    a = 0. For normal z, c z² has the mean c s² and the variance 2(c s²)². The mean is the bias b that the jackknife
+    estimates, (G − 1)(mean of θ₋ − θ), so the variance is 2b². The factor is √(1 + 2b² / linear variance).
+    """
+    groups = left_out.shape[1]
+    bias = (groups - 1) * (left_out.mean(1) - whole).nanmean(0)  # (*figure,)
+    rounding = _ROUNDING * whole.abs().nanmean(0)  # (*figure,)
     quadratic_variance = torch.where(bias.abs() > rounding, 2 * bias.square(), 0.0)
     linear_variance = (mean_deviations.var(0) / groups).clamp_min(rounding.square())
-    widening = (1 + quadratic_variance / linear_variance).sqrt()
-    return whole[:, None] + deviations + (widening - 1).nan_to_num(0.0) * mean_deviations
+    return (1 + quadratic_variance / linear_variance).sqrt()
 
 
 def join_methods(figures: Sequence[Tensor]) -> Float[Tensor, "methods samples groups *figure"]:

@@ -1,6 +1,6 @@
-"""The steps of an audit: what each evaluates for a few samples, and what it returns.
+"""The steps of an audit: what each one evaluates for a few samples, and what it returns.
 
-Steps do not depend on each other. All that they read is in the setup, so that little is sent to a worker for each.
+Steps do not depend on each other. Everything they need is in the setup, so little has to be sent to a worker.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from absentia.data import blocks, seeded
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.players import Players
 
-# The name under which costs are booked that all methods share.
+# The name under which costs shared by all methods are recorded.
 SHARED = ""
-# The log-odds of a class that has no baseline of its own where others have one.
+# The log-odds of a class without its own baseline, if other classes have one.
 RULED_OUT = -1e6
 # Tables hold at most this many values at a time.
 _VALUES_AT_A_TIME = 2**21
-# An effect of order m adds up rounding errors to 2^(m/2) times those of the values; the sum over all effects grows
-# by this factor with each player.
+# The rounding error of an effect of order m is 2^(m/2) times that of a value. The sum over all effects grows by this
+# factor with each player.
 _GROWTH = 1 + 2**0.5
 
 
 @dataclass
 class Ledger:
-    """What a step costs each method; the time since the last entry belongs to the next one."""
+    """The cost of a step for each method; each entry gets the time that passed since the previous entry."""
 
     entries: list[tuple[str, Cost]] = field(default_factory=list)
     last: float = field(default_factory=lambda: time.perf_counter())
 
     def book(self, name: str, rows: int) -> None:
-        """Book the rows of a method, and the time that they took."""
+        """Record the rows of a method, and the time they took."""
         now = time.perf_counter()
         self.entries.append((name, Cost(rows, now - self.last)))
         self.last = now
@@ -56,14 +56,14 @@ class Ledger:
 
 @dataclass(frozen=True, eq=False)
 class SharedValues:
-    """The values of ∅ of each method whose stand-ins all samples share."""
+    """The value of ∅ for each method whose stand-ins are the same for all samples."""
 
     by_method: dict[str, Drawn]
 
 
 @dataclass(frozen=True)
 class SharedStep:
-    """Evaluate ∅ once for each method whose stand-ins all samples share."""
+    """Evaluate ∅ once for each method whose stand-ins are the same for all samples."""
 
     def measure(self, setup: Setup, ledger: Ledger) -> SharedValues:
         """Evaluate ∅ of the first sample."""
@@ -78,7 +78,7 @@ class SharedStep:
 
 @dataclass(frozen=True, eq=False)
 class EmptyValues:
-    """The values of whole samples, and of ∅ of each method with stand-ins of each sample's own."""
+    """The values of whole samples, and the values of ∅ for each method whose stand-ins differ between samples."""
 
     whole: Float[Tensor, "samples numbers"]
     by_method: dict[str, Drawn]
@@ -86,13 +86,13 @@ class EmptyValues:
 
 @dataclass(frozen=True)
 class EmptyStep:
-    """Evaluate whole samples, and ∅ for each method with stand-ins of each sample's own."""
+    """Evaluate whole samples, and ∅ for each method whose stand-ins differ between samples."""
 
     samples: slice
 
     @staticmethod
     def rows(plan: Plan) -> int:
-        """Return the rows of one sample, with its part of the shared ones."""
+        """Return the rows of one sample, including its part of the shared ones."""
         return plan.empty_rows // plan.empty_samples
 
     def measure(self, setup: Setup, ledger: Ledger) -> EmptyValues:
@@ -109,7 +109,7 @@ class EmptyStep:
 
 @dataclass(frozen=True, eq=False)
 class MethodCurve:
-    """One method on the masking curve: ∅, a random coalition of each size, and all players."""
+    """The masking curve of one method: ∅, a random coalition of each size, and all players."""
 
     values: Float[Tensor, "samples sizes numbers"]
     scores: Float[Tensor, "samples sizes"]
@@ -118,14 +118,14 @@ class MethodCurve:
 
 @dataclass(frozen=True, eq=False)
 class CurveValues:
-    """The masking curve of a few samples, by each method in order."""
+    """The masking curve of a few samples for each method, in order."""
 
     methods: list[MethodCurve]
 
 
 @dataclass(frozen=True)
 class CurveStep:
-    """Evaluate a coalition of each size by each method."""
+    """Evaluate a coalition of each size with each method."""
 
     samples: slice
 
@@ -135,7 +135,7 @@ class CurveStep:
         return plan.curve_rows
 
     def measure(self, setup: Setup, ledger: Ledger) -> CurveValues:
-        """Evaluate the same coalitions by all methods, and score them."""
+        """Evaluate the same coalitions with all methods, and score them."""
         numbers = setup.numbers[self.samples]
         coalitions = self._coalitions(setup)
         whole = _whole_values(setup, self.samples)
@@ -161,7 +161,7 @@ class CurveStep:
         return torch.stack(coalitions)
 
     def _split(self, setup: Setup, whole: Float[Tensor, "samples numbers"]) -> Split:
-        """Return the score of these samples; squared differences are divided by the variance of all samples later."""
+        """Return the score of these samples; squared differences are later divided by the variance of all samples."""
         subject = setup.subject
         if subject.in_nats:
             occurring = subject.classes[setup.numbers].unique()
@@ -272,7 +272,7 @@ Outcome: TypeAlias = SharedValues | EmptyValues | CurveValues | GameFigures | St
 
 
 def all_steps(plan: Plan, rows_per_step: int) -> list[Step]:
-    """Return the steps of an audit in the order in which they are taken."""
+    """Return the steps of an audit, in order."""
     own = plan.own
     games = _blocks(own.samples, GamesStep.rows(plan), rows_per_step, own.players)
     return [
@@ -292,7 +292,7 @@ def removal_steps(plan: Plan, rows_per_step: int) -> list[Step]:
 
 
 def _blocks(samples: int, rows: int, rows_per_step: int, players: int = 0) -> list[slice]:
-    """Split samples of so many rows each into the blocks of steps."""
+    """Split the samples into blocks, one for each step, given the rows of a sample."""
     at_once = max(1, min(rows_per_step // max(1, rows), _VALUES_AT_A_TIME >> players))
     return list(blocks(samples, at_once))
 
@@ -315,7 +315,7 @@ def _whole_values(setup: Setup, samples: slice) -> Float[Tensor, "samples number
 
 
 def _groups(setup: Setup, method: Method, most: int) -> tuple[tuple[int, ...], ...]:
-    """Return the numbers of a method's draws in groups; of ``most`` of them if there are more."""
+    """Return the numbers of at most ``most`` of a method's draws, in groups."""
     draws = method.fill.draws
     seed = setup.subject.seed
     if draws <= most:
@@ -348,8 +348,8 @@ def _values(
 
     if not method.of_class:
         return values_of(method.fill)
-    # If each class has a baseline, a class is valued with its own baseline: the label's would tell the label.
-    # Classes without a baseline are ruled out.
+    # If each class has a baseline, the value of a class is computed with that class's baseline. Using the label's
+    # baseline for all classes would reveal the label. Classes without a baseline are ruled out.
     by_class = {number: values_of(fill) for number, fill in method.of_class.items()}
     unknown = RULED_OUT if setup.subject.in_nats else 0.0
     values = torch.full_like(next(iter(by_class.values())), unknown)
@@ -361,7 +361,7 @@ def _values(
 def _tabulate(
     setup: Setup, evaluator: Evaluator, fill: Fill, players: Players, games: Games, samples: slice, draw: int = 0
 ) -> Tabulated:
-    """Evaluate all coalitions of a few samples, or of games of some players, drawn for each sample."""
+    """Evaluate all coalitions of a few samples, or of games of a few players drawn for each sample."""
     if games.players == len(players):
         return evaluator.table(fill.select(samples), samples=setup.numbers[samples], players=players)
     tables = []

@@ -1,4 +1,4 @@
-"""Figures of the games that absences make of samples: how many interactions an account needs, and their orders."""
+"""Figures of each absence's own games: how many interactions an explanation needs, and their orders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECONSTRUCTION_ERROR = 0.05
 
 
 def spearman(attributions: Float[Tensor, "methods *rows players"]) -> Float[Tensor, "*rows methods methods"]:
-    """Correlate the ranks of the players between each two methods; NaN for a method whose values are all equal."""
+    """Correlate the ranks of the players for each pair of methods; NaN for a method whose values are all equal."""
     column = attributions[..., None, :]
     row = attributions[..., :, None]
     # Equal values share the mean of their ranks.
@@ -33,11 +33,12 @@ def spearman(attributions: Float[Tensor, "methods *rows players"]) -> Float[Tens
 
 @dataclass(frozen=True, eq=False)
 class Companions:
-    """Figures of the game that each absence makes of each sample, or of a game of some of its players.
+    """Figures of each absence's game on each sample, or of a game of some of its players.
 
-    They are pseudo-values over groups of draws (see `jackknife`): their mean over the groups is a sample's figure.
-    ``by_order`` are sums of |U(S)| over the sets of each order 0 … n. ``terms`` is the number of effects that rebuild
-    all 2ⁿ values to 5 % of their standard deviation (`Terms.sparsity`). ``empty`` is v(∅), ``full`` is v(N).
+    They are pseudo-values over groups of draws (see `jackknife`), whose mean over the groups is a sample's figure.
+    ``by_order`` holds the sums of |U(S)| over the sets of each order 0 … n. ``terms`` is the number of effects that
+    reconstruct all 2ⁿ values to within 5 % of their standard deviation (`Terms.sparsity`). ``empty`` is v(∅), and
+    ``full`` is v(N).
     """
 
     salient: Float[Tensor, "methods samples groups"]
@@ -55,14 +56,14 @@ class Companions:
 
     @property
     def lengths(self) -> Float[Tensor, "methods samples groups"]:
-        """The logarithm of the number of terms: its mean is that of the geometric mean."""
+        """The logarithm of the number of terms; its mean is the logarithm of the geometric mean."""
         if self.log_terms is None:
             return self.terms.clamp_min(1).log()
         return self.log_terms
 
     @property
     def length(self) -> Estimate:
-        """The number of interactions that an account needs: the geometric mean of the terms over the samples."""
+        """The number of interactions that an explanation needs: the geometric mean of the terms over the samples."""
         value, error = estimates(self.lengths)
         return Estimate(value.exp(), value.exp() * error)
 
@@ -75,8 +76,8 @@ class Companions:
     def order_profile(self) -> Estimate:
         """Return the mean |U(S)| at each order 1 … n, divided by the mean |v(N) − v(∅)|: (methods, orders).
 
-        It is a ratio of means over samples. The paper's mean of ratios is unbounded where a sample's v(N) happens to
-        be close to its v(∅).
+        It is a ratio of means over samples. The paper's mean of ratios is unbounded if v(N) happens to be close to
+        v(∅) for some sample.
         """
         sets_by_order = coalition_sizes(self.by_order.shape[-1] - 1).bincount()[1:]
         means = (self.by_order[..., 1:] / sets_by_order).movedim(-1, 1)
@@ -84,7 +85,7 @@ class Companions:
         return ratio_of_means(means, gaps[:, None])
 
     def agreement(self) -> Float[Tensor, "methods methods"]:
-        """Return the rank correlation of Shapley values between each two methods, averaged over samples."""
+        """Return the rank correlation of Shapley values for each pair of methods, averaged over samples."""
         return spearman(self.shapley.nanmean(2)).nanmean(0)
 
 
@@ -125,7 +126,7 @@ def join_games(parts: Sequence[dict[str, Tensor]], methods: int, players: int) -
 
 
 def _no_games(methods: int, players: int) -> Companions:
-    """Return the figures of no sample."""
+    """Return empty figures, without samples."""
     more_axes = {"by_order": (players + 1,), "shapley": (players,)}
     names = [field.name for field in fields(Companions)]
     return Companions(**{name: torch.zeros(methods, 0, 1, *more_axes.get(name, ())).double() for name in names})

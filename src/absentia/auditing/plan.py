@@ -1,8 +1,10 @@
-"""What an audit evaluates: how many samples, sizes, draws and games fit into a number of rows.
+"""The plan of an audit: how many samples, coalition sizes, draws and games to evaluate within a budget of rows.
 
-The plan depends on the model's size and the user's limits alone, never on a clock, so that the same call gives the
-same figures on every machine. Rows are saved in samples and sizes first. Draws of a random absence come last: with
-fewer of them another absence would be audited than the one that explains.
+The plan depends only on the size of the model and on the user's limits. It never depends on the clock, so the same
+call gives the same figures on every machine.
+
+If the budget is too small for everything, samples and coalition sizes are reduced first. Draws of a random absence
+are reduced last, because the audit would otherwise measure a different absence from the one that `explain` uses.
 """
 
 from __future__ import annotations
@@ -11,44 +13,52 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-# The masking curve and leaks are measured on at most this many samples, at about this many sizes of coalitions.
+# The maximum number of samples on which leaks and the masking curve are measured.
 MOST_SAMPLES = 500
+# The maximum number of coalition sizes on the masking curve.
 _MOST_SIZES = 32
-# The number of players of a drawn game, if there are too many for all their coalitions.
+# The number of players in a game if there are too many players to evaluate all coalitions.
 _GAME_PLAYERS = 12
-# Scarce rows are saved down to these: sizes below this many samples, then samples, players of a game, draws.
+# If the budget does not allow this many samples on the masking curve, the number of sizes is reduced, ...
 _MANY_SAMPLES = 64
+# ... to this many.
 _FEW_SIZES = 8
+# The minimum number of samples in each part of the audit.
 _FEWEST_SAMPLES = 16
+# The minimum number of players in a game.
 _FEWEST_PLAYERS = 4
+# The minimum number of draws of the noise in R.
 _FEWEST_NOISE_DRAWS = 2
-# Smaller games look alike for all absences: rather than play them, fewer draws are used.
+# All absences look alike in games of fewer players than this, so draws are reduced before players.
 _FEW_PLAYERS = 8
-# How many draws of a random absence are used at most, from all of them to the fewest.
+# A limit on draws that allows all of them.
 _ALL_DRAWS = 2**62
+# The limits on the draws of a random absence, tried in this order until the plan fits.
 _DRAWS = (_ALL_DRAWS, 32, 8, 2)
-# The shares of the rows: for fully masked samples, for the masking curve, and of the rest for own games.
+# The share of the rows for fully masked samples.
 _SHARE_OF_EMPTY = 1 / 8
+# The share of the rows for the masking curve.
 _SHARE_OF_CURVE = 1 / 4
+# The share of the remaining rows for each method's own games; the rest is for R.
 _SHARE_OF_GAMES = 2 / 3
 
 
 @dataclass(frozen=True)
 class MethodRows:
-    """How many rows a method takes for one value."""
+    """What determines how many rows a method needs for one value."""
 
-    draws: int  # of its stand-ins
-    fills: int = 1  # as many as classes if each class has a baseline of its own
-    shared: bool = False  # whether all samples share the stand-ins, so that ∅ is evaluated once
+    draws: int  # the number of stand-ins for each coalition
+    fills: int = 1  # the number of classes if each class has its own baseline
+    shared: bool = False  # whether all samples share the stand-ins, so that ∅ is evaluated only once
 
     def of_curve(self, most_draws: int) -> int:
-        """Return the rows of one coalition of the masking curve."""
+        """Return the number of rows for one coalition of the masking curve."""
         return min(self.draws, most_draws) * self.fills
 
 
 @dataclass(frozen=True)
 class Games:
-    """Games of which all coalitions are evaluated: how many samples, draws for each, and players."""
+    """The number of samples, draws and players of games whose coalitions are all evaluated."""
 
     samples: int
     draws: int
@@ -56,11 +66,11 @@ class Games:
 
     @property
     def coalitions(self) -> int:
-        """The number of coalitions of all games."""
+        """The total number of coalitions in all games."""
         return self.samples * self.draws << self.players
 
     def within(self, coalitions: float) -> Games:
-        """Return smaller games with at most this many coalitions, if they can be so small."""
+        """Return games with at most this many coalitions, or the smallest games allowed."""
         samples = min(self.samples, max(_FEWEST_SAMPLES, int(coalitions / (self.draws << self.players))))
         draws = min(self.draws, max(_FEWEST_NOISE_DRAWS, int(coalitions / (samples << self.players))))
         fitting = math.floor(math.log2(max(1.0, coalitions / (samples * draws))))
@@ -69,17 +79,17 @@ class Games:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an audit evaluates: fully masked samples, the masking curve, each method's own games, and those of R."""
+    """The plan for fully masked samples, the masking curve, each method's own games, and the games of R."""
 
-    empty_samples: int  # that are fully masked
-    samples: int  # of the masking curve
-    sizes: int  # of coalitions, besides that of all players
-    own: Games
-    removal: Games
+    empty_samples: int  # the number of samples that are fully masked
+    samples: int  # the number of samples on the masking curve
+    sizes: int  # the number of coalition sizes on the masking curve, without that of all players
+    own: Games  # the methods' own games
+    removal: Games  # the games of R
     methods: Sequence[MethodRows]
-    states: int  # of a sample that R compares: itself, noise, and each method
-    curve_draws: int = _ALL_DRAWS  # of a random absence, at most
-    game_draws: int = _ALL_DRAWS
+    states: int  # the number of inputs that R compares for a sample: itself, noise, and one for each method
+    curve_draws: int = _ALL_DRAWS  # the maximum number of draws on the masking curve
+    game_draws: int = _ALL_DRAWS  # the maximum number of draws in own games
 
     @classmethod
     def of(
@@ -92,7 +102,7 @@ class Plan:
         methods: Sequence[MethodRows],
         states: int,
     ) -> Plan:
-        """Plan an audit without a limit, but that of ``most`` players for all coalitions."""
+        """Return the plan without a budget; games of more than ``most`` players are replaced by smaller ones."""
         samples = min(samples, MOST_SAMPLES)
         own = Games(samples, 1, _game_size(players, most))
         removal = Games(samples, draws, _game_size(region, most))
@@ -100,34 +110,34 @@ class Plan:
 
     @property
     def fewest_samples(self) -> int:
-        """The number of samples of the part that has the fewest."""
+        """The number of samples in the part of the audit that has the fewest."""
         return min(self.empty_samples, self.samples, self.own.samples, self.removal.samples)
 
     @property
     def empty_rows(self) -> int:
-        """The rows of whole samples and of fully masked ones."""
+        """The number of rows for whole samples and fully masked samples."""
         shared = sum(method.draws * method.fills for method in self.methods if method.shared)
         own = sum(method.draws * method.fills for method in self.methods if not method.shared)
         return shared + self.empty_samples * (1 + own)
 
     @property
     def curve_rows(self) -> int:
-        """The rows of one sample of the masking curve: the whole sample, and a coalition of each size."""
+        """The number of rows for one sample on the masking curve: the whole sample, and a coalition of each size."""
         return 1 + self.sizes * sum(method.of_curve(self.curve_draws) for method in self.methods)
 
     @property
     def game_rows(self) -> int:
-        """The rows of one coalition of the methods' own games."""
+        """The number of rows for one coalition in all methods' own games."""
         return sum(min(method.draws, self.game_draws) for method in self.methods)
 
     @property
     def rows(self) -> int:
-        """The number of rows that the model evaluates."""
+        """The total number of rows that the model evaluates."""
         games = self.own.coalitions * self.game_rows + self.removal.coalitions * self.states
         return self.empty_rows + self.samples * self.curve_rows + games
 
     def within(self, rows: int) -> Plan:
-        """Return a plan of at most this many rows; or the least plan, which may take more."""
+        """Return a plan with at most this many rows, or the smallest plan, which may still need more."""
         if self.rows <= rows:
             return self
         plan = self._empty_within(rows * _SHARE_OF_EMPTY)._curve_within(rows * _SHARE_OF_CURVE)
@@ -138,14 +148,14 @@ class Plan:
         return replace(plan, removal=removal)
 
     def _empty_within(self, rows: float) -> Plan:
-        """Return the plan with as many fully masked samples as fit."""
+        """Return the plan with as many fully masked samples as this many rows allow."""
         shared = replace(self, empty_samples=0).empty_rows
         each = replace(self, empty_samples=1).empty_rows - shared
         fitting = int((rows - shared) / each)
         return replace(self, empty_samples=min(self.empty_samples, max(_FEWEST_SAMPLES, fitting)))
 
     def _curve_within(self, rows: float) -> Plan:
-        """Return the plan with fewer sizes, then samples, then draws on the masking curve."""
+        """Fit the masking curve into this many rows by reducing its sizes, then its samples, then its draws."""
         for most_draws in _DRAWS:
             plan = replace(self, curve_draws=most_draws)
             if min(self.empty_samples, _MANY_SAMPLES) * plan.curve_rows > rows:
@@ -157,7 +167,7 @@ class Plan:
         return plan
 
     def _games_within(self, rows: float) -> Plan:
-        """Return the plan with own games of fewer samples, then players, then draws, then players again."""
+        """Fit the own games into this many rows by reducing samples, then players, then draws, then players again."""
         games = replace(self.own, samples=self.samples)
         for most_draws in _DRAWS:
             plan = replace(self, game_draws=most_draws)
@@ -169,7 +179,7 @@ class Plan:
 
 
 def _game_size(players: int, most: int) -> int:
-    """Return the number of players of a game: all, or as many as games of drawn players have."""
+    """Return the number of players in a game: all of them, or as many as a game of drawn players has."""
     if players <= most:
         return players
     return min(_GAME_PLAYERS, most)

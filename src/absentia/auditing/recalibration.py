@@ -1,7 +1,7 @@
 """Recalibration of predictions: a scale and class offsets, fitted by Newton's method and judged on unseen samples.
 
-A fit is judged on samples that it did not see, in folds. These losses are too high by as much as those on the fitted
-samples are too low, so that a weighted mean of the two is free of the bias.
+A fit is judged on samples that it did not see, in folds. These losses are too high by as much as the losses on the
+fitted samples are too low, so a weighted mean of the two is unbiased.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from absentia.data import seeded
 
 # The samples are split into this many folds; each is predicted by a fit to the others.
 FOLDS = 5
-# Each class counts as if it had been seen this many times more, which keeps frequencies away from 0.
+# Each class counts as if it had been seen this many more times, which keeps frequencies away from 0.
 _SMOOTHING = 0.5
 # The most steps of Newton's method, and the most halvings of a step.
 _MOST_STEPS = 60
@@ -29,7 +29,7 @@ _LEAST_SHARE = 2.0**-_MOST_HALVINGS
 _CONVERGED = 1e-12
 # The share of the largest second derivative that is added to the diagonal.
 _RIDGE = 1e-9
-# Logits whose spread is below this, or above its inverse, are scaled as if they had that spread.
+# Logits whose spread is below this, or above its inverse, are scaled as if they had exactly that spread.
 _LEAST_SPREAD = 1e-6
 
 
@@ -48,9 +48,10 @@ def folds_of(groups: Int[Tensor, " samples"], seed: int) -> Int[Tensor, " sample
 def unbiased(
     fitted: Float[Tensor, "*batch samples"], held_out: Float[Tensor, "*batch samples"]
 ) -> Float[Tensor, "*batch samples"]:
-    """Join scores of a fit to all samples and of fits to the other folds so that their biases cancel.
+    """Combine the scores of a fit to all samples with those of fits to the other folds, so that their biases cancel.
 
-    With p parameters the first are too low by p/2N on average, the second too high by p/2N′, N′ = N(1 − 1/folds).
+    With p parameters, the former are too low by p/2N on average and the latter are too high by p/2N′, where
+    N′ = N(1 − 1/folds).
     """
     weight = (1 - 1 / FOLDS) / (2 - 1 / FOLDS)
     return weight * held_out + (1 - weight) * fitted
@@ -62,11 +63,11 @@ def cross_fitted(
     folds: Int[Tensor, " samples"],
     most_scale: float,
 ) -> Float[Tensor, "batch samples"]:
-    """Return the losses of recalibrated predictions, free of the bias of the fit.
+    """Return the losses of recalibrated predictions, corrected for the bias of the fit.
 
-    Stratified folds all have the same class frequencies, so a fit to the other folds knows those of the fold that is
-    held out. This lowers both losses by (classes − 1)/2N, because frequencies fit the N samples on which they were
-    counted better than others [miller1955note].
+    Stratified folds all have the same class frequencies, so a fit to the other folds knows those of the held-out
+    fold. This lowers both losses by (classes − 1)/2N, because frequencies fit the N samples from which they were
+    counted better than other samples [miller1955note].
     """
     everyone = torch.ones(1, len(targets), dtype=torch.bool)
     others = torch.stack([folds != fold for fold in range(FOLDS)])
@@ -81,7 +82,7 @@ def cross_fitted(
 
 
 class LogitFit(NamedTuple):
-    """Recalibrated log-probabilities, log softmax(scale · (logits − centre) + offsets), of each fit of a batch."""
+    """Recalibrated log-probabilities, log softmax(scale · (logits − centre) + offsets), for each fit in a batch."""
 
     scale: Float[Tensor, " batch"]
     centre: Float[Tensor, "batch classes"]
@@ -111,8 +112,8 @@ def fit_logits(
 ) -> LogitFit:
     """Fit a scale and class offsets to the known samples of each member of a batch, by Newton's method.
 
-    The loss is the log-loss of the known samples, and of `_SMOOTHING` samples of each class at their mean logits. It
-    is convex. If the best scale lies outside its bounds, the nearer bound is used, with the offsets that suit it.
+    The loss is the log-loss of the known samples, plus that of `_SMOOTHING` samples of each class at the mean logits.
+    It is convex. If the best scale lies outside its bounds, the nearer bound is used, with the best offsets for it.
     """
     weights = known.double()
     centre = (weights[..., None] * logits).sum(1) / weights.sum(1)[:, None]
@@ -140,7 +141,7 @@ def fit_logits(
 def _descend(
     loss: _Loss, point: Tensor, value: Tensor, step: Tensor, least_scale: float, most_scale: float
 ) -> tuple[Tensor, Tensor]:
-    """Take the step of each member of the batch, halved until its loss does not grow beyond rounding."""
+    """Take a step for each member of the batch, halving it until the loss grows by no more than rounding errors."""
     share = torch.ones_like(value)
     rounding = _CONVERGED * (1 + value.abs())
     for _ in range(_MOST_HALVINGS):
@@ -189,29 +190,39 @@ class _Loss:
         return gradient
 
     def hessian(self, points: Float[Tensor, "batch parameters"]) -> Float[Tensor, "batch parameters parameters"]:
-        """Return the second derivatives, with a small ridge: adding a constant to all offsets changes no loss."""
+        """Return the second derivatives, with a small ridge: adding a constant to all offsets changes no loss.
+
+        With weights w, logits z, probabilities p and m = Σ_c p_c z_c of each sample, and smoothing of K classes with
+        the probabilities q = softmax(offsets) and the weight s = `_SMOOTHING` · K, they are
+
+            ∂²/∂scale²              Σ w Σ_c p_c (z_c − m) z_c
+            ∂²/∂scale ∂offset_c     Σ w p_c (z_c − m)
+            ∂²/∂offset_c ∂offset_d  Σ w (p_c [c = d] − p_c p_d) + s (q_c [c = d] − q_c q_d)
+        """
         classes = self.logits.shape[-1]
-        probabilities = self._log_probabilities(points).exp()
-        weighted = self.weights[..., None] * probabilities
-        smoothed = points[:, 1:].softmax(1)
-        means = (probabilities * self.logits).sum(-1, keepdim=True)
-        spread = weighted * (self.logits - means)
+        probabilities = self._log_probabilities(points).exp()  # (batch, samples, classes)
+        weighted = self.weights[..., None] * probabilities  # (batch, samples, classes)
+        smoothed = points[:, 1:].softmax(1)  # (batch, classes)
+        smoothing = _SMOOTHING * classes
+        means = (probabilities * self.logits).sum(-1, keepdim=True)  # (batch, samples, 1)
+        spread = weighted * (self.logits - means)  # (batch, samples, classes)
+        by_scale_and_offset = spread.sum(1)  # (batch, classes)
         hessian = points.new_zeros(len(points), classes + 1, classes + 1)
         hessian[:, 0, 0] = (spread * self.logits).sum((1, 2))
-        hessian[:, 0, 1:] = spread.sum(1)
-        hessian[:, 1:, 0] = spread.sum(1)
+        hessian[:, 0, 1:] = by_scale_and_offset
+        hessian[:, 1:, 0] = by_scale_and_offset
         hessian[:, 1:, 1:] = (
-            torch.diag_embed(weighted.sum(1) + _SMOOTHING * classes * smoothed)
+            torch.diag_embed(weighted.sum(1) + smoothing * smoothed)
             - weighted.transpose(1, 2) @ probabilities
-            - _SMOOTHING * classes * smoothed[:, :, None] * smoothed[:, None]
+            - smoothing * smoothed[:, :, None] * smoothed[:, None]
         )
-        ridge = _RIDGE * (1 + hessian.diagonal(dim1=1, dim2=2).amax(1))
+        ridge = _RIDGE * (1 + hessian.diagonal(dim1=1, dim2=2).amax(1))  # (batch,)
         return hessian + ridge[:, None, None] * torch.eye(classes + 1, dtype=torch.float64)
 
     def newton_step(
         self, points: Float[Tensor, "batch parameters"], least_scale: float, most_scale: float
     ) -> Float[Tensor, "batch parameters"]:
-        """Return Newton's step; a scale at its bound stays there if the loss falls beyond the bound."""
+        """Return Newton's step; a scale at its bound stays there if the loss decreases beyond the bound."""
         gradient = self.gradient(points)
         hessian = self.hessian(points)
         at_least = (points[:, 0] <= least_scale) & (gradient[:, 0] >= 0)
@@ -226,22 +237,22 @@ class _Loss:
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """A scale that was fitted to samples, and how much each sample moved its logarithm."""
+    """A scale fitted to samples, and how much each sample moved its logarithm."""
 
     value: float
-    influences: Float[Tensor, " samples"] | None = None  # their mean is 0, and its error that of the logarithm
+    influences: Float[Tensor, " samples"] | None = None  # their mean is 0, and its error is that of the logarithm
 
 
 def calibrating_scale(logits: Float[Tensor, "samples classes"], targets: Int[Tensor, " samples"]) -> Scale:
     """Return the scale that calibrates predictions, with free class offsets, by Newton's method.
 
-    The loss of a classifier that is always right falls without end as the scale grows. So half of the square of the
-    scale's logarithm is added to the summed loss: a weak belief that the predictions are right as they are.
+    The loss of a classifier that is always right decreases without bound as the scale grows. So half the square of
+    the scale's logarithm is added to the summed loss, as a weak prior that the predictions are already calibrated.
     """
     centred = logits - logits.mean(0)
     loss = _ScaleLoss(centred, targets)
     frequencies = targets.bincount(minlength=logits.shape[1]) + _SMOOTHING
-    # Predictions that are scaled to a spread of 1 are never so sure that the gradient vanishes.
+    # Predictions scaled to a spread of 1 are never so confident that the gradient vanishes.
     log_scale = -centred.std().clamp(_LEAST_SPREAD, 1 / _LEAST_SPREAD).log()
     point = torch.cat([log_scale[None], (frequencies / frequencies.sum()).log()])
     value = loss(point)
@@ -261,7 +272,14 @@ def calibrating_scale(logits: Float[Tensor, "samples classes"], targets: Int[Ten
 
 @dataclass(frozen=True, eq=False)
 class _ScaleLoss:
-    """The summed log-loss as a function of a point (logarithm of the scale, offsets), with a weak prior."""
+    """The summed log-loss as a function of a point (t, offsets), where t is the logarithm of the scale.
+
+    With logits z of mean 0 and classes y it is −Σ log softmax(eᵗ z + offsets)_y + t²/2, where t²/2 is a weak prior.
+    It is the `_Loss` of the logits z′ = eᵗ z at a scale of 1. To move t by δ is to multiply this scale by 1 + δ, to
+    first order. So the derivatives of `_Loss` by the scale serve as those by t, plus t and 1 from the prior. The
+    exact second derivative would add the first one. It is left out, so that the matrix stays positive: this changes
+    the steps of Newton's method, but not where they end.
+    """
 
     logits: Float[Tensor, "samples classes"]  # with mean 0 over the samples
     targets: Int[Tensor, " samples"]
@@ -271,9 +289,9 @@ class _ScaleLoss:
         return float(self._loss_at(point)(self._unit_point(point))[0] + point[0].square() / 2)
 
     def newton_step(self, point: Float[Tensor, " parameters"]) -> Float[Tensor, " parameters"]:
-        """Return Newton's step, which changes the scale at most by a factor of e."""
+        """Return Newton's step, which changes the scale by a factor of at most e."""
         gradient = self._loss_at(point).gradient(self._unit_point(point))[0]
-        gradient[0] += point[0]
+        gradient[0] += point[0]  # of the prior t²/2
         step = -torch.linalg.solve(self._hessian(point), gradient)
         step[0].clamp_(-1, 1)
         return step
@@ -285,12 +303,13 @@ class _ScaleLoss:
         return -len(self.targets) * torch.linalg.solve(self._hessian(point), deviations)[0]
 
     def _hessian(self, point: Float[Tensor, " parameters"]) -> Float[Tensor, "parameters parameters"]:
+        """Return the second derivatives of the loss, without the part that the curve of eᵗ adds."""
         hessian = self._loss_at(point).hessian(self._unit_point(point))[0]
-        hessian[0, 0] += 1
+        hessian[0, 0] += 1  # of the prior t²/2
         return hessian
 
     def _loss_at(self, point: Float[Tensor, " parameters"]) -> _Loss:
-        """Return the loss of scaled logits: derivatives by their scale, which is 1, are those by its logarithm."""
+        """Return the loss of scaled logits, whose derivatives by the scale, 1, equal those by its logarithm."""
         weights = torch.ones(1, len(self.targets), dtype=torch.float64)
         return _Loss((point[0].exp() * self.logits)[None], self.targets, weights)
 

@@ -1,8 +1,8 @@
 """The paper's R: how much of the signal of a region a masking method removes.
 
-R = E_x[(Σ|U′(S)| − Σ|U_noise(S)|) / Σ|U(S)|] over all S ≠ ∅ [ren2023faithful, Sec. 4], with the effects U of the
-sample, U′ of the sample whose region the method masks, and U_noise of the sample with noise in its region. All three
-are effects of games between that input and the same reference, which stands in for absent players.
+R = E_x[(Σ|U′(S)| − Σ|U_noise(S)|) / Σ|U(S)|] over all S ≠ ∅ [ren2023faithful, Sec. 4]. U are the effects of the
+sample, U′ those of the sample with its region masked by the method, and U_noise those of the sample with noise in its
+region. In all three games the same reference stands in for absent players.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from absentia.auditing.estimates import SURE, Estimate, Values, estimate, ratio_
 class Removal:
     """The strengths Σ_{S≠∅}|U(S)| of samples, masked samples and noise for each draw, and R computed from them.
 
-    A sample's strengths are averaged over the draws before they are divided, because a ratio of means is steadier
-    than a mean of ratios. Errors treat both the samples and the draws as random: see `estimate`. Methods that do not
-    mask the input have NaN. Samples that the model ignores, up to rounding errors, have no ratio and are left out.
+    A sample's strengths are averaged over the draws before they are divided, because a ratio of means is more stable
+    than a mean of ratios. Errors treat both samples and draws as random: see `estimate`. Methods that do not mask the
+    input have NaN. Samples to which the model does not respond, up to rounding errors, are left out.
     """
 
     masked: Float[Tensor, "methods samples draws"]
@@ -37,7 +37,7 @@ class Removal:
         return self.original.mean(1) > self.rounding
 
     def _shares(self, strengths: Values) -> Float[Tensor, "*methods kept draws"]:
-        """Divide by the strengths of the kept samples, linearised: a sample's mean is its ratio of means."""
+        """Divide by the strengths of the kept samples, linearised so that a sample's mean is its ratio of means."""
         original = self.original[self.kept]
         strengths = strengths[..., self.kept, :]
         mean_original = original.mean(1, keepdim=True)
@@ -61,23 +61,23 @@ class Removal:
 
     @property
     def unmasked(self) -> Estimate:
-        """R of unmasked samples: 1 less the noise's share."""
+        """R of unmasked samples: 1 minus the share of the noise."""
         return estimate(self.unmasked_ratios)
 
     @property
     def noise_is_weaker(self) -> bool:
-        """Whether noise has significantly weaker effects than the samples; otherwise no signal can be removed."""
+        """Whether noise has significantly weaker effects than the samples; if not, there is no signal to remove."""
         value, error = self.unmasked
         return bool(value > SURE * error.nan_to_num())
 
     @property
     def removed(self) -> Estimate:
-        """The share of the signal that each method removes, 1 − R/(unmasked R); NaN where noise is not weaker."""
+        """The share of the signal that each method removes, 1 − R/(unmasked R); NaN if noise is not weaker."""
         ratio = ratio_of_means(self.ratios, self.unmasked_ratios)
         if not self.noise_is_weaker:
             return Estimate(math.nan - ratio.value, math.nan * ratio.error)
         return Estimate(1 - ratio.value, ratio.error)
 
     def difference(self, first: int, second: int) -> Estimate:
-        """Return R of one method less that of another, sample by sample."""
+        """Return R of one method minus that of another, sample by sample."""
         return estimate(self.ratios[first] - self.ratios[second])

@@ -1,16 +1,15 @@
 """Leak and invention: the two parts of a proper score of fully masked samples.
 
-A proper score adds up two things: how little the predictions know, and how badly they say it. Recalibrated
-predictions say what they know as well as it can be said, so only the first part of their score remains. With every
-player absent there should be nothing to know:
+A proper score has two parts: how little the predictions know, and how badly calibrated they are. Recalibration
+removes the second part. With every player absent, there should be nothing to know:
 
     leak      = score of the prior − score after recalibration
     invention = score              − score after recalibration
     evidence  = score − score of the prior = invention − leak
 
-The prior is what can be said without a sample: the class frequencies, or the mean. It is recalibration with a scale
-of 0, so predictions that do not depend on the sample leak exactly nothing. The scale is bounded by the one that
-calibrates the outputs of whole samples. A free scale would enlarge rounding errors until they tell the class.
+The prior predicts without seeing the sample: the class frequencies, or the mean. It equals recalibration with a scale
+of 0, so predictions that do not depend on the sample leak exactly nothing. The scale is at most the one that
+calibrates the outputs of whole samples. An unbounded scale would amplify rounding errors until they reveal the class.
 
 Recalibration and the prior are both judged on samples that they were not fitted to, in the same folds.
 """
@@ -26,18 +25,19 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from absentia.auditing.masked_scores import Unit
 from absentia.auditing.recalibration import FOLDS, Scale, calibrating_scale, cross_fitted, folds_of, unbiased
 
 # Samples of classes with fewer samples than folds are left out if they are at most this share of all samples.
 _MOST_LEFT_OUT = 0.1
 # The probabilities of a distribution add up to 1 with at most this error in the logarithm.
 _ROUNDING = 1e-4
-# The step by which a derivative with respect to the logarithm of a scale is taken.
+# The step of the numerical derivative with respect to the logarithm of a scale.
 _LOG_SCALE_STEP = 0.02
 
 
 class Prediction(NamedTuple):
-    """Leak and invention of predictions for each sample; their spread over samples shows all of their errors."""
+    """Leak and invention of predictions for each sample; their errors follow from their spread over samples."""
 
     leak: Float[Tensor, " samples"]  # what is gained by what the predictions know
     invention: Float[Tensor, " samples"]  # what is lost by how they say it
@@ -47,17 +47,17 @@ class Prediction(NamedTuple):
 class ByClass:
     """The log-loss of each sample's class, from the log-odds of every class.
 
-    Classes that do not occur among the samples are left out, and the probabilities of the others are normalised: what
-    a network of a thousand classes says about classes that nobody asked for is not an invention. Log-odds that were
-    averaged over draws are not those of a distribution, because their probabilities do not add up to 1. The effect of
-    normalising them is reported separately (`averaging`), because the stand-ins did not claim it.
+    Classes that do not occur among the samples are left out, and the probabilities of the others are normalised. If a
+    network has a thousand classes, what it predicts for those that do not occur is not an invention. Log-odds
+    averaged over draws do not belong to a distribution, because their probabilities do not add up to 1. The effect of
+    normalising them is reported separately (`averaging`), because it is not a claim of the stand-ins.
     """
 
     y: Int[Tensor, " samples"]
     seed: int
     scale: Scale  # calibrates the outputs of whole samples, and bounds the scale of recalibration
     classes: Int[Tensor, " classes"]  # those that occur
-    unit: str = "nats"
+    unit: Unit = "nats"
 
     @classmethod
     def of_whole_samples(cls, y: Tensor, whole: Float[Tensor, "samples outputs"], seed: int) -> ByClass:
@@ -70,12 +70,12 @@ class ByClass:
 
     @property
     def everything(self) -> float:
-        """All that there is to know: log(classes)."""
+        """All there is to know: log(classes)."""
         return math.log(max(2, len(self.classes)))
 
     @property
     def estimable(self) -> Bool[Tensor, " samples"]:
-        """The samples of classes that every fit sees; none if too many samples belong to other classes."""
+        """The samples of classes that occur in every fit; none if too many samples belong to other classes."""
         counts = self.y.bincount()
         common = counts[self.y] >= FOLDS
         several_classes = len(self.y[common].unique()) > 1
@@ -118,7 +118,7 @@ class ByClass:
         score = self.estimable_scores(values[None])[0]
         recalibrated = self.recalibrated(values[None])[0]
         if self.scale.influences is not None:
-            # Other samples would have given another bound on the scale: the errors include what that changes.
+            # The bound on the scale depends on the samples, too. The errors include its effect.
             wider_scale = self.scale.value * math.exp(_LOG_SCALE_STEP)
             wider = self._recalibrated(values[None], wider_scale)[0]
             slope = float((wider - recalibrated).nanmean()) / _LOG_SCALE_STEP
@@ -132,7 +132,7 @@ class ByClass:
         return Prediction(prior - prior, self._with_curvature(self.estimable_scores(values[None])[0] - prior))
 
     def _with_curvature(self, invention: Float[Tensor, " samples"]) -> Float[Tensor, " samples"]:
-        """Widen the spread of an invention by that of the fit of the class frequencies, half of a χ² by N."""
+        """Widen the spread of an invention by that of fitting the class frequencies, which is half a χ² over N."""
         samples = int(self.estimable.sum())
         classes = len(self.y[self.estimable].unique())
         return widen(invention, (classes - 1) / (2 * max(1, samples) ** 2))
@@ -184,15 +184,15 @@ def _of_own_class(
 
 @dataclass(frozen=True, eq=False)
 class ByValue:
-    """The squared difference to the values of whole samples, as a share of their variance over the samples.
+    """The squared difference from the values of whole samples, as a share of their variance over the samples.
 
-    A sample may have several values, such as the score of every class; their squares add up.
+    If a sample has several values, such as the score of every class, the squares are summed.
     """
 
     full: Float[Tensor, "samples numbers"]  # the values of whole samples
     seed: int
     variance: float
-    unit: str = "of the variance"
+    unit: Unit = "of the variance"
     everything: float = 1.0
 
     @classmethod
@@ -225,11 +225,11 @@ class ByValue:
         return self.scores(values)
 
     def averaging(self, values: Float[Tensor, "*batch samples numbers"]) -> Float[Tensor, "*batch samples"]:
-        """Return zeros: means of values are values."""
+        """Return zeros, because means of values are values."""
         return torch.zeros(values.shape[:-1], dtype=torch.float64)
 
     def recalibrated(self, values: Float[Tensor, "batch samples numbers"]) -> Float[Tensor, "batch samples"]:
-        """Return the squared differences after a fitted slope from 0 to 1 and an offset of each number."""
+        """Return the squared differences after fitting a slope between 0 and 1 and an offset for each number."""
         return self._squares(values, most_slope=1.0)
 
     def split(self, values: Float[Tensor, "samples numbers"], prior: Float[Tensor, " samples"]) -> Prediction:
@@ -249,7 +249,7 @@ class ByValue:
 
     @property
     def _curvature(self) -> float:
-        """The variance that comes from fitting the mean, which is a χ² by N."""
+        """The variance due to fitting the mean, which is a χ² over N."""
         return 2 / len(self.full) ** 2
 
     def _as_shares(self, figure: Float[Tensor, " samples"]) -> Float[Tensor, " samples"]:
@@ -258,7 +258,7 @@ class ByValue:
         return figure - figure.mean() * (own_share - 1)
 
     def prior(self) -> Float[Tensor, " samples"]:
-        """Return the squared differences to the mean."""
+        """Return the squared differences from the mean."""
         return self._squares(torch.zeros_like(self.full)[None], most_slope=0.0)[0]
 
     def why_not_estimable(self) -> str:
@@ -270,7 +270,7 @@ class ByValue:
         return "v(N) does not vary, so that there is nothing to predict"
 
     def _squares(self, values: Tensor, most_slope: float) -> Float[Tensor, "batch samples"]:
-        """Return the squared differences after a line is fitted, free of the bias of the fit."""
+        """Return the squared differences after fitting a line, corrected for the bias of the fit."""
         if not bool(self.estimable.all()):
             return torch.full(values.shape[:-1], math.nan, dtype=torch.float64)
         folds = folds_of(torch.zeros(len(self.full), dtype=torch.int64), self.seed)
@@ -294,10 +294,10 @@ class ByValue:
 
 
 def widen(figure: Float[Tensor, " samples"], variance: float) -> Float[Tensor, " samples"]:
-    """Add to the variance of a figure's mean, by widening the figure's spread over samples.
+    """Increase the variance of a figure's mean by widening the figure's spread over samples.
 
-    A figure that has its minimum at the truth, such as an invention of 0, changes only quadratically there: its
-    samples hardly differ, although its mean varies.
+    A figure whose true value is its minimum, such as an invention of 0, changes only quadratically there. Its samples
+    hardly differ, although its mean varies.
     """
     mean = figure.nanmean()
     own_variance = (figure - mean).square().nanmean() / (~figure.isnan()).sum()
@@ -306,16 +306,16 @@ def widen(figure: Float[Tensor, " samples"], variance: float) -> Float[Tensor, "
     return mean + (figure - mean) * (1 + variance / own_variance).sqrt()
 
 
-# A proper score of values, and how it splits.
+# A proper score of values, with its split into leak and invention.
 Split: TypeAlias = ByClass | ByValue
 
 
 def predict(
     split: Split, values: Float[Tensor, "samples numbers"], prior: Float[Tensor, " samples"], rounding: float = 0.0
 ) -> Prediction:
-    """Split the score of values into leak and invention, given the score of the prior; NaN where that can't be done.
+    """Split the score of values into leak and invention, given the score of the prior; NaN where this is impossible.
 
-    Values that differ between samples by no more than ``rounding`` are taken to be equal.
+    Values that differ between samples by no more than ``rounding`` are considered equal.
     """
     values = without_rounding(values, rounding)
     if bool((values == values[:1]).all()):

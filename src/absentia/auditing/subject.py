@@ -1,4 +1,4 @@
-"""What is audited: a model on samples, the data that they come from, and the absences bound to them."""
+"""The subject of an audit: a model on samples, the data they come from, and the absences bound to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from absentia.absences import Absence, BringsModel, Fill, StandIns
 from absentia.absences.protocol import describe_absence, for_classes
-from absentia.absences.words import usual_words
+from absentia.absences.words import split_word, usual_words
 from absentia.data import DataRange, Rows, Table, data_range
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
@@ -48,7 +48,7 @@ class Method:
 
     @property
     def fills(self) -> int:
-        """The number of fills that a value takes: as many as classes if each class has a baseline of its own."""
+        """The number of fills for one value: one for each class if each class has its own baseline."""
         return max(1, len(self.of_class))
 
     def select(self, samples: Tensor) -> Method:
@@ -72,14 +72,14 @@ class Subject:
 
     @classmethod
     def of(cls, evaluator: Evaluator, region: Region | None, data: Table | None, seed: int) -> Subject:
-        """Check what is audited; the data are the samples by default."""
+        """Check the arguments; by default the samples are also the data."""
         readout = evaluator.readout
         if isinstance(readout, Features):
             raise wrong("readout", "give one number for an audit", str(readout))
         every_class = None
         classes = torch.zeros(evaluator.samples, dtype=torch.int64)
         if isinstance(readout, OF_CLASS) and readout.y.ndim == 1:
-            # The values of a sample's own class are judged together with those of all classes.
+            # The values of a sample's own class are scored together with those of all other classes.
             every_class = EveryClass(readout)
             classes = readout.y.cpu()
         masked = evaluator.players if region is None else evaluator.players.only(region, "region")
@@ -107,7 +107,7 @@ class Subject:
 
     @property
     def samples_are_the_data(self) -> bool:
-        """Whether the data are the samples themselves, passed or by default."""
+        """Whether the data are the samples themselves, whether passed explicitly or by default."""
         return self.data is self.evaluator.x
 
     @property
@@ -121,13 +121,13 @@ class Subject:
         return not bool((self.evaluator.players.labels == ALWAYS_PRESENT).any())
 
     def has_one_empty_value(self, method: Method) -> bool:
-        """Return whether ∅ has one value for all samples, because stand-ins and readout do not depend on them."""
+        """Return whether ∅ has the same value for all samples: neither stand-ins nor readout depend on them."""
         same_readout = self.every_class is not None or isinstance(self.evaluator.readout, (*OF_CLASS, Output))
         return same_readout and self.all_absent and method.shares_stand_ins
 
     def make_absence(self, description: object) -> Absence:
         """Return an absence as it is, or make the one that a word or a number names from the data."""
-        is_neighbours = isinstance(description, str) and description.startswith("neighbours")
+        is_neighbours = isinstance(description, str) and split_word(description)[0] == "neighbours"
         if self.samples_are_the_data and is_neighbours:
             raise AbsentiaError("Each sample would be its own nearest row. Pass data=… without the audited samples.")
         return absence_for(self.evaluator.task, description, self.data, self.seed)
@@ -152,9 +152,13 @@ class Subject:
                 players=evaluator.players,
                 readout=evaluator.readout,
                 limit=evaluator.limit,
+                row_count=evaluator.task.row_count,
             )
             evaluator = Evaluator(task)
-        fill = for_classes(absence, self.evaluator.classes, self.evaluator.names).bind(evaluator.x)
+        if evaluator is self.evaluator:
+            fill = evaluator.task.bind(absence)
+        else:
+            fill = for_classes(absence, self.evaluator.task.classes, self.evaluator.task.names).bind(evaluator.x)
         of_class: dict[int, Fill] = {}
         if getattr(absence, "needs_classes", False) and self.every_class is not None:
             for number in self.classes.unique().tolist():
@@ -163,9 +167,9 @@ class Subject:
         return Method(absence, evaluator, fill, of_class)
 
     def _named(self, absences: Any) -> dict[str, Any]:
-        """Return the absences by name: the key of a mapping, the word, or the description."""
+        """Return the absences by name, which is the key of a mapping, the word, or the description."""
         if absences is None:
-            words = usual_words(self.data, self.evaluator.players)
+            words = usual_words(self.data, self.evaluator.players, self.evaluator.task.takes_missing)
             if self.samples_are_the_data and "neighbours" in words:
                 words.remove("neighbours")  # each sample would be its own nearest row
             return {word: word for word in words}
@@ -182,7 +186,7 @@ class Subject:
 
 
 def _share(fill: Fill) -> Fill:
-    """Return stand-ins only once if they are the same for all samples."""
+    """Keep a single copy of the stand-ins if they are the same for all samples."""
     if isinstance(fill, StandIns) and bool((fill.values == fill.values[:1]).all()):
         return StandIns(fill.x, fill.values[:1])
     return fill
@@ -190,8 +194,8 @@ def _share(fill: Fill) -> Fill:
 
 @contextmanager
 def errors_about(subject: str) -> Iterator[None]:
-    """Begin the message of an error with what it is about."""
+    """Prefix the message of an error with its subject."""
     try:
         yield
     except AbsentiaError as error:
-        raise AbsentiaError(f"{subject}: {error}") from error
+        raise AbsentiaError(f"{subject}: {error}", in_commands=f"{subject}: {error.in_commands}") from error

@@ -1,4 +1,4 @@
-"""The figures of an audit from what its steps returned, which may be only some of them."""
+"""The figures of an audit, computed from the steps that finished, which may be only some of them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNITS_APART = 1000
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What the finished steps of an audit returned, and the figures made of it."""
+    """The results of the finished steps of an audit, and the figures computed from them."""
 
     setup: Setup
     outcomes: Sequence[Outcome]
@@ -55,7 +55,7 @@ class Summary:
 
     @cached_property
     def split(self) -> Split:
-        """The score of the samples that were measured, by their classes or by their values."""
+        """The score of the samples that were measured, based on their classes or on their values."""
         subject = self.setup.subject
         if subject.in_nats:
             classes = subject.classes[self.setup.numbers[: len(self.whole)]]
@@ -93,7 +93,7 @@ class Summary:
         return Drawn(torch.cat([part.by_group for part in parts], dim=1), parts[0].sizes)
 
     def _split_drawn(self, method: Method, drawn: Drawn, prior: Float[Tensor, " samples"]) -> _SplitOfMethod:
-        """Return leak, invention and what averaging adds, as pseudo-values over the draws of ∅."""
+        """Return leak, invention and the effect of averaging, as pseudo-values over the draws of ∅."""
         split = self.split
         mean = drawn.mean[:, 0]
         without = [values[:, 0] for values in drawn.without]
@@ -158,7 +158,10 @@ class Summary:
         return join_games(parts, len(self.setup.methods), self.setup.plan.own.players)
 
     def removal(self) -> Removal:
-        """Return the strengths of the finished draws, or of the finished samples of the first draw."""
+        """Return the strengths of the finished draws, or of the finished samples of the first draw.
+
+        A state is what a game begins with: a sample as it is, white noise, or a sample masked by one of the methods.
+        """
         plan = self.setup.plan
         games = plan.removal
         strengths = torch.full((plan.states, games.samples, games.draws), math.nan).double()
@@ -166,15 +169,16 @@ class Summary:
         for outcome in self._of(Strengths):
             strengths[:, outcome.samples, outcome.draw] = outcome.by_state
             rounding[outcome.samples] += outcome.rounding
-        finished = ~strengths.isnan().any(0)
-        samples = int(finished[:, 0].sum())
-        draws = max(1, int(finished.all(0).sum()))
-        original, noise, *masked = strengths[:, :samples, :draws]
+        finished = ~strengths.isnan().any(0)  # (samples, draws)
+        # An audit that was interrupted has whole draws, or a part of the first one.
+        finished_samples = int(finished[:, 0].sum())
+        finished_draws = max(1, int(finished.all(0).sum()))
+        original, noise, *masked = strengths[:, :finished_samples, :finished_draws]  # (samples, draws) each
         by_method = dict(zip(self.setup.masked, masked, strict=True))
         unknown = torch.full_like(original, math.nan)  # for methods that do not mask the input
         all_masked = torch.stack([by_method.get(name, unknown) for name in self.setup.methods])
-        removal = Removal(all_masked, original, noise, rounding[:samples])
-        if samples and not bool(removal.kept.any()):
+        removal = Removal(all_masked, original, noise, rounding[:finished_samples])
+        if finished_samples and not bool(removal.kept.any()):
             raise AbsentiaError(
                 "The model does not respond to the region's players: effects are no larger than rounding errors in "
                 "all samples. Audit other players, or run the model in double precision."
@@ -184,7 +188,7 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class _SplitOfMethod:
-    """What fully masked samples of one method tell, as pseudo-values."""
+    """Leak and invention of one method's fully masked samples, as pseudo-values."""
 
     leak: Float[Tensor, "samples groups"]
     invention: Float[Tensor, "samples groups"]
@@ -201,7 +205,7 @@ class _CurveOfMethod:
 
 
 def _rounding_of(values: Float[Tensor, "samples numbers"], dtype: torch.dtype) -> float:
-    """Return the largest difference between samples' values that rounding can make."""
+    """Return the largest difference between the samples' values that rounding can cause."""
     sizes = values.abs()
     sizes = sizes[sizes < -RULED_OUT]
     largest = 1.0

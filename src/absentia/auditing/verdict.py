@@ -1,20 +1,20 @@
 """The rule by which an audit recommends an absence, and how sure the recommendation is.
 
-*Honest first, then short.* Ruled out are
+The rule is *honest first, then short*. It first rules out
 
 1. surrogates, which explain another model;
-2. leaks beyond their error and beyond 5 % of the prior's score;
-3. inventions beyond their error and beyond all that there is to know: log(classes), or the variance.
+2. leaks that exceed both their error and 5 % of the prior's score;
+3. inventions that exceed both their error and all there is to know, which is log(classes) or the variance.
 
-Of the others, those whose score is within a practical difference of the best are level: 10 % of the prior's score,
-but at most a third of the advantage that predictions on whole samples have over the prior. Of these the one with the
-shortest account wins. Lengths are level within a factor of 1.25; then the closest to the data wins. Distances up to
-that of the data's own rows are level; then the best score wins.
+Of the other methods, those whose score is close enough to the best are kept: within 10 % of the prior's score, but at
+most a third of the advantage of whole samples over the prior. Of these, the method with the shortest explanations
+wins. Lengths within a factor of 1.25 are considered equal, and the method closest to the data then wins. Distances up
+to that of the data's own rows are considered equal, and the best score then wins.
 
-The rule is applied to resamples: half as many samples and draws are drawn from those that were measured, with
-replacement. The method that wins most often is recommended, and its share of the resamples is the confidence.
-Resamples of half the size differ as much from the audit as an audit of other samples would, so the confidence is
-about how often such an audit would agree.
+The rule is applied to resamples, which draw half as many samples and draws as were measured, with replacement. The
+method that wins most often is recommended, and its share of the resamples is the confidence. Resamples of half the
+size differ from the audit as much as an audit of other samples would, so the confidence estimates how often such an
+audit would agree.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from absentia.data import seeded
 STAGES = ("surrogate", "leaks", "invents", "", "score", "length", "distance", "best")
 # A leak beyond this share of the prior's score matters in practice.
 PRACTICAL_LEAK = 0.05
-# Scores are level within this share of the prior's score, ...
+# Scores are level only if they differ by at most this share of the prior's score.
 PRACTICAL_SCORE = 0.1
-# ... and within this share of the advantage of whole samples over the prior.
+# Scores are level only if they differ by at most this share of the advantage of whole samples over the prior.
 PRACTICAL_SHARE_OF_WHOLE = 1 / 3
 # Lengths are level within this factor.
 PRACTICAL_LENGTH = 1.25
@@ -71,7 +71,7 @@ class Figures:
 
     @property
     def level_score(self) -> float:
-        """The largest difference of scores that does not matter in practice."""
+        """The largest difference between scores that does not matter in practice."""
         advantage_of_whole = max(0.0, self.prior - self.whole)
         return min(PRACTICAL_SCORE * self.prior, PRACTICAL_SHARE_OF_WHOLE * advantage_of_whole)
 
@@ -94,7 +94,7 @@ def decide(figures: Figures) -> tuple[str, ...]:
 
 
 def _ruled_out(figures: Figures, number: int) -> str | None:
-    """Return the stage that rules a method out before methods are compared; None if it is still in the running."""
+    """Return the stage that rules a method out before methods are compared, or None if none does."""
     if figures.surrogate[number]:
         return "surrogate"
     leak = float(figures.leak[number])
@@ -113,7 +113,7 @@ def _ruled_out(figures: Figures, number: int) -> str | None:
 def _drop(
     stages: dict[int, str | None], stage: str, left: list[int], figure: Float[Tensor, " methods"], level: float
 ) -> list[int]:
-    """Drop the methods whose figure exceeds the lowest by more than a level difference, and return the others."""
+    """Drop the methods whose figure exceeds the lowest by more than ``level``, and return the others."""
     lowest = _lowest(figure, left)
     others = []
     for number in left:
@@ -165,7 +165,7 @@ class Measured:
         )
 
     def resamples(self, seed: int) -> Iterator[_ResampledFigures]:
-        """Yield the figures of random halves of the samples and draws, drawn with replacement."""
+        """Yield the figures of resamples of half of the samples and draws, drawn with replacement."""
         generator = seeded(seed, "resamples")
         for _ in range(_RESAMPLES):
             # Leak and invention are measured on the same samples and draws, so they are resampled together.
@@ -210,14 +210,14 @@ class _Resample:
         return cls(_times_drawn(values.shape[1], generator), groups)
 
     def means(self, values: Float[Tensor, "methods samples groups"]) -> Float[Tensor, " methods"]:
-        """Return the mean of each method over what was drawn; samples of NaN are left out."""
+        """Return the mean of each method over the drawn samples and groups, leaving out samples of NaN."""
         weights = (~values.isnan()).any(2) * self.samples
         by_sample = (values.nan_to_num() * self.groups[:, None]).sum(2) / self.groups.sum(1, keepdim=True)
         return (by_sample * weights).sum(1) / weights.sum(1)
 
 
 def _times_drawn(count: int, generator: torch.Generator) -> Float[Tensor, " count"]:
-    """Return how often each of ``count`` items is drawn, if half as many are drawn with replacement."""
+    """Draw half as many items as there are, with replacement, and return how often each one was drawn."""
     if count == 0:
         return torch.zeros(0, dtype=torch.float64)
     half = (count + 1) // 2
@@ -226,14 +226,24 @@ def _times_drawn(count: int, generator: torch.Generator) -> Float[Tensor, " coun
 
 @dataclass(frozen=True)
 class Verdict:
-    """The stage of each method, the share of the resamples that each wins, and what would make the answer clear.
+    """The stage of each method, the share of the resamples that it wins, and how many samples would decide.
 
-    ``shares`` has one number for each method, and a last one for the resamples in which no method is left.
+    ``shares`` has one number for each method, followed by the share of resamples in which no method is left.
     """
 
     stages: tuple[str, ...]
     shares: tuple[float, ...]
-    samples_needed: int = 1  # the multiple of the number of samples that would make it clear; 0 if none would
+    times_the_samples: int | None = 1  # this many times the samples would make the answer clear; None if none would
+
+    @property
+    def share_of_none(self) -> float:
+        """The share of the resamples in which no method is left."""
+        return self.shares[-1]
+
+    @property
+    def shares_of_methods(self) -> tuple[float, ...]:
+        """The share of the resamples that each method wins."""
+        return self.shares[:-1]
 
     @property
     def winner(self) -> int | None:
@@ -249,24 +259,24 @@ class Verdict:
 
     @property
     def confidence(self) -> float:
-        """The share of the resamples with the same answer: this method, or none; NaN if nothing was judged."""
+        """The share of the resamples that give the same answer; NaN if no method could be judged."""
         if not self.judged:
             return math.nan
         if self.winner is None:
-            return self.shares[-1]
+            return self.share_of_none
         return self.shares[self.winner]
 
     @property
     def clear(self) -> bool:
-        """Whether most of the resamples have the same answer."""
+        """Whether most of the resamples give the same answer."""
         return self.confidence >= CLEAR
 
     @property
     def level(self) -> tuple[int, ...]:
-        """The methods that are level, the most frequent winner first; only the winner if the answer is clear."""
+        """The level methods, most frequent winner first, or only the winner if the answer is clear."""
         if self.clear:
             return () if self.winner is None else (self.winner,)
-        named = [number for number, share in enumerate(self.shares[:-1]) if share >= NAMED]
+        named = [number for number, share in enumerate(self.shares_of_methods) if share >= NAMED]
         if self.winner is not None and self.winner not in named:
             named.append(self.winner)
         return tuple(sorted(named, key=lambda number: -self.shares[number]))
@@ -283,12 +293,12 @@ def judge(measured: Measured, seed: int) -> Verdict:
         return verdict
     for multiple in _MORE_SAMPLES:
         if max(_shares(_outcomes(figures, resamples, multiple))) >= CLEAR:
-            return replace(verdict, samples_needed=multiple)
-    return replace(verdict, samples_needed=0)
+            return replace(verdict, times_the_samples=multiple)
+    return replace(verdict, times_the_samples=None)
 
 
 def _outcomes(figures: Figures, resamples: list[_ResampledFigures], multiple: int = 1) -> list[tuple[str, ...]]:
-    """Return the stages of the methods in each resample, as if there had been ``multiple`` times the samples."""
+    """Return the stages of the methods in each resample, as if there were ``multiple`` times as many samples."""
     shrink = 1 / math.sqrt(multiple)  # of errors, and of the differences between resamples
 
     def towards_mean(mean: Tensor, drawn: Tensor) -> Tensor:
@@ -310,7 +320,7 @@ def _outcomes(figures: Figures, resamples: list[_ResampledFigures], multiple: in
 
 
 def _shares(outcomes: list[tuple[str, ...]]) -> tuple[float, ...]:
-    """Return the share of the resamples that each method wins, and last the share that no method wins."""
+    """Return the share of the resamples that each method wins, followed by the share that no method wins."""
     methods = len(outcomes[0])
     wins = [0] * (methods + 1)
     for stages in outcomes:

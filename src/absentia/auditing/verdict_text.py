@@ -1,4 +1,4 @@
-"""The verdict of an audit in sentences: what to use, what speaks against the others, and what to doubt."""
+"""The verdict of an audit in sentences: which method to use, why not the others, and reasons for doubt."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 _MUCH_ROUNDING = 0.05
 # Masked samples beyond this multiple of the usual distance are far from the data.
 _FAR = 2.0
-# The most methods that are named if none is recommended.
+# The maximum number of methods that are named if none is recommended.
 _MOST_NAMED = 4
-# The most players that are named in a warning.
+# The maximum number of players that a warning names.
 _MOST_PLAYERS = 4
-# The most other methods that the recommendation mentions.
+# The maximum number of other methods that the recommendation mentions.
 _MOST_OTHERS = 3
 # The recommendation mentions one method of each of these stages, in this order.
 _TELLING_STAGES = ("length", "score", "invents", "leaks")
 
 
 def recommend(audit: Audit) -> str:
-    """Say which method to use, how sure that is, and what speaks against one method of each other stage."""
+    """Say which method to use, how sure this is, and why not the best method of each other stage."""
     judgement = audit.judgement
     winner = judgement.winner
     if winner is None:
@@ -43,33 +43,53 @@ def recommend(audit: Audit) -> str:
     if judgement.clear:
         share = percent(judgement.confidence)
         return f"Use {audit.methods[winner]} (in {share} of resamples): it {claims}."
-    return f"{_name_level(audit)} {audit.methods[winner]} {claims}."
+    return f"{_name_tied(audit)} {audit.methods[winner]} {claims}."
 
 
-def _name_level(audit: Audit) -> str:
-    """Name the methods that are level, and say what would tell them apart."""
+def _name_tied(audit: Audit) -> str:
+    """Name the methods that the resamples do not decide between, with their wins, and say what would decide."""
     judgement = audit.judgement
-    names = [audit.methods[number] for number in judgement.level]
-    shares = [judgement.shares[number] for number in judgement.level]
-    share_of_none = judgement.shares[-1]
-    if share_of_none >= NAMED:
-        names.append("none")
-        shares.append(share_of_none)
-    listed = names[0]
-    if len(names) > 1:
-        listed = f"{', '.join(names[:-1])} or {names[-1]}"
-    wins = ", ".join(f"{name} {percent(share)}" for name, share in zip(names, shares, strict=True))
-    if judgement.samples_needed:
-        advice = f"About {judgement.samples_needed} times as many samples would tell them apart."
-    elif len(names) == 2:
-        advice = "More samples would not tell them apart: use either."
-    else:
-        advice = "More samples would not tell them apart: use any."
-    return f"Use {listed}: level (of resamples, {wins} win). {advice}"
+    tied = [audit.methods[number] for number in judgement.level]
+    shares = {audit.methods[number]: judgement.shares[number] for number in judgement.level}
+    none_is_likely = judgement.share_of_none >= NAMED
+    if none_is_likely:
+        shares["none"] = judgement.share_of_none
+    wins = _list_wins(shares)
+    if len(tied) > 1:
+        names = f"{', '.join(tied[:-1])} or {tied[-1]}"
+        return f"Use {names}: level ({wins}). {_what_tells_apart(judgement.times_the_samples, len(tied))}"
+    outlook = _what_makes_it_clear(judgement.times_the_samples)
+    if none_is_likely:
+        return f"Use {tied[0]}, or none of these: {wins}. {outlook}"
+    return f"Use {tied[0]}: {wins}, each other method in less than {percent(NAMED)}. {outlook}"
+
+
+def _list_wins(shares: dict[str, float]) -> str:
+    """Say in which share of the resamples each method wins."""
+    (first, share), *others = shares.items()
+    return ", ".join(
+        [f"{first} wins in {percent(share)} of resamples", *(f"{name} in {percent(share)}" for name, share in others)]
+    )
+
+
+def _what_tells_apart(times_the_samples: int | None, methods: int) -> str:
+    """Say how many samples would tell methods apart, or that they are equally good."""
+    if times_the_samples is not None:
+        return f"About {times_the_samples} times as many samples would tell them apart."
+    if methods == 2:
+        return "More samples would not tell them apart: use either."
+    return "More samples would not tell them apart: use any."
+
+
+def _what_makes_it_clear(times_the_samples: int | None) -> str:
+    """Say how many samples would make the answer clear, if any would."""
+    if times_the_samples is None:
+        return "More samples would not make this clear."
+    return f"About {times_the_samples} times as many samples would make this clear."
 
 
 def _recommend_none(audit: Audit) -> str:
-    """Say that no method is to be used, and why."""
+    """Say that no method is recommended, and why."""
     judgement = audit.judgement
     if "" in judgement.stages:
         return "No recommendation: the score of masked samples was not measured."
@@ -81,7 +101,7 @@ def _recommend_none(audit: Audit) -> str:
 
 
 def _telling_others(audit: Audit, winner: int) -> list[str]:
-    """Say what speaks against the other methods: the best method of each stage, and at most three."""
+    """Say why not the other methods: the best one of each stage, and at most three."""
     judgement = audit.judgement
     level = {winner, *judgement.level}
     best_of_stage: dict[str, int] = {}
@@ -93,7 +113,7 @@ def _telling_others(audit: Audit, winner: int) -> list[str]:
 
 
 def _claims(audit: Audit, number: int, errors: bool = False) -> str:
-    """Say in a few words whether a method leaks or invents."""
+    """Say in a few words how much a method leaks and invents."""
     leak = f"leaks {_amount(audit, audit.leak, number, errors)}"
     invention = f"invents {_amount(audit, audit.invention, number, errors)}"
     leaks = audit.leaks(number)
@@ -122,7 +142,7 @@ def _amount(audit: Audit, figure: Estimate, number: int, errors: bool) -> str:
 
 
 def _reason(audit: Audit, number: int) -> str:
-    """Say in a few words why a method is not the one to use."""
+    """Say in a few words why a method is not recommended."""
     judgement = audit.judgement
     if number in judgement.level and not judgement.clear:
         return f"is level, and wins in {percent(judgement.shares[number])} of resamples"
@@ -146,7 +166,7 @@ def _reason(audit: Audit, number: int) -> str:
 
 
 def _worse(audit: Audit, number: int) -> str:
-    """Say that a method predicts worse, on all samples or only in resamples of them."""
+    """Say that a method predicts worse, on all samples or only in most resamples."""
     winner = audit.order[0]
     if float(audit.score.value[number]) > float(audit.score.value[winner]):
         return "predicts worse"
@@ -154,7 +174,7 @@ def _worse(audit: Audit, number: int) -> str:
 
 
 def _further(audit: Audit, number: int) -> str:
-    """Say what a level method lacks: it is further from the data, or predicts a little worse."""
+    """Say why a level method is second: it is further from the data, or predicts a little worse."""
     winner = audit.order[0]
     if audit.plausibility.beyond[number] > audit.plausibility.beyond[winner]:
         return "further from the data"
@@ -162,7 +182,7 @@ def _further(audit: Audit, number: int) -> str:
 
 
 def _price(audit: Audit, number: int) -> str:
-    """Say how much longer the account of a method is, and whether it predicts better."""
+    """Say how many more interactions a method needs, and whether it predicts better."""
     winner = audit.order[0]
     longer = float(audit.length.value[number] / audit.length.value[winner])
     digits = 3 if longer < 10 else 2
@@ -200,7 +220,7 @@ def doubts_about_the_measurement(audit: Audit) -> Iterator[str]:
 
 
 def doubts_about_stand_ins(audit: Audit) -> Iterator[str]:
-    """Warn of stand-ins unlike the data, those of the recommended method first."""
+    """Warn about stand-ins that are unlike the data, those of the recommended method first."""
     for number in audit.order:
         name = audit.methods[number]
         distance = float(audit.plausibility.distance[number])
@@ -242,7 +262,7 @@ def doubts_about_removal(audit: Audit) -> Iterator[str]:
 
 
 def describe_games(samples: int, all_samples: int, players: int, all_players: int) -> str:
-    """Say on how many of the samples, and in games of how many of the players, a figure is measured."""
+    """Say on how many samples, and in games of how many players, a figure is measured."""
     parts = []
     if samples < all_samples:
         parts.append(f"on {samples} of the samples")
