@@ -1,4 +1,4 @@
-"""Plots of results with matplotlib; every plot is a Figure, and its ``savefig`` writes it.
+"""Plots of results with matplotlib. Every plot is a Figure, and its ``savefig`` writes it to a file.
 
 >>> explanation = ab.explain(lambda rows: rows.prod(1), [[2.0, 3.0]], absence=1.0)
 >>> figure = ab.plots.waterfall(explanation, sample=0)

@@ -1,4 +1,4 @@
-"""Plots of absences that an audit compares: leak, invention, length, and the score of masked samples."""
+"""Plots of the absences in an audit: leak, invention, length, and the score of masked samples."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from absentia.text import written
 if TYPE_CHECKING:
     from absentia.auditing import Audit
 
-_FAR_APART = 20.0  # times the usual, above which the scale of a figure is logarithmic
-_FAR_LENGTHS = 10.0  # ratio of lengths above which their scale is logarithmic
+_FAR_APART = 20.0  # the scale is logarithmic if a figure exceeds this many times the usual size
+_FAR_LENGTHS = 10.0  # the scale of lengths is logarithmic if their ratio exceeds this
 _BEST = "#F0E442"  # the colour behind the recommended absence
-_LONGEST_NAME = 22  # letters of an absence
+_LONGEST_NAME = 22  # letters in the name of an absence
 
 Measured: TypeAlias = tuple[Float[Tensor, " methods"], Float[Tensor, " methods"]]  # figures and their errors
 Ends: TypeAlias = tuple[Float[Tensor, " methods"], Float[Tensor, " methods"]]  # of whiskers: lower and upper
@@ -32,7 +32,7 @@ def draw_audit(audit: Audit) -> Figure:
     names = [audit.methods[number] for number in order]
     best = None if audit.recommended is None else 0
     unit = name_unit(audit.curve.unit)
-    figure = new_figure(3, width=5.2, rows=len(names) + 6, ratios=(1.2, 0.8, 1.4), title=audit.verdict[0])
+    figure = new_figure(3, width=5.2, rows=len(names) + 6, ratios=(1.2, 0.92, 1.28), title=audit.verdict[0])
     left, middle, right = figure.axes
     leak = (audit.leak.value[order], audit.leak.error[order])
     invention = (audit.invention.value[order], audit.invention.error[order])
@@ -40,7 +40,7 @@ def draw_audit(audit: Audit) -> Figure:
     left.set(title="does it leak, or invent?", xlabel=f"leaks ◂ {unit} ▸ invents")
     length = (audit.length.value[order], audit.length.error[order])
     draw_lengths(middle, names, length, best)
-    middle.set(title="how long is its account?", xlabel="length: interactions needed")
+    middle.set(title="how many interactions does it need?", xlabel="length: interactions needed")
     middle.set_yticklabels([])  # the names stand beside the first panel
     _draw_curve_of_audit(right, audit, names, best)
     right.set(title="what do masked samples tell?", xlabel="present players")
@@ -61,12 +61,12 @@ def _draw_curve_of_audit(axes: Axes, audit: Audit, names: Sequence[str], best: i
 
 
 def name_unit(unit: str) -> str:
-    """Name the unit of scores as it stands beside an axis."""
+    """Return the unit of scores for the label of an axis."""
     return "share of the variance" if unit == "of the variance" else unit
 
 
 def two_errors(value: Float[Tensor, " methods"], error: Float[Tensor, " methods"]) -> Ends:
-    """Return each figure less and plus two standard errors; an unknown error counts as 0.
+    """Return each figure minus and plus two standard errors; an unknown error counts as 0.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def two_errors(value: Float[Tensor, " methods"], error: Float[Tensor, " methods"
 
 
 def two_errors_of_length(length: Float[Tensor, " methods"], error: Float[Tensor, " methods"]) -> Ends:
-    """Return both ends for a length, a geometric mean: its errors are factors, so that none falls below 0."""
+    """Return both ends for a length. It is a geometric mean, so its errors are factors and no end falls below 0."""
     factor = (2 * error.nan_to_num() / length).exp()
     return length / factor, length * factor
 
@@ -91,9 +91,10 @@ def draw_leak_and_invention(
     limit: float = math.inf,
     best: int | None = None,
 ) -> None:
-    """Draw the leak of each absence to the left of 0, and its invention to the right; ``limit`` is all to know.
+    """Draw the leak of each absence to the left of 0, and its invention to the right.
 
-    Either can only fall below 0 by chance. It is then drawn at 0, because it would look like the other one.
+    ``limit`` is all there is to know. Either falls below 0 only by chance. It is then drawn at 0, because it would
+    look like the other one.
     """
     if not bool((leak[0].isfinite() | invention[0].isfinite()).any()):
         _name_rows(axes, names, best)
@@ -118,7 +119,7 @@ def draw_leak_and_invention(
 
 
 def draw_lengths(axes: Axes, names: Sequence[str], length: Measured, best: int | None = None) -> None:
-    """Draw the length of each absence, from 1 on a logarithmic scale if they are far apart."""
+    """Draw the length of each absence, on a logarithmic scale from 1 if lengths are far apart."""
     value = length[0]
     known = value[value.isfinite()]
     _draw_rows(axes, names, value, two_errors_of_length(*length))
@@ -149,13 +150,13 @@ def _draw_rows(
 
 
 def _leave_empty(axes: Axes) -> None:
-    """Say that there is nothing to draw."""
+    """Write that there is nothing to draw."""
     axes.set_xticks([])
     axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", va="center", color=NEUTRAL)
 
 
 def _name_rows(axes: Axes, names: Sequence[str], best: int | None) -> None:
-    """Name the rows, and set off the best one."""
+    """Name the rows, and highlight the best one."""
     axes.set_yticks(range(len(names)), [label(name, _LONGEST_NAME) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
     if best is not None:
@@ -164,7 +165,7 @@ def _name_rows(axes: Axes, names: Sequence[str], best: int | None) -> None:
 
 
 def _spread(axes: Axes, usual: float, furthest: float) -> None:
-    """Make a scale logarithmic beyond the usual size, if the furthest figure is far larger."""
+    """Make the scale logarithmic beyond the usual size if the largest figure is far larger."""
     if not furthest > _FAR_APART * usual > 0:
         return
     axes.set_xscale("symlog", linthresh=usual)
@@ -172,7 +173,7 @@ def _spread(axes: Axes, usual: float, furthest: float) -> None:
     low, high = axes.get_xlim()
     last_power = math.floor(math.log10(furthest))
     middle_power = (last_power + math.ceil(math.log10(usual))) // 2
-    sizes = {10.0**middle_power, 10.0**last_power}  # more would lie on each other
+    sizes = {10.0**middle_power, 10.0**last_power}  # more ticks would overlap
     ticks = [-size for size in sizes] + [0.0] + list(sizes)
     axes.set_xticks(sorted(tick for tick in ticks if low <= tick <= high))
 
@@ -187,7 +188,7 @@ def draw_masking_curve(
 ) -> None:
     """Draw the score over the number of present players, a line for each absence, the best one thicker.
 
-    ``recalibrated`` are the scores without inventions, which are drawn as thin lines.
+    ``recalibrated`` holds the scores without inventions, which are drawn as thin lines.
     """
     if not any(bool(line.isfinite().any()) for line in scores.values()):
         axes.set_yticks([])

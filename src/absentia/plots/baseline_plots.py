@@ -1,4 +1,4 @@
-"""Plots of learned baselines: their values beside the data, and the history of the loss."""
+"""Plots of learned baselines: their values compared with the data, and the history of the loss."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from absentia.plots.look import LOOKS, LOWERS, NEUTRAL, label, look_of, new_figu
 if TYPE_CHECKING:
     from absentia.learning import LearnedBaseline
 
-_MOST_OWNERS = 6  # classes that have a look of their own
+_MOST_OWNERS = 6  # classes that each have their own look
 _MOST_IMAGES = 10
-_STEEP = 30.0  # factor by which a loss falls above which its scale is logarithmic
+_STEEP = 30.0  # the scale is logarithmic if the loss falls by more than this factor
 
 
 class _Box(NamedTuple):
@@ -51,10 +51,10 @@ _BOXES = (
 
 @checked
 def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
-    """Draw learned values beside the distribution of the data: range, 5 to 95 %, middle half and median.
+    """Draw learned values on the distribution of the data: range, 5 to 95 %, middle half and median.
 
-    Every entry is scaled to the range of its data, and its value is written beside it. Baselines that are images
-    are drawn as images, beside the median and the range of the data.
+    Every entry is scaled to the range of its data, and its value is written beside it. Baselines of images are drawn
+    as images, next to the median and the range of the data.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     axes = figure.axes[0]
     data = entries.values if entries.quantiles is None else entries.quantiles
     low, high = data.aminmax(dim=0)
-    width = torch.where(high > low, high - low, 1.0)  # constants are drawn at the left end
+    width = torch.where(high > low, high - low, 1.0)  # constant entries are drawn at the left end
     if entries.quantiles is not None:
         _draw_data(axes, (entries.quantiles - low) / width)
     _draw_values(axes, learned, (entries.values - low) / width)
@@ -100,7 +100,7 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
 
 
 def _draw_data(axes: Axes, places: Float[Tensor, "levels entries"]) -> None:
-    """Draw the distribution of the data in a row for each entry: a line, two boxes and the median."""
+    """Draw the distribution of the data as a row for each entry: a line, two boxes and the median."""
     rows = range(places.shape[1])
     axes.hlines(rows, places[0], places[-1], color="#999999", linewidth=0.8)
     for box in _BOXES:
@@ -110,7 +110,7 @@ def _draw_data(axes: Axes, places: Float[Tensor, "levels entries"]) -> None:
 
 
 def _draw_values(axes: Axes, learned: LearnedBaseline, places: Float[Tensor, "owners entries"]) -> None:
-    """Mark the values, in one look for each class or one for all samples."""
+    """Mark the values, with a look for each class, or one look if all samples share a baseline."""
     rows = list(range(places.shape[1]))
     learned_look = LOOKS["learned"].style
     owners = owner_names(learned)
@@ -135,7 +135,7 @@ def _write_values(axes: Axes, entries: Entries) -> None:
 
 
 def _draw_baseline_images(learned: LearnedBaseline) -> Figure:
-    """Draw baselines as images, beside quantiles of the data."""
+    """Draw baselines as images, next to quantiles of the data."""
     titles = [label(owner) for owner in owner_names(learned)] or ["learned baseline"]
     images = baselines_by_owner(learned)[:_MOST_IMAGES]
     panels = dict(zip(titles[:_MOST_IMAGES], images, strict=True))
@@ -150,7 +150,7 @@ def _draw_baseline_images(learned: LearnedBaseline) -> Figure:
 
 @checked
 def learning_history(learned: LearnedBaseline) -> Figure:
-    """Draw the loss over the evaluations of the model: a running mean over steps, or the lowest so far.
+    """Draw the loss against the number of evaluations: a running mean over steps, or the lowest loss so far.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from absentia.arguments import checked
 from absentia.errors import Axes, Figure, require, wrong
+from absentia.players import MISSING
 from absentia.plots.drawable import check_explanation, has_errors, in_short, largest
 from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
 from absentia.text import written
@@ -17,20 +19,22 @@ from absentia.text import written
 if TYPE_CHECKING:
     from absentia.explanation import Explanation
 
-_BINS = 60  # columns in which dots of close values are stacked
-_ROW_SHARE = 0.8  # of the height of a row that dots may fill
-_LARGEST_STEP = 0.09  # between stacked dots, as a share of a row
+_BINS = 60  # dots of similar values are stacked in this many columns
+_ROW_SHARE = 0.8  # share of a row's height that dots may fill
+_LARGEST_STEP = 0.09  # distance between stacked dots, as a share of a row
 _WHISKER: dict[str, Any] = {"fmt": "none", "ecolor": NEUTRAL, "elinewidth": 0.7, "alpha": 0.5, "zorder": 1}
-_SEVERAL_ENTRIES = "#999999"  # colour of players that have no single input
+_NO_NUMBER = "#999999"  # colour of inputs that are missing, and of players of several entries
+# Missing values are drawn this share of the inputs' range left of the least one.
+_GAP = 0.12
 _SIDES = "takes from the value ◂ ▸ adds to it"
 
 
 @checked
 def beeswarm(explanation: Explanation, *, most: int = 12) -> Figure:
-    """Draw a dot for each sample and player: its attribution, coloured by the player's input, from least to largest.
+    """Draw the attribution of each sample and player as a dot, coloured by the player's input.
 
-    Players are ranked by mean |attribution|. Those of several entries are grey. Sampled values
-    have two standard errors.
+    Players are ranked by mean |attribution|. Missing inputs and players of several entries are grey. Sampled values
+    are drawn with two standard errors.
 
     Parameters
     ----------
@@ -57,10 +61,21 @@ def beeswarm(explanation: Explanation, *, most: int = 12) -> Figure:
         dots = _draw_dots(axes, attribution.values[:, player], heights, inputs[:, player])
     bar = figure.colorbar(dots, ax=axes, ticks=[0, 1], shrink=0.8, aspect=40)
     bar.ax.set_yticklabels(["low", "high"], fontsize=8)
-    some_grey = bool(inputs[:, players].isnan().any())
-    bar.set_label("input (grey: of several entries)" if some_grey else "input", fontsize=8)
+    bar.set_label(_label_of_colours(explanation, inputs, players), fontsize=8)
     _label_swarm(axes, explanation, players)
     return figure
+
+
+def _label_of_colours(explanation: Explanation, inputs: Float[Tensor, "samples players"], players: list[int]) -> str:
+    """Say what colours mean, and which inputs have none."""
+    has_several = explanation.players.sizes[players] > 1
+    has_none = inputs[:, players].isnan().any(0)
+    grey = []
+    if bool(has_several.any()):
+        grey.append("of several entries")
+    if bool((has_none & ~has_several).any()):
+        grey.append(MISSING)
+    return f"input (grey: {' or '.join(grey)})" if grey else "input"
 
 
 def _draw_dots(
@@ -69,16 +84,16 @@ def _draw_dots(
     heights: Float[Tensor, " samples"],
     inputs: Float[Tensor, " samples"],
 ) -> Any:
-    """Draw the dots of one player and return them; colours run over the middle 90 % of its inputs."""
-    low, high = inputs.quantile(torch.tensor([0.05, 0.95]).to(inputs))
+    """Draw the dots of one player and return them; the colour scale covers the middle 90 % of its inputs."""
+    low, high = inputs.nanquantile(torch.tensor([0.05, 0.95]).to(inputs))
     width = torch.where(high > low, high - low, 1.0)
     shares = ((inputs - low) / width).clamp(0, 1)  # NaN stays
-    colours: Any = require("matplotlib", "plot").colormaps["viridis"].with_extremes(bad=_SEVERAL_ENTRIES)
+    colours: Any = require("matplotlib", "plot").colormaps["viridis"].with_extremes(bad=_NO_NUMBER)
     return axes.scatter(values, heights, c=shares, cmap=colours, vmin=0, vmax=1, s=16, plotnonfinite=True)
 
 
 def _label_swarm(axes: Axes, explanation: Explanation, players: list[int]) -> None:
-    """Name the rows and the axis, and say in the title how many players are drawn."""
+    """Label the rows and the axis, and say in the title how many players are drawn."""
     axes.set_yticks(range(len(players)), [label(explanation.names[player]) for player in players])
     axes.set_ylim(max(len(players), 4) - 0.5, -0.5)
     axes.locator_params(axis="x", nbins=6)
@@ -90,7 +105,7 @@ def _label_swarm(axes: Axes, explanation: Explanation, players: list[int]) -> No
 
 
 def _stack(values: Float[Tensor, " samples"], drawn: Float[Tensor, "samples players"]) -> Float[Tensor, " samples"]:
-    """Return heights at which dots of close values lie beside each other, above and below the middle in turn."""
+    """Return heights at which dots of similar values do not overlap, alternating above and below the middle."""
     low, high = drawn.aminmax()
     columns = ((values - low) / (high - low).clamp_min(1e-12) * _BINS).long()
     ranks = torch.stack([(columns[:number] == column).sum() for number, column in enumerate(columns)])
@@ -101,15 +116,15 @@ def _stack(values: Float[Tensor, " samples"], drawn: Float[Tensor, "samples play
 
 @checked
 def scatter(explanation: Explanation, player: int | str | None = None) -> Figure:
-    """Draw the attribution of one player over its input, a dot for each sample, with two standard errors if sampled.
+    """Draw the attribution of one player against its input, a dot for each sample.
 
-    A dotted line marks the stand-in, where all samples share it.
+    Sampled values have two standard errors. A dotted line marks the stand-in if all samples share it.
 
     Parameters
     ----------
     explanation : Explanation
     player : int or str, optional
-        Name or number of a player of one entry; by default the one with the largest mean |attribution|.
+        Name or number of a player with one entry; by default the one with the largest mean |attribution|.
 
     Examples
     --------
@@ -120,7 +135,8 @@ def scatter(explanation: Explanation, player: int | str | None = None) -> Figure
     check_explanation(explanation, 0)
     number = _player_of_one_entry(explanation, player)
     name = label(explanation.names[number])
-    inputs = explanation.players.entry_values(explanation.x)[:, number]
+    scale = _InputScale.of(explanation, number)
+    inputs = scale.places(explanation.players.entry_values(explanation.x)[:, number])
     values = explanation.shapley.values[:, number]
     figure = new_figure(1, width=6.0, height=4.4, title=f"value: {in_short(explanation)}")
     axes = figure.axes[0]
@@ -129,14 +145,16 @@ def scatter(explanation: Explanation, player: int | str | None = None) -> Figure
     if has_errors(explanation.shapley):
         axes.errorbar(inputs, values, yerr=2 * explanation.shapley.errors[:, number], **_WHISKER)
     axes.axhline(0, color=NEUTRAL, linewidth=0.8)
-    _mark_stand_in(axes, explanation, number)
+    _mark_stand_in(axes, explanation, number, scale)
+    if scale.ticks:
+        axes.set_xticks(list(scale.ticks), [label(name) for name in scale.ticks.values()])
     axes.set(title=f"{explanation.shapley.kind} of {name}", xlabel=f"input {name}")
     axes.set_ylabel(_SIDES)
     return figure
 
 
 def _player_of_one_entry(explanation: Explanation, player: int | str | None) -> int:
-    """Return the number of a player that has one entry, by default that with the largest values."""
+    """Return the number of a player that has one entry, by default the one with the largest mean |attribution|."""
     strength = explanation.shapley.values.abs().mean(0)
     has_one_entry = explanation.players.sizes == 1
     if player is None:
@@ -148,12 +166,43 @@ def _player_of_one_entry(explanation: Explanation, player: int | str | None) -> 
     return number
 
 
-def _mark_stand_in(axes: Axes, explanation: Explanation, player: int) -> None:
-    """Draw a dotted line at the stand-in of a player, if all samples share it."""
+@dataclass(frozen=True)
+class _InputScale:
+    """Where the inputs of a player are drawn: categories by name, and missing values left of all others."""
+
+    gap: float  # the place of missing values
+    ticks: dict[float, str]  # the places that have names; none for numbers
+
+    @classmethod
+    def of(cls, explanation: Explanation, player: int) -> _InputScale:
+        """Find the places of the inputs and of the stand-ins of a player."""
+        inputs = [explanation.x] if explanation.stand_ins is None else [explanation.x, explanation.stand_ins]
+        values = torch.cat([explanation.players.entry_values(part)[:, player] for part in inputs])
+        known = values[~values.isnan()]
+        low = float(known.min()) if len(known) else 0.0
+        high = float(known.max()) if len(known) else 0.0
+        gap = low - _GAP * (high - low or 1.0)
+        ticks: dict[float, str] = {}
+        categories = explanation.players.categories
+        if categories and categories[player]:
+            ticks = {float(code): name for code, name in enumerate(categories[player])}
+        elif len(known) < len(values):
+            ticks = {place: written(place, 3) for place in dict.fromkeys([low, high])}
+        if len(known) < len(values):
+            ticks[gap] = MISSING
+        return cls(gap, ticks)
+
+    def places(self, values: Float[Tensor, " samples"]) -> Float[Tensor, " samples"]:
+        """Return where values are drawn."""
+        return torch.where(values.isnan(), self.gap, values)
+
+
+def _mark_stand_in(axes: Axes, explanation: Explanation, player: int, scale: _InputScale) -> None:
+    """Draw a dotted line at the stand-in of a player if all samples share it."""
     if explanation.stand_ins is None:
         return
-    absent = explanation.players.entry_values(explanation.stand_ins)[:, player]
+    absent = scale.places(explanation.players.entry_values(explanation.stand_ins)[:, player])
     if bool((absent == absent[0]).all()):
-        text = f"absent: {written(float(absent[0]), 4)}"
+        text = f"absent: {explanation.players.texts(explanation.stand_ins[:1])[0][player]}"
         axes.axvline(float(absent[0]), color=NEUTRAL, linestyle=":", label=text)
         axes.legend(fontsize=8, frameon=False)

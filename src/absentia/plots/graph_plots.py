@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from absentia.arguments import checked
 from absentia.errors import Axes, Figure
-from absentia.plots.drawable import in_short, interactions_of, player_labels
+from absentia.plots.drawable import change_of, in_short, interactions_of, player_labels
 from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
-from absentia.plots.strongest_sets import PlayerSet, count_salient, count_sets, strongest_sets
+from absentia.plots.strongest_sets import (
+    MOST_PLAYERS,
+    PlayerSet,
+    count_salient,
+    count_sets,
+    ends_of,
+    sets_with_room,
+    strongest_sets,
+)
+from absentia.terms import Terms
 from absentia.text import written
 
 if TYPE_CHECKING:
@@ -29,11 +38,11 @@ _VALUE = 2.0
 # Widths and sizes in points, in proportion to |effect|.
 _THINNEST_EDGE = 0.5
 _WIDEST_EDGE = 4.0
-_WIDEST_LINE = 6.0  # of a pair in a network
+_WIDEST_LINE = 6.0  # for a pair in a network
 _SMALLEST_NODE = 60.0
 _LARGEST_NODE = 420.0
 
-_DASHES = (0, (4, 2))  # of what takes from the value
+_DASHES = (0, (4, 2))  # for effects that take from the value
 _BEHIND_TEXT = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
 
 # The search for an order with few crossings.
@@ -42,12 +51,13 @@ _STARTS = 30
 
 
 @checked
-def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 10) -> Figure:
+def and_or_graph(explanation: Explanation | Terms, sample: int = 0, *, strongest: int = 10) -> Figure:
     """Draw the strongest salient interactions of a sample as AND nodes between the players and the value.
 
     The size of a node and the width of its edges show |effect|. Orange nodes and solid edges add to the value; blue
-    nodes and dashed edges take from it. Players are ordered such that few edges cross. An interaction is active where
-    all of its players are present, and the value is the sum of the active ones [ren2023faithful, Fig. 2].
+    nodes and dashed edges take from it. Players are ordered so that few edges cross. An interaction is active if all
+    of its players are present, and the value is the sum of the active interactions [ren2023faithful, Fig. 2]. There
+    is room for 48 players. Interactions that do not fit are left out, and the title counts them.
 
     Parameters
     ----------
@@ -60,7 +70,7 @@ def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 
     ['+2', '+6', '+3']
     """
     nodes = salient_nodes(explanation, sample, strongest)
-    players, ordered_nodes = arrange(nodes, len(explanation.players))
+    players, ordered_nodes = arrange(nodes, len(explanation.names))
     across = max(len(players), len(ordered_nodes), 2)
     value_place = ((across - 1) / 2, _VALUE)
     player_places = {player: (x, _PLAYERS) for player, x in zip(players, _spread(len(players), across), strict=True)}
@@ -73,15 +83,22 @@ def and_or_graph(explanation: Explanation, sample: int = 0, *, strongest: int = 
         _draw_and_node(axes, node.effect, abs(node.effect) / largest_effect, (x, _NODES), neighbours)
     _draw_player_layer(axes, player_places, player_labels(explanation, sample))
     axes.scatter(*value_place, s=160, marker="s", color="black", zorder=2)
-    value_text = f"value {written(float(explanation.outputs[sample]), 4)}"
-    _write(axes, value_text, value_place, 9, ha="center", fontsize=9)
+    _write(axes, _value_text(explanation, sample), value_place, 9, ha="center", fontsize=9)
     axes.set(xlim=(-0.8, across - 0.2), ylim=(_PLAYERS - 0.1, _VALUE + 0.25))
-    axes.set_title(_title(explanation, sample, nodes), fontsize=9)
+    axes.set_title(_title(explanation, sample, strongest, nodes), fontsize=9)
     return figure
 
 
+def _value_text(result: Explanation | Terms, sample: int) -> str:
+    """Return the value of a sample as shown, if known."""
+    if not isinstance(result, Terms):
+        return f"value {written(float(result.outputs[sample]), 4)}"
+    ends = ends_of(result, sample)
+    return "value" if ends is None else f"value {written(ends.output, 4)}"
+
+
 def _draw_and_node(axes: Axes, effect: float, share: float, place: Place, neighbours: Sequence[Place]) -> None:
-    """Draw a node with its effect and the edges to its neighbours, as strong as its share of the largest effect."""
+    """Draw a node with its effect and edges, sized by its share of the largest effect."""
     colour = colour_of(effect)
     edges: dict[str, Any] = {"color": colour, "linestyle": _line_style(effect), "alpha": 0.75, "zorder": 1}
     edges["linewidth"] = _THINNEST_EDGE + (_WIDEST_EDGE - _THINNEST_EDGE) * share
@@ -95,7 +112,7 @@ def _draw_and_node(axes: Axes, effect: float, share: float, place: Place, neighb
 
 
 def _draw_player_layer(axes: Axes, places: Mapping[int, Place], labels: Sequence[str]) -> None:
-    """Draw the players with their names below them, which are slanted if they need much room."""
+    """Draw the players with their names below them, slanted if they are long."""
     heights = [_PLAYERS] * len(places)
     axes.scatter([x for x, _ in places.values()], heights, s=70, color="white", edgecolor=NEUTRAL, zorder=2)
     longest_name = max(len(labels[player]) for player in places)
@@ -107,11 +124,12 @@ def _draw_player_layer(axes: Axes, places: Mapping[int, Place], labels: Sequence
 
 
 @checked
-def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -> Figure:
+def network(explanation: Explanation | Terms, sample: int = 0, *, strongest: int = 20) -> Figure:
     """Draw players on a circle and the strongest salient interactions between them.
 
-    A player's own effect is its dot, that of a pair a line, and that of more players an area. Their size, width and
-    depth of colour show |effect|. Orange and solid adds to the value; blue and dashed takes from it.
+    The effect of a single player is drawn as a dot, that of a pair as a line, and that of more players as an area.
+    Size, width and depth of colour show |effect|. Orange and solid adds to the value; blue and dashed takes from it.
+    There is room for 48 players. Interactions that do not fit are left out, and the title counts them.
 
     Parameters
     ----------
@@ -124,7 +142,7 @@ def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -
     [6.0]
     """
     nodes = salient_nodes(explanation, sample, strongest)
-    players = _players_in(nodes) or list(range(len(explanation.players)))
+    players = _players_in(nodes) or _first_players(len(explanation.names))
     places = _circle(players)
     labels = player_labels(explanation, sample)
     width = 5.6 + 0.17 * max(len(labels[player]) for player in players)
@@ -132,8 +150,8 @@ def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -
     axes = figure.axes[0]
     axes.axis("off")
     axes.set(xlim=(-0.22 * width, 0.22 * width), ylim=(-1.3, 1.3), aspect="equal")
-    axes.set_title(_title(explanation, sample, nodes), fontsize=9)
-    for node in reversed(nodes):  # the strongest on top
+    axes.set_title(_title(explanation, sample, strongest, nodes), fontsize=9)
+    for node in reversed(nodes):  # the strongest ends up on top
         share = abs(node.effect / nodes[0].effect)
         _draw_connection(axes, node.effect, share, [places[player] for player in node.players])
     for player, place in places.items():
@@ -142,13 +160,13 @@ def network(explanation: Explanation, sample: int = 0, *, strongest: int = 20) -
 
 
 def _circle(players: Sequence[int]) -> dict[int, Place]:
-    """Return the places of players on a circle, clockwise from the top."""
+    """Return the positions of players on a circle, clockwise from the top."""
     turns = [2 * math.pi * number / len(players) for number in range(len(players))]
     return {player: (math.sin(turn), math.cos(turn)) for player, turn in zip(players, turns, strict=True)}
 
 
 def _draw_connection(axes: Axes, effect: float, share: float, places: Sequence[Place]) -> None:
-    """Draw an interaction as a dot, a line or an area, as strong as its share of the largest effect."""
+    """Draw an interaction as a dot, a line or an area, scaled by its share of the largest effect."""
     colour = colour_of(effect)
     x = [place[0] for place in places]
     y = [place[1] for place in places]
@@ -163,7 +181,7 @@ def _draw_connection(axes: Axes, effect: float, share: float, places: Sequence[P
 
 
 def _draw_player_on_circle(axes: Axes, place: Place, name: str) -> None:
-    """Draw a player, with its name on the outside of the circle."""
+    """Draw a player, with its name outside the circle."""
     x, y = place
     axes.scatter([x], [y], s=_SMALLEST_NODE, color="white", edgecolor=NEUTRAL, zorder=3)
     if abs(x) < 0.2:
@@ -175,32 +193,41 @@ def _draw_player_on_circle(axes: Axes, place: Place, name: str) -> None:
     axes.text(1.14 * x, 1.14 * y, name, ha=side, va="center", fontsize=8)
 
 
-def salient_nodes(explanation: Explanation, sample: int, strongest: int) -> list[PlayerSet]:
-    """Return the strongest of the salient interactions: measurable, and above 5 % of the largest."""
+def salient_nodes(explanation: Explanation | Terms, sample: int, strongest: int) -> list[PlayerSet]:
+    """Return the strongest salient interactions that fit. Salient means measurable and above 5 % of the largest."""
     interactions = interactions_of(explanation, sample, strongest=strongest)
-    salient = count_salient(interactions, sample)
-    return strongest_sets(interactions, sample, min(strongest, salient))
+    return sets_with_room(_salient_sets(interactions, sample, strongest))
+
+
+def _salient_sets(terms: Terms, sample: int, strongest: int) -> list[PlayerSet]:
+    """Return the strongest salient interactions, whether they fit or not."""
+    return strongest_sets(terms, sample, min(strongest, count_salient(terms, sample)))
+
+
+def _first_players(players: int) -> list[int]:
+    """Return the players to draw if there are no interactions."""
+    return list(range(min(players, MOST_PLAYERS)))
 
 
 def arrange(nodes: list[PlayerSet], players: int) -> tuple[list[int], list[PlayerSet]]:
-    """Order the players of nodes, or all if there are none, and the nodes such that few edges cross."""
+    """Order the nodes and their players so that few edges cross; without nodes, return the players that fit."""
     if not nodes:
-        return list(range(players)), []
+        return _first_players(players), []
     order = _players_in(nodes)
     shuffle = random.Random(0).sample
-    # The sort often ends in a local optimum; the best of several starts is good enough.
+    # Sorting often ends in a local optimum, but the best of several starts is good enough.
     starts = [order, *(shuffle(order, len(order)) for _ in range(_STARTS))]
     arrangements = [_sort_by_neighbours(start, nodes) for start in starts]
     return min(arrangements, key=lambda arrangement: _count_crossings(*arrangement))
 
 
 def _players_in(nodes: Sequence[PlayerSet]) -> list[int]:
-    """Return the players that take part in any of the nodes."""
+    """Return the players that take part in any node."""
     return sorted({player for node in nodes for player in node.players})
 
 
 def _sort_by_neighbours(order: list[int], nodes: list[PlayerSet]) -> tuple[list[int], list[PlayerSet]]:
-    """Move nodes and players in turn to the mean place of their neighbours."""
+    """Move nodes and players in turn to the mean position of their neighbours."""
     for _ in range(_SWEEPS):
         nodes = _sort_nodes(nodes, order)
         order = _sort_players(order, nodes)
@@ -208,12 +235,12 @@ def _sort_by_neighbours(order: list[int], nodes: list[PlayerSet]) -> tuple[list[
 
 
 def _sort_nodes(nodes: list[PlayerSet], order: list[int]) -> list[PlayerSet]:
-    """Sort nodes by the mean place of their players."""
+    """Sort nodes by the mean position of their players."""
     return sorted(nodes, key=lambda node: fmean(order.index(player) for player in node.players))
 
 
 def _sort_players(order: list[int], nodes: list[PlayerSet]) -> list[int]:
-    """Sort players by the mean place of their nodes."""
+    """Sort players by the mean position of their nodes."""
     return sorted(
         order, key=lambda player: fmean(place for place, node in enumerate(nodes) if player in node.players)
     )
@@ -226,7 +253,7 @@ def _count_crossings(order: list[int], nodes: list[PlayerSet]) -> int:
 
 
 def _spread(count: int, across: int) -> list[float]:
-    """Return the places of a layer, spread evenly over the width."""
+    """Return positions for a layer, spread evenly over the width."""
     return [(number + 0.5) * across / count - 0.5 for number in range(count)]
 
 
@@ -236,25 +263,32 @@ def _line_style(effect: float) -> Any:
 
 
 def _draw_line(axes: Axes, places: Sequence[Place], **style: Any) -> None:
-    """Draw a line from place to place."""
+    """Draw a line through these points."""
     axes.plot([x for x, _ in places], [y for _, y in places], **style)
 
 
 def _write(axes: Axes, text: str, place: Place, above: float, **style: Any) -> None:
-    """Write a text this many points above a place."""
+    """Write a text this many typographic points above a position."""
     axes.annotate(text, place, xytext=(0, above), textcoords="offset points", **style)
 
 
-def _title(explanation: Explanation, sample: int, nodes: Sequence[PlayerSet]) -> str:
-    """Return how much of the value the drawn interactions add up to, in words."""
-    total = count_sets(interactions_of(explanation), sample)
-    readout = label(in_short(explanation, sample), 70)
-    if not nodes:
-        return f"{readout}\nnone of {total:,} interactions exceeds the rounding error"
-    change = float(explanation.outputs[sample] - explanation.base_values[sample])
+def _title(result: Explanation | Terms, sample: int, strongest: int, nodes: Sequence[PlayerSet]) -> str:
+    """Say how much of the value the drawn interactions add up to."""
+    terms = interactions_of(result)
+    total = count_sets(terms, sample)
+    lines = [label(in_short(result, sample), 70)]
+    left_out = len(_salient_sets(terms, sample, strongest)) - len(nodes)
+    if not nodes and not left_out:
+        errors = "the rounding error" if terms.errors is None else "its errors"
+        return f"{lines[0]}\nnone of {total:,} interactions exceeds {errors}"
+    change = change_of(result, sample)
+    if change is not None:
+        lines.append(f"{written(change, 4, plus=True)} from all absent to all present;")
     total_effect = written(sum(node.effect for node in nodes), 4, plus=True)
-    return (
-        f"{readout}\n{written(change, 4, plus=True)} from all absent to all present;\n"
+    lines.append(
         f"the {len(nodes)} strongest of {total:,} interactions add {total_effect}, "
-        f"with {len(_players_in(nodes))} of {len(explanation.players)} players"
+        f"with {len(_players_in(nodes))} of {len(result.names)} players"
     )
+    if left_out:
+        lines.append(f"({left_out} with more players than there is room for are left out)")
+    return "\n".join(lines)

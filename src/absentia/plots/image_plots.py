@@ -18,18 +18,18 @@ from absentia.plots.look import LOWERS, RAISES, label, new_figure
 if TYPE_CHECKING:
     from absentia.explanation import Explanation
 
-_MOST_NUMBERS = 25  # players up to which their values are written on them
-_MOST_SIGNS = 100  # players up to which their signs are written on them
-_LEAST_SHARE = 0.05  # of the largest value, below which nothing is written
-_DARK_SHARE = 0.6  # of the largest value, above which blue is so dark that texts on it are white
+_MOST_NUMBERS = 25  # values are written on up to this many players
+_MOST_SIGNS = 100  # signs are written on up to this many players
+_LEAST_SHARE = 0.05  # nothing is written on values below this share of the largest
+_DARK_SHARE = 0.6  # above this share of the largest value, blue is so dark that text on it is white
 _ALWAYS_PRESENT = "#D9D9D9"  # colour of pixels without a player
 
 
 @checked
 def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
-    """Draw an image, its attribution spread over the pixels, and its stand-in when all players are absent.
+    """Draw an image, its attribution spread over the pixels, and the image with all players absent.
 
-    Pixels are orange where their player adds to the value, blue where it takes, and grey where always present.
+    Pixels are orange if their player adds to the value, blue if it takes from it, and grey if always present.
 
     Parameters
     ----------
@@ -67,11 +67,11 @@ def image_heat_map(explanation: Explanation, sample: int = 0) -> Figure:
 def _draw_heat(
     axes: Axes, attribution: Attribution, sample: int, player_of_pixel: Int[Tensor, "height width"]
 ) -> Any:
-    """Colour every pixel by the value of its player, and return the coloured image."""
+    """Colour every pixel by the value of its player, and return matplotlib's image."""
     values = attribution.values[sample]
     largest_value = max(float(values.abs().max()), 1e-12)
     values_and_none: Float[Tensor, " labels"] = torch.nn.functional.pad(values.double(), (0, 1), value=torch.nan)
-    pixels = values_and_none[player_of_pixel]  # the label −1 of pixels that are always present takes the last
+    pixels = values_and_none[player_of_pixel]  # pixels that are always present have the label −1: the last
     colours = require("matplotlib.colors", "plot").LinearSegmentedColormap.from_list("", [LOWERS, "white", RAISES])
     heat = axes.imshow(
         pixels.numpy(),
@@ -89,7 +89,7 @@ def _draw_heat(
 def _write_on_players(
     axes: Axes, attribution: Attribution, sample: int, player_of_pixel: Int[Tensor, "height width"]
 ) -> None:
-    """Write the value or the sign of each player in the middle of its pixels, unless it is close to 0."""
+    """Write the value or the sign of each player at the middle of its pixels, unless it is close to 0."""
     values = attribution.values[sample]
     largest_value = float(values.abs().max())
     for shown in ranked_values(attribution, sample):
@@ -109,7 +109,7 @@ def _write_on_players(
 def _middle(
     pixels: Float[Tensor, "pixels 2"], player_of_pixel: Int[Tensor, "height width"], player: int
 ) -> tuple[float, float]:
-    """Return row and column of the middle of a player's pixels; the nearest of them if that is not its own."""
+    """Return the row and column of the middle of a player's area, moved to its nearest pixel if that lies outside."""
     mean = pixels.mean(0)
     row, column = mean.tolist()
     if int(player_of_pixel[round(row), round(column)]) != player:  # as in the middle of a ring
@@ -125,7 +125,7 @@ def _sign(value: float) -> str:
 
 
 def draw_images(panels: Sequence[Axes], images: dict[str, Shaped[Tensor, " *entries"]]) -> None:
-    """Draw titled images on one scale: 0 to 1 if all values lie there, otherwise from the least to the largest."""
+    """Draw titled images on one scale: 0 to 1 if that holds all values, otherwise from the least to the largest."""
     low = min(float(image.min()) for image in images.values())
     high = max(float(image.max()) for image in images.values())
     if low >= 0 and high <= 1:
@@ -139,7 +139,7 @@ def draw_images(panels: Sequence[Axes], images: dict[str, Shaped[Tensor, " *entr
 
 
 def _frame(axes: Axes, title: str) -> None:
-    """Replace ticks by a frame, and write the title."""
+    """Replace the ticks with a frame, and write the title."""
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color="#999999")
     axes.set_title(title, fontsize=10)

@@ -1,4 +1,4 @@
-"""Plots of interactions: the strongest in lists and matrices, and the strength of all by order and by rank."""
+"""Plots of interactions: the strongest as lists and matrices, and the strength of all by order and by rank."""
 
 from __future__ import annotations
 
@@ -16,26 +16,36 @@ from absentia.data import check_number
 from absentia.errors import Axes, Figure, wrong
 from absentia.plots.drawable import in_short, interactions_of, largest
 from absentia.plots.look import NEUTRAL, Bar, Look, draw_bars, draw_curve, label, look_of, looks_of, new_figure
-from absentia.plots.strongest_sets import PlayerSet, count_salient, count_sets, ranked_strengths, strongest_sets
-from absentia.terms import Interaction, Terms
+from absentia.plots.strongest_sets import (
+    PlayerSet,
+    count_salient,
+    count_sets,
+    largest_order,
+    ranked_strengths,
+    sets_with_room,
+    strongest_sets,
+)
+from absentia.terms import Terms
 
 if TYPE_CHECKING:
     from absentia.explanation import Explanation
 
-_LONGEST_NAME = 76  # letters of a set
-_LETTERS_OF_A_PLAYER = (20, 12, 7)  # in the name of a set: players of large sets are shortened more
-_MOST_POINTS = 400  # ranks of a curve that are drawn, evenly spaced on a logarithmic scale
-_MARKERS = 12  # on a curve, about
-_BARS_WIDTH = 5.4  # of the bars beside a matrix, in inches
+_LONGEST_NAME = 76  # letters in the name of a set
+_LETTERS_OF_A_PLAYER = (20, 12, 7)  # tried in turn: large sets need shorter names of players
+_MOST_POINTS = 400  # ranks drawn on a curve, evenly spaced on a logarithmic scale
+_MARKERS = 12  # approximate number of markers on a curve
+_MOST_MARKED = 30  # curves of up to this many points have a marker at each
+_BARS_WIDTH = 5.4  # width of the bars beside a matrix, in inches
 
 
 @checked
-def interaction_list(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> Figure:
+def interaction_list(explanation: Explanation | Terms, sample: int = 0, *, strongest: int = 16) -> Figure:
     """Draw a bar for each of the strongest interactions; those within rounding error are hollow.
 
     Parameters
     ----------
-    explanation : Explanation
+    explanation : Explanation or Terms
+        An explanation with interactions, or terms alone.
     sample, strongest : int
         Number of the sample, and how many interactions to draw.
 
@@ -54,32 +64,37 @@ def interaction_list(explanation: Explanation, sample: int = 0, *, strongest: in
 
 def draw_strongest(axes: Axes, interactions: Terms, sample: int = 0, strongest: int = 12) -> None:
     """Draw the bars of `interaction_list` on given axes."""
-    top = interactions.top(strongest, sample)
-    names = _short_names(top)
+    sets = strongest_sets(interactions, sample, strongest)
+    _draw_sets(axes, sets, interactions.names)
+    axes.set_title(f"strongest {len(sets)} of {count_sets(interactions, sample):,} interactions")
+
+
+def _draw_sets(axes: Axes, sets: Sequence[PlayerSet], player_names: Sequence[str]) -> None:
+    """Draw a bar for each set, with its error if it is estimated."""
+    names = _short_names([[player_names[player] for player in drawn.players] for drawn in sets])
     draw_bars(
         axes,
         [
-            Bar(name, interaction.effect, hollow=not interaction.measurable)
-            for name, interaction in zip(names, top, strict=True)
+            Bar(name, drawn.effect, error=drawn.error, hollow=not drawn.measurable)
+            for name, drawn in zip(names, sets, strict=True)
         ],
     )
-    axes.set_title(f"strongest {len(top)} of {count_sets(interactions, sample):,} interactions")
 
 
-def _short_names(interactions: Sequence[Interaction]) -> list[str]:
-    """Return names of sets that fit beside bars, or the shortest there are."""
+def _short_names(sets: Sequence[Sequence[str]]) -> list[str]:
+    """Return names of sets that fit beside bars, or else the shortest possible names."""
     names: list[str] = []
     for letters in _LETTERS_OF_A_PLAYER:
-        names = names_of_sets([[label(name, letters) for name in found.players] for found in interactions])
-        if max(map(len, names)) <= _LONGEST_NAME:
+        names = names_of_sets([[label(name, letters) for name in players] for players in sets])
+        if max(map(len, names), default=0) <= _LONGEST_NAME:
             return names
     return names
 
 
 def names_of_sets(sets: Sequence[Sequence[str]], most: int = 3) -> list[str]:
-    """Return the names of interactions: the names of their first players, of as many as tell them apart."""
+    """Name interactions after their first players, with as many as are needed to tell them apart."""
     names = [_name_of_set(players, most) for players in sets]
-    if len(set(names)) == len(names) or most >= max(map(len, sets)):
+    if len(set(names)) == len(names) or most >= max(map(len, sets), default=0):
         return names
     longer_names = names_of_sets(sets, most + 1)
     return [
@@ -96,8 +111,10 @@ def _name_of_set(players: Sequence[str], most: int) -> str:
 
 
 @checked
-def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> Figure:
-    """Draw the strongest interactions as a matrix, a dot for each player that takes part, and a bar for the effect.
+def upset(explanation: Explanation | Terms, sample: int = 0, *, strongest: int = 16) -> Figure:
+    """Draw the strongest interactions as a matrix with a dot for each player in the set, and a bar for the effect.
+
+    The matrix has room for 48 players. Interactions that do not fit are left out, and the title counts them.
 
     Parameters
     ----------
@@ -110,13 +127,18 @@ def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> 
     [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]
     """
     interactions = interactions_of(explanation, sample, strongest=strongest)
-    sets = strongest_sets(interactions, sample, strongest)
-    players = sorted({player for found in sets for player in found.players})
+    all_sets = strongest_sets(interactions, sample, strongest)
+    sets = sets_with_room(all_sets)
+    players = sorted({player for drawn in sets for player in drawn.players})
     matrix_width = max(1.6, 0.26 * len(players))
     width = (matrix_width + _BARS_WIDTH) / 2
     figure = new_figure(2, width=width, rows=len(sets) + 4, ratios=(matrix_width, _BARS_WIDTH))
     matrix, bars = figure.axes
-    draw_strongest(bars, interactions, sample, strongest)
+    _draw_sets(bars, sets, interactions.names)
+    title = f"strongest {len(sets)} of {count_sets(interactions, sample):,} interactions"
+    if len(sets) < len(all_sets):
+        title += f"\n({len(all_sets) - len(sets)} with more players than there is room for are left out)"
+    bars.set_title(title)
     bars.set_yticks([])
     _draw_matrix(matrix, sets, players)
     matrix.set(xlim=(-0.6, len(players) - 0.4), ylim=bars.get_ylim(), yticks=[])
@@ -130,22 +152,24 @@ def upset(explanation: Explanation, sample: int = 0, *, strongest: int = 16) -> 
 def _draw_matrix(axes: Axes, sets: Sequence[PlayerSet], players: Sequence[int]) -> None:
     """Draw a row for each set: a dot for each player, black and connected for those in the set."""
     column_of = {player: column for column, player in enumerate(players)}
-    for row, found in enumerate(sets):
+    for row, drawn in enumerate(sets):
         axes.plot(range(len(players)), [row] * len(players), "o", markersize=6, color="#DDDDDD")
-        ends = [column_of[found.players[0]], column_of[found.players[-1]]]
+        ends = [column_of[drawn.players[0]], column_of[drawn.players[-1]]]
         axes.plot(ends, [row, row], color="black", linewidth=1.2)
-    columns = [column_of[player] for found in sets for player in found.players]
-    rows = [row for row, found in enumerate(sets) for _ in found.players]
+    columns = [column_of[player] for drawn in sets for player in drawn.players]
+    rows = [row for row, drawn in enumerate(sets) for _ in drawn.players]
     axes.plot(columns, rows, "o", markersize=6, color="black")
 
 
 @checked
-def order_profile(explanation: Explanation, sample: int = 0, *, most: int = 6) -> Figure:
+def order_profile(explanation: Explanation | Terms, sample: int = 0, *, most: int = 6) -> Figure:
     """Draw the strength of interactions by order, and the order-wise Shapley values of the largest players.
 
     Parameters
     ----------
-    explanation, sample, most : see `bars`
+    explanation : Explanation or Terms
+        An explanation with interactions, or terms alone.
+    sample, most : see `bars`
 
     Examples
     --------
@@ -156,19 +180,33 @@ def order_profile(explanation: Explanation, sample: int = 0, *, most: int = 6) -
     interactions = interactions_of(explanation, sample, most=most)
     figure = new_figure(2, width=5.6, height=4.4, title=f"value: {in_short(explanation)}")
     draw_order_profile(figure.axes[0], interactions, sample)
-    if explanation.order_shapley is not None:
-        _draw_order_shapley(figure.axes[1], explanation, explanation.order_shapley.values[sample], sample, most)
+    values = _order_wise_values(explanation, sample)
+    if values is None:
+        figure.axes[1].axis("off")
+        text = "Order-wise Shapley values are unknown:\neffects are estimated, or of another basis."
+        figure.axes[1].text(0.5, 0.5, text, ha="center", va="center", fontsize=9)
+    else:
+        _draw_order_shapley(figure.axes[1], interactions.names, values, most)
     return figure
 
 
-def _draw_order_shapley(
-    axes: Axes, explanation: Explanation, values: Float[Tensor, "orders players"], sample: int, most: int
-) -> None:
+def _order_wise_values(result: Explanation | Terms, sample: int) -> Float[Tensor, "orders players"] | None:
+    """Return the order-wise Shapley values of a sample: those of the explanation, or computed from terms."""
+    if not isinstance(result, Terms) and result.order_shapley is not None:
+        return result.order_shapley.values[sample]
+    terms = interactions_of(result)
+    if terms.errors is not None or terms.basis != "Harsanyi":
+        return None
+    return terms.only(sample).order_shapley().values[0].cpu()
+
+
+def _draw_order_shapley(axes: Axes, names: Sequence[str], values: Float[Tensor, "orders players"], most: int) -> None:
     """Draw a curve of order-wise Shapley values for each of the largest players."""
-    players = largest(explanation.shapley.values[sample], most)
-    orders = len(explanation.players)
+    players = largest(values.mean(0), most)  # the mean over the orders is the Shapley value
+    orders = len(names)
+    markers = max(1, orders // _MARKERS) if orders > _MOST_MARKED else 1
     for number, player in enumerate(players):
-        draw_curve(axes, look_of(number), label(explanation.names[player]), range(orders), values[:, player])
+        draw_curve(axes, look_of(number), label(names[player]), range(orders), values[:, player], markevery=markers)
     axes.axhline(0, color=NEUTRAL, linewidth=0.8)
     axes.set(xlabel="order: number of other players present", ylabel="mean of what the player adds")
     title = "order-wise Shapley values"
@@ -180,8 +218,9 @@ def _draw_order_shapley(
 
 
 def draw_order_profile(axes: Axes, interactions: Terms, sample: int = 0) -> None:
-    """Draw the share of each order in the strength Σ|U| of a sample's interactions."""
-    ratios = interactions.by_order().ratios[sample, 1:].tolist()
+    """Draw the share of each order in the strength Σ|U| of interactions, up to the largest order of the sample."""
+    own = interactions.only(sample)
+    ratios = own.by_order().ratios[0, 1 : largest_order(own) + 1].tolist()
     axes.bar(range(1, len(ratios) + 1), ratios, color=NEUTRAL)
     axes.set(title="strength by order", xlabel="order: players in the interaction", ylabel="share of Σ|U|")
     axes.set_xlim(0.4, max(len(ratios), 2) + 0.6)
@@ -227,7 +266,7 @@ def sparsity(results: Explanation | Terms | Mapping[str, Explanation | Terms], s
 
 
 def _interactions_in(result: Explanation | Terms) -> Terms:
-    """Return interactions, or those of an explanation; raise an error for anything else."""
+    """Return terms, or those of an explanation; raise an error for anything else."""
     if isinstance(result, Terms):
         return result
     if getattr(result, "KIND", "") != "explanation":
@@ -236,9 +275,9 @@ def _interactions_in(result: Explanation | Terms) -> Terms:
 
 
 def _draw_strengths(axes: Axes, look: Look, name: str, interactions: Terms, sample: int | None) -> None:
-    """Draw the strengths of one result in descending order, of a sample or on average."""
+    """Draw the strengths of one result in descending order, for one sample or averaged."""
     samples = range(interactions.samples) if sample is None else [sample]
-    # Samples of listed sets may differ in their number: the shorter ones are filled up with 0.
+    # Samples may have different numbers of listed sets, so shorter lists are padded with 0.
     strengths = [ranked_strengths(interactions, number) for number in samples]
     strength = torch.nn.utils.rnn.pad_sequence(strengths, batch_first=True).mean(0)
     salient = f"{fmean(count_salient(interactions, number) for number in samples):.3g} salient"
@@ -249,5 +288,7 @@ def _draw_strengths(axes: Axes, look: Look, name: str, interactions: Terms, samp
 
 def _spaced_ranks(count: int) -> Int[Tensor, " ranks"]:
     """Return ranks from 1 to count, evenly spaced on a logarithmic scale."""
+    if count == 0:
+        return torch.empty(0, dtype=torch.long)
     spaced = torch.logspace(0, math.log10(count), _MOST_POINTS, dtype=torch.float64)
     return spaced.round().long().clamp(1, count).unique()

@@ -1,4 +1,4 @@
-"""What plots and reports read from learned baselines: their entries and whom they belong to, as they are shown."""
+"""What plots and reports show of learned baselines: their entries, and whom they belong to."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ HIGH = 5  # 95 %
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """The first entries of the players of a learned baseline."""
+    """The entries of a learned baseline to show."""
 
     names: list[str]
     values: Float[Tensor, "owners entries"]
-    texts: list[list[str]]  # the values as they are shown
+    texts: list[list[str]]  # the values as shown
     quantiles: Float[Tensor, "levels entries"] | None  # of the data; NaN for categories, None in old files
     undetermined: list[bool]  # whether the value has no effect on the loss
 
 
 def players_of(learned: LearnedBaseline) -> Players:
-    """Return the players of a learned baseline; for old files that do not have them, one for each entry."""
+    """Return the players of a learned baseline, or one for each entry if an old file does not have them."""
     if getattr(learned, "KIND", "") != "baseline":
         raise wrong("learned", "be a LearnedBaseline, which learn_baseline returns", type(learned).__name__)
     if learned.players is not None:
@@ -51,26 +51,39 @@ def baselines_by_owner(learned: LearnedBaseline) -> Shaped[Tensor, "owners *entr
     return learned.values
 
 
-def entries_of(learned: LearnedBaseline, most: int, owners: int | None = None) -> Entries:
-    """Return the first entries of the baselines of the first owners; None for all of these."""
+def entries_of(learned: LearnedBaseline, most_entries: int, most_owners: int | None = None) -> Entries:
+    """Return the first entries of the baselines, of the first classes or samples; None means all."""
     players = players_of(learned)
-    each = players.each_entry(most)
-    rows = baselines_by_owner(learned)[:owners].detach().double()
+    as_players = players.each_entry(most_entries)  # one player for each entry that is shown
+    baselines = baselines_by_owner(learned)[:most_owners].detach().double()
     quantiles = None
     if learned.quantiles is not None:
-        quantiles = each.means(learned.quantiles)
-        if each.categories:
-            quantiles[:, [bool(names) for names in each.categories]] = torch.nan  # categories have no range
-    player_of_entry = players.labels[each.labels != ALWAYS_PRESENT].tolist()
-    if learned.players is None:  # as in old files, which do not tell
+        quantiles = as_players.means(learned.quantiles)
+        quantiles[:, _is_categorical(as_players)] = torch.nan  # categories have no order and therefore no range
+    is_shown = as_players.labels != ALWAYS_PRESENT
+    player_of_entry = players.labels[is_shown].tolist()
+    if learned.players is None:  # from an old file
         undetermined = [False] * len(player_of_entry)
     else:
         undetermined = [learned.undetermined[player] for player in player_of_entry]
-    return Entries(list(each.names), each.means(rows), each.texts(rows), quantiles, undetermined)
+    return Entries(
+        names=list(as_players.names),
+        values=as_players.means(baselines),
+        texts=as_players.texts(baselines),
+        quantiles=quantiles,
+        undetermined=undetermined,
+    )
+
+
+def _is_categorical(players: Players) -> list[bool]:
+    """Return whether each player owns an entry that holds categories, with or without names."""
+    labels = players.labels.flatten().tolist()
+    owners = {labels[entry] for group in players.categorical for entry in group}
+    return [player in owners for player in range(len(players))]
 
 
 def owner_names(learned: LearnedBaseline) -> list[str]:
-    """Return the class or the sample that each baseline belongs to; none if all samples share one."""
+    """Name the class or sample of each baseline; return an empty list if all samples share one."""
     if learned.share == "all":
         return []
     if learned.share == "class":

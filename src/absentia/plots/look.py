@@ -10,33 +10,34 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from absentia.absences.words import split_word
 from absentia.arguments import checked
 from absentia.errors import Axes, Figure, require, wrong
 
-RAISES = "#E69F00"  # what adds to the value
-LOWERS = "#0072B2"  # what takes from it
-NEUTRAL = "#666666"  # what has no sign
+RAISES = "#E69F00"  # adds to the value
+LOWERS = "#0072B2"  # takes from the value
+NEUTRAL = "#666666"  # has no sign
 
 _LONGEST_TITLE = 1_000  # letters
-_LETTERS_PER_INCH = 12  # of a title, about
+_LETTERS_PER_INCH = 12  # of a title, approximately
 _TITLE_LINE = 1 / 6  # height of a line of the title in inches
 _LARGEST_SIDE = 1000  # inches
 _MOST_COLUMNS = 99
 
 
 class Look(NamedTuple):
-    """The colour and the marker by which something is recognised in every plot."""
+    """A colour and a marker that identify the same thing in every plot."""
 
     colour: str
     marker: str
 
     @property
     def style(self) -> dict[str, Any]:
-        """The look as arguments of matplotlib."""
+        """The look as keyword arguments for matplotlib."""
         return {"color": self.colour, "marker": self.marker}
 
 
-# Each usual absence has one look in all plots and reports. Markers tell them apart in grey.
+# Each usual absence has one look in all plots and reports. Markers tell them apart in greyscale.
 LOOKS = {
     "zero": Look("#0072B2", "o"),
     "mean": Look("#E69F00", "s"),
@@ -52,7 +53,7 @@ LOOKS = {
 
 
 class Bar(NamedTuple):
-    """One bar of a chart: its name, its length, and the standard error of that; hollow if within rounding error."""
+    """One bar of a chart: its name, its length and its standard error; hollow if within rounding error."""
 
     name: str
     value: float
@@ -61,31 +62,26 @@ class Bar(NamedTuple):
 
 
 def look_of(number: int) -> Look:
-    """Return the look of one of several curves that have no look of their own."""
+    """Return the look of a curve that has no fixed look, by its number."""
     return list(LOOKS.values())[number % len(LOOKS)]
 
 
 def looks_of(names: Sequence[str]) -> list[Look]:
-    """Return the look of each absence; names that are not usual words share the looks that are left, by name."""
-    words = [_usual_word(name) for name in names]
+    """Return the look of each absence; names that are not usual words get the remaining looks, alphabetically."""
+    words = [split_word(name)[0] for name in names]  # users may name two of a kind, such as "blur: wide"
     unused = [look for word, look in LOOKS.items() if word not in words] or list(LOOKS.values())
     other_names = sorted({name for name, word in zip(names, words, strict=True) if word not in LOOKS})
     other_looks = {name: unused[number % len(unused)] for number, name in enumerate(other_names)}
     return [LOOKS.get(word) or other_looks[name] for name, word in zip(names, words, strict=True)]
 
 
-def _usual_word(name: str) -> str:
-    """Return the word that a name begins with: users may tell two of a kind apart as in “blur: wide”."""
-    return name.partition(":")[0]
-
-
 def colour_of(value: float) -> str:
-    """Return the colour of what adds to the value or takes from it."""
+    """Return the colour for adding to the value or taking from it."""
     return RAISES if value >= 0 else LOWERS
 
 
 def label(name: str, most: int = 32) -> str:
-    """Shorten a name in its middle, and escape the dollar sign, with which matplotlib begins a formula."""
+    """Shorten a name in the middle, and escape the dollar sign, which begins a formula in matplotlib."""
     if len(name) > most:
         start_letters = most // 2
         end_letters = most - start_letters - 1
@@ -110,7 +106,7 @@ def new_figure(
     columns : int
         Number of panels.
     width, height, rows : float
-        Size of a panel in inches; a number of labelled rows determines the height instead.
+        Size of a panel in inches. The number of labelled rows, if passed, determines the height instead.
     ratios : sequence of float, optional
         Relative widths of the panels.
     title : str, optional
@@ -121,7 +117,7 @@ def new_figure(
     >>> len(figure.axes), figure.get_size_inches().tolist()
     (2, [10.4, 3.0])
     """
-    panel_ratios = list(ratios or [1.0] * min(columns, _MOST_COLUMNS + 1))  # more are refused
+    panel_ratios = list(ratios or [1.0] * min(columns, _MOST_COLUMNS + 1))  # more raise an error below
     _check_panels(columns, width, height, panel_ratios, ratios)
     if rows is not None:
         height = max(3.2, round(1.8 + 0.24 * rows, 1))
@@ -159,7 +155,7 @@ def _as_png(figure: Figure) -> bytes:
 
 
 def draw_bar(axes: Axes, place: int, value: float, error: float, *, start: float = 0.0, hollow: bool = False) -> Any:
-    """Draw one horizontal bar with two standard errors, and return it; bars that take from the value are hatched."""
+    """Draw a horizontal bar with two standard errors, and return it; bars that take from the value are hatched."""
     colour = colour_of(value)
     style: dict[str, Any] = {"color": colour, "edgecolor": colour, "linewidth": 0.8}
     if hollow:
@@ -172,22 +168,23 @@ def draw_bar(axes: Axes, place: int, value: float, error: float, *, start: float
 
 
 def draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
-    """Draw bars below each other, the first on top, with their names."""
+    """Draw named bars below each other, the first at the top."""
     for place, bar in enumerate(bars):
         draw_bar(axes, place, bar.value, bar.error, hollow=bar.hollow)
     axes.set_yticks(range(len(bars)), [bar.name for bar in bars])
-    axes.set_ylim(max(len(bars), 4) - 0.5, -0.5)  # a single bar does not fill the panel
+    axes.set_ylim(max(len(bars), 4) - 0.5, -0.5)  # so that a single bar does not fill the panel
     axes.axvline(0, color=NEUTRAL, linewidth=0.8)
     axes.margins(x=0.1)
     axes.locator_params(axis="x", nbins=6)
     notes = ["adds to the value (orange),\ntakes from it (blue, hatched)"]
-    if any(bar.error > 0 for bar in bars):
+    has_errors = any(bar.error > 0 for bar in bars)
+    if has_errors:
         notes.append("± 2 standard errors")
     if any(bar.hollow for bar in bars):
-        notes.append("hollow: within rounding error")
+        notes.append("hollow: within these errors" if has_errors else "hollow: within rounding error")
     axes.set_xlabel("; ".join(notes))
 
 
 def draw_curve(axes: Axes, look: Look, text: str, x: Any, y: Any, **style: Any) -> None:
-    """Draw one of several curves in its own look, with a text for the legend."""
+    """Draw one of several curves in its own look, with a label for the legend."""
     axes.plot(x, y, label=text, **{"markersize": 5, "linewidth": 1.2} | look.style | style)

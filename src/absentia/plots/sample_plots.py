@@ -28,19 +28,19 @@ from absentia.text import written
 if TYPE_CHECKING:
     from absentia.explanation import Explanation
 
-_MOST_STEPS = 16  # of a waterfall, by default
+_MOST_STEPS = 16  # default number of steps in a waterfall
 _MARGIN = 0.22  # share of the width on each side of a waterfall, for the numbers beside the steps
 
 
 @checked
 def bars(explanation: Explanation, sample: int | None = 0, *, most: int = 20) -> Figure:
-    """Draw a bar for each of the players with the largest attributions, with two standard errors.
+    """Draw a bar with two standard errors for each of the players with the largest attributions.
 
     Parameters
     ----------
     explanation : Explanation
     sample : int, optional
-        Number of the sample; None draws the mean |attribution| over all samples, with its error over them.
+        Number of the sample. None draws the mean |attribution| over all samples, with its standard error over them.
     most : int
         How many players to draw.
 
@@ -92,7 +92,7 @@ def _bars_of_players(
     title: str,
     readout: str,
 ) -> Figure:
-    """Draw a bar for each of the largest values, and say in the title if there are more."""
+    """Draw a bar for each of the largest values; the title says if there are more."""
     players = largest(values, most)
     figure = new_figure(1, width=6.4, rows=len(players), title=f"value: {readout}")
     axes = figure.axes[0]
@@ -123,7 +123,7 @@ def waterfall(explanation: Explanation, sample: int = 0, *, most: int = _MOST_ST
     ----------
     explanation : Explanation
     sample, most : int
-        Number of the sample, and of steps, the largest first; the last step adds up all other players.
+        Number of the sample, and number of steps, largest first. The last step adds up all other players.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def _steps(explanation: Explanation, sample: int, most: int) -> list[_Step]:
         _Step(labels[player], float(values[player]), float(errors[player]), shown[player].value) for player in players
     ]
     if others:
-        # Estimates of several players depend on each other, so the error of their sum is unknown and not drawn.
+        # Estimates of different players are correlated, so the error of their sum is unknown and not drawn.
         rest = float(values[others].sum())
         steps.append(_Step(f"{len(others)} others", rest, 0.0, written(rest, 4, plus=True)))
     return steps
@@ -188,7 +188,7 @@ def _draw_steps(axes: Axes, steps: Sequence[_Step], levels: Sequence[float]) -> 
 
 
 def _reach(steps: Sequence[_Step], levels: Sequence[float]) -> tuple[float, float]:
-    """Return the least and the largest number that is drawn: levels, and the ends of the whiskers of steps."""
+    """Return the least and the largest number drawn, over levels and the ends of whiskers."""
     ends = levels[len(levels) - len(steps) :]
     lower = [end - 2 * step.error for end, step in zip(ends, steps, strict=True)]
     upper = [end + 2 * step.error for end, step in zip(ends, steps, strict=True)]
@@ -197,7 +197,7 @@ def _reach(steps: Sequence[_Step], levels: Sequence[float]) -> tuple[float, floa
 
 @checked
 def overview(explanation: Explanation, sample: int = 0) -> Figure:
-    """Draw the most useful plots of a sample: a heat map of an image, else waterfall, interactions and orders.
+    """Draw the most useful plots of a sample: a heat map for an image, otherwise waterfall, interactions and orders.
 
     Parameters
     ----------

@@ -1,13 +1,12 @@
-"""The sets of players that interactions belong to, with the numbers of their players.
+"""The sets of players behind interactions, as player numbers.
 
-Terms are a full table of 2ⁿ effects or a list of sets. Only this module asks which; plots and reports call its
-functions, which leave out ∅.
+Terms are either a full table of 2ⁿ effects or a list of sets. Plots and reports use the functions of this module,
+which work for both and leave out ∅.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -17,63 +16,73 @@ from torch import Tensor
 from absentia.coalitions import coalition_members
 from absentia.terms import Terms
 
+# The most players that matrices and graphs have room for.
+MOST_PLAYERS = 48
+
 
 class PlayerSet(NamedTuple):
-    """An interaction as it is drawn: the numbers of its players, and its effect."""
+    """An interaction to draw: the numbers of its players, and its effect."""
 
     players: tuple[int, ...]
     effect: float
+    measurable: bool = True  # whether the effect exceeds the errors of the values
+    error: float = 0.0  # its standard error, 0 for an exact effect
+
+
+class Ends(NamedTuple):
+    """The values of a sample with all players absent and with all present."""
+
+    base: float
+    output: float
 
 
 class NumberedSets(NamedTuple):
-    """The sets of one sample: their effects and orders by their place, and the players at a place."""
+    """The sets of one sample: their effects and orders, and the players of each by its position."""
 
     effects: Float[Tensor, " sets"]
+    errors: Float[Tensor, " sets"]  # standard errors; 0 for exact effects
     measurable: Bool[Tensor, " sets"]  # whether the effect exceeds the errors of the values
     orders: Int[Tensor, " sets"]  # the number of players in each set
     players_in: Callable[[int], tuple[int, ...]]
 
 
-def only_sample(terms: Terms, sample: int) -> Terms:
-    """Return the terms of one sample alone, because copies of large tables of all samples may not fit into memory."""
-    own: slice | Tensor = slice(sample, sample + 1)
-    owners = None
-    members = None
-    if terms.owners is not None:
-        own = terms.owners == sample
-        owners = torch.zeros_like(terms.owners[own])
-        members = terms.sets[own]
-    return replace(
-        terms,
-        effects=terms.effects[own].detach(),
-        noise=terms.noise[sample : sample + 1],
-        members=members,
-        owners=owners,
-        errors=None if terms.errors is None else terms.errors[own],
-    )
-
-
 def sets_of_sample(terms: Terms, sample: int) -> NumberedSets:
-    """Return all sets of a sample, with ∅; those of a full table are not written out."""
-    own = only_sample(terms, sample)
-    effects = own.effects.flatten().cpu()
+    """Return all sets of a sample, including ∅, without writing out those of a full table."""
+    own = terms.only(sample)
+    effects = own.effects.detach().flatten().cpu()
+    errors = torch.zeros_like(effects) if own.errors is None else own.errors.flatten().cpu()
     measurable = own.measurable.flatten().cpu()
     orders = own.orders.cpu()
     if own.members is None:
-        return NumberedSets(effects, measurable, orders, coalition_members)
+        return NumberedSets(effects, errors, measurable, orders, coalition_members)
     members = own.members.cpu()
 
     def players_in(place: int) -> tuple[int, ...]:
         return tuple(members[place].nonzero()[:, 0].tolist())
 
-    return NumberedSets(effects, measurable, orders, players_in)
+    return NumberedSets(effects, errors, measurable, orders, players_in)
 
 
 def count_sets(terms: Terms, sample: int = 0) -> int:
-    """Return the number of sets of players that have an effect on a sample."""
+    """Return the number of sets of players that have an effect in a sample."""
     if terms.is_full:
         return terms.effects.shape[1] - 1
     return int((sets_of_sample(terms, sample).orders > 0).sum())
+
+
+def ends_of(terms: Terms, sample: int) -> Ends | None:
+    """Return v(∅) and v(N), the sum of all effects; None if the effects do not add up to v(N)."""
+    if terms.basis != "Harsanyi" or terms.highest_order is not None:
+        return None
+    sets = sets_of_sample(terms, sample)
+    return Ends(base=float(sets.effects[sets.orders == 0].sum()), output=float(sets.effects.sum()))
+
+
+def largest_order(terms: Terms) -> int:
+    """Return the number of players in the largest set, at least 1."""
+    if terms.is_full:
+        return len(terms.names)
+    return max(1, *terms.orders.unique().tolist())
 
 
 def ranked_strengths(terms: Terms, sample: int) -> Float[Tensor, " sets"]:
@@ -84,22 +93,48 @@ def ranked_strengths(terms: Terms, sample: int) -> Float[Tensor, " sets"]:
 
 def count_salient(terms: Terms, sample: int) -> int:
     """Return the number of salient sets of a sample."""
-    own = only_sample(terms, sample)
+    own = terms.only(sample)
     return int((own.salient() & (own.orders > 0)).sum())
 
 
 def strongest_sets(terms: Terms, sample: int, count: int) -> list[PlayerSet]:
-    """Return the sets of a sample with the largest |U|, the strongest first; `Terms.top` gives the same by name.
+    """Return the sets of a sample with the largest |U|, strongest first.
 
-    Names do not tell the players of a text apart, where a word occurs twice.
+    `Terms.top` returns the same with the names of players. These are ambiguous if a word occurs twice in a text.
 
     Examples
     --------
     >>> strongest_sets(ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0])), sample=0, count=1)
-    [PlayerSet(players=(0, 1), effect=6.0)]
+    [PlayerSet(players=(0, 1), effect=6.0, measurable=True, error=0.0)]
     """
     sets = sets_of_sample(terms, sample)
     places = (sets.orders > 0).nonzero()[:, 0]
     strength = sets.effects[places].abs()
     strongest = places[strength.topk(min(count, len(places))).indices]
-    return [PlayerSet(sets.players_in(place), float(sets.effects[place])) for place in strongest.tolist()]
+    return [
+        PlayerSet(
+            sets.players_in(place),
+            float(sets.effects[place]),
+            bool(sets.measurable[place]),
+            float(sets.errors[place]),
+        )
+        for place in strongest.tolist()
+    ]
+
+
+def sets_with_room(sets: list[PlayerSet], most: int = MOST_PLAYERS) -> list[PlayerSet]:
+    """Return the strongest sets that fit into a matrix or graph, which has room for a limited number of players.
+
+    Examples
+    --------
+    >>> sets_with_room([PlayerSet((0, 1, 2), 5.0), PlayerSet((0, 3), 4.0), PlayerSet((3,), 1.0)], most=2)
+    [PlayerSet(players=(0, 3), effect=4.0, measurable=True, error=0.0), ...(players=(3,), effect=1.0, ...)]
+    """
+    players: set[int] = set()
+    fitting = []
+    for candidate in sets:
+        joined = players.union(candidate.players)
+        if len(joined) <= most:
+            players = joined
+            fitting.append(candidate)
+    return fitting

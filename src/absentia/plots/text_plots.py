@@ -19,14 +19,14 @@ from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
 if TYPE_CHECKING:
     from absentia.explanation import Explanation
 
-_LINE = 84.0  # width of a line in letters of a token
-_SMALL_LETTER = 0.75  # width of a letter of a value
-_SPACE = 1.2  # between tokens
+_LINE = 84.0  # width of a line, in letters of a token
+_SMALL_LETTER = 0.75  # width of a letter of a value, in letters of a token
+_SPACE = 1.2  # space between tokens, in letters of a token
 
 
 @checked
 def text_line(explanation: Explanation, sample: int = 0) -> Figure:
-    """Draw the tokens of a text in their order, coloured by their attributions, which are written below them.
+    """Draw the tokens of a text in order, coloured by their attributions, with the values below them.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ def _draw_tokens(axes: Axes, explanation: Explanation, sample: int) -> int:
 
 
 def _lines_below(shown: ShownValue) -> list[str]:
-    """Return what is written below a token: its value, and below that its error."""
+    """Return the text below a token: its value, and its error on a second line."""
     if shown.error:
         return [shown.value, f"± {shown.error}"]
     return [shown.value]
 
 
 def _width_of_token(name: str, shown: ShownValue) -> float:
-    """Return the width that a token needs: that of its name or of the text below."""
+    """Return the width that a token needs for its name and the text below."""
     below = max(_SMALL_LETTER * len(line) for line in _lines_below(shown))
     return max(len(label(name)), below) + _SPACE
 
@@ -90,7 +90,7 @@ def _draw_token(axes: Axes, x: float, row: int, name: str, shown: ShownValue, co
 
 
 def _title(explanation: Explanation, sample: int) -> str:
-    """Return what the value is, how the tokens change it, and what the colours mean."""
+    """Return a title that says what the value is, how the tokens change it, and what the colours mean."""
     base, output = base_and_output(explanation, sample)
     note = "orange adds, blue takes"
     if has_errors(explanation.shapley):

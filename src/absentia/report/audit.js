@@ -1,22 +1,22 @@
-// Audits: charts of all absences, or with the chosen one set off. Each absence has one colour and symbol throughout.
+// Audits: charts of all absences, with the chosen one highlighted. Each absence has one colour and symbol throughout.
 "use strict";
 const audit = (() => {
   const {plot, tip, FONT, NEUTRAL, SOFT} = charts;
   const {SYMBOLS} = symbols;
-  const NONE = "";  // the choice that sets off no absence
-  const FAR_APART = 20;  // times the usual, above which a scale is logarithmic
-  const FAR_LENGTHS = 10;  // ratio of lengths, above which their scale is logarithmic
+  const NONE = "";  // the choice that highlights no absence
+  const FAR_APART = 20;  // a scale is logarithmic if a figure exceeds this many times the usual size
+  const FAR_LENGTHS = 10;  // the scale of lengths is logarithmic if their ratio exceeds this
   const FAINT = 0.22;  // opacity of absences that are not chosen
   const SHOWN_LETTER = 6.8;  // width of a letter of a figure in pixels
-  const NARROW_CELL = 60;  // pixels, below which names below cells are slanted
-  const SMALL_CELL = 30;  // pixels, below which the numbers in cells are small
+  const NARROW_CELL = 60;  // pixels; the names below narrower cells are slanted
+  const SMALL_CELL = 30;  // pixels; the numbers in narrower cells are small
 
   const isChosen = (chosen, method) => chosen !== NONE && Number(chosen) === method;
   const opacityOf = (chosen, method) => (chosen === NONE || isChosen(chosen, method) ? 1 : FAINT);
   const colourOf = (data, method) => data.looks[method][0];
   const symbolOf = (data, method) => SYMBOLS[data.looks[method][1]];
 
-  // One figure of each absence, with two standard errors. `levels` are lines, {at, text}: dashed, but for 0. `dots` are
+  // One figure of each absence, with two standard errors. `levels` are lines, {at, text}, dashed except at 0. `dots` are
   // further values, {method, value}. `isLength` selects a scale of lengths; `usual` is the size of usual figures.
   function drawFigure(element, data, chosen, key, {label, levels = [], dots = [], isLength = false, usual = null}) {
     if (!element) return;  // nothing was measured
@@ -59,7 +59,7 @@ const audit = (() => {
     });
   }
 
-  // A row for each absence: its figure, the ends of its whisker, and the figure as it is shown.
+  // A row for each absence: its figure, the ends of its whisker, and the figure as shown.
   function figureRows(data, key) {
     const [lows, highs] = data.whiskers[key];
     return data.methods.map((_, method) => {
@@ -89,7 +89,7 @@ const audit = (() => {
     });
   }
 
-  // Lines at levels, with their names above them, apart from each other.
+  // Lines at levels, with their names above them, placed so that they do not overlap.
   function levelMarks(lines) {
     const [first, last] = d3.extent(lines, (line) => line.at);
     const anchor = (line) => {
@@ -170,7 +170,7 @@ const audit = (() => {
     ];
   }
 
-  // A scale from 0, which is logarithmic beyond the usual if some figures are far larger.
+  // A scale from 0, logarithmic beyond the usual size if some figures are far larger.
   function scaleOf(usual, ends, width) {
     const domain = d3.extent([0, ...ends]);
     if (domain[0] === domain[1]) domain[1] += 1;
@@ -251,7 +251,7 @@ const audit = (() => {
     ];
   }
 
-  // The vertical scale of lines: logarithmic if wanted, or beyond twice the level if some points are far above it.
+  // The vertical scale of lines: logarithmic if requested, or beyond twice the level if some points are far above it.
   function scaleOfLines(ys, level, log) {
     const [low, high] = d3.extent(ys);
     if (log) return {options: {type: "log", domain: [low, high]}, axis: axes.decades(ys)};
@@ -262,7 +262,7 @@ const audit = (() => {
     return {options: {type: "linear", domain}, axis: axes.ticks(domain, 500)};
   }
 
-  // The points of a line for each absence that can be drawn; `word` says in tips what a number of players means.
+  // The drawable points of a line for each absence; `word` says in tips what a number of players means.
   function linesOf(data, {values, texts}, xs, word, isDrawn) {
     return values.map((ys, method) => {
       const points = ys.map((y, index) => ({
@@ -297,7 +297,7 @@ const audit = (() => {
     });
   }
 
-  // A table of the rank correlation between each two absences, the darker the closer to 1.
+  // A table of the rank correlation between each pair of absences; darker is closer to 1.
   function drawAgreement(element, data, chosen) {
     const count = data.methods.length;
     const width = Math.min(element.clientWidth, 130 * count + 200);
@@ -383,7 +383,7 @@ const audit = (() => {
     drawAgreement(at("agreement"), data, chosen);
   }
 
-  // Set off the chosen absence's column in tables.
+  // Highlight the chosen absence's column in tables.
   function markColumn(section, chosen) {
     for (const row of section.querySelectorAll(".all tr")) {
       [...row.cells].forEach((cell, column) => cell.classList.toggle("chosen", isChosen(chosen, column - 1)));

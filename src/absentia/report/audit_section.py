@@ -1,4 +1,4 @@
-"""The sections of audits: the figures of absences beside each other, and how sure the answer is."""
+"""The sections of audits: the figures of all absences, and how certain the recommendation is."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from absentia.report.section import Section
 from absentia.report.shown_numbers import numbers, texts
 from absentia.text import count_of, percent, with_error
 
-_MOST_DOTS = 400  # samples whose R is drawn, evenly picked
-_LEAST_SHARE = 0.005  # of resamples that an absence wins, from which it is named
-_CHARTS = ("leak", "invention", "score", "length", "distance", "R", "strength")  # figures that are drawn
+_MOST_DOTS = 400  # evenly spaced samples whose R is drawn
+_LEAST_SHARE = 0.005  # absences that win at least this share of resamples are named
+_CHARTS = ("leak", "invention", "score", "length", "distance", "R", "strength")  # figures that have a chart
 _PERCENT = ("removed", "low_orders", "wins")  # figures that are shares
 _WHOLE = ("evaluations", "players_outside")  # figures that are counts
 
 
 def audit_section(audit: Audit) -> Section:
-    """Return the section of an audit; absences are in its order, the recommended one first."""
+    """Return the section of an audit, with absences in the audit's order, the recommended one first."""
     order = torch.tensor(audit.order)
     methods = [audit.methods[number] for number in order]
     columns = {key: values[order].double() for key, values in audit.columns().items()}
@@ -55,12 +55,12 @@ def audit_section(audit: Audit) -> Section:
 
 
 def _line(values: Float[Tensor, "methods points"]) -> dict[str, Any]:
-    """Return the points of a line for each absence, to draw and to show."""
+    """Return the points of a line for each absence, as numbers and as texts."""
     return {"values": numbers(values, digits=3), "texts": texts(values, 3)}
 
 
 def _scores(audit: Audit, order: Int[Tensor, " methods"]) -> dict[str, Any]:
-    """Return the scores of masked samples by size, and the scores without inventions if they are known."""
+    """Return the scores of masked samples by size, and the scores without inventions if known."""
     scores = audit.curve.scores.mean(1)
     data = {"scores": _line(scores[order])}
     if audit.curve.inventions is not None:
@@ -69,7 +69,7 @@ def _scores(audit: Audit, order: Int[Tensor, " methods"]) -> dict[str, Any]:
 
 
 def _removal_by_sample(audit: Audit, order: Int[Tensor, " methods"]) -> list[list[float | None]]:
-    """Return R of each absence for evenly picked samples."""
+    """Return R of each absence for evenly spaced samples."""
     ratios = audit.removal.ratios[order].mean(-1)
     step = math.ceil(max(ratios.shape[1], 1) / _MOST_DOTS)
     picked: list[list[float | None]] = numbers(ratios[:, ::step], digits=3)
@@ -77,7 +77,7 @@ def _removal_by_sample(audit: Audit, order: Int[Tensor, " methods"]) -> list[lis
 
 
 def how_sure(audit: Audit) -> str:
-    """Say in which share of resamples the answer is the same, or which absences are level; nothing if not judged."""
+    """Say how often resamples agree, or which absences are level; return an empty text if this was not judged."""
     if math.isnan(audit.confidence):
         return ""
     if audit.judgement.clear:
@@ -86,19 +86,19 @@ def how_sure(audit: Audit) -> str:
 
 
 def _winners(audit: Audit) -> list[int]:
-    """Return the numbers of the answers that win resamples, the most frequent first."""
+    """Return the numbers of the answers that win resamples, most frequent first."""
     shares = audit.judgement.shares
     by_share = sorted(range(len(shares)), key=lambda number: -shares[number])
     return [number for number in by_share if shares[number] >= _LEAST_SHARE]
 
 
 def _name_of_answer(audit: Audit, number: int) -> str:
-    """Return the name of an answer: an absence, or “none” for the last number, where no absence is recommended."""
+    """Return the name of an answer: an absence, or “none” for the last number, which stands for no recommendation."""
     return (*audit.methods, "none")[number]
 
 
 def _sentence_on_others(audit: Audit) -> str:
-    """Say how often the answer is the same, and what the others are."""
+    """Say how often resamples give the same answer, and name the other answers."""
     judgement = audit.judgement
     answer = len(audit.methods) if judgement.winner is None else judgement.winner
     others = [
@@ -117,20 +117,21 @@ def _sentence_on_level(audit: Audit) -> str:
     shares = audit.judgement.shares
     wins = [f"{_name_of_answer(audit, number)} wins {percent(shares[number])}" for number in _winners(audit)]
     sentence = f"Level: of resamples of the samples and draws, {', '.join(wins)}."
-    if audit.judgement.samples_needed:
-        return f"{sentence} About {audit.judgement.samples_needed} times as many samples would tell them apart."
+    times = audit.judgement.times_the_samples
+    if times is not None:
+        return f"{sentence} About {times} times as many samples would tell them apart."
     return f"{sentence} More samples would not tell them apart."
 
 
 def _least_leak(audit: Audit) -> Float[Tensor, ""]:
-    """Return the least leak that counts; NaN if it was not measured, or if entries that stay present may tell."""
+    """Return the smallest leak that counts; NaN if none was measured, or if entries that stay present may leak."""
     if audit.fully_masked is None or not audit.curve.all_absent:
         return torch.tensor(torch.nan)
     return PRACTICAL_LEAK * audit.fully_masked.prior.nanmean()
 
 
 def _figures(columns: Mapping[str, Shaped[Tensor, " methods"]]) -> dict[str, list[str]]:
-    """Return the figures of each absence as they are shown, by name, with their errors."""
+    """Return the figures of each absence by name, as shown with their errors."""
     figures = {}
     for key, values in columns.items():
         if not key.endswith("_error"):
@@ -140,11 +141,11 @@ def _figures(columns: Mapping[str, Shaped[Tensor, " methods"]]) -> dict[str, lis
 
 
 def _texts_of_figure(key: str, values: Tensor, errors: Tensor) -> list[str]:
-    """Return a figure of each absence as it is shown."""
+    """Return a figure of each absence as shown."""
     if key in _WHOLE:
         return [f"{value:,.0f}" for value in values.tolist()]
     if key == "agreement":
-        written_values: list[str] = texts(values, 2)  # with as many digits as the table of agreement
+        written_values: list[str] = texts(values, 2)  # the same digits as in the table of agreement
         return written_values
     factor = 100 if key in _PERCENT else 1
     pairs = zip((factor * values).tolist(), (factor * errors).tolist(), strict=True)
@@ -152,7 +153,7 @@ def _texts_of_figure(key: str, values: Tensor, errors: Tensor) -> list[str]:
 
 
 def _whiskers(key: str, columns: Mapping[str, Shaped[Tensor, " methods"]]) -> list[Any]:
-    """Return the ends of two standard errors around a figure of each absence: all lower ones, all upper ones."""
+    """Return a figure of each absence minus and plus two standard errors: all lower ends, then all upper ends."""
     values = columns[key]
     errors = columns.get(f"{key}_error", torch.zeros_like(values))
     ends = two_errors_of_length(values, errors) if key == "length" else two_errors(values, errors)
@@ -160,6 +161,6 @@ def _whiskers(key: str, columns: Mapping[str, Shaped[Tensor, " methods"]]) -> li
 
 
 def cross_section(cross: CrossAudit) -> Section:
-    """Return the section of a cross audit: a table."""
+    """Return the section of a cross audit, which is a table."""
     sentence = "R of every absence (column) against every reference (row): 0 is that of white noise; lower is better."
     return Section("cross", f"Cross audit of {len(cross.methods)} absences", sentence, cross, data={})

@@ -1,8 +1,8 @@
 // Axes: ticks that can be told apart, and room for names. Ticks are the only numbers that scripts write.
 "use strict";
 const axes = (() => {
-  const LETTER = 7;  // width of a letter in pixels, about
-  const NAMES_SHARE = 0.42;  // of the width of a chart that names may take
+  const LETTER = 7;  // approximate width of a letter in pixels
+  const NAMES_SHARE = 0.42;  // share of a chart's width that names may take
   const MOST_DECADES = 9;
   const TICK_WIDTH = 90;  // pixels between ticks of a linear axis
   const POWER_WIDTH = 44;  // pixels between powers of ten
@@ -24,12 +24,12 @@ const axes = (() => {
     return {margin: Math.ceil(letters * LETTER) + 14, letters, name: (text) => shorten(text, letters)};
   }
 
-  // Whether all names fit beside a chart of this width as they are.
+  // Whether all names fit beside a chart of this width without shortening.
   function fit(names, width) {
     return d3.max(names, (name) => name.length) * LETTER <= NAMES_SHARE * width;
   }
 
-  // Ticks of a linear axis, with as many decimals as tell them apart.
+  // Ticks of a linear axis, with enough decimals to tell them apart.
   function ticks([low, high], width) {
     const count = Math.max(2, Math.min(7, width / TICK_WIDTH));
     return {ticks: d3.ticks(low, high, count), tickFormat: d3.format(formatOfTicks(low, high, count))};
@@ -57,7 +57,7 @@ const axes = (() => {
     return {ticks: found, tickFormat: d3.format("~g")};
   }
 
-  // Ticks of a scale that is logarithmic beyond the usual: 0 and powers of ten on both sides, not too close.
+  // Ticks of a scale that is logarithmic beyond the usual size: 0, and powers of ten on both sides, not too close.
   function powers([low, high], usual, width) {
     const last = Math.log10(d3.max([-low, high]));
     const first = Math.min(Math.ceil(Math.log10(usual)), Math.floor(last));
@@ -74,7 +74,7 @@ const axes = (() => {
     return all.filter((tick) => tick >= low && tick <= high);
   }
 
-  // The vertical axis with a number at each tick: of its own accord the library leaves some out on logarithmic scales.
+  // The vertical axis with a number at each tick: by default the library omits some on logarithmic scales.
   function numbered(axis, unit = "") {
     return Plot.axisY(axis.ticks, {text: (value) => axis.tickFormat(value) + unit});
   }

@@ -1,4 +1,4 @@
-// Learned baselines: values beside quantiles of the data, and the history of the loss.
+// Learned baselines: values compared with quantiles of the data, and the history of the loss.
 "use strict";
 const baseline = (() => {
   const {plot, tip, image, framed, NEUTRAL} = charts;
@@ -12,7 +12,7 @@ const baseline = (() => {
   const HIGH = 5;  // 95 %
   const LARGEST = 6;
 
-  // Entries differ in units: each is scaled to the range of its data. Categories have no range.
+  // Entries have different units, so each is scaled to the range of its data. Categories have no range.
   function scaleOfEntry(quantiles) {
     const low = quantiles[LEAST];
     const high = quantiles[LARGEST];
@@ -66,7 +66,7 @@ const baseline = (() => {
     if (data.names.length > count) element.append(noteOn(count));
   }
 
-  // The distribution of the data as a line, a box and the median; and the value of the baseline.
+  // The distribution of the data as a line, a box and the median, with the value of the baseline.
   function entryMarks(rows, colour) {
     const level = (index) => (row) => row.levels[index];
     const box = {fill: NEUTRAL, fillOpacity: 0.35, stroke: NEUTRAL};

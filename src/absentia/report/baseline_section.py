@@ -1,4 +1,4 @@
-"""The section of a learned baseline: its values beside the data, and how it was learned."""
+"""The section of a learned baseline: its values compared with the data, and how it was learned."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from absentia.report.shown_numbers import numbers, texts
 from absentia.text import written
 
 _MOST_OWNERS = 50  # classes or samples whose baselines are shown
-_MOST_ENTRIES = 200  # of each baseline
-_MOST_CHECKS = 300  # of the loss
+_MOST_ENTRIES = 200  # entries shown of each baseline
+_MOST_CHECKS = 300  # points in the history of the loss
 
 
 def baseline_section(learned: LearnedBaseline) -> Section:
@@ -33,7 +33,7 @@ def baseline_section(learned: LearnedBaseline) -> Section:
 
 
 def _answer(learned: LearnedBaseline) -> str:
-    """Say how the search ended, and with which loss."""
+    """Say how the search ended, and at which loss."""
     record = learned.record
     ended = "converged" if record.converged else "did not converge"
     loss = "not measured"
@@ -58,7 +58,7 @@ def _entries(learned: LearnedBaseline) -> dict[str, Any]:
 
 
 def _images(learned: LearnedBaseline) -> dict[str, Any]:
-    """Return images of the baselines, and of the median of the data."""
+    """Return images of the baselines and of the median of the data."""
     baselines = [image[None].flatten(0, -3) for image in baselines_by_owner(learned)[:_MOST_OWNERS]]
     if learned.quantiles is None:
         scale = ImageScale.of(baselines, count=len(baselines))
@@ -69,7 +69,7 @@ def _images(learned: LearnedBaseline) -> dict[str, Any]:
 
 
 def _history(learned: LearnedBaseline) -> list[list[Any]]:
-    """Return evenly spaced checks of the loss, the first and the last among them: cost, loss, and both as shown."""
+    """Return evenly spaced checks of the loss, including the first and the last: cost, loss, and both as shown."""
     checks = len(learned.history)
     places = torch.linspace(0, checks - 1, min(checks, _MOST_CHECKS)).round().long()
     history = []

@@ -8,11 +8,11 @@ const charts = (() => {
   const SOFT = "var(--soft)";
   const PAPER = "var(--paper)";
   const FONT = 12;  // pixels
-  const TIP_LETTERS = 24;  // in a line, so that tips fit on a phone
+  const TIP_LETTERS = 24;  // letters in a line, so that tips fit on a phone
   const ROW = 22;  // height of a bar with its space, in pixels
   const RIGHT = 8;  // margin in pixels
   const BOTTOM = 42;
-  const FAR_APART = 20;  // ratio of values above which their scale is logarithmic
+  const FAR_APART = 20;  // a scale is logarithmic if the ratio of its values exceeds this
   const MOST_DOTS = 40;  // on a curve
 
   const colourOf = (value) => (value >= 0 ? RAISES : LOWERS);
@@ -25,7 +25,7 @@ const charts = (() => {
     return svg;
   }
 
-  // Break a text into lines of at most so many letters.
+  // Break a text into lines of at most this many letters.
   function wrap(text, letters = TIP_LETTERS) {
     const piece = new RegExp(`.{1,${letters}}`, "gsu");
     const words = text.split(" ").flatMap((word) => word.match(piece) ?? [""]);
@@ -39,7 +39,7 @@ const charts = (() => {
     return lines;
   }
 
-  // A tip with the lines of the nearest mark; `near` is the direction in which it is searched.
+  // A tip with the lines of the nearest mark; `near` is the direction of the search.
   function tip(rows, near, linesOf, channels) {
     const title = (row) => linesOf(row).flatMap((line) => wrap(line)).join("\n");
     return Plot.tip(rows, near({...channels, title, fontSize: FONT, lineHeight: 1.25, lineWidth: 40}));
@@ -108,12 +108,12 @@ const charts = (() => {
     return axes.LETTER * (d3.max(texts, (text) => text.length) ?? 0) + 8;
   }
 
-  // The background of each row, which is set off when its players are hovered over.
+  // The background of each row, which is highlighted when the pointer is over its players.
   function rowMark(rows, [low, high]) {
     return Plot.barX(rows, {x1: () => low, x2: () => high, y: placeOf, fill: "transparent", className: "row"});
   }
 
-  // Each name has a row of its own above the bars, and lies on the side of its line where there is room.
+  // Each name has its own row above the bars, on the side of its line that has room.
   function levelMarks(levels, [low, high]) {
     if (levels.length === 0) return [Plot.ruleX([0], {stroke: NEUTRAL, strokeDasharray: null, className: "level"})];
     const places = levels.map((level) => level.at);
@@ -179,11 +179,11 @@ const charts = (() => {
     elements.forEach((element, index) => tie(element, rows[index].players));
   }
 
-  // Columns for each order; values are in percent, with texts for their tips.
+  // A column for each order; values are in percent, with texts for their tips.
   function columns(element, {values, texts}, {title, label}) {
     const width = element.clientWidth;
     const rows = values.map((value, index) => ({order: index + 1, value: (value ?? 0) / 100, text: texts[index]}));
-    const every = Math.ceil((rows.length * 26) / Math.max(width - 70, 60));  // orders from one written tick to the next
+    const every = Math.ceil((rows.length * 26) / Math.max(width - 70, 60));  // orders from one labelled tick to the next
     plot(element, title, {
       width,
       height: 250,
@@ -204,7 +204,7 @@ const charts = (() => {
     });
   }
 
-  // A falling curve, with a level to compare with. Rows are {x, y, text}. Points up to `least` have no logarithm.
+  // A falling curve, with a level for comparison. Rows are {x, y, text}. Points up to `least` have no logarithm.
   function curve(element, rows, {title, xLabel, yLabel, level, least = 0, step, logX = true, unit = ""}) {
     const width = element.clientWidth;
     const {shown, type, domain, axis} = scaleOfCurve(rows, level, least);

@@ -3,7 +3,7 @@
 const explanation = (() => {
   const {bars, columns, curve, image, framed, tie} = charts;
   const MOST_INTERACTIONS = 15;
-  const SMALL_ERROR = 5;  // percent, below which rebuilt values count as right
+  const SMALL_ERROR = 5;  // percent; rebuilt values with a smaller error count as correct
 
   const withError = (shown, error) => (error === undefined ? shown : `${shown} ± ${error}`);
 
@@ -17,7 +17,7 @@ const explanation = (() => {
     return {name, players: [player], value, shown, error, lines: [name, withError(shown, shownError)]};
   }
 
-  // The value of a player as it is shown; nothing if it is not among the first.
+  // The value of a player as shown; empty if it is not among the first.
   function textOf(sample, player) {
     const row = sample.ranked.find(([other]) => other === player);
     return row ? row[1] : "";
@@ -75,7 +75,7 @@ const explanation = (() => {
     bars(element, rows, {title, label: "effect U →", columns: asNames ? null : data.names});
   }
 
-  // Sets of at most so many players, the strongest first: those beyond rounding error, or all if there are none.
+  // Sets of at most this many players, strongest first: those beyond rounding error, or all if none are.
   function interactionsUpTo(effects, order) {
     const unsure = new Set(effects.hollow);
     const sets = effects.sets.map((players, place) => ({
@@ -97,8 +97,8 @@ const explanation = (() => {
   }
 
   function drawCurve(element, data, sample) {
-    const {values, texts} = sample.curve;
-    const rows = data.counts.map((count, index) => ({
+    const {values, texts, counts = data.counts} = sample.curve;
+    const rows = counts.map((count, index) => ({
       x: count,
       y: values[index] ?? NaN,
       text: `${count} strongest: error ${texts[index]} %`,
@@ -124,7 +124,7 @@ const explanation = (() => {
     element.replaceChildren(...figures);
   }
 
-  // The tokens in their order, each with a colour as strong as its value.
+  // The tokens in order, each coloured by its value.
   function drawSentence(element, data, sample) {
     const most = Math.max(...sample.values.map(Math.abs)) || 1;
     const texts = new Map(sample.ranked.map(([player, shown, error]) => [player, withError(shown, error)]));
@@ -148,7 +148,7 @@ const explanation = (() => {
   function fillTable(body, data, sample) {
     const rows = sample.ranked.map(([player, shown, error], rank) => {
       const cells = [rank + 1, data.names[player], withError(shown, error)];
-      if (!data.picture) cells.push(sample.inputs?.[player] ?? "–", sample.standIns?.[player] ?? "–");
+      if (sample.inputs) cells.push(sample.inputs?.[player] ?? "–", sample.standIns?.[player] ?? "–");
       return cells;
     });
     const left = data.names.length - rows.length;
@@ -160,7 +160,7 @@ const explanation = (() => {
     });
   }
 
-  // Hovering over a player's bar, row, area or token sets off all that belongs to it.
+  // Hovering over a player's bar, row, area or token highlights everything that belongs to it.
   function link(section) {
     const playersOf = (element) => new Set(element.dataset.players.split(" "));
     const light = (event) => {
@@ -184,12 +184,12 @@ const explanation = (() => {
     if (data.picture) drawPictures(at("pictures"), sample);
     if (data.picture?.labels) heatMap.draw(at("heat"), data, sample, (player) => textOf(sample, player));
     if (data.text) drawSentence(at("sentence"), data, sample);
-    drawShapley(at("shapley"), data, sample, chosen.context);
+    if (sample.values) drawShapley(at("shapley"), data, sample, chosen.context);
     if (sample.effects) drawInteractions(at("interactions"), data, sample, chosen.order);
     if (sample.shares) columns(at("profile"), sample.shares, {title: "Strength by order", label: "share of Σ|U|"});
     if (sample.curve) drawCurve(at("curve"), data, sample);
     if (data.overall) drawOverall(at("overall"), data);
-    fillTable(section.querySelector(".players tbody"), data, sample);
+    if (sample.values) fillTable(section.querySelector(".players tbody"), data, sample);
   }
 
   function start(section, data) {

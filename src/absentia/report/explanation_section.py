@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -11,31 +10,20 @@ from torch import Tensor
 
 from absentia.explanation import Explanation
 from absentia.players import Players
-from absentia.plots.drawable import (
-    ShownValue,
-    answer,
-    base_and_output,
-    has_errors,
-    largest_and_others,
-    ranked_values,
-)
+from absentia.plots.drawable import answer
+from absentia.plots.strongest_sets import Ends
 from absentia.report.pixels import ImageScale
 from absentia.report.section import Section
-from absentia.report.shown_interactions import curve_counts, interactions_by_sample, largest_order
-from absentia.report.shown_numbers import numbers, texts
-from absentia.text import count_of, written, written_alike
-
-MOST_SAMPLES = 200
-_MOST_VALUES = 100_000  # of all samples: fewer samples are shown if they have very many players
-_MOST_BARS = 20  # players in a chart
-_MOST_ROWS = 200  # players in a table
+from absentia.report.shown_interactions import add_interactions
+from absentia.report.shown_values import count_shown, values_by_order, values_of_sample, values_overall
+from absentia.text import count_of, written
 
 
 def explanation_section(explanation: Explanation) -> Section:
     """Return the section of an explanation."""
     names = explanation.names
     total = explanation.samples
-    shown = min(total, MOST_SAMPLES, max(1, _MOST_VALUES // len(names)))
+    shown = count_shown(total, len(names))
     samples = [_sample(explanation, number) for number in range(shown)]
     data: dict[str, Any] = {
         "names": list(names),
@@ -44,67 +32,44 @@ def explanation_section(explanation: Explanation) -> Section:
         "single": explanation.players.single.tolist(),
     }
     if total > 1:
-        data["overall"] = _overall(explanation)
+        data["overall"] = values_overall(explanation.shapley)
     if explanation.interactions is not None:
-        for sample, interactions in zip(
-            samples, interactions_by_sample(explanation.interactions, shown), strict=True
-        ):
-            sample |= interactions
-        data["largestOrder"] = largest_order(explanation.interactions)
-        if "curve" in samples[0]:
-            data["counts"] = curve_counts(len(names))
+        add_interactions(data, explanation.interactions)
     if explanation.players.is_image:
         data["picture"] = _add_images(samples, explanation)
+    data["estimate"] = _how_estimated(explanation)
     heading = f"Explanation of {count_of(total, 'sample')}, {len(names)} players"
     return Section("explanation", heading, samples[0]["answer"], explanation, data)
 
 
+def _how_estimated(explanation: Explanation) -> str:
+    """Say how the values were computed."""
+    terms = explanation.interactions
+    if terms is not None and not terms.is_full:
+        quality = "exact" if explanation.record.exact else "estimated"
+        return f"{quality}, from {count_of(len(terms.effects), 'listed set')} of players"
+    if explanation.record.exact:
+        return "exact, from all coalitions"
+    return "from coalitions drawn by order, with standard errors"
+
+
 def _is_text(players: Players) -> bool:
-    """Return whether the players are tokens, given by their numbers or their embeddings."""
+    """Return whether the players are tokens, either as token numbers or as embeddings."""
     has_embedding = len(players.shape) == 2 and not players.is_image
     return players.integer or has_embedding
 
 
-def _overall(explanation: Explanation) -> list[dict[str, Any]]:
-    """Return the players with the largest mean |value| over all samples, to draw and to show."""
-    attribution = explanation.shapley
-    means = attribution.values.abs().mean(0)
-    errors = attribution.errors.mean(0)
-    rows = []
-    for shown in ranked_values(attribution, None)[:_MOST_BARS]:
-        row = {"player": shown.player, "value": numbers(means[shown.player]), "shown": shown.value}
-        if shown.error:
-            row |= {"error": numbers(errors[shown.player], digits=2), "shownError": shown.error}
-        rows.append(row)
-    return rows
-
-
 def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
-    """Return the numbers of one sample: to draw, and as they are shown."""
-    attribution = explanation.shapley
+    """Return the numbers of one sample, to draw and as shown."""
     name = explanation.sample_name(number)
-    base_text, output_text = base_and_output(explanation, number)
-    values = attribution.values[number]
-    bars, others = largest_and_others(values, _MOST_BARS)
+    ends = Ends(base=float(explanation.base_values[number]), output=float(explanation.outputs[number]))
     data: dict[str, Any] = {
-        "choice": f"{name}: {output_text}",
+        "choice": f"{name}: {written(ends.output, 4)}",
         "answer": f"{name[0].upper()}{name[1:]}: {answer(explanation, number)}",
-        "ends": [base_text, output_text],
-        "output": numbers(explanation.outputs[number]),
-        "base": numbers(explanation.base_values[number]),
-        "values": numbers(values),
-        "ranked": _ranked_rows(ranked_values(attribution, number)[:_MOST_ROWS]),
-        "bars": len(bars),
-        "most": written_alike(values.abs().tolist())[int(values.abs().argmax())],
     }
-    if others:
-        rest = float(values[others].sum())
-        data["others"] = {"count": len(others), "value": float(f"{rest:.6g}"), "shown": written(rest, 4, plus=True)}
-    if has_errors(attribution):
-        data["errors"] = numbers(attribution.errors[number], digits=2)
+    data |= values_of_sample(explanation.shapley, number, ends)
     if explanation.order_shapley is not None:
-        by_order = explanation.order_shapley.values[number]
-        data["orders"] = {"values": numbers(by_order, digits=3), "texts": texts(by_order, 3, plus=True)}
+        data["orders"] = values_by_order(explanation.order_shapley.values[number])
     if not explanation.players.is_image:
         data["inputs"] = _entry_texts(explanation.players, explanation.x, number)
         if explanation.stand_ins is not None:
@@ -112,13 +77,8 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
     return data
 
 
-def _ranked_rows(ranked: Sequence[ShownValue]) -> list[list[Any]]:
-    """Return the players and their values as shown, with the errors that are known."""
-    return [[shown.player, shown.value, *([shown.error] if shown.error else [])] for shown in ranked]
-
-
 def _entry_texts(players: Players, rows: Shaped[Tensor, "samples *entries"], number: int) -> list[str]:
-    """Return the entries of the players in one row, as they are shown."""
+    """Return the entries of the players in one row, as shown."""
     (entries,) = players.texts(rows[number : number + 1])
     return entries
 

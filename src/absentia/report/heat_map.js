@@ -1,11 +1,11 @@
-// The heat map of an image: over it, an area for each player whose colour is as strong as its value.
+// The heat map of an image: an area for each player is drawn over it, coloured by the player's value.
 "use strict";
 const heatMap = (() => {
-  const MOST_NUMBERS = 25;  // players up to which their values are written on them
+  const MOST_NUMBERS = 25;  // values are written on up to this many players
   const STRONGEST = 0.9;  // opacity of the largest value
   const NO_PLAYER = -1;  // the label of pixels that are always present
 
-  // The picture with its scale below; `textOf` gives the value of a player as it is shown.
+  // The picture with its scale below; `textOf` returns the value of a player as shown.
   function draw(element, data, sample, textOf) {
     const most = Math.max(...sample.values.map(Math.abs));
     const holder = charts.framed("Shapley values over the sample", drawHeat(data, sample, most, textOf));
@@ -68,7 +68,7 @@ const heatMap = (() => {
     svg.append("text").attr("x", x).attr("y", y).attr("font-size", fontSize).text(text);
   }
 
-  // The pixels of each player as a path with a part for each run, the edge around them, their middle and their size.
+  // The area of each player: its pixels as a path with a part for each run, its edge, its middle and its size.
   function areas({width, height, labels}) {
     const labelAt = (x, y) => (x >= 0 && x < width && y >= 0 && y < height ? labels[y * width + x] : NO_PLAYER);
     const byPlayer = new Map();

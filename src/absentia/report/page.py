@@ -1,4 +1,4 @@
-"""The report: results become the sections of a page, which is written to a file."""
+"""The report: turn results into the sections of a page, and write it to a file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from absentia.report.baseline_section import baseline_section
 from absentia.report.explanation_section import explanation_section
 from absentia.report.rendering import render_page
 from absentia.report.section import Section
+from absentia.report.terms_section import terms_section
 from absentia.storage import check_folder, write_whole
+from absentia.terms import Terms
 
-# What makes the section of each kind of result, in the order of the page.
+# The function that makes the section of each kind of result, in the order of the page.
 _SECTIONS: dict[type, Callable[[Any], Section]] = {
     Explanation: explanation_section,
+    Terms: terms_section,
     Audit: audit_section,
     CrossAudit: cross_section,
     LearnedBaseline: baseline_section,
@@ -30,19 +33,20 @@ _SECTIONS: dict[type, Callable[[Any], Section]] = {
 
 @checked
 def write_report(results: Any, path: str | Path, *, title: str | None = None) -> Path:
-    """Write explanations, audits and learned baselines to one HTML file that any browser opens, without a network.
+    """Write explanations, terms, audits and learned baselines to one self-contained HTML file.
 
-    Explanations come first, each with its answer in one sentence and its picture, then audits, then baselines. The
-    file is complete whenever it exists. Large results are trimmed, and the page says to what.
+    The file opens in any browser without network access. Explanations come first, each with its answer in one
+    sentence and a picture, followed by terms, audits and baselines. Large results are trimmed, and the page says
+    which part it shows. An interrupted write never leaves an incomplete file.
 
     Parameters
     ----------
-    results : Explanation, Audit, CrossAudit, LearnedBaseline, sequence or mapping
-        One result, several, or several by name, which is shown in their headings.
+    results : Explanation, Terms, Audit, CrossAudit, LearnedBaseline, sequence or mapping
+        One result, several results, or a mapping from names to results. Names are shown in the headings.
     path : str or Path
         The file to write.
     title : str, optional
-        Title of the page.
+        The title of the page.
 
     Examples
     --------
@@ -75,7 +79,7 @@ def _named_section(name: str, result: Any) -> Section:
 
 
 def _by_name(results: Any) -> list[tuple[str, Any]]:
-    """Return results with their names, which are empty where none are given."""
+    """Return results with their names, which are empty unless a mapping is passed."""
     if isinstance(results, Mapping):
         named_results = [(str(name), result) for name, result in results.items()]
     elif isinstance(results, Sequence) and not isinstance(results, str | bytes):
@@ -96,4 +100,4 @@ def _check_result(result: Any) -> None:
     then = ""
     if isinstance(result, str | Path):
         then = "Read a saved result with absentia.load(path) first."
-    raise wrong("results", "hold explanations, audits or learned baselines", type(result).__name__, then)
+    raise wrong("results", "hold explanations, terms, audits or learned baselines", type(result).__name__, then)

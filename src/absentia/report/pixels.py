@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
 
-_ALL_BYTES = 1_500_000  # of the images of a section before compression, about
+_ALL_BYTES = 1_500_000  # approximate size of all images of a section before compression
 _LARGEST_SIDE = 128  # pixels
-_SMALLEST_SIDE = 16  # pixels, below which sides are not reduced
+_SMALLEST_SIDE = 16  # pixels; sides are not reduced below this
 
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PNG_COLOUR_TYPES = {1: 0, 3: 2}  # by the number of channels: grey, or red, green and blue
@@ -32,11 +32,11 @@ class ImageScale(NamedTuple):
 
     @classmethod
     def of(cls, images: Iterable[Shaped[Tensor, "channels height width"]], count: int) -> ImageScale:
-        """Return the scale that fits these images, of which the page will hold ``count``."""
+        """Return the common scale of these images, of which the page will hold ``count``."""
         low = math.inf
         high = -math.inf
         shape: tuple[int, ...] = (1, 1, 1)
-        for image in images:  # one by one: a copy of all in double precision may not fit into the memory
+        for image in images:  # one by one, because a copy of all in double precision may not fit into memory
             shape = image.shape
             finite = image[torch.isfinite(image)]
             if len(finite):
@@ -50,7 +50,7 @@ class ImageScale(NamedTuple):
         return cls(low, high, max(1, round(height * factor)), max(1, round(width * factor)))
 
     def address(self, image: Shaped[Tensor, "channels height width"]) -> str:
-        """Return an image as a PNG in a data address."""
+        """Return an image as a PNG in a data URL."""
         small: Float[Tensor, "channels height width"] = image.detach().cpu().double()
         if small.shape[1:] != (self.height, self.width):
             small = torch.nn.functional.adaptive_avg_pool2d(small, (self.height, self.width))
@@ -65,17 +65,19 @@ class ImageScale(NamedTuple):
 
 
 def _longest_side(channels: int, count: int) -> int:
-    """Return how many pixels the longest side of an image may have, if a section holds so many images."""
+    """Return how many pixels the longest side of an image may have if a section holds this many images."""
     side = math.sqrt(_ALL_BYTES / (channels * max(count, 1)))
     return int(min(max(side, _SMALLEST_SIDE), _LARGEST_SIDE))
 
 
 def png(pixels: UInt8[Tensor, "height width channels"]) -> str:
-    """Encode pixels of one channel (grey) or three (red, green, blue) as a PNG in a data address."""
+    """Encode pixels of one channel (grey) or three (red, green, blue) as a PNG in a data URL."""
     height, width, channels = pixels.shape
     colour_type = _PNG_COLOUR_TYPES[channels]
     header = struct.pack(">IIBBBBB", width, height, _BITS_PER_CHANNEL, colour_type, 0, 0, 0)
-    lines = b"".join(b"\x00" + row.numpy().tobytes() for row in pixels)  # each line begins with its filter: none
+    lines = b"".join(
+        b"\x00" + row.numpy().tobytes() for row in pixels
+    )  # each line begins with its filter type: 0, none
     file = _PNG_SIGNATURE
     file += _png_chunk(b"IHDR", header)
     file += _png_chunk(b"IDAT", zlib.compress(lines, 9))
@@ -84,6 +86,6 @@ def png(pixels: UInt8[Tensor, "height width channels"]) -> str:
 
 
 def _png_chunk(kind: bytes, content: bytes) -> bytes:
-    """Return a part of a PNG file: its length, its kind, its content and a checksum."""
+    """Return a chunk of a PNG file: its length, its type, its content and a checksum."""
     checksum = zlib.crc32(kind + content)
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", checksum)

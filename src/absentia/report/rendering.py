@@ -1,4 +1,4 @@
-"""Sections become one HTML file that holds its styles, scripts and data.
+"""Render sections as one HTML file that contains its styles, scripts and data.
 
 Its content security policy allows nothing else.
 """
@@ -20,7 +20,7 @@ from absentia.version import __version__
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-# The scripts of the page, in the order in which they use each other.
+# The scripts of the page, each after those that it uses.
 SCRIPTS = (
     "vendor/d3.min.js",
     "vendor/plot.umd.min.js",
@@ -60,7 +60,7 @@ def render_page(title: str, sections: Sequence[Section]) -> str:
 
 
 def _policy(scripts: Sequence[str], style: str) -> str:
-    """Return the content security policy: the page's own scripts and styles, images in data addresses, no network."""
+    """Return the content security policy: the page's own scripts and styles, images in data URLs, no network."""
     rules = (
         "default-src 'none'",
         "base-uri 'none'",
@@ -68,7 +68,7 @@ def _policy(scripts: Sequence[str], style: str) -> str:
         "img-src data:",
         f"script-src {' '.join(map(_hash, scripts))}",
         f"style-src {_hash(style)} {_hash(_asset(_CHART_STYLE))}",
-        "require-trusted-types-for 'script'",  # no text becomes markup
+        "require-trusted-types-for 'script'",  # text never becomes markup
     )
     return "; ".join(rules)
 
@@ -79,7 +79,7 @@ def _hash(text: str) -> str:
 
 
 def _templates() -> Environment:
-    """Return the templates, which escape all text, and raise an error for an unknown name."""
+    """Return the template environment, which escapes all text and raises an error for an undefined name."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = Environment(
@@ -96,12 +96,12 @@ def _templates() -> Environment:
 
 
 def json_block(data: Any) -> str:
-    """Return JSON that can stand inside a script element: no text in it can end that element."""
+    """Return JSON that is safe inside a script element: no text in it can close the element."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate({ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
 @lru_cache(maxsize=16)
 def _asset(name: str) -> str:
-    """Return the text of a script or style of the package."""
+    """Return the text of a script or style sheet of the package."""
     return resources.files("absentia.report").joinpath(name).read_text(encoding="utf-8")

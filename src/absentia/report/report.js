@@ -1,8 +1,8 @@
 // The page: draw every section, draw again when the width changes, and open all details for printing.
 "use strict";
 (() => {
-  const KINDS = {explanation, audit, baseline};
-  const PAUSE = 120;  // milliseconds without a change of the width, after which charts are drawn again
+  const KINDS = {explanation, terms: explanation, audit, baseline};
+  const PAUSE = 120;  // charts are drawn again this many milliseconds after the last change of the width
 
   // Prepare every section that has a script, and return the functions that draw them.
   function startSections() {

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """One result, prepared for the page. Python writes every number that is shown; scripts only place marks."""
+    """One result, prepared for the page. Python formats every number that is shown; scripts only place marks."""
 
-    kind: Literal["explanation", "audit", "cross", "baseline"]  # selects the template and the script
+    kind: Literal["explanation", "terms", "audit", "cross", "baseline"]  # selects the template and the script
     heading: str
     answer: str  # the first sentence
     result: Any  # what the template reads
-    data: Mapping[str, Any]  # what it needs beside the result, and what the script draws, as JSON
+    data: Mapping[str, Any]  # what else the template needs, and what the script draws; it becomes JSON

@@ -2,7 +2,7 @@
 "use strict";
 const setMatrix = (() => {
   const LEFT = 6;  // margin in pixels
-  const MOST_LETTERS = 18;  // of a player's name
+  const MOST_LETTERS = 18;  // in a player's name
   const SLANTED = 0.82;  // height of a slanted name as a share of its width
 
   // Room for the columns, with the players' names above.

@@ -1,10 +1,11 @@
-"""The interactions that the page shows of each sample, as lists of player numbers with their effects.
+"""The interactions of each sample that the page shows, as lists of player numbers with their effects.
 
-The page lets readers choose the largest order. So it holds the strongest effects of up to each order.
+Readers of the page choose the largest order, so it holds the strongest effects of up to each order.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
@@ -13,42 +14,80 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from absentia.plots.strongest_sets import only_sample, sets_of_sample
+from absentia.plots.strongest_sets import largest_order, sets_of_sample
 from absentia.report.shown_numbers import numbers, texts
 from absentia.terms import Terms
 
-KEPT_UP_TO_EACH_ORDER = 15  # of the strongest effects of a sample
-# Players in all sets of a sample that the page holds: what all 2²⁴ sets of 24 players may need.
+KEPT_UP_TO_EACH_ORDER = 15  # the number of strongest effects of a sample
+# The most players in all sets of a sample that the page holds: enough for 24 players with all 2²⁴ sets.
 _MOST_MEMBERS = 24 * 24 * KEPT_UP_TO_EACH_ORDER
-_MOST_REBUILT = 2**22  # coalitions of all samples, up to which sparsity curves are computed
+_MOST_REBUILT = 2**22  # sparsity curves are computed for up to this many coalitions of all samples
+_MOST_PAIRS = 2**29  # sparsity curves are computed for up to this many pairs of listed sets of all samples
+
+
+def add_interactions(data: dict[str, Any], terms: Terms) -> None:
+    """Add the interactions of terms to the data of a section and of each of its samples."""
+    samples = data["samples"]
+    for sample, interactions in zip(samples, interactions_by_sample(terms, len(samples)), strict=True):
+        sample |= interactions
+    data["largestOrder"] = largest_order(terms)
+    if "curve" not in samples[0]:
+        data["noCurve"] = _why_no_curve(terms)
+    elif terms.is_full:
+        data["counts"] = curve_counts(len(terms.names))
 
 
 def interactions_by_sample(terms: Terms, samples: int) -> Iterator[dict[str, Any]]:
-    """Yield the shown effects, the strength by order and the sparsity curve of each of the first samples."""
-    has_curve = terms.is_full and samples * 2 ** len(terms.names) <= _MOST_REBUILT
+    """Yield the effects to show, the strength by order and the sparsity curve of each of the first samples."""
+    has_curve = _has_curve(terms, samples)
+    most_players = largest_order(terms)
     for sample in range(samples):
-        own = only_sample(terms, sample)
-        shares = 100 * own.by_order().ratios[0, 1:]
+        own = terms.only(sample)
+        shares = 100 * own.by_order().ratios[0, 1 : most_players + 1]
         data = {"effects": shown_effects(terms, sample), "shares": _drawn_and_shown(shares)}
-        if has_curve:
+        if has_curve and terms.is_full:
             data["curve"] = _drawn_and_shown(100 * sparsity_curve(own)[0])
+        elif has_curve:
+            data["curve"] = _curve_of_listed_sets(own)
         yield data
 
 
+def _has_curve(terms: Terms, samples: int) -> bool:
+    """Return whether sparsity curves of the first samples are defined and quick to compute."""
+    if terms.basis != "Harsanyi" or terms.highest_order is not None:
+        return False
+    if terms.owners is None:
+        return samples * 2 ** len(terms.names) <= _MOST_REBUILT
+    sets_by_sample = terms.owners.bincount(minlength=terms.samples)[:samples]
+    return int(sets_by_sample.square().sum()) <= _MOST_PAIRS
+
+
+def _why_no_curve(terms: Terms) -> str:
+    """Say why the page does not show how many interactions are needed."""
+    subject = "The number of interactions that rebuild all values is not shown"
+    if terms.basis != "Harsanyi":
+        return f"{subject}: values are not sums of {terms.basis} effects."
+    if terms.highest_order is not None:
+        return f"{subject}: sets of more than {terms.highest_order} players are left out."
+    return f"{subject}: there are too many sets of players to compute it with the page. See Terms.sparsity."
+
+
+def _curve_of_listed_sets(own: Terms) -> dict[str, Any]:
+    """Return the errors of rebuilding the only sample's values from its strongest sets, and the numbers of sets."""
+    rebuilding = own.rebuilding_errors()
+    sets = len(rebuilding.errors) - 1
+    counts = [2**power for power in range(sets.bit_length()) if 2**power < sets] + [sets]
+    spread = rebuilding.deviation if rebuilding.deviation > float(own.noise[0]) else math.nan
+    return {"counts": counts} | _drawn_and_shown(100 * rebuilding.errors[counts] / spread)
+
+
 def _drawn_and_shown(values: Float[Tensor, " points"]) -> dict[str, Any]:
-    """Return numbers to draw and the texts to show."""
+    """Return the numbers to draw and the texts to show."""
     return {"values": numbers(values, 3), "texts": texts(values, 3)}
 
 
-def largest_order(terms: Terms) -> int:
-    """Return the number of players in the largest set."""
-    if terms.is_full:
-        return len(terms.names)
-    return int(terms.orders.max())
-
-
 def shown_effects(terms: Terms, sample: int) -> dict[str, Any]:
-    """Return the effects of a sample that the page holds, the strongest first: sets, values, texts, and doubts."""
+    """Return the effects of a sample that the page holds, strongest first, and mark those within rounding error."""
     all_sets = sets_of_sample(terms, sample)
     places = strongest(all_sets.effects, all_sets.orders)
     sets = _within_room([all_sets.players_in(place) for place in places.tolist()])
@@ -58,13 +97,13 @@ def shown_effects(terms: Terms, sample: int) -> dict[str, Any]:
         "sets": sets,
         "values": numbers(effects, digits=4),
         "texts": texts(effects, plus=True),
-        # The places of the effects within rounding error, which are drawn hollow.
+        # The positions of effects within rounding error, which are drawn hollow.
         "hollow": (~all_sets.measurable[places]).nonzero()[:, 0].tolist(),
     }
 
 
 def strongest(effects: Float[Tensor, " sets"], orders: Int[Tensor, " sets"]) -> Int[Tensor, " kept"]:
-    """Return the places of the sets to keep, the strongest effect first, without ∅."""
+    """Return the positions of the sets to keep, strongest effect first, without ∅."""
     strength = effects.abs()
     best = torch.empty(0, dtype=torch.int64)
     best_up_to_each_order = [best]
@@ -78,7 +117,7 @@ def strongest(effects: Float[Tensor, " sets"], orders: Int[Tensor, " sets"]) -> 
 
 
 def _within_room(sets: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the first sets, as many as the page has room for."""
+    """Return as many of the first sets as the page has room for."""
     members = accumulate(len(players) for players in sets)
     fitting = sum(total <= _MOST_MEMBERS for total in members)
     return sets[:fitting]

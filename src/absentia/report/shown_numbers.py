@@ -1,4 +1,4 @@
-"""Tensors as the page holds them: numbers to draw, and texts to show."""
+"""Tensors in the form that the page uses: numbers to draw, and texts to show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from absentia.text import written
 
-_LARGEST_WHOLE = 1e15  # floats below this are exact as integers
+_LARGEST_WHOLE = 1e15  # below this, whole floats are exact as integers
 
 
 def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:
@@ -29,6 +29,6 @@ def numbers(values: Shaped[Tensor, " *shape"], digits: int = 6) -> Any:
 
 
 def texts(values: Shaped[Tensor, " *shape"], digits: int = 4, *, plus: bool = False) -> Any:
-    """Convert a tensor to nested lists of numbers as they are shown."""
+    """Convert a tensor to nested lists of formatted numbers."""
     write = np.vectorize(lambda value: written(value, digits, plus=plus), otypes=[object])
     return write(values.detach().cpu()).tolist()

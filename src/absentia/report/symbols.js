@@ -1,4 +1,4 @@
-// The markers of the library's plots. They tell absences apart in grey.
+// The markers of the library's plots. They tell absences apart in greyscale.
 "use strict";
 const symbols = (() => {
   const SALTIRE_CORNERS = [
