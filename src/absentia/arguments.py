@@ -1,9 +1,9 @@
 """Checks of the arguments of public functions, by their type hints.
 
-`checked` is written above every public function and class. Numbers are converted before a call, because a wrong one
-may give a wrong result: those of numpy become Python's, and a whole number may be written as a float, such as 1e4.
-Other types are compared with the hints only if a call fails. That costs nothing where all is well, and messages of
-the function itself, which know more, come first.
+Every public function and class has the decorator `checked`. It converts numbers before a call, because a wrong number
+may give a wrong result: numpy's numbers become Python's, and a whole number may be written as a float, such as 1e4.
+Other types are compared with the hints only if a call fails. This costs nothing when the call succeeds, and the
+function's own messages, which are more specific, come first.
 """
 
 from __future__ import annotations
@@ -24,21 +24,30 @@ from absentia.errors import AbsentiaError, lacks_memory, wrong
 
 Public = TypeVar("Public", bound=Callable[..., Any])
 
-# A wrong argument is shown if it has at most this many letters.
+# A wrong argument is shown in full if it has at most this many characters.
 _LETTERS_SHOWN = 60
-# beartype looks at a random item of a list: it is asked this often.
+# beartype checks one random item of a list, so it is asked this many times.
 _LOOKS = 64
 # The largest whole number that torch can hold is below this one.
 _TOO_LARGE = 2**63
-# How messages name the types of signatures: patterns of hints and their words, applied in this order.
+# What messages call the types in signatures: patterns of hints and their wording, applied in this order.
 _WORDS_OF_HINTS = {
     r"Mapping\[.*]": "a mapping",
+    r"\bTable\b": "a tensor, an array or a table of numbers",
+    r"\bArray\b": "a tensor or an array",
+    r"\b(Samples|Outputs|Rows)\b": "a tensor",
+    r"\bClasses\b": "classes as numbers or names",
+    r"\bReadout\b": "a readout such as LogOdds(y)",
+    r"\bTimeLimit\b": "a limit such as TimeLimit(seconds)",
+    r"\bLearningOptions\b": "options such as LearningOptions(steps=50)",
     r"\w+\[Tensor[^]]*]|Tensor": "a tensor",
     r"\bPlayers\b": "Players.features(names)",
     r"\bGame\b": "a game such as MaskedModel(…) or ValueTable(values)",
     r"\bTask\b": "a task such as Task(model, x)",
     r"Sequence\[int]": "a list of whole numbers",
+    r"Sequence\[float]": "a list of numbers",
     r"(Sequence|Iterable)\[str]": "a list of texts",
+    r"\bbool\b": "True or False",
     r"\bint\b": "a whole number",
     r"\bfloat\b": "a number",
     r"\bstr\b": "text",
@@ -71,7 +80,7 @@ def checked(public: Public) -> Public:
 
 
 def _checked_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that converts numbers, and names the wrong argument if a call fails."""
+    """Return a function that converts numbers, and that names the wrong argument if a call fails."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -94,7 +103,7 @@ def _checked_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the types of arguments in their order; Any for those that only type checkers know."""
+    """Return the types of the arguments in order; Any for those that only type checkers know."""
     plain = inspect.unwrap(function)
     hints = dict.fromkeys(inspect.signature(plain).parameters, Any)
     for name in hints:
@@ -107,7 +116,7 @@ def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _as_number(name: str, hint: Any, value: Any) -> Any:
-    """Return a number as Python's; raise an error for a fraction in place of a whole number."""
+    """Convert a number to Python's own type, or raise an error for a fraction where a whole number is needed."""
     if not isinstance(value, float | np.generic):
         return value
     kinds = (hint, *typing.get_args(hint))
@@ -125,22 +134,47 @@ def _as_number(name: str, hint: Any, value: Any) -> Any:
 def _explain_failure(
     function: Callable[..., Any], args: Any, kwargs: dict[str, Any], error: Exception
 ) -> AbsentiaError | None:
-    """Return the error for the first argument of a wrong type, or for a lack of memory; None if there is neither."""
+    """Return the error for the argument that made a call fail, or for a lack of memory; None for other failures."""
+    values = [*zip(_hints_of(function), args, strict=False), *kwargs.items()]
+    wrong_type = _wrong_type(function, values)
+    if wrong_type is not None:
+        return wrong_type
+    for name, value in values:
+        if _is_odd_tensor(value):
+            return wrong(name, "hold its numbers in memory, all of them", _shown(value))
+        if _overflowed(error) and isinstance(value, int) and abs(value) >= _TOO_LARGE:
+            return wrong(name, "lie within ±2^63", _shown(value))
+    if lacks_memory(error):
+        allocation = re.search(r"allocate (\d+) bytes", str(error))
+        size_text = f": {int(allocation[1]) / 2**30:,.1f} GiB" if allocation else ""
+        return AbsentiaError(
+            f"This takes more memory than there is{size_text}. Use smaller inputs, or fewer at a time."
+        )
+    return None
+
+
+def _wrong_type(function: Callable[..., Any], values: list[tuple[str, Any]]) -> AbsentiaError | None:
+    """Return the error for the first argument whose value does not fit its type hint; None if all fit."""
     hints = _hints_of(function)
-    texts = inspect.unwrap(function).__annotations__
-    values = [*zip(hints, args, strict=False), *kwargs.items()]
+    hint_texts = inspect.unwrap(function).__annotations__
     fitting = set(_names_that_fit(values, hints))
     for name, value in values:
-        text = str(texts.get(name, "numbers in memory"))
-        if isinstance(value, int) and abs(value) >= _TOO_LARGE:
-            return wrong(name, "lie within ±2^63", _shown(value))
-        if name not in fitting or _is_odd_tensor(value) or (isinstance(value, bool) and "int" in text):
-            return wrong(name, f"be {_in_words(text)}", _shown(value))
-    if lacks_memory(error):
-        size = re.search(r"allocate (\d+) bytes", str(error))
-        much = f": {int(size[1]) / 2**30:,.1f} GiB" if size else ""
-        return AbsentiaError(f"This takes more memory than there is{much}. Use smaller inputs, or fewer at a time.")
+        # Python counts True and False as whole numbers, but nobody means them so.
+        is_truth_for_number = isinstance(value, bool) and _takes_int_alone(hints.get(name))
+        if name not in fitting or is_truth_for_number:
+            return wrong(name, f"be {_in_words(hint_texts[name])}", _shown(value))
     return None
+
+
+def _takes_int_alone(hint: Any) -> bool:
+    """Return whether a hint is or offers whole numbers, but not True and False."""
+    kinds = (hint, *typing.get_args(hint))
+    return int in kinds and bool not in kinds
+
+
+def _overflowed(error: Exception) -> bool:
+    """Return whether a call failed because of a number that is too large; torch raises a ValueError or TypeError."""
+    return isinstance(error, OverflowError) or "Overflow when unpacking" in str(error)
 
 
 def _names_that_fit(values: list[tuple[str, Any]], hints: dict[str, Any]) -> Iterator[str]:
@@ -167,15 +201,17 @@ def _is_odd_tensor(value: Any) -> bool:
     return isinstance(value, Tensor) and (value.layout is not torch.strided or value.is_meta)
 
 
-def _in_words(hint: str) -> str:
-    """Return the text of a type hint as users say it."""
+def _in_words(hint: Any) -> str:
+    """Return a type hint, or its text, as users say it."""
+    if not isinstance(hint, str):
+        hint = inspect.formatannotation(hint)
     for pattern, words in _WORDS_OF_HINTS.items():
         hint = re.sub(pattern, words, hint)
-    return hint
+    return str(hint)
 
 
 def _shown(value: Any) -> str:
-    """Return a value as a message shows it: as it is written, or its type if that is long."""
+    """Return a value as a message shows it: its repr, or its type if the repr is long."""
     text = repr(value)
     if len(text) <= _LETTERS_SHOWN and "\n" not in text:
         return text

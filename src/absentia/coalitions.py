@@ -23,7 +23,8 @@ Coalitions: TypeAlias = Bool[Tensor, "coalitions players"]
 _MOST_PLAYERS = 62
 # Tables are transformed in blocks of 2^16 entries first, so that the work of the first 16 players stays in cache.
 _BLOCK_PLAYERS = 16
-# In a table split by one player, the half of the coalitions in which that player is present.
+# In a table split by one player, the halves of the coalitions in which that player is absent and present.
+_ABSENT_HALF = 0
 _PRESENT_HALF = 1
 
 
@@ -35,7 +36,7 @@ def enumerate_coalitions(players: int, start: int = 0, stop: int | None = None) 
     ----------
     players : int
     start, stop : int, optional
-        Return only the coalitions with numbers from ``start`` up to, not including, ``stop``.
+        Return only the coalitions with numbers from ``start`` up to but excluding ``stop``.
 
     Examples
     --------
@@ -98,9 +99,11 @@ def draw_coalitions(players: int, sizes: Int[Tensor, " coalitions"], generator: 
     """
     if len(sizes) and not 0 <= int(sizes.min()) <= int(sizes.max()) <= players:
         raise wrong("sizes", f"lie between 0 and {players} players", f"{sizes.min():d} to {sizes.max():d}")
-    order = torch.rand(len(sizes), players, generator=generator).argsort(-1)
-    rank = order.argsort(-1)  # of each player in a random order; the first ones make the coalition
-    return rank < sizes[:, None]
+    order = torch.rand(len(sizes), players, generator=generator).argsort(-1)  # (coalitions, players), random
+    # Sorting the order gives the place of each player in it. The order itself would serve as well, because it is
+    # random, too; but other coalitions would then come from the same seed.
+    place = order.argsort(-1)
+    return place < sizes[:, None]
 
 
 @checked
@@ -135,6 +138,11 @@ def zeta(effects: Shaped[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch 
     [2.0, -2.0, -1.0, 1.0]
     """
     return _butterfly(effects, _PRESENT_HALF, sign=1)
+
+
+def superset_sums(effects: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
+    """Sum a table over the supersets of each coalition: Σ_{T⊇S} U(T), differentiably."""
+    return _butterfly(effects, _ABSENT_HALF, sign=1)
 
 
 def moebius_(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch coalitions"]:
@@ -194,30 +202,44 @@ def sums_by_size(table: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*b
 
 
 def sums_by_size_and_player(table: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch sizes players"]:
-    """Sum a table over the coalitions of each size that contain each player: Σ_{|S|=s, i∈S} v(S)."""
+    """Sum a table over the coalitions of each size that contain each player: Σ_{|S|=s, i∈S} v(S).
+
+    Coalitions are split in the part among the first players and the part among the last ones. For the sums of the
+    first players, the last ones matter only by how many are present, and the other way round. So each half is first
+    summed by its size, through a matrix product, and two passes over the table are enough.
+    """
     players = table_players(table.shape[-1])
-    low = players // 2
-    # Each half of the players is summed out by its size through a matrix product: two passes over the table.
-    halves = table.unflatten(-1, (2 ** (players - low), 2**low))
-    by_size_of_high = _size_indicators(players - low, table.dtype, table.device).T @ halves
-    by_size_of_low = (halves @ _size_indicators(low, table.dtype, table.device)).transpose(-1, -2)
-    sums_of_low = _sums_of_half(by_size_of_high, low)
-    sums_of_high = _sums_of_half(by_size_of_low, players - low)
-    return torch.cat([sums_of_low, sums_of_high], dim=-1)
+    first = players // 2
+    last = players - first
+    by_parts = table.unflatten(-1, (2**last, 2**first))  # (…, coalitions of the last, coalitions of the first)
+    sizes_of_last = _size_indicators(last, table.dtype, table.device)  # (coalitions of the last, sizes)
+    sizes_of_first = _size_indicators(first, table.dtype, table.device)  # (coalitions of the first, sizes)
+    by_size_of_last = sizes_of_last.T @ by_parts  # (…, sizes of the last, coalitions of the first)
+    by_size_of_first = (by_parts @ sizes_of_first).transpose(
+        -1, -2
+    )  # (…, sizes of the first, coalitions of the last)
+    sums_of_first = _sums_of_half(by_size_of_last, first)  # (…, sizes, first players)
+    sums_of_last = _sums_of_half(by_size_of_first, last)  # (…, sizes, last players)
+    return torch.cat([sums_of_first, sums_of_last], dim=-1)
 
 
-def _sums_of_half(summed: Tensor, players: int) -> Tensor:
-    """Sum (…, sizes of the others, coalitions of these players) to (…, sizes, players)."""
-    batch = summed.shape[:-2]
-    sizes_of_others = torch.arange(summed.shape[-2], device=summed.device)
-    own_sizes = torch.arange(players + 1, device=summed.device)
-    sizes = (sizes_of_others[:, None] + own_sizes).flatten()
-    by_both_sizes = summed @ _membership_indicators(players, summed.dtype, summed.device)
-    total = summed.new_zeros(*batch, len(sizes_of_others) + players, players)
-    return total.index_add(-2, sizes, by_both_sizes.reshape(*batch, len(sizes), players))
+def _sums_of_half(
+    by_size_of_others: Float[Tensor, "*batch sizes_of_others coalitions"], players: int
+) -> Float[Tensor, "*batch sizes players"]:
+    """Sum over the coalitions of these players; the size of a whole coalition is theirs plus that of the others."""
+    batch = by_size_of_others.shape[:-2]
+    device = by_size_of_others.device
+    sizes_of_others = torch.arange(by_size_of_others.shape[-2], device=device)
+    own_sizes = torch.arange(players + 1, device=device)
+    sizes = (sizes_of_others[:, None] + own_sizes).flatten()  # of each pair of the two sizes
+    membership = _membership_indicators(players, by_size_of_others.dtype, device)  # (coalitions, own sizes · players)
+    by_both_sizes = by_size_of_others @ membership  # (…, sizes of others, own sizes · players)
+    by_pair_of_sizes = by_both_sizes.reshape(*batch, len(sizes), players)
+    total = by_size_of_others.new_zeros(*batch, len(sizes_of_others) + players, players)
+    return total.index_add(-2, sizes, by_pair_of_sizes)
 
 
-# The two tables below depend only on the number of players. They are cached because they cost more than their use.
+# The two tables below depend only on the number of players. They are cached because computing them is slow.
 
 
 @lru_cache(maxsize=16)

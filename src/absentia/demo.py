@@ -1,4 +1,4 @@
-"""The demonstration: a network that reads digits, a baseline for it, an audit, an explanation and a report."""
+"""The demonstration: train a network that reads digits, learn a baseline, audit, explain, and write a report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from absentia.absences import Absence
 from absentia.absences.words import named_absence
 from absentia.auditing import Audit, audit
-from absentia.data import seeded
+from absentia.data import seeded, weights_drawn_from
 from absentia.errors import require
 from absentia.explanation import Explanation, explain
 from absentia.learning import LearningOptions, learn_baseline
@@ -45,17 +45,17 @@ FEW = Effort(
     explained_images=20,
 )
 
-# The words of the usual absences, by the names they have in the demonstration.
+# The usual absences: the name shown in the demonstration, and the word that stands for it.
 ABSENCES = {"zero": "zero", "mean": "mean", "median": "median", "marginal": "marginal", "blur": "blur:1"}
-# Their explanations are compared with that by the recommended absence.
+# Absences whose explanations are compared with that of the recommended one.
 COMPARED = ("zero", "mean")
 PARTS = ("top left", "top", "top right", "left", "centre", "right", "bottom left", "bottom", "bottom right")
-# Characters from light to dark, to draw an image in text.
+# Characters from light to dark, for drawing images as text.
 SHADES = " ░▒▓█"
 
 
-class Task(NamedTuple):
-    """Images for training and for testing, and their parts, the players."""
+class Digits(NamedTuple):
+    """Training and test images, and their parts, which are the players."""
 
     x: Float[Tensor, "rows 1 8 8"]
     y: Int[Tensor, " rows"]
@@ -66,7 +66,7 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class EmptyReading:
-    """What the network reads in images without any parts."""
+    """What the network reads in images with all parts removed."""
 
     accuracy: float
     certainty: float
@@ -75,11 +75,11 @@ class EmptyReading:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The Shapley values of the same images by several absences, the recommended one last."""
+    """The Shapley values of the same images under several absences, the recommended one last."""
 
     names: tuple[str, ...]
     values: Float[Tensor, "absences images parts"]
-    shown: int  # the number of the image that shows best how they differ
+    shown: int  # the number of the image that shows the difference best
 
     @property
     def top_parts(self) -> Int[Tensor, "absences images"]:
@@ -87,21 +87,20 @@ class Comparison:
         return self.values.argmax(2)
 
 
-def digits(seed: int) -> Task:
-    """Load the handwritten digits, pixels from 0 to 1, in nine parts, and draw four fifths of them for training."""
+def digits(seed: int) -> Digits:
+    """Load the handwritten digits in nine parts, with pixels from 0 to 1, and split them 80:20 at random."""
     data = require("sklearn.datasets", "demo").load_digits()
     order = torch.randperm(len(data.images), generator=seeded(seed))
     x = torch.from_numpy(data.images[:, None] / 16).float()[order]
     y = torch.from_numpy(data.target).long()[order]
     cut = round(0.8 * len(x))
     players = replace(Players.grid((1, 8, 8), (3, 3)), names=PARTS)
-    return Task(x[:cut], y[:cut], x[cut:], y[cut:], players)
+    return Digits(x[:cut], y[:cut], x[cut:], y[cut:], players)
 
 
-def digit_model(task: Task, seed: int, epochs: int = 15) -> nn.Module:
-    """Train two convolutions and a linear layer with Adam."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+def digit_model(dataset: Digits, seed: int, epochs: int = 15) -> nn.Module:
+    """Train a network of two convolutions and a linear layer with Adam."""
+    with weights_drawn_from(seed):
         model = nn.Sequential(
             nn.Conv2d(1, 8, 3, padding=1),
             nn.ReLU(),
@@ -115,38 +114,38 @@ def digit_model(task: Task, seed: int, epochs: int = 15) -> nn.Module:
     generator = seeded(seed)
     with progress(epochs, "training the model", "epoch") as bar:
         for _ in range(epochs):
-            for rows in torch.randperm(len(task.x), generator=generator).split(32):
+            for rows in torch.randperm(len(dataset.x), generator=generator).split(32):
                 optimiser.zero_grad()
-                nn.functional.cross_entropy(model(task.x[rows]), task.y[rows]).backward()
+                nn.functional.cross_entropy(model(dataset.x[rows]), dataset.y[rows]).backward()
                 optimiser.step()
             bar.update()
     return model.eval()
 
 
 def run(folder: Path, seed: int = 0, console: Console | None = None, *, few: bool = False) -> Path:
-    """Run the whole demonstration, in tests on few images; return the folder of its report and pictures."""
+    """Run the demonstration and return the folder of its report and pictures; ``few`` is the quick form for tests."""
     console = console or Console()
     effort = FEW if few else FULL
     folder.mkdir(parents=True, exist_ok=True)
-    task = digits(seed)
-    players = task.players
-    model = digit_model(task, seed)
-    learned = learn_baseline(model, task.x, task.y, players=players, seed=seed, options=effort.learning)
-    absences = {name: named_absence(word, task.x, players=players) for name, word in ABSENCES.items()}
+    dataset = digits(seed)
+    players = dataset.players
+    model = digit_model(dataset, seed)
+    learned = learn_baseline(model, dataset.x, dataset.y, players=players, seed=seed, options=effort.learning)
+    absences = {name: named_absence(word, dataset.x, players=players) for name, word in ABSENCES.items()}
     absences["learned"] = learned
-    audited = _audit(model, absences, task, effort, seed)
+    audited = _audit(model, absences, dataset, effort, seed)
     recommended = audited.recommended or "learned"
-    comparison = _compare(model, absences, recommended, task, effort)
-    empty_readings = {name: _read_empty_images(model, absence, task) for name, absence in absences.items()}
+    comparison = _compare(model, absences, recommended, dataset, effort)
+    empty_readings = {name: _read_empty_images(model, absence, dataset) for name, absence in absences.items()}
 
-    _show_absences(console, model, task, audited, empty_readings)
+    _show_absences(console, _accuracy(model, dataset), len(dataset.y_test), audited, empty_readings)
     console.print(f"The learned baseline: {learned.outcome}", highlight=False)
-    _show_answers(console, task, comparison, empty_readings)
+    _show_answers(console, dataset, comparison, empty_readings)
 
-    explanation = _explain_image(model, absences[recommended], task, comparison.shown)
+    explanation = _explain_image(model, absences[recommended], dataset, comparison.shown)
     explanation.plot(folder / "explanation.png")
     audited.plot(folder / "audit.png")
-    digit = int(task.y_test[comparison.shown])
+    digit = int(dataset.y_test[comparison.shown])
     results = {"Absences": audited, f"A {digit} by {recommended}": explanation, "Learned values": learned}
     page = write_report(results, folder / "report.html", title="Why does the network read this digit?")
     console.print(f"\nPictures are in [bold]{folder}[/bold]: audit.png and explanation.png. All results on a page:")
@@ -154,15 +153,15 @@ def run(folder: Path, seed: int = 0, console: Console | None = None, *, few: boo
     return folder
 
 
-def _audit(model: nn.Module, absences: Mapping[str, Absence], task: Task, effort: Effort, seed: int) -> Audit:
-    """Audit the absences on the images for testing."""
+def _audit(model: nn.Module, absences: Mapping[str, Absence], dataset: Digits, effort: Effort, seed: int) -> Audit:
+    """Audit the absences on the test images."""
     return audit(
         model,
-        task.x_test,
-        task.y_test,
+        dataset.x_test,
+        dataset.y_test,
         absences,
-        players=task.players,
-        data=task.x,
+        players=dataset.players,
+        data=dataset.x,
         draws=3,
         evaluations=effort.audited_rows,
         seed=seed,
@@ -170,45 +169,52 @@ def _audit(model: nn.Module, absences: Mapping[str, Absence], task: Task, effort
 
 
 def _compare(
-    model: nn.Module, absences: Mapping[str, Absence], recommended: str, task: Task, effort: Effort
+    model: nn.Module, absences: Mapping[str, Absence], recommended: str, dataset: Digits, effort: Effort
 ) -> Comparison:
-    """Explain the same images by two simple absences and by the recommended one, unless it is one of them."""
-    x = task.x_test[: effort.explained_images]
-    y = task.y_test[: effort.explained_images]
+    """Explain the same images under two simple absences and under the recommended one, if that is a third."""
+    x = dataset.x_test[: effort.explained_images]
+    y = dataset.y_test[: effort.explained_images]
     names = tuple(dict.fromkeys((*COMPARED, recommended)))
-    explanations = [explain(model, x, y, absence=absences[name], players=task.players) for name in names]
+    explanations = [explain(model, x, y, absence=absences[name], players=dataset.players) for name in names]
     values = torch.stack([explanation.shapley.values for explanation in explanations])
     return Comparison(names, values, shown=_clearest(values, values.argmax(2)))
 
 
-def _explain_image(model: nn.Module, absence: Absence, task: Task, number: int) -> Explanation:
-    """Explain one of the images for testing."""
-    return explain(model, task.x_test[[number]], task.y_test[[number]], absence=absence, players=task.players)
+def _explain_image(model: nn.Module, absence: Absence, dataset: Digits, number: int) -> Explanation:
+    """Explain one of the test images."""
+    return explain(
+        model, dataset.x_test[[number]], dataset.y_test[[number]], absence=absence, players=dataset.players
+    )
 
 
-def _clearest(values: Tensor, top_parts: Tensor) -> int:
-    """Return the number of the image on which the last absence and the others differ most about the top part."""
-    shares = values / values.abs().amax(2, keepdim=True)
-    tops_of_last = top_parts[-1, :, None].expand(len(shares), -1, -1)
-    others_on_top_of_last = shares.gather(2, tops_of_last)[..., 0]
-    last_on_tops_of_others = shares[-1].gather(1, top_parts.T).T
-    gaps = shares.amax(2) - torch.maximum(others_on_top_of_last, last_on_tops_of_others)
-    return int(gaps[:-1].amin(0).argmax())
+def _clearest(values: Float[Tensor, "absences images parts"], top_parts: Int[Tensor, "absences images"]) -> int:
+    """Return the number of the image on which the last absence disagrees most with the others about the top part.
+
+    Values are divided by the largest of their image. The gap between two absences is small if either values the
+    other's top part almost as highly as its own.
+    """
+    shares = values / values.abs().amax(2, keepdim=True)  # (absences, images, parts)
+    last_top_parts = top_parts[-1, :, None].expand(len(shares), -1, -1)  # (absences, images, 1)
+    others_on_last_top = shares.gather(2, last_top_parts)[..., 0]  # (absences, images)
+    last_on_others_tops = shares[-1].gather(1, top_parts.T).T  # (absences, images)
+    gaps = shares.amax(2) - torch.maximum(others_on_last_top, last_on_others_tops)  # (absences, images)
+    gaps_of_others = gaps[:-1]  # the last is compared with itself
+    return int(gaps_of_others.amin(0).argmax())
 
 
-def _read_empty_images(model: nn.Module, absence: Absence, task: Task) -> EmptyReading:
-    """Remove all parts of the images for testing, and let the network read what is left."""
-    nobody = torch.zeros(1, 1, *task.x.shape[1:], dtype=torch.bool)
+def _read_empty_images(model: nn.Module, absence: Absence, dataset: Digits) -> EmptyReading:
+    """Remove all parts of the test images, and let the network read what is left."""
+    nobody = torch.zeros(1, 1, *dataset.x.shape[1:], dtype=torch.bool)
     with torch.no_grad():
-        masked = absence.bind(task.x_test)(slice(None), nobody)[:, 0]  # images × draws
+        masked = absence.bind(dataset.x_test)(slice(None), nobody)[:, 0]  # images × draws
         probabilities = model(masked.flatten(0, 1)).softmax(1).unflatten(0, masked.shape[:2])
     certainty, answers = probabilities.max(2)
-    accuracy = (answers == task.y_test[:, None]).double().mean()
+    accuracy = (answers == dataset.y_test[:, None]).double().mean()
     return EmptyReading(float(accuracy), float(certainty.mean()), _digit_in_words(answers.unique().tolist()))
 
 
 def _digit_in_words(answers: Sequence[int]) -> str:
-    """Name the digit that the network reads, if it is always the same."""
+    """Name the digit that the network reads if it is always the same one."""
     if len(answers) > 1:
         return "digits"
     if answers[0] == 8:
@@ -216,17 +222,21 @@ def _digit_in_words(answers: Sequence[int]) -> str:
     return f"a {answers[0]}"
 
 
-def _show_absences(
-    console: Console, model: nn.Module, task: Task, audited: Audit, empty_readings: Mapping[str, EmptyReading]
-) -> None:
-    """Print what the network says of images without parts, by each absence, and the recommendation."""
+def _accuracy(model: nn.Module, dataset: Digits) -> float:
+    """Return the network's accuracy on the test images."""
     with torch.no_grad():
-        accuracy = float((model(task.x_test).argmax(1) == task.y_test).double().mean())
-    images = len(task.y_test)
+        answers = model(dataset.x_test).argmax(1)
+    return float((answers == dataset.y_test).double().mean())
+
+
+def _show_absences(
+    console: Console, accuracy: float, images: int, audited: Audit, empty_readings: Mapping[str, EmptyReading]
+) -> None:
+    """Print what the network says about empty images under each absence, and the recommendation."""
     console.print(f"\nA small network reads digits. It is right on {percent(accuracy)} of {images} new images.")
     console.print("Which part of an image tells it the digit? Remove parts, and see what it says.")
     console.print("[bold]But what stands in for a removed part?[/bold] With all removed, it should know nothing:\n")
-    table = _table("absence", "right on", "sure to", "leak", "invention", "")
+    table = _table("absence", "accuracy", "certainty", "leak", "invention", "")
     for number in audited.order:
         name = audited.methods[number]
         reading = empty_readings[name]
@@ -243,11 +253,12 @@ def _show_absences(
         "\nLeak: what such images still tell of their digits. Invention: what the stand-ins claim on their own. "
         f"Both in nats: {audited.curve.limit:.1f} is all that there is to know."
     )
-    console.print(f"\n{audited.verdict[0]}", highlight=False)
+    recommendation, *_ = audited.verdict
+    console.print(f"\n{recommendation}", highlight=False)
 
 
 def _mark(audited: Audit, number: int, digit: str) -> str:
-    """Say in a few words what an absence does."""
+    """Describe an absence in a few words."""
     if audited.methods[number] == audited.recommended:
         return "[green]recommended[/green]"
     if audited.leaks(number):
@@ -263,14 +274,14 @@ def _amount(nats: float) -> str:
 
 
 def _show_answers(
-    console: Console, task: Task, comparison: Comparison, empty_readings: Mapping[str, EmptyReading]
+    console: Console, dataset: Digits, comparison: Comparison, empty_readings: Mapping[str, EmptyReading]
 ) -> None:
-    """Print an image, the Shapley values of its parts by each absence, and how often answers differ."""
+    """Print an image, the Shapley values of its parts under each absence, and how often the answers differ."""
     names = comparison.names
     top_parts = comparison.top_parts
-    digit = int(task.y_test[comparison.shown])
+    digit = int(dataset.y_test[comparison.shown])
     side_by_side = Table.grid(padding=(0, 4))
-    side_by_side.add_row(_drawing(task.x_test[comparison.shown, 0]), _table_of_values(comparison))
+    side_by_side.add_row(_drawing(dataset.x_test[comparison.shown, 0]), _table_of_values(comparison))
     console.print(f"\n[bold]The answer depends on it.[/bold] How much does each part say for this {digit}?\n")
     console.print(side_by_side, "")
     for name, top in zip(names, top_parts[:, comparison.shown].tolist(), strict=True):
@@ -283,7 +294,7 @@ def _show_answers(
 
 
 def _table_of_values(comparison: Comparison) -> Table:
-    """Make a table of the values of the shown image, where an arrow marks the largest value by each absence."""
+    """Make a table of the shown image's values, in which an arrow marks the largest value under each absence."""
     table = _table("part", *(f"by {name}" for name in comparison.names))
     top_parts = comparison.top_parts[:, comparison.shown].tolist()
     for part, title in enumerate(PARTS):
@@ -296,13 +307,13 @@ def _table_of_values(comparison: Comparison) -> Table:
 
 
 def _drawing(image: Float[Tensor, "height width"]) -> str:
-    """Draw an image in text, two characters for each pixel."""
+    """Draw an image as text, with two characters for each pixel."""
     levels = (image * len(SHADES)).long().clamp(max=len(SHADES) - 1).tolist()
     lines = ["".join(2 * SHADES[level] for level in row) for row in levels]
     return "\n" + "\n".join(lines)
 
 
 def _table(first_head: str, *heads: str) -> Table:
-    """Make a table without lines, whose columns with a head are aligned to the right."""
+    """Make a table without lines; columns with a heading are aligned to the right."""
     columns = [Column(head, justify="right" if head else "left") for head in heads]
     return Table(first_head, *columns, box=None, padding=(0, 2))

@@ -14,7 +14,7 @@ else:
     Axes = DataFrame = Figure = Any
 
 
-# What torch says if memory runs out on a CPU, where it has no exception type for that.
+# The messages of torch if memory runs out on a CPU, for which it has no exception type.
 _NO_MEMORY = (
     "DefaultCPUAllocator",
     "can't allocate memory",
@@ -24,7 +24,9 @@ _NO_MEMORY = (
 
 
 class AbsentiaError(ValueError):
-    """An error that the caller can mend: the message says what is wrong and what to do next.
+    """An error that the caller can fix. The message says what is wrong and what to do next.
+
+    ``in_commands`` is the message for the command line, where it names options instead of Python arguments.
 
     Examples
     --------
@@ -34,10 +36,18 @@ class AbsentiaError(ValueError):
     absentia.errors.AbsentiaError: x must be finite. Got NaN instead.
     """
 
+    def __init__(self, message: str = "", *, in_commands: str = "") -> None:
+        super().__init__(message)
+        self.in_commands = in_commands or message
 
-def wrong(argument: str, must: str, got: object, then: str = "") -> AbsentiaError:
-    """Return the error for a bad value: what must hold, what was passed, what to do."""
-    return AbsentiaError(f"{argument} must {must}. Got {got} instead." + (f" {then}" if then else ""))
+
+def wrong(argument: str, must: str, got: object, then: str = "", then_in_commands: str = "") -> AbsentiaError:
+    """Return the error for a bad value: what must hold, what was passed, what to do in Python and in commands."""
+    problem = f"{argument} must {must}. Got {got} instead."
+    message = f"{problem} {then}" if then else problem
+    if not then_in_commands:
+        return AbsentiaError(message)
+    return AbsentiaError(message, in_commands=f"{problem} {then_in_commands}")
 
 
 def require(package: str, extra: str | None = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,9 @@ from absentia.arguments import checked
 from absentia.data import Array, Categorical, as_tensor, check_number, column_groups
 from absentia.errors import wrong
 from absentia.text import written
+
+# The name of the category of missing values, and what is shown for a missing number.
+MISSING = "missing"
 
 # The label of entries that belong to no player.
 ALWAYS_PRESENT = -1
@@ -40,16 +44,17 @@ class Players:
     Parameters
     ----------
     labels : Tensor
-        The player (0 … n − 1) that each entry of one sample belongs to, or −1 for entries that are always present.
+        The player (0 … n − 1) to which each entry of a sample belongs, or −1 for entries that are always present.
     names : tuple of str
         The names of the players.
     integer : bool, default False
         Whether integer inputs are token numbers, which stay integers.
     categories : tuple of tuples of str, optional
-        For each player the names of its categories, in the order of their codes in the input; none for numbers.
+        For each player, the names of its categories in the order of their codes in the input. Numeric players have
+        none.
     categorical : tuple of tuples of int, optional
-        The entries that hold categories, by their numbers in a flat sample: a column of codes is a group of one, the
-        columns of a one-hot code are one group. Entries whose categories have names are always included.
+        Groups of categorical entries, by their numbers in a flat sample. A column of codes is a group of one, and the
+        columns of a one-hot encoding are one group. Entries whose categories have names are always included.
 
     Examples
     --------
@@ -94,7 +99,7 @@ class Players:
 
     @cached_property
     def _one_entry_each(self) -> bool:
-        """Whether coalitions and presence are the same."""
+        """Whether each entry is its own player, so that coalitions and presence are the same."""
         return self.labels.ndim == 1 and torch.equal(self.labels, torch.arange(len(self.labels)))
 
     @property
@@ -136,24 +141,49 @@ class Players:
         return any(bool((labels[list(group)] != ALWAYS_PRESENT).any()) for group in self.categorical)
 
     def with_categorical(self, categorical: Categorical) -> Players:
-        """Return the players with additional categorical entries; raise an error for groups that contradict theirs.
+        """Return the players with additional categorical entries, or raise an error for contradicting groups.
 
         >>> players = Players.features(["city", "red", "green"], {"city": ["Bern", "Oslo"]})
         >>> players.with_categorical([(1, 2)]).categorical
         ((0,), (1, 2))
         """
         groups = [tuple(sorted(group)) for group in column_groups(categorical, self.labels.numel())]
-        new = [group for group in groups if group not in self.categorical]
-        if not new:
+        new_groups = [group for group in groups if group not in self.categorical]
+        if not new_groups:
             return self
-        group_of_entry = {entry: group for group in self.categorical for entry in group}
-        for group in new:
-            for entry in group:
-                if entry in group_of_entry:
-                    own = list(group_of_entry[entry])
-                    must = f"agree with the players, who have one category in the columns {own}"
-                    raise wrong("categorical", must, f"{list(group)}", "Leave it out: the players know it.")
-        return replace(self, categorical=(*self.categorical, *new))
+        for group in new_groups:
+            self._check_agreement(group)
+        return replace(self, categorical=(*self.categorical, *new_groups))
+
+    def _check_agreement(self, group: Sequence[int]) -> None:
+        """Raise an error for a group that shares columns with a group of the players but is not the same."""
+        for known_group in self.categorical:
+            if not set(known_group).isdisjoint(group):
+                must = f"agree with the players, which have one category in the columns {list(known_group)}"
+                if set(group) <= set(known_group):
+                    then = "Leave it out: the players know it."
+                else:
+                    then = f"Or make players whose categorical columns are {list(group)}."
+                raise wrong("categorical", must, f"{list(group)}", then)
+
+    def with_category_names(self, categories: Mapping[int, Sequence[object]], *, renew: bool = False) -> Players:
+        """Return the players with names for the categories of entries, by the entry's number.
+
+        Players of several entries stay as they are. So do players whose categories have names already, unless
+        ``renew``.
+
+        >>> players = Players.features(["city", "age"]).with_category_names({0: ["Bern", "Oslo"]})
+        >>> players.texts(torch.tensor([[1, 30]]))
+        [['Oslo', '30']]
+        """
+        names = list(self.categories or [()] * len(self))
+        sizes = self.sizes.tolist()
+        for entry, player in enumerate(self.labels.flatten().tolist()):
+            if player == ALWAYS_PRESENT or sizes[player] > 1 or entry not in categories:
+                continue
+            if renew or not names[player]:
+                names[player] = tuple(category_name(value) for value in categories[entry])
+        return replace(self, categories=tuple(names) if any(names) else ())
 
     def check_samples(self, x: Tensor) -> None:
         """Raise an error for samples of another shape."""
@@ -176,7 +206,7 @@ class Players:
         return spread.unflatten(-1, self.shape)
 
     def only(self, chosen: Sequence[int | str], argument: str = "chosen") -> Players:
-        """Return the chosen players, by name or number, in their order; all other entries are then always present.
+        """Keep only some players, by name or number; all other entries are then always present.
 
         >>> Players.features(["age", "income", "debt"]).only(["debt", 0]).labels
         tensor([ 0, -1,  1])
@@ -193,7 +223,7 @@ class Players:
         return Players(labels, names, self.integer, self._categories_of(numbers), self.categorical)
 
     def each_entry(self, most: int | None = None) -> Players:
-        """Make every owned entry, or the first ``most``, a player of its own; number entries that shared a player.
+        """Make each entry of the players, or only the first ``most``, a player; number those that shared a player.
 
         >>> Players.groups({"size": [0, 2], "mass": [1]}, features=3).each_entry()
         Players(3 of shape (3,): size 0, mass, size 1)
@@ -217,7 +247,7 @@ class Players:
         return Players(labels.reshape(self.shape), tuple(names), self.integer, categories, self.categorical)
 
     def _categories_of(self, players: Iterable[int]) -> tuple[tuple[str, ...], ...]:
-        """Return the names of the categories of these players; nothing if no categories have names."""
+        """Return the names of the categories of these players, or nothing if no categories have names."""
         if not self.categories:
             return ()
         return tuple(self.categories[player] for player in players)
@@ -227,9 +257,14 @@ class Players:
         return torch.where(self.sizes == 1, self.means(inputs), torch.nan)
 
     def named_values(self, inputs: Shaped[Tensor, "samples *entries"]) -> list[list[float | str]]:
-        """Return the `entry_values`, with categories by their names."""
-        values = self.entry_values(inputs).tolist()
+        """Return the `entry_values`, with categories by their names, and missing values in words."""
+        values: list[list[float | str]] = self.entry_values(inputs).tolist()
         texts = self.texts(inputs)
+        sizes = self.sizes.tolist()
+        for sample_values in values:
+            for player, value in enumerate(sample_values):
+                if value != value and sizes[player] == 1:
+                    sample_values[player] = MISSING
         for player, category_names in enumerate(self.categories):
             if category_names:
                 for sample in range(len(values)):
@@ -279,9 +314,9 @@ class Players:
     ) -> Players:
         """Make every entry of a row a player, given their number or their names.
 
-        ``categories`` holds the names of a feature's categories, by the feature's name. ``categorical`` lists columns
-        of categories that have no names, by name or number. Columns that code one category together, such as one-hot
-        columns, are a list in it.
+        ``categories`` maps the name of a feature to the names of its categories. ``categorical`` lists columns whose
+        categories have no names, by name or number. Columns that encode one category together, such as one-hot
+        columns, form a list in it.
 
         >>> Players.features(["city", "age"], {"city": ["Bern", "Oslo"]}).texts(torch.tensor([[1.0, 30.0]]))
         [['Oslo', '30']]
@@ -294,7 +329,7 @@ class Players:
             unknown = [name for name in categories if name not in names]
             if unknown:
                 raise wrong("categories", f"name features ({_shorten(names)})", repr(unknown[0]))
-            category_names = tuple(tuple(map(_category_name, categories.get(name, ()))) for name in names)
+            category_names = tuple(tuple(map(category_name, categories.get(name, ()))) for name in names)
         entries = _column_numbers(categorical, names)
         return cls(torch.arange(len(names)), names, categories=category_names, categorical=entries)
 
@@ -308,7 +343,7 @@ class Players:
     ) -> Players:
         """Make every named group of features a player; features in no group are always present.
 
-        ``categorical`` lists columns of categories, as for `features`.
+        ``categorical`` lists categorical columns, as in `features`.
 
         >>> Players.groups({"size": ["width", "height"], "mass": ["mass"]}, ["width", "mass", "height"]).labels
         tensor([0, 1, 0])
@@ -328,7 +363,7 @@ class Players:
         """Cut images of ``shape`` (channels, height, width) into a grid of ``cells`` (rows, columns).
 
         Series of shape (channels, length) are cut into ``cells`` (parts,). ``only`` lists the cells that are players,
-        as in (row, column); all others are then always present.
+        as in (row, column). All other cells are then always present.
 
         >>> Players.grid((1, 28, 28), cells=(7, 7), only=[(3, 2), (3, 3)])
         Players(2 of shape (1, 28, 28): r3c2, r3c3)
@@ -389,7 +424,7 @@ class Players:
 
 
 def _cells_that_play(cells: tuple[int, ...], only: Sequence[Sequence[int]] | None) -> list[tuple[int, ...]]:
-    """Return the cells of a grid that are players, all or some; raise an error for others and repeats."""
+    """Return the cells of a grid that are players, or raise an error for unknown or repeated cells."""
     grid = list(product(*map(range, cells)))
     if only is None:
         return grid
@@ -409,13 +444,13 @@ def _name_of_times(belongs: Bool[Tensor, " length"]) -> str:
     return f"t{times[0]}–{times[-1]}"
 
 
-def _category_name(value: object) -> str:
+def category_name(value: object) -> str:
     """Return the name of a category; only a missing value, NaN, differs from itself."""
-    return "missing" if value != value else str(value)
+    return MISSING if value != value else str(value)
 
 
 def _names(names: int | Sequence[str], pattern: str) -> tuple[str, ...]:
-    """Return names, or make as many of them as a number says."""
+    """Return the names, or make the given number of them."""
     if isinstance(names, int):
         check_number("players", names, 0, _MOST_PLAYERS)
         return tuple(pattern.format(number) for number in range(names))
@@ -435,7 +470,7 @@ def _column_numbers(categorical: Columns, names: Sequence[str]) -> tuple[tuple[i
 
 
 def _find(argument: str, kind: str, names: Sequence[str], chosen: Iterable[Any]) -> list[int]:
-    """Return the numbers of players or features, given by name or number; raise an error for others and repeats."""
+    """Return the numbers of players or features given by name or number, each of them known and named once."""
     number_of = {name: number for number, name in enumerate(names)}
     times_used = Counter(names)
     numbers: dict[int, None] = {}  # in their order
@@ -455,17 +490,19 @@ def _find(argument: str, kind: str, names: Sequence[str], chosen: Iterable[Any])
 
 def _text(entries: Tensor, categories: Sequence[str]) -> str:
     """Show the entries of a player: the name of a category, a few numbers, or the mean of many."""
+    if len(entries) == 1 and entries.isnan().any():
+        return MISSING
     if categories and len(entries) == 1:
         if entries[0] in range(len(categories)):
             return categories[int(entries[0])]
         return "varies"  # an average over draws may lie between categories
     if len(entries) > _MOST_ENTRIES_SHOWN:
-        return f"mean {written(entries.double().mean().item())} of {len(entries)}"
-    return ", ".join(written(entry, 4) for entry in entries.tolist())
+        return f"mean {written(entries.double().nanmean().item())} of {len(entries)}"
+    return ", ".join(MISSING if math.isnan(entry) else written(entry, 4) for entry in entries.tolist())
 
 
 def _shorten(items: Sequence[object], most: int = 8) -> str:
-    """List the first items, and the number of all if there are more."""
+    """List the first items, and the total number if there are more."""
     shown = ", ".join(str(item) for item in items[:most])
     if len(items) <= most:
         return shown

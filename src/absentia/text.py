@@ -27,7 +27,7 @@ def count_of(number: int, what: str) -> str:
 
 
 def _true_minus(text: str) -> str:
-    """Return a formatted number with a minus sign in the place of the hyphen."""
+    """Return a formatted number with a minus sign in place of the hyphen."""
     return text.replace("-", "−")
 
 
@@ -89,10 +89,7 @@ def align(rows: Sequence[Sequence[str]], indent: int = 0) -> list[str]:
 
 
 def fold(line: str, width: int = 118) -> str:
-    """Wrap a long sentence and indent what follows; leave lines of a table as they are."""
-    is_row_of_table = "  " in line.strip()
-    if is_row_of_table:
-        return line
+    """Wrap a long sentence and indent what follows."""
     indent = len(line) - len(line.lstrip()) + 2
     return textwrap.fill(line, width, subsequent_indent=" " * indent)
 

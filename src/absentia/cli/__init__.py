@@ -1,4 +1,4 @@
-"""The command line: commands, and what they read from files and words. No maths."""
+"""The command line: commands, and the files and words that they read, without any maths."""
 
 from absentia.cli.commands import app
 from absentia.cli.exits import main

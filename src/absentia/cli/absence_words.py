@@ -8,16 +8,18 @@ import torch
 from torch import Tensor
 
 import absentia as ab
-from absentia.absences.words import named_absence, usual_words
+from absentia.absences.words import named_absence, split_word, usual_words
 from absentia.cli.file_checks import check_file
 from absentia.cli.problem import Problem
 from absentia.cli.saved_words import is_saved_file, split_name
 from absentia.errors import wrong
+from absentia.runtime.gaps_in_rows import takes_missing
+from absentia.runtime.row_count import RowCount
 from absentia.task import model_rows
 
 
 def load_absences(words: Sequence[str], problem: Problem) -> dict[str, ab.Absence]:
-    """Make absences for the chosen samples from words of `named_absence`, saved files, or ``name=`` these."""
+    """Make absences for the chosen samples from words or saved files, which may have a name, as in ``name=word``."""
     absences = dict[str, ab.Absence]()
     for word in words:
         name, spec = split_name(word)
@@ -39,14 +41,16 @@ def _load_saved(path: Path) -> Any:
 
 def usual_absences(problem: Problem) -> dict[str, ab.Absence]:
     """Make the usual absences for the chosen samples."""
-    words = usual_words(problem.samples.background, problem.players)
+    samples = model_rows(problem.model, problem.samples.x, problem.players)
+    may_be_missing = takes_missing(problem.model, samples, problem.players, RowCount())
+    words = usual_words(problem.samples.background, problem.players, may_be_missing)
     if "neighbours" in words and len(_rows_for("neighbours", problem)) == 0:
         words.remove("neighbours")
     return {word: make_absence(word, problem) for word in words}
 
 
 def make_absence(word: str, problem: Problem) -> ab.Absence:
-    """Make the absence that a word names from the background, in the dtype of the samples, as the library does."""
+    """Make the absence for a word from the background, in the dtype of the samples, as the library does."""
     rows = _rows_for(word, problem)
     if len(rows) == 0:
         then = "Name a --background, or choose fewer samples."
@@ -56,9 +60,9 @@ def make_absence(word: str, problem: Problem) -> ab.Absence:
 
 
 def _rows_for(word: str, problem: Problem) -> Tensor:
-    """Return the background; for neighbours without the chosen samples, which would be their own nearest rows."""
+    """Return the background, for neighbours without the chosen samples, which would be their own nearest rows."""
     rows = problem.samples.background
-    method = word.partition(":")[0]
+    method, _detail = split_word(word)
     if method != "neighbours" or not problem.samples.background_is_data:
         return rows
     is_chosen = torch.isin(torch.arange(len(rows)), problem.chosen)

@@ -26,11 +26,11 @@ from absentia.learning.options import AnyLoss
 from absentia.learning.processes import joined_processes
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
-AUDIT_SECONDS = 120.0  # the time limit of an audit by default
+AUDIT_SECONDS = 120.0  # the default time limit of an audit
 _MOST_SAMPLES_SHOWN = 12
 ABSENCE_HELP = (
-    "What stands in for absent players: zero, mean, median, mode, a number, blur[:sigma], marginal[:rows], "
-    "noise[:draws], gaussian[:draws], neighbours[:rows], or a saved file. name=… gives it a name."
+    "What stands in for absent players: zero, mean, median, mode, missing, a number, blur[:sigma], "
+    "marginal[:rows], noise[:draws], gaussian[:draws], neighbours[:rows], or a saved file. name=… gives it a name."
 )
 _absence = Option("--absence", "-a", help=ABSENCE_HELP, autocompletion=lambda: list(WORDS))
 _sample = Option("--sample", "-s", help="Row of a sample in the data, from 0. Repeatable.")
@@ -59,6 +59,12 @@ def options(
     """Read the options that come before the command."""
 
 
+def exit_if_interrupted(interrupted: bool) -> None:
+    """End a command with the exit code of Ctrl-C if it ended the work, after the result is saved and printed."""
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
 @takes_inputs
 def learn(
     inputs: Inputs,
@@ -73,14 +79,16 @@ def learn(
     noise: Annotated[float, Option(help="Weight of white noise.", min=0)] = ab.LearningOptions.noise,
     samples: Annotated[int | None, Option(help="Number of samples to learn from.", min=1)] = None,
     rows_per_step: Annotated[int | None, Option(help="Rows to evaluate in a step of the loss faithful.")] = None,
-    rows_per_comparison: Annotated[int, Option(help="Rows to compare two baselines by the paper's losses.")] = 2**18,
+    rows_per_comparison: Annotated[int, Option(help="Rows to compare two baselines by the paper's losses.")] = (
+        ab.LearningOptions.rows_per_comparison
+    ),
     steps: Annotated[int | None, Option(help="Steps of gradient descent; 0 without a gradient.", min=0)] = None,
     polish: Annotated[bool, Option(help="Then try other values of one entry at a time.")] = False,
     seconds: Annotated[float | None, Option(help="Stop after this time with the best values so far.")] = None,
     checkpoint: Annotated[Path | None, Option(help="File to keep the search in, and to resume it from.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the baseline values that leave the least signal of absent players behind.
+    """Find the baseline values that represent absence best.
 
     Example: absentia learn -m mymodule:build -w w.safetensors -d train.csv -t class -o base.absentia
     """
@@ -89,11 +97,11 @@ def learn(
     highest_order = None
     if orders is not None:
         highest_order = read_number("orders", "be a number, or a share of the players as in 0.5", orders)
-    options = ab.LearningOptions(
-        evidence,
-        noise,
-        polish,
-        steps,
+    learning_options = ab.LearningOptions(
+        evidence=evidence,
+        noise=noise,
+        polish=polish,
+        steps=steps,
         rows_per_step=rows_per_step,
         samples=samples,
         checkpoint=checkpoint,
@@ -101,10 +109,14 @@ def learn(
         cube=cube,
         rows_per_comparison=rows_per_comparison,
     )
-    settings = problem.settings(loss=loss, share=share, options=options, bounds=read_bounds(bounds), seconds=seconds)
-    settings["start"] = [read_start(word) for word in start or ()] or "best"
+    settings = problem.settings(
+        loss=loss, share=share, options=learning_options, bounds=read_bounds(bounds), seconds=seconds, start="best"
+    )
+    if start:
+        settings["start"] = [read_start(word) for word in start]
     are_tokens = problem.players.integer and not data.x.is_floating_point()
-    if are_tokens and not problem.players.categorical:  # every token is a category
+    if are_tokens and not problem.players.categorical:
+        # Every token is a category: each player of a sequence is one token, so they have the same numbers.
         settings["categorical"] = range(len(problem.players))
     work = f"Learning a baseline for {len(problem.players)} players"
     with joined_processes() as is_first, working(work, problem.notes):
@@ -112,8 +124,7 @@ def learn(
     if not is_first:  # all processes of torchrun have the same result
         return
     finish(learned, learned_payload(learned), as_json, output, **data.coding)
-    if learned.record.stopped.startswith("interrupted"):
-        raise typer.Exit(INTERRUPTED)
+    exit_if_interrupted(learned.record.end.is_interruption)
 
 
 @takes_inputs
@@ -173,7 +184,7 @@ def audit(
     output: Annotated[Path | None, _output] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Recommend an absence: measure whether absences leak or invent, and how long an account they need.
+    """Recommend an absence: measure how much absences leak and invent, and how many interactions they need.
 
     Example: absentia audit -m mymodule:build -w w.safetensors -d train.csv -t class -a mean -a base.absentia
     """
@@ -198,12 +209,13 @@ def audit(
         with working(f"{work}, at most {limit:g} s", problem.notes):
             result = ab.audit(*arguments, **settings)
     finish(result, audit_payload(result) | {"samples": chosen}, as_json, output)
-    if result.record.stopped == "interrupted":
-        raise typer.Exit(INTERRUPTED)
+    exit_if_interrupted(result.record.is_interrupted)
 
 
 def report(
-    files: Annotated[list[Path], typer.Argument(help="Saved explanations, audits and baselines, in this order.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Saved explanations, terms, audits and baselines, in this order.")
+    ],
     output: Annotated[Path, Output(help="HTML file to write.")] = Path("report.html"),
     title: Annotated[str | None, Option(help="Title of the page.")] = None,
     as_json: AsJson = False,
@@ -213,7 +225,7 @@ def report(
     Example: absentia report one.absentia audit.absentia base.absentia -o report.html
     """
     if output.resolve() in [path.resolve() for path in files]:
-        raise wrong("output", "be another file than the results", output)
+        raise wrong("output", "be a different file from the results", output)
     results: dict[str, Any] = {}
     for path in files:
         name = path.stem if path.stem not in results else str(path)

@@ -1,4 +1,4 @@
-"""How a command ends: with an exit code, and one sentence for an error."""
+"""The end of a command: its exit code, and one sentence for an error."""
 
 import errno
 import os
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _sentence(error: Exception) -> str:
     """Put an error into one line."""
     if isinstance(error, AbsentiaError):
-        return str(error)
+        return error.in_commands
     if isinstance(error, OSError):
         return f"{error.filename or 'A file or the output'} can't be used: {error.strerror or error}."
     if not isinstance(error, _UsageError):

@@ -91,4 +91,4 @@ def _check_output(inputs: Inputs, own_options: dict[str, Any]) -> None:
     files += [inputs.data, inputs.model, inputs.weights, inputs.background, inputs.players]
     files += [own_options.get("checkpoint"), *(own_options.get("start") or [])]
     if output is not None and output.resolve() in [Path(file).resolve() for file in files if file]:
-        raise wrong("output", "be another file than those that are read", output)
+        raise wrong("output", "be a different file from those that are read", output)

@@ -1,4 +1,4 @@
-"""What is installed here: versions, devices and extras."""
+"""The installed versions, devices and extras."""
 
 import importlib.metadata
 import importlib.util
@@ -30,7 +30,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 
 
 def describe_installation() -> tuple[dict[str, Any], str]:
-    """Return what is installed here, for JSON and as text."""
+    """Return the installed versions, devices and extras, for JSON and as text."""
     is_installed = {
         extra: all(importlib.util.find_spec(module) for module in modules) for extra, modules in EXTRAS.items()
     }

@@ -47,7 +47,7 @@ def devices() -> dict[str, str]:
 def load_model(
     word: str, weights: str | None = None, trust: bool = False, device: str | None = None, untrained: bool = False
 ) -> Any:
-    """Load a file or ``package.module:object``; most files need ``trust``, and networks weights or ``untrained``."""
+    """Load a file, which may need ``trust``, or ``package.module:object``; networks need weights or ``untrained``."""
     path = Path(word)
     if path.suffix.lower() in MODEL_FILES or path.exists():
         model = _read_file(check_file("model", path), trust)
@@ -93,7 +93,7 @@ def _read_file(path: Path, trust: bool) -> Any:
 
 
 def _read_skops(path: Path, trust: bool) -> Any:
-    """Read an estimator that skops saved, with types that it does not know only if the file is trusted."""
+    """Read an estimator saved by skops; types that skops does not know require a trusted file."""
     skops = require("skops.io", "skops")
     with reading("model", "be a file that skops saved", path):
         unknown = sorted(skops.get_untrusted_types(file=path))
@@ -140,7 +140,7 @@ def _is_script(path: Path) -> bool:
 
 
 def _read_torch(path: Path, argument: str, trust: bool) -> Any:
-    """Read safetensors, or a file of torch.save: containers of tensors, or anything if it is trusted."""
+    """Read safetensors, or a file of torch.save: containers of tensors, or any objects if the file is trusted."""
     with reading(argument, "be a file that torch can read", path):
         if path.suffix == ".safetensors":
             return load_file(path)
@@ -154,7 +154,7 @@ def _read_torch(path: Path, argument: str, trust: bool) -> Any:
 
 
 def _holds_objects(error: pickle.UnpicklingError) -> bool:
-    """Return whether torch refused a pickle for its objects, which only the text of its error tells."""
+    """Return whether torch rejected a pickle because of its objects, which only the text of its error shows."""
     message = str(error)
     # An unsupported operand is a byte that no pickle has: the file is something else.
     return "Weights only load failed" in message and "Unsupported operand" not in message

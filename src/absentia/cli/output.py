@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, notes and progress on stderr."""
+"""The output of commands: results on stdout, notes and progress on stderr."""
 
 import json
 import sys
@@ -14,16 +14,10 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from torch import Tensor
 
-from absentia.errors import AbsentiaError
 from absentia.storage import check_folder
 
 # A command says what it is doing if the work takes longer than this, in seconds.
 PATIENCE = 1.0
-# Hints of the library that name a Python argument, and the option that does the same.
-_OPTIONS_FOR_ARGUMENTS = {
-    "readout=Probability(y)": "--readout probability",
-    "readout=Margin(y)": "--readout score",
-}
 
 
 def _check_output(path: Path | None) -> Path | None:
@@ -54,20 +48,11 @@ def working(work: str, notes: Iterable[str] = ()) -> Iterator[None]:
         announcement.start()
     try:
         yield
-    except AbsentiaError as error:
-        raise AbsentiaError(_with_options(str(error))) from error
     finally:
         announcement.cancel()
     seconds = time.perf_counter() - start
     if not shows_progress_bar and seconds > PATIENCE:
         note(f"{work}: done in {seconds:.1f} s.")
-
-
-def _with_options(sentence: str) -> str:
-    """Replace Python arguments in a hint of the library by options of the command line."""
-    for argument, option in _OPTIONS_FOR_ARGUMENTS.items():
-        sentence = sentence.replace(argument, option)
-    return sentence
 
 
 def finish(result: Any, payload: dict[str, Any], as_json: bool, path: Path | None, **extra: Any) -> None:

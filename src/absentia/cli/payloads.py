@@ -1,13 +1,17 @@
 """Results as objects for JSON, and samples as text."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import absentia as ab
+from absentia.auditing.audit_record import AuditRecord
+from absentia.explanation import ExplanationRecord
+from absentia.learning.learned import LearningRecord
 from absentia.plots.drawable import players_and_inputs
 
 # The fields of results that JSON shows.
-LEARNED_FIELDS = ("outcome", "names", "share", "classes", "values", "loss", "record")
+LEARNED_FIELDS = ("outcome", "names", "share", "classes", "values", "loss")
 AUDIT_FIELDS = (
     "recommended",
     "confidence",
@@ -17,16 +21,15 @@ AUDIT_FIELDS = (
     "notes_on_R",
     "players",
     "region",
-    "record",
 )
-CROSS_AUDIT_FIELDS = ("methods", "references", "R", "errors", "record")
+CROSS_AUDIT_FIELDS = ("methods", "references", "R", "errors")
 # A sample in text shows the inputs of at most this many players.
 _MOST_INPUTS = 8
 
 
 def learned_payload(learned: ab.LearnedBaseline) -> dict[str, Any]:
     """Return a learned baseline for JSON."""
-    return {"command": "learn"} | _fields(learned, LEARNED_FIELDS)
+    return {"command": "learn"} | _fields(learned, LEARNED_FIELDS) | {"record": record_payload(learned.record)}
 
 
 def explanation_payload(explanation: ab.Explanation, rows: Sequence[int]) -> dict[str, Any]:
@@ -36,21 +39,34 @@ def explanation_payload(explanation: ab.Explanation, rows: Sequence[int]) -> dic
         "command": "explain",
         "players": explanation.names,
         "samples": samples,
-        "record": explanation.record,
+        "record": record_payload(explanation.record),
     }
 
 
 def audit_payload(result: ab.Audit | ab.CrossAudit) -> dict[str, Any]:
     """Return an audit for JSON: the answer, how sure it is, and all figures of each method with their errors."""
     if isinstance(result, ab.CrossAudit):
-        return {"command": "audit"} | _fields(result, CROSS_AUDIT_FIELDS)
-    payload = {"command": "audit"} | _fields(result, AUDIT_FIELDS)
-    payload["none_wins"] = result.judgement.shares[-1]
-    payload["samples_needed"] = result.judgement.samples_needed
+        return {"command": "audit"} | _fields(result, CROSS_AUDIT_FIELDS) | {"record": record_payload(result.record)}
+    payload = {"command": "audit"} | _fields(result, AUDIT_FIELDS) | {"record": record_payload(result.record)}
+    payload["none_wins"] = result.judgement.share_of_none
+    payload["samples_needed"] = result.judgement.times_the_samples or 0  # 0 if none would be enough
     columns = {name: values.tolist() for name, values in result.columns().items()}
     payload["methods"] = {}
     for number, method in enumerate(result.methods):
         payload["methods"][method] = {name: values[number] for name, values in columns.items()}
+    return payload
+
+
+def record_payload(record: LearningRecord | ExplanationRecord | AuditRecord) -> dict[str, Any]:
+    """Return a record for JSON, with what was read and why the run stopped in words."""
+    payload = {"readout": record.readout} | asdict(record)
+    del payload["readout_note"]
+    if isinstance(record, LearningRecord):
+        del payload["end"]
+        payload["stopped"] = record.stopped
+    if isinstance(record, AuditRecord):
+        del payload["stop"]
+        payload["stopped"] = record.stopped
     return payload
 
 

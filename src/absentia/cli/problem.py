@@ -16,15 +16,16 @@ from absentia.cli.readout_words import load_readout
 from absentia.cli.sample_files import Samples, make_samples
 from absentia.cli.saved_words import saved_coding
 from absentia.cli.table_files import likely_targets
-from absentia.cli.trial_runs import check_categories, fit_model
+from absentia.cli.trial_runs import fit_model
 from absentia.errors import AbsentiaError, wrong
+from absentia.models.encoded_inputs import check_categories
 from absentia.models.model import Model
 from absentia.players import Players
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What the shared options name: a model that runs on the samples, and the players."""
+    """A model that runs on the samples, and the players, as the shared options name them."""
 
     inputs: Inputs
     model: Model
@@ -67,12 +68,12 @@ def prepare(
     try:
         samples = make_samples(data, loaded, background, classes=class_names, coding=saved_coding(absences))
         table = samples.table if samples.table.categorical else None
-        model, tokens = fit_model(loaded, samples.x, table, inputs.probabilities)
+        model, tokens = fit_model(loaded, samples.x, table, inputs.probabilities, samples.table.columns)
         if table is not None:
             check_categories(model, table, samples.background, "background")
     except AbsentiaError as error:
         suggestion = "" if is_estimator(loaded) else likely_targets(data)
-        raise AbsentiaError(f"{error}{suggestion}") from error
+        raise AbsentiaError(f"{error.in_commands}{suggestion}") from error
     notes = [*getattr(loaded, "notes_on_file", ()), *samples.notes]
     chosen = samples.choose(numbers, count, inputs.seed)
     players = load_players(inputs.players, samples, tokens).with_categorical(samples.table.categorical)

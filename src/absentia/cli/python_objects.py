@@ -74,7 +74,7 @@ def _makes_model(named_object: Any) -> bool:
 
 
 def _make_model(make: Any, word: str, check_weights: bool) -> Any:
-    """Make a model; raise an error if its weights are random, unless they need no check."""
+    """Make a model, and raise an error if its weights are random, unless they need no check."""
     state_before = torch.get_rng_state()
     model = make()
     drew_numbers = not torch.equal(state_before, torch.get_rng_state())

@@ -1,4 +1,4 @@
-"""Samples, their classes and the background, as numbers that the model takes."""
+"""Samples, their classes and the background, converted to numbers that the model accepts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +13,9 @@ from absentia.cli.model_files import is_estimator
 from absentia.cli.raw_data import RawData
 from absentia.data import as_tensor, class_numbers, holds_text, seeded
 from absentia.errors import require, wrong
-from absentia.interop.encoded_tables import EncodedTable, listed
 from absentia.models.adapters import as_model, labels_of
+from absentia.models.encoded_inputs import as_fitted_categories
+from absentia.tables import EncodedTable, listed
 
 # The options that the two tables come from.
 NAMES = ("data", "background")
@@ -62,7 +63,7 @@ class Samples:
 def make_samples(
     data: RawData, model: Any, background: RawData | None = None, classes: Sequence[str] = (), coding: Any = None
 ) -> Samples:
-    """Convert data and background to what the model takes, with columns as an estimator or a saved ``coding`` has."""
+    """Convert data and background for the model, with the columns of an estimator or of a saved ``coding``."""
     labels = labels_of(as_model(model))
     notes: list[str] = []
     names = tuple(classes) or labels or data.folders
@@ -111,6 +112,8 @@ def _code_tables(
     if len(extra):
         notes.append(f"Columns that the model does not take are ignored: {listed(extra, _COLUMNS_SHOWN)}.")
     whole = require("pandas", "tables").concat(frames, ignore_index=True)[wanted]
+    if is_estimator(model):
+        whole = as_fitted_categories(model, whole, "data")
     flags = () if is_estimator(model) else whole.select_dtypes("bool").columns
     table = EncodedTable.of(whole.astype(dict.fromkeys(flags, float)))  # booleans are numbers for a network
     if table.categories and not is_estimator(model):
@@ -122,12 +125,14 @@ def _code_tables(
     incomplete = [column for column in table.categories if whole[column].isna().any()]
     if incomplete:
         notes.append(f"Missing values are a category of their own in {listed(incomplete, _COLUMNS_SHOWN)}.")
-    rows = [as_tensor(name, table.numbers(frame)) for name, frame in zip(NAMES, frames, strict=False)]
+    missing = is_estimator(model)  # which may take missing values
+    pairs = zip(NAMES, frames, strict=False)
+    rows = [as_tensor(name, table.numbers(frame), missing=missing) for name, frame in pairs]
     return rows, table
 
 
 def _wanted_columns(frames: list[Any], model: Any, coding: Mapping[str, Any] | None) -> list[str]:
-    """Return the columns that the model takes; raise an error for a table without one of them."""
+    """Return the columns that the model takes, or raise an error for a table that lacks one of them."""
     if not all(hasattr(frame, "columns") for frame in frames):
         raise wrong("background", "be a table like the data", "arrays or images")
     usual = frames[0].columns if coding is None else coding["columns"]

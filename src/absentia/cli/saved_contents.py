@@ -1,4 +1,4 @@
-"""What a file holds that absentia saved."""
+"""The contents of files that absentia saved."""
 
 from pathlib import Path
 from typing import Any

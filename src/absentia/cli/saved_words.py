@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from absentia.absences.words import split_word
 from absentia.errors import wrong
 from absentia.storage import read_header
 
@@ -18,7 +19,8 @@ def split_name(word: str) -> tuple[str, str]:
     path = Path(word)
     if path.suffix in SAVED:
         return path.stem, word
-    return word.partition(":")[0], word
+    method, _detail = split_word(word)
+    return method, word
 
 
 def is_saved_file(path: Path) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from absentia.cli.file_checks import reading
 from absentia.cli.raw_data import RawData
 from absentia.errors import require, wrong
-from absentia.interop.encoded_tables import listed
+from absentia.tables import listed
 
 PARQUET = (".parquet", ".pq")
 TABLES = (".csv", ".tsv", *PARQUET)

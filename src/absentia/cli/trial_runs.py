@@ -1,28 +1,42 @@
-"""Trial runs of a loaded model, which show what it takes: tensors or arrays, tokens, and which categories."""
+"""Trial runs of a loaded model, which show what it accepts: tensors or arrays, tokens, and which categories."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
-from absentia.cli.file_checks import describe, reading
+from absentia.cli.file_checks import reading
 from absentia.cli.model_files import is_estimator
-from absentia.errors import wrong
 from absentia.interop import EncodedTable, from_estimator
 from absentia.models.adapters import as_model, placement
 from absentia.models.arrays import from_numpy, log_probabilities
+from absentia.models.encoded_inputs import check_categories
 from absentia.models.model import Model
+from absentia.runtime.gaps_in_rows import check_gaps
 from absentia.runtime.modes import evaluation_mode
+from absentia.runtime.row_count import RowCount
 
 # What to do if the model fails on the data.
 RUN_HELP = "Name other columns with --target and --drop. Export a program with dynamic_shapes for any number of rows."
 
 
 def fit_model(
-    loaded: Any, x: Tensor, table: EncodedTable | None = None, probabilities: bool = False
+    loaded: Any,
+    x: Tensor,
+    table: EncodedTable | None = None,
+    probabilities: bool = False,
+    columns: Sequence[str] = (),
 ) -> tuple[Model, bool]:
-    """Make a loaded model run on rows, which a table decodes; return also whether it takes tokens."""
+    """Make a loaded model run on rows, which a table decodes, and return whether it takes tokens.
+
+    ``columns`` are the names of the columns, for an error about missing values that the model does not take.
+    """
     model = _runnable(loaded, x, table, probabilities)
+
+    def place(row: int, entry: int) -> str:
+        return f"column {columns[entry]!r}, row {row}" if columns else f"row {row}, entry {entry}"
+
+    check_gaps(model, x, "data", place, RowCount())
     return model, _takes_tokens(model, x)
 
 
@@ -32,36 +46,15 @@ def _runnable(loaded: Any, x: Tensor, table: EncodedTable | None, probabilities:
         if table is None:
             return as_model(loaded)
         model = from_estimator(loaded, table)
-        check_categories(model, table, x)
+        check_categories(model, table, x, "data")
         return model
     if not isinstance(loaded, nn.Module) and not _takes_tensors(loaded, x):
         return from_numpy(loaded, probabilities=probabilities)
     return _in_logarithms(loaded) if probabilities else as_model(loaded)
 
 
-def check_categories(model: Model, table: EncodedTable, x: Tensor, argument: str = "data") -> None:
-    """Raise an error for a category that an estimator rejects, as most do if it was not in the data of the fit."""
-    for number in table.categorical:
-        codes = x[:, number].unique()
-        trials = x[:1].repeat(len(codes), 1)
-        trials[:, number] = codes
-        if not isinstance(_try(model, trials), Exception):
-            continue
-        answers = [_try(model, trial[None]) for trial in trials]
-        pairs = zip(codes.tolist(), answers, strict=True)
-        failures = [(int(code), error) for code, error in pairs if isinstance(error, Exception)]
-        # If all fail, another column of the first row may be at fault.
-        if failures and len(failures) < len(codes):
-            code, error = failures[0]
-            row = int((x[:, number] == code).nonzero()[0])
-            column = table.columns[number]
-            category = table.categories[column][code]
-            must = f"hold categories of column {column!r} that the model knows"
-            raise wrong(argument, must, f"{category!r} in row {row} ({describe(error)})", "Drop such rows.")
-
-
 def _try(model: Callable[[Any], Any], rows: Tensor) -> Any:
-    """Return what a model returns, or the error that it raises."""
+    """Return the output of a model, or the error that it raises."""
     try:
         return model(rows)
     except Exception as error:
@@ -77,7 +70,7 @@ def _in_logarithms(model: Model) -> Model:
 
 
 def _takes_tensors(model: Callable[[Any], Any], x: Tensor) -> bool:
-    """Return whether a callable uses torch. numpy refuses a tensor that requires a gradient."""
+    """Return whether a callable uses torch; numpy rejects a tensor that requires a gradient."""
     rows = x[[0, -1]]
     if rows.is_floating_point():
         rows = rows.clone().requires_grad_().clone()  # not a leaf, which can't be changed in place

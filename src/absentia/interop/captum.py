@@ -26,7 +26,7 @@ def captum_baselines(
         An absence with a fixed stand-in for each sample: `Baseline`, `OwnBaselines`, a learned baseline or `Blur`.
     x : array-like of shape (samples, …)
     players : Players, optional
-        Entries that belong to no player are always present: their baselines are the sample's own values.
+        Entries that belong to no player are always present, so their baselines are the sample's own values.
 
     Examples
     --------
@@ -63,8 +63,8 @@ def captum_feature_mask(players: Players) -> Int[Tensor, "1 *entries"]:
     Parameters
     ----------
     players : Players
-        The n players. Entries that are always present become group n, which has no effect with the baselines of
-        ``captum_baselines(absence, x, players)``, and which `from_captum` leaves out.
+        The n players. Entries that are always present become group n. With the baselines from
+        ``captum_baselines(absence, x, players)`` this group has no effect, and `from_captum` leaves it out.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def from_captum(attributions: Array, players: Players, *, by_entry: bool = False
     attributions : array of shape (samples, …)
     players : Players
     by_entry : bool, default False
-        Whether captum attributed to each entry, as IntegratedGradients does; a player's entries are then summed.
+        Whether captum attributed to each entry, as IntegratedGradients does. The entries of a player are then summed.
 
     Examples
     --------

@@ -30,16 +30,16 @@ BaseValues: TypeAlias = Game | float | Sequence[float] | Array
 class ShapMasker:
     """A masker for ``shap.Explainer(model, masker)`` and shap's exact and permutation explainers.
 
-    Also called `shap_masker`. shap explains what its model returns. To get the values of absentia, let the model
-    return the readout, such as the log-odds.
+    `shap_masker` is another name for it. shap explains the output of its model. To get the same values as absentia,
+    let the model return the readout, such as the log-odds.
 
     Parameters
     ----------
     absence : Absence, str or float
     players : Players
-        Features, groups, cells of an image or segments: shap returns one value for each.
+        Features, groups, cells of an image or segments. shap returns one value for each.
     x : array-like of shape (samples, …), optional
-        The only samples to explain, for an absence that has its own values or draws for each of them.
+        All samples that will be explained, if the absence has separate values or draws for each of them.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class ShapMasker:
         return x.double()
 
     def _bound(self, x: Array) -> Fill:
-        """Return the fill of a sample; keep it, because shap asks for all coalitions of a sample in turn."""
+        """Return the fill of a sample, and cache it, because shap asks for all coalitions of a sample in turn."""
         row = self._as_rows(as_tensor("x", x)[None])
         last = self._last_sample
         if last is not None and torch.equal(last.rows, row):
@@ -145,14 +145,15 @@ def to_shap(
     Parameters
     ----------
     attribution : Attribution or mapping of them
-        What `shapley` returned, or one for each class by name: then ``explanation[:, :, name]`` is one of them.
+        The result of `shapley`, or a mapping from class names to results. In the latter case,
+        ``explanation[:, :, name]`` is the part of one class.
     x : array-like of shape (samples, …), optional
-        The samples; by default those of the game in ``base_values``.
+        The samples. The default is those of the game in ``base_values``.
     base_values : Game, numbers, or a mapping of them
-        v(∅), or the game that computes it; by name if each class has its own.
+        v(∅), or the game that computes it, or a mapping from class names to these.
     players : Players, optional
-        The players; by default those of the game in ``base_values``, or the features. Names of categories, and the
-        entries of players that have several, are the labels of the data.
+        The players. The default is those of the game in ``base_values``, or one for each feature. The names of
+        categories, and the entries of players with several entries, become the labels of the data.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,29 +17,33 @@ from absentia.attributions import Attribution
 from absentia.coalitions import coalition_members, zeta
 from absentia.data import Categorical, Table, as_tensor, check_number
 from absentia.errors import AbsentiaError, require, wrong
-from absentia.games import Game, MaskedModel, ValueTable
+from absentia.games import MAX_PLAYERS, Game, MaskedModel, ValueTable
 from absentia.interop.shap import BaseValues, empty_values
+from absentia.listed_sets import player_numbers, rows_of_players
 from absentia.readouts import Features, Readout
 from absentia.terms import Terms
 
-# shapiq's names of the indices.
+# shapiq's names of the indices of players.
 _INDICES = {"Shapley": "SV", "Banzhaf": "BV"}
+# The indices of sets have the same names there.
+_INTERACTION_INDICES = ("SII", "k-SII", "STII", "FSII", "BII", "FBII")
 
 
 @checked
 def to_shapiq(result: Terms | Attribution, sample: int = 0, *, base_values: BaseValues | None = None) -> Any:
-    """Convert one sample's result to shapiq's InteractionValues, for its plots and its conversion to other indices.
+    """Convert the result of one sample to shapiq's InteractionValues, for its plots and conversions between indices.
 
-    shapiq keeps no names: pass them to its plots.
+    shapiq does not store the names of players. Pass them to its plots.
 
     Parameters
     ----------
     result : Terms or Attribution
-        Interactions become Möbius values of their sets, attributions Shapley ("SV") or Banzhaf ("BV") values. The
-        shares of a `context_map` raise an error, because shapiq has no index for them.
+        Interactions become Möbius values of their sets, or values of their index, such as "k-SII". Attributions
+        become Shapley ("SV") or Banzhaf ("BV") values. The shares of a `context_map` raise an error, because shapiq
+        has no index for them.
     sample : int, default 0
     base_values : Game or numbers, optional
-        v(∅), or the game that computes it; required for an attribution.
+        v(∅), or the game that computes it. Required for an attribution. Interactions hold their own.
 
     Examples
     --------
@@ -48,19 +53,45 @@ def to_shapiq(result: Terms | Attribution, sample: int = 0, *, base_values: Base
     """
     if isinstance(result, Terms):
         check_number("sample", sample, 0, result.samples - 1)
-        by_set = _effects_by_set(result, sample)
-        largest_order = max(len(members) for members in by_set)
-        return _interaction_values(by_set, "Moebius", len(result.names), max_order=largest_order)
+        if result.basis == "Harsanyi":
+            return _moebius_values(result, sample)
+        return _index_values(result, sample)
     check_number("sample", sample, 0, len(result.values) - 1)
     if result.index not in _INDICES:
         then = "shapiq has no index for them."
         raise wrong("result", "hold interactions, Shapley values or Banzhaf values", result.kind, then)
     if base_values is None:
         raise AbsentiaError("An attribution needs base_values. Pass base_values=game, or v(∅) as a number.")
-    by_set = {(): float(empty_values(base_values, len(result.values))[sample])}
+    base_value = float(empty_values(base_values, len(result.values))[sample])
+    by_set: dict[tuple[int, ...], float] = {(): base_value}
     by_set |= {(player,): value for player, value in enumerate(result.values[sample].tolist())}
     budget = result.evaluations // len(result.values) if result.is_estimated else None
-    return _interaction_values(by_set, _INDICES[result.index], len(result.names), max_order=1, budget=budget)
+    index = _INDICES[result.index]
+    return _interaction_values(by_set, index, len(result.names), base_value, max_order=1, budget=budget)
+
+
+def _moebius_values(terms: Terms, sample: int) -> Any:
+    """Convert Harsanyi effects."""
+    by_set = _effects_by_set(terms, sample)
+    order = max(len(members) for members in by_set)
+    budget = None if terms.is_exact else terms.evaluations // terms.samples
+    return _interaction_values(by_set, "Moebius", len(terms.names), by_set[()], max_order=order, budget=budget)
+
+
+def _index_values(terms: Terms, sample: int) -> Any:
+    """Convert an index of sets; its base value is v(∅), but for the FBII, which fits a value of its own."""
+    if terms.basis not in _INTERACTION_INDICES:
+        must = f"hold Harsanyi effects, or the index {', '.join(_INTERACTION_INDICES)}"
+        raise wrong("result", must, f"the basis {terms.basis}")
+    by_set = _effects_by_set(terms, sample)
+    base_value = by_set[()]
+    if terms.basis != "FBII" and terms.base_values is not None:
+        base_value = float(terms.base_values[sample])
+    order = terms.order
+    if order is None:
+        order = max(len(members) for members in by_set)
+    budget = None if terms.is_exact else terms.evaluations // terms.samples
+    return _interaction_values(by_set, terms.basis, len(terms.names), base_value, max_order=order, budget=budget)
 
 
 def _effects_by_set(terms: Terms, sample: int) -> dict[tuple[int, ...], float]:
@@ -70,14 +101,19 @@ def _effects_by_set(terms: Terms, sample: int) -> dict[tuple[int, ...], float]:
         return {coalition_members(number): effect for number, effect in enumerate(effects)}
     own = terms.of_sample(sample)
     by_set: dict[tuple[int, ...], float] = {(): 0.0}
-    for members, effect in zip(own.sets, own.effects.tolist(), strict=True):
-        players = tuple(members.nonzero().flatten().tolist())
+    for players, effect in zip(player_numbers(own.sets), own.effects.tolist(), strict=True):
         by_set[players] = by_set.get(players, 0.0) + effect
     return by_set
 
 
 def _interaction_values(
-    by_set: dict[tuple[int, ...], float], index: str, players: int, *, max_order: int, budget: int | None = None
+    by_set: dict[tuple[int, ...], float],
+    index: str,
+    players: int,
+    base_value: float,
+    *,
+    max_order: int,
+    budget: int | None = None,
 ) -> Any:
     """Make shapiq's InteractionValues; values are exact unless they have a budget of evaluations."""
     return require("shapiq").InteractionValues(
@@ -88,22 +124,26 @@ def _interaction_values(
         n_players=players,
         # Without a lookup, shapiq would list all sets of all players.
         interaction_lookup={members: number for number, members in enumerate(by_set)},
-        baseline_value=by_set[()],
+        baseline_value=base_value,
         estimated=budget is not None,
         estimation_budget=budget,
     )
 
 
 @checked
-def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Terms:
-    """Convert shapiq's Möbius values of all sets to the interactions of one sample.
+def from_shapiq(values: Any, names: Sequence[str] | None = None, *, listed: bool = False) -> Terms:
+    """Convert shapiq's Möbius values of all sets, or an interaction index, to the terms of one sample.
 
     Parameters
     ----------
     values : shapiq.InteractionValues
-        Values with the index "Moebius", such as from shapiq's ExactComputer.
+        Values with the index "Moebius", "SII", "k-SII", "STII", "FSII", "BII" or "FBII", such as from shapiq's
+        ExactComputer.
     names : sequence of str, optional
         The players' names.
+    listed : bool, default False
+        Whether sets that the values lack have no effect, such as those of a sparse approximation. By default, values
+        must hold all 2ⁿ sets, because those of some orders alone do not add up to the values of coalitions.
 
     Examples
     --------
@@ -116,19 +156,37 @@ def from_shapiq(values: Any, names: Sequence[str] | None = None) -> Terms:
     """
     if not hasattr(values, "dict_values"):
         raise wrong("values", "be shapiq's InteractionValues", type(values).__name__)
+    if values.index in _INTERACTION_INDICES:
+        return _terms_of_index(values, names)
     then = 'Compute them with shapiq.ExactComputer(game)("Moebius").'
     if values.index != "Moebius":
-        raise wrong("values", "be Möbius values", f"the index {values.index!r}", then)
+        must = f"be Möbius values, or the index {', '.join(_INTERACTION_INDICES)}"
+        raise wrong("values", must, f"the index {values.index!r}", then)
     players = int(values.n_players)
     by_set = {(): float(values.baseline_value), **values.dict_values}
+    if listed:
+        effects = torch.tensor([float(effect) for effect in by_set.values()], dtype=torch.float64)
+        return Terms.listed(rows_of_players(list(by_set), players), effects, None if names is None else list(names))
     if len(by_set) != 2**players:
-        raise wrong("values", f"hold all {2**players} sets of {players} players", f"{len(by_set)} of them", then)
+        total = f"{2**players}" if players <= MAX_PLAYERS else f"2^{players}"
+        must = f"hold all {total} sets of {players} players"
+        raise wrong("values", must, f"{len(by_set)} of them", f"{then} For sparse values, pass listed=True.")
     effects = torch.zeros(1, 2**players, dtype=torch.float64)
     for members, effect in by_set.items():
         number = sum(1 << player for player in members)
         effects[0, number] = float(effect)
     table = ValueTable(zeta(effects), names)
     return Terms(effects, table.names, table.readout, table.noise, evaluations=0)
+
+
+def _terms_of_index(values: Any, names: Sequence[str] | None) -> Terms:
+    """Convert the values of an interaction index, whose sets need not be all."""
+    by_set = {(): float(values.baseline_value), **values.dict_values}
+    sets = rows_of_players(list(by_set), int(values.n_players))
+    effects = torch.tensor([float(effect) for effect in by_set.values()], dtype=torch.float64)
+    terms = Terms.listed(sets, effects, None if names is None else tuple(names))
+    base_values = torch.tensor([float(values.baseline_value)], dtype=torch.float64)
+    return replace(terms, basis=values.index, order=int(values.max_order), base_values=base_values)
 
 
 @checked
@@ -219,7 +277,7 @@ def shapiq_imputer(
 
 
 def _make_imputer(game_of: Callable[[np.ndarray], MaskedModel], data: np.ndarray) -> Any:
-    """Make a BaselineImputer, which shapiq demands, that evaluates the game of the sample to explain."""
+    """Make a BaselineImputer, which shapiq requires, that evaluates the game of the sample to explain."""
     everyone = np.ones((1, data.shape[1]), dtype=bool)
 
     def predict(samples: np.ndarray) -> np.ndarray:

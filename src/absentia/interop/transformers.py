@@ -1,4 +1,4 @@
-"""transformers: a text classifier and its tokenizer as a model, and texts as samples of words or tokens."""
+"""transformers: text classifiers with their tokenizers as models, and texts as samples of words or tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from absentia.players import ALWAYS_PRESENT, Players
 
 
 class Texts(NamedTuple):
-    """Texts as samples, with their players and an absence that suits them; made by `TextModel.samples`."""
+    """Texts as samples, with their players and a suitable absence, as returned by `TextModel.samples`."""
 
     x: Shaped[Tensor, "texts tokens *width"]
     players: Players
@@ -25,7 +25,7 @@ class Texts(NamedTuple):
 
 @final
 class TextModel(nn.Module):
-    """A text classifier as a model of token numbers or of their embeddings; made by `from_transformers`.
+    """A text classifier as a model of token numbers or their embeddings, as returned by `from_transformers`.
 
     Examples
     --------
@@ -68,8 +68,8 @@ class TextModel(nn.Module):
     def samples(self, texts: str | Sequence[str]) -> Texts:
         """Convert one or more texts to samples. Special tokens are always present.
 
-        Several texts share their players: either tokens at the positions that all texts have, so that the end of a
-        longer text is always present; or words, if these are at the same positions in all texts.
+        Several texts share their players. Tokens are players at the positions that all texts have, so the end of a
+        longer text is always present. Words are players only if they are at the same positions in all texts.
         """
         all_texts = [texts] if isinstance(texts, str) else list(texts)
         encodings = [self.tokenizer(text, return_offsets_mapping=True) for text in all_texts]
@@ -126,10 +126,10 @@ def _text_of(is_own: Bool[Tensor, " tokens"], text: str, encoding: Any) -> str:
 def from_transformers(
     model: nn.Module, tokenizer: Any, *, players: str = "word", absence: str | None = None, embeddings: bool = False
 ) -> TextModel:
-    """Make a model of a text classifier of Hugging Face's transformers and its tokenizer.
+    """Make a model from a text classifier of Hugging Face's transformers and its tokenizer.
 
-    Its method ``samples`` converts texts to ``x``, ``players`` and ``absence``. Its ``class_names`` are those of the
-    network.
+    The method ``samples`` of the model converts texts to ``x``, ``players`` and ``absence``. Its ``class_names`` are
+    those of the network.
 
     Parameters
     ----------
@@ -140,10 +140,10 @@ def from_transformers(
     players : {"word", "token"}, default "word"
         Whether the tokens of a word are present together.
     absence : {"mask", "pad"}, optional
-        What stands in for absent tokens: the mask token, the default where the tokenizer has one, or padding, which
-        the network does not attend to.
+        What stands in for absent tokens: the mask token, or padding, which the network does not attend to. The
+        default is the mask token if the tokenizer has one.
     embeddings : bool, default False
-        Whether samples are the embeddings of tokens, so that `learn_baseline` learns by gradient what stands in.
+        Whether samples are the embeddings of tokens, so that `learn_baseline` can learn stand-ins by gradient.
 
     Examples
     --------
