@@ -41,6 +41,7 @@ PUBLIC = {
     "LogOdds",
     "Logit",
     "Margin",
+    "MeanDepth",
     "Marginal",
     "MarginalBenefits",
     "MaskedModel",
@@ -130,7 +131,9 @@ def misplaced(path, order):
 
 def private_uses(path):
     """Which names that are not public a file outside the package takes from it."""
-    tree, aliases, found = ast.parse(path.read_text()), {}, set()
+    tree = ast.parse(path.read_text())
+    aliases = {}
+    found = set()
     doors = {"absentia": absentia.__all__, "absentia.plots": plots.__all__, "absentia.interop": interop.__all__}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

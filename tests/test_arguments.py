@@ -11,12 +11,10 @@ import pandas as pd
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import TensorDataset
 
 import absentia as ab
 from absentia import AbsentiaError
-from absentia.absences.words import named_absence
-from absentia.data import as_tensor, seeded
+from absentia.arguments import _in_words, checked
 
 X = torch.rand(6, 3, generator=torch.Generator().manual_seed(1))
 
@@ -66,6 +64,15 @@ FOUND = ab.explain(total, X, absence=0.0)
             lambda: ab.explain(total, X, absence=0.0, class_names=np.array(1)),  # which beartype itself fails on
             "class_names must be a list of texts or None. Got array(1) instead.",
         ),
+        (
+            lambda: ab.explain(total, X, absence=0.0, readout=3),
+            "readout must be a readout such as LogOdds(y) or None. Got 3 instead.",
+        ),
+        (
+            lambda: ab.learn_baseline(total, X, options=3),
+            "options must be options such as LearningOptions(steps=50) or None. Got 3 instead.",
+        ),
+        (lambda: ab.moebius(torch.zeros(4).to_sparse()), "values must hold its numbers in memory, all of them. Got"),
         # What functions say themselves comes first.
         (
             lambda: ab.explain(total, X, absence=0.0, players=3),
@@ -92,7 +99,8 @@ def test_an_argument_of_another_type_gets_a_sentence(call, sentence, monkeypatch
 
 
 AUDIT = ab.audit(total, X, absences=["zero"], draws=1)
-PLAYERS, EFFECTS = ab.Players.features(3), ab.harsanyi(ab.ValueTable(torch.rand(2, 8)))
+PLAYERS = ab.Players.features(3)
+EFFECTS = ab.harsanyi(ab.ValueTable(torch.rand(2, 8)))
 FRAME = pd.DataFrame({"a": ["x", "y"], "b": [0.5, 1.5]})
 TABLE = ab.interop.EncodedTable.of(FRAME)
 
@@ -158,16 +166,10 @@ def test_a_network_in_the_place_of_inputs_is_not_converted(monkeypatch):
     assert network.weight.dtype == torch.float32
 
 
-def test_loading_an_imputer_draws_nothing(tmp_path):
-    ab.train_imputer(X, epochs=1, progress=False).save(tmp_path / "imputer")
-    before = torch.get_rng_state()
-    ab.load(tmp_path / "imputer")
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_an_error_of_the_users_own_is_passed_on_as_it_is():
     class Failing:
-        samples, names = 1, ("a", "b")
+        samples = 1
+        names = ("a", "b")
 
         def __call__(self, coalitions):
             raise KeyError("not here")
@@ -192,6 +194,7 @@ class Late:
     "call",
     [
         lambda: ab.explain(Late(), X, absence=0),
+        lambda: ab.explain(Late(), X, absence=0, seed=2**80),
         lambda: ab.audit(Late(), X, absences=["zero"], seconds=5),
         lambda: ab.audit(Late(), X, absences={"zero": 0}),
         lambda: ab.learn_baseline(Late(), X, seconds=5),
@@ -220,128 +223,23 @@ def test_whole_numbers_of_any_type_are_numbers(number):
     assert torch.equal(again, once)
 
 
-def test_numbers_of_numpy_are_absences_and_places_of_the_output():
-    model = nn.Linear(3, 2)
-    found = ab.explain(model, X, absence=np.float32(0.5), readout=ab.Output(np.int64(1)))
-    assert torch.equal(found.outputs, ab.explain(model, X, absence=0.5, readout=ab.Output(1)).outputs)
-    for number in (0.5, np.float32(0.5), torch.tensor(0.5)):  # as in a mapping of absences
-        assert repr(named_absence(number)) == "Baseline(0.5)"
-    assert repr(named_absence(np.str_("zero"))) == "Baseline(0)"
+def test_messages_name_no_hint_that_only_the_source_knows():
+    for hint in ("Table | None", "Classes", "Readout | None", "TimeLimit | None", "Samples", "Array | None", "bool"):
+        words = _in_words(hint)
+        for name in re.findall(r"\w+", hint.removesuffix(" | None")):
+            assert name not in words.split(), words
 
 
-ARRAY = np.arange(12.0).reshape(4, 3)
+def test_truth_values_are_blamed_only_where_whole_numbers_are_wanted():
+    @checked
+    def fail(count: int = 0, points: bool = False, either: int | bool = 0) -> None:
+        raise KeyError("my bug")
 
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        ARRAY[::-1, ::-1],
-        ARRAY.astype(">f4"),
-        ARRAY.astype(">i2"),
-        ARRAY.astype(np.longdouble),
-        ARRAY.astype("uint16"),
-        ARRAY.astype("uint64"),
-        ARRAY.astype("float16"),
-        ARRAY.T,
-        pd.DataFrame(ARRAY).convert_dtypes(),
-        pd.DataFrame(ARRAY.astype("uint32")),
-    ],
-)
-def test_arrays_of_any_layout_keep_their_numbers(array):
-    expected = np.asarray(array, dtype=np.float64).tolist()
-    assert as_tensor("x", array).tolist() == expected
-    assert (
-        ab.Baseline.median(array).values.tolist() == np.sort(np.array(expected), 0)[(len(expected) - 1) // 2].tolist()
-    )
-
-
-def scripted(seed=0):
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)).eval()
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of TorchScript by torch
-@pytest.mark.parametrize("compiled", [torch.jit.script, lambda model: torch.jit.freeze(torch.jit.script(model))])
-def test_torchscript_is_a_model(compiled):
-    model = compiled(scripted())
-    expected = ab.explain(scripted(), X, absence=0.0).interactions.effects
-    assert torch.allclose(ab.explain(model, X, absence=0.0).interactions.effects, expected, atol=1e-6)
-    assert ab.learn_baseline(model, X, options=ab.LearningOptions(steps=1)).values.shape == (3,)
-    with pytest.raises(AbsentiaError, match=r"model must be an nn.Module for the features of a layer"):
-        ab.MaskedModel(model, X, absence=0.0, readout=ab.Features("0"))
-
-
-def test_networks_that_end_in_a_rectifier_are_explained():
-    torch.manual_seed(0)
-    for model in (nn.Sequential(nn.Linear(10, 2), nn.ReLU()), nn.Sequential(nn.Linear(10, 2))):
-        x = torch.rand(2, 10)
-        found = ab.explain(model, x, absence=0.25, readout=ab.Output(1), batch_size=64)
-        slow = ab.explain(lambda rows, model=model: model(rows), x, absence=0.25, readout=ab.Output(1))
-        assert torch.allclose(found.interactions.effects, slow.interactions.effects, atol=1e-5)
-
-
-def test_what_was_computed_in_inference_mode_does_not_break_learning():
-    model = nn.Linear(3, 2)
-    with torch.inference_mode():
-        x = torch.rand(8, 3)
-        ab.explain(model, x, 0, absence=0.0)
-    for loss in ("faithful", "interactions", "shapley", "marginal"):
-        found = ab.learn_baseline(model, x, [0, 1] * 4, loss=loss, options=ab.LearningOptions(steps=1))
-        assert found.values.isfinite().all()
-
-
-def test_class_names_are_different_and_of_any_kind_of_list(monkeypatch):
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    names = np.array(["no", "yes"])
-    assert ab.LogOdds("yes", names).y == ab.LogOdds("yes", pd.Series(names)).y == 1
-    with pytest.raises(AbsentiaError, match=r"class_names must name each class once. Got"):
-        ab.LogOdds("no", ["no", "no"])
-
-
-def test_a_dataset_without_classes_and_rows_of_low_precision_are_learned_from():
-    options = ab.LearningOptions(steps=1)
-    assert ab.learn_baseline(nn.Linear(3, 1), TensorDataset(X), options=options).values.shape == (3,)
-    model = nn.Linear(3, 1).bfloat16()
-    assert ab.learn_baseline(model, X.bfloat16(), options=options).values.isfinite().all()
-
-
-def test_trained_absences_do_not_depend_on_torchs_default_type():
-    def train():
-        imputer = ab.train_imputer(X, epochs=1, progress=False)
-        surrogate = ab.train_surrogate(total, X, epochs=1, progress=False, network=nn.Linear(6, 1))
-        model = nn.Linear(3, 1)
-        return [ab.explain(model, X.to(model.weight), absence=one).outputs for one in (imputer, surrogate)]
-
-    torch.manual_seed(0)
-    usual = train()
-    try:
-        torch.set_default_dtype(torch.float64)
-        assert [one.shape for one in train()] == [one.shape for one in usual]
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-def test_a_network_that_is_given_for_a_surrogate_is_not_changed():
-    network = nn.Linear(6, 1).double()
-    ab.train_surrogate(total, X, epochs=1, progress=False, network=network)
-    assert network.weight.dtype == torch.float64
-
-
-def test_a_covariance_of_too_many_entries_gets_a_sentence():
-    with pytest.raises(
-        AbsentiaError, match=r"data must have at most 8,192 entries in a row. Got 150,528 instead. Use an"
-    ):
-        ab.GaussianConditional(torch.zeros(2, 3, 224, 224))
-
-
-def test_any_whole_number_is_a_seed():
-    draws = [torch.rand(3, generator=seeded(seed)).tolist() for seed in (2**80, -(2**80), 2**63, -1, 0)]
-    assert len({tuple(one) for one in draws}) == 5
-
-
-def test_a_tensor_where_numbers_may_be_listed_keeps_its_gradient():
-    values = torch.zeros(3, requires_grad=True)
-    assert ab.Baseline(values).values is values
+    with pytest.raises(AbsentiaError, match=r"count must be a whole number. Got True instead."):
+        fail(count=True)
+    for arguments in ({"points": True}, {"either": True}):
+        with pytest.raises(KeyError, match="my bug"):
+            fail(**arguments)
 
 
 def test_a_failed_check_leaves_the_random_state_as_it_was(monkeypatch):

@@ -1,15 +1,12 @@
 import io
 import re
-import subprocess
 import sys
 
 import pytest
 import torch
 from rich.console import Console
-from typer.testing import CliRunner
 
-from absentia import AbsentiaError, __version__, demo
-from absentia.cli import app, main
+from absentia import AbsentiaError, demo
 from absentia.demo import _clearest, digit_model, digits
 
 
@@ -54,32 +51,13 @@ def test_the_clearest_case_is_the_one_in_which_each_absence_has_its_own_part_fir
 
 
 def test_the_model_is_a_real_one_and_reproducible():
-    task = digits(seed=0)
-    assert len(task.players) == 9
-    assert not (task.players.labels == -1).any()
-    assert float(task.x.max()) == 1
-    model, again = (digit_model(task, seed=0, epochs=5) for _ in range(2))
-    assert float((model(task.x_test).argmax(1) == task.y_test).double().mean()) > 0.8
+    dataset = digits(seed=0)
+    assert len(dataset.players) == 9
+    assert not (dataset.players.labels == -1).any()
+    assert float(dataset.x.max()) == 1
+    model, again = (digit_model(dataset, seed=0, epochs=5) for _ in range(2))
+    assert float((model(dataset.x_test).argmax(1) == dataset.y_test).double().mean()) > 0.8
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
-
-
-def test_version_and_help():
-    runner = CliRunner()
-    assert runner.invoke(app, ["--version"]).output.strip() == f"absentia {__version__}"
-    assert "demo" in runner.invoke(app, ["--help"]).output
-    assert "Example" in runner.invoke(app, ["demo", "--help"]).output
-
-
-def test_an_error_is_one_sentence_and_exit_code_2(monkeypatch, capsys):
-    def fail(output, seed):
-        raise AbsentiaError("x must be this. Got that instead.")
-
-    monkeypatch.setattr(demo, "run", fail)
-    monkeypatch.setattr(sys, "argv", ["absentia", "demo"])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    assert caught.value.code == 2
-    assert capsys.readouterr().err == "absentia: x must be this. Got that instead.\n"
 
 
 def test_without_scikit_learn_the_demo_says_what_to_install(monkeypatch):
@@ -87,18 +65,3 @@ def test_without_scikit_learn_the_demo_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(AbsentiaError, match=r"pip install 'absentia\[demo\]'"):
         digits(seed=0)
-
-
-def test_without_matplotlib_drawing_says_what_to_install(monkeypatch):
-    from absentia import ValueTable, harsanyi, plots
-
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(AbsentiaError, match=r"pip install 'absentia\[plot\]'"):
-        plots.sparsity(harsanyi(ValueTable([0.0, 1.0])))
-
-
-@pytest.mark.slow
-def test_a_wrong_option_gives_exit_code_2():
-    result = subprocess.run([sys.executable, "-m", "absentia", "demo", "--sed", "1"], capture_output=True, text=True)
-    assert result.returncode == 2
-    assert "Traceback" not in result.stderr

@@ -28,7 +28,9 @@ def load(name):
     return module
 
 
-run_pages, references, home = load("run_pages"), load("references"), load("home")
+run_pages = load("run_pages")
+references = load("references")
+home = load("home")
 run_notebooks = load("run_notebooks")
 PAGES = run_pages.pages()
 

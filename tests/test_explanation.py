@@ -18,16 +18,12 @@ from absentia.explanation import ExplanationRecord
 from absentia.learning.options import FAITHFUL
 from absentia.storage import read_tensors, write_tensors
 from known_games import cnn, harsanyi_by_definition, marginal_benefits_by_order, mlp, shapley_by_subsets
+from seeded_draws import randn
 from typechecker import unchecked
 
 FEW = ab.LearningOptions(steps=2, rows_per_comparison=2**8)
-
 OLD_FILES = Path(__file__).parent / "old_files"
 SCRIPT = "<script>alert(1)</script>"
-
-
-def randn(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).double()
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +128,8 @@ def test_a_lower_bound_on_players_samples_unless_all_coalitions_cost_no_more():
 
 
 def test_one_sample_is_a_batch_of_one():
-    model, x = mlp(3), randn(2, 3)
+    model = mlp(3)
+    x = randn(2, 3)
     one = ab.explain(model, x[1], absence=ab.Baseline(0.0))
     both = ab.explain(model, x, absence=ab.Baseline(0.0))
     assert one.x.shape == (1, 3)
@@ -162,7 +159,8 @@ def test_samples_are_kept_as_given():
 
 
 def test_stand_ins_are_what_the_absence_puts_in():
-    x, background = randn(3, 4), randn(7, 4, seed=1)
+    x = randn(3, 4)
+    background = randn(7, 4, seed=1)
     players = ab.Players.groups({"first": [0], "others": [1, 2]}, features=4)
     explanation = ab.explain(lambda rows: rows.sum(1), x, players=players, absence=ab.Marginal(background))
     assert torch.allclose(explanation.stand_ins[:, :3], background.mean(0)[:3].expand(3, 3))
@@ -176,7 +174,8 @@ def test_stand_ins_are_what_the_absence_puts_in():
 
 
 def test_stand_ins_come_in_blocks_without_a_difference(monkeypatch):
-    x, players = randn(5, 3), ab.Players.features(3)
+    x = randn(5, 3)
+    players = ab.Players.features(3)
     absence = ab.OwnBaselines(randn(5, 3, seed=1))
     monkeypatch.setattr("absentia.absences.protocol._NUMBERS_PER_BLOCK", 6)
     assert torch.equal(empty_inputs(absence.bind(x), 5, players, x.device), absence.values)
@@ -192,7 +191,8 @@ def test_tokens_stay_tokens():
 
 
 def test_an_absence_with_its_own_model_has_no_stand_ins_and_is_noted(tmp_path):
-    model, data = mlp(3), randn(60, 3)
+    model = mlp(3)
+    data = randn(60, 3)
     surrogate = ab.train_surrogate(model, data, epochs=1)
     explanation = ab.explain(model, data[:2], absence=surrogate)
     assert explanation.stand_ins is None
@@ -203,8 +203,19 @@ def test_an_absence_with_its_own_model_has_no_stand_ins_and_is_noted(tmp_path):
     assert all(math.isnan(value) for value in explanation.to_frame()["stand_in"])
 
 
+def test_stand_ins_that_do_not_exist_are_nan_also_for_named_categories():
+    players = ab.Players.features(["city", "age"], {"city": ["Bern", "Oslo"]})
+    data = torch.stack([torch.arange(40.0) % 2, torch.rand(40)], dim=1)
+    surrogate = ab.train_surrogate(lambda rows: rows.sum(1), data, players=players, epochs=1)
+    frame = ab.explain(lambda rows: rows.sum(1), data[:2], players=players, absence=surrogate).to_frame()
+    assert frame["input"].tolist()[::2] == ["Bern", "Oslo"]
+    assert frame["stand_in"].isna().all()
+
+
 def test_baselines_learned_for_each_class_are_picked_by_y():
-    model, x, y = mlp(3, 2), randn(8, 3), [0, 1] * 4
+    model = mlp(3, 2)
+    x = randn(8, 3)
+    y = [0, 1] * 4
     learned = ab.learn_baseline(model, x, y, share="class", options=FEW)
     explanation = ab.explain(model, x, y, absence=learned)
     assert torch.allclose(explanation.stand_ins, learned.values[torch.tensor(y)])
@@ -248,7 +259,8 @@ def test_what_is_saved_is_loaded(which, request, tmp_path):
 
 
 def test_every_kind_of_result_is_loaded_by_what_the_file_says(tmp_path):
-    model, x = mlp(3), randn(6, 3)
+    model = mlp(3)
+    x = randn(6, 3)
     methods = {"zero": ab.Baseline(0.0), "one": ab.Baseline(1.0)}
     results = [
         ab.audit(model, x, None, methods, draws=2),
@@ -382,13 +394,16 @@ def test_evaluations_count_the_rows_of_all_draws():
 
 @pytest.mark.parametrize("word", ["zero", "mean", "median", "mode", "noise", "marginal", "gaussian", "neighbours"])
 def test_an_absence_may_be_named_by_a_word(word):
-    x, data = randn(2, 3), randn(20, 3, seed=1)
+    x = randn(2, 3)
+    data = randn(20, 3, seed=1)
     found = ab.explain(mlp(3), x, absence=word, data=data)
     assert torch.allclose(found.shapley.values.sum(1), found.outputs - found.base_values, atol=1e-5)
 
 
 def test_words_and_numbers_are_the_absences_that_they_name():
-    x, data, model = randn(2, 3), randn(20, 3, seed=1), mlp(3)
+    x = randn(2, 3)
+    data = randn(20, 3, seed=1)
+    model = mlp(3)
     for short, whole in [("mean", ab.Baseline.mean(data)), (0.5, ab.Baseline(0.5)), ("0.5", ab.Baseline(0.5))]:
         one = ab.explain(model, x, absence=short, data=data)
         other = ab.explain(model, x, absence=whole)
@@ -403,7 +418,8 @@ def test_a_word_that_needs_data_asks_for_them():
 
 def test_learned_values_may_be_named_by_a_word(monkeypatch):
     monkeypatch.setattr("absentia.learning.options.FAITHFUL", replace(FAITHFUL, steps=4))
-    x, data = randn(2, 3), torch.rand(16, 3, generator=torch.Generator().manual_seed(0)).double()
+    x = randn(2, 3)
+    data = torch.rand(16, 3, generator=torch.Generator().manual_seed(0)).double()
     found = ab.explain(mlp(3), x, absence="learned", data=data)
     learned = ab.learn_baseline(mlp(3), data)
     assert torch.equal(found.stand_ins, learned.values.expand(2, 3))
@@ -425,13 +441,19 @@ def test_rows_classes_and_categories_keep_their_names(tmp_path):
         {"city": ["Rome", "Oslo", "Rome", "Bern"], "age": [30.0, 41.0, 52.0, 25.0]}, index=["r7", "r9", "r17", "r4"]
     )
     table = ab.interop.EncodedTable.of(frame)
-    model, weights = nn.Linear(2, 2), torch.tensor([[0.0, 0.1], [1.0, 0.0]])
+    model = nn.Linear(2, 2)
+    weights = torch.tensor([[0.0, 0.1], [1.0, 0.0]])
     model.weight.data = weights
     x = pd.DataFrame(table.rows.numpy(), columns=table.columns, index=frame.index)
     found = ab.explain(
-        model, x[2:], ["barbera", "nebbiolo"], players=table.players, absence="median", data=table.rows,
+        model,
+        x[2:],
+        ["barbera", "nebbiolo"],
+        players=table.players,
+        absence="median",
+        data=table.rows,
         class_names=["barbera", "nebbiolo"],
-    )  # fmt: skip
+    )
     assert [found.sample_name(0), found.sample_name(1)] == ["row r17, barbera", "row r4, nebbiolo"]
     assert "of row r17, barbera: " in str(found)
     rows = found.to_frame()
@@ -446,7 +468,9 @@ def test_rows_classes_and_categories_keep_their_names(tmp_path):
 
 
 def test_a_baseline_learned_for_another_value_is_noted():
-    model, x, y = nn.Linear(3, 2), torch.randn(20, 3), torch.arange(20) % 2
+    model = nn.Linear(3, 2)
+    x = torch.randn(20, 3)
+    y = torch.arange(20) % 2
     learned = ab.learn_baseline(model, x, y, options=ab.LearningOptions(steps=2, rows_per_step=64))
     assert ab.explain(model, x[:2], absence=learned).record.notes == ()
     assert ab.explain(model, x[:2], y[:2], absence=learned).record.notes == ()
@@ -511,3 +535,47 @@ def counted(function, calls):
         return function(*args, **kwargs)
 
     return call
+
+
+FOUR_ROWS = torch.rand(4, 3, generator=torch.Generator().manual_seed(1))
+
+
+def test_results_share_no_memory_with_what_users_hand_in_or_models_return():
+    x = FOUR_ROWS.clone()
+    buffer = torch.empty(99)
+    out = []
+
+    def reused(rows):
+        torch.sum(rows, 1, out=buffer[: len(rows)])
+        return buffer[: len(rows)]
+
+    for batch_size in (None, 2):
+        game = ab.MaskedModel(reused, x, absence=0.0, batch_size=batch_size)
+        out.append(game(ab.enumerate_coalitions(3)))
+        assert torch.equal(ab.explain(reused, x, absence=0.0, batch_size=batch_size).x, FOUR_ROWS)
+    buffer.fill_(torch.nan)
+    expected = ab.enumerate_coalitions(3).float() @ FOUR_ROWS.T
+    assert all(torch.allclose(found, expected.T) for found in out)
+    labels = torch.tensor([0, 1, 0])
+    players = ab.Players.segments(labels)
+    explanation = ab.explain(reused, x, players=players, absence=0.0)
+    effects = explanation.interactions.effects.clone()
+    outputs = explanation.outputs.clone()
+    x.fill_(9.0)
+    labels.fill_(1)
+    assert torch.equal(explanation.x, FOUR_ROWS)
+    assert torch.equal(explanation.interactions.effects, effects)
+    assert torch.equal(explanation.outputs, outputs)
+    assert players.labels.tolist() == explanation.players.labels.tolist() == [0, 1, 0]
+
+
+NORMAL_ROWS = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+
+
+FIRST, SECOND = nn.Linear(4, 1), nn.Linear(4, 1)
+
+
+def test_stand_ins_that_are_drawn_are_said_to_be():
+    notes = ab.explain(FIRST, NORMAL_ROWS, absence="noise", data=NORMAL_ROWS).record.notes
+    assert any("means over 10 stand-ins; errors exclude the variance of the draw" in note for note in notes)
+    assert not ab.explain(FIRST, NORMAL_ROWS, absence=0.0).record.notes

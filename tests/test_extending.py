@@ -10,7 +10,8 @@ import torch
 import absentia as ab
 from absentia.absences import Absence, Fill
 from absentia.absences.words import WORDS, Request, named_absence
-from known_games import harsanyi_by_definition, number
+from absentia.indices import INDICES, InteractionIndex
+from known_games import harsanyi_by_definition, number, subsets
 
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
 ROWS = torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
@@ -33,6 +34,22 @@ def test_the_index_is_what_each_player_adds_to_the_others():
         values = table.values[sample].tolist()
         expected = [values[number(everyone)] - values[number(everyone - {player})] for player in range(3)]
         assert leave_one_out(table).values[sample].tolist() == pytest.approx(expected)
+
+
+def test_the_interaction_index_is_what_a_set_adds_to_all_others(monkeypatch):
+    monkeypatch.setitem(INDICES, "Co-Möbius", InteractionIndex(file_of_page("co_moebius.py")["co_moebius"]))
+    table = ab.ValueTable(torch.randn(2, 8, generator=torch.Generator().manual_seed(0)))
+    terms = ab.index(table, "Co-Möbius", order=3)
+    everyone = frozenset(range(3))
+    for sample in range(2):
+        values = table.values[sample].tolist()
+        own = terms.of_sample(sample)
+        for members, effect in zip(own.sets, own.effects.tolist(), strict=True):
+            players = members.nonzero().flatten().tolist()
+            derivative = sum(
+                (-1) ** len(absent) * values[number(everyone - set(absent))] for absent in subsets(players)
+            )
+            assert effect == pytest.approx(derivative)
 
 
 def test_the_solver_finds_the_effects_of_games_without_higher_orders():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+import absentia as ab
 from absentia import AbsentiaError, Game, ValueTable, harsanyi, shapley, value_table
 from absentia.coalitions import enumerate_coalitions
 from typechecker import unchecked
@@ -115,3 +116,35 @@ def test_too_many_samples_are_refused_before_memory_runs_out():
 def test_bad_input_gets_a_sentence(make, sentence):
     with pytest.raises(AbsentiaError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("values", [[1e308, -1e308, 1e308, -1e308], [0.0, 8e307, -8e307, 1e308]])
+def test_values_whose_sums_would_be_infinite_are_refused(values):
+    with pytest.raises(AbsentiaError, match=r"values must be small enough for sums over all coalitions. Got 1e\+308"):
+        ab.ValueTable(values)
+
+
+WRONG_VALUES = {
+    "one axis": lambda coalitions: coalitions.sum(1).double(),
+    "a list": lambda coalitions: coalitions.sum(1).tolist(),
+    "too many": lambda coalitions: coalitions.double()[None],
+}
+USES = {
+    "exact": ab.shapley,
+    "sampled": lambda game: ab.shapley(game, evaluations=26),
+    "contexts": lambda game: ab.context_map(game, 0),
+}
+
+
+@pytest.mark.parametrize("values", WRONG_VALUES.values(), ids=WRONG_VALUES)
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_game_returns_a_number_for_each_coalition(values, use):
+    class Mine:
+        samples = 1
+        names = tuple("abcdef")
+
+        def __call__(self, coalitions):
+            return values(coalitions)
+
+    with pytest.raises(ab.AbsentiaError, match=r"game must return a tensor of shape"):
+        use(Mine())

@@ -182,9 +182,13 @@ def test_categories_may_be_added_but_not_contradicted():
     assert players.with_categorical([]) is players
     assert players.with_categorical([(2, 1), 0]) is players
     assert players.with_categorical([[4, 3]]).categorical == ((0,), (1, 2), (3, 4))
-    sentence = r"categorical must agree with the players, who have one category in the columns \[1, 2\]. Got \[1\]"
-    with pytest.raises(AbsentiaError, match=sentence):
+    sentence = r"categorical must agree with the players, which have one category in the columns \[1, 2\]. Got \[1\]"
+    with pytest.raises(AbsentiaError, match=sentence) as partly_known:
         players.with_categorical([1])
+    assert "Leave it out: the players know it." in str(partly_known.value)
+    with pytest.raises(AbsentiaError, match=r"columns \[0\]. Got \[0, 3\] instead. Or make players whose") as more:
+        players.with_categorical([[0, 3]])
+    assert "Leave it out" not in str(more.value)
     x = torch.rand(4, 5)
     for call in (ab.explain, ab.MaskedModel):
         with pytest.raises(AbsentiaError, match=sentence):

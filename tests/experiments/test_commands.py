@@ -123,8 +123,12 @@ def test_the_package_runs_as_a_module():
     path = os.pathsep.join([str(Path(ab.__file__).parents[1]), str(ROOT)])
     ended = subprocess.run(
         [sys.executable, "-m", "experiments", "list"],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert ended.stdout.startswith("table-1")
 
 
@@ -188,7 +192,8 @@ def small_data(data, monkeypatch):
     draw = np.random.default_rng(0)
     images = [idx(draw.integers(0, 256, (16, 28, 28), dtype=np.uint8)), idx(np.arange(16, dtype=np.uint8) % 10)]
     text = tsv(["a good film", "a bad film", "good", "bad bad"] * 4, [1, 0, 1, 0] * 4)
-    digits, reviews = publish(data, MNIST, *images, *images), publish(data, SST2, text, text)
+    digits = publish(data, MNIST, *images, *images)
+    reviews = publish(data, SST2, text, text)
     monkeypatch.setitem(trained_models.LOADERS, "mnist", lambda: mnist(digits))
     monkeypatch.setitem(trained_models.LOADERS, "sst2", lambda: sst2(reviews))
 

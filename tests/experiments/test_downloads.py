@@ -139,7 +139,8 @@ def tape(*members):
         for name, content in members:
             member = tarfile.TarInfo(name)
             if content is None:
-                member.type, member.linkname = tarfile.SYMTYPE, "/etc/hostname"
+                member.type = tarfile.SYMTYPE
+                member.linkname = "/etc/hostname"
             member.size = len(content or b"")
             archive.addfile(member, io.BytesIO(content or b""))
     return packed.getvalue()

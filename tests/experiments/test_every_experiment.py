@@ -55,9 +55,13 @@ def toy_network(channels, side):
 
 
 DATA = {
-    "census": toy_table("census"), "credit": toy_table("credit"), "mnist": toy_images("mnist", 1, 14),
-    "cifar10": toy_images("cifar10", 3, 16), "sst2": sentences(), "tv-news": toy_table("tv-news"),
-}  # fmt: skip
+    "census": toy_table("census"),
+    "credit": toy_table("credit"),
+    "mnist": toy_images("mnist", 1, 14),
+    "cifar10": toy_images("cifar10", 3, 16),
+    "sst2": sentences(),
+    "tv-news": toy_table("tv-news"),
+}
 NETWORKS = {"mnist": toy_network(1, 14), "cifar10": toy_network(3, 16)}
 
 
@@ -94,7 +98,8 @@ def test_every_part_runs_on_toy_data_and_can_be_judged(key, tiny, monkeypatch):
 def test_sparsity_is_judged_by_the_networks_of_the_paper():
     judge = PARTS["fig-5", "census"][0].judge
     dense, sparse = ({"few of zero": 0.92, "few of mean": 0.2, "few of learned": few} for few in (0.5, 0.95))
-    papers, ours = ("census", "sst2-cnn", "mnist-vgg16"), ("mnist", "cifar10-resnet32", "cifar10-vgg16")
+    papers = ("census", "sst2-cnn", "mnist-vgg16")
+    ours = ("mnist", "cifar10-resnet32", "cifar10-vgg16")
     found = judge(dict.fromkeys(papers, sparse) | dict.fromkeys(ours, dense))
     assert found.word == "in one reading"
     assert "in 3 of 3 networks of the paper; by zero or the mean in 3" in found.reason
@@ -149,14 +154,16 @@ def test_a_tree_s_true_values_of_the_probability_add_up_to_it():
 
 
 def test_drawn_shapley_values_of_a_tree_s_probability_are_those_of_the_library():
-    x, absent = torch.tensor([0.9, 0.3, 0.6, 0.8, 0.1, 0.7]), torch.tensor([0.1, 0.4, 0.0, 0.2, 0.3, 0.1])
+    x = torch.tensor([0.9, 0.3, 0.6, 0.8, 0.1, 0.7])
+    absent = torch.tensor([0.1, 0.4, 0.0, 0.2, 0.3, 0.1])
     betas = torch.tensor([1.5, 2.2])
     drawn = digit_trees.shapley_of_step(x, absent.expand(4000, -1), betas, torch.Generator().manual_seed(0))
     for beta, values in zip(betas, drawn, strict=True):
         game = ab.MaskedModel(
-            lambda rows, beta=beta: digit_trees.read(rows.sum(1), float(beta), "probability"), x[None],
+            lambda rows, beta=beta: digit_trees.read(rows.sum(1), float(beta), "probability"),
+            x[None],
             absence=ab.Baseline(absent),
-        )  # fmt: skip
+        )
         torch.testing.assert_close(values.double(), ab.shapley(game).values[0].double(), atol=0.01, rtol=0)
 
 
@@ -184,7 +191,8 @@ def test_the_setting_of_trees_is_the_nearest_on_training_images(tiny):
 
 def test_trees_hold_in_one_reading_if_learned_values_score_highest_and_as_printed(tiny):
     judge = PARTS["table-7", "trees"][0].judge
-    names, readouts = digit_trees.PRINTED, digit_trees.READOUTS
+    names = digit_trees.PRINTED
+    readouts = digit_trees.READOUTS
     found = dict(digit_trees.trees(tiny("table-7", "trees")).figures)
     found |= {f"{name}, {readout}": score for name, score in names.items() for readout in readouts}
     assert judge({"trees": found}).word == "in one reading"
@@ -199,8 +207,10 @@ def test_trees_hold_in_one_reading_if_learned_values_score_highest_and_as_printe
 
 
 def test_an_attack_stays_within_its_bound_and_raises_the_loss():
-    images, model = DATA["mnist"], NETWORKS["mnist"]
-    x, y = images.x_test[:8], images.y_test[:8]
+    images = DATA["mnist"]
+    model = NETWORKS["mnist"]
+    x = images.x_test[:8]
+    y = images.y_test[:8]
     found = adversarial_recovery.attack(model, x, y, 0.1, steps=20)
     assert float((found.moved - x).abs().max()) <= 0.1 + 1e-6
     with torch.no_grad():
@@ -215,7 +225,8 @@ def test_only_samples_that_lose_their_right_class_count_as_fooled():
         model.append(nn.Linear(2, 2))
         model[2].weight.copy_(torch.eye(2))
         model[2].bias.copy_(torch.tensor([50.0, 0.0]))  # class 1 above 0.5
-    x, y = torch.tensor([0.1, 0.45, 0.9, 0.9]).view(4, 1, 1, 1), torch.tensor([0, 0, 1, 0])
+    x = torch.tensor([0.1, 0.45, 0.9, 0.9]).view(4, 1, 1, 1)
+    y = torch.tensor([0, 0, 1, 0])
     found = adversarial_recovery.attack(model, x, y, 0.2, steps=20)
     assert found.fooled.tolist() == [False, True, False, False]  # the last one is wrong from the start
     assert found.first(2).x.flatten().tolist() == pytest.approx([0.45, 0.1])
@@ -245,11 +256,17 @@ def test_values_come_back_to_the_sample_that_the_loss_masks():
 def test_recovery_is_judged_by_its_direction_and_by_the_size_of_lenet_s():
     def word(lenet, resnet, fooled=1.0):
         ends = {"mnist-lenet": (2.0, lenet), "cifar10-resnet20": (1.0, resnet)}
-        return adversarial_recovery.judge({
-            part: {"before": start, "after, the original sample": end, "after, other samples of its class": 3.0,
-                   "fooled": fooled}
-            for part, (start, end) in ends.items()
-        })  # fmt: skip
+        return adversarial_recovery.judge(
+            {
+                part: {
+                    "before": start,
+                    "after, the original sample": end,
+                    "after, other samples of its class": 3.0,
+                    "fooled": fooled,
+                }
+                for part, (start, end) in ends.items()
+            }
+        )
 
     assert word(1.0, 0.95).word == "in one reading"
     assert "a loss that is shown the answer" in word(1.0, 0.95).reason
@@ -262,6 +279,7 @@ def test_recovery_is_judged_by_its_direction_and_by_the_size_of_lenet_s():
     assert "fools no image" in word(1.0, 0.95, fooled=0.0).reason
 
 
+@pytest.mark.slow
 def test_contexts_are_judged_by_their_strength_and_by_known_patterns(tiny):
     known = context_maps.known(tiny("fig-4", "known")).figures
     assert known["inside"] > known["outside"] + 0.2
@@ -285,7 +303,8 @@ def test_a_game_of_patterns_is_their_sum():
 
 
 def test_a_mean_over_draws_of_noise_is_that_of_the_games():
-    images, model = DATA["mnist"], NETWORKS["mnist"]
+    images = DATA["mnist"]
+    model = NETWORKS["mnist"]
     scene = noise_effects.scene_of(images, model, True, 2, seed=0)
     found = scene.effects("nine cells", "weak noise", "weak noise", (1, 3))
     three = noise_effects.Setting("nine cells", "weak noise", "weak noise", 3, "image's class")
@@ -330,7 +349,9 @@ def test_sage_averages_probabilities_and_shap_log_odds():
     def model(inputs):
         return torch.cat([torch.zeros_like(inputs), inputs], dim=1)
 
-    x, y, nobody = torch.tensor([[2.0]]), torch.tensor([1]), torch.tensor([[False]])
+    x = torch.tensor([[2.0]])
+    y = torch.tensor([1])
+    nobody = torch.tensor([[False]])
     absence = ab.Marginal(rows)
     sage = learned_attributions.SageGame(model, x, y, absence)(nobody)
     assert float(sage) == pytest.approx(float(torch.logit(torch.sigmoid(rows.double()).mean())), rel=1e-5)

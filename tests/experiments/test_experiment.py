@@ -150,9 +150,13 @@ def judge(figures):
 
 
 SQUARES = Experiment(
-    "fig-0", "Squares of numbers", "All of them.", {"squares": part_of, "cubes": unavailable}, judge,
+    "fig-0",
+    "Squares of numbers",
+    "All of them.",
+    {"squares": part_of, "cubes": unavailable},
+    judge,
     (Claim("the sum is 5", "Fig. 0"),),
-)  # fmt: skip
+)
 
 
 def test_each_part_is_saved_with_its_reason_if_it_cannot_be_had(run):

@@ -18,7 +18,8 @@ def digits(count, seed):
 
 
 def test_mnist_is_pixels_between_0_and_1_with_one_channel(data):
-    (train, train_labels), (test, test_labels) = digits(7, seed=0), digits(3, seed=1)
+    train, train_labels = digits(7, seed=0)
+    test, test_labels = digits(3, seed=1)
     source = publish(data, MNIST, idx(train), idx(train_labels), idx(test), idx(test_labels))
     loaded = mnist(source)
     assert loaded.name == "mnist"

@@ -53,7 +53,8 @@ def test_losses_are_compared_thoroughly():
 
 
 def test_a_loss_of_few_players_is_exact():
-    baseline, x = torch.tensor([0.3, 0.1, 0.8, 0.6, 0.2]).double(), binary_inputs(SMALL, 32, 0)
+    baseline = torch.tensor([0.3, 0.1, 0.8, 0.6, 0.2]).double()
+    x = binary_inputs(SMALL, 32, 0)
     table = ab.value_table(ab.MaskedModel(SMALL.model, x, absence=ab.Baseline(baseline)))
     shapley = ab.order_shapley(table, range(3)).values.abs().sum((1, 2)).mean()
     marginal = ab.order_marginals(table, range(3)).values.sum((1, 2)).mean()
@@ -64,9 +65,11 @@ def test_a_loss_of_few_players_is_exact():
 def test_the_table_counts_marks_and_lists_misses():
     right = Outcome(Trial(0, "shapley", 0.0), (0.0,) * 4 + (1.0,), (True,) * 5, 0.0, 0.0)
     wrong = Outcome(Trial(0, "shapley", 0.5), (0.0,) * 5, (True, True, True, True, False), 2.0, 1.0)
-    others = [Outcome(Trial(0, loss, start), right.values, right.right, 0.0, 0.0)
-              for loss, start in known_baselines.PAIRS
-              if loss != "shapley" or start == 1.0]  # fmt: skip
+    others = [
+        Outcome(Trial(0, loss, start), right.values, right.right, 0.0, 0.0)
+        for loss, start in known_baselines.PAIRS
+        if loss != "shapley" or start == 1.0
+    ]
     accuracy, misses = tabulate("title", "note", [SMALL], [right, wrong, *others], {("shapley", 0.0): 98.06})
     assert accuracy.rows[0] == ["shapley", "0", "5", "5", "100.00%", "100.00%", "98.06%", "0 of 0"]
     assert accuracy.rows[1] == ["shapley", "0.5", "4", "5", "80.00%", "50.00%", "–", "0 of 1"]
@@ -81,8 +84,10 @@ def test_every_pair_of_loss_and_start_is_tried(monkeypatch):
 
 
 def test_the_figures_are_the_accuracies_and_the_verdict_compares_them_with_the_printed_ones():
-    rows = [Outcome(Trial(0, loss, start), (0.0,) * 4 + (1.0,), (True,) * 5, 0.0, 0.0)
-            for loss, start in known_baselines.PAIRS]  # fmt: skip
+    rows = [
+        Outcome(Trial(0, loss, start), (0.0,) * 4 + (1.0,), (True,) * 5, 0.0, 0.0)
+        for loss, start in known_baselines.PAIRS
+    ]
     found = found_of(tabulate("title", "note", [SMALL], rows, {}))
     assert found.figures["shapley from 0.5"] == 100
     verdict = judge({"functions": found.figures})

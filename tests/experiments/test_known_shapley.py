@@ -91,6 +91,7 @@ def test_learning_gives_the_true_shapley_values():
         assert found.right == found.of
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 def test_the_table_has_a_row_for_each_absence_and_a_perfect_one_scores_100(monkeypatch):
     def truth(case, inputs, seed):
@@ -151,9 +152,15 @@ def test_draws_that_all_functions_share_scatter_about_their_mean():
 
 def test_the_verdict_asks_for_learned_values_that_alone_are_right():
     figures = dict.fromkeys(methods(0, 12), 60.0) | {
-        "learned": 100.0, known_shapley.TRUTH: 100.0, known_shapley.DIVIDED: 82.0, known_shapley.FEW: 36.0,
-        known_shapley.NOTHING: 81.5, "coalitions": 12, "lowest of one draw": 20.0, "highest of one draw": 50.0,
-    }  # fmt: skip
+        "learned": 100.0,
+        known_shapley.TRUTH: 100.0,
+        known_shapley.DIVIDED: 82.0,
+        known_shapley.FEW: 36.0,
+        known_shapley.NOTHING: 81.5,
+        "coalitions": 12,
+        "lowest of one draw": 20.0,
+        "highest of one draw": 50.0,
+    }
     found = known_shapley.judge({"family": figures})
     assert found.word == "by another method"
     assert "by the loss interactions, Σ|U| of all orders, with sweeps" in found.reason

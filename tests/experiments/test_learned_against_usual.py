@@ -63,8 +63,9 @@ def test_a_goal_that_should_hold_everywhere_is_missed_by_one_problem(changes, mi
 
 @pytest.mark.parametrize(("worse", "excess", "missed"), [(2, 3.0, [0]), (3, 3.0, [0, 1, 2]), (3, -1.9, [2])])
 def test_a_goal_of_eight_problems_is_missed_by_three(worse, excess, missed):
-    rows = [Row(name, [measured(name, excess=excess if number < worse else -3.0)])
-            for number, name in enumerate(PROBLEMS)]  # fmt: skip
+    rows = [
+        Row(name, [measured(name, excess=excess if number < worse else -3.0)]) for number, name in enumerate(PROBLEMS)
+    ]
     assert [number for number, goal in enumerate(goals_of(rows)) if goal.verdict == "missed"] == missed
 
 
@@ -142,8 +143,10 @@ def test_evidence_of_random_methods_is_averaged_over_groups_of_draws_and_rare_cl
 
 def test_the_gap_is_largest_for_the_true_order_and_the_opposite_for_the_reversed_one():
     game = ab.MaskedModel(lambda rows: rows.sum(1), torch.tensor([[1.0, 2.0, 4.0]]), absence=0.0)
-    gaps = [float(experiment.deletion_gap(game, torch.tensor([values])))
-            for values in ([1.0, 2.0, 4.0], [2.0, 1.0, 4.0], [-1.0, -2.0, -4.0])]  # fmt: skip
+    gaps = [
+        float(experiment.deletion_gap(game, torch.tensor([values])))
+        for values in ([1.0, 2.0, 4.0], [2.0, 1.0, 4.0], [-1.0, -2.0, -4.0])
+    ]
     assert gaps == [3.0, 2.0, -3.0]
 
 

@@ -10,10 +10,18 @@ from experiments.datasets import ImageData
 SETTING = experiment.Setting(
     cells=(4, 4),
     printed={"zero": 1.0, "mean": 0.5, "blur": 0.4, "conditional": 0.3, "learned": 0.2},
-    blur=1.0, rows=40, schedule=Schedule(images=20, steps=3, batch=4), tried="one setting",
+    blur=1.0,
+    rows=40,
+    schedule=Schedule(images=20, steps=3, batch=4),
+    tried="one setting",
     from_noise=Schedule(images=20, steps=3, batch=4, orders=1.0),
-    imputer_rows=20, imputer_epochs=1, imputer_draws=2, draws=1, default_images=8, default_steps=2,
-)  # fmt: skip
+    imputer_rows=20,
+    imputer_epochs=1,
+    imputer_draws=2,
+    draws=1,
+    default_images=8,
+    default_steps=2,
+)
 
 
 @pytest.fixture

@@ -173,7 +173,8 @@ def test_the_recurrent_network_reads_each_sentence_in_both_directions():
     with torch.no_grad():
         for sentence, length in zip(SENTENCES, (6, 1, 4), strict=True):
             vectors = network.embedding(sentence[:length])
-            forward, backward = _read(network.lstm, vectors, ""), _read(network.lstm, vectors.flip(0), "_reverse")
+            forward = _read(network.lstm, vectors, "")
+            backward = _read(network.lstm, vectors.flip(0), "_reverse")
             states = torch.cat([forward, backward.flip(0)], dim=1)
             torch.testing.assert_close(network(sentence[None])[0], network.linear(states.amax(0)))
 

@@ -50,8 +50,12 @@ def test_many_players_are_audited_in_drawn_games(monkeypatch):
     names = tuple(f"c{number}" for number in range(18))
     data = TabularData("wide", names, x[:50], y[:50], x[50:], y[50:], (), ("a", "b"), torch.zeros(18), torch.ones(18))
     monkeypatch.setattr(experiment, "learn", lambda *_, **__: ab.Baseline(0.0))
-    found = experiment.compare(lambda rows: torch.stack([-rows.sum(1), rows.sum(1)], 1), data,
-                               experiment.Work(rows=2, draws=1, background=20), seed=0)  # fmt: skip
+    found = experiment.compare(
+        lambda rows: torch.stack([-rows.sum(1), rows.sum(1)], 1),
+        data,
+        experiment.Work(rows=2, draws=1, background=20),
+        seed=0,
+    )
     note = experiment.tabulate("wide", found).note
     assert "all 18 players masked, in drawn games of 12, one for each draw" in note
 

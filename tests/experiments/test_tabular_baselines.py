@@ -26,8 +26,10 @@ def toy(rows=200):
     x = torch.randn(rows, 4, generator=generator)
     x[:, 3] = torch.randint(0, 3, (rows,), generator=generator).float()
     y = (x[:, 0] * x[:, 1] + x[:, 2] > 0).long()
-    mean, std = x.mean(0), x.std(0, correction=0)
-    x, half = (x - mean) / std, rows // 2
+    mean = x.mean(0)
+    std = x.std(0, correction=0)
+    x = (x - mean) / std
+    half = rows // 2
     names = ("a", "b", "c", "d")
     return TabularData("toy", names, x[:half], y[:half], x[half:], y[half:], (3,), ("no", "yes"), mean, std)
 
@@ -44,7 +46,8 @@ def _quick(monkeypatch):
 
 
 def test_the_published_schedule_counts_what_the_model_sees():
-    data, seen = toy(), []
+    data = toy()
+    seen = []
 
     def model(rows):
         if rows.requires_grad:  # the check of the readout has no gradient
@@ -61,7 +64,8 @@ def test_the_published_schedule_lowers_its_loss_within_its_box():
     data = toy()
     found = published_schedule(MODEL, data.x_train, data.y_train, 6, 0.1, 0, samples=40, draws=20, batch=10)
     assert found.losses[-1] < found.losses[0]
-    mean, spread = data.x_train.double().mean(0), data.x_train.double().std(0, correction=0)
+    mean = data.x_train.double().mean(0)
+    spread = data.x_train.double().std(0, correction=0)
     assert ((found.baseline - mean).abs() <= 0.3 * spread + 1e-9).all()
     ours, theirs = (compared_loss(MODEL, data, "shapley", b, 0, ab.LearningOptions()) for b in (found.baseline, mean))
     assert ours < theirs
@@ -70,7 +74,8 @@ def test_the_published_schedule_lowers_its_loss_within_its_box():
 def test_a_high_rate_ends_on_the_edge_of_a_given_box():
     data = toy()
     found = published_schedule(MODEL, data.x_train, data.y_train, 1, 100.0, 0, box=0.1, samples=8, draws=2)
-    mean, spread = data.x_train.double().mean(0), data.x_train.double().std(0, correction=0)
+    mean = data.x_train.double().mean(0)
+    spread = data.x_train.double().std(0, correction=0)
     assert ((found.baseline - mean).abs() / spread).max().item() == pytest.approx(0.1)
 
 
@@ -113,7 +118,8 @@ def test_r2_of_constant_values_is_1():
 
 def test_what_remains_agrees_with_the_definitions():
     data = toy()
-    x, y = data.x_test[:5], data.y_test[:5]
+    x = data.x_test[:5]
+    y = data.y_test[:5]
     found = measure(MODEL, x, y, torch.zeros(4))
     table = ab.value_table(ab.MaskedModel(MODEL, x, y, absence=ab.Baseline(0.0)))
     effects = ab.moebius(table.values)
@@ -126,7 +132,8 @@ def test_what_remains_agrees_with_the_definitions():
 
 
 def test_the_loss_compared_is_that_of_learning():
-    data, options = toy(), ab.LearningOptions(steps=10, samples=32)
+    data = toy()
+    options = ab.LearningOptions(steps=10, samples=32)
     learned = learn(MODEL, data, 0, options, loss="shapley", bounds=0.3)
     found = compared_loss(MODEL, data, "shapley", learned.values, 0, options)
     assert found == pytest.approx(learned.loss, rel=1e-5)
@@ -167,6 +174,7 @@ def test_starts_are_compared_each_for_itself():
     assert 0 <= spread < 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_quick")
 def test_trees_are_learned_without_a_gradient():
     pytest.importorskip("sklearn")

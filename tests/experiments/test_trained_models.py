@@ -18,7 +18,8 @@ BRIEF = Recipe("adamw", 1e-2, weight_decay=0.0, batch=8, epochs=1)
 
 @pytest.mark.parametrize(("name", "columns"), [("census", 12), ("credit", 20)])
 def test_the_networks_of_tables_have_the_widths_of_the_paper(name, columns, tmp_path, monkeypatch):
-    toy, rows = table(40), torch.rand(20, columns)
+    toy = table(40)
+    rows = torch.rand(20, columns)
     data = replace(toy, x_train=rows, x_test=rows, mean=torch.zeros(columns), std=torch.ones(columns))
     monkeypatch.setitem(models.LOADERS, name, lambda: data)
     found = train(name, epochs=1, path=tmp_path / "model")
@@ -173,7 +174,8 @@ def test_trained_trains_again_when_the_recipe_has_changed(toy_models, monkeypatc
 
 
 def test_networks_of_one_data_set_have_files_of_their_own(toy_models):
-    cnn, lstm = trained("sentences"), trained("sentences", network="lstm")
+    cnn = trained("sentences")
+    lstm = trained("sentences", network="lstm")
     assert (type(cnn).__name__, type(lstm).__name__) == ("TextCNN", "TextLSTM")
     assert load(model_file("sentences"))[1].architecture == "cnn-12"
     assert load(model_file("sentences", network="lstm"))[1].architecture == "lstm-12"

@@ -56,7 +56,8 @@ def test_pictures_that_can_be_learnt_are(bfloat16):
 
 @pytest.mark.parametrize("make", [TextCNN, TextLSTM])
 def test_sentences_that_can_be_learnt_are(make):
-    data, network = sentences(), make(12, 8, 8)
+    data = sentences()
+    network = make(12, 8, 8)
     fit(network, data, Recipe("adamw", 3e-2, weight_decay=0.0, batch=16, epochs=8), seed=0)
     assert accuracy(network, data.x_test, data.y_test) > 0.9
     assert (network.embedding.weight[0] == 0).all()
@@ -130,7 +131,8 @@ def test_a_small_model_uses_every_kept_row_in_each_epoch(monkeypatch):
 def test_the_epoch_with_the_lowest_held_out_loss_is_kept():
     data = noise()
     _, held_out = stratified_split(data.y_train, RECIPE.held_out, seed=0)
-    x, y = data.x_train[held_out], data.y_train[held_out]
+    x = data.x_train[held_out]
+    y = data.y_train[held_out]
     endless = replace(RECIPE, patience=1000)
     losses = [
         nn.functional.cross_entropy(train_mlp(data, replace(endless, epochs=epochs))(x), y).item()

@@ -10,7 +10,8 @@ def table(rows=400):
     x = torch.randn(rows, 3, generator=torch.Generator().manual_seed(1))
     y = (x[:, 0] * x[:, 1] > 0).long()
     half = rows // 2
-    names, ones = ("a", "b", "c"), torch.ones(3)
+    names = ("a", "b", "c")
+    ones = torch.ones(3)
     return TabularData(
         "toy", names, x[:half], y[:half], x[half:], y[half:], (), ("different", "same"), torch.zeros(3), ones
     )
@@ -21,7 +22,8 @@ def pictures(count=96):
     draw = torch.Generator().manual_seed(2)
     y = torch.randint(2, (count,), generator=draw)
     x = 0.2 * torch.rand(count, 1, 8, 8, generator=draw)
-    rows, columns = y * 4 + torch.randint(4, (count,), generator=draw), torch.randint(8, (count,), generator=draw)
+    rows = y * 4 + torch.randint(4, (count,), generator=draw)
+    columns = torch.randint(8, (count,), generator=draw)
     x[torch.arange(count), 0, rows, columns] = 1.0
     half = count // 2
     return ImageData("pictures", x[:half], y[:half], x[half:], y[half:], ("above", "below"))
@@ -35,7 +37,8 @@ def sentences(count=160):
     lengths = torch.randint(2, 10, (count,), generator=draw)
     x[torch.arange(9) >= lengths[:, None]] = 0
     x[torch.arange(count), (torch.rand(count, generator=draw) * lengths).long()] = 3 - y
-    half, words = count // 2, tuple("0123456789AB")
+    half = count // 2
+    words = tuple("0123456789AB")
     return TextData(
         *("sentences", words, x[:half], lengths[:half], y[:half], x[half:], lengths[half:], y[half:]), ("bad", "good")
     )

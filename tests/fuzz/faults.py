@@ -81,12 +81,14 @@ LEARN = "learn(sys.argv[1], checkpoint=sys.argv[1] + '/checkpoint').save(sys.arg
 
 
 def learned_after_kills(folder: Path, kills: int) -> str:
-    whole, killed = folder / "whole", folder / "killed"
+    whole = folder / "whole"
+    killed = folder / "killed"
     whole.mkdir()
     killed.mkdir()
     run(LEARN, whole)
     for _ in range(kills):
-        process, before = start(LEARN, killed), (killed / "checkpoint").exists()
+        process = start(LEARN, killed)
+        before = (killed / "checkpoint").exists()
         changed = (killed / "checkpoint").stat().st_mtime_ns if before else 0
         while process.poll() is None:
             if (killed / "checkpoint").exists() and (killed / "checkpoint").stat().st_mtime_ns > changed:
@@ -97,7 +99,8 @@ def learned_after_kills(folder: Path, kills: int) -> str:
         process.wait()
         assert not (killed / "learned").exists()
     run(LEARN, killed)
-    one, two = ab.load(whole / "learned"), ab.load(killed / "learned")
+    one = ab.load(whole / "learned")
+    two = ab.load(killed / "learned")
     assert torch.equal(one.values, two.values)
     assert one.loss == two.loss
     return "resumed; values and loss equal those of the whole run"
@@ -247,7 +250,8 @@ def read_only(folder: Path) -> str:
 @fault("Truncation of a saved file at every 1 %")
 def truncation(folder: Path) -> str:
     ab.explain(lambda rows: rows.sum(1), torch.ones(3, 6), absence=0.0).save(folder / "whole")
-    whole, refused = (folder / "whole").read_bytes(), 0
+    whole = (folder / "whole").read_bytes()
+    refused = 0
     for percent in range(100):
         (folder / "cut").write_bytes(whole[: len(whole) * percent // 100])
         try:
@@ -261,7 +265,8 @@ def truncation(folder: Path) -> str:
 @fault("A flipped bit in a saved file")
 def flipped_bits(folder: Path) -> str:
     torch.manual_seed(0)
-    model, x = torch.nn.Linear(4, 2), torch.randn(30, 4)
+    model = torch.nn.Linear(4, 2)
+    x = torch.randn(30, 4)
     few = ab.LearningOptions(steps=2, rows_per_step=64)
     results = {
         "explanation": ab.explain(model, x[:3], 0, absence=0.0),
@@ -269,7 +274,8 @@ def flipped_bits(folder: Path) -> str:
         "baseline": ab.learn_baseline(model, x, [0, 1] * 15, options=few),
         "imputer": ab.train_imputer(x, epochs=1),
     }
-    generator, counts = torch.Generator().manual_seed(0), {"refused": 0, "the same": 0}
+    generator = torch.Generator().manual_seed(0)
+    counts = {"refused": 0, "the same": 0}
     for name, result in results.items():
         result.save(folder / name)
         whole = (folder / name).read_bytes()
@@ -318,7 +324,8 @@ def two_writers(folder: Path) -> str:
         for _ in range(50):
             found.save(sys.argv[1] + "/result")
     """
-    writers, reads = [start(program, folder, number) for number in (0, 1)], 0
+    writers = [start(program, folder, number) for number in (0, 1)]
+    reads = 0
     while any(writer.poll() is None for writer in writers):
         if (folder / "result").exists():
             reads += ab.load(folder / "result").samples == 60
@@ -407,7 +414,8 @@ def main() -> int:
             try:
                 seen = inject(Path(folder))
             except (AssertionError, OSError, subprocess.SubprocessError) as error:
-                seen, failed = f"FAILED: {type(error).__name__}: {error!s:.600}", failed + 1
+                seen = f"FAILED: {type(error).__name__}: {error!s:.600}"
+                failed = failed + 1
         print(f"{title}: {seen}", flush=True)
     return failed
 

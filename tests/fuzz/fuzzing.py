@@ -47,12 +47,28 @@ TABLE_OF_ONE = ab.ValueTable(TABLE.values[0])
 ESTIMATOR = LogisticRegression().fit(X.numpy(), [0, 1, 0, 1, 0, 1])
 # A right call of each public function, of whose arguments one or two are replaced.
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "explain": (ab.explain, {"model": MODEL, "x": X, "y": 0, "absence": 0.0, "players": None, "evaluations": None,
-        "max_players": 24, "seed": 0, "batch_size": 4, "memory": None, "data": X, "class_names": None,
-        "readout": None}),
+    "explain": (
+        ab.explain,
+        {
+            "model": MODEL,
+            "x": X,
+            "y": 0,
+            "absence": 0.0,
+            "players": None,
+            "evaluations": None,
+            "max_players": 24,
+            "seed": 0,
+            "batch_size": 4,
+            "memory": None,
+            "data": X,
+            "class_names": None,
+            "readout": None,
+        },
+    ),
     "MaskedModel": (ab.MaskedModel, {"model": MODEL, "x": X, "y": 1, "absence": "mean", "data": X}),
     "Task": (ab.Task, {"model": MODEL, "x": X, "players": None, "readout": ab.Logit(0)}),
     "index": (ab.index, {"game": TABLE, "name": "Shapley"}),
+    "index of sets": (ab.index, {"game": TABLE, "name": "k-SII", "order": 2}),
     "interactions": (ab.interactions, {"game": TABLE, "solver": "exact"}),
     "listed terms": (ab.Terms.listed, {"sets": torch.eye(3).bool(), "effects": torch.ones(3), "names": None}),
     "shapley": (ab.shapley, {"game": TABLE, "evaluations": None, "seed": 0}),
@@ -83,8 +99,10 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "enumerate": (ab.enumerate_coalitions, {"players": 3, "start": 0, "stop": 4}),
     "moebius": (ab.moebius, {"values": torch.rand(8)}),
     "zeta": (ab.zeta, {"effects": torch.rand(8)}),
-    "draw_coalitions": (ab.draw_coalitions, {"players": 3, "sizes": torch.tensor([1, 2]),
-        "generator": torch.Generator().manual_seed(0)}),
+    "draw_coalitions": (
+        ab.draw_coalitions,
+        {"players": 3, "sizes": torch.tensor([1, 2]), "generator": torch.Generator().manual_seed(0)},
+    ),
     "context_map": (ab.context_map, {"game": TABLE_OF_ONE, "player": 0, "drawn": 4, "grown": 2, "seed": 0}),
     "from_numpy": (ab.from_numpy, {"predict": lambda rows: rows, "probabilities": None}),
     "from_estimator": (ab.interop.from_estimator, {"estimator": ESTIMATOR, "table": None, "probabilities": True}),
@@ -92,12 +110,17 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "captum_baselines": (ab.interop.captum_baselines, {"absence": 0.0, "x": X, "players": None}),
     "captum_feature_mask": (ab.interop.captum_feature_mask, {"players": PLAYERS}),
     "from_captum": (ab.interop.from_captum, {"attributions": X, "players": PLAYERS, "by_entry": False}),
-}  # fmt: skip
+}
 OPTIONS = ab.LearningOptions(steps=2, rows_per_step=64)
 FOUND = ab.explain(MODEL, X, 0, absence=0.0)
-EFFECTS, GAME = ab.harsanyi(TABLE), ab.MaskedModel(MODEL, X, 1, absence=0.0)
-IMAGE = ab.explain(lambda rows: rows.flatten(1).sum(1), torch.rand(2, 1, 4, 4), absence=0.0,
-    players=ab.Players.grid((1, 4, 4), (2, 2)))  # fmt: skip
+EFFECTS = ab.harsanyi(TABLE)
+GAME = ab.MaskedModel(MODEL, X, 1, absence=0.0)
+IMAGE = ab.explain(
+    lambda rows: rows.flatten(1).sum(1),
+    torch.rand(2, 1, 4, 4),
+    absence=0.0,
+    players=ab.Players.grid((1, 4, 4), (2, 2)),
+)
 SAMPLED = ab.explain(lambda rows: rows.prod(1), torch.rand(2, 8), absence=0.0, evaluations=100)
 LEARNED = ab.learn_baseline(MODEL, X, readout=ab.Logit(0), options=OPTIONS)
 AUDIT = ab.audit(MODEL, X, 0, {"zero": 0.0}, data=X, draws=1, evaluations=2000)
@@ -105,10 +128,13 @@ CROSS = ab.cross_audit(MODEL, X, absences=["zero", "mean"], draws=1, data=X)
 IMPUTER = ab.train_imputer(X, draws=2, epochs=1, progress=False)
 SURROGATE = ab.train_surrogate(MODEL, X, epochs=1, progress=False)
 FRAME = pd.DataFrame({"a": ["x", "y"], "b": [0.5, 1.5]})
-ENCODED, MASKER = ab.interop.EncodedTable.of(FRAME), ab.interop.shap_masker(0.0, PLAYERS, X)
+ENCODED = ab.interop.EncodedTable.of(FRAME)
+MASKER = ab.interop.shap_masker(0.0, PLAYERS, X)
 JOINED = ab.JoinedInputs(lambda one, other: one.sum(1) + other.sum(1), [X, X])
-EVERYBODY, NUMBERS = torch.ones(2, 3, dtype=torch.bool), torch.arange(6)
-FILL, OUTPUTS = ab.Baseline(0.0).bind(X), torch.rand(6, 2)
+EVERYBODY = torch.ones(2, 3, dtype=torch.bool)
+NUMBERS = torch.arange(6)
+FILL = ab.Baseline(0.0).bind(X)
+OUTPUTS = torch.rand(6, 2)
 # The same of methods: those of results, players, games and absences.
 METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "ValueTable.call": (TABLE, {"coalitions": EVERYBODY}),
@@ -127,7 +153,7 @@ METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "LearnedBaseline.save": (LEARNED.save, {"path": "learned"}),
     "LearnedBaseline.bind": (LEARNED.bind, {"x": X}),
     "LearnedBaseline.of": (LEARNED.of, {"y": 0}),
-    "LearnedBaseline.notes_on": (LEARNED.notes_on, {"readout": "r"}),
+    "LearnedBaseline.notes_on": (LEARNED.notes_on, {"readout": LEARNED.record.readout_note}),
     "Players.check_samples": (PLAYERS.check_samples, {"x": X}),
     "Players.presence": (PLAYERS.presence, {"coalitions": EVERYBODY}),
     "Players.only": (PLAYERS.only, {"chosen": [0], "argument": "chosen"}),
@@ -150,8 +176,17 @@ METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Surrogate.bind": (SURROGATE.bind, {"x": X}),
     "Surrogate.save": (SURROGATE.save, {"path": "surrogate"}),
     "MaskedModel.call": (GAME, {"coalitions": EVERYBODY}),
-    "Evaluator.values": (GAME.evaluator.values, {"fill": FILL, "coalitions": EVERYBODY, "samples": NUMBERS,
-        "players": None, "gradient": False, "recompute": False}),
+    "Evaluator.values": (
+        GAME.evaluator.values,
+        {
+            "fill": FILL,
+            "coalitions": EVERYBODY,
+            "samples": NUMBERS,
+            "players": None,
+            "gradient": False,
+            "recompute": False,
+        },
+    ),
     "Evaluator.table": (GAME.evaluator.table, {"fill": FILL, "samples": NUMBERS, "players": None, "gradient": False}),
     "LogOdds.call": (ab.LogOdds(0), {"output": OUTPUTS, "sample": NUMBERS}),
     "LogOdds.check": (ab.LogOdds(0).check, {"output": OUTPUTS, "samples": 6}),
@@ -168,23 +203,72 @@ METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "ShapMasker.call": (MASKER, {"mask": np.ones(3, dtype=bool), "x": X[0].numpy()}),
     "ShapMasker.shape": (MASKER.shape, {"x": X[0].numpy()}),
     "JoinedInputs": (ab.JoinedInputs, {"model": lambda one: one.sum(1), "inputs": [X]}),
-}  # fmt: skip
+}
 # The same of functions that take long, and are called seldom.
 SLOW: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "audit": (ab.audit, {"model": MODEL, "x": X, "y": 0, "absences": {"zero": 0.0}, "players": None, "readout": None,
-        "region": None, "reference": "noise", "draws": 1, "data": X, "tau": None, "max_players": 16,
-        "categorical": (), "class_names": None, "evaluations": 2000, "seconds": None, "seed": 0}),
+    "audit": (
+        ab.audit,
+        {
+            "model": MODEL,
+            "x": X,
+            "y": 0,
+            "absences": {"zero": 0.0},
+            "players": None,
+            "readout": None,
+            "region": None,
+            "reference": "noise",
+            "draws": 1,
+            "data": X,
+            "tau": None,
+            "max_players": 16,
+            "categorical": (),
+            "class_names": None,
+            "evaluations": 2000,
+            "seconds": None,
+            "seed": 0,
+        },
+    ),
     "cross_audit": (ab.cross_audit, {"model": MODEL, "x": X, "absences": ["zero", "mean"], "draws": 1, "data": X}),
-    "learn_baseline": (ab.learn_baseline, {"model": MODEL, "x": X, "y": None, "players": None, "readout": ab.Logit(0),
-        "loss": "faithful", "start": "best", "bounds": "range", "share": "all", "categorical": (),
-        "class_names": None, "seed": 0, "seconds": 5.0, "options": OPTIONS}),
-    "baseline_loss": (ab.baseline_loss, {"model": MODEL, "x": X, "absence": 0.0, "loss": "interactions",
-        "readout": ab.Logit(0), "options": OPTIONS, "seed": 0}),
+    "learn_baseline": (
+        ab.learn_baseline,
+        {
+            "model": MODEL,
+            "x": X,
+            "y": None,
+            "players": None,
+            "readout": ab.Logit(0),
+            "loss": "faithful",
+            "start": "best",
+            "bounds": "range",
+            "share": "all",
+            "categorical": (),
+            "class_names": None,
+            "seed": 0,
+            "seconds": 5.0,
+            "options": OPTIONS,
+        },
+    ),
+    "baseline_loss": (
+        ab.baseline_loss,
+        {
+            "model": MODEL,
+            "x": X,
+            "absence": 0.0,
+            "loss": "interactions",
+            "readout": ab.Logit(0),
+            "options": OPTIONS,
+            "seed": 0,
+        },
+    ),
     "train_imputer": (ab.train_imputer, {"data": X, "players": None, "draws": 2, "epochs": 1, "seed": 0}),
-    "train_surrogate": (ab.train_surrogate, {"model": MODEL, "x": X, "players": None, "network": None, "epochs": 1,
-        "seed": 0}),
-    "write_report": (ab.write_report, {"results": FOUND, "path": Path(tempfile.gettempdir()) / "fuzz.html",
-        "title": None}),
+    "train_surrogate": (
+        ab.train_surrogate,
+        {"model": MODEL, "x": X, "players": None, "network": None, "epochs": 1, "seed": 0},
+    ),
+    "write_report": (
+        ab.write_report,
+        {"results": FOUND, "path": Path(tempfile.gettempdir()) / "fuzz.html", "title": None},
+    ),
     "Explanation.plot": (FOUND.plot, {"path": None, "sample": 0, "kind": "bars"}),
     "Audit.plot": (AUDIT.plot, {"path": None}),
     "LearnedBaseline.plot": (LEARNED.plot, {"path": None}),
@@ -195,8 +279,10 @@ SLOW: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "interaction_list": (ab.plots.interaction_list, {"explanation": FOUND, "sample": 0, "strongest": 3}),
     "overview": (ab.plots.overview, {"explanation": FOUND, "sample": 0}),
     "text_line": (ab.plots.text_line, {"explanation": FOUND, "sample": 0}),
-    "new_figure": (ab.plots.new_figure, {"columns": 1, "width": 5.2, "height": 5.2, "rows": 3, "ratios": None,
-        "title": ""}),
+    "new_figure": (
+        ab.plots.new_figure,
+        {"columns": 1, "width": 5.2, "height": 5.2, "rows": 3, "ratios": None, "title": ""},
+    ),
     "bars": (ab.plots.bars, {"explanation": FOUND, "sample": 0, "most": 3}),
     "waterfall": (ab.plots.waterfall, {"explanation": FOUND, "sample": 0, "most": 3}),
     "network": (ab.plots.network, {"explanation": FOUND, "sample": 0, "strongest": 3}),
@@ -209,10 +295,11 @@ SLOW: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "to_shap": (ab.interop.to_shap, {"attribution": FOUND.shapley, "x": X, "base_values": FOUND.base_values}),
     "to_shapiq": (ab.interop.to_shapiq, {"result": FOUND.interactions, "sample": 0}),
     "shapiq_game": (ab.interop.shapiq_game, {"game": TABLE, "sample": 0, "normalize": False}),
-}  # fmt: skip
+}
 SELDOM = 0.02
 # Numbers that are no mistake here, but take hours.
-COSTLY, TOO_MUCH = {"draws", "epochs", "evaluations", "drawn", "grown", "seconds", "most", "strongest"}, 1000
+COSTLY = {"draws", "epochs", "evaluations", "drawn", "grown", "seconds", "most", "strongest"}
+TOO_MUCH = 1000
 
 
 class Odd:
@@ -224,19 +311,93 @@ class Odd:
 
 # What an argument may be by mistake.
 ODD: list[Any] = [
-    None, True, 0, -1, 1, 2, 3, 10**6, 2**70, 0.5, -0.5, float("nan"), float("inf"), 1e308, "", "mean", "blur:2", "a",
-    b"a", (), [], {}, [0], [0, 0], ["a"], ["a", "a"], [None], [[1.0, 2.0, 3.0]], [[1.0], [1.0, 2.0]], {"a": 1},
-    {"a": [0]}, {"a": ["b"]}, range(3), (1, 4, 4), (2, 2), 1j, Odd(), Odd, len, np.int64(2), np.float32(0.5),
-    np.array(1), np.array([]), np.zeros((2, 3)), np.zeros((0, 3)), np.array(["a"]), np.array([None]),
-    np.array([[np.nan, 1, 2]]), np.zeros((2, 3), dtype=complex), np.zeros((2, 3))[::-1], torch.tensor(1),
-    torch.zeros(0), torch.zeros(2, 3), torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 3, dtype=torch.bool),
-    torch.ones(1, 3, dtype=torch.bool), torch.full((2, 3), torch.inf), torch.zeros(2, 3, 4, 4), torch.zeros(5),
-    torch.zeros(2, 3).to_sparse(), torch.zeros(2, 3, device="meta"), torch.zeros(2, 3, dtype=torch.complex64),
-    pd.DataFrame({"a": ["x"]}), pd.DataFrame(np.zeros((2, 3))), pd.Series([0, 1]), Path("nowhere"), MODEL, X, TABLE,
-    FOUND, SAMPLED, IMAGE, EFFECTS, LEARNED, AUDIT,
-    nn.Linear(2, 2), ab.Baseline(0.0), ab.Baseline, ab.Players.features(3), ab.Players.features(2), ab.LogOdds(7),
-    lambda: None, lambda rows: rows, lambda rows: rows.sum(), lambda rows: "text", lambda rows: rows.sum(1) / 0,
-]  # fmt: skip
+    None,
+    True,
+    0,
+    -1,
+    1,
+    2,
+    3,
+    10**6,
+    2**70,
+    0.5,
+    -0.5,
+    float("nan"),
+    float("inf"),
+    1e308,
+    "",
+    "mean",
+    "blur:2",
+    "a",
+    b"a",
+    (),
+    [],
+    {},
+    [0],
+    [0, 0],
+    ["a"],
+    ["a", "a"],
+    [None],
+    [[1.0, 2.0, 3.0]],
+    [[1.0], [1.0, 2.0]],
+    {"a": 1},
+    {"a": [0]},
+    {"a": ["b"]},
+    range(3),
+    (1, 4, 4),
+    (2, 2),
+    1j,
+    Odd(),
+    Odd,
+    len,
+    np.int64(2),
+    np.float32(0.5),
+    np.array(1),
+    np.array([]),
+    np.zeros((2, 3)),
+    np.zeros((0, 3)),
+    np.array(["a"]),
+    np.array([None]),
+    np.array([[np.nan, 1, 2]]),
+    np.zeros((2, 3), dtype=complex),
+    np.zeros((2, 3))[::-1],
+    torch.tensor(1),
+    torch.zeros(0),
+    torch.zeros(2, 3),
+    torch.zeros(2, 3, dtype=torch.int64),
+    torch.zeros(2, 3, dtype=torch.bool),
+    torch.ones(1, 3, dtype=torch.bool),
+    torch.full((2, 3), torch.inf),
+    torch.zeros(2, 3, 4, 4),
+    torch.zeros(5),
+    torch.zeros(2, 3).to_sparse(),
+    torch.zeros(2, 3, device="meta"),
+    torch.zeros(2, 3, dtype=torch.complex64),
+    pd.DataFrame({"a": ["x"]}),
+    pd.DataFrame(np.zeros((2, 3))),
+    pd.Series([0, 1]),
+    Path("nowhere"),
+    MODEL,
+    X,
+    TABLE,
+    FOUND,
+    SAMPLED,
+    IMAGE,
+    EFFECTS,
+    LEARNED,
+    AUDIT,
+    nn.Linear(2, 2),
+    ab.Baseline(0.0),
+    ab.Baseline,
+    ab.Players.features(3),
+    ab.Players.features(2),
+    ab.LogOdds(7),
+    lambda: None,
+    lambda rows: rows,
+    lambda rows: rows.sum(),
+    lambda rows: "text",
+    lambda rows: rows.sum(1) / 0,
+]
 
 
 def state() -> dict[str, str]:
@@ -271,7 +432,8 @@ def damaged_files(draw: random.Random, folder: Path) -> Iterator[tuple[str, Call
     ab.explain(MODEL, X, 0, absence=0.0).save(folder / "whole")
     whole = (folder / "whole").read_bytes()
     while True:
-        damaged, place = bytearray(whole), draw.randrange(len(whole))
+        damaged = bytearray(whole)
+        place = draw.randrange(len(whole))
         way = draw.choice(("flip", "cut", "bytes", "header"))
         if way == "cut":
             damaged = damaged[:place]
@@ -288,8 +450,11 @@ def fuzz(seed: int, seconds: float = math.inf, most_calls: float = math.inf) -> 
 
     It ends after some time or some calls, whichever comes first. A number of calls makes the run reproducible.
     """
-    draw, counts, wrong = random.Random(seed), Counter[str](), list[str]()
-    began, before = time.perf_counter(), state()
+    draw = random.Random(seed)
+    counts = Counter[str]()
+    wrong = list[str]()
+    began = time.perf_counter()
+    before = state()
     home = Path.cwd()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")

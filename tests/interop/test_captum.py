@@ -14,7 +14,8 @@ from peer_cases import CAPTUM_PRECISION, CASES, BringsOwn, Dependent, absences, 
 
 @pytest.mark.parametrize("kind", ["baseline", "own"])
 def test_captum_explains_with_our_baselines(players: ab.Players, kind: str) -> None:
-    model, x = network(players.shape), normal(2, *players.shape, seed=1)
+    model = network(players.shape)
+    x = normal(2, *players.shape, seed=1)
     absence = absences(x)[kind]
     ours = ab.shapley(ab.MaskedModel(model, x, players=players, absence=absence)).values
     baselines = interop.captum_baselines(absence, x, players)
@@ -24,26 +25,30 @@ def test_captum_explains_with_our_baselines(players: ab.Players, kind: str) -> N
 
 
 def test_captum_ablates_players_with_our_baselines(players: ab.Players) -> None:
-    model, x = network(players.shape), normal(2, *players.shape, seed=1)
+    model = network(players.shape)
+    x = normal(2, *players.shape, seed=1)
     absence = absences(x)["baseline"]
     game = ab.MaskedModel(model, x, players=players, absence=absence)
     everyone = torch.ones(1, len(players), dtype=torch.bool)
     ours = game(everyone) - game(~torch.eye(len(players), dtype=torch.bool))
-    baselines, mask = interop.captum_baselines(absence, x, players), interop.captum_feature_mask(players)
+    baselines = interop.captum_baselines(absence, x, players)
+    mask = interop.captum_feature_mask(players)
     theirs = FeatureAblation(model).attribute(x, baselines=baselines, feature_mask=mask)
     assert_same(ours, interop.from_captum(theirs, players).double(), CAPTUM_PRECISION)
 
 
 def test_captum_fits_kernel_values_and_integrates_gradients_with_our_baselines() -> None:
     players = CASES["groups and always present"]
-    x, weights = normal(1, 5, seed=1), normal(5, seed=5)
+    x = normal(1, 5, seed=1)
+    weights = normal(5, seed=5)
 
     def linear(rows: Tensor) -> Tensor:
         return rows @ weights
 
     absence = ab.Baseline(normal(5, seed=2))
     ours = ab.shapley(ab.MaskedModel(linear, x, players=players, absence=absence)).values
-    baselines, mask = interop.captum_baselines(absence, x, players), interop.captum_feature_mask(players)
+    baselines = interop.captum_baselines(absence, x, players)
+    mask = interop.captum_feature_mask(players)
     fitted = KernelShap(linear).attribute(x, baselines=baselines, feature_mask=mask, n_samples=60)
     assert_same(ours, interop.from_captum(fitted, players).double(), 1e-3)
     gradients = IntegratedGradients(linear).attribute(x, baselines=baselines)

@@ -26,7 +26,8 @@ with warnings.catch_warnings():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["baseline", "own", "marginal", "dependent"])
 def test_shap_explains_with_our_absences(players: ab.Players, kind: str) -> None:
-    model, x = network(players.shape), normal(3, *players.shape, seed=1)
+    model = network(players.shape)
+    x = normal(3, *players.shape, seed=1)
     absence = absences(x)[kind]
     game = ab.MaskedModel(model, x, players=players, absence=absence)
     masker = interop.shap_masker(absence, players, x if kind in ("own", "dependent") else None)
@@ -38,7 +39,8 @@ def test_shap_explains_with_our_absences(players: ab.Players, kind: str) -> None
 
 @pytest.mark.parametrize("algorithm", ["auto", "permutation"])
 def test_shap_explains_by_permutations_too(players: ab.Players, algorithm: str) -> None:
-    x, baseline = normal(2, *players.shape, seed=1), ab.Baseline(0.5)
+    x = normal(2, *players.shape, seed=1)
+    baseline = ab.Baseline(0.5)
 
     def pairs(rows: Tensor) -> Tensor:  # order two: a walk and its reverse give the exact values
         return rows.flatten(1).cumsum(1).square().sum(1)
@@ -49,7 +51,8 @@ def test_shap_explains_by_permutations_too(players: ab.Players, algorithm: str) 
 
 
 def test_a_learned_baseline_works_in_shap() -> None:
-    model, x = network((2,)), normal(8, 2, seed=1)
+    model = network((2,))
+    x = normal(8, 2, seed=1)
     learned = ab.learn_baseline(model, x, options=LearningOptions(samples=4, steps=1))
     masker = interop.shap_masker(learned, ab.Players.features(2))
     unseen = normal(2, 2, seed=6)  # a learned baseline may share a value with a sample that it was learned from
@@ -90,7 +93,8 @@ def figures() -> Iterator[None]:
 
 
 def drawings(explanation: shap.Explanation) -> dict[str, Callable[[], object]]:
-    one, first = explanation[0], explanation[:, 0]
+    one = explanation[0]
+    first = explanation[:, 0]
     return {
         "bar": lambda: shap.plots.bar(explanation, show=False),
         "bar of one": lambda: shap.plots.bar(one, show=False),
@@ -140,7 +144,8 @@ def test_every_plot_of_shap_draws_what_it_made_with_our_masker() -> None:
     x = normal(8, *players.shape, seed=1)
     masker = interop.shap_masker(ab.Baseline(0.5), players)
     made = shap.ExactExplainer(as_numpy(network(players.shape)), masker)(x.numpy(), silent=True)
-    data, names = np.stack(made.data), list(players.names)
+    data = np.stack(made.data)
+    names = list(players.names)
     np.testing.assert_allclose(data[:, 0], (x[:, 0] + x[:, 3]) / 2)
     draw_all(shap.Explanation(made.values, made.base_values, data, feature_names=names), players.names)
 
@@ -177,7 +182,8 @@ def test_an_explanation_has_an_output_for_each_class() -> None:
 
 
 def test_classes_have_the_same_samples_and_players() -> None:
-    one, two = ab.shapley(ab.ValueTable([0.0, 1.0])), ab.shapley(ab.ValueTable([[0.0, 1.0], [0.0, 2.0]]))
+    one = ab.shapley(ab.ValueTable([0.0, 1.0]))
+    two = ab.shapley(ab.ValueTable([[0.0, 1.0], [0.0, 2.0]]))
     with pytest.raises(ab.AbsentiaError, match="the same samples and players"):
         interop.to_shap({"cat": one, "dog": two}, base_values=0.0)
     with pytest.raises(ab.AbsentiaError, match="at least one attribution"):

@@ -15,7 +15,8 @@ from peer_cases import absences, assert_asks_for, assert_same, brute_force, netw
 
 @pytest.mark.parametrize("kind", ["baseline", "own", "marginal", "dependent"])
 def test_shapiq_computes_our_values(players: ab.Players, kind: str) -> None:
-    model, x = network(players.shape), normal(3, *players.shape, seed=1)
+    model = network(players.shape)
+    x = normal(3, *players.shape, seed=1)
     game = ab.MaskedModel(model, x, players=players, absence=absences(x)[kind])
     exact = shapiq.ExactComputer(interop.shapiq_game(game, 2))
     theirs = exact("SV")
@@ -54,7 +55,8 @@ def test_the_model_runs_for_the_one_sample_only() -> None:
 
 @pytest.mark.parametrize("kind", ["baseline", "marginal", "dependent"])
 def test_shapiqs_explainer_takes_our_imputer(kind: str) -> None:
-    model, x = network((4,)), normal(6, 4, seed=1)
+    model = network((4,))
+    x = normal(6, 4, seed=1)
     absence = absences(x)[kind]
     imputer = interop.shapiq_imputer(model, absence, x)
     explainer = shapiq.TabularExplainer(imputer.predict, x.numpy(), imputer=imputer, index="k-SII", max_order=2)
@@ -125,7 +127,8 @@ def test_attributions_go_to_shapiq() -> None:
     table = ab.ValueTable(normal(8, seed=1))
     peer = interop.shapiq_game(table)
     for index, ours in (("SV", ab.shapley(table)), ("BV", ab.banzhaf(table))):
-        made, theirs = interop.to_shapiq(ours, base_values=table), shapiq.ExactComputer(peer)(index, 1)
+        made = interop.to_shapiq(ours, base_values=table)
+        theirs = shapiq.ExactComputer(peer)(index, 1)
         assert made.index == theirs.index
         assert made.baseline_value == pytest.approx(theirs.baseline_value)
         np.testing.assert_allclose(made.get_n_order_values(1), theirs.get_n_order_values(1))
@@ -151,7 +154,7 @@ def test_shapleys_of_a_table_are_those_over_all_orders() -> None:
 def test_shapiq_is_refused_what_does_not_fit() -> None:
     table = ab.ValueTable(normal(8, seed=1))
     exact = shapiq.ExactComputer(interop.shapiq_game(table))
-    with pytest.raises(ab.AbsentiaError, match=r"be Möbius values\. Got the index 'SV'"):
+    with pytest.raises(ab.AbsentiaError, match=r"be Möbius values, or the index SII, .*FBII\. Got the index 'SV'"):
         interop.from_shapiq(exact("SV"))
     with pytest.raises(ab.AbsentiaError, match=r"hold all 8 sets of 3 players\. Got 7"):
         interop.from_shapiq(exact("Moebius").get_n_order(min_order=0, max_order=2))
@@ -173,7 +176,7 @@ def test_words_for_an_imputer_keep_to_categories() -> None:
     imputer = interop.shapiq_imputer(lambda rows: rows.sum(1), "median", x, categorical=[0])
     assert imputer.baseline_values.tolist() == [[0.0, 2.0]]
     with pytest.raises(ab.AbsentiaError, match="absence must keep to the categories"):
-        interop.shapiq_imputer(lambda rows: rows.sum(1), "mean", x, categorical=[0])
+        interop.shapiq_imputer(lambda rows: rows.sum(1), "noise", x, categorical=[0])
 
 
 def test_shares_of_contexts_are_refused() -> None:
@@ -190,3 +193,47 @@ def test_listed_terms_are_handed_over_whole():
     values = ab.interop.to_shapiq(terms)
     assert (values.baseline_value, values[(3,)], values[(3, 39)]) == (0.5, 2.0, -1.0)
     assert values.n_players == 40
+
+
+@pytest.mark.parametrize("name", ["SII", "k-SII", "STII", "FSII", "BII", "FBII"])
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_indices_are_handed_over_whole(name: str, order: int) -> None:
+    table = ab.ValueTable(normal(2, 16, seed=1))
+    theirs = shapiq.ExactComputer(interop.shapiq_game(table, 1))(name, order)
+    for terms in (table, ab.harsanyi(table).keep(16)):
+        made = interop.to_shapiq(ab.index(terms, name, order=order), 1)
+        assert (made.index, made.min_order, made.max_order) == (theirs.index, theirs.min_order, theirs.max_order)
+        assert made.baseline_value == pytest.approx(theirs.baseline_value)
+        assert made.dict_values == pytest.approx(theirs.dict_values, abs=1e-7)
+        assert not made.estimated
+
+
+@pytest.mark.parametrize("name", ["SII", "k-SII", "FBII"])
+def test_indices_come_from_shapiq(name: str) -> None:
+    table = ab.ValueTable(normal(16, seed=1), names=["a", "b", "c", "d"])
+    theirs = shapiq.ExactComputer(interop.shapiq_game(table))(name, 2)
+    terms = interop.from_shapiq(theirs, table.names)
+    assert (terms.basis, terms.order, terms.names) == (name, 2, table.names)
+    ours = ab.index(table, name)
+    assert {term.players: term.effect for term in terms.top(20)} == pytest.approx(
+        {term.players: term.effect for term in ours.top(20)}
+    )
+    back = interop.to_shapiq(terms)
+    assert back.dict_values == pytest.approx(theirs.dict_values)
+    assert back.baseline_value == pytest.approx(theirs.baseline_value)
+
+
+def test_what_shapiq_does_not_know_is_refused() -> None:
+    terms = ab.Terms(torch.ones(1, 4), ("a", "b"), "given", torch.zeros(1), basis="Walsh")
+    with pytest.raises(
+        ab.AbsentiaError, match=r"result must hold Harsanyi effects, or the index SII, .*Got the basis Walsh"
+    ):
+        interop.to_shapiq(terms)
+
+
+def test_an_index_of_estimated_terms_is_an_estimate() -> None:
+    sets = torch.tensor([[True, False], [True, True]])
+    terms = ab.Terms.listed(sets, torch.tensor([1.0, 2.0]), errors=torch.tensor([0.1, 0.2]), evaluations=30)
+    values = interop.to_shapiq(ab.index(terms, "SII"))
+    assert values.estimated
+    assert values.estimation_budget == 30

@@ -50,7 +50,8 @@ def test_a_pipeline_with_categories_is_explained_by_its_raw_columns() -> None:
     fitted = pipeline(frame, y)
     table = interop.EncodedTable.of(frame)
     model = interop.from_estimator(fitted, table)
-    x, other = table.rows[:4], table.rows[60]
+    x = table.rows[:4]
+    other = table.rows[60]
     ours = ab.shapley(ab.MaskedModel(model, x, 1, players=table.players, absence=ab.Baseline(other)))
     assert ours.names == tuple(frame.columns)
 
@@ -100,7 +101,8 @@ def test_columns_come_in_the_order_of_the_fit() -> None:
 
 
 def test_estimators_give_what_says_most() -> None:
-    x, y = normal(40, 2, seed=1).numpy(), np.arange(40) % 2
+    x = normal(40, 2, seed=1).numpy()
+    y = np.arange(40) % 2
     rows = torch.from_numpy(x)
     bayes = GaussianNB().fit(x, y)
     np.testing.assert_allclose(interop.from_estimator(bayes)(rows), bayes.predict_log_proba(x), atol=1e-9)
@@ -141,12 +143,13 @@ def test_tables_refuse_what_is_no_category() -> None:
     frame, y = made_up()
     table = interop.EncodedTable.of(frame)
     model = interop.from_estimator(pipeline(frame, y), table)
-    with pytest.raises(ab.AbsentiaError, match=r"column 'city' must hold the numbers 0 … 2 .* Baseline.median"):
+    with pytest.raises(ab.AbsentiaError, match=r"column 'city' must hold the numbers 0 … 2 .* such as median"):
         ab.value_table(ab.MaskedModel(model, table.rows[:1], 1, absence=ab.Baseline.mean(table.rows)))
     median = ab.Baseline.median(table.rows, categorical=table.categorical)
     assert ab.value_table(ab.MaskedModel(model, table.rows[:1], 1, absence=median)).values.isfinite().all()
     with pytest.raises(
-        ab.AbsentiaError, match=r"known categories. Got 'Nice' in row 0 instead. Known are Bern, Oslo, Rome"
+        ab.AbsentiaError,
+        match=r"known categories. Got 'Nice' in row 0 instead. Known categories are Bern, Oslo, Rome",
     ):
         table.encode(frame.assign(city="Nice"))
     with pytest.raises(ab.AbsentiaError, match="none named 'age'"):
@@ -196,9 +199,13 @@ def test_a_model_that_decodes_a_table_knows_its_categories() -> None:
     game = ab.MaskedModel(model, table.numbers(frame)[:2], 1, absence="median", data=table.numbers(frame))
     assert game.players.categorical == table.players.categorical == ((1,), (3,), (4,))
     with pytest.raises(
-        ab.AbsentiaError, match=r"absence must keep to the categories of the table's categorical columns. Got mean"
+        ab.AbsentiaError, match=r"absence must keep to the categories of the table's categorical columns. Got noise"
     ):
-        ab.explain(model, table.rows[:2], 1, absence="mean", data=table.rows)
+        ab.explain(model, table.rows[:2], 1, absence="noise", data=table.rows)
+    mean = ab.explain(model, table.rows[:2], 1, absence="mean", data=table.rows)
+    most_frequent = table.rows[:, [1, 3, 4]].mode(0).values
+    torch.testing.assert_close(mean.stand_ins[0, [1, 3, 4]], most_frequent)
+    torch.testing.assert_close(mean.stand_ins[0, [0, 2]], table.rows[:, [0, 2]].mean(0))
     with pytest.raises(ab.AbsentiaError, match="rows must have 5 columns"):
         ab.explain(model, table.rows[:2, :3], 1, absence=0.0)
 

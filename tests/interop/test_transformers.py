@@ -24,7 +24,8 @@ VOCABULARY = [
     "!",
 ]
 NUMBERS = {word: number for number, word in enumerate(VOCABULARY)}
-PAD, MASK = NUMBERS["[PAD]"], NUMBERS["[MASK]"]
+PAD = NUMBERS["[PAD]"]
+MASK = NUMBERS["[MASK]"]
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +43,15 @@ def tokenizer():
 def network():
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=len(VOCABULARY), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
-        max_position_embeddings=12, initializer_range=1.0, id2label={0: "praise", 1: "blame"},
-    )  # fmt: skip
+        vocab_size=len(VOCABULARY),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=12,
+        initializer_range=1.0,
+        id2label={0: "praise", 1: "blame"},
+    )
     return transformers.BertForSequenceClassification(config).eval()
 
 

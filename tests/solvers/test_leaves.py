@@ -1,0 +1,299 @@
+"""Models of trees explained by the public functions, against enumeration of the model's own outputs and shap."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+import shap
+import torch
+import xgboost
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import absentia as ab
+from absentia.evaluation.leaf_values import LeafValues, NotFromLeaves
+from absentia.solvers.leaves import sums_over_leaves
+
+COLUMNS = 6
+RANDOM = np.random.default_rng(0)
+ROWS = RANDOM.normal(size=(300, COLUMNS))
+TWO = (ROWS[:, 0] * ROWS[:, 1] + ROWS[:, 2] > 0).astype(int)
+THREE = TWO + (ROWS[:, 3] > 0.5)
+NUMBERS = ROWS[:, 0] * ROWS[:, 1] + np.maximum(ROWS[:, 2], ROWS[:, 3])
+
+MEAN = ab.Baseline(ROWS.mean(0))
+SEVERAL = ab.Marginal(torch.from_numpy(ROWS[:7]))
+GROUPS = ab.Players.groups({"a": [0, 3], "b": [1, 2], "c": [4]}, COLUMNS)
+
+# A model, and the readout with which its value is a sum over leaves.
+SUMS: dict[str, tuple[Any, Any]] = {
+    "LightGBM of two classes": (lightgbm.LGBMClassifier(n_estimators=20, verbose=-1).fit(ROWS, TWO), None),
+    "LightGBM of three classes": (
+        lightgbm.LGBMClassifier(n_estimators=9, verbose=-1).fit(ROWS, THREE),
+        ab.Logit([0, 1, 2]),
+    ),
+    "XGBoost of two classes": (xgboost.XGBClassifier(n_estimators=20, max_depth=4).fit(ROWS, TWO), ab.LogOdds(0)),
+    "XGBoost regression": (xgboost.XGBRegressor(n_estimators=20, max_depth=4).fit(ROWS, NUMBERS), None),
+    "gradient boosting": (GradientBoostingClassifier(n_estimators=10).fit(ROWS, TWO), ab.Logit(1)),
+    "histogram boosting": (HistGradientBoostingClassifier(max_iter=10).fit(ROWS, TWO), None),
+    "random forest": (RandomForestRegressor(10, max_depth=5).fit(ROWS, NUMBERS), None),
+    "extra trees": (ExtraTreesRegressor(10, max_depth=5).fit(ROWS, NUMBERS), None),
+    "probabilities of a forest": (
+        RandomForestClassifier(10, max_depth=4).fit(ROWS, THREE),
+        ab.Probability([0, 1, 2]),
+    ),
+    "one tree": (DecisionTreeClassifier(max_depth=4, random_state=0).fit(ROWS, THREE), None),
+    "pipeline": (make_pipeline(StandardScaler(), RandomForestRegressor(5, max_depth=4)).fit(ROWS, NUMBERS), None),
+}
+FOREST = IsolationForest(n_estimators=20, random_state=0).fit(ROWS)
+SUMS["isolation forest"] = (FOREST, ab.MeanDepth(FOREST))
+
+
+def enumerated(game: ab.MaskedModel) -> ab.ValueTable:
+    """Evaluate the model itself on all masked inputs."""
+    return ab.ValueTable(game.evaluator.table(game.fill).values, game.names)
+
+
+def close(values: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Return whether values agree up to the single precision in which some libraries add leaves up."""
+    return torch.allclose(values, expected, rtol=1e-5, atol=1e-5 * float(expected.abs().max()))
+
+
+@pytest.mark.parametrize("absence", [MEAN, SEVERAL], ids=["mean", "marginal"])
+@pytest.mark.parametrize("players", [None, GROUPS], ids=["columns", "groups"])
+@pytest.mark.parametrize("name", SUMS)
+def test_all_results_are_those_of_enumeration(name: str, players: ab.Players | None, absence: Any) -> None:
+    model, readout = SUMS[name]
+    game = ab.MaskedModel(model, ROWS[:3], absence=absence, readout=readout, players=players)
+    leaves = sums_over_leaves(game)
+    assert leaves is not None
+    table = enumerated(game)
+    terms = ab.interactions(game)
+    assert not terms.is_full
+    every = ab.coalitions.enumerate_coalitions(len(game.names))
+    assert close(terms.predict(every), table.values)
+    assert close(ab.shapley(game).values, ab.shapley(table).values)
+    assert close(ab.banzhaf(game).values, ab.banzhaf(table).values)
+    assert close(ab.order_shapley(game).values, ab.order_shapley(table).values)
+    assert close(ab.index(game, "Banzhaf").values, ab.banzhaf(table).values)
+    assert close(game(every), table.values)
+
+
+@pytest.mark.parametrize("name", ["SII", "k-SII", "STII", "FSII", "BII", "FBII"])
+def test_indices_are_those_of_enumeration(name: str) -> None:
+    model, _ = SUMS["LightGBM of two classes"]
+    game = ab.MaskedModel(model, ROWS[:2], absence=MEAN)
+    from_leaves = ab.index(game, name, order=2)
+    from_table = ab.index(enumerated(game), name, order=2)
+    for sample in range(2):
+        numbers = {term.players: term.effect for term in from_leaves.top(99, sample)}
+        for term in from_table.top(99, sample):
+            assert numbers.get(term.players, 0.0) == pytest.approx(term.effect, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["LightGBM of two classes", "XGBoost regression", "random forest"])
+def test_shapley_values_are_shap_s_interventional_ones(name: str) -> None:
+    model, _ = SUMS[name]
+    background = ROWS[:20]
+    explainer = shap.TreeExplainer(model, background, feature_perturbation="interventional")
+    expected = torch.from_numpy(np.asarray(explainer.shap_values(ROWS[:5], check_additivity=False))).double()
+    readout = ab.LogOdds(1) if name.startswith("LightGBM") else ab.Output(0)
+    game = ab.MaskedModel(model, ROWS[:5], absence=ab.Marginal(torch.from_numpy(background)), readout=readout)
+    assert close(ab.shapley(game).values, expected)
+
+
+def test_an_explanation_of_sixty_columns_is_exact() -> None:
+    rows = RANDOM.normal(size=(400, 60))
+    target = 3 * rows[:, 0] * rows[:, 1] + rows[:, 2:9].sum(1)
+    model = lightgbm.LGBMRegressor(n_estimators=60, verbose=-1).fit(rows, target)
+    explanation = ab.explain(model, rows[:3], absence="mean", data=rows)
+    assert explanation.record.exact
+    assert explanation.record.evaluations == 0
+    assert "sums over the leaves of 60 trees" in explanation.record.notes[0]
+    assert float(explanation.efficiency_gap.abs().max()) < 1e-12
+    np.testing.assert_allclose(explanation.outputs, model.predict(rows[:3]))
+    effects = explanation.interactions
+    assert effects is not None
+    total = torch.zeros(3, dtype=torch.float64).index_add(0, effects.owners, effects.effects)
+    assert torch.allclose(total, explanation.outputs)
+    mean = rows.mean(0)
+    corners = np.stack([mean, mean, mean, mean])
+    corners[[1, 3], 0] = rows[0, 0]
+    corners[[2, 3], 1] = rows[0, 1]
+    expected = model.predict(corners) @ [1, -1, -1, 1]  # the interaction of the first two columns by its definition
+    pairs = {term.players: term.effect for term in effects.top(10_000)}
+    assert pairs.get(("x0", "x1"), 0.0) == pytest.approx(expected)
+    assert expected != 0
+
+
+def test_values_that_are_no_sums_are_computed_from_leaves() -> None:
+    model, _ = SUMS["LightGBM of three classes"]
+    game = ab.MaskedModel(model, ROWS[:3], absence=MEAN)
+    assert isinstance(game.leaf_values, LeafValues)
+    assert game.leaf_values.weights is None
+    assert close(ab.value_table(game).values, enumerated(game).values)
+
+
+def test_sampled_values_say_which_readout_would_be_exact() -> None:
+    rows = RANDOM.normal(size=(200, 30))
+    forest = RandomForestClassifier(10, max_depth=3, random_state=0).fit(rows, rows[:, 0] > 0)
+    notes = ab.explain(forest, rows[:2], absence="mean", data=rows).record.notes
+    assert any(
+        "With readout=Probability(y), all results are exact for any number of players" in note for note in notes
+    )
+    exact = ab.explain(forest, rows[:2], absence="mean", data=rows, readout=ab.Probability(1))
+    assert exact.record.exact
+    assert exact.interactions is not None
+
+
+def test_one_hot_codes_of_a_category_belong_to_its_player() -> None:
+    frame = pd.DataFrame({"city": RANDOM.choice(["Rome", "Milan", "Bari"], 200), "area": ROWS[:200, 0]})
+    target = frame["area"] * (frame["city"] == "Rome") - (frame["city"] == "Bari")
+    codes = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
+    model = make_pipeline(codes, RandomForestRegressor(5, max_depth=4, random_state=0)).fit(frame, target)
+    table = ab.interop.EncodedTable.of(frame)
+    game = ab.MaskedModel(
+        ab.interop.from_estimator(model, table),
+        table.rows[:4],
+        absence=ab.Marginal(table.rows),
+        players=table.players,
+    )
+    assert sums_over_leaves(game) is not None
+    assert close(ab.interactions(game).predict(ab.coalitions.enumerate_coalitions(2)), enumerated(game).values)
+
+
+def test_a_step_that_mixes_columns_is_run_and_said() -> None:
+    model = make_pipeline(PCA(4), RandomForestRegressor(5, max_depth=4)).fit(ROWS, NUMBERS)
+    explanation = ab.explain(model, ROWS[:2], absence=MEAN)
+    assert explanation.record.evaluations == 2 * 2**COLUMNS
+    assert any("a step before its trees mixes columns" in note for note in explanation.record.notes)
+
+
+def test_a_model_that_predicts_otherwise_than_its_trees_is_run_and_said() -> None:
+    model = RandomForestRegressor(5, max_depth=4).fit(ROWS, NUMBERS)
+    by_trees = model.predict
+    model.predict = lambda rows: by_trees(rows) + 0.01 * rows[:, 0]
+    game = ab.MaskedModel(model, ROWS[:2], absence=MEAN)
+    assert isinstance(game.leaf_values, NotFromLeaves)
+    explanation = ab.explain(model, ROWS[:2], absence=MEAN)
+    assert any("give other outputs than the model" in note for note in explanation.record.notes)
+    np.testing.assert_allclose(explanation.outputs, model.predict(ROWS[:2]))
+
+
+def test_low_orders_stay_exact_where_all_are_too_many() -> None:
+    model, _ = SUMS["LightGBM of two classes"]
+    game = ab.MaskedModel(model, ROWS[:2], absence=MEAN)
+    leaves = sums_over_leaves(game)
+    assert leaves is not None
+    every = leaves.terms()
+    few = leaves.terms(most_terms=100, enumerate_up_to=0)
+    assert few.highest_order is not None
+    assert f"Interactions of more than {few.highest_order} players are left out" in few.notes[0]
+    listed = {(term.players, round(term.effect, 9)) for term in few.top(999)}
+    expected = {(t.players, round(t.effect, 9)) for t in every.top(999) if len(t.players) <= few.highest_order}
+    assert listed == expected
+    for use in (few.shapley, few.sparsity, lambda: ab.index(few, "SII")):
+        with pytest.raises(ab.AbsentiaError, match="hold all sets that have an effect"):
+            use()
+
+
+def test_few_columns_are_enumerated_where_expanding_takes_too_long() -> None:
+    model, _ = SUMS["LightGBM of two classes"]
+    game = ab.MaskedModel(model, ROWS[:2], absence=MEAN)
+    leaves = sums_over_leaves(game)
+    assert leaves is not None
+    enumerated_terms = leaves.terms(most_terms=100)
+    assert enumerated_terms.is_full
+    every = ab.coalitions.enumerate_coalitions(COLUMNS)
+    assert close(enumerated_terms.predict(every), leaves.terms().predict(every))
+
+
+class Squared(ab.Output):
+    """A readout that is not a sum over leaves, though its parent is."""
+
+    def __call__(self, output: torch.Tensor, sample: torch.Tensor) -> torch.Tensor:
+        return super().__call__(output, sample) ** 2
+
+
+def test_a_readout_of_the_users_own_is_not_taken_for_its_parent() -> None:
+    model, _ = SUMS["random forest"]
+    game = ab.MaskedModel(model, ROWS[:2], absence=MEAN, readout=Squared(0))
+    assert sums_over_leaves(game) is None
+    explanation = ab.explain(model, ROWS[:2], absence=MEAN, readout=Squared(0))
+    np.testing.assert_allclose(explanation.outputs, model.predict(ROWS[:2]) ** 2)
+
+
+def test_products_of_columns_before_the_trees_are_noticed() -> None:
+    flags = (RANDOM.random((1000, 4)) < 0.12).astype(float)
+    target = 5 * flags[:, 0] * flags[:, 1] + flags[:, 2]
+    products = PolynomialFeatures(2, interaction_only=True, include_bias=False)
+    model = make_pipeline(products, GradientBoostingRegressor(n_estimators=10)).fit(flags, target)
+    explanation = ab.explain(model, np.zeros((1, 4)), absence=ab.Marginal(torch.from_numpy(flags[:300])))
+    assert float(explanation.base_values[0]) == pytest.approx(model.predict(flags[:300]).mean())
+
+
+class Capped(RandomForestRegressor):
+    """A forest that predicts otherwise only for large values."""
+
+    def predict(self, rows: np.ndarray) -> np.ndarray:
+        return np.minimum(super().predict(rows), 1.0)
+
+
+def test_a_forest_that_predicts_in_its_own_way_is_run() -> None:
+    model = Capped(5, max_depth=4).fit(ROWS, NUMBERS)
+    explanation = ab.explain(model, ROWS, absence=MEAN)
+    np.testing.assert_allclose(explanation.outputs, model.predict(ROWS))
+    assert any("Capped has its own predict" in note for note in explanation.record.notes)
+
+
+def test_an_infinite_base_score_is_run() -> None:
+    booster = xgboost.train({"objective": "binary:logistic"}, xgboost.DMatrix(ROWS, np.ones(len(ROWS))), 3)
+    explanation = ab.explain(booster, ROWS[:2], 1, absence=MEAN)
+    assert bool(explanation.outputs.isfinite().all())
+
+
+@pytest.mark.parametrize("kind", [VotingRegressor, StackingRegressor])
+def test_ensembles_of_ensembles_are_run(kind: Any) -> None:
+    members = [("a", RandomForestRegressor(3, max_depth=3)), ("b", DecisionTreeRegressor(max_depth=3))]
+    model = kind(members).fit(ROWS, NUMBERS)
+    explanation = ab.explain(model, ROWS[:2], absence=MEAN)
+    np.testing.assert_allclose(explanation.outputs, model.predict(ROWS[:2]))
+
+
+def test_a_vote_of_classifiers_is_run() -> None:
+    members = [("a", RandomForestClassifier(3)), ("b", GradientBoostingClassifier(n_estimators=3))]
+    model = VotingClassifier(members, voting="soft").fit(ROWS, TWO)
+    assert ab.explain(model, ROWS[:2], absence=MEAN).record.evaluations > 0
+
+
+def test_a_game_can_be_pickled_after_its_use() -> None:
+    model, _ = SUMS["LightGBM of two classes"]
+    game = ab.MaskedModel(model, ROWS[:2], absence=MEAN)
+    values = ab.shapley(game).values
+    assert torch.equal(ab.shapley(pickle.loads(pickle.dumps(game))).values, values)
+
+
+def test_a_booster_of_another_number_of_columns_is_refused() -> None:
+    model, _ = SUMS["XGBoost regression"]
+    with pytest.raises(ab.AbsentiaError, match="columns"):
+        ab.explain(model, ROWS[:2, :4], absence=0.0)
