@@ -1,10 +1,10 @@
-"""Measure what an audit costs beyond the model: the share of its time that the model's forward passes take.
+"""Measure the overhead of an audit: the share of its time that is spent in the model's forward passes.
 
     python benchmarks/audit.py                          # a few minutes; writes results/audit.md and .json
     python benchmarks/audit.py --quick --output DIR     # a smoke test of a few seconds
 
-An audit evaluates a model on all coalitions of samples, masked samples and noise, and takes the values apart. The
-forward passes are timed inside the model, and so include nothing of absentia's.
+An audit evaluates a model on all coalitions of samples, masked samples and noise, and computes effects from the
+values. The forward passes are timed inside the model, so they exclude all work of absentia.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ QUICK = Plan(images=3, cells=rectangle(range(3, 5), range(2, 4)), draws=2)
 
 
 class TimedLeNet(nn.Module):
-    """LeNet with random weights, which keeps the time that its forward passes take."""
+    """LeNet with random weights, which measures the time of its forward passes."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class TimedLeNet(nn.Module):
 
 
 def forward_share(plan: Plan) -> Table:
-    """Audit five absences on random images, and compare the whole time with the model's."""
+    """Audit five absences on random images, and compare the total time with the model's."""
     model = TimedLeNet()
     images = torch.rand(plan.images, 1, 28, 28, generator=torch.Generator().manual_seed(0))
     absences: dict[str, ab.Absence] = {

@@ -1,4 +1,4 @@
-"""Twelve trained models of different kinds, with samples that they were not trained on: what audits are tried on."""
+"""Twelve trained models of different kinds, with held-out samples, for testing audits."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from xgboost import XGBClassifier
 
 import absentia as ab
 
-# Many models have few held-out samples: this share of the rows trains them.
+# The share of the rows used for training; the others are held out.
 TRAINING_SHARE = 0.5
-# Forests have few trees, because each audit evaluates many rows.
+# Forests are small, because each audit evaluates many rows.
 TREES = 30
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Samples with their classes or values, split into those that train and others."""
+    """Samples with their classes or values, split into training and held-out samples."""
 
     x: Tensor
     y: Tensor
@@ -49,7 +49,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """A trained model, and what it takes to audit it."""
+    """A trained model, and what is needed to audit it."""
 
     name: str
     model: Any
@@ -73,7 +73,7 @@ class Audited:
 
 
 def shuffled(x: Tensor, y: Tensor, share: float = TRAINING_SHARE) -> Rows:
-    """Put samples into a random order, always the same, and split them."""
+    """Shuffle samples with a fixed seed, and split them."""
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
     return Rows(x[order], y[order], int(share * len(x)))
 
@@ -88,7 +88,7 @@ def wine() -> Rows:
 
 
 def breast_cancer() -> Rows:
-    """Return the ten means of the cells' measures, without their errors and extremes."""
+    """Return the breast cancer data with the ten mean measurements only, without errors and extremes."""
     data = load_breast_cancer()
     return shuffled(standardised(torch.tensor(data.data[:, :10]).float()), torch.tensor(data.target))
 
@@ -112,7 +112,7 @@ def diabetes() -> Rows:
 
 
 def made_up_tokens() -> Rows:
-    """Return sentences of eight tokens; the class is which of three words occurs more often than the others."""
+    """Return sentences of eight tokens; the class is the most frequent of three words."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randint(6, (2400, 8), generator=generator)
     counts = torch.stack([(x == word).sum(1) for word in range(3)], dim=1)
@@ -121,7 +121,7 @@ def made_up_tokens() -> Rows:
 
 
 def train(model: nn.Module, rows: Rows, rate: float, epochs: int, batch: int = 64) -> nn.Module:
-    """Train a network by Adam, with some decay of the weights."""
+    """Train a network with Adam and a little weight decay."""
     x, y = rows.train
     optimiser = torch.optim.AdamW(model.parameters(), rate, weight_decay=1e-2)
     for _ in range(epochs):

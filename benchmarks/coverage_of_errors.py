@@ -1,4 +1,4 @@
-"""How often the errors of leak and invention hold: intervals over many redraws of samples and of random stand-ins."""
+"""The coverage of the errors of leak and invention, over many redraws of samples and of random stand-ins."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from absentia.auditing.recalibration import Scale
 from absentia.auditing.split import ByClass, Split
 from made_up import GaussianClasses, leak_and_invention, log_odds, split_of
 
-# Whole samples, a source of randomness → the values of fully masked samples, (draws, samples, numbers).
+# Unmasked samples, random generator → the values of fully masked samples, (draws, samples, numbers).
 StandIns: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
-# What audits call a leak or an invention is above this, beyond its error.
+# Audits report a leak or an invention if it exceeds this by more than its error.
 NEGLIGIBLE = 1e-3
-# Figures that differ by no more are equal.
+# Figures that differ by less than this are equal.
 ROUNDING = 1e-9
-# The truth comes of this many times the samples.
+# The true figures are computed from this many times the samples.
 TIMES = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """Stand-ins, and whether they leak or invent nothing by construction."""
+    """Stand-ins, and whether by construction they do not leak or do not invent."""
 
     make: StandIns
     leaks: bool = True
@@ -43,22 +43,22 @@ class Kind:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Samples that never run out, a model of them, and stand-ins by name."""
+    """An unlimited source of samples, a model, and stand-ins by name."""
 
     name: str
     samples: int
-    redraws: int  # how often samples are drawn anew
-    truths: int  # and how often many samples
+    redraws: int  # how often samples are redrawn
+    truths: int  # how often many samples are drawn for the true figures
     draw: Callable[[int, torch.Generator], tuple[Tensor, Tensor | None]]  # samples, and classes if there are any
     values: Callable[[Tensor], Tensor]  # rows → the values that an audit takes
     stand_ins: dict[str, Kind]
 
     def measure(self, samples: int, seed: int) -> dict[str, tuple[Mean, Mean]]:
-        """Draw samples, and measure leak and invention of all stand-ins on them."""
+        """Draw samples, and measure the leak and invention of all stand-ins on them."""
         generator = torch.Generator().manual_seed(seed)
         x, y = self.draw(samples, generator)
         if y is not None and samples > self.samples:
-            # The model is calibrated, which many samples would find.
+            # The model is calibrated, as many samples would show.
             split: Split = ByClass(y, seed, Scale(1.0), y.unique())
         else:
             split = split_of(y, self.values(x), seed)
@@ -72,7 +72,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How often intervals hold what they should, for one figure of one kind of stand-ins."""
+    """How often intervals contain the truth, for one figure of one kind of stand-ins."""
 
     setting: str
     stand_ins: str
@@ -81,7 +81,7 @@ class Coverage:
     truth: float
     mean: float
     spread: float  # the standard deviation over the redraws
-    error: float  # the root mean square of the errors that the audits give
+    error: float  # the root mean square of the errors that the audits report
     covered: float
     accused: float
     runs: int
@@ -93,12 +93,12 @@ class Coverage:
 
     @property
     def holds(self) -> bool:
-        """Whether intervals hold the truth in 95 % of runs, within two binomial errors."""
+        """Whether intervals contain the truth in 95 % of runs, within two binomial errors."""
         return self.covered >= 0.95 - 2 * math.sqrt(0.95 * 0.05 / self.runs)
 
     @property
     def accuses_rarely(self) -> bool:
-        """Whether at most 5 % of runs accuse what is 0, within two binomial errors."""
+        """Whether at most 5 % of runs report a figure that is 0, within two binomial errors."""
         return self.accused <= 0.05 + 2 * math.sqrt(0.95 * 0.05 / self.runs)
 
 

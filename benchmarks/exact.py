@@ -1,6 +1,6 @@
-"""Measure exact results against bare forward passes and against peers: speed and memory, in one run.
+"""Compare exact results with bare forward passes and with peers, in speed and memory, in one run.
 
-    python benchmarks/exact.py                          # some three minutes; writes results/exact.md and .json
+    python benchmarks/exact.py                          # about three minutes; writes results/exact.md and .json
     python benchmarks/exact.py --quick --output DIR     # a smoke test of a few seconds
 
 1. Overhead: from the model to all effects, Shapley values and order-wise Shapley values, over the time of the bare
@@ -9,8 +9,8 @@
 3. Transform: the butterfly's memory traffic over that of a plain copy.
 4. Memory: the peak of a process that does what is timed in 1, above what it held before.
 
-Times on a shared machine differ from run to run: only ratios within a run mean anything. So the contenders take
-turns, round by round, each time another one first.
+On a shared machine, times differ from run to run, and only ratios within a run are meaningful. So the contenders take
+turns, and each round starts with a different one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import absentia as ab
 from absentia.coalitions import enumerate_coalitions, moebius_
 from result_tables import Row, Table, describe_machine, options, print_table, verdict, write
 
-BATCHES = (2048, 4096)  # bare passes may use the better of these
+BATCHES = (2048, 4096)  # bare passes use the better of these sizes
 OVERHEAD_GOAL = 1.25  # for 2¹⁶ evaluations and more
 SPEEDUP_GOAL = 100  # over shapiq, for 14 players and more
 MEMORY_GOAL = 300  # megabytes
@@ -76,7 +76,7 @@ QUICK = Plan(
 
 @dataclass(frozen=True)
 class Turns:
-    """What each contender took, round by round, and what it returned last."""
+    """The time of each contender in each round, and its last result."""
 
     seconds: dict[str, list[float]]
     results: dict[str, Any]
@@ -86,12 +86,12 @@ class Turns:
         return min(min(self.seconds[name]) for name in names)
 
     def typical(self, *names: str) -> float:
-        """Return the median time of the one among these contenders whose median is the least."""
+        """Return the least median time among these contenders."""
         return min(median(self.seconds[name]) for name in names)
 
 
 def take_turns(contenders: Mapping[str, Callable[[], object]], rounds: int, repeats: int = 1) -> Turns:
-    """Time the contenders in turn; the first of them ``repeats`` times in a round, where the others are slow."""
+    """Time the contenders in turn, the first one ``repeats`` times in a round because the others are slow."""
     names = list(contenders)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     results: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def take_turns(contenders: Mapping[str, Callable[[], object]], rounds: int, repe
 
 
 def check_agreement(ours: Tensor, theirs: Tensor, within: float) -> float:
-    """Return the largest difference, as a share of the largest value; refuse to go on beyond ``within``."""
+    """Return the largest difference as a share of the largest value; raise an error beyond ``within``."""
     difference = float((ours - theirs).abs().max() / ours.abs().max())
     if not difference <= within:
         raise RuntimeError(
@@ -119,7 +119,7 @@ def check_agreement(ours: Tensor, theirs: Tensor, within: float) -> float:
 
 
 class OwnModule(nn.Module):
-    """The same layers in a class of its own, whose first layer cannot be split off: any other model is like this."""
+    """The same layers in a custom class, whose first layer cannot be split off, as in most models."""
 
     def __init__(self, layers: nn.Module) -> None:
         super().__init__()
@@ -140,11 +140,11 @@ class Case:
     baseline: Tensor
 
     def game(self) -> ab.MaskedModel:
-        """Make the game anew, as a user would."""
+        """Create a new game, as a user would."""
         return ab.MaskedModel(self.model, self.x, absence=ab.Baseline(self.baseline))
 
     def masked_inputs(self, coalitions: Tensor) -> Tensor:
-        """Make the masked inputs the plain way, samples × coalitions rows."""
+        """Make the masked inputs in the plain way, samples × coalitions rows."""
         return torch.where(coalitions, self.x[:, None], self.baseline).flatten(0, 1)
 
 
@@ -171,7 +171,7 @@ def run_bare(model: nn.Module, inputs: Tensor, batch: int) -> None:
 
 
 def measure_overhead(players: int, samples: int, rounds: int) -> list[Row]:
-    """Compare with bare passes, once for a plain nn.Sequential and once for a class of its own."""
+    """Compare with bare passes, once for a plain nn.Sequential and once for a custom class."""
     case = make_case(players, samples)
     wrapped = replace(case, model=OwnModule(case.model))
     inputs = case.masked_inputs(enumerate_coalitions(players))
@@ -218,14 +218,14 @@ def overhead(plan: Plan) -> Table:
 
 @dataclass(frozen=True)
 class Rival:
-    """A peer's way to a result of ours; ``within`` bounds the difference at which it still is the same result."""
+    """A peer's computation of one of our results; differences up to ``within`` count as the same result."""
 
     task: str
     peer: str
     ours: Callable[[], Tensor]
     theirs: Callable[[], Any]
     within: float
-    read: Callable[[Any], Tensor] = torch.as_tensor  # what they return, as what we return; not timed
+    read: Callable[[Any], Tensor] = torch.as_tensor  # converts their result to ours; not timed
     goal: float | None = None
 
 
@@ -246,7 +246,7 @@ def compare(rival: Rival, rounds: int) -> Row:
 
 
 def shapiq_rivals(players: int) -> list[Rival]:
-    """Möbius values: the transform of ready values, and all the way from the model."""
+    """Compare Möbius values: the transform of given values, and everything from the model."""
     from shapiq import ExactComputer, InteractionValues
 
     case = make_case(players)
@@ -290,7 +290,7 @@ def shapiq_rivals(players: int) -> list[Rival]:
 
 
 def shap_rival(players: int) -> Rival:
-    """Exact Shapley values, from the model."""
+    """Compare exact Shapley values, from the model."""
     from shap import ExactExplainer
     from shap.maskers import Independent
 
@@ -311,7 +311,7 @@ def shap_rival(players: int) -> Rival:
 
 
 def captum_rivals(players: int, few_players: int) -> list[Rival]:
-    """Shapley values from the model: sampled, with as many evaluations as coalitions, and exact for few players."""
+    """Compare Shapley values from the model: sampled with 2ⁿ evaluations, and exact for few players."""
     from captum.attr import ShapleyValues, ShapleyValueSampling
 
     case, few = make_case(players), make_case(few_players)
@@ -361,7 +361,7 @@ def peers(plan: Plan) -> Table:
 
 
 def measure_transform(players: int, rounds: int) -> Row:
-    """Compare the traffic of the transform in place with that of a copy of the same table."""
+    """Compare the memory traffic of the in-place transform with that of copying the same table."""
     values = torch.randn(2**players, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     table = values.clone()
     contenders: dict[str, Callable[[], object]] = {
@@ -395,7 +395,7 @@ def transform(plan: Plan) -> Table:
 
 
 def probe_memory(players: int) -> None:
-    """Print the peak memory of `explain` in bytes above what the process held before."""
+    """Print the peak memory of `explain` in bytes, above what the process held before."""
     case = make_case(players)
     before = resident_bytes("VmRSS")
     explain(case)
@@ -406,7 +406,7 @@ def resident_bytes(field: str) -> int:
     """Read this process's resident memory: now (VmRSS), or at its peak (VmHWM)."""
     status = Path("/proc/self/status")
     if status.exists():
-        # Not ru_maxrss, which a child process takes over from its parent.
+        # Not ru_maxrss, which a child process inherits from its parent.
         line = next(line for line in status.read_text().splitlines() if line.startswith(field))
         return int(line.split()[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -414,7 +414,7 @@ def resident_bytes(field: str) -> int:
 
 
 def memory(plan: Plan) -> Table:
-    """Measure in a process of its own, which has imported torch and absentia and built the model."""
+    """Measure in a separate process that has imported torch and absentia and built the model."""
     probe = [sys.executable, __file__, "--probe-memory", str(plan.memory_players)]
     extra = int(subprocess.run(probe, capture_output=True, text=True, check=True).stdout) / 1e6
     row: Row = {

@@ -1,11 +1,11 @@
-"""Measure learning: the time of the default call, and of the search by sweeps that was the default before.
+"""Measure learning: the time of the default call, and of the search by sweeps that used to be the default.
 
-    python benchmarks/learning.py                          # some minutes; writes results/learning.md and .json
-    python benchmarks/learning.py --quick --output DIR     # a smoke test of some seconds
+    python benchmarks/learning.py                          # a few minutes; writes results/learning.md and .json
+    python benchmarks/learning.py --quick --output DIR     # a smoke test of a few seconds
 
-Both learn from the same training samples, one after the other, with one thread. Their losses are those of the default
-loss on samples that neither saw. The sweeps are stopped after six times the default call's time; their best values
-until then count.
+Both learn from the same training samples, one after the other, with one thread. The reported loss is the default loss
+on held-out samples. The sweeps are stopped after six times the default call's time, and their best values so far
+count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GOAL, LIMIT = 5.0, 6.0  # times faster; the time of sweeps as a multiple of the 
 
 @dataclass(frozen=True)
 class Problem:
-    """A trained network with samples to learn from, and others to judge by."""
+    """A trained network with samples to learn from, and held-out samples."""
 
     name: str
     model: nn.Module
@@ -38,7 +38,7 @@ class Problem:
     seconds_goal: float
 
     def loss(self, baseline: Tensor) -> float:
-        """Compute the default loss on the samples that were not learned from."""
+        """Compute the default loss on the held-out samples."""
         absence, held = ab.Baseline(baseline), slice(self.train, None)
         return ab.baseline_loss(self.model, self.x[held], self.y[held], absence=absence, players=self.players)
 
@@ -78,7 +78,7 @@ def digits() -> Problem:
 
 
 def compare(problem: Problem, quick: bool) -> Row:
-    """Learn by the default call and by sweeps, and compare times and losses."""
+    """Learn with the default call and with sweeps, and compare times and losses."""
     few = ab.LearningOptions(steps=4, rows_per_step=2**9) if quick else None
     swept = ab.LearningOptions(polish=True)
     if quick:

@@ -1,7 +1,7 @@
-"""Samples of which everything is known: Gaussian classes with their Bayes classifier, and stand-ins for them.
+"""Samples with known ground truth: Gaussian classes with their Bayes classifier, and stand-ins for them.
 
-The classifier is calibrated by construction, samples never run out, and it costs nothing to evaluate, so that an
-audit can be repeated thousands of times.
+The classifier is calibrated by construction, cheap to evaluate, and samples never run out. So an audit can be
+repeated thousands of times.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from absentia.auditing.split import ByClass, ByValue, predict
 
 @dataclass(frozen=True, eq=False)
 class GaussianClasses:
-    """Classes with Gaussian samples of variance 1 around their means, and the classifier that knows them."""
+    """Classes with Gaussian samples of variance 1 around their means, and their Bayes classifier."""
 
     means: Tensor  # (classes, entries)
     frequencies: Tensor  # (classes,)
 
     @classmethod
     def of(cls, frequencies: list[float], entries: int, apart: float, seed: int = 0) -> GaussianClasses:
-        """Draw means of which each two are ``apart`` on average."""
+        """Draw means with an average distance of ``apart`` between each pair."""
         generator = torch.Generator().manual_seed(seed)
         means = torch.randn(len(frequencies), entries, generator=generator).double()
         distances = torch.pdist(means)
@@ -40,13 +40,13 @@ class GaussianClasses:
         return self.means[y] + noise, y
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """Return the logarithms of the classes' probabilities, up to a constant of each row."""
+        """Return the log-probabilities of the classes, up to a constant in each row."""
         rows = rows.double()
         return self.frequencies.log() + rows @ self.means.T - self.means.square().sum(1) / 2
 
     @property
     def neutral(self) -> Tensor:
-        """The point at which the classifier says the class frequencies: as far from each mean as from the others."""
+        """The point that is equally far from all means, where the classifier returns the class frequencies."""
         differences = self.means[1:] - self.means[0]
         squares = self.means.square().sum(1)
         return torch.linalg.lstsq(differences, (squares[1:] - squares[0])[:, None] / 2, driver="gelsd").solution[:, 0]
@@ -60,7 +60,7 @@ def log_odds(logits: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """Stand-ins that keep a share of each sample, in front of a background."""
+    """Stand-ins that blend a share of each sample with a background."""
 
     share: float
     background: Tensor  # (entries), or (draws, entries) for random backgrounds that all samples share
@@ -73,7 +73,7 @@ class Blend:
 
 @dataclass(frozen=True, eq=False)
 class Contrary:
-    """Stand-ins that say the contrary of the sample, the more so the more of it is present."""
+    """Stand-ins that contradict the sample, more strongly the more of it is present."""
 
     strength: float
     neutral: Tensor
@@ -89,14 +89,14 @@ class Contrary:
 
 
 def split_of(y: Tensor | None, whole: Tensor, seed: int) -> ByClass | ByValue:
-    """Return the score that an audit takes: of classes if there are any, or else of values."""
+    """Return the score that an audit uses: of classes if there are any, otherwise of values."""
     if y is None:
         return ByValue.of_whole_samples(whole, seed)
     return ByClass.of_whole_samples(y, whole, seed)
 
 
 def leak_and_invention(split: ByClass | ByValue, values: Tensor, seed: int, shares_draws: bool) -> tuple[Mean, Mean]:
-    """Measure both as an audit does, from the values of fully masked samples, (draws, samples, numbers)."""
+    """Measure leak and invention as an audit does, from values of fully masked samples, (draws, samples, numbers)."""
     groups = draw_groups(len(values), seed)
     drawn = Drawn.of([values[list(group)].mean(0) for group in groups], groups)
     prior = split.prior()

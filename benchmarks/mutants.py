@@ -1,10 +1,10 @@
 """Change the library in one place at a time, and count the changes that the tests notice.
 
     python benchmarks/mutants.py                                    # 100 mutants of each module
-    python benchmarks/mutants.py coalitions.py --seed 2 --count 60  # others; with --count 0, all of them
+    python benchmarks/mutants.py coalitions.py --seed 2 --count 60  # another draw; --count 0 runs all mutants
 
-The mutants are those of cosmic-ray. One process imports what the library needs, and is forked for each mutant. The
-fork imports the mutated library and runs the tests of the module, the fastest first, up to the first that fails.
+The mutants are those of cosmic-ray. One process imports the library's dependencies, and is forked for each mutant.
+The fork imports the mutated library and runs the tests of the module, fastest first, until one fails.
 """
 
 from __future__ import annotations
@@ -30,30 +30,59 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 COUNT, SEED = 100, 1  # mutants of a module; tests were written in view of those that seed 0 draws
-# Modules that are mutated, and the tests that should notice, beside the examples in the module itself.
+# Modules to mutate, and the tests that should notice, in addition to the examples in the module itself.
 MUTATED = {
     "coalitions.py": ("test_coalitions.py",),
-    "interactions.py": ("test_interactions.py",),
-    "attributions.py": ("test_attributions.py", "test_sampling.py"),
-    "learning/penalties.py": ("test_penalties.py", "test_learning_run.py"),
+    "terms.py": ("test_terms.py", "solvers/test_exact.py"),
+    "listed_sets.py": ("test_terms.py", "plots/test_interaction_plots.py"),
+    "subset_sums.py": ("test_interaction_indices.py", "test_terms.py"),
+    "indices.py": ("test_indices.py", "test_attributions.py"),
+    "interaction_indices.py": ("test_interaction_indices.py",),
+    "trees/ensemble.py": ("trees/test_masked_trees.py", "trees/test_node_list.py", "trees/test_reading.py"),
+    "trees/paths.py": ("trees/test_masked_trees.py",),
+    "trees/joined_terms.py": ("trees/test_masked_trees.py",),
+    "trees/masked_trees.py": ("trees/test_masked_trees.py",),
+    "trees/node_list.py": ("trees/test_node_list.py",),
+    "attributions.py": (
+        "test_attributions.py",
+        "test_indices.py",
+        "solvers/test_contexts.py",
+        "solvers/test_regression.py",
+    ),
+    "learning/penalties.py": (
+        "learning/test_penalties.py",
+        "learning/test_order_fit.py",
+        "learning/test_paper_objective.py",
+        "learning/test_close_calls.py",
+    ),
 }
 WARM = (
-    "beartype", "hypothesis", "jaxtyping", "jinja2", "numpy", "pandas", "pytest", "rich", "safetensors.torch",
-    "torch", "torch.fx.experimental.symbolic_shapes", "tqdm",
-)  # fmt: skip
-# In seconds of the processor. Slow tests are left out, so a mutant may survive that the whole suite would notice.
+    "beartype",
+    "hypothesis",
+    "jaxtyping",
+    "jinja2",
+    "numpy",
+    "pandas",
+    "pytest",
+    "rich",
+    "safetensors.torch",
+    "torch",
+    "torch.fx.experimental.symbolic_shapes",
+    "tqdm",
+)
+# In CPU seconds. Slow tests are left out, so a mutant may survive that the whole suite would notice.
 SLOW, LEAST_LIMIT = 1.0, 10
 MEMORY = 2**34  # bytes
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change of one place in a module."""
+    """A change at one place in a module."""
 
     operator: str
     occurrence: int
     start: tuple[int, int]  # line and column
-    code: str  # of the whole module
+    code: str  # the code of the whole module
 
     def __str__(self) -> str:
         line = self.code.splitlines()[self.start[0] - 1].strip()
@@ -61,7 +90,7 @@ class Mutant:
 
 
 def dead_spans(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return where nothing is evaluated: annotations, names of types, and what is for type checkers only."""
+    """Return the places that are never evaluated: annotations, type names, and code for type checkers only."""
     dead: list[ast.expr | ast.stmt] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
@@ -76,7 +105,7 @@ def dead_spans(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
 
 
 def find_mutants(source: str) -> list[tuple[str, int, tuple[int, int]]]:
-    """Return the operator, the occurrence and the place of every mutant, always in the same order."""
+    """Return the operator, occurrence and place of every mutant, in a fixed order."""
     from cosmic_ray.ast import ast_nodes, get_ast
     from cosmic_ray.plugins import get_operator, operator_names
 
@@ -95,9 +124,9 @@ def find_mutants(source: str) -> list[tuple[str, int, tuple[int, int]]]:
 
 
 def draw_mutants(source: str, count: int, seed: int) -> tuple[list[Mutant], int]:
-    """Draw mutants of a module, all if ``count`` is 0; also return how many there are.
+    """Draw mutants of a module, or all if ``count`` is 0; also return how many exist.
 
-    Those that are not Python, such as a signature with // for *, are passed over.
+    Mutants that are not valid Python, such as a signature with // for *, are skipped.
     """
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
@@ -124,14 +153,18 @@ def is_python(code: str) -> bool:
 
 
 class FastestFirst:
-    """A plugin of pytest: run the fastest tests first, leave out slow ones, and record how long they take."""
+    """A pytest plugin that runs the fastest tests first, skips slow ones, and records how long tests take."""
 
     def __init__(self, seconds: dict[str, float]) -> None:
         self.known, self.seconds = dict(seconds), dict[str, float]()
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Sort the tests."""
-        items[:] = [item for item in items if self.known.get(item.nodeid, 0.0) <= SLOW]
+        """Sort the tests, without those that open a browser, which needs more memory than a mutant may use."""
+        items[:] = [
+            item
+            for item in items
+            if self.known.get(item.nodeid, 0.0) <= SLOW and "browser" not in getattr(item, "fixturenames", ())
+        ]
         items.sort(key=lambda item: self.known.get(item.nodeid, 0.0))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -144,8 +177,8 @@ class FastestFirst:
 
 
 def forked(run: Callable[[], int], limit: int) -> int:
-    """Return what a function returns in a fork of this process, or a negative number if it takes too long or dies."""
-    gc.freeze()  # what is warm is never collected in a fork
+    """Run a function in a fork and return its result, or a negative number if it takes too long or dies."""
+    gc.freeze()  # forks must not collect what is already loaded
     child = os.fork()
     if not child:
         status = 70
@@ -158,7 +191,7 @@ def forked(run: Callable[[], int], limit: int) -> int:
             status = run()
         finally:
             os._exit(status)
-    end = time.monotonic() + 10 * limit  # for one that waits; what computes ends before, however busy the machine is
+    end = time.monotonic() + 10 * limit  # for a fork that waits; one that computes reaches its CPU limit first
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -170,7 +203,7 @@ def forked(run: Callable[[], int], limit: int) -> int:
 
 
 class Project:
-    """A copy of the library and its tests, of which one module is mutated."""
+    """A copy of the library and its tests, in which one module is mutated."""
 
     def __init__(self, folder: Path, module: str) -> None:
         self.folder, self.path = folder, folder / "src" / "absentia" / module
@@ -185,7 +218,7 @@ class Project:
         self.seconds = json.loads((folder / "seconds.json").read_text())
         self.limit = max(LEAST_LIMIT, round(4 * sum(one for one in self.seconds.values() if one <= SLOW)))
         for kept in self.path.parent.glob(f"__pycache__/{self.path.stem}.*"):
-            kept.unlink()  # is not told from that of a mutant of the same size and second
+            kept.unlink()  # cached code could be mistaken for that of a mutant with the same size and time
         if self._test(self.source, self.limit) != 0:
             raise SystemExit(f"the tests of {module} fail without a mutant if they are run like those of one")
 
@@ -196,19 +229,19 @@ class Project:
             import pytest
             from hypothesis import Phase, settings
 
-            # What fails need not be made small. The tests' own profile takes over what it does not set.
+            # Failing examples need not be shrunk. The tests' own profile inherits what it does not set.
             settings.register_profile("short", phases=[Phase.explicit, Phase.generate])
             settings.load_profile("short")
             sys.dont_write_bytecode = not first
             sys.path[:0] = [str(self.folder / part) for part in ("src", "tests", "")]
             os.chdir(self.folder)
             plugin = FastestFirst(self.seconds)
-            # The axes of tensors are checked in the mutated module alone: it takes long to set up for all of them.
+            # Tensor shapes are checked in the mutated module only, because setting this up for all modules is slow.
             name = self.path.relative_to(self.folder / "src").with_suffix("").as_posix().replace("/", ".")
             checked = f"--jaxtyping-packages={name},typechecker.beartype"
             options = ["-o", f"addopts=--doctest-modules --strict-markers {checked}"]
             options += ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--show-capture=no"]
-            options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # what is warm was imported without it
+            options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # loaded modules were imported without it
             status = pytest.main([*options, *self.tests], [plugin])
             if first:
                 import absentia
@@ -220,12 +253,12 @@ class Project:
         return forked(run, limit)
 
     def test(self, mutant: Mutant) -> int:
-        """Run the tests on a mutant; return 0 if it survives, a negative number if they do not end or crash."""
+        """Run the tests on a mutant; return 0 if it survives, and a negative number if they hang or crash."""
         return self._test(mutant.code, self.limit)
 
 
 def measure(module: str, count: int, seed: int) -> dict[str, int]:
-    """Count the mutants of a module that there are, that are drawn, noticed, and noticed because they do not end."""
+    """Count the mutants of a module: all, drawn, noticed, and noticed because the tests hang."""
     start, source = time.monotonic(), (ROOT / "src" / "absentia" / module).read_text()
     mutants, existing = draw_mutants(source, count, seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -246,9 +279,11 @@ if __name__ == "__main__":
     help_modules = f"of {', '.join(MUTATED)}"
     parser.add_argument("modules", nargs="*", choices=[[], *MUTATED], metavar="MODULE", help=help_modules)
     parser.add_argument("--count", type=int, default=COUNT, help="mutants of each module; 0 for all of them")
-    parser.add_argument("--seed", type=int, default=SEED, help="fixes those that are drawn")
+    parser.add_argument("--seed", type=int, default=SEED, help="the seed for drawing mutants")
     parser.add_argument("--output", type=Path, help="a JSON file for the counts")
     arguments = parser.parse_args()
+    # Loops run as plain Python, because compiling takes longer, and cached code would not see a mutant that it calls.
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
     for name in WARM:
         importlib.import_module(name)
     counts = {name: measure(name, arguments.count, arguments.seed) for name in arguments.modules or MUTATED}

@@ -1,4 +1,4 @@
-"""Absences of which it is known what they leak and invent, and which of two is the better one."""
+"""Absences with known leaks and inventions, and pairs in which it is known which absence is better."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from absentia.auditing.split import ByClass, predict
 from absentia.auditing.verdict import PRACTICAL_LEAK, PRACTICAL_LENGTH
 from made_up import Blend, Contrary, GaussianClasses, log_odds
 
-# The classes that all of this is tried on.
+# The classes used throughout.
 THREE = GaussianClasses.of([0.5, 0.3, 0.2], entries=8, apart=2.5)
-# Two classes that every entry tells apart equally well.
+# Two classes that all entries separate equally well.
 TWO = GaussianClasses(torch.tensor([[-0.45], [0.45]]).double().expand(2, 8), torch.tensor([0.5, 0.5]).double())
-# True figures come from audits of as many samples as one takes.
+# True figures come from audits of the largest number of samples that an audit takes.
 TRUE_SAMPLES = 500
 
 
 @dataclass(frozen=True, eq=False)
 class Couples:
-    """Stand-ins that add some interactions of two players, which make an account longer but change little."""
+    """Stand-ins that add a few weak interactions of two players, which make explanations longer."""
 
     classes: GaussianClasses
-    strength: float  # of each interaction, in log-odds
+    strength: float  # the effect of each interaction, in log-odds
     count: int
     pairs: Tensor = field(init=False)
 
@@ -58,12 +58,12 @@ class Couples:
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """Two absences, of which the first is better in one way."""
+    """Two absences, the first of which is better in one respect."""
 
     name: str
     classes: GaussianClasses
     worse: ab.Absence
-    stage: str  # at which the rule should drop the worse one
+    stage: str  # the stage at which the rule should rule out the worse one
 
     def audit(self, samples: int, seed: int) -> ab.Audit:
         """Audit both on samples drawn for this seed."""
@@ -71,7 +71,7 @@ class Contest:
         return audit_made_up(self.classes, both, samples, seed)
 
     def true_gap(self, audits: int) -> float:
-        """Return by how many times the rule's threshold the absences differ, on many samples."""
+        """Return the difference between the absences on many samples, in units of the rule's threshold."""
         gaps = [self._gap(self.audit(TRUE_SAMPLES, seed=10**6 + run)) for run in range(audits)]
         return sum(gaps) / audits
 
@@ -89,7 +89,7 @@ class Contest:
 def audit_made_up(
     classes: GaussianClasses, absences: dict[str, ab.Absence], samples: int, seed: int, evaluations: int | None = None
 ) -> ab.Audit:
-    """Audit absences on samples that are drawn for this seed, with other rows as the data."""
+    """Audit absences on samples drawn for this seed, with other rows as the data."""
     generator = torch.Generator().manual_seed(seed)
     x, y = classes.draw(samples, generator)
     data, _ = classes.draw(500, generator)
@@ -97,12 +97,12 @@ def audit_made_up(
 
 
 def towards(classes: GaussianClasses, share: float) -> Tensor:
-    """Return a point between the neutral one and the mean of the first class, or beyond it."""
+    """Return a point on the line from the neutral point through the mean of the first class."""
     return classes.neutral + share * (classes.means[0] - classes.neutral)
 
 
 def contests() -> Sequence[Contest]:
-    """Return one contest for each figure that decides; the gaps are about twice the rule's thresholds."""
+    """Return a contest for each deciding figure, with a gap of about twice the rule's threshold."""
     return (
         Contest("leak", THREE, Blend(0.065, THREE.neutral), "leaks"),
         Contest("invention", THREE, ab.Baseline(towards(THREE, 1.75)), "invents"),
@@ -124,7 +124,7 @@ def claims(neutral: Tensor, claim: Tensor, shares: Sequence[float]) -> dict[str,
 def true_figures(
     model: Any, x: Tensor, y: Tensor, absences: dict[str, ab.Absence], most_scale: float | None = None
 ) -> tuple[dict[str, tuple[float, float]], float]:
-    """Return leak and invention of each absence on many samples, and the prior's score."""
+    """Return the leak and invention of each absence on many samples, and the prior's score."""
     with torch.no_grad():
         if most_scale is None:
             split = ByClass.of_whole_samples(y, log_odds(model(x).double()), seed=0)

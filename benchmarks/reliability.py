@@ -1,10 +1,10 @@
-"""Measure what can be relied on, and write the figures to docs/reliability.md.
+"""Measure the reliability of the library, and write the figures to docs/reliability.md.
 
     python benchmarks/reliability.py                  # all of it: about two hours
     python benchmarks/reliability.py faults soak      # some of it; the page keeps the other figures
     python benchmarks/reliability.py --quick --output DIR
 
-Figures are kept in results/reliability.json. The page is made of them, and of nothing else.
+Figures are stored in results/reliability.json. The page is generated from this file alone.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def malformed(quick: bool) -> Table:
                 "changed the user's objects": sum("changed what" in text for text in wrong),
             }
         )  # fmt: skip
-    note = "Calls have one or two arguments of a wrong kind; every fifth item is a file with a flipped bit or cut."
+    note = "Calls have one or two arguments of the wrong type. "
+    note += "Every fifth item is a file that is truncated or has a flipped bit."
     return Table("Malformed calls and damaged files", note, rows)
 
 
@@ -66,11 +67,11 @@ def faults(quick: bool) -> Table:
             except (AssertionError, OSError, subprocess.SubprocessError) as error:
                 seen = f"failed: {error!s:.200}"
         rows.append({"fault": title, "what was seen": seen})
-    return Table("Faults", "Injected into processes of their own.", rows)
+    return Table("Faults", "Each fault is injected into a separate process.", rows)
 
 
 def concurrent(quick: bool) -> Table:
-    """Explain by two threads at once, and compare with one."""
+    """Explain on two threads at once, and compare with one."""
     pairs, rows = 3 if quick else 100, list[Row]()
     shape = (nn.Linear(6, 12), nn.BatchNorm1d(12), nn.Tanh(), nn.Linear(12, 3))
     cases: dict[str, tuple[nn.Module, ab.Readout | None]] = {
@@ -98,11 +99,11 @@ def concurrent(quick: bool) -> Table:
         )
         kept = all(torch.equal(before[key], value) for key, value in model.state_dict().items()) and model.training
         rows.append({"model": name, "pairs": pairs, "equal to one thread": same, "model unchanged": str(kept)})
-    return Table("Two threads on one model", "The model is in train mode when it is handed in.", rows)
+    return Table("Two threads on one model", "The model is in training mode when it is passed.", rows)
 
 
 def numerics(quick: bool) -> Table:
-    """Compare the effects of v(S) = Π_{i∈S}(1 + xᵢ), which are U(S) = Π_{i∈S} xᵢ, by their order."""
+    """Compare the effects of v(S) = Π_{i∈S}(1 + xᵢ) with the exact ones, U(S) = Π_{i∈S} xᵢ, by order."""
     players = 8 if quick else 20
     x = torch.linspace(-0.9, 0.95, players).double()
     exact = reduce(lambda known, one: torch.cat([known, known * one]), x, torch.ones(1).double())
@@ -111,7 +112,7 @@ def numerics(quick: bool) -> Table:
         name: ab.harsanyi(ab.MaskedModel(lambda rows: (1 + rows).prod(1), x[None].to(dtype), absence=0.0))
         for name, dtype in (("single", torch.float32), ("double", torch.float64))
     }
-    # In single precision the inputs are rounded first: their exact effects are compared with.
+    # In single precision the inputs are rounded first, so the exact effects are those of the rounded inputs.
     rounded = reduce(lambda known, one: torch.cat([known, known * one]), x.float().double(), torch.ones(1).double())
     rows: list[Row] = []
     for order in range(1, players + 1):
@@ -121,8 +122,8 @@ def numerics(quick: bool) -> Table:
             row |= {f"{name}: error": error, f"{name}: error / floor": error / float(found[name].floor[0, order])}
         rows.append(row)
     note = (
-        f"All {2**players:,} effects of v(S) = Π_(i∈S)(1 + xᵢ) with {players} players against their closed form. The "
-        "floor is what absentia states: effects below it are not measurable."
+        f"All {2**players:,} effects of v(S) = Π_(i∈S)(1 + xᵢ) with {players} players are compared with their "
+        "closed form. absentia treats effects below the floor as not measurable."
     )
     return Table("Errors of effects by order", note, rows)
 
@@ -136,11 +137,11 @@ def memory(quick: bool) -> Table:
         "explanations": count, "MiB after a quarter": before / 2**20, "MiB at the end": after / 2**20,
         "growth": f"{after / before - 1:+.2%}", "goal": f"< {GROWTH:.0%}", "verdict": verdict(flat),
     }  # fmt: skip
-    return Table("Memory over many explanations", "Fresh models and samples in one process.", [row])
+    return Table("Memory over many explanations", "One process explains new models and samples over and over.", [row])
 
 
 def coverage(quick: bool) -> Table:
-    """Run the tests of the library, and count the lines that they run."""
+    """Run the tests of the library, and measure which lines they cover."""
     with tempfile.TemporaryDirectory() as folder:
         data, found = Path(folder) / "data", Path(folder) / "found.json"
         start = [sys.executable, "-m", "coverage"]
@@ -163,7 +164,7 @@ def coverage(quick: bool) -> Table:
     ]  # fmt: skip
     share = record["totals"]["covered_lines"] / record["totals"]["num_statements"]
     note = f"{share:.1%} of all statements; goal: at least {COVERED:.0%}, {verdict(share >= COVERED)}. "
-    note += "Lines that only run in processes of their own do not count."
+    note += "Lines that only run in other processes do not count."
     return Table("Lines that the tests run", note, rows)
 
 
@@ -178,7 +179,7 @@ def mutants(quick: bool) -> Table:
             "--output",
             str(kept),
             *some,
-        ]  # a process that has no absentia yet
+        ]  # a process that has not imported absentia
         subprocess.run(run, check=True)
         counts = json.loads(kept.read_text())
     rows: list[Row] = []
@@ -191,8 +192,9 @@ def mutants(quick: bool) -> Table:
                 "verdict": verdict(share >= KILLED),
             }
         )  # fmt: skip
-    note = "Drawn at random of all that cosmic-ray makes, but for those of annotations, which nothing evaluates. "
-    note += "Only the tests of a module run, those up to a second; changes of speed alone count as not noticed."
+    note = "Mutants are drawn at random from those of cosmic-ray, except mutants of annotations, which are never "
+    note += "evaluated. Only the tests of the mutated module run, and only those that take up to a second. Mutants "
+    note += "that only change the speed count as not noticed."
     return Table("Mutants", note, rows)
 
 

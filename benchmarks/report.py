@@ -1,10 +1,10 @@
-"""Measure the report of 200 samples with 16 players: how large it is, how long writing and opening it take.
+"""Measure the report of 200 samples with 16 players: its size, and the time to write and to open it.
 
     python benchmarks/report.py                         # a minute; writes results/report.md and .json
     python benchmarks/report.py --quick --output DIR    # a smoke test of a few seconds
 
-Opening is timed in Chromium, from the request of the file until all pictures are drawn; the least and the median of
-several openings, each in a fresh window.
+Opening is timed in Chromium, from requesting the file until all charts are drawn. Reported are the least and the
+median time of several openings, each in a fresh window.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch
 
 import absentia as ab
 from absentia.explanation import ExplanationRecord
+from absentia.readout_notes import ReadoutNote
 from result_tables import Row, Table, describe_machine, options, print_table, verdict, write
 
 SIZE_GOAL, OPENING_GOAL = 5.0, 2.0  # megabytes, seconds
@@ -39,7 +40,7 @@ QUICK = Plan(samples=5, players=8, openings=2)
 
 
 def explanation(plan: Plan) -> ab.Explanation:
-    """Make an explanation up, from effects drawn at random: the hardest to trim, for none is small."""
+    """Make up an explanation from random effects, which are the hardest to trim because none is small."""
     generator = torch.Generator().manual_seed(0)
 
     def draw(*shape: int) -> torch.Tensor:
@@ -66,12 +67,12 @@ def explanation(plan: Plan) -> ab.Explanation:
         ),
         interactions=interactions,
         stand_ins=draw(plan.samples, plan.players),
-        record=ExplanationRecord("drawn", "drawn", True, effects.numel(), 0.0, 0),
+        record=ExplanationRecord(ReadoutNote.in_words("drawn"), "drawn", True, effects.numel(), 0.0, 0),
     )
 
 
 def opening_seconds(path: Path, times: int) -> list[float]:
-    """Open a page several times; none where there is no Chromium."""
+    """Open a page several times and return the times; return no times without Chromium."""
     chromium = shutil.which("chromium")
     if chromium is None:
         return []

@@ -1,4 +1,4 @@
-"""Tables of measurements, as every benchmark prints and writes them, beside machine and command."""
+"""Tables of measurements, which every benchmark prints and writes together with the machine and the command."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def options(description: str | None, quick: str) -> argparse.ArgumentParser:
 def write(
     name: str, title: str, machine: dict[str, str], tables: Sequence[Table], chosen: argparse.Namespace
 ) -> None:
-    """Write name.md and name.json, where the options ask for it."""
+    """Write name.md and name.json if the options ask for it."""
     folder = chosen.output or (None if chosen.quick else HERE / "results")
     if folder is None:
         return

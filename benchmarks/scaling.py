@@ -1,10 +1,10 @@
-"""Measure what more workers gain, and what a unit of work costs in time, memory and bytes.
+"""Measure the speedup by more workers, and the cost of a unit of work in time, memory and bytes.
 
-    python benchmarks/scaling.py                        # some minutes; writes results/scaling.md and .json, and the
+    python benchmarks/scaling.py                        # a few minutes; writes results/scaling.md and .json, and the
                                                         # table in docs/scaling.md
     python benchmarks/scaling.py --quick --output DIR   # a smoke test of half a minute
 
-One worker and two are measured in turn, on a Dask cluster of this machine, so the gain counts and not the time.
+One worker and two are measured in turn on a local Dask cluster, so the speedup is meaningful but not the time itself.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ QUICK = Plan(samples=4, cells=(3, 2), rounds=1, pixels=32, rows=2)
 
 
 def efficiency(plan: Plan) -> Table:
-    """Explain images with a LeNet by one process and by two workers, in turn."""
-    torch.set_num_threads(1)  # of this process, which is the only worker if there is one; Dask gives its workers one
+    """Explain images with a LeNet in one process and with two workers, in turn."""
+    torch.set_num_threads(1)  # this process is the worker if there is only one; workers of Dask have one thread each
     model = TimedLeNet().layers
     images = torch.rand(plan.samples, 1, 28, 28, generator=torch.Generator().manual_seed(0))
     players = ab.Players.grid((1, 28, 28), cells=plan.cells)
@@ -86,7 +86,7 @@ def efficiency(plan: Plan) -> Table:
 
 
 def large_network() -> nn.Sequential:
-    """Return a network of the size of those for ImageNet: the convolutions of VGG-11, and a linear layer."""
+    """Return a network as large as those for ImageNet: the convolutions of VGG-11 and a linear layer."""
     layers: list[nn.Module] = []
     before = 3
     for width, pool in ((64, 1), (128, 1), (256, 0), (256, 1), (512, 0), (512, 1), (512, 0), (512, 1)):
@@ -96,7 +96,7 @@ def large_network() -> nn.Sequential:
 
 
 def unit_costs(plan: Plan) -> Table:
-    """Measure rows a second, and extrapolate to a million samples of a network of ImageNet's size."""
+    """Measure rows per second, and extrapolate to a million samples and a network for ImageNet."""
     torch.manual_seed(0)
     network, rows = large_network(), torch.rand(plan.rows, 3, plan.pixels, plan.pixels)
     threads = torch.get_num_threads()
@@ -109,7 +109,9 @@ def unit_costs(plan: Plan) -> Table:
         per_row = (time.perf_counter() - began) / len(rows)
     torch.set_num_threads(threads)
     sent = len(cloudpickle.dumps(network))
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as worker:  # which has held nothing else
+    with ProcessPoolExecutor(
+        1, multiprocessing.get_context("spawn")
+    ) as worker:  # a fresh process, for its peak memory
         held = worker.submit(peak_memory, plan.rows, plan.pixels).result()
     table: list[Row] = []
     for how, players, evaluations in (
@@ -139,7 +141,7 @@ def unit_costs(plan: Plan) -> Table:
 
 
 def peak_memory(rows: int, pixels: int) -> int:
-    """Evaluate masked images with the large network, as a worker does, and return the most bytes that it held."""
+    """Evaluate masked images with the large network, as a worker does, and return the peak memory in bytes."""
     torch.set_num_threads(1)
     players = ab.Players.grid((3, pixels, pixels), cells=(4, 4))
     game = ab.MaskedModel(large_network(), torch.rand(1, 3, pixels, pixels), 0, absence=0.0, players=players)
@@ -148,7 +150,7 @@ def peak_memory(rows: int, pixels: int) -> int:
 
 
 def write_page(page: Path, machine: dict[str, str], tables: list[Table]) -> None:
-    """Replace what stands below the mark of a page by the tables."""
+    """Replace everything below the mark on a page with the tables."""
     head = page.read_text().split(MARK)[0]
     body = to_markdown("Measured", "python benchmarks/scaling.py", machine, tables)
     page.write_text(head + MARK + "\n" + body.replace("\n## ", "\n### ").replace("# Measured", "## Measured", 1))

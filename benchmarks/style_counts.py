@@ -1,7 +1,7 @@
 """Count how densely code is written: ``python benchmarks/style_counts.py src/absentia other/src``.
 
-One column for each path, and no target: the figures show where code became denser or looser than it was, or than a
-peer's. Only Python files are read. Docstrings, comments and blank lines are not lines of code.
+The table has one column for each path. There are no targets: the figures show where code is denser or looser than
+before, or than a peer's. Only Python files are read. Docstrings, comments and blank lines are not lines of code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 SOURCES = Path(__file__).parents[1] / "src" / "absentia"
 
-# Local names that say nothing of what they hold: pronouns, participles, and words for anything.
+# Local names that do not say what they hold: pronouns, participles, and words for anything.
 VAGUE_NAMES = frozenset(
     {
         "found",
@@ -63,7 +63,7 @@ LAYOUT = frozenset(
 
 @dataclass(frozen=True)
 class Counts:
-    """What was counted in one file, or in all files of a path."""
+    """The counts of one file, or of all files in a path."""
 
     lines: int = 0
     nodes: int = 0
@@ -77,7 +77,7 @@ class Counts:
     longest_function: int = 0  # in lines
 
     def __add__(self, other: Counts) -> Counts:
-        """Return the counts of both together."""
+        """Return the sum of both counts."""
         return Counts(
             lines=self.lines + other.lines,
             nodes=self.nodes + other.nodes,
@@ -121,7 +121,7 @@ def count_path(path: Path) -> Counts:
 
 
 def code_lines(source: str, tree: ast.Module) -> int:
-    """Return how many lines hold code: lines of docstrings, comments and blank ones do not."""
+    """Return the number of lines with code, without docstrings, comments and blank lines."""
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in LAYOUT:
@@ -148,14 +148,14 @@ def comments(source: str) -> Iterator[str]:
 
 
 def is_format_skip(comment: str) -> bool:
-    """Return whether a comment keeps the formatter away."""
+    """Return whether a comment disables the formatter."""
     return re.match(r"#\s*fmt:\s*(skip|off)\b", comment) is not None
 
 
 def is_unrelated_assignment(node: ast.AST) -> bool:
-    """Return whether different things are assigned at once, as in ``model, rate = make(), 0.1``.
+    """Return whether unrelated things are assigned at once, as in ``model, rate = make(), 0.1``.
 
-    A swap (``a, b = b, a``) assigns no new things, and constants alone (``a, b = 0, 1``) are easily read.
+    Swaps (``a, b = b, a``) and constants alone (``a, b = 0, 1``) are easy to read and do not count.
     """
     if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)):
         return False
@@ -169,7 +169,7 @@ def is_unrelated_assignment(node: ast.AST) -> bool:
 
 
 def own_nodes(function: Function) -> Iterator[ast.AST]:
-    """Yield the nodes of a function, without those of functions and classes within it."""
+    """Yield the nodes of a function, without those of nested functions and classes."""
     waiting: list[ast.AST] = [function.args, *function.body]
     while waiting:
         node = waiting.pop()
@@ -179,7 +179,7 @@ def own_nodes(function: Function) -> Iterator[ast.AST]:
 
 
 def local_names(function: Function) -> set[str]:
-    """Return the names that a function binds: its arguments and its variables, also those of comprehensions."""
+    """Return the names that a function binds: its arguments and variables, including those of comprehensions."""
     names: set[str] = set()
     for node in own_nodes(function):
         if isinstance(node, ast.arg):
@@ -202,7 +202,7 @@ def length(function: Function) -> int:
 
 
 def ratio(part: float, whole: float) -> float:
-    """Return a part's share, or 0 of nothing."""
+    """Return a part's share of the whole, or 0 if the whole is 0."""
     return part / whole if whole else 0.0
 
 

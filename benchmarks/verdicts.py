@@ -1,4 +1,4 @@
-"""Measure how far verdicts of audits can be trusted, and write the figures to results/verdicts.md.
+"""Measure how reliable the verdicts of audits are, and write the figures to results/verdicts.md.
 
     python benchmarks/verdicts.py                       # all of it: about 25 minutes on one core
     python benchmarks/verdicts.py coverage time         # some of it; the page keeps the other figures
@@ -35,12 +35,12 @@ from made_up import Blend
 from planted import THREE, audit_made_up, blends, claims, contests, towards, true_figures
 from result_tables import HERE, Row, Table, describe_machine, options, print_table, to_markdown, verdict
 
-# The halves of held-out samples have at most this many, and audits of them evaluate at most this many rows.
+# Halves of held-out samples have at most this many samples, and their audits evaluate at most this many rows.
 MOST_HALF = 120
 ROWS_OF_HALF = 2**18
-# Halves are told apart by their confidence: up to a third, up to what counts as clear, and above.
+# Halves are grouped by their confidence: up to a third, up to what counts as clear, and above.
 BINS = ((0.0, 1 / 3), (1 / 3, 2 / 3), (2 / 3, 0.9), (0.9, 1.0))
-# What should be found is found in at least this share of the runs.
+# Planted figures should be found in at least this share of the runs.
 FOUND = 0.9
 # A default audit should take at most this long.
 SECONDS = 60
@@ -56,11 +56,11 @@ SAMPLES_OF_PLANTS = 500  # as many as an audit takes at most
 class Effort:
     """How often everything is repeated."""
 
-    models: int  # that are audited on halves
-    splits: int  # into halves
+    models: int  # models audited on halves
+    splits: int  # splits into halves
     contests: int
     true_gaps: int  # audits of many samples for each contest
-    settings: int  # in which coverage is measured
+    settings: int  # settings in which coverage is measured
     most_redraws: int
     plants: int
     plants_in_digits: int
@@ -69,7 +69,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an audit recommends, and in which share of resamples each absence wins."""
+    """What an audit recommends, and the share of resamples that each absence wins."""
 
     recommended: str | None
     confidence: float
@@ -92,17 +92,17 @@ class Pair:
 
     @property
     def agree(self) -> bool:
-        """Whether both recommend the same."""
+        """Whether both halves recommend the same absence."""
         return self.one.recommended == self.other.recommended
 
     @property
     def contradict(self) -> bool:
-        """Whether both are clear, but not the same."""
+        """Whether both answers are clear but differ."""
         return self.one.clear and self.other.clear and not self.agree
 
     @property
     def predicted(self) -> float:
-        """How often a resample of one half and one of the other agree."""
+        """The probability that a resample of one half agrees with a resample of the other."""
         return sum(one * other for one, other in zip(self.one.shares, self.other.shares, strict=True))
 
 
@@ -128,7 +128,7 @@ def split_samples(audited: Audited, split: int) -> tuple[Tensor, Tensor]:
 
 
 def audit_halves(audited: Audited, split: int) -> Pair:
-    """Audit two halves, each with draws of its own."""
+    """Audit two halves, each with its own draws."""
     one, other = split_samples(audited, split)
     return Pair(
         Answer.of(audited.audit(one, 2 * split, ROWS_OF_HALF)),
@@ -247,7 +247,7 @@ def planted(effort: Effort) -> list[Table]:
 
 
 def coverage(effort: Effort) -> list[Table]:
-    """Repeat measurements of leak and invention on samples that never run out."""
+    """Repeat measurements of leak and invention on freshly drawn samples."""
     covered_rows: list[Row] = []
     accused_rows: list[Row] = []
     for setting in settings()[: effort.settings]:
@@ -320,7 +320,7 @@ def leaks(effort: Effort) -> list[Table]:
 
 @dataclass(frozen=True, eq=False)
 class Planting:
-    """What leaks and inventions are planted in."""
+    """The model and samples in which leaks and inventions are planted."""
 
     name: str
     true_figures: Callable[[dict[str, ab.Absence]], tuple[dict[str, tuple[float, float]], float]]
@@ -328,7 +328,7 @@ class Planting:
     runs: int
 
     def rows(self, absences: dict[str, ab.Absence], figure: str) -> list[Row]:
-        """Return how often a leak or invention is found, from the smallest planted one to the largest."""
+        """Return how often a leak or invention is found, from the smallest planted one up."""
         truths, prior = self.true_figures(absences)
         audits = [self.audit(absences, seed) for seed in range(self.runs)]
         rows: list[Row] = []
@@ -367,7 +367,7 @@ def is_found(found: ab.Audit, number: int, figure: str) -> bool:
 
 
 def is_covered(found: ab.Audit, number: int, figure: str, truth: float) -> bool:
-    """Return whether an audit's leak or invention is as close to the truth as its margin says."""
+    """Return whether an audit's leak or invention lies within its margin of the truth."""
     if found.fully_masked is None:
         return False
     values = found.fully_masked.leaks if figure == "leak" else found.fully_masked.inventions
@@ -376,7 +376,7 @@ def is_covered(found: ab.Audit, number: int, figure: str, truth: float) -> bool:
 
 
 def share_that_grows(audits: Sequence[ab.Audit], number: int, figure: str) -> str | None:
-    """Return in how many audits a figure is above that of the absence before; None for the first."""
+    """Return in how many audits a figure exceeds that of the previous absence; None for the first."""
     if number == 0:
         return None
     values = [getattr(found, figure).value for found in audits]
@@ -384,7 +384,7 @@ def share_that_grows(audits: Sequence[ab.Audit], number: int, figure: str) -> st
 
 
 def plant_in_digits(cnn: Audited, runs: int) -> Planting:
-    """Return what is planted in front of a network for digits; all that are held out show the truth."""
+    """Return the setting for a network that reads digits; the truth comes from all held-out images."""
     images, classes = cnn.rows.held_out
 
     def audit_some(absences: dict[str, ab.Absence], seed: int) -> ab.Audit:
@@ -518,7 +518,7 @@ MEASURES: dict[str, Callable[[Effort], list[Table]]] = {
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Return what was measured before."""
+    """Return the earlier measurements."""
     if not path.exists():
         return {}
     record: dict[str, Any] = json.loads(path.read_text())
@@ -539,7 +539,7 @@ def main(arguments: argparse.Namespace) -> None:
         machine["time"] = f"{(time.perf_counter() - began) / 60:.1f} min"
         for table in tables:
             print_table(table)
-        record = read_record(kept)  # again, because other parts may run at the same time
+        record = read_record(kept)  # read again, because other parts may run at the same time
         record[name] = {"machine": machine, "tables": [asdict(table) for table in tables]}
         kept.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     measured = [name for name in MEASURES if name in record]
