@@ -12,15 +12,15 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 import absentia as ab
-from absentia.demo import Task, digit_model, digits
+from absentia.demo import Digits, digit_model, digits
 
 FOLDER = Path(__file__).parents[1] / "concepts"
 _TRUE, _FALSE, _OTHER = "#009e73", "#d55e00", "#bbbbbb"  # the image's own digit, one that is not there, the others
 
 
-def draw_absent(model: nn.Module, task: Task, absence: ab.Absence, sample: int, title: str) -> Figure:
+def draw_absent(model: nn.Module, dataset: Digits, absence: ab.Absence, sample: int, title: str) -> Figure:
     """Draw an image, the same with all parts absent, and the probabilities that the network gives to the latter."""
-    x, digit = task.x_test[[sample]], int(task.y_test[sample])
+    x, digit = dataset.x_test[[sample]], int(dataset.y_test[sample])
     masked = absence.bind(x)(slice(None), torch.zeros(1, 1, 1, 8, 8, dtype=torch.bool))[0, 0]
     with torch.no_grad():
         said = model(masked.float()).softmax(1)[0]
@@ -43,11 +43,11 @@ def draw_absent(model: nn.Module, task: Task, absence: ab.Absence, sample: int, 
     return figure
 
 
-def typical(model: nn.Module, task: Task) -> int:
+def typical(model: nn.Module, dataset: Digits) -> int:
     """Return the number of the image that, blurred, has the median probability of its own digit."""
-    blurred = ab.Blur(1.0).bind(task.x_test)(slice(None), torch.zeros(1, 1, 1, 8, 8, dtype=torch.bool))[:, 0, 0]
+    blurred = ab.Blur(1.0).bind(dataset.x_test)(slice(None), torch.zeros(1, 1, 1, 8, 8, dtype=torch.bool))[:, 0, 0]
     with torch.no_grad():
-        own = model(blurred).softmax(1).gather(1, task.y_test[:, None])[:, 0]
+        own = model(blurred).softmax(1).gather(1, dataset.y_test[:, None])[:, 0]
     return int(own.argsort()[len(own) // 2])
 
 
@@ -72,11 +72,13 @@ def draw_concision() -> Figure:
     return figure
 
 
-def draw_choice(model: nn.Module, task: Task, absences: dict[str, ab.Absence]) -> Figure:
+def draw_choice(model: nn.Module, dataset: Digits, absences: dict[str, ab.Absence]) -> Figure:
     """Draw an image and its explanations by several absences, with what each makes of an image without parts."""
-    audit = ab.audit(model, task.x_test, task.y_test, absences, players=task.players, data=task.x, evaluations=2**17)
+    audit = ab.audit(
+        model, dataset.x_test, dataset.y_test, absences, players=dataset.players, data=dataset.x, evaluations=2**17
+    )
     found = {
-        name: ab.explain(model, task.x_test[:100], task.y_test[:100], absence=one, players=task.players)
+        name: ab.explain(model, dataset.x_test[:100], dataset.y_test[:100], absence=one, players=dataset.players)
         for name, one in absences.items()
     }
     tops = torch.stack([one.shapley.values.argmax(1) for one in found.values()])
@@ -84,19 +86,19 @@ def draw_choice(model: nn.Module, task: Task, absences: dict[str, ab.Absence]) -
     sample = apart.index(max(apart))
     figure = Figure(figsize=(9.0, 2.5), layout="constrained")
     image, *places = figure.subplots(1, 1 + len(found))
-    image.imshow(task.x_test[sample, 0], cmap="gray_r")
-    image.set_title(f"Why does the network\nread a {int(task.y_test[sample])}?", fontsize=10)
+    image.imshow(dataset.x_test[sample, 0], cmap="gray_r")
+    image.set_title(f"Why does the network\nread a {int(dataset.y_test[sample])}?", fontsize=10)
     for place, (name, one) in zip(places, found.items(), strict=True):
         values = one.shapley.values[sample]
-        heat = values[task.players.labels[0]]
+        heat = values[dataset.players.labels[0]]
         place.imshow(heat, cmap="RdBu_r", vmin=-heat.abs().max(), vmax=heat.abs().max())
-        ink = task.x_test[sample, 0]
+        ink = dataset.x_test[sample, 0]
         place.imshow(torch.zeros(8, 8), cmap="gray", vmin=0, vmax=1, alpha=0.45 * ink / ink.max())
         words = describe_claims(audit, audit.methods.index(name))
         best = name == audit.recommended
         title = f"by {name}\n{words}" + ": use it" * best
         place.set_title(title, fontsize=10, fontweight="bold" if best else "normal")
-        place.set_xlabel(f"“its {task.players.names[int(values.argmax())]}”", fontsize=10)
+        place.set_xlabel(f"“its {dataset.players.names[int(values.argmax())]}”", fontsize=10)
     for place in (image, *places):
         place.set(xticks=[], yticks=[])
     return figure
@@ -112,17 +114,17 @@ def describe_claims(audit: ab.Audit, number: int) -> str:
 def main() -> None:
     """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
-    task = digits(0)
-    model = digit_model(task, 0)
+    dataset = digits(0)
+    model = digit_model(dataset, 0)
     options = ab.LearningOptions(steps=60, rows_per_step=2**12)
-    learned = ab.learn_baseline(model, task.x, task.y, players=task.players, options=options)
-    sample = typical(model, task)
-    absences = {"leak": ab.Blur(1.0), "invention": ab.Baseline.mean(task.x), "neither": learned}
+    learned = ab.learn_baseline(model, dataset.x, dataset.y, players=dataset.players, options=options)
+    sample = typical(model, dataset)
+    absences = {"leak": ab.Blur(1.0), "invention": ab.Baseline.mean(dataset.x), "neither": learned}
     titles = {"leak": "blurred", "invention": "mean", "neither": "learned"}
-    figures = {name: draw_absent(model, task, one, sample, titles[name]) for name, one in absences.items()}
+    figures = {name: draw_absent(model, dataset, one, sample, titles[name]) for name, one in absences.items()}
     figures["concision"] = draw_concision()
-    chosen = {"zero": ab.Baseline(0.0), "mean": ab.Baseline.mean(task.x), "blur": ab.Blur(1.0), "learned": learned}
-    figures["choice"] = draw_choice(model, task, chosen)
+    chosen = {"zero": ab.Baseline(0.0), "mean": ab.Baseline.mean(dataset.x), "blur": ab.Blur(1.0), "learned": learned}
+    figures["choice"] = draw_choice(model, dataset, chosen)
     for name, figure in figures.items():
         figure.savefig(FOLDER / f"{name}.png", dpi=110)
 
