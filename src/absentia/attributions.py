@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -35,6 +35,13 @@ class Attribution:
     readout: str
     index: str = "Shapley"  # the name of the index, or "contexts"; files of older versions hold Shapley values only
     rows_seen: int | None = None  # rows that the model saw for them, checks included; None if not known
+    method: str = ""  # how sampled values were estimated, such as "process"
+    notes: tuple[str, ...] = ()
+    drawn: object | None = None  # the values of drawn coalitions, from which more can be drawn; not saved
+
+    def packed(self) -> dict[str, Any]:
+        """Return the fields that are saved."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "drawn"}
 
     @property
     def is_estimated(self) -> bool:

@@ -34,7 +34,7 @@ from absentia.readouts import Features, Readout
 from absentia.runtime.row_count import RowCount
 from absentia.solvers.exact import harsanyi
 from absentia.solvers.leaves import LeafSums, sums_over_leaves
-from absentia.solvers.regression import sample_shapley
+from absentia.solvers.sampled_shapley import sample_shapley
 from absentia.storage import Saved, keep_figure
 from absentia.storage.old_words import upgraded_record
 from absentia.task import Task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -371,6 +372,23 @@ class MaskedModel:
     def draws(self) -> int:
         """The number of rows that the model evaluates for one value."""
         return self.fill.draws
+
+    @property
+    def can_select_draws(self) -> bool:
+        """Whether `of_draws` works: the absence draws several stand-ins, and values come from running the model."""
+        return self.draws > 1 and not self.gradient and self._by_leaves() is None
+
+    def of_draws(self, draws: Sequence[int]) -> MaskedModel:
+        """Return the game whose absence makes only these of its draws, by their numbers.
+
+        >>> absence = ab.Marginal([[1.0, 1.0], [2.0, 4.0]])
+        >>> game = ab.MaskedModel(lambda rows: rows.prod(1), torch.tensor([[2.0, 3.0]]), absence=absence)
+        >>> game.of_draws([1])(torch.tensor([[False, False]]))
+        tensor([[8.]])
+        """
+        part = copy.copy(self)
+        part.fill = self.fill.select(draws=draws)
+        return part
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: all but the trees, which a worker reads itself."""

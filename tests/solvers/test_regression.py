@@ -11,7 +11,9 @@ import absentia as ab
 from absentia import AbsentiaError, Baseline, MaskedModel, ValueTable, shapley
 from absentia.coalitions import coalition_numbers
 from absentia.data import seeded
-from absentia.solvers.regression import Stratum, _jackknife_weights, draw_strata, sample_shapley, share_out
+from absentia.solvers.paired_draws import Stratum, draw_strata, share_out
+from absentia.solvers.regression import _jackknife_weights
+from absentia.solvers.sampled_shapley import sample_shapley
 from known_games import mlp
 
 
@@ -45,7 +47,9 @@ def test_the_estimate_converges_to_the_exact_values():
     exact = shapley(game).values
     mean_errors = []
     for evaluations in (60, 240, 960, 3000):
-        runs = [shapley(game, evaluations=evaluations, seed=seed).values - exact for seed in range(5)]
+        runs = [
+            shapley(game, evaluations=evaluations, method="leverage", seed=seed).values - exact for seed in range(5)
+        ]
         mean_errors.append(torch.stack(runs).square().mean().sqrt().item())
     assert mean_errors[0] > mean_errors[1] > mean_errors[2] > mean_errors[3]
     assert mean_errors[3] < 0.12 * mean_errors[0]
@@ -301,7 +305,7 @@ class Recorded:
 def test_the_estimate_is_the_weighted_regression_over_the_drawn_pairs():
     players, pairs = 7, 30
     game = Recorded(game_of(players, samples=1))
-    found = shapley(game, evaluations=2 * pairs + 2).values[0]
+    found = shapley(game, evaluations=2 * pairs + 2, method="leverage").values[0]
     rows = game.rows
     assert rows[:2].sum(1).tolist() == [0, players]
     assert torch.equal(rows[2 : 2 + pairs], ~rows[2 + pairs :])
@@ -317,10 +321,9 @@ def test_an_error_is_that_of_a_jackknife_over_ten_groups():
     """With θ₁ … θ₁₀ estimated without one group each, the squared error is 9/10 Σ(θᵢ − θ̄)²."""
     game = Recorded(game_of(9, samples=1))
     evaluations = 122
-    found = shapley(game, evaluations=evaluations, seed=4)
+    found = shapley(game, evaluations=evaluations, method="leverage", seed=4)
     rows = game.rows
-    generator = seeded(4)
-    weights = _jackknife_weights(draw_strata(9, 60, generator), generator)
+    weights = _jackknife_weights(draw_strata(9, 60, seeded(4)), seeded(4, "jackknife"))
     values = game(rows)[0]
     estimates = torch.stack(
         [solve_regression(rows, values, torch.cat([torch.zeros(2).double(), one, one])) for one in weights]
@@ -354,7 +357,7 @@ def test_groups_are_equally_large_and_what_is_left_of_a_size_weighs_as_much_as_a
 
 def test_a_size_with_a_single_draw_is_never_left_without_a_weight_that_is_finite():
     strata = [Stratum(torch.eye(6)[:1].bool(), 6)]
-    weights = _jackknife_weights(strata, torch.Generator().manual_seed(0))
+    weights = _jackknife_weights(tuple(strata), torch.Generator().manual_seed(0))
     assert sorted(weights[:, 0].tolist()) == pytest.approx([(1 - math.sqrt(5 / 6)) / 5, *[1 / 5] * 10])
 
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from absentia.solvers.regression import share_out
+from absentia.solvers.paired_draws import share_out
 
 # The most entries of a sample that are balanced; of more, every second, third … is taken.
 _MOST_ENTRIES = 1024

@@ -1,0 +1,135 @@
+"""Covariances of the values of coalitions, with a weight for each player.
+
+Coalitions are rows s of signs: +1 for a present player, −1 for an absent one. The agreement of two coalitions is
+u = Σ_l ρ_l s_l t_l, with a weight ρ_l > 0 for each player, and its largest value is U = Σ_l ρ_l. The covariance of
+values is proportional to e^u, a product over the players. It is the sum of two parts, which are fitted apart: that of
+the odd part of a game, (v(S) − v(complement)) / 2, is sinh(u)/sinh(U), and that of the even part is cosh(u)/cosh(U).
+
+In terms of r_l = tanh(ρ_l), e^u is proportional to Π_l (1 + r_l s_l t_l). So the product of the signs of a set T has
+the prior variance Π_{l∈T} r_l, up to a factor.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from absentia.coalitions import Coalitions
+from absentia.data import blocks
+
+# The prior variance of what is left free: the slope of each player in the odd part, the mean in the even part. It is
+# so wide, in units of the values' variance, that the data alone decide.
+WIDE_VARIANCE = 300.0
+# Added to the variance of the noise, so that covariances can be inverted.
+LEAST_NOISE = 1e-8
+# Covariances are computed for this many pairs of coalitions at once.
+_PAIRS_AT_ONCE = 2**22
+
+Signs = Float[Tensor, "coalitions players"]
+
+
+class Part(enum.Enum):
+    """A part of a game: every game is the sum of an odd and an even part."""
+
+    ODD = "odd"  # changes its sign if all players are swapped: v(S) − v(complement), halved
+    EVEN = "even"  # stays as it is: v(S) + v(complement), halved
+
+
+def signs_of(coalitions: Coalitions) -> Signs:
+    """Return +1 for present and −1 for absent players.
+
+    Examples
+    --------
+    >>> signs_of(torch.tensor([[True, False]]))
+    tensor([[ 1., -1.]], dtype=torch.float64)
+    """
+    return coalitions.double() * 2 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class CubeKernel:
+    """The covariance of one part of a game, in units of its variance."""
+
+    part: Part
+    weights: Float[Tensor, " players"]  # ρ, all above 0
+    amplitude: float  # the variance of a value, except for what is left free
+    noise: float  # the variance of what the kernel cannot describe
+
+    @property
+    def largest_agreement(self) -> float:
+        """U, the agreement of a coalition with itself."""
+        return float(self.weights.sum())
+
+    @property
+    def relevances(self) -> Float[Tensor, " players"]:
+        """How much a player matters in sets of players: r = tanh(ρ), between 0 and 1."""
+        return torch.tanh(self.weights)
+
+    @property
+    def free_variance(self) -> float:
+        """The prior variance of each slope of the odd part, or of the mean of the even part."""
+        if self.part is Part.ODD:
+            return WIDE_VARIANCE / len(self.weights)
+        return WIDE_VARIANCE
+
+    @property
+    def log_factor(self) -> float:
+        """The logarithm of what Π_l (1 + r_l s_l t_l) is multiplied with: Π_l cosh ρ_l over sinh U or cosh U."""
+        largest = self.largest_agreement
+        log_cosh = self.weights + torch.log1p(torch.exp(-2 * self.weights)) - math.log(2)
+        sign = -1.0 if self.part is Part.ODD else 1.0
+        log_normaliser = largest + math.log1p(sign * math.exp(-2 * largest)) - math.log(2)
+        return float(log_cosh.sum()) - log_normaliser
+
+    def __call__(self, left: Signs, right: Signs) -> Float[Tensor, "left right"]:
+        """Return the covariances of the values of coalitions, without noise."""
+        covariances = left.new_empty(len(left), len(right))
+        for block in blocks(len(left), max(1, _PAIRS_AT_ONCE // len(right))):
+            covariances[block] = self._block(left[block], right)
+        return covariances
+
+    def _block(self, left: Signs, right: Signs) -> Float[Tensor, "left right"]:
+        """Return the covariances of some coalitions with all others."""
+        agreement = (left * self.weights) @ right.T
+        covariances = shape_of(self.part, agreement, self.largest_agreement).mul_(self.amplitude)
+        if self.part is Part.ODD:
+            return covariances.addmm_(left, right.T, alpha=self.free_variance)
+        return covariances.add_(self.free_variance)
+
+
+def shape_of(part: Part, agreement: Float[Tensor, "left right"], largest: float) -> Float[Tensor, "left right"]:
+    """Return sinh(u)/sinh(U) for the odd part, cosh(u)/cosh(U) for the even part, without large numbers."""
+    rising = (agreement - largest).exp_()
+    falling = (-agreement - largest).exp_()
+    if part is Part.ODD:
+        return rising.sub_(falling).div_(-math.expm1(-2 * largest))
+    return rising.add_(falling).div_(1 + math.exp(-2 * largest))
+
+
+def slope_of(part: Part, agreement: Float[Tensor, "left right"], largest: float) -> Float[Tensor, "left right"]:
+    """Return the derivative of `shape_of` by the agreement: cosh(u)/sinh(U) or sinh(u)/cosh(U)."""
+    rising = (agreement - largest).exp_()
+    falling = (-agreement - largest).exp_()
+    if part is Part.ODD:
+        return rising.add_(falling).div_(-math.expm1(-2 * largest))
+    return rising.sub_(falling).div_(1 + math.exp(-2 * largest))
+
+
+def part_of(
+    part: Part, values: Float[Tensor, "*samples pairs"], complements: Float[Tensor, "*samples pairs"]
+) -> Float[Tensor, "*samples pairs"]:
+    """Return one part of a game from the values of coalitions and of their complements.
+
+    Examples
+    --------
+    >>> part_of(Part.ODD, torch.tensor([5.0]), torch.tensor([1.0]))
+    tensor([2.])
+    """
+    if part is Part.ODD:
+        return (values - complements) / 2
+    return (values + complements) / 2

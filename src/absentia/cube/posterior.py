@@ -1,0 +1,161 @@
+"""What the values of drawn coalitions tell of one part of a game: a Gaussian process after its fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from absentia.cube.kernels import LEAST_NOISE, CubeKernel, Signs
+from absentia.errors import wrong
+
+# The rows of a block in the factorisation of covariances.
+_FACTOR_BLOCK = 1024
+# If covariances cannot be factorised, noise is multiplied by this, this many times.
+_MORE_NOISE = 10.0
+_TRIES = 6
+# The deviations of this many coalitions from what the others predict are enough to judge the kernel.
+_MOST_JUDGED = 2048
+# Standard errors are stated this much larger, because weights of players are themselves estimated.
+_OF_ESTIMATED_WEIGHTS = 1.08
+
+
+class Functional(NamedTuple):
+    """Numbers that are linear in a game, such as its Shapley values, by how they vary with it a priori."""
+
+    covariances: Float[Tensor, "coalitions numbers"]  # with the values of the drawn coalitions
+    variances: Float[Tensor, " numbers"]  # of the numbers themselves
+
+
+class Estimate(NamedTuple):
+    """Estimated numbers with their standard errors."""
+
+    values: Float[Tensor, " numbers"]
+    errors: Float[Tensor, " numbers"]
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """One part of a game, given its values for some coalitions.
+
+    The first coalition's value is known without noise: it is that of all players together.
+    """
+
+    kernel: CubeKernel
+    signs: Signs
+    values: Float[Tensor, " coalitions"]
+    scale: float  # values are in units of this
+
+    @classmethod
+    def of(cls, kernel: CubeKernel, signs: Signs, values: Float[Tensor, " coalitions"]) -> Posterior:
+        """Return the posterior of values in any unit."""
+        scale = scale_of(values)
+        return cls(kernel, signs, values / scale, scale)
+
+    @cached_property
+    def factor(self) -> Float[Tensor, "coalitions coalitions"]:
+        """The Cholesky factor of the covariances of the values, in the lower triangle."""
+        noise = self.kernel.noise
+        for _ in range(_TRIES):
+            covariances = self.kernel(self.signs, self.signs)
+            covariances.diagonal().add_(noise)
+            covariances[0, 0] -= noise - LEAST_NOISE
+            if factorise_(covariances):
+                return covariances
+            noise *= _MORE_NOISE
+        raise wrong("values of the game", "vary smoothly enough to fit a Gaussian process", "values that do not")
+
+    @cached_property
+    def solved(self) -> Float[Tensor, " coalitions"]:
+        """The inverse covariances times the values: the weights of coalitions in every prediction."""
+        return self._solve(self.values[:, None])[:, 0]
+
+    def _solve(self, columns: Float[Tensor, "coalitions columns"]) -> Float[Tensor, "coalitions columns"]:
+        """Return the inverse covariances times some columns."""
+        return torch.cholesky_solve(columns, self.factor)
+
+    def predict(self, signs: Signs) -> Float[Tensor, " rows"]:
+        """Return the expected values of this part for other coalitions."""
+        return self.scale * (self.kernel(signs, self.signs) @ self.solved)
+
+    def estimate(self, functional: Functional) -> Estimate:
+        """Return the expected numbers with their standard errors."""
+        values = functional.covariances.T @ self.solved
+        explained = torch.linalg.solve_triangular(self.factor, functional.covariances, upper=False)
+        variances = (functional.variances - explained.square().sum(0)).clamp_min(0)
+        errors = variances.sqrt() * max(1.0, self.surprise) * _OF_ESTIMATED_WEIGHTS
+        return Estimate(self.scale * values, self.scale * errors)
+
+    def mean(self, functional: Functional) -> Float[Tensor, " numbers"]:
+        """Return the expected numbers."""
+        return self.scale * (functional.covariances.T @ self.solved)
+
+    def weights_of(self, functional: Functional) -> Float[Tensor, "coalitions numbers"]:
+        """Return the weights of the coalitions' values in the expected numbers, which are linear in them."""
+        return self._solve(functional.covariances)
+
+    @cached_property
+    def surprise(self) -> float:
+        """How far values lie from what the others predict, in units of the predicted deviations: about 1.
+
+        It is above 1 where the kernel, which some of the coalitions chose, does not suit the others.
+        """
+        if len(self.signs) < 2:
+            return 1.0
+        # The factor of the first coalitions alone is the first block of the whole factor.
+        judged = slice(0, _MOST_JUDGED)
+        factor = self.factor[judged, judged]
+        solved = torch.cholesky_solve(self.values[judged, None], factor)[:, 0]
+        squares = solved.square() / _diagonal_of_inverse(factor)
+        return float(squares[1:].mean().sqrt())
+
+
+def scale_of(values: Float[Tensor, " coalitions"]) -> float:
+    """Return the root mean square of values, or 1 if they are all 0."""
+    scale = float(values.square().mean().sqrt())
+    return scale if scale > 0 else 1.0
+
+
+def factorise_(matrix: Float[Tensor, "rows rows"]) -> bool:
+    """Replace the lower triangle of a matrix by its Cholesky factor, in place, because it may be large.
+
+    What is above the diagonal keeps no meaning. Return whether it worked.
+    """
+    rows = len(matrix)
+    for start in range(0, rows, _FACTOR_BLOCK):
+        stop = min(start + _FACTOR_BLOCK, rows)
+        corner, failed = torch.linalg.cholesky_ex(matrix[start:stop, start:stop])
+        if int(failed):
+            return False
+        matrix[start:stop, start:stop] = corner
+        below = matrix[stop:, start:stop]
+        if len(below) == 0:
+            break
+        below.copy_(torch.linalg.solve_triangular(corner.T, below, upper=True, left=False))
+        # The rest, block by block, so that only its lower triangle is computed.
+        for first in range(stop, rows, _FACTOR_BLOCK):
+            last = min(first + _FACTOR_BLOCK, rows)
+            block = matrix[first:, first:last]
+            block.addmm_(below[first - stop :], below[first - stop : last - stop].T, alpha=-1)
+    return True
+
+
+def _diagonal_of_inverse(factor: Float[Tensor, "rows rows"]) -> Float[Tensor, " rows"]:
+    """Return the diagonal of the inverse of the factorised matrix: the squared columns of the inverse factor, summed.
+
+    The inverse factor is computed some columns at a time.
+    """
+    rows = len(factor)
+    diagonal = factor.new_empty(rows)
+    for start in range(0, rows, _FACTOR_BLOCK):
+        stop = min(start + _FACTOR_BLOCK, rows)
+        # Rows before the first column of the block are 0.
+        columns = factor.new_zeros(rows - start, stop - start)
+        columns.diagonal().fill_(1.0)
+        inverse = torch.linalg.solve_triangular(factor[start:, start:], columns, upper=False)
+        diagonal[start:stop] = inverse.square().sum(0)
+    return diagonal

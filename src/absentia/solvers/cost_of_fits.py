@@ -1,0 +1,42 @@
+"""How long fits take on this machine, from the operations that they need."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+import torch
+
+from absentia.cube.likelihood import STAGES
+
+# The speed is measured by products of matrices of this size, the best of several.
+_MEASURED_SIZE = 512
+_MEASURED_TIMES = 5
+# A step of the fit takes about this many operations for each entry of the covariances, beside those of the factor.
+_PER_ENTRY = 400
+# And about this many for the cube of the coalitions: a factorisation and an inverse.
+_PER_CUBE = 4
+# Elements of the quadrature take about this many operations.
+_PER_QUADRATURE = 1000
+
+
+@cache
+def operations_per_second() -> float:
+    """Measure how many operations of matrix products this machine computes in a second, once for each process."""
+    matrix = torch.ones(_MEASURED_SIZE, _MEASURED_SIZE, dtype=torch.float64)
+    quickest = float("inf")
+    for _ in range(_MEASURED_TIMES):
+        began = time.perf_counter()
+        matrix @ matrix
+        quickest = min(quickest, time.perf_counter() - began)
+    return 2 * _MEASURED_SIZE**3 / max(quickest, 1e-9)
+
+
+def seconds_of_process(coalitions: int, players: int, samples: int) -> float:
+    """Estimate how long it takes to fit a process to this many coalitions of each sample."""
+    operations = 0.0
+    for stage in STAGES:
+        seen = min(coalitions, stage.coalitions)
+        operations += stage.steps * (_PER_CUBE * seen**3 + (_PER_ENTRY + 4 * players) * seen**2)
+    operations += coalitions**3 / 3 + 3 * players * coalitions**2 + _PER_QUADRATURE * players * coalitions
+    return samples * operations / operations_per_second()

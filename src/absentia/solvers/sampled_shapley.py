@@ -1,0 +1,351 @@
+"""Sampled Shapley values: drawn coalitions, a method that estimates from them, and when to stop drawing."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from absentia.attributions import Attribution
+from absentia.data import check_number, seeded
+from absentia.errors import wrong
+from absentia.games import Game, RowMeter, draws_of, readout_of
+from absentia.runtime.progress import progress
+from absentia.solvers.cost_of_fits import seconds_of_process
+from absentia.solvers.paired_draws import PairedValues, error_of_draws, evaluate_pairs
+from absentia.solvers.permutations import Walks, evaluate_walks, permutation_shapley
+from absentia.solvers.process import ShapleyEstimate, process_shapley
+from absentia.solvers.regression import leverage_shapley
+from absentia.text import written
+
+MIN_COALITIONS_PER_PLAYER = 4
+# With this name, the cost of a row and of a fit decide which method is used.
+AUTO = "auto"
+# "auto" fits a process if that takes at most this many times as long as the evaluations, or this many seconds: a
+# regression needs about four times as many coalitions for the same error.
+_WORTHWHILE_SHARE = 3.0
+_ALWAYS_WORTHWHILE = 1.0
+# Beyond this many pairs, the covariances of a process take more than 1 GB of memory.
+MOST_PAIRS_OF_PROCESS = 12_000
+# A tolerance is tried with this many coalitions for each player first, and then with more each time.
+_FIRST_COALITIONS_PER_PLAYER = 8
+_GROWTH = 2
+# Without a budget, drawing ends at this many coalitions of a sample.
+_MOST_COALITIONS = 2**17
+
+
+@runtime_checkable
+class DrawnValues(Protocol):
+    """Values of drawn coalitions."""
+
+    @property
+    def shares(self) -> Float[Tensor, " groups"]:
+        """The share of each group of draws of a random absence."""
+
+    @property
+    def empty(self) -> Float[Tensor, " samples"]:
+        """The values of ∅."""
+
+    @property
+    def full(self) -> Float[Tensor, " samples"]:
+        """The values of all players together."""
+
+    @property
+    def coalitions_per_sample(self) -> int:
+        """How many coalitions were evaluated for each sample."""
+
+
+@runtime_checkable
+class ShapleyMethod(Protocol):
+    """A way to estimate Shapley values: which coalitions it draws, and what it makes of their values."""
+
+    def least(self, players: int) -> int:
+        """Return the fewest coalitions of a sample that it needs."""
+
+    def draw(self, game: Game, coalitions: int, seed: int, earlier: Any) -> Any:
+        """Return the values of up to this many coalitions of each sample, earlier ones included."""
+
+    def estimate(self, drawn: Any, seed: int) -> ShapleyEstimate:
+        """Estimate Shapley values from drawn values."""
+
+
+@dataclass(frozen=True)
+class OfPairs:
+    """A method that draws coalitions of all sizes with their complements."""
+
+    solve: Callable[[PairedValues, int], ShapleyEstimate]
+
+    def least(self, players: int) -> int:
+        """Return the fewest coalitions of a sample."""
+        return MIN_COALITIONS_PER_PLAYER * players + 2
+
+    def draw(self, game: Game, coalitions: int, seed: int, earlier: Any) -> PairedValues:
+        """Draw pairs and evaluate them."""
+        if not isinstance(earlier, PairedValues | None):
+            raise _other_draws()
+        return evaluate_pairs(game, (coalitions - 2) // 2, _generator(seed, earlier), earlier)
+
+    def estimate(self, drawn: PairedValues, seed: int) -> ShapleyEstimate:
+        """Estimate Shapley values; all coalitions together give them exactly."""
+        if drawn.is_complete:
+            return regression_shapley(drawn, seed)
+        return self.solve(drawn, seed)
+
+
+@dataclass(frozen=True)
+class OfOrders:
+    """A method that draws orders in which the players join."""
+
+    antithetic: bool
+
+    def least(self, players: int) -> int:
+        """Return the fewest coalitions of a sample: those of four orders."""
+        return 4 * (players - 1) + 2
+
+    def draw(self, game: Game, coalitions: int, seed: int, earlier: Any) -> Walks:
+        """Draw orders and evaluate the coalitions on their way."""
+        if earlier is not None and not (isinstance(earlier, Walks) and earlier.antithetic == self.antithetic):
+            raise _other_draws()
+        orders = (coalitions - 2) // max(1, len(game.names) - 1)
+        if self.antithetic:
+            orders -= orders % 2
+        return evaluate_walks(game, orders, self.antithetic, _generator(seed, earlier), earlier)
+
+    def estimate(self, drawn: Walks, seed: int) -> ShapleyEstimate:
+        """Average over the orders."""
+        return permutation_shapley(drawn)
+
+
+def regression_shapley(values: PairedValues, seed: int) -> ShapleyEstimate:
+    """Estimate Shapley values by a weighted regression, for each group of draws as well."""
+    replicates = leverage_shapley(values, seeded(seed, "jackknife"))
+    by_group = None
+    if values.has_groups:
+        groups = [values.of_group(group) for group in range(len(values.shares))]
+        by_group = torch.stack([leverage_shapley(group, seeded(seed)).values for group in groups])
+    return ShapleyEstimate(replicates.values, replicates.errors, by_group)
+
+
+# The methods of `shapley` by name. Add one with `METHODS["name"] = OfPairs(function)`.
+METHODS: dict[str, ShapleyMethod] = {
+    "process": OfPairs(process_shapley),
+    "leverage": OfPairs(regression_shapley),
+    "antithetic": OfOrders(antithetic=True),
+    "permutation": OfOrders(antithetic=False),
+}
+
+
+class SampledShapley(NamedTuple):
+    """Sampled Shapley values, and the values of the samples with all players absent and with all present."""
+
+    attribution: Attribution
+    empty: Float[Tensor, " samples"]
+    full: Float[Tensor, " samples"]
+
+
+def sample_shapley(
+    game: Game,
+    evaluations: int | None,
+    seed: int,
+    *,
+    method: str = AUTO,
+    tolerance: float | None = None,
+    more: Attribution | None = None,
+) -> SampledShapley:
+    """Estimate Shapley values from drawn coalitions, up to a budget or until a tolerance is reached."""
+    if method not in (AUTO, *METHODS):
+        raise wrong("method", f"be one of {AUTO}, {', '.join(METHODS)}", repr(method))
+    check_number("tolerance", tolerance, 0, 1)
+    run = _Run(game, seed, method)
+    if more is not None:
+        run.take_up(more)
+    budget = _budget(game, evaluations, run.least)
+    if tolerance is None:
+        run.draw(budget)
+        return run.result()
+    return run.draw_until(tolerance, budget)
+
+
+def _budget(game: Game, evaluations: int | None, least: int) -> int:
+    """Return how many coalitions of a sample may be evaluated."""
+    draws = draws_of(game)
+    if evaluations is None:
+        return min(_MOST_COALITIONS, 2 ** len(game.names))
+    if evaluations < least * draws:
+        raise wrong("evaluations", f"be at least {least * draws} for {len(game.names)} players", evaluations)
+    return evaluations // draws
+
+
+class _Choice(NamedTuple):
+    """A method, its estimate, and why it was chosen."""
+
+    method: str
+    estimate: ShapleyEstimate
+    notes: tuple[str, ...] = ()
+
+
+class _Run:
+    """The state of one run: what was drawn so far, and what follows from it."""
+
+    def __init__(self, game: Game, seed: int, method: str) -> None:
+        self.game = game
+        self.seed = seed
+        self.method = method
+        self.meter = RowMeter.start(game)
+        self.drawn: Any = None
+        self.seconds = 0.0  # of evaluating coalitions
+
+    @property
+    def chosen(self) -> ShapleyMethod:
+        """The method that draws; that of "auto" draws pairs either way."""
+        return METHODS["process" if self.method == AUTO else self.method]
+
+    @property
+    def least(self) -> int:
+        """The fewest coalitions of a sample."""
+        return self.chosen.least(len(self.game.names))
+
+    def take_up(self, more: Attribution) -> None:
+        """Go on from the coalitions of an earlier result of the same game."""
+        if more.drawn is None:
+            then = "Saved results do not hold their coalitions."
+            raise wrong("more", "be a sampled result of shapley", more.kind, then)
+        if more.names != self.game.names or len(more.values) != self.game.samples:
+            got = f"{len(more.values)} samples of {len(more.names)} players"
+            raise wrong("more", "be a result of the same game", got)
+        self.drawn = more.drawn
+
+    def draw(self, coalitions: int) -> None:
+        """Evaluate coalitions until there are this many of each sample."""
+        if self.drawn is not None and coalitions <= self.drawn.coalitions_per_sample:
+            return
+        earlier = self.drawn
+        began = time.perf_counter()
+        drawn = self.chosen.draw(self.game, coalitions, self.seed, earlier)
+        self.seconds += time.perf_counter() - began
+        if earlier is not None:
+            _check_same_game(earlier, drawn)
+        self.drawn = drawn
+
+    def result(self) -> SampledShapley:
+        """Estimate the values from what was drawn."""
+        choice = self._estimate()
+        errors = choice.estimate.errors
+        notes = choice.notes
+        if choice.estimate.by_group is not None:
+            of_draws = error_of_draws(choice.estimate.by_group, self.drawn.shares)
+            errors = (errors.square() + of_draws.square()).sqrt()
+            notes = (*notes, "Standard errors include the variance of the draws of the absence.")
+        attribution = Attribution(
+            choice.estimate.values,
+            errors,
+            self.game.samples * self.drawn.coalitions_per_sample * draws_of(self.game),
+            self.game.names,
+            "sampled Shapley values",
+            readout_of(self.game),
+            rows_seen=self.meter.rows_seen,
+            method=choice.method,
+            notes=notes,
+            drawn=self.drawn,
+        )
+        return SampledShapley(attribution, self.drawn.empty, self.drawn.full)
+
+    def _estimate(self) -> _Choice:
+        """Estimate the values by the method, or by that which "auto" chooses."""
+        if self.method != AUTO:
+            return _Choice(self.method, METHODS[self.method].estimate(self.drawn, self.seed))
+        by_regression = METHODS["leverage"].estimate(self.drawn, self.seed)
+        why_not = self._why_no_process(self.drawn)
+        if why_not:
+            return _Choice("leverage", by_regression, (why_not,))
+        by_process = METHODS["process"].estimate(self.drawn, self.seed)
+        errors = (float(by_process.errors.square().mean()), float(by_regression.errors.square().mean()))
+        if errors[0] < errors[1]:
+            note = "A Gaussian process was fitted to the values: its errors are smaller than those of a regression."
+            return _Choice("process", by_process, (note,))
+        note = "Regression was used: its errors are no larger than those of a Gaussian process."
+        return _Choice("leverage", by_regression, (note,))
+
+    def _why_no_process(self, drawn: PairedValues) -> str:
+        """Say why "auto" fits no process; empty if it does."""
+        if drawn.is_complete:
+            return "All coalitions were drawn, so the values are exact."
+        if drawn.pairs > MOST_PAIRS_OF_PROCESS:
+            return f"Regression was used: {drawn.pairs:,} pairs are too many to fit a Gaussian process."
+        fit = seconds_of_process(drawn.pairs, drawn.coalitions.shape[1], drawn.samples)
+        if fit <= max(_ALWAYS_WORTHWHILE, _WORTHWHILE_SHARE * self.seconds):
+            return ""
+        return (
+            f"Regression was used: evaluating took {written(self.seconds, 2)} s, and fitting a Gaussian process would "
+            f"take about {written(fit, 2)} s. Evaluations are cheap here: add some, or pass method='process'."
+        )
+
+    def draw_until(self, tolerance: float, budget: int) -> SampledShapley:
+        """Draw more and more coalitions, until the largest error is within the tolerance or the budget is spent."""
+        coalitions = max(self.least, _FIRST_COALITIONS_PER_PLAYER * len(self.game.names))
+        if self.drawn is not None:
+            coalitions = max(coalitions, self.drawn.coalitions_per_sample)
+        rounds = 1 + math.ceil(math.log(max(1.0, budget / coalitions), _GROWTH))
+        with progress(rounds, "Shapley values", "round") as bar:
+            while True:
+                self.draw(min(coalitions, budget))
+                result = self.result()
+                error = relative_error(result)
+                bar.set_postfix_str(f"error {written(error, 2)}, tolerance {written(tolerance, 2)}")
+                bar.update()
+                if error <= tolerance or coalitions >= budget:
+                    break
+                coalitions *= _GROWTH
+        notes = (*result.attribution.notes, _note_on_tolerance(tolerance, error))
+        return result._replace(attribution=replace(result.attribution, notes=notes))
+
+
+def _note_on_tolerance(tolerance: float, error: float) -> str:
+    """Say whether a tolerance was reached."""
+    reached = f"the largest standard error is {written(error, 2)} of the values' size."
+    if error <= tolerance:
+        return f"The tolerance of {written(tolerance, 2)} is reached: {reached}"
+    return (
+        f"The tolerance of {written(tolerance, 2)} is not reached within the evaluations: {reached} "
+        "Go on with shapley(…, more=result)."
+    )
+
+
+def relative_error(sampled: SampledShapley) -> float:
+    """Return the largest standard error as a share of the size of the values, the largest over the samples.
+
+    The size is the range of a sample's Shapley values, or the mean of their sum over the players if that is larger.
+    """
+    values = sampled.attribution.values
+    spread = values.amax(1) - values.amin(1)
+    mean = (sampled.full - sampled.empty).abs() / values.shape[1]
+    size = spread.maximum(mean)
+    largest = sampled.attribution.errors.amax(1)
+    shares = torch.where(largest > 0, largest / size.clamp_min(torch.finfo(size.dtype).tiny), largest)
+    return float(shares.max())
+
+
+def _check_same_game(earlier: DrawnValues, drawn: DrawnValues) -> None:
+    """Raise an error if values of ∅ or of all players together are no longer what they were."""
+    for first, again in ((earlier.empty, drawn.empty), (earlier.full, drawn.full)):
+        if not torch.allclose(first, again, rtol=1e-5, atol=1e-8):
+            raise wrong("more", "be a result of the same game", "one with other values of the same samples")
+
+
+def _generator(seed: int, earlier: Any) -> torch.Generator:
+    """Return the generator of a seed; further draws have one of their own."""
+    if earlier is None:
+        return seeded(seed)
+    return seeded(seed, "after", earlier.coalitions_per_sample)
+
+
+def _other_draws() -> Exception:
+    """Return the error for earlier values that a method cannot use."""
+    then = "Pass the method of the earlier result."
+    return wrong("more", "hold coalitions that this method can use", "those of another method", then)
