@@ -86,14 +86,18 @@ class CubeKernel:
         log_normaliser = largest + math.log1p(sign * math.exp(-2 * largest)) - math.log(2)
         return float(log_cosh.sum()) - log_normaliser
 
-    def __call__(self, left: Signs, right: Signs) -> Float[Tensor, "left right"]:
+    def __call__(
+        self, left: Float[Tensor, "left players"], right: Float[Tensor, "right players"]
+    ) -> Float[Tensor, "left right"]:
         """Return the covariances of the values of coalitions, without noise."""
         covariances = left.new_empty(len(left), len(right))
         for block in blocks(len(left), max(1, _PAIRS_AT_ONCE // len(right))):
             covariances[block] = self._block(left[block], right)
         return covariances
 
-    def _block(self, left: Signs, right: Signs) -> Float[Tensor, "left right"]:
+    def _block(
+        self, left: Float[Tensor, "left players"], right: Float[Tensor, "right players"]
+    ) -> Float[Tensor, "left right"]:
         """Return the covariances of some coalitions with all others."""
         agreement = (left * self.weights) @ right.T
         covariances = shape_of(self.part, agreement, self.largest_agreement).mul_(self.amplitude)

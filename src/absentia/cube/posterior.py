@@ -78,7 +78,7 @@ class Posterior:
         """Return the inverse covariances times some columns."""
         return torch.cholesky_solve(columns, self.factor)
 
-    def predict(self, signs: Signs) -> Float[Tensor, " rows"]:
+    def predict(self, signs: Float[Tensor, "rows players"]) -> Float[Tensor, " rows"]:
         """Return the expected values of this part for other coalitions."""
         return self.scale * (self.kernel(signs, self.signs) @ self.solved)
 

@@ -1,0 +1,261 @@
+"""Sampled Shapley values by every method: exactness, convergence, honest errors, tolerances, and going on."""
+
+import itertools
+
+import pytest
+import torch
+
+import absentia as ab
+from absentia import AbsentiaError, Baseline, Marginal, MaskedModel, ValueTable, shapley
+from absentia.coalitions import enumerate_coalitions
+from absentia.data import seeded
+from absentia.solvers import sampled_shapley
+from absentia.solvers.paired_draws import draw_strata, error_of_draws
+from absentia.solvers.sampled_shapley import METHODS, OfPairs, regression_shapley
+from known_games import mlp
+
+PLAYERS = 10
+SAMPLES = 3 * torch.randn(2, PLAYERS, generator=torch.Generator().manual_seed(0)).double()
+TABLE = ab.value_table(MaskedModel(mlp(PLAYERS, hidden=24), SAMPLES, absence=Baseline(0.1)))
+EXACT = shapley(TABLE)
+
+
+def root_mean_square(values):
+    return float(torch.stack(list(values)).square().mean().sqrt())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_values_add_up_and_come_near_the_exact_ones(method):
+    few = [shapley(TABLE, evaluations=60, method=method, seed=seed) for seed in range(6)]
+    many = [shapley(TABLE, evaluations=480, method=method, seed=seed) for seed in range(6)]
+    differences = TABLE.values[:, -1] - TABLE.values[:, 0]
+    for found in few + many:
+        torch.testing.assert_close(found.values.sum(1), differences)
+        assert found.method == method
+    errors = [root_mean_square(found.values - EXACT.values for found in runs) for runs in (few, many)]
+    assert errors[1] < 0.6 * errors[0]
+    assert errors[1] < 0.15 * float(EXACT.values.std())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_intervals_of_95_percent_contain_the_values_about_that_often(method):
+    runs = [shapley(TABLE, evaluations=150, method=method, seed=seed) for seed in range(60)]
+    covered = torch.stack([(run.values - EXACT.values).abs() <= 1.96 * run.errors for run in runs])
+    assert 0.88 < float(covered.double().mean()) < 0.995
+
+
+@pytest.mark.parametrize("other", ["leverage", "antithetic", "permutation"])
+def test_the_process_has_smaller_errors_than_other_methods(other):
+    errors = []
+    for method in ("process", other):
+        runs = [shapley(TABLE, evaluations=200, method=method, seed=seed) for seed in range(5)]
+        errors.append(root_mean_square(run.values - EXACT.values for run in runs))
+    assert errors[0] < 0.75 * errors[1]
+
+
+@pytest.mark.parametrize("method", ["antithetic", "permutation"])
+def test_the_mean_over_many_seeds_is_the_shapley_value(method):
+    runs = [shapley(TABLE, evaluations=40, method=method, seed=seed).values for seed in range(200)]
+    mean = torch.stack(runs).mean(0)
+    deviation = torch.stack(runs).std(0) / 200**0.5
+    assert ((mean - EXACT.values).abs() < 4.5 * deviation).all()
+
+
+@pytest.mark.parametrize("method", ["antithetic", "permutation"])
+def test_all_orders_together_would_give_the_exact_values(method, monkeypatch):
+    """With every order drawn once, values by orders are the definition of the Shapley value."""
+    from absentia.solvers import permutations
+
+    table = ValueTable(torch.randn(16, generator=torch.Generator().manual_seed(0)).double())
+    orders = list(itertools.permutations(range(4)))
+    if method == "antithetic":
+        orders = [order for forward in orders if forward < forward[::-1] for order in (forward, forward[::-1])]
+        assert len(set(orders)) == 24
+    monkeypatch.setattr(permutations, "_draw_orders", lambda *_: torch.tensor(orders))
+    walks = permutations.evaluate_walks(table, 24, method == "antithetic", seeded(0))
+    torch.testing.assert_close(permutations.permutation_shapley(walks).values, shapley(table).values)
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_a_constant_game_has_no_values_and_no_errors(method):
+    found = shapley(MaskedModel(lambda rows: 0 * rows.sum(1) + 3, torch.ones(1, 30), absence=0.0), evaluations=200)
+    assert (found.values.abs() < 1e-9).all()
+    assert (found.errors < 1e-9).all()
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_players_without_effect_and_duplicates_get_what_they_should(method):
+    def model(rows):  # columns 0 and 1 count only together with column 2; column 29 does not count
+        return (rows[:, 0] + rows[:, 1]) * rows[:, 2] + rows[:, 3:29].sum(1).tanh()
+
+    game = MaskedModel(model, torch.ones(1, 30).double(), absence=0.0)
+    found = shapley(game, evaluations=1200, method=method)
+    assert abs(float(found.values[0, 29])) <= max(3 * float(found.errors[0, 29]), 1e-9)
+    apart = float(found.values[0, 0] - found.values[0, 1])
+    assert abs(apart) <= 4 * max(float(found.errors[0, :2].max()), 1e-9)
+    torch.testing.assert_close(found.values[0, :2].mean(), torch.tensor(0.5).double(), atol=0.1, rtol=0)
+
+
+def test_a_tolerance_is_reached_with_no_more_evaluations_than_needed():
+    rough = shapley(TABLE, tolerance=0.1, method="leverage")
+    fine = shapley(TABLE, tolerance=0.02, method="leverage")
+    for found, tolerance in ((rough, 0.1), (fine, 0.02)):
+        size = found.values.amax(1) - found.values.amin(1)
+        assert (found.errors.amax(1) <= tolerance * size * 1.000001).all()
+        assert "is reached" in found.notes[-1]
+    assert rough.evaluations < fine.evaluations < 2 * 2**PLAYERS
+
+
+def test_a_tolerance_out_of_reach_keeps_what_was_found_and_says_so():
+    found = shapley(TABLE, tolerance=1e-6, evaluations=100, method="leverage")
+    assert found.evaluations <= 200
+    assert "is not reached" in found.notes[-1]
+    torch.testing.assert_close(
+        found.values, shapley(TABLE, evaluations=80, method="leverage").values, atol=0.5, rtol=0
+    )
+
+
+def test_a_tolerance_of_nothing_ends_with_the_exact_values():
+    found = shapley(TABLE, tolerance=1e-12, method="leverage")
+    torch.testing.assert_close(found.values, EXACT.values)
+    assert found.evaluations == 2 * 2**PLAYERS
+
+
+class Counted:
+    """A game that counts the coalitions it is asked for."""
+
+    samples = TABLE.samples
+    names = TABLE.names
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, coalitions):
+        self.asked.append(coalitions)
+        return TABLE(coalitions)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_more_uses_earlier_coalitions_again(method):
+    game = Counted()
+    first = shapley(game, evaluations=100, method=method)
+    asked = sum(len(coalitions) for coalitions in game.asked)
+    second = shapley(game, evaluations=300, method=method, more=first)
+    in_all = sum(len(coalitions) for coalitions in game.asked)
+    assert second.evaluations <= 600
+    assert in_all - asked <= second.evaluations / 2 - first.evaluations / 2 + 2  # the ends are asked again
+    if isinstance(METHODS[method], OfPairs):
+        coalitions = second.drawn.coalitions
+        both = torch.cat([coalitions, ~coalitions])
+        assert len(both.unique(dim=0)) == len(both)  # none twice
+        torch.testing.assert_close(second.drawn.drawn, TABLE(coalitions))
+        torch.testing.assert_close(second.drawn.complements, TABLE(~coalitions))
+        kept = first.drawn.coalitions
+        assert all(bool((coalitions == row).all(1).any()) for row in kept)
+    assert second.errors.square().mean() < 0.6 * first.errors.square().mean()
+
+
+def test_more_of_another_game_is_refused():
+    first = shapley(TABLE, evaluations=100)
+    others = ValueTable(TABLE.values + 1)
+    with pytest.raises(AbsentiaError, match="more must be a result of the same game"):
+        shapley(others, evaluations=300, more=first)
+    with pytest.raises(AbsentiaError, match="more must be a result of the same game"):
+        shapley(ValueTable(TABLE.values[:1]), evaluations=300, more=first)
+    with pytest.raises(AbsentiaError, match="more must be a sampled result"):
+        shapley(TABLE, evaluations=300, more=EXACT)
+    with pytest.raises(AbsentiaError, match="coalitions that this method can use"):
+        shapley(TABLE, evaluations=300, method="permutation", more=first)
+    with pytest.raises(AbsentiaError, match="coalitions that this method can use"):
+        shapley(TABLE, evaluations=300, method="leverage", more=shapley(TABLE, evaluations=100, method="antithetic"))
+
+
+def test_wrong_methods_and_budgets_are_refused():
+    with pytest.raises(AbsentiaError, match="method must be one of auto, process, leverage, antithetic, permutation"):
+        shapley(TABLE, evaluations=100, method="kernel")
+    with pytest.raises(AbsentiaError, match="evaluations must be given for method='process'"):
+        shapley(TABLE, method="process")
+    with pytest.raises(AbsentiaError, match="evaluations must be at least 42 for 10 players"):
+        shapley(TABLE, evaluations=30)
+    with pytest.raises(AbsentiaError, match="tolerance must"):
+        shapley(TABLE, tolerance=2.0)
+
+
+def test_auto_fits_a_process_unless_evaluations_are_much_cheaper(monkeypatch):
+    assert shapley(TABLE, evaluations=200).method == "process"
+    monkeypatch.setattr(sampled_shapley, "seconds_of_process", lambda *_: 100.0)
+    found = shapley(TABLE, evaluations=200)
+    assert found.method == "leverage"
+    assert "fitting a Gaussian process would take about 100 s" in found.notes[0]
+
+
+def test_auto_takes_regression_where_its_errors_are_smaller():
+    noise = ValueTable(torch.randn(2**9, generator=torch.Generator().manual_seed(0)).double())
+    found = shapley(noise, evaluations=400)
+    assert found.method == "leverage"
+    assert "no larger than those of a Gaussian process" in found.notes[0]
+
+
+def test_a_sample_has_the_same_values_in_any_batch():
+    together = shapley(TABLE, evaluations=100, method="process")
+    alone = shapley(ValueTable(TABLE.values[1:]), evaluations=100, method="process")
+    torch.testing.assert_close(alone.values[0], together.values[1], atol=1e-7, rtol=1e-5)
+
+
+def test_errors_count_the_draws_of_a_random_absence():
+    generator = torch.Generator().manual_seed(0)
+    network = mlp(12, hidden=16)
+    x = torch.randn(1, 12, generator=generator).double()
+    rows = torch.randn(4000, 12, generator=generator).double()
+    truth = torch.stack(
+        [shapley(MaskedModel(network, x, absence=Marginal(part))).values for part in rows[:300].split(100)]
+    ).mean(0)
+    scores = []
+    for part in rows[400:1200].split(20):
+        found = shapley(MaskedModel(network, x, absence=Marginal(part)), evaluations=200 * 20, method="process")
+        assert "include the variance of the draws" in found.notes[-1]
+        scores.append((found.values - truth) / found.errors)
+    assert 0.7 < root_mean_square(scores) < 1.4
+
+
+def test_the_error_of_a_mean_over_groups_is_that_of_independent_draws():
+    by_group = torch.randn(10, 4000, generator=torch.Generator().manual_seed(0)).double()
+    shares = torch.full((10,), 0.1).double()
+    errors = error_of_draws(by_group, shares)
+    assert float(errors.square().mean()) == pytest.approx(1 / 10, rel=0.05)
+    torch.testing.assert_close(errors, by_group.std(0) / 10**0.5)
+
+
+def test_strata_can_be_extended_without_repeats():
+    generator = seeded(0)
+    first = draw_strata(9, 40, generator)
+    more = draw_strata(9, 120, generator, first)
+    coalitions = torch.cat([stratum.drawn for stratum in more])
+    assert len(coalitions) >= 118
+    assert len(torch.cat([coalitions, ~coalitions]).unique(dim=0)) == 2 * len(coalitions)
+    for stratum in first:
+        larger = next(other for other in more if other.size == stratum.size)
+        assert torch.equal(larger.drawn[: len(stratum.drawn)], stratum.drawn)
+
+
+def test_a_method_of_ones_own_can_be_added(monkeypatch):
+    monkeypatch.setitem(METHODS, "mine", OfPairs(regression_shapley))
+    found = shapley(TABLE, evaluations=100, method="mine")
+    torch.testing.assert_close(found.values, shapley(TABLE, evaluations=100, method="leverage").values)
+
+
+def test_drawn_values_are_not_saved(tmp_path):
+    explanation = ab.explain(mlp(30), torch.randn(1, 30).double(), absence=0.0, evaluations=200)
+    assert explanation.shapley.drawn is not None
+    explanation.save(tmp_path / "e.absentia")
+    loaded = ab.load(tmp_path / "e.absentia")
+    assert loaded.shapley.drawn is None
+    assert loaded.shapley.method == explanation.shapley.method
+    torch.testing.assert_close(loaded.shapley.errors, explanation.shapley.errors)
+
+
+def test_a_single_player_is_exact():
+    table = ValueTable([1.0, 3.0])
+    assert shapley(table, evaluations=100).values.tolist() == [[2.0]]
+    assert len(enumerate_coalitions(1)) == 2
