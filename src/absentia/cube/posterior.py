@@ -87,8 +87,19 @@ class Posterior:
         values = functional.covariances.T @ self.solved
         explained = torch.linalg.solve_triangular(self.factor, functional.covariances, upper=False)
         variances = (functional.variances - explained.square().sum(0)).clamp_min(0)
-        errors = variances.sqrt() * max(1.0, self.surprise) * _OF_ESTIMATED_WEIGHTS
-        return Estimate(self.scale * values, self.scale * errors)
+        return Estimate(self.scale * values, self._error_unit * variances.sqrt())
+
+    def covariance(
+        self, covariances: Float[Tensor, "coalitions numbers"], prior: Float[Tensor, "numbers numbers"]
+    ) -> Float[Tensor, "numbers numbers"]:
+        """Return the covariance of the errors of numbers, from their covariances with the values and a priori."""
+        explained = torch.linalg.solve_triangular(self.factor, covariances, upper=False)
+        return (prior - explained.T @ explained) * self._error_unit**2
+
+    @property
+    def _error_unit(self) -> float:
+        """What errors are multiplied with: the unit of the values, and how far the kernel suits them."""
+        return self.scale * max(1.0, self.surprise) * _OF_ESTIMATED_WEIGHTS
 
     def mean(self, functional: Functional) -> Float[Tensor, " numbers"]:
         """Return the expected numbers."""

@@ -1,0 +1,1 @@
+"""The search for few sets of players whose effects give the values of coalitions."""
