@@ -89,5 +89,5 @@ def _quality(terms: Terms) -> str:
     if terms.errors is not None:
         qualities.append("estimated, with standard errors; the errors of their sums are unknown")
     if terms.fidelity is not None:
-        qualities.append(f"fitted; R² is {written(terms.fidelity, 3)} on coalitions that the fit did not see")
+        qualities.append("fitted; the share of the variation is measured on coalitions that the fit did not see")
     return "; ".join(qualities)
