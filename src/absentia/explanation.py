@@ -236,8 +236,9 @@ class Explanation(Saved, kind="explanation", format=5):
         """Return a pandas DataFrame: a row for each sample and player, with its value, error, rank and input.
 
         ``determined`` says whether the value is at least as large as its standard error. Rank 1 is the player with
-        the sample's largest |value|. ``input`` and ``stand_in`` hold numbers, or the names of categories. They are NaN for players of several entries, and ``stand_in`` is NaN if the absence has none.
-        There are extra columns for row labels and class names, if they are known.
+        the sample's largest |value|. ``input`` and ``stand_in`` hold numbers, or the names of categories. They are
+        NaN for players of several entries, and ``stand_in`` is NaN if the absence has none. There are extra columns
+        for row labels and class names, if they are known.
         """
         values = self.shapley.values
         samples, players = values.shape

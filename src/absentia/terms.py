@@ -314,7 +314,7 @@ class Terms(Saved, kind="terms", format=4):
 
     @property
     def floor(self) -> Float[Tensor, "samples orders"]:
-        """The size of the rounding errors in an effect of each order: noise · 2^(order/2), or noise of a Walsh term."""
+        """The rounding errors of effects of each order: noise · 2^(order/2), or noise for Walsh terms."""
         orders = torch.arange(len(self.names) + 1, device=self.noise.device)
         return self.noise[:, None] * self._noise_factors(orders)
 

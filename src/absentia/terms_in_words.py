@@ -15,8 +15,7 @@ BASES_OF_VALUES = (HARSANYI, WALSH)
 _SMALLEST_ERROR = 1e-3
 
 WALSH_MEANING = (
-    "A Walsh term adds its effect to the value if an even number of its players is absent, and subtracts it if an "
-    "odd number is."
+    "A Walsh term adds its effect if an even number of its players is absent, and subtracts it if an odd number is."
 )
 
 

@@ -190,7 +190,7 @@ def walsh_values(
 
 def walsh_shapley_shares(sizes: Int[Tensor, " terms"]) -> Float[Tensor, " terms"]:
     """Return the share of a term in the Shapley value of each of its players: 2/|T| for odd |T|, otherwise 0."""
-    return torch.where(sizes % 2 == 1, 2.0 / sizes.clamp_min(1), 0.0).double()
+    return torch.where(sizes % 2 == 1, 2.0 / sizes.clamp_min(1).double(), 0.0)
 
 
 def walsh_shares_by_context(sizes: Int[Tensor, " sizes"], players: int) -> Float[Tensor, "orders sizes"]:
