@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import absentia as ab
-from absentia.determined import NOT_DETERMINED, WHY_NOT_DETERMINED, are_determined, with_marks
+from absentia.determined import MEANING_OF_STYLE, NOT_DETERMINED, WHY_NOT_DETERMINED, are_determined, with_marks
 from absentia.explanation import explanation_of_terms
+from absentia.plots.drawable import answer
 from absentia.plots.look import UNSURE
 from absentia.plots.strongest_sets import strongest_sets
 from seeded_draws import randn
@@ -137,7 +138,7 @@ def dotted(axes):
 def test_bars_of_undetermined_interactions_are_dotted(kind):
     axes = ab.plots.KINDS[kind](three_terms()).axes[-1]
     assert [bar.get_width() for bar in dotted(axes)] == [1.0]
-    assert f"dotted: {WHY_NOT_DETERMINED}" in axes.get_xlabel()
+    assert f"dotted: {MEANING_OF_STYLE}" in axes.get_xlabel()
     sure = ab.plots.KINDS[kind](three_terms((0.1, 0.9, math.nan))).axes[-1]
     assert dotted(sure) == []
     assert "dotted" not in sure.get_xlabel()
@@ -150,14 +151,14 @@ def test_bars_of_undetermined_players_are_dotted(kind, sampled):
     most = {"waterfall": 15, "bars": 20}[kind]
     shown = [player for player, _ in sampled.shapley.ranked()[:most]]
     assert len(dotted(axes)) == int((~sampled.shapley.determined[0, shown]).sum()) > 0
-    assert f"dotted: {WHY_NOT_DETERMINED}" in axes.get_xlabel()
+    assert f"dotted: {MEANING_OF_STYLE}" in axes.get_xlabel()
 
 
 def test_bars_of_means_are_dotted(sampled):
     axes = sampled.plot(kind="bars", sample=None).axes[0]
     order = sampled.shapley.values.abs().mean(0).argsort(descending=True)[:20]
     assert len(dotted(axes)) == int((~sampled.shapley.determined_means[order]).sum()) > 0
-    assert f"dotted: {WHY_NOT_DETERMINED}" in axes.get_xlabel()
+    assert f"dotted: {MEANING_OF_STYLE}" in axes.get_xlabel()
 
 
 def hollow_dots(axes):
@@ -174,11 +175,11 @@ def test_dots_of_undetermined_values_are_hollow(sampled):
     axes = ab.plots.beeswarm(sampled).axes[0]
     shown = sampled.shapley.values.abs().mean(0).argsort(descending=True)[:12]
     assert hollow_dots(axes) == int((~sampled.shapley.determined[:, shown]).sum()) > 0
-    assert f"hollow: {WHY_NOT_DETERMINED}" in axes.get_xlabel()
+    assert f"hollow: {MEANING_OF_STYLE}" in axes.get_xlabel()
     player = int((~sampled.shapley.determined).sum(0).argmax())
     axes = ab.plots.scatter(sampled, player).axes[0]
     assert hollow_dots(axes) == int((~sampled.shapley.determined[:, player]).sum())
-    assert f"hollow: {WHY_NOT_DETERMINED}" in axes.get_xlabel()
+    assert f"hollow: {MEANING_OF_STYLE}" in axes.get_xlabel()
     sure = replace(sampled, shapley=replace(sampled.shapley, errors=torch.zeros_like(sampled.shapley.errors)))
     assert hollow_dots(ab.plots.beeswarm(sure).axes[0]) == 0
     assert "hollow" not in ab.plots.beeswarm(sure).axes[0].get_xlabel()
@@ -209,7 +210,7 @@ def test_areas_of_undetermined_players_are_hatched():
         hatched[row, start : start + round(area.get_width())] = True
     labels = players.labels[0]
     assert torch.equal(hatched, (labels == 1) | (labels == 4))
-    assert f"hatched: {WHY_NOT_DETERMINED}" in axes.get_title()
+    assert f"hatched: {MEANING_OF_STYLE}" in axes.get_title()
     assert len(axes.texts) == len(players) - 2
     assert len(explanation.plot(kind="image_heat_map").axes[1].patches) == 0
 
@@ -225,7 +226,7 @@ def test_undetermined_tokens_have_a_dotted_frame():
     axes = with_errors(explanation, [1]).plot(kind="text_line").axes[0]
     frames = {text.get_text(): text.get_bbox_patch() for text in axes.texts if text.get_bbox_patch()}
     assert [name for name, frame in frames.items() if frame.get_linestyle() == ":"] == ["so"]
-    assert f"dotted: {WHY_NOT_DETERMINED}" in axes.get_title()
+    assert f"dotted: {MEANING_OF_STYLE}" in axes.get_title()
 
 
 def data_of(path):
@@ -248,6 +249,15 @@ def test_reports_mark_what_is_not_determined(sampled, tmp_path):
     exact = data_of(ab.write_report(three_terms(None), tmp_path / "exact.html"))["samples"][0]
     assert exact["effects"].keys() == {"sets", "values", "texts", "hollow"}
     assert "undetermined" not in exact
+
+
+def test_answers_name_no_player_that_is_not_determined():
+    explanation = ab.explain(lambda rows: rows @ torch.tensor([2.0, 1.0]), torch.ones(1, 2), absence=0.0)
+    assert "“x0 = 1” adds most" in answer(explanation, 0)
+    unsure = with_errors(explanation, [0])
+    assert "adds most" not in answer(unsure, 0)
+    unsure = with_errors(explanation, [0, 1])
+    assert answer(unsure, 0).endswith("; no player's part in it is determined.")
 
 
 @pytest.mark.slow

@@ -8,9 +8,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-# The mark beside an estimate, and what it means.
+# The mark beside an estimate, what it means, and what a style in a picture means.
 NOT_DETERMINED = "not determined"
 WHY_NOT_DETERMINED = f"{NOT_DETERMINED}: its standard error exceeds it"
+MEANING_OF_STYLE = f"{NOT_DETERMINED}, as its standard error exceeds it"
 
 
 def are_determined(values: Float[Tensor, "*shape"], errors: Float[Tensor, "*shape"] | None) -> Bool[Tensor, "*shape"]:

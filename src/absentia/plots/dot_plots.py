@@ -11,7 +11,7 @@ from torch import Tensor
 
 from absentia.arguments import checked
 from absentia.attributions import Attribution
-from absentia.determined import WHY_NOT_DETERMINED
+from absentia.determined import MEANING_OF_STYLE
 from absentia.errors import Axes, Figure, require, wrong
 from absentia.players import MISSING
 from absentia.plots.drawable import check_explanation, has_errors, in_short, largest
@@ -29,7 +29,7 @@ _NO_NUMBER = "#999999"  # colour of inputs that are missing, and of players of s
 # Missing values are drawn this share of the inputs' range left of the least one.
 _GAP = 0.12
 _SIDES = "takes from the value ◂ ▸ adds to it"
-_UNSURE_DOTS = f"hollow: {WHY_NOT_DETERMINED}"
+_UNSURE_DOTS = f"hollow: {MEANING_OF_STYLE}"
 
 
 @checked

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from absentia.arguments import checked
 from absentia.attributions import Attribution
-from absentia.determined import WHY_NOT_DETERMINED
+from absentia.determined import MEANING_OF_STYLE
 from absentia.errors import Axes, Figure, require, wrong
 from absentia.plots.drawable import base_and_output, check_explanation, in_short, ranked_values
 from absentia.plots.look import LOWERS, RAISES, UNSURE, label, new_figure
@@ -84,7 +84,7 @@ def _draw_heat(
     title = attribution.kind
     unsure = ~attribution.determined[sample]
     if bool(unsure.any()):
-        title += f"\nhatched: {WHY_NOT_DETERMINED}"
+        title += f"\nhatched: {MEANING_OF_STYLE}"
         _hatch(axes, torch.nn.functional.pad(unsure, (0, 1))[player_of_pixel])
     _frame(axes, title)
     if len(values) <= _MOST_SIGNS:

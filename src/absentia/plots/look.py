@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from absentia.absences.words import split_word
 from absentia.arguments import checked
-from absentia.determined import WHY_NOT_DETERMINED
+from absentia.determined import MEANING_OF_STYLE
 from absentia.errors import Axes, Figure, require, wrong
 
 RAISES = "#E69F00"  # adds to the value
@@ -196,7 +196,7 @@ def draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
     if any(bar.hollow and bar.determined for bar in bars):
         notes.append("hollow: within these errors" if has_errors else "hollow: within rounding error")
     if not all(bar.determined for bar in bars):
-        notes.append(f"\ndotted: {WHY_NOT_DETERMINED}")
+        notes.append(f"\ndotted: {MEANING_OF_STYLE}")
     axes.set_xlabel("; ".join(notes).replace("; \n", "\n"))
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.arguments import checked
-from absentia.determined import WHY_NOT_DETERMINED
+from absentia.determined import MEANING_OF_STYLE
 from absentia.errors import Axes, Figure
 from absentia.plots.drawable import (
     base_and_output,
@@ -86,7 +86,7 @@ def _bars_of_means(explanation: Explanation, most: int) -> Figure:
         if not determined[player]:
             bar.set(facecolor="none", edgecolor=UNSURE, linestyle=":", linewidth=1.2)
     if not bool(determined[drawn].all()):
-        axes.set_xlabel(f"{note}\ndotted: {WHY_NOT_DETERMINED}".strip())
+        axes.set_xlabel(f"{note}\ndotted: {MEANING_OF_STYLE}".strip())
     return figure
 
 
@@ -165,7 +165,7 @@ def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, mos
         title += "; ± 2 standard errors"
     xlabel = label(f"value: {in_short(explanation, sample)}", 200)
     if any(step.error > abs(step.value) for step in steps):
-        xlabel += f"\ndotted: {WHY_NOT_DETERMINED}"
+        xlabel += f"\ndotted: {MEANING_OF_STYLE}"
     axes.set(title=title, xlabel=xlabel)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from absentia.arguments import checked
-from absentia.determined import WHY_NOT_DETERMINED
+from absentia.determined import MEANING_OF_STYLE
 from absentia.errors import Axes, Figure
 from absentia.plots.drawable import (
     ShownValue,
@@ -102,6 +102,6 @@ def _title(explanation: Explanation, sample: int) -> str:
     if has_errors(explanation.shapley):
         note += "; ± 1 standard error"
     if not bool(explanation.shapley.determined[sample].all()):
-        note += f"\ndotted: {WHY_NOT_DETERMINED}"
+        note += f"\ndotted: {MEANING_OF_STYLE}"
     readout = label(in_short(explanation, sample), 90)
     return f"{readout}\n{base} with all tokens absent, {output} with all present; {note}"

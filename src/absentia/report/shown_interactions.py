@@ -37,6 +37,8 @@ def add_interactions(data: dict[str, Any], terms: Terms) -> None:
     data["largestOrder"] = largest_order(terms)
     data["interactionsTitle"] = name_with_basis("Strongest interactions", terms.basis, terms.fidelity is not None)
     data["interactionsNote"] = WALSH_MEANING if terms.basis == WALSH else _MEANING_OF_EFFECTS
+    if terms.errors is not None:
+        data["interactionsNote"] += " Whiskers show two standard errors."
     data["symbol"] = symbol_of(terms)
     if "curve" not in samples[0]:
         data["noCurve"] = _why_no_curve(terms)
