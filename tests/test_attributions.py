@@ -49,7 +49,8 @@ def test_the_printed_form_of_several_samples_ranks_by_the_mean_strength():
     estimate = replace(found, errors=as_tensor([[0.1, 0.2, 5.0], [0.2, 0.2, 8.0]]))
     assert repr(estimate).splitlines() == [
         "Attribution: values of 2 samples, 3 players; value: a score; means of |value| ± mean standard error:",
-        "  c   6.173 ± 6.5",
+        "  c   6.173 ± 6.5   not determined",
         "  a   1.500 ± 0.15",
         "  bb  1.235 ± 0.2",
+        "  not determined: its standard error exceeds it",
     ]

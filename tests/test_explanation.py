@@ -291,7 +291,7 @@ def test_other_files_get_a_sentence(tmp_path):
 
 def test_the_frame_has_a_row_for_each_sample_and_player(exact):
     frame = exact.to_frame()
-    assert list(frame.columns) == ["sample", "player", "value", "error", "rank", "input", "stand_in"]
+    assert list(frame.columns) == ["sample", "player", "value", "error", "determined", "rank", "input", "stand_in"]
     assert len(frame) == 4 * 5
     third = frame[frame["sample"] == 2].set_index("player")
     assert third["value"].tolist() == exact.shapley.values[2].tolist()

@@ -6,11 +6,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from absentia.arguments import checked
 from absentia.data import check_number
+from absentia.determined import WHY_NOT_DETERMINED, are_determined, with_marks
 from absentia.text import align, count_of, written, written_alike
 
 
@@ -53,6 +54,16 @@ class Attribution:
         """Whether there are standard errors above 0."""
         return bool((self.errors > 0).any())
 
+    @property
+    def determined(self) -> Bool[Tensor, "samples players"]:
+        """Whether each value is at least as large as its standard error, or the error is unknown."""
+        return are_determined(self.values, self.errors)
+
+    @property
+    def determined_means(self) -> Bool[Tensor, " players"]:
+        """Whether the mean of each player's |value| over the samples is at least as large as its mean error."""
+        return are_determined(self.values.abs().mean(0), self.errors.mean(0))
+
     def __repr__(self) -> str:
         samples = len(self.values)
         head = _title("Attribution", self.kind, samples, len(self.names), self.readout)
@@ -64,8 +75,14 @@ class Attribution:
         return "\n".join([f"{head}:", *self._lines(None)])
 
     def _lines(self, sample: int | None) -> list[str]:
-        """Return aligned lines of players and values."""
-        return align([[self.names[player], text] for player, text in self.ranked(sample)], 2)
+        """Return aligned lines of players and values, with a mark beside those that are not determined."""
+        ranked = self.ranked(sample)
+        determined = self.determined_means if sample is None else self.determined[sample]
+        marks = [bool(determined[player]) for player, _ in ranked]
+        lines = align(with_marks([(self.names[player], text) for player, text in ranked], marks), 2)
+        if not all(marks):
+            lines.append(f"  {WHY_NOT_DETERMINED}")
+        return lines
 
     def ranked(self, sample: int | None = 0) -> list[tuple[int, str]]:
         """Return players with formatted values ± errors, largest first; None averages |value| over samples."""

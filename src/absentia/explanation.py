@@ -19,6 +19,7 @@ from absentia.absences.protocol import BringsModel, describe_absence, empty_inpu
 from absentia.arguments import checked
 from absentia.attributions import Attribution, OrderAttribution
 from absentia.data import Categorical, Classes, Table, as_tensor, check_number, each_class
+from absentia.determined import WHY_NOT_DETERMINED, with_marks
 from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.evaluation.leaf_values import NotFromLeaves
 from absentia.games import MAX_PLAYERS, MaskedModel, model_for, value_table
@@ -29,6 +30,7 @@ from absentia.models.encoded_inputs import encode_inputs
 from absentia.players import Players
 from absentia.plots import KINDS, OF_ALL_SAMPLES
 from absentia.plots.interaction_plots import names_of_sets
+from absentia.plots.strongest_sets import count_sets
 from absentia.readout_notes import ReadoutNote
 from absentia.readouts import Features, Readout
 from absentia.runtime.row_count import RowCount
@@ -38,7 +40,8 @@ from absentia.solvers.sampled_shapley import sample_shapley
 from absentia.storage import Saved, keep_figure
 from absentia.storage.old_words import upgraded_record
 from absentia.task import Task
-from absentia.terms import Terms
+from absentia.terms import Interaction, Terms, upgraded_terms
+from absentia.terms_in_words import name_with_basis
 from absentia.text import align, count_of, fold, html_result, written
 from absentia.version import __version__
 
@@ -80,7 +83,7 @@ class ExplanationRecord:
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Explanation(Saved, kind="explanation", format=4):
+class Explanation(Saved, kind="explanation", format=5):
     """Shapley values and interactions of samples, with a record of how they were computed. Returned by `explain`.
 
     Examples
@@ -138,20 +141,28 @@ class Explanation(Saved, kind="explanation", format=4):
         lines.append(f"  {self.shapley.kind}:")
         lines += align(self._player_rows(_PRINTED_PLAYERS), 4)
         lines += [f"    {line}" for line in self._more_players(_PRINTED_PLAYERS)]
-        interactions = self._interaction_rows(_PRINTED_INTERACTIONS)
+        interactions = self._strongest(_PRINTED_INTERACTIONS)
         if interactions:
-            lines.append("  strongest interactions:")
-            lines += align(interactions, 4)
+            lines.append(f"  {self._interactions_heading(len(interactions))}:")
+            lines += align(self._interaction_rows(interactions), 4)
+            lines += [fold(f"    {remark}") for remark in self._remarks()]
+        if self._shows_undetermined(_PRINTED_PLAYERS, interactions):
+            lines.append(f"  {WHY_NOT_DETERMINED}")
         lines += [fold(f"  Note: {note}") for note in self.record.notes]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        tables = [[("player", self.shapley.kind), *self._player_rows(_PLAYERS_IN_HTML)]]
-        interactions = self._interaction_rows(_INTERACTIONS_IN_HTML)
+        players = self._player_rows(_PLAYERS_IN_HTML)
+        tables = [[_heads("player", self.shapley.kind, players), *players]]
+        interactions = self._strongest(_INTERACTIONS_IN_HTML)
+        notes = self._more_players(_PLAYERS_IN_HTML)
         if interactions:
-            tables.append([("strongest interactions", "effect"), *interactions])
-        notes = [*self._more_players(_PLAYERS_IN_HTML), *self.record.notes]
-        return html_result(self._title, self._facts(), *tables, notes=notes)
+            rows = self._interaction_rows(interactions)
+            tables.append([_heads(self._interactions_heading(len(interactions)), "effect", rows), *rows])
+            notes += self._remarks()
+        if self._shows_undetermined(_PLAYERS_IN_HTML, interactions):
+            notes.append(WHY_NOT_DETERMINED)
+        return html_result(self._title, self._facts(), *tables, notes=[*notes, *self.record.notes])
 
     @property
     def _title(self) -> str:
@@ -175,9 +186,12 @@ class Explanation(Saved, kind="explanation", format=4):
             facts["gap"] = f"Shapley values miss the difference by {gap:.1g} of the values"
         return facts
 
-    def _player_rows(self, most: int) -> list[tuple[str, str]]:
-        """Return the names and values of the largest players of the first sample."""
-        return [(self.names[player], value) for player, value in self.shapley.ranked()[:most]]
+    def _player_rows(self, most: int) -> list[tuple[str, ...]]:
+        """Return the names and values of the largest players of the first sample, and mark undetermined values."""
+        ranked = self.shapley.ranked()[:most]
+        determined = self.shapley.determined[0]
+        marks = [bool(determined[player]) for player, _ in ranked]
+        return with_marks([(self.names[player], value) for player, value in ranked], marks)
 
     def _more_players(self, shown: int) -> list[str]:
         """Say how many players are not shown, if any."""
@@ -186,21 +200,45 @@ class Explanation(Saved, kind="explanation", format=4):
             return []
         return [f"… and {count_of(hidden, 'more player')}"]
 
-    def _interaction_rows(self, most: int) -> list[tuple[str, str]]:
-        """Return the names and effects of the first sample's strongest interactions that are measurable."""
+    def _strongest(self, most: int) -> list[Interaction]:
+        """Return the strongest interactions of the first sample: all of estimated ones, otherwise the measurable."""
         if self.interactions is None:
             return []
-        strongest = [interaction for interaction in self.interactions.top(most) if interaction.measurable]
-        names = names_of_sets([interaction.players for interaction in strongest])
-        effects = [written(interaction.effect, 4, plus=True) for interaction in strongest]
-        return list(zip(names, effects, strict=True))
+        is_estimated = self.interactions.errors is not None
+        return [shown for shown in self.interactions.top(most) if shown.measurable or is_estimated]
+
+    def _interaction_rows(self, strongest: Sequence[Interaction]) -> list[tuple[str, ...]]:
+        """Return the names and effects of interactions, and mark undetermined effects."""
+        names = names_of_sets([shown.players for shown in strongest])
+        effects = [shown.text for shown in strongest]
+        return with_marks(list(zip(names, effects, strict=True)), [shown.determined for shown in strongest])
+
+    def _interactions_heading(self, shown: int) -> str:
+        """Return the heading of the strongest interactions, with their basis and number if they are fitted."""
+        terms = self.interactions
+        if terms is None or terms.fidelity is None:
+            basis = "Harsanyi" if terms is None else terms.basis
+            return name_with_basis("strongest interactions", basis, is_fitted=False)
+        heading = name_with_basis("strongest interactions", terms.basis, is_fitted=True)
+        return f"{heading}, {shown} of {count_sets(terms):,}"
+
+    def _remarks(self) -> list[str]:
+        """Return what to know about the interactions of the first sample, if there are any."""
+        return [] if self.interactions is None else self.interactions.remarks()
+
+    def _shows_undetermined(self, players: int, interactions: Sequence[Interaction]) -> bool:
+        """Return whether any of the players and interactions to show is not determined."""
+        shown = [player for player, _ in self.shapley.ranked()[:players]]
+        of_players = bool(self.shapley.determined[0, shown].all())
+        return not (of_players and all(interaction.determined for interaction in interactions))
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame: a row for each sample and player, with its value, error, rank and input.
 
-        Rank 1 is the player with the sample's largest |value|. ``input`` and ``stand_in`` hold numbers, or the names
-        of categories. They are NaN for players of several entries, and ``stand_in`` is NaN if the absence has none.
-        There are extra columns for row labels and class names, if they are known.
+        ``determined`` says whether the value is at least as large as its standard error. Rank 1 is the player with
+        the sample's largest |value|. ``input`` and ``stand_in`` hold numbers, or the names of categories. They are
+        NaN for players of several entries, and ``stand_in`` is NaN if the absence has none. There are extra columns
+        for row labels and class names, if they are known.
         """
         values = self.shapley.values
         samples, players = values.shape
@@ -213,6 +251,7 @@ class Explanation(Saved, kind="explanation", format=4):
             "player": list(self.names) * samples,
             "value": values.flatten().tolist(),
             "error": self.shapley.errors.flatten().tolist(),
+            "determined": self.shapley.determined.flatten().tolist(),
             "rank": ranks_of(values.abs()).flatten().tolist(),
             "input": list(chain.from_iterable(inputs)),
             "stand_in": list(chain.from_iterable(stand_ins)),
@@ -252,9 +291,12 @@ class Explanation(Saved, kind="explanation", format=4):
     def upgraded(tensors: dict[str, Tensor], fields: dict[str, Any]) -> dict[str, Any]:
         """Bring the fields of an older format up to date.
 
-        Format 3 stored bare order-wise values, and a record in words.
+        Format 3 stored bare order-wise values, and a record in words. Format 4 had one fidelity for all samples.
         """
         fields = fields | {"record": upgraded_record(fields["record"])}
+        if fields["interactions"] is not None:
+            terms = upgraded_terms(tensors, fields["interactions"], "interactions.")
+            fields = fields | {"interactions": terms}
         if "order_shapley" not in tensors:
             return fields
         tensors["order_shapley.values"] = tensors.pop("order_shapley")
@@ -276,6 +318,11 @@ class Explanation(Saved, kind="explanation", format=4):
         shared = {"names": header["names"], "readout": header["record"]["readout"]} | header["shapley"]
         interactions = shared if "effects" in tensors else None
         return header | {"players": header, "shapley": shared, "interactions": interactions}
+
+
+def _heads(name: str, value: str, rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the heads of a table of names and values, with an empty one if its rows have marks."""
+    return (name, value, "")[: len(rows[0])]
 
 
 def ranks_of(sizes: Float[Tensor, "samples players"]) -> Int[Tensor, "samples players"]:
@@ -538,7 +585,7 @@ def _notes_on_terms(terms: Terms) -> tuple[str, ...]:
         notes.append(f"{count_of(len(terms.effects), 'set')} of players are listed. All other sets have no effect.")
     if terms.fidelity is not None:
         notes.append(
-            f"Effects are fitted: R² is {written(terms.fidelity, 3)} on coalitions that the fit did not see."
+            "Effects are fitted. Their share of the variation is measured on coalitions that the fit did not see."
         )
     return tuple(notes)
 

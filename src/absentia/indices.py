@@ -25,7 +25,7 @@ from absentia.games import Game, ValueTable, draws_of, value_table
 from absentia.interaction_indices import (
     InteractionIndex,
     bii,
-    check_harsanyi,
+    check_adds_up,
     fbii,
     fsii,
     k_sii,
@@ -36,6 +36,7 @@ from absentia.solvers.choice import interactions
 from absentia.solvers.leaves import LeafSums, sums_over_leaves
 from absentia.solvers.sampled_shapley import AUTO, sample_shapley
 from absentia.terms import Terms
+from absentia.terms_in_words import WALSH
 
 # The order of interaction indices unless another one is asked for: players and pairs.
 _USUAL_ORDER = 2
@@ -130,11 +131,27 @@ def banzhaf_of_table(table: ValueTable) -> Attribution:
 
 
 def banzhaf_of_terms(terms: Terms) -> Attribution:
-    """Compute Banzhaf values from effects: φᵢ = Σ_{S∋i} U(S)/2^(|S|−1)."""
+    """Compute Banzhaf values from effects: φᵢ = Σ_{S∋i} U(S)/2^(|S|−1), or 2 w_{i} from Walsh terms."""
+    if terms.basis == WALSH:
+        return _banzhaf_of_walsh_terms(terms)
     # Terms.shapley gives each player an equal share of an effect, so the effect is multiplied by their number.
     scaled = terms.effects * terms.orders / 2.0 ** (terms.orders - 1)
     sums = replace(terms, effects=scaled).shapley()
     return replace(sums, kind="Banzhaf values", index="Banzhaf")
+
+
+def _banzhaf_of_walsh_terms(terms: Terms) -> Attribution:
+    """Return twice the terms of single players: those of other sets cancel over all coalitions."""
+    single = terms.orders == 1
+    sums = replace(terms, effects=torch.where(single, terms.effects, 0.0)).shapley()
+    errors = sums.errors
+    if terms.errors is not None:
+        # Each value is a single term, so its error is known. That of a player without a term is not.
+        counted = replace(terms, errors=None, fidelity=None)
+        has_term = replace(counted, effects=single.to(terms.effects)).shapley().values > 0
+        of_terms = replace(counted, effects=torch.where(single, terms.errors, 0.0)).shapley().values
+        errors = torch.where(has_term, of_terms, torch.nan)
+    return replace(sums, errors=errors, kind="Banzhaf values", index="Banzhaf")
 
 
 @dataclass(frozen=True)
@@ -241,7 +258,7 @@ def _index_of_players(chosen: PlayerIndex, game: Game | Terms, name: str, order:
         if leaves is not None and chosen.of_leaves is not None:
             return chosen.of_leaves(leaves)
         return chosen.of_table(value_table(game))
-    check_harsanyi(game)
+    check_adds_up(game)
     if chosen.of_terms is None:
         raise wrong("game", f"be a game for {name}, which needs the values of coalitions", "terms")
     return chosen.of_terms(game)

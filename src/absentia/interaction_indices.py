@@ -1,6 +1,7 @@
 """Interaction indices: numbers for sets of up to k players, as weighted sums of the effects of their supersets.
 
-Every index here is I(S) = Σ_{T⊇S} w(|S|, |T|, k) · U(T), with U the Harsanyi effects. An index is its weight w, the
+Every index here is I(S) = Σ_{T⊇S} w(|S|, |T|, k) · U(T), with U the Harsanyi effects. These are sums of Walsh terms,
+so an index of Walsh terms is such a sum as well, with other weights. An index is its weight w, the
 share of the effect of a set of ``size`` players that goes to each of its subsets of ``subset_size`` players. Weights
 are exact fractions, because their binomial coefficients are too large for floating-point numbers.
 """
@@ -21,6 +22,7 @@ from torch import Tensor
 from absentia.errors import wrong
 from absentia.subset_sums import ListedSets, rows_of_subsets, subset_pairs, table_subset_sums
 from absentia.terms import Terms
+from absentia.terms_in_words import BASES_OF_VALUES, WALSH
 
 # From the size of a subset, the size of a set that contains it, and the order, to the share of the effect.
 Weight: TypeAlias = Callable[[int, int, int], Fraction | float]
@@ -41,7 +43,7 @@ class InteractionIndex:
 
     def of_terms(self, terms: Terms, order: int, name: str) -> Terms:
         """Compute the index of all sets of up to ``order`` players, or of the subsets of listed sets."""
-        check_harsanyi(terms)
+        check_adds_up(terms)
         if terms.owners is None:
             indexed = self._of_table(terms, order)
         else:
@@ -80,30 +82,40 @@ class InteractionIndex:
             if terms.errors is not None:
                 # Errors may depend on each other in any way: that of a sum is at most the sum of the errors.
                 bounds.append(pairs.sums(terms.errors, sets.sizes, weights.abs()))
-        is_empty = sets.sizes == 0
-        empty_effects = terms.effects.detach()[is_empty]
+        nobody = torch.zeros(1, players, dtype=torch.bool, device=sets.sizes.device)
         return replace(
             terms,
             effects=torch.cat(effects),
             members=rows_of_subsets(blocks, players),
             owners=torch.cat([block.owners for block in blocks]),
             errors=torch.cat(bounds) if bounds else None,
-            base_values=empty_effects.new_zeros(terms.samples).index_add(0, owners[is_empty], empty_effects),
+            base_values=terms.predict(nobody)[:, 0],
         )
 
     def _weights(self, order: int, sizes: Int[Tensor, " terms"], terms: Terms) -> Float[Tensor, "subset_sizes sizes"]:
         """Return the weights by size of the subset and by size of the set, for the sizes that occur."""
+        weight_of = self._weight_of_walsh_term if terms.basis == WALSH else self.weight
         weights = torch.zeros(order + 1, len(terms.names) + 1, dtype=torch.float64)
         for size in sizes.unique().tolist():
             for subset_size in range(min(order, size) + 1):
-                weights[subset_size, size] = float(self.weight(subset_size, size, order))
+                weights[subset_size, size] = float(weight_of(subset_size, size, order))
         return weights.to(terms.effects)
 
+    def _weight_of_walsh_term(self, subset_size: int, size: int, order: int) -> Fraction:
+        """Return the weight of a Walsh term: that of the Harsanyi effects over which it spreads."""
+        weight = Fraction(0)
+        for between in range(subset_size, size + 1):
+            sets_between = math.comb(size - subset_size, between - subset_size)
+            share = 2**between * (-1) ** (size - between)
+            weight += sets_between * share * Fraction(self.weight(subset_size, between, order))
+        return weight
 
-def check_harsanyi(terms: Terms) -> None:
+
+def check_adds_up(terms: Terms) -> None:
     """Raise an error if terms hold an index already, or not all effects."""
-    if terms.basis != "Harsanyi":
-        raise wrong("terms", "hold Harsanyi effects, such as those of ab.interactions", f"effects of {terms.basis}")
+    if terms.basis not in BASES_OF_VALUES:
+        must = f"hold {' or '.join(BASES_OF_VALUES)} effects, such as those of ab.interactions"
+        raise wrong("terms", must, f"effects of {terms.basis}")
     if terms.highest_order is not None:
         got = f"those of at most {terms.highest_order} players, because the others are too many"
         raise wrong("terms", "hold all sets that have an effect for an index", got)

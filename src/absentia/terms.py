@@ -30,6 +30,7 @@ from absentia.coalitions import (
     zeta_,
 )
 from absentia.data import check_number
+from absentia.determined import WHY_NOT_DETERMINED, are_determined, with_marks
 from absentia.errors import DataFrame, require, wrong
 from absentia.evaluation import check_coalitions
 from absentia.listed_sets import (
@@ -41,12 +42,23 @@ from absentia.listed_sets import (
     values_of_coalitions,
 )
 from absentia.storage import Saved
+from absentia.terms_in_words import (
+    BASES_OF_VALUES,
+    HARSANYI,
+    WALSH,
+    WALSH_MEANING,
+    name_with_basis,
+    share_explained,
+)
 from absentia.text import align, count_of, fold, written
+from absentia.walsh import walsh_mean_squares, walsh_shapley_shares, walsh_shares_by_context, walsh_values
 
 # By default, an effect is salient above this share of the sample's largest effect.
 _SALIENT_SHARE = 0.05
 # An estimated effect is measurable if it exceeds this many standard errors.
 _STANDARD_ERRORS = 2.0
+# A printed result shows this many of the strongest effects.
+_PRINTED = 5
 # The types of effects in JSON, by name.
 _DTYPES = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
 
@@ -63,11 +75,23 @@ class Interaction(NamedTuple):
     players: tuple[str, ...]
     effect: float
     measurable: bool  # whether the effect exceeds the errors of the values
+    error: float = 0.0  # its standard error: 0 for an exact effect, NaN if unknown
 
     @property
     def order(self) -> int:
         """The number of players."""
         return len(self.players)
+
+    @property
+    def determined(self) -> bool:
+        """Whether the effect is at least as large as its standard error, or the error is unknown."""
+        return not self.error > abs(self.effect)
+
+    @property
+    def text(self) -> str:
+        """The effect as shown, with its standard error if that is known."""
+        effect = written(self.effect, 4, plus=True)
+        return f"{effect} ± {written(self.error, 2)}" if self.error > 0 else effect
 
 
 @checked
@@ -105,12 +129,16 @@ class RebuildingErrors(NamedTuple):
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Terms(Saved, kind="terms", format=3):
-    """Sets of players with their effects U(S): v(S) = Σ_{T⊆S} U(T) for every coalition S.
+class Terms(Saved, kind="terms", format=4):
+    """Sets of players with their effects, which add up to the values of all coalitions.
 
-    `harsanyi` returns the effects of all 2ⁿ sets as a full table; `Terms.listed` holds any other sets. Values have
-    rounding errors of size ``noise``, and an effect is a sum of 2^|S| values. So an effect is `measurable` only above
-    the floor noise · 2^(|S|/2), and only measurable effects count as salient.
+    `harsanyi` returns the effects U(S) of all 2ⁿ sets as a full table; `Terms.listed` holds any other sets. In the
+    Harsanyi basis, v(S) = Σ_{T⊆S} U(T). In the Walsh basis, which listed terms may have, v(S) = Σ_T w_T Π_{l∈T} s_l
+    with s = 1 for a present and s = −1 for an absent player, and the term of ∅ is the mean of all values.
+
+    Values have rounding errors of size ``noise``, and a Harsanyi effect is a sum of 2^|S| values. So an effect is
+    `measurable` only above the floor noise · 2^(|S|/2), and only measurable effects count as salient. A Walsh term is
+    a mean of values, so its floor is ``noise``.
 
     Examples
     --------
@@ -129,14 +157,19 @@ class Terms(Saved, kind="terms", format=3):
     members: Bool[Tensor, "terms players"] | None = None  # the sets of listed terms; None for a full table
     owners: Int[Tensor, " terms"] | None = None  # the sample of each listed term
     errors: Float[Tensor, "*samples terms"] | None = None  # standard errors of the effects; None if they are exact
-    basis: str = "Harsanyi"  # what effects mean; with "Harsanyi", values are sums over subsets
+    basis: str = HARSANYI  # what effects mean: "Harsanyi", "Walsh", or the name of an index
     absence: str = ""  # a description of what stands in for absent players
-    fidelity: float | None = None  # R² on coalitions that no fit saw; None if terms are exact
+    fidelity: Float[Tensor, " samples"] | None = None  # R² on coalitions that no fit saw; None for exact terms
     highest_order: int | None = None  # sets of more players are left out; None if no set is
     notes: tuple[str, ...] = ()  # what is left out, and why
     rows_seen: int | None = None  # rows that the model evaluated in all, checks included; None if unknown
     order: int | None = None  # the order of the index that the basis names; None for effects
     base_values: Float[Tensor, " samples"] | None = None  # v(∅), which may differ from an index's number for ∅
+    fidelity_error: Float[Tensor, " samples"] | None = None  # the standard error of the fidelity; None if unknown
+
+    def __post_init__(self) -> None:
+        if self.basis == WALSH and self.members is None:
+            raise wrong("basis", "be Harsanyi for a full table", WALSH, "List the sets: Terms.listed(basis='Walsh').")
 
     @classmethod
     def listed(
@@ -152,12 +185,16 @@ class Terms(Saved, kind="terms", format=3):
         readout: str = "given",
         evaluations: int = 0,
         absence: str = "",
-        fidelity: float | None = None,
+        fidelity: Float[Tensor, " samples"] | float | None = None,
         highest_order: int | None = None,
         notes: tuple[str, ...] = (),
         rows_seen: int | None = None,
+        basis: str = HARSANYI,
+        fidelity_error: Float[Tensor, " samples"] | float | None = None,
     ) -> Terms:
         """Make terms from a list of sets and their effects; ``owners`` holds the sample number of each set.
+
+        ``basis`` is "Harsanyi" or "Walsh". ``fidelity`` and its error are one number for each sample, or for all.
 
         Examples
         --------
@@ -179,6 +216,8 @@ class Terms(Saved, kind="terms", format=3):
             samples = 1 + int(owners.max()) if len(owners) else 1
         if len(owners) != len(sets) or bool((owners < 0).any()) or bool((owners >= samples).any()):
             raise wrong("owners", f"number a sample from 0 to {samples - 1} for each set", f"{owners}")
+        if basis not in BASES_OF_VALUES:
+            raise wrong("basis", f"be {' or '.join(BASES_OF_VALUES)}", repr(basis))
         if noise is None:
             noise = torch.zeros(samples, dtype=effects.dtype, device=effects.device)
         return cls(
@@ -190,15 +229,17 @@ class Terms(Saved, kind="terms", format=3):
             members=sets,
             owners=owners,
             errors=errors,
+            basis=basis,
             absence=absence,
-            fidelity=fidelity,
+            fidelity=_for_each_sample("fidelity", fidelity, samples),
             highest_order=highest_order,
             notes=notes,
             rows_seen=rows_seen,
+            fidelity_error=_for_each_sample("fidelity_error", fidelity_error, samples),
         )
 
     def __repr__(self) -> str:
-        what = "Interactions"
+        what = name_with_basis("Interactions", self.basis, self.fidelity is not None)
         if self.order is not None:
             what = f"Interactions ({self.basis} of order {self.order})"
         head = (
@@ -207,8 +248,30 @@ class Terms(Saved, kind="terms", format=3):
         )
         if self.samples > 1:
             head += " of sample 0"
-        rows = [[" & ".join(term.players), written(term.effect, 4, plus=True)] for term in self.top(5)]
-        return "\n".join([f"{head}:", *align(rows, 2), *(fold(f"  Note: {note}") for note in self.notes)])
+        strongest = self.top(_PRINTED)
+        determined = [term.determined for term in strongest]
+        rows = with_marks([(" & ".join(term.players), term.text) for term in strongest], determined)
+        lines = [f"{head}:", *align(rows, 2)]
+        if not all(determined):
+            lines.append(f"  {WHY_NOT_DETERMINED}")
+        lines += [fold(f"  {remark}") for remark in self.remarks()]
+        return "\n".join([*lines, *(fold(f"  Note: {note}") for note in self.notes)])
+
+    def remarks(self, sample: int = 0) -> list[str]:
+        """Say how much the terms of a sample explain if they are fitted, and what a term means unless it is usual.
+
+        >>> terms = ab.Terms.listed(torch.eye(2).bool(), torch.ones(2), fidelity=0.96, fidelity_error=0.01)
+        >>> terms.remarks()
+        ['These 2 interactions account for 96 % ± 1 % of the variation.']
+        """
+        check_number("sample", sample, -self.samples, self.samples - 1)
+        remarks = [WALSH_MEANING] if self.basis == WALSH else []
+        if self.fidelity is None or not self.adds_up:
+            return remarks
+        interactions = int((self.only(sample % self.samples).orders > 0).sum())
+        error = math.nan if self.fidelity_error is None else float(self.fidelity_error[sample])
+        sentence = share_explained(interactions, float(self.fidelity[sample]), error)
+        return [sentence, *remarks] if sentence else remarks
 
     @property
     def samples(self) -> int:
@@ -224,6 +287,11 @@ class Terms(Saved, kind="terms", format=3):
     def is_exact(self) -> bool:
         """Whether effects are exact rather than estimated or fitted."""
         return self.errors is None and self.fidelity is None
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the terms determine the values of coalitions: no index of them, and no sets left out."""
+        return self.basis in BASES_OF_VALUES and self.highest_order is None
 
     @property
     def sets(self) -> Bool[Tensor, "terms players"]:
@@ -246,9 +314,15 @@ class Terms(Saved, kind="terms", format=3):
 
     @property
     def floor(self) -> Float[Tensor, "samples orders"]:
-        """The size of the rounding errors in an effect of each order: noise · 2^(order/2)."""
+        """The rounding errors of effects of each order: noise · 2^(order/2), or noise for Walsh terms."""
         orders = torch.arange(len(self.names) + 1, device=self.noise.device)
-        return self.noise[:, None] * 2.0 ** (orders / 2)
+        return self.noise[:, None] * self._noise_factors(orders)
+
+    def _noise_factors(self, orders: Int[Tensor, " terms"]) -> Float[Tensor, " terms"]:
+        """Return the rounding errors of effects of these orders, as multiples of those of the values."""
+        if self.basis == WALSH:  # a mean of values
+            return torch.ones_like(orders, dtype=self.noise.dtype)
+        return 2.0 ** (orders / 2)
 
     @property
     def measurable(self) -> Bool[Tensor, "*samples terms"]:
@@ -256,10 +330,15 @@ class Terms(Saved, kind="terms", format=3):
         if self.owners is None:
             beyond = self.effects.abs() > self.floor[:, self.orders]
         else:
-            beyond = self.effects.abs() > self.noise[self.owners] * 2.0 ** (self.orders / 2)
+            beyond = self.effects.abs() > self.noise[self.owners] * self._noise_factors(self.orders)
         if self.errors is None:
             return beyond
         return beyond & (self.effects.abs() > _STANDARD_ERRORS * self.errors)
+
+    @property
+    def determined(self) -> Bool[Tensor, "*samples terms"]:
+        """Which effects are at least as large as their standard errors, or have an unknown error."""
+        return are_determined(self.effects, self.errors)
 
     def of_sample(self, sample: int = 0) -> SampleTerms:
         """Return the sets of one sample, their effects, and whether these are measurable."""
@@ -291,24 +370,34 @@ class Terms(Saved, kind="terms", format=3):
             owners=owners,
             errors=None if self.errors is None else self.errors[own],
             base_values=None if self.base_values is None else self.base_values[sample : sample + 1],
+            fidelity=None if self.fidelity is None else self.fidelity[sample : sample + 1],
+            fidelity_error=None if self.fidelity_error is None else self.fidelity_error[sample : sample + 1],
         )
 
     def top(self, k: int, sample: int = 0) -> list[Interaction]:
-        """Return the k interactions of a sample with the largest |U|, strongest first, without v(∅).
+        """Return the k interactions of a sample with the largest |effect|, strongest first, without that of ∅.
 
         >>> ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0])).top(1)
-        [Interaction(players=('x0', 'x1'), effect=6.0, measurable=True)]
+        [Interaction(players=('x0', 'x1'), effect=6.0, measurable=True, error=0.0)]
         """
         check_number("sample", sample, -self.samples, self.samples - 1)
         check_number("k", k, 0)
         if self.is_full:
             return self._top_of_table(k, sample)
-        terms = self.of_sample(sample)
-        strength = terms.effects.detach().abs()
-        strength[~terms.sets.any(1)] = -1.0  # v(∅) is not an interaction
+        own = self.only(sample % self.samples)
+        sets = own.sets
+        effects = own.effects.detach()
+        measurable = own.measurable
+        strength = effects.abs()
+        strength[own.orders == 0] = -1.0  # ∅ is not an interaction
         strongest = strength.topk(min(k, int((strength >= 0).sum()))).indices.tolist()
         return [
-            Interaction(self._names_of(terms.sets[term]), float(terms.effects[term]), bool(terms.measurable[term]))
+            Interaction(
+                self._names_of(sets[term]),
+                float(effects[term]),
+                bool(measurable[term]),
+                0.0 if own.errors is None else float(own.errors[term]),
+            )
             for term in strongest
         ]
 
@@ -322,6 +411,7 @@ class Terms(Saved, kind="terms", format=3):
                 tuple(self.names[player] for player in coalition_members(number)),
                 float(effects[number]),
                 bool(measurable[number]),
+                0.0 if self.errors is None else float(self.errors[sample, number]),
             )
             for number in strongest.tolist()
         ]
@@ -331,7 +421,9 @@ class Terms(Saved, kind="terms", format=3):
         return tuple(self.names[player] for player in members.nonzero().flatten().tolist())
 
     def keep(self, k: int) -> Terms:
-        """Return listed terms: v(∅) and the k strongest other effects of each sample.
+        """Return listed terms: that of ∅ and the k strongest others of each sample.
+
+        If fitted terms are left out, the `fidelity` of those that remain is unknown, which is NaN.
 
         >>> ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0])).keep(1).effects
         tensor([2., 6.], dtype=torch.float64)
@@ -349,10 +441,21 @@ class Terms(Saved, kind="terms", format=3):
             effects = self.effects[numbers]
             errors = None if self.errors is None else self.errors[numbers]
         sets = self._sets_of(numbers)
-        return replace(self, effects=effects, members=sets, owners=owners.to(effects.device), errors=errors)
+        fidelity = self.fidelity
+        if fidelity is not None and len(numbers) < self.effects.numel():
+            fidelity = torch.full_like(fidelity, torch.nan)
+        return replace(
+            self,
+            effects=effects,
+            members=sets,
+            owners=owners.to(effects.device),
+            errors=errors,
+            fidelity=fidelity,
+            fidelity_error=self.fidelity_error if fidelity is self.fidelity else None,
+        )
 
     def _strongest(self, sample: int, k: int, is_empty: Bool[Tensor, " terms"]) -> Int[Tensor, " kept"]:
-        """Return the numbers of a sample's terms, in ascending order: v(∅) and the k strongest others."""
+        """Return the numbers of a sample's terms, in ascending order: that of ∅ and the k strongest others."""
         if self.owners is None:
             strength = self.effects[sample].detach().abs()
             numbers = torch.arange(len(strength), device=strength.device)
@@ -371,34 +474,36 @@ class Terms(Saved, kind="terms", format=3):
         return (numbers[:, None] >> players & 1).bool()
 
     def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame: a row for each sample and set, with its players, order, effect and salience.
+        """Return a pandas DataFrame: a row for each sample and set, with its players, order, effect and error.
 
-        It holds all sets except ∅, sorted within each sample by descending |effect|.
+        ``salient`` says whether the effect is `salient`, and ``determined`` whether it is at least as large as its
+        standard error. That is 0 for an exact effect, and NaN if unknown. The frame holds all sets except ∅, sorted
+        within each sample by descending |effect|.
         """
         names = [" & ".join(self.names[player] for player in players) for players in player_numbers(self.sets)]
         orders = self.orders.tolist()
         effects = self.effects.detach().cpu()
+        errors = torch.zeros_like(effects) if self.errors is None else self.errors.cpu()
         salient = self.salient().cpu()
+        determined = self.determined.cpu()
         rows = []
         for sample in range(self.samples):
-            if self.owners is None:
-                numbers = torch.arange(len(names))
-                own_effects = effects[sample]
-                own_salient = salient[sample]
-            else:
-                numbers = (self.owners == sample).nonzero().flatten().cpu()
-                own_effects = effects[numbers]
-                own_salient = salient[numbers]
+            own: Any = sample
+            numbers = list(range(len(names)))
+            if self.owners is not None:
+                own = (self.owners == sample).nonzero().flatten().cpu()
+                numbers = own.tolist()
+            own_effects = effects[own]
+            columns = [own_effects.tolist(), errors[own].tolist(), salient[own].tolist(), determined[own].tolist()]
             for place in own_effects.abs().argsort(descending=True, stable=True).tolist():
-                number = int(numbers[place])
+                number = numbers[place]
                 if orders[number] > 0:
-                    effect = float(own_effects[place])
-                    rows.append((sample, names[number], orders[number], effect, bool(own_salient[place])))
-        heads = ["sample", "players", "order", "effect", "salient"]
+                    rows.append((sample, names[number], orders[number], *(column[place] for column in columns)))
+        heads = ["sample", "players", "order", "effect", "error", "salient", "determined"]
         return require("pandas", "tables").DataFrame(rows, columns=heads)
 
     def by_order(self) -> OrderProfile:
-        """Sum the strength |U| at each order.
+        """Sum the strength |effect| at each order.
 
         >>> ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 4.0])).by_order().ratios
         tensor([[0.0000, 0.5000, 0.5000]], dtype=torch.float64)
@@ -430,17 +535,19 @@ class Terms(Saved, kind="terms", format=3):
         return (strength > _SALIENT_SHARE * largest[self.owners]) & self.measurable
 
     def predict(self, coalitions: Bool[Tensor, "rows players"]) -> Float[Tensor, "samples rows"]:
-        """Compute the values of coalitions from the effects: v(S) = Σ_{T⊆S} U(T).
+        """Compute the values of coalitions from the effects: v(S) = Σ_{T⊆S} U(T), or Σ_T w_T Π_{l∈T} s_l.
 
         >>> terms = ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0]))
         >>> terms.predict(torch.tensor([[True, True], [False, True]]))
         tensor([[ 1., -1.]], dtype=torch.float64)
         """
-        self._check_harsanyi("predict")
+        self._check_adds_up("predict")
         check_coalitions(coalitions, len(self.names))
         if self.owners is None:
             return zeta_(self.effects.detach().clone())[:, coalition_numbers(coalitions)]
         effects = self.effects.detach()
+        if self.basis == WALSH:
+            return walsh_values(self.sets, effects, self.owners, self.samples, coalitions)
         return values_of_coalitions(self.sets, effects, self.owners, self.samples, coalitions)
 
     def reconstruct(
@@ -464,14 +571,14 @@ class Terms(Saved, kind="terms", format=3):
         if coalitions is not None:
             return used.predict(coalitions)
         if used.is_full:
-            used._check_harsanyi("reconstruct")
+            used._check_adds_up("reconstruct")
             return zeta_(used.effects.detach().clone())
         return used.predict(enumerate_coalitions(len(self.names)))
 
-    def _check_harsanyi(self, method: str) -> None:
-        """Raise an error if sums over subsets would be wrong: the basis is another one, or sets are left out."""
-        if self.basis != "Harsanyi":
-            raise wrong("basis", f"be Harsanyi for {method}", self.basis)
+    def _check_adds_up(self, method: str) -> None:
+        """Raise an error if the terms do not determine values: they are an index, or sets are left out."""
+        if self.basis not in BASES_OF_VALUES:
+            raise wrong("basis", f"be {' or '.join(BASES_OF_VALUES)} for {method}", self.basis)
         if self.highest_order is not None:
             got = f"those of at most {self.highest_order} players, because the others are too many"
             raise wrong("terms", f"hold all sets that have an effect for {method}", got, "Ask the game itself.")
@@ -479,7 +586,7 @@ class Terms(Saved, kind="terms", format=3):
     def sparsity(self, error: float = 0.05) -> Int[Tensor, " samples"]:
         """Return how few of the strongest effects reconstruct all 2ⁿ values.
 
-        The values reconstructed from v(∅) and the k strongest other effects must be within ``error`` of the true
+        The values reconstructed from the term of ∅ and the k strongest others must be within ``error`` of the true
         ones: the root mean square of the differences, as a share of the values' standard deviation. The error may
         rise with k here and there. The search doubles k, then bisects, so k suffices and k − 1 does not. For listed
         terms the mean squares over all coalitions have a closed form, which works for any number of players.
@@ -487,7 +594,7 @@ class Terms(Saved, kind="terms", format=3):
         >>> ab.harsanyi(ab.ValueTable([0.0, 0.0, 0.0, 1.0])).sparsity()
         tensor([1])
         """
-        self._check_harsanyi("sparsity")
+        self._check_adds_up("sparsity")
         if not 0 <= error < 1:
             raise wrong("error", "be a share between 0 and 1", error)
         if self.is_full:
@@ -549,12 +656,15 @@ class Terms(Saved, kind="terms", format=3):
         >>> terms.rebuilding_errors().errors
         tensor([2.4495, 1.4142, 0.0000], dtype=torch.float64)
         """
-        self._check_harsanyi("rebuilding_errors")
+        self._check_adds_up("rebuilding_errors")
         terms = self.of_sample(sample)
         counted = terms.sets.any(1)
         sets = terms.sets[counted]
         effects = terms.effects[counted].detach()
         ranked = effects.abs().argsort(descending=True, stable=True)
+        if self.basis == WALSH:
+            squares = walsh_mean_squares(sets[ranked], effects[ranked])
+            return RebuildingErrors(squares.sqrt(), float(squares[0].sqrt()))
         squares = mean_squares(sets[ranked], effects[ranked])
         mean = (effects * 2.0 ** -sets.sum(1)).sum().double()
         deviation = (squares[0] - mean.square()).clamp_min(0).sqrt()
@@ -563,17 +673,20 @@ class Terms(Saved, kind="terms", format=3):
     def shapley(self) -> Attribution:
         """Divide every effect equally among its players: φᵢ = Σ_{S∋i} U(S)/|S| [harsanyi1963simplified].
 
-        The errors of estimated effects are correlated in an unknown way, so the errors of their sums are NaN.
+        Of Walsh terms, those with an odd number of players count twice, and others not: φᵢ = Σ_{T∋i} 2 w_T/|T|. The
+        errors of estimated effects are correlated in an unknown way, so the errors of their sums are NaN.
         """
-        self._check_harsanyi("shapley")
+        self._check_adds_up("shapley")
         shares = self.effects / self.orders.clamp_min(1)  # ∅ has no players to share its effect
+        if self.basis == WALSH:
+            shares = self.effects * walsh_shapley_shares(self.orders).to(self.effects)
         if self.owners is None:
             halves = [shares.unflatten(1, (-1, 2, 2**player))[:, :, 1] for player in range(len(self.names))]
             values = torch.stack([half.sum((1, 2)) for half in halves], dim=1)
         else:
             values = sums_by_player(self.sets, shares, self.owners, self.samples)
         errors = torch.zeros_like(values)
-        if self.errors is not None:
+        if not self.is_exact:
             errors.fill_(torch.nan)
         kind = "Shapley values"
         return Attribution(values, errors, self.evaluations, self.names, kind, self.readout, rows_seen=self.rows_seen)
@@ -582,13 +695,14 @@ class Terms(Saved, kind="terms", format=3):
         """Compute the Shapley values by order: what a player adds on average to coalitions of m other players.
 
         An effect U(S) appears when a player of S joins, if the others of S are among the m players. The probability
-        of that has a closed form, which works for any number of players.
+        of that has a closed form, which works for any number of players. So has the mean of what a player of a Walsh
+        term adds.
 
         >>> ab.harsanyi(ab.ValueTable([0.0, 1.0, 2.0, 5.0])).order_shapley().values
         tensor([[[1., 2.],
                  [3., 4.]]], dtype=torch.float64)
         """
-        self._check_harsanyi("order_shapley")
+        self._check_adds_up("order_shapley")
         if self.errors is not None:
             raise wrong("effects", "be exact for order_shapley", "estimates with standard errors")
         players = len(self.names)
@@ -601,12 +715,20 @@ class Terms(Saved, kind="terms", format=3):
             groups = self.owners * len(sizes) + places
             sums = sums_by_player(self.sets, effects, groups, self.samples * len(sizes))
             by_size = sums.unflatten(0, (self.samples, len(sizes)))
-        values = shares_by_context(sizes, players).to(by_size) @ by_size
+        shares = shares_by_context(sizes, players)
+        if self.basis == WALSH:
+            shares = walsh_shares_by_context(sizes, players)
+        values = shares.to(by_size) @ by_size
         kind = "order-wise Shapley values"
         every = tuple(range(players))
         return OrderAttribution(
             values, self.evaluations, self.names, kind, self.readout, every, rows_seen=self.rows_seen
         )
+
+    @staticmethod
+    def upgraded(tensors: dict[str, Tensor], fields: dict[str, Any]) -> dict[str, Any]:
+        """Bring the fields of format 3 up to date, in which one fidelity stood for all samples."""
+        return upgraded_terms(tensors, fields)
 
     def to_json(self) -> str:
         """Return the terms as JSON, with the sets as lists of player numbers; `Terms.from_json` reads it.
@@ -614,7 +736,7 @@ class Terms(Saved, kind="terms", format=3):
         ``effects`` and ``errors`` hold a list for each sample of a full table, or a number for each listed set.
 
         >>> ab.Terms.listed(torch.tensor([[True, False, True]]), torch.tensor([2.0])).to_json()
-        '{"kind": "terms", "format": 3, "full": false, "names": ["x0", "x1", "x2"], "sets": [[0, 2]], ...
+        '{"kind": "terms", "format": 4, "full": false, "names": ["x0", "x1", "x2"], "sets": [[0, 2]], ...
         """
         fields = {
             "kind": self.KIND,
@@ -630,7 +752,8 @@ class Terms(Saved, kind="terms", format=3):
             "basis": self.basis,
             "readout": self.readout,
             "absence": self.absence,
-            "fidelity": self.fidelity,
+            "fidelity": None if self.fidelity is None else _json_numbers(self.fidelity),
+            "fidelity_error": None if self.fidelity_error is None else _json_numbers(self.fidelity_error),
             "highest_order": self.highest_order,
             "notes": self.notes,
             "evaluations": self.evaluations,
@@ -663,6 +786,7 @@ class Terms(Saved, kind="terms", format=3):
             raise ValueError(fields["kind"])
         names = tuple(fields["names"])
         dtype = _DTYPES[fields["dtype"]]
+        noise = _tensor_of_json(fields["noise"], dtype)
         effects = _tensor_of_json(fields["effects"], dtype)
         is_full = fields["full"]
         if is_full and effects.shape != (len(fields["noise"]), 2 ** len(names)):
@@ -673,20 +797,42 @@ class Terms(Saved, kind="terms", format=3):
             effects,
             names,
             fields["readout"],
-            _tensor_of_json(fields["noise"], dtype),
+            noise,
             fields["evaluations"],
             members=None if is_full else rows_of_players(fields["sets"], len(names)),
             owners=None if is_full else torch.tensor(fields["owners"], dtype=torch.long),
             errors=None if fields["errors"] is None else _tensor_of_json(fields["errors"], dtype),
             basis=fields["basis"],
             absence=fields["absence"],
-            fidelity=fields["fidelity"],
+            fidelity=_fidelity_of_json(fields["fidelity"], len(noise)),
+            fidelity_error=_fidelity_of_json(fields.get("fidelity_error"), len(noise)),
             highest_order=fields["highest_order"],
             notes=tuple(fields["notes"]),
             rows_seen=fields["rows_seen"],
             order=fields["order"],
             base_values=None if fields["base_values"] is None else _tensor_of_json(fields["base_values"], dtype),
         )
+
+
+def _for_each_sample(
+    name: str, numbers: Float[Tensor, " samples"] | float | None, samples: int
+) -> Float[Tensor, " samples"] | None:
+    """Return a number for each sample, from a number for each or for all of them."""
+    if numbers is None:
+        return None
+    by_sample = torch.as_tensor(numbers, dtype=torch.float64)
+    if by_sample.ndim == 0:
+        return by_sample.repeat(samples)
+    if by_sample.shape != (samples,):
+        raise wrong(name, f"hold one number for each of the {samples} samples", tuple(by_sample.shape))
+    return by_sample
+
+
+def _fidelity_of_json(numbers: Any, samples: int) -> Float[Tensor, " samples"] | None:
+    """Return fidelities, or their errors, of each sample; in format 3, one number stood for all samples."""
+    if isinstance(numbers, list):
+        numbers = _tensor_of_json(numbers, torch.float64)
+    return _for_each_sample("fidelity", numbers, samples)
 
 
 def _json_numbers(values: Float[Tensor, "*shape"]) -> list[Any]:
@@ -701,6 +847,16 @@ def _tensor_of_json(numbers: list[Any], dtype: torch.dtype) -> Tensor:
     if numbers and isinstance(numbers[0], list):
         return torch.stack([_tensor_of_json(row, dtype) for row in numbers])
     return torch.tensor([math.nan if number is None else number for number in numbers], dtype=dtype)
+
+
+def upgraded_terms(tensors: dict[str, Tensor], fields: dict[str, Any], place: str = "") -> dict[str, Any]:
+    """Return the fields of terms, whose tensors are stored under ``place``, with the fidelity of each sample."""
+    fidelity = fields.get("fidelity")
+    if not isinstance(fidelity, int | float):
+        return fields
+    samples = len(tensors[f"{place}noise"])
+    tensors[f"{place}fidelity"] = torch.full((samples,), fidelity, dtype=torch.float64)
+    return {name: value for name, value in fields.items() if name != "fidelity"}
 
 
 # The name of `Terms` in the first release.

@@ -104,7 +104,7 @@ def test_sampled_attributions_of_many_samples_have_errors(sampled):
     for player, whiskers in zip(order, axes.collections[::2], strict=True):
         widths = [float(end[0] - start[0]) for start, end in whiskers.get_segments()]
         assert widths == pytest.approx((4 * sampled.shapley.errors[:, player]).tolist())
-    dots, whiskers = ab.plots.scatter(sampled, 4).axes[0].collections
+    dots, whiskers, *_ = ab.plots.scatter(sampled, 4).axes[0].collections
     heights = [float(end[1] - start[1]) for start, end in whiskers.get_segments()]
     assert heights == pytest.approx((4 * sampled.shapley.errors[:, 4]).tolist())
     assert len(dots.get_offsets()) == 2

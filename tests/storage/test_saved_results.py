@@ -174,7 +174,7 @@ def test_a_file_without_a_checksum_is_read_and_damage_to_it_gets_a_sentence(tmp_
     for bad in (
         text.replace('"fields"', '"feelds"'),
         text.replace('"record"', '"recrod"'),
-        text.replace('"format": 4', '"format": "3"'),
+        text.replace('"format": 5', '"format": "3"'),
         text.replace('"evaluations"', '"evaluatiuns"'),
         text.replace('"kind": "explanation"', '"kind": ["explanation"]'),
         text[:-1],

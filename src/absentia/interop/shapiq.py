@@ -22,6 +22,8 @@ from absentia.interop.shap import BaseValues, empty_values
 from absentia.listed_sets import player_numbers, rows_of_players
 from absentia.readouts import Features, Readout
 from absentia.terms import Terms
+from absentia.terms_in_words import BASES_OF_VALUES, WALSH
+from absentia.walsh import walsh_to_harsanyi
 
 # shapiq's names of the indices of players.
 _INDICES = {"Shapley": "SV", "Banzhaf": "BV"}
@@ -38,7 +40,8 @@ def to_shapiq(result: Terms | Attribution, sample: int = 0, *, base_values: Base
     Parameters
     ----------
     result : Terms or Attribution
-        Interactions become Möbius values of their sets, or values of their index, such as "k-SII". Attributions
+        Interactions become Möbius values of their sets, or values of their index, such as "k-SII". Walsh terms become
+        the Möbius values of all subsets of their sets, which may have up to 16 players each. Attributions
         become Shapley ("SV") or Banzhaf ("BV") values. The shares of a `context_map` raise an error, because shapiq
         has no index for them.
     sample : int, default 0
@@ -53,7 +56,7 @@ def to_shapiq(result: Terms | Attribution, sample: int = 0, *, base_values: Base
     """
     if isinstance(result, Terms):
         check_number("sample", sample, 0, result.samples - 1)
-        if result.basis == "Harsanyi":
+        if result.basis in BASES_OF_VALUES:
             return _moebius_values(result, sample)
         return _index_values(result, sample)
     check_number("sample", sample, 0, len(result.values) - 1)
@@ -71,7 +74,7 @@ def to_shapiq(result: Terms | Attribution, sample: int = 0, *, base_values: Base
 
 
 def _moebius_values(terms: Terms, sample: int) -> Any:
-    """Convert Harsanyi effects."""
+    """Convert Harsanyi effects, or Walsh terms by way of the Harsanyi effects of their subsets."""
     by_set = _effects_by_set(terms, sample)
     order = max(len(members) for members in by_set)
     budget = None if terms.is_exact else terms.evaluations // terms.samples
@@ -81,7 +84,7 @@ def _moebius_values(terms: Terms, sample: int) -> Any:
 def _index_values(terms: Terms, sample: int) -> Any:
     """Convert an index of sets; its base value is v(∅), but for the FBII, which fits a value of its own."""
     if terms.basis not in _INTERACTION_INDICES:
-        must = f"hold Harsanyi effects, or the index {', '.join(_INTERACTION_INDICES)}"
+        must = f"hold Harsanyi or Walsh effects, or the index {', '.join(_INTERACTION_INDICES)}"
         raise wrong("result", must, f"the basis {terms.basis}")
     by_set = _effects_by_set(terms, sample)
     base_value = by_set[()]
@@ -97,11 +100,15 @@ def _index_values(terms: Terms, sample: int) -> Any:
 def _effects_by_set(terms: Terms, sample: int) -> dict[tuple[int, ...], float]:
     """Return the effects of a sample by the numbers of the players of their sets, with v(∅) among them."""
     if terms.is_full:
-        effects = terms.effects[sample].tolist()
-        return {coalition_members(number): effect for number, effect in enumerate(effects)}
+        of_table = terms.effects[sample].tolist()
+        return {coalition_members(number): effect for number, effect in enumerate(of_table)}
     own = terms.of_sample(sample)
+    sets = own.sets
+    effects = own.effects.detach()
+    if terms.basis == WALSH:
+        sets, effects, _ = walsh_to_harsanyi(sets, effects)
     by_set: dict[tuple[int, ...], float] = {(): 0.0}
-    for players, effect in zip(player_numbers(own.sets), own.effects.tolist(), strict=True):
+    for players, effect in zip(player_numbers(sets), effects.tolist(), strict=True):
         by_set[players] = by_set.get(players, 0.0) + effect
     return by_set
 

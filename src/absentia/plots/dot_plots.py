@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from absentia.arguments import checked
+from absentia.attributions import Attribution
+from absentia.determined import MEANING_OF_STYLE
 from absentia.errors import Axes, Figure, require, wrong
 from absentia.players import MISSING
 from absentia.plots.drawable import check_explanation, has_errors, in_short, largest
-from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
+from absentia.plots.look import NEUTRAL, UNSURE, colour_of, label, new_figure
 from absentia.text import written
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ _NO_NUMBER = "#999999"  # colour of inputs that are missing, and of players of s
 # Missing values are drawn this share of the inputs' range left of the least one.
 _GAP = 0.12
 _SIDES = "takes from the value ◂ ▸ adds to it"
+_UNSURE_DOTS = f"hollow: {MEANING_OF_STYLE}"
 
 
 @checked
@@ -59,6 +62,7 @@ def beeswarm(explanation: Explanation, *, most: int = 12) -> Figure:
         if has_errors(attribution):
             axes.errorbar(attribution.values[:, player], heights, xerr=2 * attribution.errors[:, player], **_WHISKER)
         dots = _draw_dots(axes, attribution.values[:, player], heights, inputs[:, player])
+        _draw_over_unsure(axes, attribution.values[:, player], heights, attribution.determined[:, player])
     bar = figure.colorbar(dots, ax=axes, ticks=[0, 1], shrink=0.8, aspect=40)
     bar.ax.set_yticklabels(["low", "high"], fontsize=8)
     bar.set_label(_label_of_colours(explanation, inputs, players), fontsize=8)
@@ -92,6 +96,23 @@ def _draw_dots(
     return axes.scatter(values, heights, c=shares, cmap=colours, vmin=0, vmax=1, s=16, plotnonfinite=True)
 
 
+def _draw_over_unsure(
+    axes: Axes, x: Float[Tensor, " samples"], y: Float[Tensor, " samples"], determined: Bool[Tensor, " samples"]
+) -> None:
+    """Make the dots of values hollow that are not determined."""
+    unsure = ~determined
+    if bool(unsure.any()):
+        axes.scatter(x[unsure], y[unsure], s=16, color="white", edgecolor=UNSURE, linewidth=0.8, zorder=3)
+
+
+def _what_dots_mean(attribution: Attribution, players: list[int]) -> str:
+    """Say what the sides of the axis, whiskers and hollow dots of these players mean."""
+    meaning = f"{_SIDES}; ± 2 standard errors" if has_errors(attribution) else _SIDES
+    if bool(attribution.determined[:, players].all()):
+        return meaning
+    return f"{meaning}\n{_UNSURE_DOTS}"
+
+
 def _label_swarm(axes: Axes, explanation: Explanation, players: list[int]) -> None:
     """Label the rows and the axis, and say in the title how many players are drawn."""
     axes.set_yticks(range(len(players)), [label(explanation.names[player]) for player in players])
@@ -101,7 +122,7 @@ def _label_swarm(axes: Axes, explanation: Explanation, players: list[int]) -> No
     if len(players) < len(explanation.names):
         title += f": {len(players)} of {len(explanation.names)} players"
     axes.set_title(title)
-    axes.set_xlabel(f"{_SIDES}; ± 2 standard errors" if has_errors(explanation.shapley) else _SIDES)
+    axes.set_xlabel(_what_dots_mean(explanation.shapley, players))
 
 
 def _stack(values: Float[Tensor, " samples"], drawn: Float[Tensor, "samples players"]) -> Float[Tensor, " samples"]:
@@ -144,11 +165,15 @@ def scatter(explanation: Explanation, player: int | str | None = None) -> Figure
     axes.scatter(inputs, values, s=20, color=colours, edgecolor="white", linewidth=0.3, zorder=2)
     if has_errors(explanation.shapley):
         axes.errorbar(inputs, values, yerr=2 * explanation.shapley.errors[:, number], **_WHISKER)
+    _draw_over_unsure(axes, inputs, values, explanation.shapley.determined[:, number])
     axes.axhline(0, color=NEUTRAL, linewidth=0.8)
     _mark_stand_in(axes, explanation, number, scale)
     if scale.ticks:
         axes.set_xticks(list(scale.ticks), [label(name) for name in scale.ticks.values()])
-    axes.set(title=f"{explanation.shapley.kind} of {name}", xlabel=f"input {name}")
+    xlabel = f"input {name}"
+    if not bool(explanation.shapley.determined[:, number].all()):
+        xlabel += f"\n{_UNSURE_DOTS}"
+    axes.set(title=f"{explanation.shapley.kind} of {name}", xlabel=xlabel)
     axes.set_ylabel(_SIDES)
     return figure
 

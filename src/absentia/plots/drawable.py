@@ -141,26 +141,29 @@ def describe_change(value: str, attribution: Attribution, sample: int, ends: End
     clauses = [_who_adds_most(attribution, sample, labels), _who_takes_most(attribution, sample, labels)]
     if not rises:
         clauses.reverse()
-    reasons = ", ".join(clause for clause in clauses if clause) or "no player changes it"
+    reasons = ", ".join(clause for clause in clauses if clause)
+    if not reasons:
+        all_determined = bool(attribution.determined[sample].all())
+        reasons = "no player changes it" if all_determined else "no player's part in it is determined"
     return f"{value} {output}, {change} with all players absent; {reasons}."
 
 
 def _who_adds_most(attribution: Attribution, sample: int, labels: Sequence[str]) -> str:
-    """Name the player that adds most to the value; return an empty text if none adds."""
+    """Name the player that adds most to the value; return an empty text if none does, or none is known to."""
     values = attribution.values[sample]
     player = int(values.argmax())
     shown = values_by_player(attribution, sample)[player]
-    if float(values[player]) <= 0 or shown.is_zero:
+    if float(values[player]) <= 0 or shown.is_zero or not attribution.determined[sample, player]:
         return ""
     return f"“{labels[player]}” adds most ({shown.text})"
 
 
 def _who_takes_most(attribution: Attribution, sample: int, labels: Sequence[str]) -> str:
-    """Name the player that takes most from the value; return an empty text if none takes."""
+    """Name the player that takes most from the value; return an empty text if none does, or none is known to."""
     values = attribution.values[sample]
     player = int(values.argmin())
     shown = values_by_player(attribution, sample)[player]
-    if float(values[player]) >= 0 or shown.is_zero:
+    if float(values[player]) >= 0 or shown.is_zero or not attribution.determined[sample, player]:
         return ""
     return f"“{labels[player]}” takes most ({shown.text})"
 

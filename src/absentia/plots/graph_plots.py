@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import textwrap
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,6 +24,7 @@ from absentia.plots.strongest_sets import (
     strongest_sets,
 )
 from absentia.terms import Terms
+from absentia.terms_in_words import WALSH, name_with_basis
 from absentia.text import written
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ _BEHIND_TEXT = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad":
 _SWEEPS = 6
 _STARTS = 30
 
+_LETTERS_OF_A_LINE = 90  # of the title
+
 
 @checked
 def and_or_graph(explanation: Explanation | Terms, sample: int = 0, *, strongest: int = 10) -> Figure:
@@ -56,8 +60,9 @@ def and_or_graph(explanation: Explanation | Terms, sample: int = 0, *, strongest
 
     The size of a node and the width of its edges show |effect|. Orange nodes and solid edges add to the value; blue
     nodes and dashed edges take from it. Players are ordered so that few edges cross. An interaction is active if all
-    of its players are present, and the value is the sum of the active interactions [ren2023faithful, Fig. 2]. There
-    is room for 48 players. Interactions that do not fit are left out, and the title counts them.
+    of its players are present, and the value is the sum of the active interactions [ren2023faithful, Fig. 2]. Walsh
+    terms are never inactive, but change their sign with each player; the title says so. There is room for 48 players.
+    Interactions that do not fit are left out, and the title counts them.
 
     Parameters
     ----------
@@ -284,11 +289,14 @@ def _title(result: Explanation | Terms, sample: int, strongest: int, nodes: Sequ
     change = change_of(result, sample)
     if change is not None:
         lines.append(f"{written(change, 4, plus=True)} from all absent to all present;")
-    total_effect = written(sum(node.effect for node in nodes), 4, plus=True)
-    lines.append(
-        f"the {len(nodes)} strongest of {total:,} interactions add {total_effect}, "
-        f"with {len(_players_in(nodes))} of {len(result.names)} players"
+    strongest_nodes = name_with_basis(
+        f"the {len(nodes)} strongest of {total:,} interactions", terms.basis, terms.fidelity is not None
     )
+    if terms.basis != WALSH:  # Walsh terms do not add up to the change
+        strongest_nodes += f" add {written(sum(node.effect for node in nodes), 4, plus=True)}"
+    lines.append(f"{strongest_nodes}, with {len(_players_in(nodes))} of {len(result.names)} players")
     if left_out:
         lines.append(f"({left_out} with more players than there is room for are left out)")
+    for remark in terms.remarks(sample):
+        lines += textwrap.wrap(remark, _LETTERS_OF_A_LINE)
     return "\n".join(lines)

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from absentia.arguments import checked
 from absentia.attributions import Attribution
+from absentia.determined import MEANING_OF_STYLE
 from absentia.errors import Axes, Figure, require, wrong
 from absentia.plots.drawable import base_and_output, check_explanation, in_short, ranked_values
-from absentia.plots.look import LOWERS, RAISES, label, new_figure
+from absentia.plots.look import LOWERS, RAISES, UNSURE, label, new_figure
 
 if TYPE_CHECKING:
     from absentia.explanation import Explanation
@@ -80,24 +81,42 @@ def _draw_heat(
         cmap=colours.with_extremes(bad=_ALWAYS_PRESENT),
         interpolation="nearest",
     )
-    _frame(axes, attribution.kind)
+    title = attribution.kind
+    unsure = ~attribution.determined[sample]
+    if bool(unsure.any()):
+        title += f"\nhatched: {MEANING_OF_STYLE}"
+        _hatch(axes, torch.nn.functional.pad(unsure, (0, 1))[player_of_pixel])
+    _frame(axes, title)
     if len(values) <= _MOST_SIGNS:
         _write_on_players(axes, attribution, sample, player_of_pixel)
     return heat
 
 
+def _hatch(axes: Axes, pixels: Bool[Tensor, "height width"]) -> None:
+    """Hatch these pixels, one rectangle for each run of them in a row."""
+    rectangle = require("matplotlib.patches", "plot").Rectangle
+    for row, marked in enumerate(pixels.int()):
+        edges = torch.nn.functional.pad(marked, (1, 1)).diff().nonzero()[:, 0].tolist()
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            style: dict[str, Any] = {"fill": False, "hatch": "////", "edgecolor": UNSURE, "linewidth": 0}
+            axes.add_patch(rectangle((start - 0.5, row - 0.5), stop - start, 1, **style))
+
+
 def _write_on_players(
     axes: Axes, attribution: Attribution, sample: int, player_of_pixel: Int[Tensor, "height width"]
 ) -> None:
-    """Write the value or the sign of each player at the middle of its pixels, unless it is close to 0."""
+    """Write determined values, or their signs, at the middle of their player's pixels unless they are close to 0."""
     values = attribution.values[sample]
     largest_value = float(values.abs().max())
+    determined = attribution.determined[sample]
     for shown in ranked_values(attribution, sample):
         value = float(values[shown.player])
         pixels: Float[Tensor, "pixels 2"] = (player_of_pixel == shown.player).nonzero().double()
         if len(pixels) == 0 or abs(value) < _LEAST_SHARE * largest_value:
             continue
         row, column = _middle(pixels, player_of_pixel, shown.player)
+        if not determined[shown.player]:
+            continue
         text = shown.value
         if len(values) > _MOST_NUMBERS:
             text = _sign(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -26,11 +27,13 @@ from absentia.plots.strongest_sets import (
     strongest_sets,
 )
 from absentia.terms import Terms
+from absentia.terms_in_words import WALSH, name_with_basis
 
 if TYPE_CHECKING:
     from absentia.explanation import Explanation
 
 _LONGEST_NAME = 76  # letters in the name of a set
+_LETTERS_OF_A_LINE = 80  # below an axis
 _LETTERS_OF_A_PLAYER = (20, 12, 7)  # tried in turn: large sets need shorter names of players
 _MOST_POINTS = 400  # ranks drawn on a curve, evenly spaced on a logarithmic scale
 _MARKERS = 12  # approximate number of markers on a curve
@@ -66,7 +69,22 @@ def draw_strongest(axes: Axes, interactions: Terms, sample: int = 0, strongest: 
     """Draw the bars of `interaction_list` on given axes."""
     sets = strongest_sets(interactions, sample, strongest)
     _draw_sets(axes, sets, interactions.names)
-    axes.set_title(f"strongest {len(sets)} of {count_sets(interactions, sample):,} interactions")
+    axes.set_title(_title(interactions, sample, len(sets)))
+    add_remarks(axes, interactions, sample)
+
+
+def _title(interactions: Terms, sample: int, drawn: int) -> str:
+    """Say how many interactions are drawn, and in which basis unless it is the usual one."""
+    title = f"strongest {drawn} of {count_sets(interactions, sample):,} interactions"
+    return name_with_basis(title, interactions.basis, interactions.fidelity is not None)
+
+
+def add_remarks(axes: Axes, interactions: Terms, sample: int) -> None:
+    """Say below the axis how much the interactions explain, and what their basis means."""
+    lines = [axes.get_xlabel()]
+    for remark in interactions.remarks(sample):
+        lines += textwrap.wrap(remark, _LETTERS_OF_A_LINE)
+    axes.set_xlabel("\n".join(lines))
 
 
 def _draw_sets(axes: Axes, sets: Sequence[PlayerSet], player_names: Sequence[str]) -> None:
@@ -135,7 +153,8 @@ def upset(explanation: Explanation | Terms, sample: int = 0, *, strongest: int =
     figure = new_figure(2, width=width, rows=len(sets) + 4, ratios=(matrix_width, _BARS_WIDTH))
     matrix, bars = figure.axes
     _draw_sets(bars, sets, interactions.names)
-    title = f"strongest {len(sets)} of {count_sets(interactions, sample):,} interactions"
+    title = _title(interactions, sample, len(sets))
+    add_remarks(bars, interactions, sample)
     if len(sets) < len(all_sets):
         title += f"\n({len(all_sets) - len(sets)} with more players than there is room for are left out)"
     bars.set_title(title)
@@ -195,7 +214,7 @@ def _order_wise_values(result: Explanation | Terms, sample: int) -> Float[Tensor
     if not isinstance(result, Terms) and result.order_shapley is not None:
         return result.order_shapley.values[sample]
     terms = interactions_of(result)
-    if terms.errors is not None or terms.basis != "Harsanyi":
+    if terms.errors is not None or not terms.adds_up:
         return None
     return terms.only(sample).order_shapley().values[0].cpu()
 
@@ -217,12 +236,18 @@ def _draw_order_shapley(axes: Axes, names: Sequence[str], values: Float[Tensor, 
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
+def symbol_of(interactions: Terms) -> str:
+    """Return the letter for effects in formulas: w for Walsh terms, otherwise U."""
+    return "w" if interactions.basis == WALSH else "U"
+
+
 def draw_order_profile(axes: Axes, interactions: Terms, sample: int = 0) -> None:
-    """Draw the share of each order in the strength Σ|U| of interactions, up to the largest order of the sample."""
+    """Draw the share of each order in the strength of interactions, up to the largest order of the sample."""
     own = interactions.only(sample)
     ratios = own.by_order().ratios[0, 1 : largest_order(own) + 1].tolist()
     axes.bar(range(1, len(ratios) + 1), ratios, color=NEUTRAL)
-    axes.set(title="strength by order", xlabel="order: players in the interaction", ylabel="share of Σ|U|")
+    title = name_with_basis("strength by order", own.basis, own.fidelity is not None)
+    axes.set(title=title, xlabel="order: players in the interaction", ylabel=f"share of Σ|{symbol_of(own)}|")
     axes.set_xlim(0.4, max(len(ratios), 2) + 0.6)
     axes.locator_params(axis="x", integer=True)
     axes.yaxis.set_major_formatter(lambda share, _position: f"{share:.0%}")
@@ -260,7 +285,9 @@ def sparsity(results: Explanation | Terms | Mapping[str, Explanation | Terms], s
     if math.isfinite(axes.dataLim.minposy):
         axes.set_yscale("log", nonpositive="mask")
     axes.set(title="interactions in descending order", xlabel="rank of the interaction")
-    axes.set_ylabel("strength |U|, mean over samples" if sample is None else "strength |U|")
+    symbols = dict.fromkeys(f"|{symbol_of(_interactions_in(result))}|" for result in named.values())
+    strength = f"strength {' or '.join(symbols)}"
+    axes.set_ylabel(f"{strength}, mean over samples" if sample is None else strength)
     axes.legend(fontsize=8, frameon=False, loc="lower left")
     return figure
 

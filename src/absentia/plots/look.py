@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 from absentia.absences.words import split_word
 from absentia.arguments import checked
+from absentia.determined import MEANING_OF_STYLE
 from absentia.errors import Axes, Figure, require, wrong
 
 RAISES = "#E69F00"  # adds to the value
 LOWERS = "#0072B2"  # takes from the value
 NEUTRAL = "#666666"  # has no sign
+UNSURE = "#999999"  # is not determined: its standard error exceeds it
 
 _LONGEST_TITLE = 1_000  # letters
 _LETTERS_PER_INCH = 12  # of a title, approximately
@@ -53,12 +55,17 @@ LOOKS = {
 
 
 class Bar(NamedTuple):
-    """One bar of a chart: its name, its length and its standard error; hollow if within rounding error."""
+    """One bar of a chart: its name, its length and its standard error; hollow if within the errors of the values."""
 
     name: str
     value: float
     error: float = 0.0
     hollow: bool = False
+
+    @property
+    def determined(self) -> bool:
+        """Whether the value is at least as large as its standard error."""
+        return not self.error > abs(self.value)
 
 
 def look_of(number: int) -> Look:
@@ -155,15 +162,21 @@ def _as_png(figure: Figure) -> bytes:
 
 
 def draw_bar(axes: Axes, place: int, value: float, error: float, *, start: float = 0.0, hollow: bool = False) -> Any:
-    """Draw a horizontal bar with two standard errors, and return it; bars that take from the value are hatched."""
+    """Draw a horizontal bar with two standard errors, and return it; bars that take from the value are hatched.
+
+    A bar whose standard error exceeds it is grey and dotted.
+    """
     colour = colour_of(value)
     style: dict[str, Any] = {"color": colour, "edgecolor": colour, "linewidth": 0.8}
-    if hollow:
+    if error > abs(value):
+        style |= {"color": "none", "edgecolor": UNSURE, "linestyle": ":", "linewidth": 1.2}
+    elif hollow:
         style["color"] = "none"
     elif value < 0:
         style |= {"hatch": "////", "edgecolor": "white", "linewidth": 0}
     if error > 0:
-        style |= {"xerr": 2 * error, "error_kw": {"ecolor": "black", "elinewidth": 0.8, "capsize": 2}}
+        ink = UNSURE if error > abs(value) else "black"
+        style |= {"xerr": 2 * error, "error_kw": {"ecolor": ink, "elinewidth": 0.8, "capsize": 2}}
     return axes.barh(place, value, left=start, height=0.7, **style)
 
 
@@ -180,9 +193,11 @@ def draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
     has_errors = any(bar.error > 0 for bar in bars)
     if has_errors:
         notes.append("± 2 standard errors")
-    if any(bar.hollow for bar in bars):
+    if any(bar.hollow and bar.determined for bar in bars):
         notes.append("hollow: within these errors" if has_errors else "hollow: within rounding error")
-    axes.set_xlabel("; ".join(notes))
+    if not all(bar.determined for bar in bars):
+        notes.append(f"\ndotted: {MEANING_OF_STYLE}")
+    axes.set_xlabel("; ".join(notes).replace("; \n", "\n"))
 
 
 def draw_curve(axes: Axes, look: Look, text: str, x: Any, y: Any, **style: Any) -> None:

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.arguments import checked
+from absentia.determined import MEANING_OF_STYLE
 from absentia.errors import Axes, Figure
 from absentia.plots.drawable import (
     base_and_output,
@@ -22,7 +23,7 @@ from absentia.plots.drawable import (
 )
 from absentia.plots.image_plots import image_heat_map
 from absentia.plots.interaction_plots import draw_order_profile, draw_strongest
-from absentia.plots.look import NEUTRAL, Bar, draw_bar, draw_bars, label, new_figure
+from absentia.plots.look import NEUTRAL, UNSURE, Bar, draw_bar, draw_bars, label, new_figure
 from absentia.text import written
 
 if TYPE_CHECKING:
@@ -78,8 +79,14 @@ def _bars_of_means(explanation: Explanation, most: int) -> Figure:
     figure = _bars_of_players(explanation, strength.mean(0), errors, most, title=title, readout=in_short(explanation))
     axes = figure.axes[0]
     axes.set_xlabel(note)
-    for bar in axes.patches:
-        bar.set_color(NEUTRAL)
+    determined = explanation.shapley.determined_means
+    drawn = largest(strength.mean(0), most)
+    for bar, player in zip(axes.patches, drawn, strict=True):
+        bar.set(color=NEUTRAL, hatch="", linestyle="-")
+        if not determined[player]:
+            bar.set(facecolor="none", edgecolor=UNSURE, linestyle=":", linewidth=1.2)
+    if not bool(determined[drawn].all()):
+        axes.set_xlabel(f"{note}\ndotted: {MEANING_OF_STYLE}".strip())
     return figure
 
 
@@ -156,7 +163,10 @@ def draw_waterfall(axes: Axes, explanation: Explanation, sample: int = 0, *, mos
     title = explanation.shapley.kind
     if any(step.error for step in steps):
         title += "; ± 2 standard errors"
-    axes.set(title=title, xlabel=label(f"value: {in_short(explanation, sample)}", 200))
+    xlabel = label(f"value: {in_short(explanation, sample)}", 200)
+    if any(step.error > abs(step.value) for step in steps):
+        xlabel += f"\ndotted: {MEANING_OF_STYLE}"
+    axes.set(title=title, xlabel=xlabel)
 
 
 def _steps(explanation: Explanation, sample: int, most: int) -> list[_Step]:

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from absentia.coalitions import coalition_members
 from absentia.terms import Terms
+from absentia.terms_in_words import WALSH
+from absentia.walsh import parity
 
 # The most players that matrices and graphs have room for.
 MOST_PLAYERS = 48
@@ -26,7 +28,12 @@ class PlayerSet(NamedTuple):
     players: tuple[int, ...]
     effect: float
     measurable: bool = True  # whether the effect exceeds the errors of the values
-    error: float = 0.0  # its standard error, 0 for an exact effect
+    error: float = 0.0  # its standard error: 0 for an exact effect, NaN if unknown
+
+    @property
+    def determined(self) -> bool:
+        """Whether the effect is at least as large as its standard error, or the error is unknown."""
+        return not self.error > abs(self.effect)
 
 
 class Ends(NamedTuple):
@@ -40,7 +47,7 @@ class NumberedSets(NamedTuple):
     """The sets of one sample: their effects and orders, and the players of each by its position."""
 
     effects: Float[Tensor, " sets"]
-    errors: Float[Tensor, " sets"]  # standard errors; 0 for exact effects
+    errors: Float[Tensor, " sets"]  # standard errors: 0 for exact effects, NaN if unknown
     measurable: Bool[Tensor, " sets"]  # whether the effect exceeds the errors of the values
     orders: Int[Tensor, " sets"]  # the number of players in each set
     players_in: Callable[[int], tuple[int, ...]]
@@ -72,10 +79,13 @@ def count_sets(terms: Terms, sample: int = 0) -> int:
 
 def ends_of(terms: Terms, sample: int) -> Ends | None:
     """Return v(∅) and v(N), the sum of all effects; None if the effects do not add up to v(N)."""
-    if terms.basis != "Harsanyi" or terms.highest_order is not None:
+    if not terms.adds_up:
         return None
     sets = sets_of_sample(terms, sample)
-    return Ends(base=float(sets.effects[sets.orders == 0].sum()), output=float(sets.effects.sum()))
+    base = sets.effects[sets.orders == 0].sum()
+    if terms.basis == WALSH:
+        base = (parity(sets.orders) * sets.effects).sum()
+    return Ends(base=float(base), output=float(sets.effects.sum()))
 
 
 def largest_order(terms: Terms) -> int:

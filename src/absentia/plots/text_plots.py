@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from absentia.arguments import checked
+from absentia.determined import MEANING_OF_STYLE
 from absentia.errors import Axes, Figure
 from absentia.plots.drawable import (
     ShownValue,
@@ -14,7 +15,7 @@ from absentia.plots.drawable import (
     in_short,
     values_by_player,
 )
-from absentia.plots.look import NEUTRAL, colour_of, label, new_figure
+from absentia.plots.look import NEUTRAL, UNSURE, colour_of, label, new_figure
 
 if TYPE_CHECKING:
     from absentia.explanation import Explanation
@@ -54,6 +55,7 @@ def _draw_tokens(axes: Axes, explanation: Explanation, sample: int) -> int:
     """Draw the tokens from left to right, in as many rows as they need; return the number of rows."""
     values = explanation.shapley.values[sample]
     shown = values_by_player(explanation.shapley, sample)
+    determined = explanation.shapley.determined[sample]
     largest_value = max(float(values.abs().max()), 1e-12)
     left = 0.0
     row = 0
@@ -64,7 +66,7 @@ def _draw_tokens(axes: Axes, explanation: Explanation, sample: int) -> int:
             row += 1
         value = float(values[player])
         colour = (colour_of(value), 0.8 * abs(value) / largest_value)
-        _draw_token(axes, left + width / 2, row, name, shown[player], colour)
+        _draw_token(axes, left + width / 2, row, name, shown[player], colour, bool(determined[player]))
         left += width
     return row + 1
 
@@ -82,9 +84,13 @@ def _width_of_token(name: str, shown: ShownValue) -> float:
     return max(len(label(name)), below) + _SPACE
 
 
-def _draw_token(axes: Axes, x: float, row: int, name: str, shown: ShownValue, colour: tuple[str, float]) -> None:
-    """Draw a token in a box of this colour and opacity, with its value below."""
+def _draw_token(
+    axes: Axes, x: float, row: int, name: str, shown: ShownValue, colour: tuple[str, float], determined: bool
+) -> None:
+    """Draw a token in a box of this colour and opacity, with its value below; dotted if that is not determined."""
     box: dict[str, Any] = {"boxstyle": "round,pad=0.25", "linewidth": 0, "facecolor": colour}
+    if not determined:
+        box |= {"linewidth": 1.2, "linestyle": ":", "facecolor": "none", "edgecolor": UNSURE}
     axes.text(x, row, label(name), ha="center", va="center", fontsize=11, family="monospace", bbox=box)
     axes.text(x, row + 0.28, "\n".join(_lines_below(shown)), ha="center", va="top", fontsize=7, color=NEUTRAL)
 
@@ -95,5 +101,7 @@ def _title(explanation: Explanation, sample: int) -> str:
     note = "orange adds, blue takes"
     if has_errors(explanation.shapley):
         note += "; ± 1 standard error"
+    if not bool(explanation.shapley.determined[sample].all()):
+        note += f"\ndotted: {MEANING_OF_STYLE}"
     readout = label(in_short(explanation, sample), 90)
     return f"{readout}\n{base} with all tokens absent, {output} with all present; {note}"

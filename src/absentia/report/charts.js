@@ -52,7 +52,7 @@ const charts = (() => {
   const isOnSide = (row, side) => (row.value < 0) === (side < 0);
   const placeOf = (_, index) => index;
 
-  // Bars below each other. Rows are {name, players, value, shown, error, from, lines, hollow}: a bar of length `value`
+  // Bars below each other. Rows are {name, players, value, shown, error, from, lines, hollow, unsure}: a bar of length `value`
   // that starts at `from` (default 0), with the text `shown` beside it and `lines` in its tip. `levels` are named
   // vertical lines, {at, text}. With `columns`, the names of all players, a matrix of dots replaces the names of rows.
   function bars(element, rows, {title, label, levels = [], signs = true, columns = null}) {
@@ -89,7 +89,11 @@ const charts = (() => {
     });
     if (columns) setMatrix.draw(svg, columns, rows, names);
     tieAll(svg.querySelectorAll(".row rect"), rows);
-    tieAll(svg.querySelectorAll(".bar rect"), rows);
+    const drawn = svg.querySelectorAll(".bar rect");
+    tieAll(drawn, rows);
+    drawn.forEach((bar, index) => {
+      if (rows[index].unsure) bar.setAttribute("stroke-dasharray", "2 2");
+    });
   }
 
   // The range of the bars and levels, with room for the texts beside the bars.
@@ -137,8 +141,8 @@ const charts = (() => {
       x2: endOf,
       y: placeOf,
       className: "bar",
-      fill: (row) => (row.hollow ? "transparent" : colour(row)),
-      stroke: colour,
+      fill: (row) => (row.hollow || row.unsure ? "transparent" : colour(row)),
+      stroke: (row) => (row.unsure ? NEUTRAL : colour(row)),
     });
   }
 

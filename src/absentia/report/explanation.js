@@ -5,7 +5,15 @@ const explanation = (() => {
   const MOST_INTERACTIONS = 15;
   const SMALL_ERROR = 5;  // percent; rebuilt values with a smaller error count as correct
 
+  const NOT_DETERMINED = "not determined";
+
   const withError = (shown, error) => (error === undefined ? shown : `${shown} ± ${error}`);
+  const isUnsure = (sample, player) => Boolean(sample.undetermined?.includes(player));
+
+  // Show or hide a remark below a chart.
+  function remark(element, name, isShown) {
+    element.parentElement.querySelector(`.${name}`).hidden = !isShown;
+  }
 
   // The name of a player, with its input if it has a single one.
   function nameWithInput(data, sample, player) {
@@ -13,8 +21,10 @@ const explanation = (() => {
     return `${data.names[player]} = ${sample.inputs[player]}`;
   }
 
-  function playerRow(name, {player, value, shown, error, shownError}) {
-    return {name, players: [player], value, shown, error, lines: [name, withError(shown, shownError)]};
+  function playerRow(name, {player, value, shown, error, shownError, unsure = false}) {
+    const lines = [name, withError(shown, shownError)];
+    if (unsure) lines.push(NOT_DETERMINED);
+    return {name, players: [player], value, shown, error, unsure, lines};
   }
 
   // The value of a player as shown; empty if it is not among the first.
@@ -37,6 +47,7 @@ const explanation = (() => {
     );
     rows.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
     const title = `Shapley values with ${context} other players present`;
+    remark(element, "unsure", false);
     bars(element, rows.slice(0, sample.bars), {title, label: "adds to the value →"});
   }
 
@@ -45,8 +56,10 @@ const explanation = (() => {
     const rows = sample.ranked.slice(0, sample.bars).map(([player, shown, shownError]) => {
       const value = sample.values[player];
       const error = sample.errors?.[player];
-      return playerRow(nameWithInput(data, sample, player), {player, value, shown, error, shownError});
+      const unsure = isUnsure(sample, player);
+      return playerRow(nameWithInput(data, sample, player), {player, value, shown, error, shownError, unsure});
     });
+    remark(element, "unsure", rows.some((row) => row.unsure));
     if (sample.others) rows.push(rowOfOthers(sample.others));
     let level = sample.base;
     for (const row of rows) {
@@ -67,33 +80,51 @@ const explanation = (() => {
   function drawInteractions(element, data, sample, order) {
     const {sets, hollow} = interactionsUpTo(sample.effects, order);
     const rows = sets.slice(0, MOST_INTERACTIONS).map((set) => interactionRow(data.names, set));
-    element.parentElement.querySelector(".hollow").hidden = !hollow;
+    remark(element, "hollow", hollow);
+    remark(element, "near", rows.some((row) => row.estimated && row.hollow && !row.unsure));
+    remark(element, "unsure", rows.some((row) => row.unsure));
+    element.parentElement.querySelector(".fit").textContent = sample.fit ? ` ${sample.fit}` : "";
     const names = rows.map((row) => row.name);
     const areUnique = new Set(names).size === names.length;
     const asNames = areUnique && axes.fit(names, element.clientWidth);
     const title = `Strongest interactions of up to ${order} players`;
-    bars(element, rows, {title, label: "effect U →", columns: asNames ? null : data.names});
+    bars(element, rows, {title, label: `effect ${data.symbol} →`, columns: asNames ? null : data.names});
   }
 
-  // Sets of at most this many players, strongest first: those beyond rounding error, or all if none are.
+  // Sets of at most this many players, strongest first: all estimated ones, otherwise those beyond rounding error, or
+  // all if none are.
   function interactionsUpTo(effects, order) {
-    const unsure = new Set(effects.hollow);
+    const estimated = Boolean(effects.errors);
+    const near = new Set(effects.hollow);
+    const unsure = new Set(effects.undetermined);
     const sets = effects.sets.map((players, place) => ({
       players,
+      estimated,
       value: effects.values[place],
       shown: effects.texts[place],
-      hollow: unsure.has(place),
+      error: effects.errors?.[place] ?? undefined,
+      shownError: effects.errors?.[place] ? effects.errorTexts[place] : undefined,
+      hollow: near.has(place),
+      unsure: unsure.has(place),
     }));
     const small = sets.filter((set) => set.players.length <= order);
+    if (estimated) return {sets: small, hollow: false};
     const sure = small.filter((set) => !set.hollow);
     if (sure.length) return {sets: sure, hollow: false};
     return {sets: small, hollow: true};
   }
 
-  function interactionRow(names, {players, value, shown, hollow}) {
-    const name = players.map((player) => names[player]).join(" & ");
-    const doubt = hollow ? "; within rounding error" : "";
-    return {name, players, value, shown, hollow, lines: [name, `${shown}, order ${players.length}${doubt}`]};
+  function interactionRow(names, set) {
+    const name = set.players.map((player) => names[player]).join(" & ");
+    const effect = withError(set.shown, set.shownError);
+    return {...set, name, lines: [name, `${effect}, order ${set.players.length}${doubtOf(set)}`]};
+  }
+
+  // What to know about the effect of a set that is hollow or dotted.
+  function doubtOf({estimated, hollow, unsure}) {
+    if (unsure) return `; ${NOT_DETERMINED}`;
+    if (!hollow) return "";
+    return estimated ? "; within two standard errors" : "; within rounding error";
   }
 
   function drawCurve(element, data, sample) {
@@ -115,6 +146,7 @@ const explanation = (() => {
 
   function drawOverall(element, data) {
     const rows = data.overall.map((row) => playerRow(data.names[row.player], row));
+    remark(element, "unsure", rows.some((row) => row.unsure));
     bars(element, rows, {title: "Mean |Shapley value|", label: "mean |Shapley value| →", signs: false});
   }
 
@@ -130,7 +162,12 @@ const explanation = (() => {
     const texts = new Map(sample.ranked.map(([player, shown, error]) => [player, withError(shown, error)]));
     const tokens = data.names.map((name, player) => {
       const value = sample.values[player];
-      return drawToken(name, player, value, Math.abs(value) / most, texts.get(player) ?? "");
+      const token = drawToken(name, player, value, Math.abs(value) / most, texts.get(player) ?? "");
+      if (isUnsure(sample, player)) {
+        token.classList.add("unsure");
+        token.title += `, ${NOT_DETERMINED}`;
+      }
+      return token;
     });
     element.replaceChildren(...tokens.flatMap((token) => [token, " "]));
   }
@@ -147,7 +184,8 @@ const explanation = (() => {
 
   function fillTable(body, data, sample) {
     const rows = sample.ranked.map(([player, shown, error], rank) => {
-      const cells = [rank + 1, data.names[player], withError(shown, error)];
+      const mark = isUnsure(sample, player) ? `, ${NOT_DETERMINED}` : "";
+      const cells = [rank + 1, data.names[player], withError(shown, error) + mark];
       if (sample.inputs) cells.push(sample.inputs?.[player] ?? "–", sample.standIns?.[player] ?? "–");
       return cells;
     });
@@ -186,7 +224,7 @@ const explanation = (() => {
     if (data.text) drawSentence(at("sentence"), data, sample);
     if (sample.values) drawShapley(at("shapley"), data, sample, chosen.context);
     if (sample.effects) drawInteractions(at("interactions"), data, sample, chosen.order);
-    if (sample.shares) columns(at("profile"), sample.shares, {title: "Strength by order", label: "share of Σ|U|"});
+    if (sample.shares) columns(at("profile"), sample.shares, {title: "Strength by order", label: `share of Σ|${data.symbol}|`});
     if (sample.curve) drawCurve(at("curve"), data, sample);
     if (data.overall) drawOverall(at("overall"), data);
     if (sample.values) fillTable(section.querySelector(".players tbody"), data, sample);

@@ -43,7 +43,9 @@ const heatMap = (() => {
     for (const area of data.areas) {
       const value = sample.values[area.player];
       const opacity = most > 0 ? (STRONGEST * Math.abs(value)) / most : 0;
-      drawArea(svg, area, value, opacity, `${data.names[area.player]}: ${textOf(area.player)}`);
+      const isUnsure = Boolean(sample.undetermined?.includes(area.player));
+      const title = `${data.names[area.player]}: ${textOf(area.player)}${isUnsure ? ", not determined" : ""}`;
+      drawArea(svg, area, value, isUnsure ? 0 : opacity, title).classed("unsure", isUnsure);
     }
     if (data.areas.length <= MOST_NUMBERS) {
       for (const area of data.areas) writeOnArea(svg, area, textOf(area.player));
@@ -61,6 +63,7 @@ const heatMap = (() => {
       .attr("fill-opacity", opacity);
     cell.append("path").attr("d", edge).attr("class", "edge");
     cell.append("title").text(title);
+    return cell;
   }
 
   function writeOnArea(svg, {x, y, size}, text) {

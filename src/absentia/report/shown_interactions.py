@@ -14,10 +14,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from absentia.determined import are_determined
+from absentia.plots.interaction_plots import symbol_of
 from absentia.plots.strongest_sets import largest_order, sets_of_sample
 from absentia.report.shown_numbers import numbers, texts
 from absentia.terms import Terms
+from absentia.terms_in_words import BASES_OF_VALUES, WALSH, WALSH_MEANING, name_with_basis
 
+_MEANING_OF_EFFECTS = "What players add together, beyond what fewer of them add."
 KEPT_UP_TO_EACH_ORDER = 15  # the number of strongest effects of a sample
 # The most players in all sets of a sample that the page holds: enough for 24 players with all 2²⁴ sets.
 _MOST_MEMBERS = 24 * 24 * KEPT_UP_TO_EACH_ORDER
@@ -31,6 +35,11 @@ def add_interactions(data: dict[str, Any], terms: Terms) -> None:
     for sample, interactions in zip(samples, interactions_by_sample(terms, len(samples)), strict=True):
         sample |= interactions
     data["largestOrder"] = largest_order(terms)
+    data["interactionsTitle"] = name_with_basis("Strongest interactions", terms.basis, terms.fidelity is not None)
+    data["interactionsNote"] = WALSH_MEANING if terms.basis == WALSH else _MEANING_OF_EFFECTS
+    if terms.errors is not None:
+        data["interactionsNote"] += " Whiskers show two standard errors."
+    data["symbol"] = symbol_of(terms)
     if "curve" not in samples[0]:
         data["noCurve"] = _why_no_curve(terms)
     elif terms.is_full:
@@ -44,7 +53,9 @@ def interactions_by_sample(terms: Terms, samples: int) -> Iterator[dict[str, Any
     for sample in range(samples):
         own = terms.only(sample)
         shares = 100 * own.by_order().ratios[0, 1 : most_players + 1]
-        data = {"effects": shown_effects(terms, sample), "shares": _drawn_and_shown(shares)}
+        data: dict[str, Any] = {"effects": shown_effects(terms, sample), "shares": _drawn_and_shown(shares)}
+        if own.fidelity is not None:
+            data["fit"] = " ".join(remark for remark in own.remarks() if remark != WALSH_MEANING)
         if has_curve and terms.is_full:
             data["curve"] = _drawn_and_shown(100 * sparsity_curve(own)[0])
         elif has_curve:
@@ -54,7 +65,7 @@ def interactions_by_sample(terms: Terms, samples: int) -> Iterator[dict[str, Any
 
 def _has_curve(terms: Terms, samples: int) -> bool:
     """Return whether sparsity curves of the first samples are defined and quick to compute."""
-    if terms.basis != "Harsanyi" or terms.highest_order is not None:
+    if not terms.adds_up:
         return False
     if terms.owners is None:
         return samples * 2 ** len(terms.names) <= _MOST_REBUILT
@@ -65,7 +76,7 @@ def _has_curve(terms: Terms, samples: int) -> bool:
 def _why_no_curve(terms: Terms) -> str:
     """Say why the page does not show how many interactions are needed."""
     subject = "The number of interactions that rebuild all values is not shown"
-    if terms.basis != "Harsanyi":
+    if terms.basis not in BASES_OF_VALUES:
         return f"{subject}: values are not sums of {terms.basis} effects."
     if terms.highest_order is not None:
         return f"{subject}: sets of more than {terms.highest_order} players are left out."
@@ -87,19 +98,25 @@ def _drawn_and_shown(values: Float[Tensor, " points"]) -> dict[str, Any]:
 
 
 def shown_effects(terms: Terms, sample: int) -> dict[str, Any]:
-    """Return the effects of a sample that the page holds, strongest first, and mark those within rounding error."""
+    """Return the effects of a sample that the page holds, strongest first, and mark those within their errors."""
     all_sets = sets_of_sample(terms, sample)
     places = strongest(all_sets.effects, all_sets.orders)
     sets = _within_room([all_sets.players_in(place) for place in places.tolist()])
     places = places[: len(sets)]
     effects = all_sets.effects[places]
-    return {
+    data = {
         "sets": sets,
         "values": numbers(effects, digits=4),
         "texts": texts(effects, plus=True),
-        # The positions of effects within rounding error, which are drawn hollow.
+        # The positions of effects within the errors of the values, which are drawn hollow.
         "hollow": (~all_sets.measurable[places]).nonzero()[:, 0].tolist(),
     }
+    if terms.errors is None:
+        return data
+    errors = all_sets.errors[places]
+    # The positions of effects whose standard errors exceed them.
+    undetermined = (~are_determined(effects, errors)).nonzero()[:, 0].tolist()
+    return data | {"errors": numbers(errors, digits=2), "errorTexts": texts(errors, 2), "undetermined": undetermined}
 
 
 def strongest(effects: Float[Tensor, " sets"], orders: Int[Tensor, " sets"]) -> Int[Tensor, " kept"]:

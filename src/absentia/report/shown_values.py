@@ -42,6 +42,9 @@ def values_of_sample(attribution: Attribution, number: int, ends: Ends) -> dict[
     if others:
         rest = float(values[others].sum())
         data["others"] = {"count": len(others), "value": float(f"{rest:.6g}"), "shown": written(rest, 4, plus=True)}
+    undetermined = (~attribution.determined[number]).nonzero()[:, 0].tolist()
+    if undetermined:
+        data["undetermined"] = undetermined
     if has_errors(attribution):
         data["errors"] = numbers(attribution.errors[number], digits=2)
     return data
@@ -61,10 +64,13 @@ def values_overall(attribution: Attribution) -> list[dict[str, Any]]:
     """Return the players with the largest mean |value| over all samples, to draw and to show."""
     means = attribution.values.abs().mean(0)
     errors = attribution.errors.mean(0)
+    determined = attribution.determined_means
     rows = []
     for shown in ranked_values(attribution, None)[:_MOST_BARS]:
         row = {"player": shown.player, "value": numbers(means[shown.player]), "shown": shown.value}
         if shown.error:
             row |= {"error": numbers(errors[shown.player], digits=2), "shownError": shown.error}
+        if not determined[shown.player]:
+            row["unsure"] = True
         rows.append(row)
     return rows

@@ -13,6 +13,7 @@ from absentia.report.section import Section
 from absentia.report.shown_interactions import add_interactions
 from absentia.report.shown_values import count_shown, values_by_order, values_of_sample, values_overall
 from absentia.terms import Terms
+from absentia.terms_in_words import name_with_basis
 from absentia.text import count_of, written
 
 
@@ -29,7 +30,7 @@ def terms_section(terms: Terms) -> Section:
         "settings": _settings(terms),
     }
     add_interactions(data, terms)
-    if terms.samples > 1 and terms.basis == "Harsanyi" and terms.highest_order is None:
+    if terms.samples > 1 and terms.adds_up:
         data["overall"] = values_overall(terms.shapley())
     heading = f"Interactions of {count_of(terms.samples, 'sample')}, {len(names)} players"
     return Section("terms", heading, samples[0]["answer"], terms, data)
@@ -66,7 +67,8 @@ def _strongest_in_words(own: Terms) -> str:
     effect = written(strongest.effect, 4, plus=True)
     total = count_sets(own)
     salient = count_salient(own, 0)
-    return f"The strongest of {total:,} interactions is {name} ({effect}); {salient:,} are salient."
+    interactions = name_with_basis(f"{total:,} interactions", own.basis, own.fidelity is not None)
+    return f"The strongest of {interactions} is {name} ({effect}); {salient:,} are salient."
 
 
 def _settings(terms: Terms) -> list[tuple[str, str]]:
@@ -89,5 +91,5 @@ def _quality(terms: Terms) -> str:
     if terms.errors is not None:
         qualities.append("estimated, with standard errors; the errors of their sums are unknown")
     if terms.fidelity is not None:
-        qualities.append(f"fitted; R² is {written(terms.fidelity, 3)} on coalitions that the fit did not see")
+        qualities.append("fitted; the share of the variation is measured on coalitions that the fit did not see")
     return "; ".join(qualities)
