@@ -454,6 +454,35 @@ class Terms(Saved, kind="terms", format=4):
             fidelity_error=self.fidelity_error if fidelity is self.fidelity else None,
         )
 
+    def up_to_order(self, order: int) -> Terms:
+        """Return listed terms: only the sets of at most this many players.
+
+        >>> ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0])).up_to_order(1).effects
+        tensor([ 2., -4., -3.], dtype=torch.float64)
+        """
+        check_number("order", order, 0, len(self.names))
+        within = self.orders <= order
+        numbers = within.nonzero().flatten()
+        owners = torch.arange(self.samples, device=numbers.device).repeat_interleave(len(numbers))
+        effects = self.effects[:, numbers].flatten() if self.owners is None else self.effects[numbers]
+        errors = self.errors
+        if errors is not None:
+            errors = errors[:, numbers].flatten() if self.owners is None else errors[numbers]
+        sets = self._sets_of(numbers)
+        if self.owners is None:
+            sets = sets.repeat(self.samples, 1)
+        else:
+            owners = self.owners[numbers]
+        left_out = bool((~within).any())
+        return replace(
+            self,
+            effects=effects,
+            members=sets,
+            owners=owners,
+            errors=errors,
+            highest_order=order if left_out else self.highest_order,
+        )
+
     def _strongest(self, sample: int, k: int, is_empty: Bool[Tensor, " terms"]) -> Int[Tensor, " kept"]:
         """Return the numbers of a sample's terms, in ascending order: that of ∅ and the k strongest others."""
         if self.owners is None:

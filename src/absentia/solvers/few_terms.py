@@ -39,9 +39,9 @@ _FEWEST_HELD_OUT = 24
 _MOST_HELD_OUT = 1000
 # The process is fitted to at most this many pairs, and predicts this many coalitions.
 _MOST_FITTED = 3000
-_PREDICTED = 6000
+_PREDICTED = 4000
 # Terms are added until what they leave of the process is this share of what the process leaves of the values.
-_LEFT_OF_UNEXPLAINED = 0.25
+_LEFT_OF_UNEXPLAINED = 0.5
 _LEAST_LEFT = 1e-4
 # Walsh terms are converted to Harsanyi effects if at most this many times as many come of it.
 _MOST_TIMES_AS_MANY = 2
@@ -49,6 +49,7 @@ _MOST_TIMES_AS_MANY = 2
 COALITIONS = 2**12
 COALITIONS_PER_PLAYER = 16
 LEAST_PER_PLAYER = 4
+LEAST_COALITIONS = 64
 
 
 class Fidelity(NamedTuple):
@@ -58,16 +59,21 @@ class Fidelity(NamedTuple):
     error: float
 
 
-def few_terms(game: Game, coalitions: int, seed: int, max_order: int | None = None) -> Terms:
+def few_terms(game: Game, evaluations: int | None = None, *, seed: int = 0, max_order: int | None = None) -> Terms:
     """Draw coalitions of a game, and return few terms that account for most of its values."""
+    players = len(game.names)
+    draws = draws_of(game)
+    least = max(LEAST_COALITIONS, LEAST_PER_PLAYER * players + 2)
+    if evaluations is None:
+        evaluations = max(COALITIONS, COALITIONS_PER_PLAYER * players) * draws
+    if evaluations < least * draws:
+        raise wrong("evaluations", f"be at least {least * draws} for interactions of {players} players", evaluations)
     meter = RowMeter.start(game)
-    values = evaluate_pairs(game, (coalitions - 2) // 2, seeded(seed))
+    values = evaluate_pairs(game, (evaluations // draws - 2) // 2, seeded(seed))
     return few_terms_of(values, game, seed, max_order, meter)
 
 
-def few_terms_of(
-    values: PairedValues, game: Game, seed: int, max_order: int | None, meter: RowMeter
-) -> Terms:
+def few_terms_of(values: PairedValues, game: Game, seed: int, max_order: int | None, meter: RowMeter) -> Terms:
     """Return few terms that account for most of the values of drawn coalitions."""
     split = Split.of(values, seed)
     by_sample = []
@@ -221,7 +227,7 @@ def _found_directly(split: SampleSplit, basis: Basis, growth: Growth) -> Found:
     features = features_of(terms.sets, coalitions, basis)
     fit = least_squares(features, values)
     freedom = max(1, 2 * len(split.first) - len(terms.effects))
-    variance = float((values - features @ fit.coefficients).square().sum()) / freedom
+    variance = float((values - features.double() @ fit.coefficients).square().sum()) / freedom
     return Found(terms, variance * fit.inverse, split.fidelity_of(terms.predict(split.held_out)))
 
 
@@ -295,7 +301,9 @@ def _found_by_process(
     coalitions, values = predicted
     terms = grow_terms(coalitions, values, basis, growth, stop_at_share(left), prune=False)
     features = features_of(terms.sets, coalitions, basis)
-    weights = features @ least_squares(features, values).inverse  # effects are sums of values with these weights
+    weights = (
+        features.double() @ least_squares(features, values).inverse
+    )  # effects are sums of values with these weights
     covariance = process.covariance(coalitions, weights)
     return Found(terms, covariance, split.fidelity_of(terms.predict(split.held_out)))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -27,17 +26,19 @@ def features_of(
 ) -> Float[Tensor, "coalitions terms"]:
     """Return 1 for each set within a coalition, otherwise 0; in the Walsh basis 1 or −1.
 
+    They are in single precision, in which sums of whole numbers are exact.
+
     Examples
     --------
     >>> sets = torch.tensor([[False, False], [True, True]])
     >>> features_of(sets, torch.tensor([[True, True], [True, False]]), Basis.WALSH)
     tensor([[ 1.,  1.],
-            [ 1., -1.]], dtype=torch.float64)
+            [ 1., -1.]])
     """
     absent = (~coalitions).float() @ sets.float().T  # how many players of each set are absent
     if basis is Basis.HARSANYI:
-        return (absent == 0).double()
-    return 1 - 2 * (absent % 2).double()
+        return (absent == 0).float()
+    return 1 - 2 * (absent % 2)
 
 
 def extension_scores(
@@ -48,13 +49,13 @@ def extension_scores(
 ) -> Float[Tensor, "base players"]:
     """Return how strongly residuals depend on each set extended by each player; 0 for players of the set."""
     base_features = features_of(base, coalitions, basis)
-    players = coalitions.double()
+    players = coalitions.float()
     if basis is Basis.WALSH:
         players = 2 * players - 1
-    scores = ((base_features * residuals[:, None]).T @ players).abs()
+    scores = ((base_features * residuals[:, None].float()).T @ players).double().abs()
     rows = len(coalitions)
     if basis is Basis.HARSANYI:
-        within = base_features.T @ players
+        within = (base_features.T @ players).double()
         deviations = (within * (1 - within / rows)).clamp_min(1e-9).sqrt()
         scores = scores / deviations
         scores[within < max(_LEAST_WITHIN, _LEAST_SHARE_WITHIN * rows)] = 0.0

@@ -12,6 +12,8 @@ from torch import Tensor
 _LEAST_LEFT = 1e-6
 # Selection ends if the residuals are this share of the values.
 _LEAST_RESIDUAL = 1e-14
+# A share of the features' mean square that is added to each, against rounding errors.
+_RIDGE = 1e-10
 
 
 class Path(NamedTuple):
@@ -28,16 +30,14 @@ class LeastSquares(NamedTuple):
     inverse: Float[Tensor, "features features"]
 
 
-def forward_path(
-    features: Float[Tensor, "rows features"], values: Float[Tensor, " rows"], most: int
-) -> Path:
+def forward_path(features: Float[Tensor, "rows features"], values: Float[Tensor, " rows"], most: int) -> Path:
     """Choose features one by one, the first of all at first, until nothing is left to explain."""
-    products = features.T @ features
-    moments = features.T @ values
+    products = (features.T @ features).double()
+    moments = features.double().T @ values
     total = float(values @ values)
     count = features.shape[1]
     most = min(most, count)
-    factor = features.new_zeros(count, most)  # of the products, for the chosen features
+    factor = products.new_zeros(count, most)  # of the products, for the chosen features
     left = products.diagonal().clone()  # of each feature's square, beside the chosen features
     least = _LEAST_LEFT * left
     is_open = torch.ones(count, dtype=torch.bool)
@@ -63,7 +63,7 @@ def forward_path(
 
 def least_squares(features: Float[Tensor, "rows features"], values: Float[Tensor, " rows"]) -> LeastSquares:
     """Fit values by features, with a ridge against rounding errors."""
-    products = features.T @ features
-    products.diagonal().add_(1e-10 * products.diagonal().mean())
+    products = (features.T @ features).double()
+    products.diagonal().add_(_RIDGE * products.diagonal().mean())
     inverse = torch.linalg.inv(products)
-    return LeastSquares(inverse @ (features.T @ values), inverse)
+    return LeastSquares(inverse @ (features.double().T @ values), inverse)

@@ -32,8 +32,8 @@ class Growth:
     """How far the search goes."""
 
     rounds: int = 5
-    new_sets: int = 400  # in each round
-    most_terms: int = 500
+    new_sets: int = 300  # in each round
+    most_terms: int = 300
     rows_per_term: int = 3
     max_order: int | None = None
 
@@ -48,7 +48,7 @@ class ChosenTerms:
 
     def predict(self, coalitions: Coalitions) -> Float[Tensor, " coalitions"]:
         """Return the values of coalitions."""
-        return features_of(self.sets, coalitions, self.basis) @ self.effects
+        return features_of(self.sets, coalitions, self.basis).double() @ self.effects
 
 
 def grow_terms(
@@ -165,7 +165,7 @@ def _pruned(
         own = features[:, chosen]
         fit = least_squares(own, values)
         freedom = max(1, len(values) - len(chosen))
-        variance = float((values - own @ fit.coefficients).square().sum()) / freedom
+        variance = float((values - own.double() @ fit.coefficients).square().sum()) / freedom
         deviations = (fit.inverse.diagonal() * variance).clamp_min(1e-300).sqrt()
         ratios = fit.coefficients.abs() / deviations
         ratios[0] = math.inf
