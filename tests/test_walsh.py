@@ -448,7 +448,7 @@ def test_order_wise_values_of_exact_walsh_terms_are_drawn():
     terms = walsh_terms([(0,), (0, 1), (1, 2, 3)], torch.ones(3).double(), 4)
     lines = ab.plots.order_profile(terms).axes[1].lines
     expected = terms.order_shapley().values[0]
-    drawn = {line.get_label(): line.get_ydata().tolist() for line in lines}
+    drawn = {line.get_label(): list(map(float, line.get_ydata())) for line in lines}
     for player, name in enumerate(terms.names):
         assert drawn[name] == pytest.approx(expected[:, player].tolist())
 
