@@ -282,8 +282,8 @@ class _Run:
         if fit <= max(_ALWAYS_WORTHWHILE, _WORTHWHILE_SHARE * self.seconds):
             return ""
         return (
-            f"Regression was used: evaluating took {written(self.seconds, 2)} s, and fitting a Gaussian process would "
-            f"take about {written(fit, 2)} s. Evaluations are cheap here: add some, or pass method='process'."
+            f"Regression was used: evaluating took {written(self.seconds, 2)} s, and fitting a Gaussian process "
+            f"would take about {written(fit, 2)} s. Evaluations are cheap here: add some, or pass method='process'."
         )
 
     def draw_until(self, tolerance: float, budget: int) -> SampledShapley:
