@@ -1,0 +1,209 @@
+"""Few interactions from drawn coalitions: planted games, networks, honest fidelity and errors, bad input."""
+
+import pytest
+import torch
+
+import absentia as ab
+from absentia import AbsentiaError, Baseline, MaskedModel, ValueTable, interactions
+from absentia.coalitions import draw_coalitions
+from absentia.solvers import few_terms as few_terms_module
+from absentia.solvers.few_terms import PartsOfProcess, Split, few_terms
+from absentia.solvers.paired_draws import evaluate_pairs
+from absentia.term_search.features import Basis
+from known_games import mlp
+
+
+class Planted:
+    """v(S) = Σ effects of the sets within S, for two samples that differ by a sign, with noise that S determines."""
+
+    samples = 2
+
+    def __init__(self, players, noise=0.0):
+        generator = torch.Generator().manual_seed(players)
+        self.names = tuple(f"x{player}" for player in range(players))
+        self.sets = torch.zeros(8, players, dtype=torch.bool)
+        for number in range(8):
+            self.sets[number, torch.randperm(players, generator=generator)[: 1 + number % 4]] = True
+        self.effects = torch.tensor([2.0, -1.5, 1.0, 3.0, -2.0, 1.0, -1.0, 2.5]).double()
+        self.noise = noise
+        self.hash = torch.randn(players, generator=generator).double()
+
+    def __call__(self, coalitions):
+        missing = (~coalitions).double() @ self.sets.double().T
+        clean = (missing == 0).double() @ self.effects
+        noise = self.noise * torch.sin(1e4 * (coalitions.double() @ self.hash))
+        return torch.stack([clean + noise, noise - clean])
+
+
+def as_sets(rows):
+    return {tuple(row.nonzero().flatten().tolist()) for row in rows if row.any()}
+
+
+def fresh_coalitions(players, count=3000):
+    generator = torch.Generator().manual_seed(99)
+    return draw_coalitions(players, torch.randint(0, players + 1, (count,), generator=generator), generator)
+
+
+def r_squared(terms, game):
+    coalitions = fresh_coalitions(len(game.names))
+    values = game(coalitions).double()
+    left = (terms.predict(coalitions) - values).square().mean(1)
+    return 1 - left / values.var(1, correction=0)
+
+
+@pytest.mark.parametrize("players", [26, 64])
+def test_planted_sets_are_found_exactly(players):
+    game = Planted(players)
+    terms = interactions(game, evaluations=40 * players)
+    assert terms.basis == "Harsanyi"
+    for sample, sign in ((0, 1.0), (1, -1.0)):
+        own = terms.only(sample)
+        assert as_sets(own.sets) == as_sets(game.sets)
+        for row, effect in zip(game.sets, game.effects, strict=True):
+            found = own.effects[(own.sets == row).all(1)]
+            assert float(found) == pytest.approx(sign * float(effect), abs=1e-4)
+    torch.testing.assert_close(terms.fidelity, torch.ones(2).double(), atol=1e-6, rtol=0)
+    assert terms.evaluations <= 2 * 40 * players
+
+
+def test_noise_is_not_taken_for_interactions():
+    game = Planted(40, noise=0.7)
+    terms = interactions(game, evaluations=1600)
+    strongest = {interaction.players for interaction in terms.top(6)}
+    assert strongest <= {tuple(game.names[player] for player in members) for members in as_sets(game.sets)}
+    assert len(terms.only(0).effects) < 40
+    errors = terms.errors[terms.owners == 0]
+    assert (errors > 0).all()
+
+
+@pytest.mark.slow
+def test_fidelity_is_what_fresh_coalitions_show():
+    within = []
+    for seed in range(5):
+        network = mlp(30, hidden=24)
+        samples = 2 * torch.randn(2, 30, generator=torch.Generator().manual_seed(seed)).double()
+        game = MaskedModel(network, samples, absence=Baseline(0.1))
+        terms = interactions(game, evaluations=1000, seed=seed)
+        apart = (terms.fidelity - r_squared(terms, game)).abs()
+        within += (apart <= (2 * terms.fidelity_error).clamp_min(0.02)).tolist()
+    assert sum(within) >= 9
+
+
+def test_terms_predict_a_network_better_than_single_players_do():
+    game = MaskedModel(mlp(30, hidden=24), 3 * torch.ones(1, 30).double(), absence=Baseline(0.1))
+    terms = interactions(game, evaluations=1500)
+    alone = interactions(game, evaluations=1500, max_order=1)
+    assert int(alone.orders.max()) == 1
+    assert float(r_squared(terms, game)) > float(r_squared(alone, game))
+    assert float(terms.fidelity) > 0.9
+
+
+def test_walsh_terms_are_kept_where_fewer_of_them_predict_as_well():
+    class Parity:
+        samples = 1
+        names = tuple(f"x{player}" for player in range(30))
+
+        def __call__(self, coalitions):
+            signs = coalitions.double() * 2 - 1
+            return (signs[:, :4].prod(1) + signs[:, 10:14].prod(1) + 0.5 * signs[:, 20:23].prod(1))[None]
+
+    terms = interactions(Parity(), evaluations=1200)
+    assert terms.basis == "Walsh"
+    assert as_sets(terms.sets) == {(0, 1, 2, 3), (10, 11, 12, 13), (20, 21, 22)}
+    torch.testing.assert_close(r_squared(terms, Parity()), torch.ones(1).double(), atol=1e-6, rtol=0)
+
+
+def test_walsh_terms_are_converted_where_that_gives_few_effects():
+    class Pair:
+        samples = 1
+        names = tuple(f"x{player}" for player in range(30))
+
+        def __call__(self, coalitions):
+            signs = coalitions.double() * 2 - 1
+            return (2 * signs[:, 0] * signs[:, 1] + signs[:, 0] + signs[:, 1])[None]
+
+    terms = interactions(Pair(), evaluations=600)
+    assert terms.basis == "Harsanyi"
+    assert as_sets(terms.sets) == {(0,), (1,), (0, 1)}
+
+
+@pytest.mark.slow
+def test_errors_of_effects_cover_what_refits_on_other_coalitions_give():
+    game = MaskedModel(mlp(26, hidden=24), 3 * torch.ones(1, 26).double(), absence=Baseline(0.1))
+    split = Split.of(evaluate_pairs(game, 400, torch.Generator().manual_seed(0)), 0).of_sample(0)
+    process = PartsOfProcess.fitted(split, 0)
+    coalitions = fresh_coalitions(26, 500)
+    weights = torch.randn(500, 6, generator=torch.Generator().manual_seed(1)).double() / 500
+    truth = game(coalitions)[0].double() @ weights
+    deviations = process.covariance(coalitions, weights).diagonal().sqrt()
+    scores = (process.predict(coalitions) @ weights - truth) / deviations
+    assert float(scores.abs().max()) < 4
+
+
+def test_held_out_coalitions_are_seen_by_no_fit():
+    values = evaluate_pairs(Planted(30), 200, torch.Generator().manual_seed(0))
+    split = Split.of(values, 0)
+    assert sorted([*split.fitted.tolist(), *split.held_out.tolist()]) == list(range(200))
+    sample = split.of_sample(1)
+    fitted = {tuple(row.tolist()) for row in sample.coalitions}
+    assert not fitted & {tuple(row.tolist()) for row in sample.held_out}
+    assert float(sample.held_out_weights.sum()) == pytest.approx(1.0)
+
+
+def test_exact_results_stay_exact_and_can_be_cut_at_an_order():
+    table = ValueTable(torch.randn(3, 16, generator=torch.Generator().manual_seed(0)).double())
+    assert interactions(table).is_exact
+    pairs = interactions(table, max_order=2)
+    assert pairs.highest_order == 2
+    assert pairs.only(1).effects.tolist() == [
+        float(effect) for effect, size in zip(ab.harsanyi(table).effects[1], pairs_of(16), strict=True) if size <= 2
+    ]
+    assert interactions(table, evaluations=16).is_exact
+
+
+def pairs_of(count):
+    return [number.bit_count() for number in range(count)]
+
+
+def test_a_constant_game_has_one_term():
+    terms = interactions(
+        MaskedModel(lambda rows: 0 * rows.sum(1) + 3, torch.ones(1, 30), absence=0.0), evaluations=300
+    )
+    assert as_sets(terms.sets[terms.effects.abs() > 1e-6]) == set()
+    assert float(terms.predict(torch.ones(1, 30).bool())) == pytest.approx(3.0)
+    assert float(terms.fidelity) == 1.0
+
+
+def test_wrong_budgets_and_values_are_refused():
+    game = Planted(30)
+    with pytest.raises(AbsentiaError, match="evaluations must be at least 122 for interactions of 30 players"):
+        interactions(game, evaluations=100)
+    with pytest.raises(AbsentiaError, match="max_order must"):
+        interactions(game, max_order=0)
+
+    class Broken(Planted):
+        def __call__(self, coalitions):
+            return super().__call__(coalitions) / (coalitions.sum(1) != 7)
+
+    with pytest.raises(AbsentiaError, match="values of the game must be finite"):
+        interactions(Broken(30), evaluations=400)
+
+
+def test_the_default_budget_grows_with_the_players(monkeypatch):
+    asked = []
+
+    def recorded(game, pairs, generator):
+        asked.append(pairs)
+        return evaluate_pairs(game, 60, generator)
+
+    monkeypatch.setattr(few_terms_module, "evaluate_pairs", recorded)
+    few_terms(Planted(30))
+    few_terms(Planted(300))
+    assert asked == [2047, 2399]
+
+
+def test_the_same_seed_gives_the_same_terms():
+    first, again, other = (interactions(Planted(30, noise=0.5), evaluations=300, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(first.effects, again.effects)
+    assert not (len(first.effects) == len(other.effects) and torch.equal(first.effects, other.effects))
+    assert {Basis.HARSANYI.value, Basis.WALSH.value} >= {first.basis}
