@@ -86,19 +86,11 @@ def encode_frames(
     columns = _columns_of_fit(estimator, frames)
     for frame in frames.values():
         check_frame(frame)
-    with_text = [column for column in columns if not all(_is_numeric(frame[column]) for frame in frames.values())]
-    text_columns = [column for column in with_text if not _is_boolean(column, frames)]
-    # A column in which every value is missing may hold anything: the fit or a learned absence tells what.
-    empty = [column for column in columns if column not in text_columns and _is_empty(column, frames)]
-    undecided = [column for column in empty if not learned or _names_text(learned.get(column, ()))]
-    fitted_as_category = category_columns(estimator, text_columns, undecided)
-    of_categories = {*with_text, *(column for column in empty if column in fitted_as_category or column in learned)}
-    encoded = [column for column in columns if column in of_categories]
-    candidates = [column for column in columns if column in text_columns or column in fitted_as_category]
-    fitted = fitted_categories(estimator, candidates)
+    kinds = _kinds_of_columns(estimator, columns, frames, learned)
+    fitted = fitted_categories(estimator, kinds.candidates)
     categories: dict[str, tuple[Any, ...]] = {}
     dtypes: dict[str, Any] = {}
-    for column in encoded:
+    for column in kinds.encoded:
         parts = [frame[column] for frame in frames.values()]
         learned_names = learned.get(column, ())
         if column in fitted:
@@ -106,11 +98,44 @@ def encode_frames(
             known = list(fitted[column])
         else:
             known = _known_categories(parts, [name for name in learned_names if name != MISSING])
-        is_category = column in fitted or column in fitted_as_category
+        is_category = column in fitted or column in kinds.fitted_as_category
         dtypes[column] = _dtype_of(parts, known, is_category)
         has_gaps = MISSING in learned_names or any(bool(part.isna().any()) for part in parts)
         categories[column] = (*known, np.nan) if has_gaps else tuple(known)
     return EncodedTable(torch.empty(0, len(columns)), tuple(columns), categories, dtypes)
+
+
+@dataclass(frozen=True)
+class _ColumnKinds:
+    """Which columns do not hold numbers, in the order of the fit."""
+
+    encoded: list[str]
+    candidates: list[str]  # the encoded columns without those of booleans
+    fitted_as_category: list[str]  # what a booster tells of its fit
+
+
+def _kinds_of_columns(
+    estimator: Any, columns: Sequence[str], frames: Mapping[str, Any], learned: Mapping[str, Sequence[str]]
+) -> _ColumnKinds:
+    """Return which columns do not hold numbers.
+
+    A column in which every value is missing may hold anything: the fit or a learned absence tells what.
+    """
+    with_text = [column for column in columns if not all(_is_numeric(frame[column]) for frame in frames.values())]
+    text_columns = [column for column in with_text if not _is_boolean(column, frames)]
+    empty = [column for column in columns if column not in text_columns and _is_empty(column, frames)]
+    undecided = empty
+    if learned:
+        undecided = [column for column in empty if _names_text(learned.get(column, ()))]
+    fitted_as_category = category_columns(estimator, text_columns, undecided)
+    empty_of_categories = [column for column in empty if column in fitted_as_category or column in learned]
+    encoded = {*with_text, *empty_of_categories}
+    candidates = {*text_columns, *fitted_as_category}
+    return _ColumnKinds(
+        [column for column in columns if column in encoded],
+        [column for column in columns if column in candidates],
+        fitted_as_category,
+    )
 
 
 def as_fitted_categories(estimator: Any, frame: Any, argument: str) -> Any:
