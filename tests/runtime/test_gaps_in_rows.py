@@ -246,7 +246,15 @@ def base_value_by_hand(name: str, learned: ab.LearnedBaseline) -> np.ndarray:
     return log_odds(model, row)
 
 
-@pytest.mark.parametrize("name", [*BOOSTERS, "pipeline"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "histogram",
+        pytest.param("lightgbm", marks=pytest.mark.slow),
+        pytest.param("xgboost", marks=pytest.mark.slow),
+        pytest.param("pipeline", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("categories", [MISSING_CATEGORIES, KNOWN_CATEGORIES], ids=["missing", "known"])
 def test_explained_rows_need_not_hold_the_categories_of_a_learned_baseline(name, categories):
     model, table = _model_and_table(name)
