@@ -152,3 +152,42 @@ def test_mutants_are_the_same_for_a_seed_and_none_is_of_what_nothing_evaluates()
     assert after not in {code.split("=4")[-1] for code in changed if "=4" in code}
     some, again, others = (mutants.draw_mutants(source, 5, seed)[0] for seed in (3, 3, 4))
     assert some == again != others
+
+
+def test_versions_are_compared_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(EXACT.parent)  # as when it is run as a script
+    alternate = load("alternate")
+    rows = [
+        {
+            "players": 4,
+            "samples": 1,
+            "model": "own class",
+            "bare, ms": 1.0,
+            "absentia, ms": 3.0,
+            "ratio of minima": 3.0,
+        },
+        {"players": 6, "samples": 1, "model": "own class", "bare, ms": 1.0, "absentia, ms": None},
+    ]
+    figures = alternate.read_figures("exact", [{"title": "Overhead", "rows": rows}])
+    name = ("exact", "Overhead", "players 4, samples 1, model own class")
+    assert figures == {(*name, "absentia, ms"): 3.0, (*name, "ratio of minima"): 3.0}
+    # Ratios of 1/2, 1 and 2: the mean of their logarithms is 0, and the standard deviation log 2.
+    row = alternate.compare((*name, "absentia, ms"), [2.0, 3.0, 4.0], [1.0, 3.0, 8.0])
+    margin = 4.302652729911275 * math.log(2) / math.sqrt(3)  # from a table of Student's t with 2 degrees of freedom
+    assert math.isclose(row["ratio"], 1.0)
+    assert math.isclose(row["low"], math.exp(-margin))
+    assert math.isclose(row["high"], math.exp(margin))
+    assert row["verdict"] == "missed"
+    assert alternate.compare((*name, "absentia, ms"), [2.0, 4.0], [2.0, 4.0])["verdict"] == "met"
+
+
+@pytest.mark.slow
+def test_the_library_compared_with_itself_has_every_row(tmp_path: Path) -> None:
+    checkout = str(EXACT.parents[1])
+    options = ["--quick", "--runs", "2", "--only", "learning", "--output", str(tmp_path)]
+    command = [sys.executable, str(EXACT.with_name("alternate.py")), checkout, checkout, *options]
+    subprocess.run(command, check=True, timeout=300)
+    (table,) = json.loads((tmp_path / "alternate.json").read_text())["tables"]
+    (row,) = table["rows"]
+    assert row["figure"] == "default, CPU s"
+    assert 0 < row["low"] <= row["ratio"] <= row["high"] < math.inf

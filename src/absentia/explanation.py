@@ -595,9 +595,9 @@ def _what_is_explained(task: Task) -> tuple[str, ...]:
     target = getattr(task.readout, "y", None)
     if target is None:
         return ()
-    what = getattr(task.readout, "what", "value")
+    quantity = getattr(task.readout, "quantity", "value")
     classes = each_class(target, task.samples).tolist()
-    return tuple(f"{what} of {_class_name(number, task.class_names)}" for number in classes)
+    return tuple(f"{quantity} of {_class_name(number, task.class_names)}" for number in classes)
 
 
 def _class_name(number: int, names: Sequence[str]) -> str:

@@ -62,7 +62,7 @@ def check_logits(readout: Readout, output: Outputs, runner: BatchRunner, x: Tens
     if not isinstance(readout, LogOdds | Probability) or output.ndim > 2:
         return
     if _gives_scores(model):
-        must = f"return log-odds or logits for the {readout.what} of a class"
+        must = f"return log-odds or logits for the {readout.quantity} of a class"
         then = "Use readout=Margin(y) to explain the score of a class as it is."
         then_in_commands = "Use --readout score to explain the score of a class as it is."
         raise wrong("model", must, "scores", then, then_in_commands)
@@ -116,7 +116,7 @@ class _OfClass:
 
     y: Classes
     names: Sequence[Any] = ()
-    what: ClassVar[str]
+    quantity: ClassVar[str]
 
     def __post_init__(self) -> None:
         if holds_text(self.y) and len(self.names) == 0:
@@ -131,10 +131,10 @@ class _OfClass:
     def note(self) -> ReadoutNote:
         """What is read, as a value."""
         if self.y.ndim:
-            return _note_on_samples(Subject.OWN_CLASSES, self.what, self.y, self.names)
+            return _note_on_samples(Subject.OWN_CLASSES, self.quantity, self.y, self.names)
         number = int(self.y)
         name = self.names[number] if self.names else str(number)
-        return ReadoutNote(Subject.ONE_CLASS, self.what, name)
+        return ReadoutNote(Subject.ONE_CLASS, self.quantity, name)
 
     def check(self, output: Outputs, samples: int) -> None:
         """Raise an error unless the output has a number for every target class."""
@@ -179,7 +179,7 @@ class LogOdds(_OfClass):
     tensor([1.5000])
     """
 
-    what = "log-odds"
+    quantity = "log-odds"
 
     def _read(self, output: Tensor, target: Int[Tensor, " rows"]) -> Tensor:
         """Return the log-odds without forming a probability, which would round to 0 or 1."""
@@ -198,7 +198,7 @@ class Logit(_OfClass):
     tensor([0.5000])
     """
 
-    what = "logit"
+    quantity = "logit"
 
 
 @checked
@@ -221,7 +221,7 @@ class Margin(_OfClass):
     "score of each sample's class (low, low)"
     """
 
-    what = "score"
+    quantity = "score"
 
     def class_means(self, output: Outputs) -> Float[Tensor, " samples"]:
         """Return the mean score of each sample's class over all samples: the best guess without seeing the sample."""
@@ -243,7 +243,7 @@ class Probability(_OfClass):
     tensor([0.5000])
     """
 
-    what = "probability"
+    quantity = "probability"
 
     def _read(self, output: Tensor, target: Int[Tensor, " rows"]) -> Tensor:
         """Return the probability."""
@@ -274,7 +274,7 @@ class EveryClass:
     readout: _OfClass
 
     def __str__(self) -> str:
-        return f"{self.readout.what} of every class"
+        return f"{self.readout.quantity} of every class"
 
     def check(self, output: Outputs, samples: int) -> None:
         """Accept any output: the readout of one class has already checked it."""
@@ -457,7 +457,7 @@ def default_readout(
     if _is_single_logit(output):
         return _default_of_one_output(names, model)
     predicted = kind(output.argmax(1).cpu())
-    note = _note_on_samples(Subject.PREDICTED_CLASSES, kind.what, predicted.y, [str(name) for name in names])
+    note = _note_on_samples(Subject.PREDICTED_CLASSES, kind.quantity, predicted.y, [str(name) for name in names])
     return predicted, note
 
 
@@ -467,7 +467,7 @@ def _default_of_one_output(names: Sequence[Any], model: Model | None) -> tuple[R
         score = Margin(1, names)
         return score, score.note
     if getattr(model, "probabilities", False) or getattr(model, "margins", False):
-        return Output(0), ReadoutNote(Subject.ONE_CLASS, LogOdds.what, "1")
+        return Output(0), ReadoutNote(Subject.ONE_CLASS, LogOdds.quantity, "1")
     return Output(0), ReadoutNote(Subject.OUTPUT)
 
 

@@ -98,7 +98,11 @@ def rows_of_subsets(blocks: list[Subsets], players: int) -> Bool[Tensor, "subset
 
 
 def subset_pairs(sets: ListedSets, samples: int, players: int, largest: int) -> Iterator[SubsetPairs]:
-    """Yield the pairs with subsets of up to ``largest`` players, with ∅, for a few samples at a time."""
+    """Yield all pairs of a listed set and one of its subsets, for a few samples at a time.
+
+    The subsets have at most ``largest`` players; ∅ is one of them. They are built level by level: those of one player
+    extend ∅, those of two players extend those of one, and so on.
+    """
     by_sample = sets.owners.argsort(stable=True)
     set_counts = sets.owners.bincount(minlength=samples).tolist()
     first_set = 0

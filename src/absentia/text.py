@@ -20,10 +20,10 @@ _WRITTEN_IN_FULL = 1e6
 _NO_ERROR = 1e-6
 
 
-def count_of(number: int, what: str) -> str:
+def count_of(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural where needed: 1,200 samples."""
     ending = "" if number == 1 else "s"
-    return f"{number:,} {what}{ending}"
+    return f"{number:,} {noun}{ending}"
 
 
 def _true_minus(text: str) -> str:

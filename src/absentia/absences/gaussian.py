@@ -118,8 +118,8 @@ class GaussianConditional:
         return self.draws
 
     def __repr__(self) -> str:
-        what = f"{len(self.centres)} draws, seed {self.seed}" if self.sample else "the mean"
-        return f"GaussianConditional(of {self.rows} rows, shrinkage {self.shrinkage:.3g}, {what})"
+        stand_ins = f"{len(self.centres)} draws, seed {self.seed}" if self.sample else "the mean"
+        return f"GaussianConditional(of {self.rows} rows, shrinkage {self.shrinkage:.3g}, {stand_ins})"
 
     def bind(self, x: Samples) -> Fill:
         """Convert the distribution to the dtype and device of the samples."""

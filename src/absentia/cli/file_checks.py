@@ -19,10 +19,10 @@ def check_file(argument: str, path: Path) -> Path:
     return path
 
 
-def check_trust(trust: bool, path: Path, what: str, better: str) -> None:
+def check_trust(trust: bool, path: Path, danger: str, better: str) -> None:
     """Raise an error for a file that can run code, unless the user trusts it."""
     if not trust:
-        raise AbsentiaError(f"{path.name} {what}. Use --trust if you know where the file comes from. {better}")
+        raise AbsentiaError(f"{path.name} {danger}. Use --trust if you know where the file comes from. {better}")
 
 
 @contextmanager

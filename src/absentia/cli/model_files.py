@@ -97,8 +97,8 @@ def _read_skops(path: Path, trust: bool) -> Any:
     skops = require("skops.io", "skops")
     with reading("model", "be a file that skops saved", path):
         unknown = sorted(skops.get_untrusted_types(file=path))
-        what = f"makes objects that skops does not know to be safe, {', '.join(unknown)}"
-        check_trust(trust or not unknown, path, what, "Look at these names first.")
+        danger = f"makes objects that skops does not know to be safe, {', '.join(unknown)}"
+        check_trust(trust or not unknown, path, danger, "Look at these names first.")
         return skops.load(path, trusted=unknown)
 
 
@@ -113,8 +113,8 @@ def _read_pickle(path: Path, trust: bool) -> Any:
 def _read_exported(path: Path, trust: bool) -> nn.Module:
     """Read a program of torch.export."""
     # torch.export.load may unpickle constants without limits, and evaluates shapes as expressions.
-    what = "is a file of torch.export, parts of which torch unpickles: it can run any code when it is read"
-    check_trust(trust, path, what, NAME_IT)
+    danger = "is a file of torch.export, parts of which torch unpickles: it can run any code when it is read"
+    check_trust(trust, path, danger, NAME_IT)
     with reading("model", "be a file that torch saved", path), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about deprecated parts of torch
         return torch.export.load(path).module()
@@ -123,8 +123,8 @@ def _read_exported(path: Path, trust: bool) -> nn.Module:
 def _read_script(path: Path, trust: bool) -> nn.Module:
     """Read a TorchScript program."""
     # Every such program may call torch.from_file, which maps any file for writing.
-    what = "is a TorchScript file, which is a program that can read and overwrite files when it runs"
-    check_trust(trust, path, what, NAME_IT)
+    danger = "is a TorchScript file, which is a program that can read and overwrite files when it runs"
+    check_trust(trust, path, danger, NAME_IT)
     with reading("model", "be a file that torch saved", path), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TorchScript is deprecated
         program: Any = torch.jit.load(path, map_location="cpu")
@@ -148,8 +148,8 @@ def _read_torch(path: Path, argument: str, trust: bool) -> Any:
             return torch.load(path, map_location="cpu", weights_only=not trust)
         except pickle.UnpicklingError as error:
             if _holds_objects(error):
-                what = "is a pickle that holds Python objects: it can run any code when it is read"
-                check_trust(trust, path, what, "Better, save model.state_dict(), or its tensors with safetensors.")
+                danger = "is a pickle that holds Python objects: it can run any code when it is read"
+                check_trust(trust, path, danger, "Better, save model.state_dict(), or its tensors with safetensors.")
             raise wrong(argument, "be a file that torch can read", path) from error
 
 

@@ -173,7 +173,7 @@ class Evaluator:
         """
         players = self.players if players is None else players
         players.check_samples(self.x)
-        numbers = self._numbers(samples)
+        numbers = self._sample_numbers(samples)
         check_coalitions(coalitions, len(players), len(numbers))
         if coalitions.shape[-2] == 0:
             raise wrong("coalitions", "hold at least one coalition", f"shape {tuple(coalitions.shape)}")
@@ -207,8 +207,8 @@ class Evaluator:
         with evaluation_mode(self.model, gradient), bar:
             return torch.cat([torch.cat(list(values_of(part)), dim=1) for part in sample_blocks])
 
-    def _numbers(self, samples: Int[Tensor, " some"] | None) -> Int[Tensor, " numbers"]:
-        """Return the numbers of some samples, or of all."""
+    def _sample_numbers(self, samples: Int[Tensor, " some"] | None) -> Int[Tensor, " numbers"]:
+        """Return the numbers of these samples on the device of the data; None stands for all samples."""
         if samples is None:
             return self.task.numbers
         return samples.to(self.x.device)
@@ -236,7 +236,7 @@ class Evaluator:
         players = self.players if players is None else players
         players.check_samples(self.x)
         if isinstance(fill, StandIns) and not gradient:
-            values = self._enumerate(fill, self._numbers(samples), players)
+            values = self._enumerate(fill, self._sample_numbers(samples), players)
         else:
             every = enumerate_coalitions(len(players))
             values = self.values(fill, every, samples=samples, players=players, gradient=gradient).double()

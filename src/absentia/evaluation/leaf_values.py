@@ -262,7 +262,7 @@ def _largest_difference(task: Task, fill: StandIns, values: LeafValues) -> float
     pairs = [
         (full, _values_of_model(task, fill, ~nobody, task.samples, [0])),
         (empty[:own_stand_ins].flatten(), _values_of_model(task, fill, nobody, own_stand_ins, every_draw)),
-        _values_of_mixtures(task, fill, values),
+        _values_of_random_coalitions(task, fill, values),
     ]
     if values.weights is not None:
         empty_sums, full_sums = values.trees.ends(values.weights)
@@ -272,8 +272,8 @@ def _largest_difference(task: Task, fill: StandIns, values: LeafValues) -> float
     return float(torch.stack(apart).max())
 
 
-def _values_of_mixtures(task: Task, fill: StandIns, values: LeafValues) -> tuple[Tensor, Tensor]:
-    """Return the values of some coalitions of some samples, from leaves and by the model."""
+def _values_of_random_coalitions(task: Task, fill: StandIns, values: LeafValues) -> tuple[Tensor, Tensor]:
+    """Return the values of the same random coalitions and stand-ins twice: from leaves, and by the model."""
     generator = seeded(0)
     players = len(task.players)
     samples = min(task.samples, _SAMPLES_COMPARED)

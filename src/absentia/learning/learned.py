@@ -18,7 +18,7 @@ from absentia.arguments import checked
 from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.learning.search_ends import SearchEnd
-from absentia.players import Players
+from absentia.players import MISSING, Players
 from absentia.plots import baselines
 from absentia.readout_notes import NOT_RECORDED, ReadoutNote
 from absentia.storage import Saved, keep_figure
@@ -435,10 +435,16 @@ class LearnedBaseline(
 
 
 def _recoded(codes: Tensor, player: str, names: Sequence[str], new_names: Sequence[str]) -> Tensor:
-    """Return codes of categories by their place among other names; raise an error for one that is not among them."""
-    new_codes = []
+    """Return codes of categories by their place among other names; raise an error for one that is not among them.
+
+    A missing value that has no code stays missing: whether the model takes it is tried when the absence is bound.
+    """
+    new_codes: list[float] = []
     for code in codes.tolist():
-        name = names[int(code)]
+        name = MISSING if math.isnan(code) else names[int(code)]
+        if name == MISSING and MISSING not in new_names:
+            new_codes.append(math.nan)
+            continue
         if name not in new_names:
             must = f"know the category {name!r} of {player!r}, which the absence was learned with"
             raise wrong("data", must, ", ".join(new_names), "Pass data=… with rows that hold it.")

@@ -21,11 +21,13 @@ from absentia.models.arrays import NumpyModel
 from absentia.models.estimators import wrap_estimator
 from absentia.models.fitted_categories import category_columns, fitted_categories
 from absentia.models.model import Model
-from absentia.players import MISSING, Players
+from absentia.players import MISSING, Players, category_name
 from absentia.tables import EncodedTable, as_in_table, check_frame, listed
 
 # The most categories that an error lists.
 _CATEGORIES_SHOWN = 6
+
+_BOOLEAN_NAMES = {category_name(False), category_name(True), MISSING}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +58,12 @@ def encode_inputs(
     tables: dict[str, Any] = {"data": data, "x": x}
     frames = {name: table for name, table in tables.items() if _is_frame(table)}
     estimator = estimator_of(model)
-    if estimator is None or "x" not in frames or not any(_has_categories(frame) for frame in frames.values()):
+    if estimator is None or "x" not in frames:
         return EncodedInputs(model, x, data)
-    table = encode_frames(estimator, frames, _names_of_categories(absences))
+    learned = _names_of_categories(absences)
+    if not any(_has_categories(frame) or _lacks_any_of(frame, learned) for frame in frames.values()):
+        return EncodedInputs(model, x, data)
+    table = encode_frames(estimator, frames, learned)
     if players is not None:
         table = replace(table, columns=tuple(str(column) for column in x.columns))
     encoded = wrap_estimator(estimator, table)
@@ -70,38 +75,76 @@ def encode_inputs(
 
 
 def encode_frames(
-    estimator: Any, frames: Mapping[str, Any], more: Mapping[str, Sequence[str]] | None = None
+    estimator: Any, frames: Mapping[str, Any], learned: Mapping[str, Sequence[str]] | None = None
 ) -> EncodedTable:
-    """Return an empty table for frames with the columns of an estimator's fit; ``more`` are other categories."""
+    """Return an empty table for frames with the columns of an estimator's fit.
+
+    ``learned`` are the names of the categories of each column that absences were learned with. The frames need not
+    hold them: a few rows to explain rarely hold every category, or lack one.
+    """
+    learned = learned or {}
     columns = _columns_of_fit(estimator, frames)
     for frame in frames.values():
         check_frame(frame)
-    fitted_as_category = category_columns(estimator)
-    encoded = [column for column in columns if not all(_is_numeric(frame[column]) for frame in frames.values())]
-    candidates = [column for column in encoded if not _is_boolean(column, frames)]
-    fitted = fitted_categories(estimator, candidates)
+    kinds = _kinds_of_columns(estimator, columns, frames, learned)
+    fitted = fitted_categories(estimator, kinds.candidates)
     categories: dict[str, tuple[Any, ...]] = {}
     dtypes: dict[str, Any] = {}
-    for column in encoded:
+    for column in kinds.encoded:
         parts = [frame[column] for frame in frames.values()]
-        others = (more or {}).get(column, ())
+        learned_names = learned.get(column, ())
         if column in fitted:
             _check_known(column, frames, fitted[column])
             known = list(fitted[column])
         else:
-            known = _known_categories(parts, [name for name in others if name != MISSING])
-        is_category = column in fitted or column in fitted_as_category
+            known = _known_categories(parts, [name for name in learned_names if name != MISSING])
+        is_category = column in fitted or column in kinds.fitted_as_category
         dtypes[column] = _dtype_of(parts, known, is_category)
-        has_gaps = MISSING in others or any(bool(part.isna().any()) for part in parts)
+        has_gaps = MISSING in learned_names or any(bool(part.isna().any()) for part in parts)
         categories[column] = (*known, np.nan) if has_gaps else tuple(known)
     return EncodedTable(torch.empty(0, len(columns)), tuple(columns), categories, dtypes)
+
+
+@dataclass(frozen=True)
+class _ColumnKinds:
+    """Which columns do not hold numbers, in the order of the fit."""
+
+    encoded: list[str]
+    candidates: list[str]  # the encoded columns without those of booleans
+    fitted_as_category: list[str]  # what a booster tells of its fit
+
+
+def _kinds_of_columns(
+    estimator: Any, columns: Sequence[str], frames: Mapping[str, Any], learned: Mapping[str, Sequence[str]]
+) -> _ColumnKinds:
+    """Return which columns do not hold numbers.
+
+    A column in which every value is missing may hold anything: the fit or a learned absence tells what.
+    """
+    with_text = [column for column in columns if not all(_is_numeric(frame[column]) for frame in frames.values())]
+    text_columns = [column for column in with_text if not _is_boolean(column, frames)]
+    empty = [column for column in columns if column not in text_columns and _is_empty(column, frames)]
+    undecided = empty
+    if learned:
+        undecided = [column for column in empty if _names_text(learned.get(column, ()))]
+    fitted_as_category = category_columns(estimator, text_columns, undecided)
+    empty_of_categories = [column for column in empty if column in fitted_as_category or column in learned]
+    encoded = {*with_text, *empty_of_categories}
+    candidates = {*text_columns, *fitted_as_category}
+    return _ColumnKinds(
+        [column for column in columns if column in encoded],
+        [column for column in columns if column in candidates],
+        fitted_as_category,
+    )
 
 
 def as_fitted_categories(estimator: Any, frame: Any, argument: str) -> Any:
     """Return a frame with the categories that a booster was fitted on, where it has text, as files do."""
     columns = [column for column in frame.columns if not _is_numeric(frame[column])]
     candidates = [column for column in columns if not _is_boolean(column, {argument: frame})]
-    dtypes: dict[str, Any] = {column: "category" for column in category_columns(estimator) if column in columns}
+    dtypes: dict[str, Any] = {
+        column: "category" for column in category_columns(estimator, candidates) if column in columns
+    }
     for column, known in fitted_categories(estimator, candidates).items():
         _check_known(column, {argument: frame}, known)
         dtypes[column] = require("pandas", "sklearn").CategoricalDtype(list(known))
@@ -170,6 +213,21 @@ def _has_categories(frame: Any) -> bool:
     return not all(_is_numeric(frame.iloc[:, number]) for number in range(frame.shape[1]))
 
 
+def _names_text(names: Sequence[str]) -> bool:
+    """Return whether these names of categories are others than those of booleans."""
+    return not _BOOLEAN_NAMES.issuperset(names)
+
+
+def _lacks_any_of(frame: Any, columns: Iterable[str]) -> bool:
+    """Return whether all values of some of these columns are missing in a frame."""
+    return any(column in frame.columns and bool(frame[column].isna().all()) for column in columns)
+
+
+def _is_empty(column: str, frames: Mapping[str, Any]) -> bool:
+    """Return whether a column has no value in any frame."""
+    return all(bool(frame[column].isna().all()) for frame in frames.values())
+
+
 def _is_numeric(column: Any) -> bool:
     """Return whether a column holds numbers, also as objects; booleans and times are none."""
     kind = getattr(column.dtype, "kind", "O")
@@ -222,22 +280,45 @@ def _check_known(column: str, frames: Mapping[str, Any], known: Sequence[Any]) -
             raise wrong(name, must, f"{values.iloc[row]!r} in row {row}", then)
 
 
-def _known_categories(parts: Sequence[Any], more: Sequence[str]) -> list[Any]:
-    """Return the categories of a column of all frames: pandas' own in their order, or else all values, sorted."""
+def _known_categories(parts: Sequence[Any], learned: Sequence[str]) -> list[Any]:
+    """Return the categories of a column of all frames: pandas' own in their order, or else all values, sorted.
+
+    ``learned`` are names of categories that absences were learned with.
+    """
     with_order = [part.cat.categories.tolist() for part in parts if hasattr(part, "cat")]
     if with_order:
         known = dict.fromkeys(value for categories in with_order for value in categories)
         for part in parts:
             known |= dict.fromkeys(part.dropna().tolist())
-        return list(known)
+        return _with_named(list(known), learned)
     if all(getattr(part.dtype, "kind", "O") == "b" for part in parts):
         return [False, True]
     pandas = require("pandas", "sklearn")
-    values = pandas.concat([part.astype(object).dropna() for part in parts], ignore_index=True)
-    if all(isinstance(value, str) for value in values):
-        values = pandas.concat([values, pandas.Series(more, dtype=object)], ignore_index=True)
+    present = pandas.concat([part.astype(object).dropna() for part in parts], ignore_index=True)
+    if present.empty and learned and not _names_text(learned):
+        return [False, True]
+    values = pandas.Series(_with_named(present.tolist(), learned), dtype=object)
     categories: list[Any] = values.astype("category").cat.categories.tolist()
     return categories
+
+
+def _with_named(values: list[Any], names: Sequence[str]) -> list[Any]:
+    """Add the categories with these names that are not among the values yet, if all are text, or all are numbers."""
+    types = {type(value) for value in values} or {str}
+    if len(types) > 1 or not types <= {str, int, float}:
+        return values
+    (of_type,) = types
+    known_names = {category_name(value) for value in values}
+    named = [_category_named(name, of_type) for name in names if name not in known_names]
+    return [*values, *(value for value in named if value is not None)]
+
+
+def _category_named(name: str, of_type: type[str | int | float]) -> str | int | float | None:
+    """Return the category of a type that has this name; None if there is none."""
+    try:
+        return of_type(name)
+    except ValueError:
+        return None
 
 
 def _dtype_of(parts: Sequence[Any], known: Sequence[Any], is_category: bool) -> Any:
@@ -245,7 +326,10 @@ def _dtype_of(parts: Sequence[Any], known: Sequence[Any], is_category: bool) -> 
     is_ordered = [bool(part.cat.ordered) for part in parts if hasattr(part, "cat")]
     if is_ordered or is_category:
         return require("pandas", "sklearn").CategoricalDtype(known, ordered=any(is_ordered))
-    return next(part.dtype for part in parts if not _is_numeric(part))
+    dtypes = [part.dtype for part in parts if not _is_numeric(part)]
+    if dtypes:
+        return dtypes[0]
+    return np.dtype(bool) if known == [False, True] else np.dtype(object)
 
 
 def _names_of_categories(absences: Iterable[object]) -> dict[str, list[str]]:
@@ -255,5 +339,6 @@ def _names_of_categories(absences: Iterable[object]) -> dict[str, list[str]]:
         players = getattr(absence, "players", None)
         if isinstance(players, Players) and players.categories:
             for column, categories in zip(players.names, players.categories, strict=True):
-                names.setdefault(column, []).extend(categories)
+                if categories:
+                    names.setdefault(column, []).extend(categories)
     return names

@@ -102,9 +102,9 @@ def has_errors(attribution: Attribution) -> bool:
 
 
 def in_short(result: Explanation | Terms, sample: int | None = None) -> str:
-    """Return a short description of the value, of one sample or of all, without remarks and lists of classes."""
-    if isinstance(result, Terms):  # terms hold a description in words only
-        return result.readout.partition(" (")[0].partition(";")[0]
+    """Return a short description of the value, of one sample or of all; the whole one of terms, which hold words."""
+    if isinstance(result, Terms):
+        return result.readout
     record = result.record
     if sample is not None and record.values:
         return record.values[sample]

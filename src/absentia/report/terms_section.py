@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from absentia.games import MAX_PLAYERS
-from absentia.plots.drawable import describe_change, in_short
+from absentia.plots.drawable import describe_change
 from absentia.plots.interaction_plots import names_of_sets
 from absentia.plots.strongest_sets import count_salient, count_sets, ends_of, strongest_sets
-from absentia.readout_notes import ReadoutNote
 from absentia.report.section import Section
 from absentia.report.shown_interactions import add_interactions
 from absentia.report.shown_values import count_shown, values_by_order, values_of_sample, values_overall
@@ -45,7 +44,7 @@ def _sample(terms: Terms, number: int) -> dict[str, Any]:
     attribution = own.shapley()
     value = "the value is"
     if terms.readout != "given":
-        value = ReadoutNote.in_words(in_short(terms)).with_verb("")
+        value = f"the value ({terms.readout}) is"
     change = describe_change(value, attribution, 0, ends, terms.names)
     data: dict[str, Any] = {
         "choice": f"sample {number}: {written(ends.output, 4)}",

@@ -35,38 +35,38 @@ def modules_behind(model: Any) -> list[nn.Module]:
     modules: dict[nn.Module, None] = {}  # a set that keeps the order
     queue = [model]
     known = {id(model)}
-    for thing in queue:  # which grows
-        if isinstance(thing, nn.Module):
-            modules.update(dict.fromkeys(thing.modules()))
-        if type(thing).__module__.startswith("torch."):  # torch's own modules hold nothing but modules
+    for item in queue:  # which grows
+        if isinstance(item, nn.Module):
+            modules.update(dict.fromkeys(item.modules()))
+        if type(item).__module__.startswith("torch."):  # torch's own modules hold nothing but modules
             continue
-        for held in _held_by(thing):
+        for held in _held_by(item):
             if not isinstance(held, _HOLD_NO_MODULE) and id(held) not in known and len(queue) < _MOST_SEARCHED:
                 known.add(id(held))
                 queue.append(held)
     return list(modules)
 
 
-def _held_by(thing: Any) -> Iterable[Any]:
+def _held_by(item: Any) -> Iterable[Any]:
     """Return what an object holds: items, attributes, arguments of a partial, and variables that a function names."""
-    if isinstance(thing, partial):
-        return [thing.func, *thing.args, *thing.keywords.values()]
-    if isinstance(thing, MethodType):
-        return [thing.__self__, thing.__func__]
-    if isinstance(thing, FunctionType):
-        return _named_by(thing)
-    if isinstance(thing, dict):
-        return list(thing.values())
-    if isinstance(thing, list | tuple | set | frozenset):
-        return list(thing)
-    slots = [getattr(thing, name, None) for name in getattr(type(thing), "__slots__", ())]
-    return [*slots, *getattr(thing, "__dict__", {}).values(), *_methods_that_run(thing)]
+    if isinstance(item, partial):
+        return [item.func, *item.args, *item.keywords.values()]
+    if isinstance(item, MethodType):
+        return [item.__self__, item.__func__]
+    if isinstance(item, FunctionType):
+        return _named_by(item)
+    if isinstance(item, dict):
+        return list(item.values())
+    if isinstance(item, list | tuple | set | frozenset):
+        return list(item)
+    slots = [getattr(item, name, None) for name in getattr(type(item), "__slots__", ())]
+    return [*slots, *getattr(item, "__dict__", {}).values(), *_methods_that_run(item)]
 
 
-def _methods_that_run(thing: Any) -> list[FunctionType]:
+def _methods_that_run(item: Any) -> list[FunctionType]:
     """Return the function that a call of an object runs, unless it is torch's own."""
-    name = "forward" if isinstance(thing, nn.Module) else "__call__"
-    method = getattr(type(thing), name, None)
+    name = "forward" if isinstance(item, nn.Module) else "__call__"
+    method = getattr(type(item), name, None)
     if not isinstance(method, FunctionType) or str(method.__module__).startswith("torch."):
         return []
     return [method]
@@ -114,37 +114,37 @@ def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
         _restore(switched)
 
 
-def _flag_of(thing: nn.Module | Tensor) -> str:
+def _flag_of(item: nn.Module | Tensor) -> str:
     """Return the name of the flag that is off in evaluation."""
-    return "training" if isinstance(thing, nn.Module) else "requires_grad"
+    return "training" if isinstance(item, nn.Module) else "requires_grad"
 
 
 def _switch_off(parts: list[nn.Module], weights: list[Tensor]) -> list[nn.Module | Tensor]:
     """Switch off flags that are on or that another call switched off; return their modules and parameters."""
     switched: list[nn.Module | Tensor] = []
-    things: list[nn.Module | Tensor] = [*parts, *weights]
+    items: list[nn.Module | Tensor] = [*parts, *weights]
     with _LOCK:
-        for thing in things:
-            if thing in _OFF or getattr(thing, _flag_of(thing), False):  # frozen TorchScript has no mode
-                _OFF[thing] = _OFF.get(thing, 0) + 1
-                switched.append(thing)
-                setattr(thing, _flag_of(thing), False)
+        for item in items:
+            if item in _OFF or getattr(item, _flag_of(item), False):  # frozen TorchScript has no mode
+                _OFF[item] = _OFF.get(item, 0) + 1
+                switched.append(item)
+                setattr(item, _flag_of(item), False)
     return switched
 
 
 def _restore(switched: list[nn.Module | Tensor]) -> None:
     """Switch flags back on if no other call needs them off."""
     with _LOCK:
-        for thing in switched:
-            _OFF[thing] -= 1
-            if not _OFF[thing]:
-                del _OFF[thing]
-                setattr(thing, _flag_of(thing), True)
+        for item in switched:
+            _OFF[item] -= 1
+            if not _OFF[item]:
+                del _OFF[item]
+                setattr(item, _flag_of(item), True)
 
 
-def is_compiled(thing: Any) -> bool:
+def is_compiled(item: Any) -> bool:
     """Return whether torch.compile made a function or a module."""
     return (
-        getattr(thing, "_torchdynamo_orig_callable", None) is not None
-        or getattr(thing, "_compiled_call_impl", None) is not None
+        getattr(item, "_torchdynamo_orig_callable", None) is not None
+        or getattr(item, "_compiled_call_impl", None) is not None
     )

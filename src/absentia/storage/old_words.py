@@ -26,21 +26,21 @@ _LIMIT_OF_AUDIT = "time limit of "
 
 def note_from_words(text: str) -> dict[str, Any]:
     """Return the fields of a note on a readout: what is read, and what follows a semicolon as remarks."""
-    what, *remarks = text.split("; ")
-    return _what_is_read(what) | {"remarks": remarks}
+    description, *remarks = text.split("; ")
+    return _what_is_read(description) | {"remarks": remarks}
 
 
 def _what_is_read(text: str) -> dict[str, Any]:
     """Return the fields of a note without remarks."""
     for words, subject in _PER_SAMPLE.items():
-        quantity, found, rest = text.partition(words)
-        if found:
+        quantity, separator, rest = text.partition(words)
+        if separator:
             classes = rest.removeprefix(" (").removesuffix(")").split(", ") if rest else []
             listed = [name for name in classes if name != _MORE]
             more = len(listed) < len(classes)
             return {"subject": subject, "quantity": quantity, "classes": listed, "more_classes": more}
-    quantity, found, name = text.partition(_ONE_CLASS)
-    if found:
+    quantity, separator, name = text.partition(_ONE_CLASS)
+    if separator:
         return {"subject": "one class", "quantity": quantity, "name": name}
     if text == _ONLY_OUTPUT:
         return {"subject": "output"}

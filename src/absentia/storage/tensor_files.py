@@ -33,7 +33,7 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], header: dict[
     copies = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(header)
     metadata = {"absentia": text, "checksum": _checksum(text, copies)}
-    write_whole(path, lambda there: save_file(copies, there, metadata=metadata), keep)
+    write_whole(path, lambda own_path: save_file(copies, own_path, metadata=metadata), keep)
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

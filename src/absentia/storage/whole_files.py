@@ -50,7 +50,7 @@ def keep_figure(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
     check_folder("path", path)
     figure = draw()
     file = Path(path) if Path(path).suffix else Path(f"{path}.png")
-    write_whole(file, lambda there: figure.savefig(there, dpi=150, format=file.suffix[1:]), keep=False)
+    write_whole(file, lambda own_path: figure.savefig(own_path, dpi=150, format=file.suffix[1:]), keep=False)
     return figure
 
 

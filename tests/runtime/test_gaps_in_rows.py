@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import absentia as ab
-from absentia import plots
+from absentia import interop, plots
 from census_tables import as_categories, boosters, census, pipeline
 
 FRAME, Y = census(gaps=True)
 CODED = as_categories(FRAME)
+PLAIN = FRAME.astype({"hours": float, "level": object})
 BOOSTERS = boosters(FRAME, Y)
+PIPELINE = pipeline(FRAME, Y)
 NUMBERS = CODED[["age", "hours"]].astype(float)
 FOREST = RandomForestClassifier(20, min_samples_leaf=5, random_state=0).fit(NUMBERS, Y)
 QUICK = ab.LearningOptions(samples=20, rows_per_step=256)
@@ -152,10 +157,8 @@ def test_baselines_are_learned_from_tables_with_gaps(loss, tmp_path: Path):
 
 
 def test_a_pipeline_that_fills_gaps_in_takes_them():
-    plain = FRAME.astype({"hours": float, "level": object})
-    model = pipeline(FRAME, Y)
-    explanation = ab.explain(model, plain.loc[GAPPY], 1, absence="missing")
-    np.testing.assert_allclose(explanation.outputs, log_odds(model, plain.loc[GAPPY]), atol=1e-6)
+    explanation = ab.explain(PIPELINE, PLAIN.loc[GAPPY], 1, absence="missing")
+    np.testing.assert_allclose(explanation.outputs, log_odds(PIPELINE, PLAIN.loc[GAPPY]), atol=1e-6)
 
 
 @pytest.mark.slow
@@ -200,3 +203,109 @@ def test_a_column_that_is_always_missing_is_not_learned():
         FOREST, NUMBERS[:2].assign(age=math.nan), 1, absence="mean", data=NUMBERS.assign(age=math.nan)
     )
     assert explanation.record.absence.endswith("1 missing)")
+
+
+MISSING_CATEGORIES = {"work": "missing", "level": "missing"}
+KNOWN_CATEGORIES = {"work": "teacher", "level": "college"}
+
+
+@cache
+def learned_of(name: str) -> ab.LearnedBaseline:
+    """Learn a little: what the tests need is the names of the categories, not the values."""
+    return ab.learn_baseline(*_model_and_table(name), Y, options=ab.LearningOptions(samples=8, steps=1))
+
+
+def learned_with(name: str, categories: dict[str, str]) -> ab.LearnedBaseline:
+    """Return a learned baseline with these categories in place of those that learning chose."""
+    # The table decides the names of the categories, not the model.
+    learned = learned_of("pipeline" if name == "pipeline" else "histogram")
+    values = learned.values.clone()
+    for column, category in categories.items():
+        entry = learned.players.names.index(column)
+        values[entry] = learned.players.categories[entry].index(category)
+    return replace(learned, values=values)
+
+
+def _model_and_table(name: str) -> tuple[Any, pd.DataFrame]:
+    if name == "pipeline":
+        return PIPELINE, PLAIN
+    return BOOSTERS[name], CODED
+
+
+def base_value_by_hand(name: str, learned: ab.LearnedBaseline) -> np.ndarray:
+    """Compute the value of the stand-ins alone from a frame."""
+    model, table = _model_and_table(name)
+    row = table[:1].copy()
+    for entry, column in enumerate(table.columns):
+        names = learned.players.categories[entry]
+        value = learned.values[entry].item()
+        if names:
+            value = {"missing": np.nan, "False": False, "True": True}.get(names[int(value)], names[int(value)])
+        dtype = table[column].dtype if names else float
+        row[column] = pd.Series([value], index=row.index, dtype=dtype)
+    return log_odds(model, row)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "histogram",
+        pytest.param("lightgbm", marks=pytest.mark.slow),
+        pytest.param("xgboost", marks=pytest.mark.slow),
+        pytest.param("pipeline", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("categories", [MISSING_CATEGORIES, KNOWN_CATEGORIES], ids=["missing", "known"])
+def test_explained_rows_need_not_hold_the_categories_of_a_learned_baseline(name, categories):
+    model, table = _model_and_table(name)
+    learned = learned_with(name, categories)
+    complete = table[(table["work"] == "clerk") & (table["level"] == "none")][:2]
+    with_own_categories = complete.copy()
+    for column in ("work", "level"):
+        if isinstance(complete[column].dtype, pd.CategoricalDtype):
+            with_own_categories[column] = complete[column].cat.remove_unused_categories()
+    no_work = complete.assign(work=np.nan)
+    no_text = no_work.assign(level=None)
+    for rows in (complete, with_own_categories, no_work, no_text):
+        explanation = ab.explain(model, rows, 1, absence=learned)
+        shown = explanation.to_frame().set_index("player")["stand_in"]
+        assert set(shown["work"]) == {categories["work"]}
+        assert set(shown["level"]) == {categories["level"]}
+        np.testing.assert_allclose(
+            explanation.base_values, np.repeat(base_value_by_hand(name, learned), 2), atol=1e-4
+        )
+
+
+@pytest.mark.parametrize("name", BOOSTERS)
+def test_a_column_without_any_value_is_one_of_categories_if_the_fit_says_so(name):
+    rows = CODED[1:3].assign(work=np.nan)
+    if name != "lightgbm":  # which knows only how many of its columns hold categories
+        rows = rows.assign(age=np.nan)
+    of_the_dtype = rows.astype({"work": CODED["work"].dtype})
+    explanation = ab.explain(BOOSTERS[name], rows, 1, absence="missing")
+    np.testing.assert_allclose(explanation.outputs, log_odds(BOOSTERS[name], of_the_dtype), atol=1e-4)
+
+
+def test_categories_of_numbers_are_known_by_name():
+    draw = np.random.default_rng(0)
+    floor = pd.Categorical(draw.integers(1, 4, 120))
+    frame = pd.DataFrame({"floor": floor, "rooms": draw.integers(1, 6, 120).astype(float)})
+    model = HistGradientBoostingRegressor(categorical_features="from_dtype", max_iter=5, min_samples_leaf=5)
+    model.fit(frame, frame["floor"].astype(float) * 2 + frame["rooms"])
+    learned = ab.learn_baseline(model, frame, options=ab.LearningOptions(samples=8, steps=1))
+    third = replace(learned, values=torch.tensor([2.0, 4.0], dtype=torch.float64))
+    first_floor = frame[frame["floor"] == 1][:1]
+    alone = first_floor.assign(floor=first_floor["floor"].cat.remove_unused_categories())
+    by_hand = model.predict(frame[frame["floor"] == 3][:1].assign(rooms=4.0))
+    np.testing.assert_allclose(ab.explain(model, alone, absence=third).base_values, by_hand)
+
+
+def test_a_table_of_ones_own_needs_no_missing_category():
+    complete = CODED.dropna()
+    table = interop.EncodedTable.of(complete)
+    model = interop.from_estimator(BOOSTERS["histogram"], table=table)
+    learned = learned_with("histogram", MISSING_CATEGORIES)
+    explanation = ab.explain(model, table.rows[:2], 1, absence=learned, players=table.players)
+    np.testing.assert_allclose(
+        explanation.base_values, np.repeat(base_value_by_hand("histogram", learned), 2), atol=1e-4
+    )
