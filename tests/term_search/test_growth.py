@@ -9,11 +9,15 @@ from absentia.term_search.growth import Growth, grow_terms, stop_at_share, stop_
 
 
 def planted(players, basis, seed=0):
-    """Some sets of one to four players with effects, and coalitions of all sizes."""
+    """Some sets of players with effects, and coalitions of all sizes.
+
+    In the Walsh basis they are single players and pairs, because larger sets show in none of their subsets.
+    """
+    largest = 4 if basis is Basis.HARSANYI else 2
     generator = torch.Generator().manual_seed(seed)
     sets = torch.zeros(9, players, dtype=torch.bool)
     for number in range(1, 9):
-        sets[number, torch.randperm(players, generator=generator)[: 1 + number % 4]] = True
+        sets[number, torch.randperm(players, generator=generator)[: 1 + number % largest]] = True
     effects = torch.tensor([0.5, 2.0, -1.5, 1.0, 3.0, -2.0, 1.0, -1.0, 2.5]).double()
     sizes = torch.randint(0, players + 1, (900, 1), generator=generator)
     coalitions = torch.rand(900, players, generator=generator).argsort(1).argsort(1) < sizes

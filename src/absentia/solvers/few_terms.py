@@ -43,6 +43,8 @@ _PREDICTED = 4000
 # Terms are added until what they leave of the process is this share of what the process leaves of the values.
 _LEFT_OF_UNEXPLAINED = 0.5
 _LEAST_LEFT = 1e-4
+# Squares below this share of the values' are rounding errors.
+_ROUNDING = 1e-12
 # Walsh terms are converted to Harsanyi effects if at most this many times as many come of it.
 _MOST_TIMES_AS_MANY = 2
 # Coalitions of a sample by default, or for each player.
@@ -177,8 +179,9 @@ class SampleSplit:
         residuals = self.held_out_values - predicted
         variance = float(weights @ centred.square())
         left = float(weights @ residuals.square())
-        if variance == 0:
-            return Fidelity(1.0 if left == 0 else -math.inf, 0.0)
+        rounding = _ROUNDING * float(weights @ self.held_out_values.square())
+        if variance <= rounding:  # a constant
+            return Fidelity(1.0 if left <= rounding else -math.inf, 0.0)
         share = left / variance
         # How much each coalition moves the ratio; the two of a pair depend on each other.
         influence = weights * (residuals.square() - share * centred.square()) / variance

@@ -23,6 +23,10 @@ _LOOKED_AT = 4
 # More sets than this are not kept from one round to the next.
 _LARGEST_POOL = 1500
 
+# Squares below this share of the values' are rounding errors.
+_ROUNDING = 1e-12
+_TINY = 1e-300
+
 # How many of the chosen features to keep: a function of their path and of the number of rows and candidates.
 StopRule: TypeAlias = Callable[[Path, int, int], int]
 
@@ -165,7 +169,8 @@ def _pruned(
         own = features[:, chosen]
         fit = least_squares(own, values)
         freedom = max(1, len(values) - len(chosen))
-        variance = float((values - own.double() @ fit.coefficients).square().sum()) / freedom
+        residuals = values - own.double() @ fit.coefficients
+        variance = float(residuals.square().sum()) / freedom + _ROUNDING * float(values.square().mean())
         deviations = (fit.inverse.diagonal() * variance).clamp_min(1e-300).sqrt()
         ratios = fit.coefficients.abs() / deviations
         ratios[0] = math.inf
@@ -183,7 +188,7 @@ def stop_by_information(path: Path, rows: int, candidates: int) -> int:
     """Return how many features to keep: each must explain more than the best of as many that are only noise."""
     counts = torch.arange(1, len(path.chosen) + 1, dtype=torch.float64)
     price = math.log(rows) / 2 + 1.4 * math.log(max(2, candidates))
-    squares = path.residual_squares.clamp_min(torch.finfo(torch.float64).tiny)
+    squares = path.residual_squares.clamp_min(_ROUNDING * float(path.residual_squares[0]) + _TINY)
     return int((rows * squares.log() + counts * price).argmin()) + 1
 
 
