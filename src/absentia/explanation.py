@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,9 +19,11 @@ from absentia.absences import Absence
 from absentia.absences.protocol import BringsModel, describe_absence, empty_inputs
 from absentia.arguments import checked
 from absentia.attributions import Attribution, OrderAttribution
+from absentia.budgets import Budget, BudgetReason, Work, choose_budget, smaller_budget
 from absentia.data import Categorical, Classes, Table, as_tensor, check_number, each_class
 from absentia.errors import DataFrame, Figure, require, wrong
-from absentia.evaluation.leaf_values import NotFromLeaves
+from absentia.evaluation.leaf_values import LeafValues, NotFromLeaves
+from absentia.evaluation.row_times import SHORT_WORK, seconds_per_row
 from absentia.games import MAX_PLAYERS, MaskedModel, model_for, value_table
 from absentia.indices import order_shapley, shapley
 from absentia.interop import to_shap, to_shapiq
@@ -31,7 +34,10 @@ from absentia.plots import KINDS, OF_ALL_SAMPLES
 from absentia.plots.interaction_plots import names_of_sets
 from absentia.readout_notes import ReadoutNote
 from absentia.readouts import Features, Readout
+from absentia.runtime.limits import OutOfTime, TimeLimit
+from absentia.runtime.progress import announce
 from absentia.runtime.row_count import RowCount
+from absentia.runtime.workers import worker_count
 from absentia.solvers.exact import harsanyi
 from absentia.solvers.leaves import LeafSums, sums_over_leaves
 from absentia.solvers.regression import sample_shapley
@@ -44,9 +50,12 @@ from absentia.version import __version__
 
 # A larger gap between the sum of Shapley values and outputs − base_values is more than rounding, and is reported.
 _LARGEST_GAP = 1e-6
-# With too many players for all coalitions, this many are drawn for each sample, or this many for each player.
-_COALITIONS = 2**12
-_COALITIONS_PER_PLAYER = 16
+# Under a time limit, this share of the time is kept for fewer coalitions, if those that were chosen take too long.
+_SHARE_KEPT = 1 / 8
+# The rows that the model has to run at least before anything is explained.
+_FEW_ROWS = 2
+# What to do if a time limit is too short for any result.
+_NO_TIME = "Or use fewer players, fewer samples, or a quicker model."
 # An explanation prints at most this many players and interactions, and a notebook shows somewhat more.
 _PRINTED_PLAYERS = 8
 _PRINTED_INTERACTIONS = 5
@@ -298,6 +307,7 @@ def explain(
     class_names: Iterable[str] | None = None,
     categorical: Categorical = (),
     evaluations: int | None = None,
+    seconds: float | None = None,
     max_players: int = MAX_PLAYERS,
     seed: int = 0,
     batch_size: int | None = None,
@@ -307,6 +317,8 @@ def explain(
 
     Up to ``max_players`` players, everything is exact and comes from one table of 2ⁿ values for each sample. With
     more players, or with ``evaluations``, Shapley values are sampled with standard errors, without interactions.
+    If the model is so slow that this would take more than about a minute, as many coalitions are sampled as fit a
+    minute, and a note in the record says which ``evaluations`` repeat the result.
 
     Parameters
     ----------
@@ -327,6 +339,9 @@ def explain(
         The default is one player for each column of a table.
     evaluations : int, optional
         The number of rows that the model may evaluate for each sample.
+    seconds : float, optional
+        A time limit. As many coalitions are evaluated as fit it. If they take longer than estimated, fewer are used.
+        The default is about a minute for the model's rows; ``math.inf`` is no limit.
     max_players : int, default 24
         The largest number of players for exact results.
     seed : int, default 0
@@ -353,36 +368,41 @@ def explain(
     if y is not None and isinstance(y, Absence):
         raise wrong("absence", "be passed by name", "it in place of y", "Write explain(model, x, absence=…).")
     check_number("max_players", max_players, 1, MAX_PLAYERS)
-    inputs = encode_inputs(model, _as_batch(x, players), data, [absence], players)
-    task = Task(
-        model_for(absence, inputs.model),
-        inputs.x,
-        y,
-        players=players,
-        readout=readout,
-        class_names=class_names,
-        categorical=categorical,
-        batch_size=batch_size,
-        memory=memory,
-        row_count=RowCount(inputs.trial_rows),
-    )
-    if isinstance(task.readout, Features):
-        raise wrong("readout", "give one number for an explanation", str(task.readout))
-    game = MaskedModel.of_task(task, absence_for(task, absence, inputs.data, seed))
-    budget = _rows_to_evaluate(game, evaluations, max_players)
-    results = _compute(game, budget, seed)
+    limit = TimeLimit(seconds)
+    try:
+        inputs = encode_inputs(model, _as_batch(x, players), data, [absence], players)
+        task = Task(
+            model_for(absence, inputs.model),
+            inputs.x,
+            y,
+            players=players,
+            readout=readout,
+            class_names=class_names,
+            categorical=categorical,
+            batch_size=batch_size,
+            memory=memory,
+            limit=limit,
+            row_count=RowCount(inputs.trial_rows),
+        )
+        if isinstance(task.readout, Features):
+            raise wrong("readout", "give one number for an explanation", str(task.readout))
+        game = MaskedModel.of_task(task, absence_for(task, absence, inputs.data, seed))
+        budget = _choose_budget(game, evaluations, seconds, max_players)
+        results, budget = _compute_in_time(game, budget, seed)
+    except OutOfTime as error:
+        raise limit.too_short(_FEW_ROWS, _NO_TIME) from error
     record = ExplanationRecord(
         readout_note=task.readout_note,
         absence=describe_absence(game.absence),
-        exact=budget is None,
+        exact=budget.evaluations is None,
         seed=seed,
         evaluations=results.shapley.evaluations,
         rows_seen=task.row_count.rows,
         seconds=time.perf_counter() - began,
         class_names=task.class_names,
         notes=(
-            *_notes_on_sampling(game, budget, evaluations is None),
-            *_notes_on_leaves(game, budget),
+            *_notes_on_sampling(budget),
+            *_notes_on_leaves(game, budget.evaluations),
             *_notes_on_absence(game),
             *results.notes,
         ),
@@ -460,16 +480,61 @@ def _as_batch(x: Table, players: Players | None) -> Table:
     return batch
 
 
-def _rows_to_evaluate(game: MaskedModel, evaluations: int | None, max_players: int) -> int | None:
-    """Return how many rows to evaluate for each sample; None for all coalitions."""
+def _choose_budget(game: MaskedModel, evaluations: int | None, seconds: float | None, max_players: int) -> Budget:
+    """Choose how many rows to evaluate for each sample, and say so if they take long."""
+    untimed = Work(len(game.players), game.draws, game.samples, seconds_per_row=0.0)
     if evaluations is None and sums_over_leaves(game) is not None:
-        return None
-    budget = evaluations
-    if budget is None and len(game.players) > max_players:
-        budget = max(_COALITIONS, _COALITIONS_PER_PLAYER * len(game.players)) * game.draws
-    if budget is not None and budget < 2 ** len(game.players) * game.draws:
-        return budget
-    return None
+        return Budget(untimed, BudgetReason.ALL)
+    limit = game.task.limit
+    choose = partial(choose_budget, evaluations=evaluations, seconds=seconds, max_players=max_players)
+    wanted = choose(untimed)
+    if isinstance(game.leaf_values, LeafValues):  # no row is run
+        return wanted
+    budget = choose(replace(untimed, seconds_per_row=_time_rows(game, wanted)), spent=limit.spent)
+    if budget.reason is BudgetReason.LIMIT and budget.seconds > limit.left:
+        raise limit.too_short(budget.work.rows(budget.coalitions), _NO_TIME)
+    if budget.announcement:
+        announce(budget.announcement)
+    return budget
+
+
+def _time_rows(game: MaskedModel, wanted: Budget) -> float:
+    """Return about how many seconds each row of a budget takes with all workers."""
+    task = game.task
+    short_work = SHORT_WORK
+    if task.limit.is_set:
+        short_work = min(short_work, _SHARE_KEPT * task.limit.left)
+    rows_before = task.row_count.rows
+    seconds = seconds_per_row(
+        game.evaluator,
+        game.fill,
+        wanted.work.rows(wanted.coalitions),
+        as_table=wanted.evaluations is None,
+        short_work=short_work,
+    )
+    # They are run once, for all results of the game.
+    game.rows_of_setup += task.row_count.rows - rows_before
+    return seconds / min(worker_count(), game.samples)
+
+
+def _compute_in_time(game: MaskedModel, budget: Budget, seed: int) -> tuple[_Results, Budget]:
+    """Compute results within the time limit: from fewer coalitions, if the budget takes longer than estimated."""
+    limit = game.task.limit
+    if not limit.is_set:
+        return _compute(game, budget.evaluations, seed), budget
+    row_count = game.task.row_count
+    rows_before = row_count.rows
+    spent_before = limit.spent
+    limit.reserve = _SHARE_KEPT * limit.left
+    try:
+        return _compute(game, budget.evaluations, seed), budget
+    except OutOfTime:
+        limit.reserve = 0.0
+    rows = max(1, row_count.rows - rows_before)
+    smaller = smaller_budget(budget, limit.left, (limit.spent - spent_before) / rows)
+    if smaller.coalitions >= budget.coalitions or smaller.seconds > limit.left:
+        raise limit.too_short(budget.work.rows(budget.coalitions), _NO_TIME)
+    return _compute(game, smaller.evaluations, seed), smaller
 
 
 def _compute(game: MaskedModel, budget: int | None, seed: int) -> _Results:
@@ -565,16 +630,17 @@ def _stand_ins(game: MaskedModel) -> Shaped[Tensor, "samples *entries"] | None:
     return empty_inputs(game.fill, game.samples, game.players, game.x.device)
 
 
-def _notes_on_sampling(game: MaskedModel, budget: int | None, chosen_here: bool) -> list[str]:
-    """Say how values were sampled, if they were."""
-    if budget is None:
+def _notes_on_sampling(budget: Budget) -> list[str]:
+    """Say how values were sampled, if they were, and how to repeat that."""
+    if budget.evaluations is None:
         return []
-    players = len(game.players)
-    why = f"{players} players are too many for all 2^{players} coalitions" if chosen_here else "As requested"
-    return [
-        f"{why}: Shapley values are sampled from {budget // game.draws:,} coalitions of each sample, with "
+    notes = [
+        f"{budget.why}: Shapley values are sampled from {budget.coalitions:,} coalitions of each sample, with "
         "standard errors. There are no interactions and no order-wise values. Group players for exact results."
     ]
+    if budget.how_to_repeat:
+        notes.append(budget.how_to_repeat)
+    return notes
 
 
 def _notes_on_leaves(game: MaskedModel, budget: int | None) -> list[str]:
