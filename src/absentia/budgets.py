@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from absentia.evaluation.rounding import MOST_MEASURED
 from absentia.games import MAX_PLAYERS
 from absentia.solvers.regression import MIN_COALITIONS_PER_PLAYER
 from absentia.text import count_of, duration
@@ -20,7 +21,7 @@ _MOST_ENTRIES = 2**21
 # The share of a time limit that the model may take. The rest is for the fit, and for work that takes longer.
 _SHARE_OF_LIMIT = 0.8
 # Work is announced if it takes at least this long, in seconds.
-_LONG = 10.0
+LONG = 10.0
 
 
 class BudgetReason(str, Enum):
@@ -75,8 +76,8 @@ class Work:
 
     @property
     def seconds_of_all(self) -> float:
-        """The time that all coalitions of every sample take."""
-        return self.seconds(self.all_coalitions)
+        """The time that all coalitions of every sample take, with the check of their rounding errors."""
+        return self.seconds(self.all_coalitions + MOST_MEASURED)
 
     def coalitions_within(self, seconds: float) -> int:
         """Return how many coalitions of every sample fit this time: a power of two, but no fewer than are needed."""
@@ -107,6 +108,8 @@ class Budget:
     @property
     def seconds(self) -> float:
         """The estimated time for all samples."""
+        if self.evaluations is None:
+            return self.work.seconds_of_all
         return self.work.seconds(self.coalitions)
 
     @property
@@ -121,7 +124,7 @@ class Budget:
         if self.reason is BudgetReason.EVALUATIONS:
             return "As requested"
         if self.reason is BudgetReason.LIMIT:
-            return f"To end within {duration(self.limit or math.inf)}"
+            return f"To end within {self.limit:g} s"
         if self.reason is BudgetReason.PLAYERS or work.players > MAX_PLAYERS:
             return f"{work.players} players are too many for all 2^{work.players} coalitions"
         return f"All {work.all_coalitions:,} coalitions would take about {duration(work.seconds_of_all)}"
@@ -139,7 +142,7 @@ class Budget:
     @property
     def announcement(self) -> str:
         """How long the work will take, and what would take less or more time; nothing for short work."""
-        if self.seconds < _LONG:
+        if self.seconds < LONG:
             return ""
         work = self.work
         coalitions = f"{self.coalitions:,} coalitions"

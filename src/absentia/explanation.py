@@ -23,7 +23,7 @@ from absentia.budgets import Budget, BudgetReason, Work, choose_budget, smaller_
 from absentia.data import Categorical, Classes, Table, as_tensor, check_number, each_class
 from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.evaluation.leaf_values import LeafValues, NotFromLeaves
-from absentia.evaluation.row_times import SHORT_WORK, seconds_per_row
+from absentia.evaluation.row_times import SHORT_WORK, time_values
 from absentia.games import MAX_PLAYERS, MaskedModel, model_for, value_table
 from absentia.indices import order_shapley, shapley
 from absentia.interop import to_shap, to_shapiq
@@ -51,7 +51,13 @@ from absentia.version import __version__
 # A larger gap between the sum of Shapley values and outputs − base_values is more than rounding, and is reported.
 _LARGEST_GAP = 1e-6
 # Under a time limit, this share of the time is kept for fewer coalitions, if those that were chosen take too long.
-_SHARE_KEPT = 1 / 8
+_SHARE_KEPT = 0.15
+# Batches take at most this long, in seconds, so that progress is shown now and then, ...
+_SECONDS_OF_A_BATCH = 5.0
+# ... and at most this share of a time limit, so that work ends soon after it.
+_SHARE_OF_A_BATCH = 0.03
+# Work is not timed if it takes at most this share of a time limit by the model's first run.
+_SHARE_OF_SHORT_WORK = 0.1
 # The rows that the model has to run at least before anything is explained.
 _FEW_ROWS = 2
 # What to do if a time limit is too short for any result.
@@ -499,22 +505,19 @@ def _choose_budget(game: MaskedModel, evaluations: int | None, seconds: float | 
 
 
 def _time_rows(game: MaskedModel, wanted: Budget) -> float:
-    """Return about how many seconds each row of a budget takes with all workers."""
+    """Return about how many seconds each row of a budget takes with all workers; shorten batches that take long."""
     task = game.task
-    short_work = SHORT_WORK
-    if task.limit.is_set:
-        short_work = min(short_work, _SHARE_KEPT * task.limit.left)
+    short_work = min(SHORT_WORK, _SHARE_OF_SHORT_WORK * task.limit.left)
+    seconds_of_a_batch = min(_SECONDS_OF_A_BATCH, _SHARE_OF_A_BATCH * task.limit.left)
+    rows = wanted.work.rows(wanted.coalitions)
     rows_before = task.row_count.rows
-    seconds = seconds_per_row(
-        game.evaluator,
-        game.fill,
-        wanted.work.rows(wanted.coalitions),
-        as_table=wanted.evaluations is None,
-        short_work=short_work,
+    row_time = time_values(
+        game.evaluator, game.fill, rows, as_table=wanted.evaluations is None, short_work=short_work
     )
     # They are run once, for all results of the game.
     game.rows_of_setup += task.row_count.rows - rows_before
-    return seconds / min(worker_count(), game.samples)
+    game.use_batches_of(row_time.rows_within(seconds_of_a_batch, task.batch_size))
+    return row_time.seconds_per_row(min(task.batch_size, rows)) / min(worker_count(), game.samples)
 
 
 def _compute_in_time(game: MaskedModel, budget: Budget, seed: int) -> tuple[_Results, Budget]:

@@ -198,6 +198,12 @@ class Task:
         task.limit = limit
         return task
 
+    def with_batch_size(self, batch_size: int) -> Task:
+        """Return the same task with batches of so many rows."""
+        task = copy.copy(self)
+        task.batch_size = batch_size
+        return task
+
     def runner(self, forward: Model) -> BatchRunner:
         """Return a runner for the model, or for a part or variant of it, whose rows are added to the task's count."""
         return BatchRunner(forward, self.batch_size, self.limit, row_count=self.row_count)

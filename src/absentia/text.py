@@ -22,9 +22,8 @@ _NO_ERROR = 1e-6
 # Times below this many seconds are written with one digit, ...
 _SHORT_SECONDS = 1.0
 
-# ... others in the first of these units of which they are few, or else in days.
-_UNITS_OF_TIME = ((1, "s"), (60, "min"), (3600, "h"))
-_MOST_OF_A_UNIT = 100
+# ... others in the first of these units of which there are fewer than its maximum, or else in days.
+_UNITS_OF_TIME = (("s", 1, 120), ("min", 60, 120), ("h", 3600, 48))
 _DAY = 86_400
 
 
@@ -83,8 +82,8 @@ def duration(seconds: float) -> str:
         return "–"
     if seconds < _SHORT_SECONDS:
         return f"{seconds:.1g} s"
-    for length, unit in _UNITS_OF_TIME:
-        if seconds < _MOST_OF_A_UNIT * length:
+    for unit, length, most in _UNITS_OF_TIME:
+        if seconds < most * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds / _DAY:,.0f} days"
 

@@ -27,6 +27,13 @@ class RowTime:
         """Return the seconds that a row takes in batches of so many rows."""
         return self.per_batch / batch + self.per_row
 
+    def rows_within(self, seconds: float, most: int) -> int:
+        """Return how many rows take no longer than this beyond the fixed part: a power of two, up to ``most``."""
+        if self.per_row * most <= seconds:
+            return most
+        fitting = max(1, int(seconds / self.per_row))
+        return 2 ** (fitting.bit_length() - 1)
+
     @classmethod
     def of_run(cls, rows: int, seconds: float) -> RowTime:
         """Return the time by a single run, as if it had no fixed part."""
