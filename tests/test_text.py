@@ -2,7 +2,7 @@
 
 import math
 
-from absentia.text import align, count_of, fold, html_result, html_table, with_error, written, written_alike
+from absentia.text import align, count_of, duration, fold, html_result, html_table, with_error, written, written_alike
 
 
 def test_numbers_are_written_for_a_reader():
@@ -35,3 +35,10 @@ def test_columns_line_up_and_long_sentences_are_folded():
 
 def test_numbers_beside_each_other_have_the_same_decimal_place():
     assert written_alike([-12.344, 0.5, 1e-9], plus=True) == ["−12.34", "+0.50", "0"]
+
+
+def test_times_are_written_in_the_unit_that_suits_them():
+    seconds = [0.04, 1.4, 119.4, 120.0, 7000.0, 7200.0, 2 * 86_400.0, 1e9, math.inf]
+    assert [duration(time) for time in seconds] == [
+        "0.04 s", "1 s", "119 s", "2 min", "117 min", "2 h", "2 days", "11,574 days", "–",
+    ]  # fmt: skip

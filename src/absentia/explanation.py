@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,11 +19,13 @@ from absentia.absences import Absence
 from absentia.absences.protocol import BringsModel, describe_absence, empty_inputs
 from absentia.arguments import checked
 from absentia.attributions import Attribution, OrderAttribution
+from absentia.budgets import Budget, BudgetReason, Work, choose_budget, smaller_budget
 from absentia.data import Categorical, Classes, Table, as_tensor, check_number, each_class
 from absentia.determined import WHY_NOT_DETERMINED, with_marks
 from absentia.errors import DataFrame, Figure, require, wrong
-from absentia.evaluation.leaf_values import NotFromLeaves
-from absentia.games import MAX_PLAYERS, MaskedModel, model_for, value_table
+from absentia.evaluation.leaf_values import LeafValues, NotFromLeaves
+from absentia.evaluation.row_times import SHORT_WORK, time_values
+from absentia.games import MAX_PLAYERS, MaskedModel, RowMeter, model_for, value_table
 from absentia.indices import order_shapley, shapley
 from absentia.interop import to_shap, to_shapiq
 from absentia.learning import LearnedBaseline, absence_for
@@ -33,23 +36,40 @@ from absentia.plots.interaction_plots import names_of_sets
 from absentia.plots.strongest_sets import count_sets
 from absentia.readout_notes import ReadoutNote
 from absentia.readouts import Features, Readout
+from absentia.runtime.limits import OutOfTime, TimeLimit
+from absentia.runtime.progress import announce
 from absentia.runtime.row_count import RowCount
+from absentia.runtime.workers import worker_count
+from absentia.solvers.cost_of_fits import seconds_of_few_terms
 from absentia.solvers.exact import harsanyi
+from absentia.solvers.few_terms import LEAST_COALITIONS, few_terms_of
 from absentia.solvers.leaves import LeafSums, sums_over_leaves
+from absentia.solvers.paired_draws import PairedValues
 from absentia.solvers.sampled_shapley import sample_shapley
 from absentia.storage import Saved, keep_figure
 from absentia.storage.old_words import upgraded_record
 from absentia.task import Task
 from absentia.terms import Interaction, Terms, upgraded_terms
 from absentia.terms_in_words import name_with_basis
-from absentia.text import align, count_of, fold, html_result, written
+from absentia.text import align, count_of, duration, fold, html_result, written
 from absentia.version import __version__
 
 # A larger gap between the sum of Shapley values and outputs − base_values is more than rounding, and is reported.
 _LARGEST_GAP = 1e-6
-# With too many players for all coalitions, this many are drawn for each sample, or this many for each player.
-_COALITIONS = 2**12
-_COALITIONS_PER_PLAYER = 16
+# Under a time limit, this share of the time is kept for fewer coalitions, if those that were chosen take too long.
+_SHARE_KEPT = 0.15
+# Batches take at most this long, in seconds, so that progress is shown now and then, ...
+_SECONDS_OF_A_BATCH = 5.0
+# ... and at most this share of a time limit, so that work ends soon after it.
+_SHARE_OF_A_BATCH = 0.03
+# Work is not timed if it takes at most this share of a time limit by the model's first run.
+_SHARE_OF_SHORT_WORK = 0.1
+# The rows that the model has to run at least before anything is explained.
+_FEW_ROWS = 2
+# Interactions of all samples are estimated if that takes at most this long, in seconds.
+_MOST_SECONDS_OF_INTERACTIONS = 60.0
+# What to do if a time limit is too short for any result.
+_NO_TIME = "Or use fewer players, fewer samples, or a quicker model."
 # An explanation prints at most this many players and interactions, and a notebook shows somewhat more.
 _PRINTED_PLAYERS = 8
 _PRINTED_INTERACTIONS = 5
@@ -345,6 +365,7 @@ def explain(
     class_names: Iterable[str] | None = None,
     categorical: Categorical = (),
     evaluations: int | None = None,
+    seconds: float | None = None,
     max_players: int = MAX_PLAYERS,
     seed: int = 0,
     batch_size: int | None = None,
@@ -353,7 +374,10 @@ def explain(
     """Explain the model's output on samples: Shapley values, order-wise Shapley values and all interactions.
 
     Up to ``max_players`` players, everything is exact and comes from one table of 2ⁿ values for each sample. With
-    more players, or with ``evaluations``, Shapley values are sampled with standard errors, without interactions.
+    more players, or with ``evaluations``, Shapley values and few interactions are estimated from drawn coalitions,
+    with standard errors. The `fidelity` of these interactions says how much of the variation they account for.
+    If the model is so slow that this would take more than about a minute, as many coalitions are sampled as fit a
+    minute, and a note in the record says which ``evaluations`` repeat the result.
 
     Parameters
     ----------
@@ -374,6 +398,9 @@ def explain(
         The default is one player for each column of a table.
     evaluations : int, optional
         The number of rows that the model may evaluate for each sample.
+    seconds : float, optional
+        A time limit. As many coalitions are evaluated as fit it. If they take longer than estimated, fewer are used.
+        The default is about a minute for the model's rows; ``math.inf`` is no limit.
     max_players : int, default 24
         The largest number of players for exact results.
     seed : int, default 0
@@ -400,36 +427,41 @@ def explain(
     if y is not None and isinstance(y, Absence):
         raise wrong("absence", "be passed by name", "it in place of y", "Write explain(model, x, absence=…).")
     check_number("max_players", max_players, 1, MAX_PLAYERS)
-    inputs = encode_inputs(model, _as_batch(x, players), data, [absence], players)
-    task = Task(
-        model_for(absence, inputs.model),
-        inputs.x,
-        y,
-        players=players,
-        readout=readout,
-        class_names=class_names,
-        categorical=categorical,
-        batch_size=batch_size,
-        memory=memory,
-        row_count=RowCount(inputs.trial_rows),
-    )
-    if isinstance(task.readout, Features):
-        raise wrong("readout", "give one number for an explanation", str(task.readout))
-    game = MaskedModel.of_task(task, absence_for(task, absence, inputs.data, seed))
-    budget = _rows_to_evaluate(game, evaluations, max_players)
-    results = _compute(game, budget, seed)
+    limit = TimeLimit(seconds)
+    try:
+        inputs = encode_inputs(model, _as_batch(x, players), data, [absence], players)
+        task = Task(
+            model_for(absence, inputs.model),
+            inputs.x,
+            y,
+            players=players,
+            readout=readout,
+            class_names=class_names,
+            categorical=categorical,
+            batch_size=batch_size,
+            memory=memory,
+            limit=limit,
+            row_count=RowCount(inputs.trial_rows),
+        )
+        if isinstance(task.readout, Features):
+            raise wrong("readout", "give one number for an explanation", str(task.readout))
+        game = MaskedModel.of_task(task, absence_for(task, absence, inputs.data, seed))
+        budget = _choose_budget(game, evaluations, seconds, max_players)
+        results, budget = _compute_in_time(game, budget, seed)
+    except OutOfTime as error:
+        raise limit.too_short(_FEW_ROWS, _NO_TIME) from error
     record = ExplanationRecord(
         readout_note=task.readout_note,
         absence=describe_absence(game.absence),
-        exact=budget is None,
+        exact=budget.evaluations is None,
         seed=seed,
         evaluations=results.shapley.evaluations,
         rows_seen=task.row_count.rows,
         seconds=time.perf_counter() - began,
         class_names=task.class_names,
         notes=(
-            *_notes_on_sampling(game, budget, evaluations is None),
-            *_notes_on_leaves(game, budget),
+            *_notes_on_sampling(budget),
+            *_notes_on_leaves(game, budget.evaluations),
             *_notes_on_absence(game),
             *results.notes,
         ),
@@ -507,16 +539,58 @@ def _as_batch(x: Table, players: Players | None) -> Table:
     return batch
 
 
-def _rows_to_evaluate(game: MaskedModel, evaluations: int | None, max_players: int) -> int | None:
-    """Return how many rows to evaluate for each sample; None for all coalitions."""
+def _choose_budget(game: MaskedModel, evaluations: int | None, seconds: float | None, max_players: int) -> Budget:
+    """Choose how many rows to evaluate for each sample, and say so if they take long."""
+    untimed = Work(len(game.players), game.draws, game.samples, seconds_per_row=0.0)
     if evaluations is None and sums_over_leaves(game) is not None:
-        return None
-    budget = evaluations
-    if budget is None and len(game.players) > max_players:
-        budget = max(_COALITIONS, _COALITIONS_PER_PLAYER * len(game.players)) * game.draws
-    if budget is not None and budget < 2 ** len(game.players) * game.draws:
-        return budget
-    return None
+        return Budget(untimed, BudgetReason.ALL)
+    limit = game.task.limit
+    choose = partial(choose_budget, evaluations=evaluations, seconds=seconds, max_players=max_players)
+    wanted = choose(untimed)
+    if isinstance(game.leaf_values, LeafValues):  # no row is run
+        return wanted
+    budget = choose(replace(untimed, seconds_per_row=_time_rows(game, wanted)), spent=limit.spent)
+    if budget.reason is BudgetReason.LIMIT and budget.seconds > limit.left:
+        raise limit.too_short(budget.work.rows(budget.coalitions), _NO_TIME)
+    if budget.announcement:
+        announce(budget.announcement)
+    return budget
+
+
+def _time_rows(game: MaskedModel, wanted: Budget) -> float:
+    """Return about how many seconds each row of a budget takes with all workers; shorten batches that take long."""
+    task = game.task
+    short_work = min(SHORT_WORK, _SHARE_OF_SHORT_WORK * task.limit.left)
+    seconds_of_a_batch = min(_SECONDS_OF_A_BATCH, _SHARE_OF_A_BATCH * task.limit.left)
+    rows = wanted.work.rows(wanted.coalitions)
+    rows_before = task.row_count.rows
+    row_time = time_values(
+        game.evaluator, game.fill, rows, as_table=wanted.evaluations is None, short_work=short_work
+    )
+    # They are run once, for all results of the game.
+    game.rows_of_setup += task.row_count.rows - rows_before
+    game.use_batches_of(row_time.rows_within(seconds_of_a_batch, task.batch_size))
+    return row_time.seconds_per_row(min(task.batch_size, rows)) / min(worker_count(), game.samples)
+
+
+def _compute_in_time(game: MaskedModel, budget: Budget, seed: int) -> tuple[_Results, Budget]:
+    """Compute results within the time limit: from fewer coalitions, if the budget takes longer than estimated."""
+    limit = game.task.limit
+    if not limit.is_set:
+        return _compute(game, budget.evaluations, seed), budget
+    row_count = game.task.row_count
+    rows_before = row_count.rows
+    spent_before = limit.spent
+    limit.reserve = _SHARE_KEPT * limit.left
+    try:
+        return _compute(game, budget.evaluations, seed), budget
+    except OutOfTime:
+        limit.reserve = 0.0
+    rows = max(1, row_count.rows - rows_before)
+    smaller = smaller_budget(budget, limit.left, (limit.spent - spent_before) / rows)
+    if smaller.coalitions >= budget.coalitions or smaller.seconds > limit.left:
+        raise limit.too_short(budget.work.rows(budget.coalitions), _NO_TIME)
+    return _compute(game, smaller.evaluations, seed), smaller
 
 
 def _compute(game: MaskedModel, budget: int | None, seed: int) -> _Results:
@@ -558,9 +632,38 @@ def _exact_results(game: MaskedModel) -> _Results:
 
 
 def _sampled_results(game: MaskedModel, budget: int, seed: int) -> _Results:
-    """Estimate Shapley values from drawn coalitions."""
+    """Estimate Shapley values and few interactions from the same drawn coalitions."""
+    meter = RowMeter.start(game)
     sampled = sample_shapley(game, budget, seed)
-    return _Results(outputs=sampled.full, base_values=sampled.empty, shapley=sampled.attribution)
+    drawn = sampled.attribution.drawn
+    interactions = None
+    notes = list(sampled.attribution.notes)
+    if isinstance(drawn, PairedValues):
+        why_not = _why_no_interactions(game, drawn)
+        if why_not:
+            notes.append(why_not)
+        else:
+            interactions = few_terms_of(drawn, game, seed, None, meter)
+    return _Results(
+        outputs=sampled.full,
+        base_values=sampled.empty,
+        shapley=sampled.attribution,
+        interactions=interactions,
+        notes=tuple(notes),
+    )
+
+
+def _why_no_interactions(game: MaskedModel, drawn: PairedValues) -> str:
+    """Say why few interactions are not estimated; empty if they are."""
+    if drawn.coalitions_per_sample < LEAST_COALITIONS:
+        return f"There are no interactions: they need at least {LEAST_COALITIONS} coalitions."
+    seconds = drawn.samples * seconds_of_few_terms(drawn.pairs, len(game.names))
+    if seconds <= min(_MOST_SECONDS_OF_INTERACTIONS, game.task.limit.left):
+        return ""
+    return (
+        f"There are no interactions, which would take about {duration(seconds)} for {count_of(drawn.samples, 'sample')}. "
+        "Use interactions(game, evaluations=…), or explain fewer samples."
+    )
 
 
 def _results_of_terms(terms: Terms) -> _Results:
@@ -612,16 +715,17 @@ def _stand_ins(game: MaskedModel) -> Shaped[Tensor, "samples *entries"] | None:
     return empty_inputs(game.fill, game.samples, game.players, game.x.device)
 
 
-def _notes_on_sampling(game: MaskedModel, budget: int | None, chosen_here: bool) -> list[str]:
-    """Say how values were sampled, if they were."""
-    if budget is None:
+def _notes_on_sampling(budget: Budget) -> list[str]:
+    """Say how values were sampled, if they were, and how to repeat that."""
+    if budget.evaluations is None:
         return []
-    players = len(game.players)
-    why = f"{players} players are too many for all 2^{players} coalitions" if chosen_here else "As requested"
-    return [
-        f"{why}: Shapley values are sampled from {budget // game.draws:,} coalitions of each sample, with "
-        "standard errors. There are no interactions and no order-wise values. Group players for exact results."
+    notes = [
+        f"{budget.why}: values are estimated from {budget.coalitions:,} coalitions of each sample, with standard "
+        "errors. Group players for exact results."
     ]
+    if budget.how_to_repeat:
+        notes.append(budget.how_to_repeat)
+    return notes
 
 
 def _notes_on_leaves(game: MaskedModel, budget: int | None) -> list[str]:

@@ -390,6 +390,10 @@ class MaskedModel:
         part.fill = self.fill.select(draws=draws)
         return part
 
+    def use_batches_of(self, rows: int) -> None:
+        """Evaluate in batches of so many rows from now on."""
+        self.evaluator = Evaluator(self.task.with_batch_size(rows))
+
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: all but the trees, which a worker reads itself."""
         return {name: value for name, value in vars(self).items() if name != "leaf_values"}

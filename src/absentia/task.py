@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -68,6 +69,7 @@ class Probe:
     dtype: torch.dtype  # the type in which the model computes
     rounds: bool  # whether values carry rounding errors beyond those of double precision
     key: str | int | None  # where the output was found in what the model returns
+    seconds_per_row: float = 0.0  # of this run, which is slower than later ones
 
 
 @checked
@@ -196,6 +198,12 @@ class Task:
         task.limit = limit
         return task
 
+    def with_batch_size(self, batch_size: int) -> Task:
+        """Return the same task with batches of so many rows."""
+        task = copy.copy(self)
+        task.batch_size = batch_size
+        return task
+
     def runner(self, forward: Model) -> BatchRunner:
         """Return a runner for the model, or for a part or variant of it, whose rows are added to the task's count."""
         return BatchRunner(forward, self.batch_size, self.limit, row_count=self.row_count)
@@ -245,7 +253,10 @@ class Task:
         self, computes_in: torch.dtype, layer: str | None, batch_size: int | None, memory: int | None
     ) -> tuple[Outputs, Probe, int]:
         """Run the first and the last sample; return the output, what it reveals, and the batch size."""
-        output, bytes_per_row, key = try_rows(self.model, self.probe_rows(), self.row_count)
+        probe_rows = self.probe_rows()
+        began = time.perf_counter()
+        output, bytes_per_row, key = try_rows(self.model, probe_rows, self.row_count)
+        seconds_per_row = (time.perf_counter() - began) / len(probe_rows)
         largest = float(output.abs().nan_to_num(posinf=0.0).max()) if output.numel() else 0.0
         check_repeated(output[-2], output[-1], self.samples - 1, largest)
         size = batch_size or rows_per_batch(self.model, bytes_per_row, self.x.device, memory)
@@ -258,7 +269,7 @@ class Task:
         if isinstance(self.model, NumpyModel):
             dtype = computes_in = _precision_of(output)
         rounds = {computes_in, dtype} != {torch.float64}
-        return output, Probe(output[-1:].clone(), largest, dtype, rounds, key), size
+        return output, Probe(output[-1:].clone(), largest, dtype, rounds, key, seconds_per_row), size
 
     def _choose_readout(
         self, readout: Readout | None, output: Outputs, y: Classes, labels: tuple[Any, ...]

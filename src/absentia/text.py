@@ -19,6 +19,13 @@ _WRITTEN_IN_FULL = 1e6
 # An error below this share of its value is written as 0.
 _NO_ERROR = 1e-6
 
+# Times below this many seconds are written with one digit, ...
+_SHORT_SECONDS = 1.0
+
+# ... others in the first of these units of which there are fewer than its maximum, or else in days.
+_UNITS_OF_TIME = (("s", 1, 120), ("min", 60, 120), ("h", 3600, 48))
+_DAY = 86_400
+
 
 def count_of(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural where needed: 1,200 samples."""
@@ -63,6 +70,22 @@ def written_alike(values: Sequence[float], digits: int = 4, *, plus: bool = Fals
 def percent(share: float) -> str:
     """Write a share as a whole percentage."""
     return f"{100 * share:.0f} %"
+
+
+def duration(seconds: float) -> str:
+    """Write a time in the unit that suits it: 40 s, 34 min, 5 h, 12 days.
+
+    >>> duration(40.4), duration(2040), duration(7e5)
+    ('40 s', '34 min', '8 days')
+    """
+    if not math.isfinite(seconds):
+        return "–"
+    if seconds < _SHORT_SECONDS:
+        return f"{seconds:.1g} s"
+    for unit, length, most in _UNITS_OF_TIME:
+        if seconds < most * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds / _DAY:,.0f} days"
 
 
 def with_error(value: float, error: float) -> str:

@@ -56,6 +56,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "absence": 0.0,
             "players": None,
             "evaluations": None,
+            "seconds": None,
             "max_players": 24,
             "seed": 0,
             "batch_size": 4,

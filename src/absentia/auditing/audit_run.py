@@ -15,14 +15,16 @@ from absentia.auditing.audit_record import AuditRecord, Cost
 from absentia.auditing.audit_setup import Setup
 from absentia.auditing.measuring import SHARED, EmptyValues, Ledger, Outcome, Step, all_steps
 from absentia.auditing.summaries import Summary
+from absentia.budgets import LONG, MINUTE
 from absentia.runtime.batches import BatchRunner
 from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.modes import evaluation_mode
-from absentia.runtime.progress import progress
+from absentia.runtime.progress import announce, progress
 from absentia.runtime.row_count import RowCount
 from absentia.runtime.stops import INTERRUPTED, Stop
 from absentia.runtime.threads import quickest_threads
-from absentia.runtime.workers import spread
+from absentia.runtime.workers import spread, worker_count
+from absentia.text import duration
 
 # Work is split into about this many steps. A step that a time limit cuts off is lost.
 _STEPS = 64
@@ -107,6 +109,7 @@ class Run:
             seconds_per_row = (time.perf_counter() - began) / rows
             self._shorten_steps(rows, seconds_per_row, limit)
             seconds = seconds_per_row * plan.rows
+            _announce(seconds / worker_count(), plan.rows, limit)
             with progress(plan.rows, f"auditing, about {seconds:.0f} s", "row") as bar:
                 return self.take(all_steps(plan, self.rows_per_step), bar)
 
@@ -148,6 +151,18 @@ class Run:
                 self.costs[name] += cost
                 bar.update(cost.evaluations)
         return stop
+
+
+def _announce(seconds: float, rows: int, limit: TimeLimit) -> None:
+    """Say how long an audit will take, if that is long."""
+    if seconds < LONG:
+        return
+    sentence = f"auditing takes about {duration(seconds)} by {rows:,} rows"
+    if seconds > limit.left:
+        sentence += f"; the limit of {limit.seconds:g} s ends it with what is measured by then"
+    elif seconds > MINUTE:
+        sentence += "; evaluations=… or seconds=… make it shorter"
+    announce(f"{sentence}.")
 
 
 def make_record(setup: Setup, costs: dict[str, Cost], notes: Sequence[str], **more: Any) -> AuditRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -15,19 +16,25 @@ from absentia.absences.protocol import for_classes
 from absentia.auditing.plan import MethodRows, Plan
 from absentia.auditing.subject import Method, Subject, errors_about
 from absentia.auditing.verdict_text import describe_games
+from absentia.budgets import MINUTE
 from absentia.data import DataRange, Rows, blocks, check_number, seeded, white_noise
 from absentia.errors import AbsentiaError, wrong
+from absentia.evaluation import Evaluator
+from absentia.evaluation.row_times import time_values
 from absentia.games import MAX_PLAYERS
 from absentia.learning import LearnedBaseline
 from absentia.models.arrays import NumpyModel
 from absentia.players import ALWAYS_PRESENT
 from absentia.runtime.cost import affordable_rows
 from absentia.runtime.row_count import RowCount
+from absentia.runtime.workers import worker_count
 
 # The number of operations that an audit may take by default: up to a minute on two cores.
 _OPERATIONS = 3e11
-# The number of rows that an audit may always evaluate.
+# The number of rows that an audit may evaluate however many operations they take.
 _FEW_ROWS = 2**15
+# If they take longer than this, in seconds, the rows of a minute are evaluated instead.
+_SEVERAL_MINUTES = 240.0
 # Masked samples are made for at most this many entries at a time.
 _ENTRIES_AT_A_TIME = 2**24
 
@@ -103,14 +110,31 @@ class Setup:
     reference: Reference
     sizes: Int[Tensor, " sizes"]  # of the coalitions of the masking curve
     tau: float | None = None  # the size above which an effect is salient
+    rows_by_time: int | None = None  # the rows that the plan was given, if the time that the model takes decided
 
     @classmethod
     def of(
-        cls, subject: Subject, absences: Any, draws: int, max_players: int, evaluations: int | None = None
+        cls,
+        subject: Subject,
+        absences: Any,
+        draws: int,
+        max_players: int,
+        evaluations: int | None = None,
+        *,
+        by_time: bool = False,
     ) -> Setup:
-        """Bind the absences, plan the audit and choose its samples, with white noise as the reference."""
+        """Bind the absences, plan the audit and choose its samples, with white noise as the reference.
+
+        ``by_time`` makes the plan smaller if the model would take several minutes.
+        """
         methods = subject.bind_methods(absences)
-        plan = _plan(subject, methods, draws, max_players, evaluations)
+        whole = _whole_plan(subject, methods, draws, max_players)
+        plan = _plan_within(whole, subject.evaluator, evaluations)
+        rows_by_time = None
+        if by_time:
+            rows_by_time = _rows_by_time(whole, subject.evaluator, plan)
+        if rows_by_time is not None:
+            plan = whole.within(rows_by_time)
         numbers = torch.arange(subject.evaluator.samples)
         if plan.fewest_samples < len(numbers):
             numbers = torch.randperm(len(numbers), generator=seeded(subject.seed, "samples"))[: plan.empty_samples]
@@ -120,7 +144,18 @@ class Setup:
         noise = WhiteNoise(subject.data_range, x[: plan.removal.samples], subject.seed)
         sizes = torch.linspace(0, len(subject.evaluator.players), plan.sizes + 1).round().long()
         masked = _mask_region(subject, plan, methods)
-        return cls(subject, plan, methods, numbers, x, masked, noise, noise, sizes)
+        return cls(
+            subject=subject,
+            plan=plan,
+            methods=methods,
+            numbers=numbers,
+            x=x,
+            masked=masked,
+            noise=noise,
+            reference=noise,
+            sizes=sizes,
+            rows_by_time=rows_by_time,
+        )
 
     def with_count(self, row_count: RowCount) -> Setup:
         """Return the same setup with another count of the rows of all models, such as that of a worker."""
@@ -170,6 +205,11 @@ class Setup:
                 if method.fill.draws > most:
                     drawn = f"{most} of its {method.fill.draws:,} draws"
                     notes.append(f"The {figure} of {name} is measured with {drawn}. Pass evaluations=… for more.")
+        if self.rows_by_time is not None:
+            notes.append(
+                f"The model takes long, so at most {self.rows_by_time:,} rows are evaluated. "
+                f"audit(…, evaluations={self.rows_by_time}) repeats this; a larger number is more precise."
+            )
         if self.subject.every_class is not None and evaluator.task.classes is None:
             notes.append("No classes were given: they are those that the model predicts for whole samples.")
         if not self.subject.data_were_passed:
@@ -186,17 +226,15 @@ def check_settings(draws: int, max_players: int) -> None:
     check_number("max_players", max_players, 1, MAX_PLAYERS)
 
 
-def _plan(
-    subject: Subject, methods: Mapping[str, Method], draws: int, max_players: int, evaluations: int | None
-) -> Plan:
-    """Plan the work within the given number of rows, or within the default for a model of this size."""
+def _whole_plan(subject: Subject, methods: Mapping[str, Method], draws: int, max_players: int) -> Plan:
+    """Plan the work without a budget."""
     evaluator = subject.evaluator
     rows_of_methods = [
         MethodRows(method.fill.draws, method.fills, subject.has_one_empty_value(method))
         for method in methods.values()
     ]
     maskers = [method for method in methods.values() if not method.is_surrogate]
-    whole = Plan.of(
+    return Plan.of(
         samples=evaluator.samples,
         players=len(evaluator.players),
         region=len(subject.region),
@@ -205,6 +243,10 @@ def _plan(
         methods=rows_of_methods,
         states=2 + len(maskers),
     )
+
+
+def _plan_within(whole: Plan, evaluator: Evaluator, evaluations: int | None) -> Plan:
+    """Plan the work within the given number of rows, or within the default for a model of this size."""
     if evaluations is not None:
         plan = whole.within(evaluations)
         if plan.rows > evaluations:
@@ -215,6 +257,22 @@ def _plan(
     evaluator.limit.check()
     rows = affordable_rows(evaluator.model, evaluator.x, _OPERATIONS, evaluator.task.row_count)
     return whole.within(max(rows, _FEW_ROWS))
+
+
+def _rows_by_time(whole: Plan, evaluator: Evaluator, plan: Plan) -> int | None:
+    """Return how many rows fit a minute if those of the plan take several; None if they do not.
+
+    It is a power of two, or the rows of the smallest plan.
+    """
+    as_they_are = StandIns(evaluator.x[:1], evaluator.x[:1, None])
+    row_time = time_values(evaluator, as_they_are, plan.rows, as_table=False, short_work=_SEVERAL_MINUTES)
+    seconds_per_row = row_time.seconds_per_row(evaluator.batch_size) / worker_count()
+    if plan.rows * seconds_per_row <= _SEVERAL_MINUTES:
+        return None
+    rows = 2 ** math.floor(math.log2(max(1.0, MINUTE / seconds_per_row)))
+    while rows < plan.rows and whole.within(rows).rows > rows:  # the smallest plan, which needs more
+        rows = whole.within(rows).rows
+    return rows if rows < plan.rows else None
 
 
 def _presence(subject: Subject) -> Tensor:

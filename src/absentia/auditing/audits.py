@@ -112,10 +112,11 @@ def audit(
     evaluations : int, optional
         The total number of rows that the model may evaluate. The default depends on the size of the model, and takes
         up to a minute on two cores. If all coalitions need more rows than that, the audit first uses fewer samples,
-        and then games of fewer players.
+        and then games of fewer players. If the rows would take several minutes, as many are evaluated as fit a
+        minute, and a note in the record says which number repeats the result.
     seconds : float, optional
         A time limit, checked before each batch of the model. When it is reached, or when Ctrl-C is pressed, the audit
-        returns what it has measured so far.
+        returns what it has measured so far. With ``math.inf`` the default rows are evaluated, however long they take.
     seed : int, default 0
         The seed of all random draws.
 
@@ -133,7 +134,8 @@ def audit(
         evaluator = _read_samples(inputs, y, players, readout, class_names, categorical, limit)
         check_settings(draws, max_players)
         subject = Subject.of(evaluator, region, inputs.data, seed)
-        setup = Setup.of(subject, absences, draws, max_players, evaluations)
+        has_no_limit = evaluations is None and seconds is None
+        setup = Setup.of(subject, absences, draws, max_players, evaluations, by_time=has_no_limit)
         setup = replace(setup, reference=setup.make_reference(reference), tau=tau)
     except OutOfTime as error:
         raise limit.too_short(len(x), NO_TIME) from error

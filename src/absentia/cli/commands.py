@@ -134,6 +134,9 @@ def explain(
     sample: Annotated[list[int] | None, _sample] = None,
     samples: Annotated[int | None, Option(help="Draw this many samples.", min=1)] = None,
     evaluations: Annotated[int | None, Option(help="Rows to evaluate for each sample, not all.", min=1)] = None,
+    seconds: Annotated[
+        float | None, Option(help="Evaluate what fits this time. Default: about a minute's; inf for no limit.")
+    ] = None,
     batch_size: Annotated[int | None, Option(help="Rows in one batch of the model.", min=1)] = None,
     output: Annotated[Path | None, _output] = None,
     as_json: AsJson = False,
@@ -151,7 +154,7 @@ def explain(
     rows = problem.chosen.tolist()
     x = problem.samples.x
     (method,) = load_absences([absence], problem).values()
-    settings = problem.settings(absence=method, evaluations=evaluations, batch_size=batch_size)
+    settings = problem.settings(absence=method, evaluations=evaluations, seconds=seconds, batch_size=batch_size)
     with working(f"Explaining {len(rows)} of {len(x):,} samples, {len(problem.players)} players", problem.notes):
         explanation = ab.explain(problem.model, x[problem.chosen], problem.y, **settings)
     row_names = problem.samples.names

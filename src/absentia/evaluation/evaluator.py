@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -264,6 +265,31 @@ class Evaluator:
             return not_measured(values, error)
         return MeasuredErrors(largest_errors(values.gather(1, numbers) - exact))
 
+    def try_coalitions(self, fill: Fill, coalitions: Bool[Tensor, "coalitions players"]) -> int:
+        """Evaluate coalitions of the first sample, to see how long that takes; return the number of rows."""
+        masking = _Masking(
+            fill.select(slice(0, 1)),
+            self.players,
+            self.task.numbers[:1],
+            self.readout,
+            self._runner(double=False, adapt=True),
+        )
+        with evaluation_mode(self.model):
+            values = masking(slice(0, 1), coalitions[None].to(self.x.device))
+        values.cpu()  # a GPU still computes when the call returns
+        return len(coalitions) * fill.draws
+
+    def try_block(self, fill: StandIns, rows: int) -> int:
+        """Evaluate a block of a table, of at most so many rows, to see how long that takes; return their number."""
+        _layout, lattice, model = self._lattice(fill, self.players, rows)
+        runner = self.task.runner(reuse_memory(model))
+        with evaluation_mode(self.model):
+            samples, _first, inputs = next(lattice)
+            owners = self.task.numbers[samples].repeat_interleave(inputs.shape[1])
+            values = self.readout(runner(inputs.flatten(0, 1)), owners)
+        values.cpu()  # a GPU still computes when the call returns
+        return len(values)
+
     def expected_values(self) -> Float[Tensor, " samples"] | None:
         """Return what is known of each sample's v(N) without it: for scores of its class their mean, else None."""
         readout = self.readout
@@ -315,18 +341,23 @@ class Evaluator:
             self.task.check_repeated(self.task.probe.last[0], last, table)
         return table
 
-    def _lattice(self, fill: StandIns, players: Players) -> tuple[Layout, Iterator[Block], Model]:
-        """Choose what to enumerate, masked inputs or the first layer's outputs, and what to run on it."""
+    def _lattice(
+        self, fill: StandIns, players: Players, most_rows: float = math.inf
+    ) -> tuple[Layout, Iterator[Block], Model]:
+        """Choose what to enumerate, masked inputs or the first layer's outputs, and what to run on it.
+
+        Blocks have at most ``most_rows`` rows.
+        """
         if 2 ** len(players) // self.batch_size >= _BATCHES_TO_GROW_FOR:
             split = split_first_layer(self.task.forward, players)
             if split is not None and split.may_reorder(fill):
-                rows = min(self.batch_size, split.rows_in_cache())
+                rows = int(min(self.batch_size, split.rows_in_cache(), most_rows))
                 layout = Layout.of(players, fill, rows)
                 return layout, first_layer_outputs(layout, split.layer, split.rectified), split.rest
         batches = 1
         if self.batch_size * fill.x[0].numel() <= NUMBERS_AT_A_TIME:
             batches = _BATCHES_PER_BLOCK
-        layout = Layout.of(players, fill, batches * self.batch_size)
+        layout = Layout.of(players, fill, int(min(batches * self.batch_size, most_rows)))
         return layout, masked_inputs(layout), self.task.forward
 
 

@@ -22,6 +22,8 @@ _MOST_MEASURED = 16
 _LEAST_MEASURED = 6
 # ... and within these bounds on one value in this many.
 _ONE_OF = 128
+# All that are measured of a sample, with the two extreme values.
+MOST_MEASURED = _MOST_MEASURED + 2
 # Errors of effects, divided by 2^(order/2), were observed to be up to 6 times the largest measured error.
 ABOVE_MEASURED = 8
 # The errors of the two extreme values may be far larger than all others, so they get less weight.

@@ -16,6 +16,10 @@ _MEASURED_TIMES = 5
 _PER_ENTRY = 400
 # And about this many for the cube of the coalitions: a factorisation and an inverse.
 _PER_CUBE = 4
+# Few terms are searched among about this many candidates, with this many coalitions, this many times.
+_CANDIDATES = 1000
+_PREDICTED = 4000
+_SEARCHES = 20
 # Elements of the quadrature take about this many operations.
 _PER_QUADRATURE = 1000
 
@@ -40,3 +44,10 @@ def seconds_of_process(coalitions: int, players: int, samples: int) -> float:
         operations += stage.steps * (_PER_CUBE * seen**3 + (_PER_ENTRY + 4 * players) * seen**2)
     operations += coalitions**3 / 3 + 3 * players * coalitions**2 + _PER_QUADRATURE * players * coalitions
     return samples * operations / operations_per_second()
+
+
+def seconds_of_few_terms(pairs: int, players: int) -> float:
+    """Estimate how long it takes to search few terms of one sample with this many pairs of coalitions."""
+    candidates = players + _CANDIDATES
+    search = _SEARCHES * (2 * pairs + _PREDICTED) * candidates**2
+    return 2 * seconds_of_process(pairs, players, 1) + search / operations_per_second()

@@ -25,7 +25,7 @@ from absentia.data import seeded
 from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
 from absentia.runtime.progress import progress
-from absentia.solvers.paired_draws import PairedValues, evaluate_pairs
+from absentia.solvers.paired_draws import MIN_COALITIONS_PER_PLAYER, PairedValues, evaluate_pairs
 from absentia.solvers.process import check_small
 from absentia.term_search.features import Basis, features_of
 from absentia.term_search.forward_selection import least_squares
@@ -50,7 +50,6 @@ _MOST_TIMES_AS_MANY = 2
 # Coalitions of a sample by default, or for each player.
 COALITIONS = 2**12
 COALITIONS_PER_PLAYER = 16
-LEAST_PER_PLAYER = 4
 LEAST_COALITIONS = 64
 
 
@@ -65,7 +64,7 @@ def few_terms(game: Game, evaluations: int | None = None, *, seed: int = 0, max_
     """Draw coalitions of a game, and return few terms that account for most of its values."""
     players = len(game.names)
     draws = draws_of(game)
-    least = max(LEAST_COALITIONS, LEAST_PER_PLAYER * players + 2)
+    least = max(LEAST_COALITIONS, MIN_COALITIONS_PER_PLAYER * players + 2)
     if evaluations is None:
         evaluations = max(COALITIONS, COALITIONS_PER_PLAYER * players) * draws
     if evaluations < least * draws:

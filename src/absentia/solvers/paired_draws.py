@@ -22,6 +22,8 @@ from absentia.coalitions import Coalitions, draw_coalitions
 from absentia.evaluation import check_finite
 from absentia.games import Game, MaskedModel, ask, draws_of
 
+# Estimates need at least this many coalitions for each player.
+MIN_COALITIONS_PER_PLAYER = 4
 # Values of a random absence are kept apart for about this many groups of its draws, for the error of the draws.
 MOST_GROUPS = 10
 # Numbers that differ by less than this are the same up to rounding errors.

@@ -18,13 +18,17 @@ from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
 from absentia.runtime.progress import progress
 from absentia.solvers.cost_of_fits import seconds_of_process
-from absentia.solvers.paired_draws import PairedValues, error_of_draws, evaluate_pairs
+from absentia.solvers.paired_draws import (
+    MIN_COALITIONS_PER_PLAYER,
+    PairedValues,
+    error_of_draws,
+    evaluate_pairs,
+)
 from absentia.solvers.permutations import Walks, evaluate_walks, permutation_shapley
 from absentia.solvers.process import ShapleyEstimate, process_shapley
 from absentia.solvers.regression import leverage_shapley
 from absentia.text import written
 
-MIN_COALITIONS_PER_PLAYER = 4
 # With this name, the cost of a row and of a fit decide which method is used.
 AUTO = "auto"
 # "auto" fits a process if that takes at most this many times as long as the evaluations, or this many seconds: a

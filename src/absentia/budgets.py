@@ -1,0 +1,210 @@
+"""Budgets: how many rows to evaluate for each sample of an explanation, by the time that they take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from absentia.evaluation.rounding import MOST_MEASURED
+from absentia.games import MAX_PLAYERS
+from absentia.solvers.few_terms import COALITIONS, COALITIONS_PER_PLAYER
+from absentia.solvers.paired_draws import MIN_COALITIONS_PER_PLAYER
+from absentia.text import count_of, duration
+
+# The model of an explanation may take this long, in seconds, where the user set no limit of any kind.
+MINUTE = 60.0
+# More coalitions than these are drawn only while they have at most so many entries: their fit takes time as well.
+_MOST_ENTRIES = 2**21
+# The share of a time limit that the model may take. The rest is for the fit, and for work that takes longer.
+_SHARE_OF_LIMIT = 0.8
+# Work is announced if it takes at least this long, in seconds.
+LONG = 10.0
+
+
+class BudgetReason(str, Enum):
+    """What decided on a budget."""
+
+    ALL = "all coalitions"  # nothing: they are evaluated in any case
+    EVALUATIONS = "evaluations"  # the user's number of rows
+    PLAYERS = "players"  # they are too many for all coalitions
+    MINUTE = "a minute"  # the usual number of coalitions would take longer
+    LIMIT = "time limit"  # the user's
+
+
+@dataclass(frozen=True)
+class Work:
+    """The size of an explanation, and the time that each row takes."""
+
+    players: int
+    draws: int
+    samples: int
+    seconds_per_row: float
+
+    @property
+    def all_coalitions(self) -> int:
+        """The number of all coalitions of a sample."""
+        return 2**self.players
+
+    @property
+    def usual_coalitions(self) -> int:
+        """The number of coalitions to draw if there are too many players for all of them."""
+        return max(COALITIONS, COALITIONS_PER_PLAYER * self.players)
+
+    @property
+    def fewest_coalitions(self) -> int:
+        """The number of coalitions that sampled values need at least."""
+        return MIN_COALITIONS_PER_PLAYER * self.players + 2
+
+    @property
+    def most_coalitions(self) -> int:
+        """The number of coalitions beyond which no more are drawn for more time."""
+        return max(self.usual_coalitions, _MOST_ENTRIES // self.players)
+
+    def rows(self, coalitions: int) -> int:
+        """Return the rows of so many coalitions of every sample."""
+        return coalitions * self.draws * self.samples
+
+    def seconds(self, coalitions: int) -> float:
+        """Return the time that so many coalitions of every sample take."""
+        try:
+            return self.rows(coalitions) * self.seconds_per_row
+        except OverflowError:  # of more than a thousand players
+            return math.inf
+
+    @property
+    def seconds_of_all(self) -> float:
+        """The time that all coalitions of every sample take, with the check of their rounding errors."""
+        return self.seconds(self.all_coalitions + MOST_MEASURED)
+
+    def coalitions_within(self, seconds: float) -> int:
+        """Return how many coalitions of every sample fit this time: a power of two, but no fewer than are needed."""
+        seconds_of_one = self.seconds(1)
+        fitting = self.most_coalitions
+        if seconds < fitting * seconds_of_one:
+            fitting = int(seconds / seconds_of_one)
+        power_of_two = 2 ** (max(1, fitting).bit_length() - 1)
+        return max(self.fewest_coalitions, power_of_two)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many rows to evaluate for each sample, and why."""
+
+    work: Work
+    reason: BudgetReason
+    evaluations: int | None = None  # the rows of drawn coalitions; None for all coalitions
+    limit: float | None = None  # the user's time limit, in seconds
+
+    @property
+    def coalitions(self) -> int:
+        """The number of coalitions of each sample."""
+        if self.evaluations is None:
+            return self.work.all_coalitions
+        return self.evaluations // self.work.draws
+
+    @property
+    def seconds(self) -> float:
+        """The estimated time for all samples."""
+        if self.evaluations is None:
+            return self.work.seconds_of_all
+        return self.work.seconds(self.coalitions)
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether the time that the model takes decided on the number of drawn coalitions."""
+        return self.evaluations is not None and self.reason in (BudgetReason.MINUTE, BudgetReason.LIMIT)
+
+    @property
+    def why(self) -> str:
+        """Why coalitions are drawn, as the beginning of a sentence."""
+        work = self.work
+        if self.reason is BudgetReason.EVALUATIONS:
+            return "As requested"
+        if self.reason is BudgetReason.LIMIT:
+            return f"To end within {self.limit:g} s"
+        if self.reason is BudgetReason.PLAYERS or work.players > MAX_PLAYERS:
+            return f"{work.players} players are too many for all 2^{work.players} coalitions"
+        return f"All {work.all_coalitions:,} coalitions would take about {duration(work.seconds_of_all)}"
+
+    @property
+    def how_to_repeat(self) -> str:
+        """How to get the same result again, if the time that the model takes decided; else nothing."""
+        if not self.is_by_time:
+            return ""
+        return (
+            "Their number was chosen by the time that the model takes: "
+            f"explain(…, evaluations={self.evaluations}) repeats this."
+        )
+
+    @property
+    def announcement(self) -> str:
+        """How long the work will take, and what would take less or more time; nothing for short work."""
+        if self.seconds < LONG:
+            return ""
+        work = self.work
+        coalitions = f"{self.coalitions:,} coalitions"
+        if self.evaluations is None:
+            coalitions = f"all {coalitions}"
+        if work.samples > 1:
+            coalitions += f" of each of {count_of(work.samples, 'sample')}"
+        return f"explaining takes about {duration(self.seconds)} by {coalitions}{self._alternative()}."
+
+    def _alternative(self) -> str:
+        """Say how long fewer coalitions would take if these take long, or all of them if the time decided."""
+        work = self.work
+        if self.is_by_time and work.players <= MAX_PLAYERS:
+            return f"; all {work.all_coalitions:,} would take about {duration(work.seconds_of_all)}"
+        fewer = work.coalitions_within(MINUTE)
+        if self.is_by_time or self.seconds <= MINUTE or fewer >= self.coalitions:
+            return ""
+        needed = duration(work.seconds(fewer))
+        return f"; about {needed} by {fewer:,}, with sampling errors (evaluations={fewer * work.draws})"
+
+
+def smaller_budget(budget: Budget, seconds: float, seconds_per_row: float) -> Budget:
+    """Return a budget that fits the seconds that are left, after one that took longer than estimated."""
+    work = replace(budget.work, seconds_per_row=max(seconds_per_row, budget.work.seconds_per_row))
+    coalitions = work.coalitions_within(_SHARE_OF_LIMIT * seconds)
+    return Budget(work, BudgetReason.LIMIT, coalitions * work.draws, budget.limit)
+
+
+def choose_budget(
+    work: Work,
+    *,
+    evaluations: int | None = None,
+    seconds: float | None = None,
+    spent: float = 0.0,
+    max_players: int = MAX_PLAYERS,
+) -> Budget:
+    """Choose how many rows to evaluate for each sample.
+
+    1. ``evaluations`` decide, if the user passed them. As many rows as all coalitions take are all coalitions.
+    2. Up to ``max_players`` players, all coalitions are evaluated if they fit the time. With more players, the usual
+       number of coalitions is drawn if it fits a minute.
+    3. Otherwise as many coalitions are drawn as fit the time, rounded down to a power of two.
+
+    The time is what is left of the user's ``seconds`` after those that are ``spent``, or a minute if the user passed
+    none. Infinitely many seconds let everything fit.
+
+    >>> choose_budget(Work(players=18, draws=1, samples=1, seconds_per_row=0.005)).announcement
+    'explaining takes about 41 s by 8,192 coalitions; all 262,144 would take about 22 min.'
+    """
+    all_rows = work.all_coalitions * work.draws
+    if evaluations is not None:
+        if evaluations >= all_rows:
+            return Budget(work, BudgetReason.ALL, None, seconds)
+        return Budget(work, BudgetReason.EVALUATIONS, evaluations, seconds)
+    time = MINUTE if seconds is None else _SHARE_OF_LIMIT * (seconds - spent)
+    reason = BudgetReason.MINUTE if seconds is None else BudgetReason.LIMIT
+    if work.players <= max_players and work.seconds_of_all <= time:
+        return Budget(work, BudgetReason.ALL, None, seconds)
+    coalitions = work.coalitions_within(time)
+    usual_fit = work.seconds(work.usual_coalitions) <= time
+    wants_usual = seconds is None or math.isinf(seconds)
+    if work.players > max_players and usual_fit and wants_usual:
+        coalitions = work.usual_coalitions
+        reason = BudgetReason.PLAYERS
+    if coalitions >= work.all_coalitions:
+        return Budget(work, BudgetReason.ALL, None, seconds)
+    return Budget(work, reason, coalitions * work.draws, seconds)
