@@ -103,7 +103,9 @@ def test_the_model_runs_once_for_all_results():
 
 def test_too_many_players_are_sampled_and_the_record_says_so(sampled):
     assert not sampled.record.exact
-    assert sampled.interactions is None
+    assert not sampled.interactions.is_exact
+    assert float(sampled.interactions.fidelity.min()) > 0.9
+    assert "account for" in repr(sampled)
     assert sampled.order_shapley is None
     assert (sampled.shapley.errors > 0).all()
     direct = ab.shapley(
@@ -255,7 +257,8 @@ def test_what_is_saved_is_loaded(which, request, tmp_path):
     assert_same(explanation, ab.load(tmp_path / "file"))
     kept, header = read_tensors(tmp_path / "file")
     assert header["kind"] == "explanation"
-    assert ("interactions.effects" in kept) == (which == "exact")
+    assert "interactions.effects" in kept
+    assert ("interactions.fidelity" in kept) == (which == "sampled")
 
 
 def test_every_kind_of_result_is_loaded_by_what_the_file_says(tmp_path):
@@ -313,7 +316,8 @@ def test_shap_and_shapiq_get_the_same_values(exact, sampled):
     assert np.array_equal(exact.to_shap().values, exact.shapley.values.numpy())
     assert np.array_equal(exact.to_shap().base_values, exact.base_values.numpy())
     assert exact.to_shapiq(2)[(0, 3)] == pytest.approx(float(exact.interactions.effects[2, 0b01001]))
-    assert sampled.to_shapiq(1)[(4,)] == pytest.approx(float(sampled.shapley.values[1, 4]))
+    effects = {interaction.players: interaction.effect for interaction in sampled.interactions.top(1000, sample=1)}
+    assert sampled.to_shapiq(1)[(4,)] == pytest.approx(effects[(sampled.names[4],)])
 
 
 def test_it_reads_well_in_a_terminal(exact, sampled):

@@ -288,7 +288,7 @@ class Explanation(Saved, kind="explanation", format=5):
         return to_shap(self.shapley, self.x, base_values=self.base_values, players=self.players)
 
     def to_shapiq(self, sample: int = 0) -> Any:
-        """Return shapiq's InteractionValues of one sample: all interactions, or sampled Shapley values."""
+        """Return shapiq's InteractionValues of one sample: its interactions, or Shapley values if there are none."""
         if self.interactions is not None:
             return to_shapiq(self.interactions, sample)
         return to_shapiq(self.shapley, sample, base_values=self.base_values)
@@ -660,9 +660,10 @@ def _why_no_interactions(game: MaskedModel, drawn: PairedValues) -> str:
     seconds = drawn.samples * seconds_of_few_terms(drawn.pairs, len(game.names))
     if seconds <= min(_MOST_SECONDS_OF_INTERACTIONS, game.task.limit.left):
         return ""
+    samples = count_of(drawn.samples, "sample")
     return (
-        f"There are no interactions, which would take about {duration(seconds)} for {count_of(drawn.samples, 'sample')}. "
-        "Use interactions(game, evaluations=…), or explain fewer samples."
+        f"There are no interactions, which would take about {duration(seconds)} for {samples}. Explain fewer "
+        "samples, or use interactions(game, evaluations=…)."
     )
 
 

@@ -83,6 +83,7 @@ class ProgressLines:
         self.title = title
         self.unit = unit
         self.done = 0
+        self.beside = ""
         self.began = time.perf_counter()
         self.next_line = self.began + _SECONDS_BEFORE_LINES
 
@@ -96,8 +97,9 @@ class ProgressLines:
     def set_description(self, title: str) -> None:
         """Leave the title as it is: each line says how much time is left."""
 
-    def set_postfix(self, *_: object, **__: object) -> None:
-        """Leave out what a bar shows beside the progress."""
+    def set_postfix(self, *, refresh: bool = True, **shown: object) -> None:
+        """Show some values beside the progress."""
+        self.beside = "".join(f", {name} {value}" for name, value in shown.items())
 
     def update(self, done: int = 1) -> None:
         """Count work that is done, and write a line if it is time for one."""
@@ -107,7 +109,7 @@ class ProgressLines:
         if now < self.next_line or is_finished:
             return
         self.next_line = now + _SECONDS_BETWEEN_LINES
-        write_line(f"{self.title}: {self._status(now - self.began)}")
+        write_line(f"{self.title}: {self._status(now - self.began)}{self.beside}")
 
     def _status(self, spent: float) -> str:
         """Say how much is done, and about how long the rest takes."""

@@ -42,7 +42,7 @@ _MOST_FITTED = 3000
 _PREDICTED = 4000
 # Terms are added until what they leave of the process is this share of what the process leaves of the values.
 _LEFT_OF_UNEXPLAINED = 0.5
-_LEAST_LEFT = 1e-4
+_LEAST_LEFT = 0.005
 # Squares below this share of the values' are rounding errors.
 _ROUNDING = 1e-12
 # Walsh terms are converted to Harsanyi effects if at most this many times as many come of it.

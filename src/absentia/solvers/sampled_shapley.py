@@ -34,7 +34,7 @@ AUTO = "auto"
 # "auto" fits a process if that takes at most this many times as long as the evaluations, or this many seconds: a
 # regression needs about four times as many coalitions for the same error.
 _WORTHWHILE_SHARE = 3.0
-_ALWAYS_WORTHWHILE = 1.0
+_ALWAYS_WORTHWHILE = 5.0
 # Beyond this many pairs, the covariances of a process take more than 1 GB of memory.
 MOST_PAIRS_OF_PROCESS = 12_000
 # A tolerance is tried with this many coalitions for each player first, and then with more each time.
@@ -301,7 +301,7 @@ class _Run:
                 self.draw(min(coalitions, budget))
                 result = self.result()
                 error = relative_error(result)
-                bar.set_postfix_str(f"error {written(error, 2)}, tolerance {written(tolerance, 2)}")
+                bar.set_postfix(error=written(error, 2), tolerance=written(tolerance, 2))
                 bar.update()
                 if error <= tolerance or coalitions >= budget:
                     break
