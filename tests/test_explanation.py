@@ -113,7 +113,7 @@ def test_too_many_players_are_sampled_and_the_record_says_so(sampled):
     )
     assert torch.allclose(direct.values, sampled.shapley.values, rtol=1e-6)
     assert sampled.record.evaluations == direct.evaluations == 2 * 400
-    assert "As requested: Shapley values are sampled from 400 coalitions" in sampled.record.notes[0]
+    assert "As requested: values are estimated from 400 coalitions" in sampled.record.notes[0]
     unasked = ab.explain(lambda rows: rows.sum(1), randn(1, 25), absence=ab.Baseline(0.0))
     assert unasked.record.notes[0].startswith("25 players are too many for all 2^25 coalitions")
     assert unasked.record.evaluations <= 4096 + 2

@@ -56,7 +56,7 @@ def test_lines_of_work_of_unknown_length_count_what_is_done(piped, clock, capsys
         lines.set_postfix(loss="1")
         clock.advance(20)
         lines.update()
-        assert capsys.readouterr().err == "absentia: learning: 1 step in 20 s\n"
+        assert capsys.readouterr().err == "absentia: learning: 1 step in 20 s, loss 1\n"
         lines.total = 4
         clock.advance(30)
         lines.update()
