@@ -89,6 +89,18 @@ def test_calls_that_take_long_whatever_they_hold_do_not_make_rows_slow(clock):
     assert found.record.exact
 
 
+def test_no_model_is_timed_with_a_single_row(clock):
+    sizes = []
+
+    def model(rows):
+        sizes.append(len(rows))
+        clock.advance(0.05 * len(rows))
+        return rows.prod(1) + rows.sum(1)
+
+    assert explain(model).record.evaluations == 1024
+    assert min(sizes) == 2
+
+
 def test_all_samples_and_draws_count(clock):
     one = explain(Counting(clock, per_row=0.01))
     four = explain(Counting(clock, per_row=0.01), samples=4)

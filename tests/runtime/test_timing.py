@@ -2,7 +2,7 @@
 
 import pytest
 
-from absentia.runtime.timing import rows_to_time, time_rows
+from absentia.runtime.timing import RowTime, rows_to_time, time_rows
 
 
 def timed(clock, per_batch, per_row, most, *, block=1):
@@ -28,11 +28,11 @@ def test_the_fixed_part_and_the_part_of_each_row_are_told_apart(per_batch, per_r
 
 def test_slow_rows_are_timed_with_few_of_them_and_calls_that_cost_much_with_many(clock):
     _time, slow_rows = timed(clock, 0.0, 1.0, 1024)
-    assert slow_rows == [1, 4]
+    assert slow_rows == [2, 8]
     _time, slow_calls = timed(clock, 1.0, 0.0, 1000)
-    assert slow_calls == [1, 4, 16, 64, 256, 1000]
+    assert slow_calls == [2, 8, 32, 128, 512, 1000]
     _time, quick = timed(clock, 0.0, 0.001, 1024)
-    assert quick == [1, 4, 16, 64, 256]
+    assert quick == [2, 8, 32, 128]
 
 
 def test_a_model_that_runs_whole_blocks_is_timed_by_one_of_them(clock):
@@ -66,4 +66,11 @@ def test_neither_part_is_negative(clock):
 def test_timed_runs_are_a_small_share_of_the_work():
     assert rows_to_time(2**18, 64) == 64
     assert rows_to_time(320, 64) == 10
-    assert rows_to_time(3, 64) == 1
+    assert rows_to_time(3, 64) == 2
+
+
+def test_batches_are_as_long_as_fits_a_time():
+    assert RowTime(1.0, 0.01).rows_within(5.0, most=64) == 64
+    assert RowTime(1.0, 0.01).rows_within(5.0, most=4096) == 256
+    assert RowTime(0.0, 60.0).rows_within(5.0, most=4096) == 2  # some models cannot run a single row
+    assert RowTime(0.0, 60.0).rows_within(5.0, most=1) == 1

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 # Runs are timed with more and more rows until one takes this long, in seconds: shorter ones are imprecise.
 _LONG_RUN = 0.1
+# The first timed run has as many rows as the first run of a model, because some models cannot run a single row.
+_FIRST_ROWS = 2
 # The next timed run has this many times as many rows.
 _GROWTH = 4
 # A timed run has at most one in so many of the rows that the work takes.
@@ -29,9 +31,9 @@ class RowTime:
 
     def rows_within(self, seconds: float, most: int) -> int:
         """Return how many rows take no longer than this beyond the fixed part: a power of two, up to ``most``."""
-        if self.per_row * most <= seconds:
+        if most <= _FIRST_ROWS or self.per_row * most <= seconds:
             return most
-        fitting = max(1, int(seconds / self.per_row))
+        fitting = max(_FIRST_ROWS, int(seconds / self.per_row))
         return 2 ** (fitting.bit_length() - 1)
 
     @classmethod
@@ -56,12 +58,12 @@ class Run:
 
 
 def time_rows(run: Callable[[int], int], most: int) -> RowTime:
-    """Time runs of 1, 4, 16, … rows, up to ``most``, until a run is long enough to tell how the time grows.
+    """Time runs of 2, 8, 32, … rows, up to ``most``, until a run is long enough to tell how the time grows.
 
     ``run`` gets a number of rows, and returns how many it ran: at least one.
     """
-    last = _timed(run, 1)
-    rows = 1
+    rows = _FIRST_ROWS
+    last = _timed(run, rows)
     row_time = RowTime.of_run(last.rows, last.seconds)
     while rows < most:
         rows = min(most, _GROWTH * rows)
@@ -85,4 +87,4 @@ def _timed(run: Callable[[int], int], rows: int) -> Run:
 
 def rows_to_time(rows: int, batch: int) -> int:
     """Return how many rows a timed run may have at most, for work of so many rows: a batch or a small share of it."""
-    return max(1, min(batch, rows // _ONE_IN))
+    return max(_FIRST_ROWS, min(batch, rows // _ONE_IN))
