@@ -1,8 +1,8 @@
 """Terms that a method found, in its own basis, and what they say in the Harsanyi basis.
 
-In the Harsanyi basis, a term of a set T is 1 where all of T is present, and 0 elsewhere. In the Walsh basis, it is the
-product of sᵢ over T, where sᵢ is 1 if i is present and −1 if not. Sums of terms are converted exactly: an effect U(A)
-of the Harsanyi basis adds U(A) / 2^|A| to the Walsh term of each subset of A.
+In the Harsanyi basis, a term of a set T is 1 where all of T is present, and 0 elsewhere. In the Walsh basis, it is
+the product of sᵢ over T, where sᵢ is 1 if i is present and −1 if not. Sums of terms are converted exactly: an effect
+U(A) of the Harsanyi basis adds U(A) / 2^|A| to the Walsh term of each subset of A.
 """
 
 from __future__ import annotations

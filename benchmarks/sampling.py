@@ -412,8 +412,8 @@ def to_tables(record: dict[str, Any]) -> list[Table]:
             "Relative errors",
             "‖φ̂ − φ‖₂ / ‖φ‖₂, mean over samples and seeds. Model, absence and budget are the same for all. ∅ and N "
             "count once each, whatever a method spends on them. Permutations are whole: each peer walks along as "
-            "many as the budget allows. shap kernel runs without its default of keeping ten players; shapiq kernel also "
-            f"with pairs of complements. An empty cell: too many players for it. Samples × seeds: {rounds}.",
+            "many as the budget allows. shap kernel runs without its default of keeping ten players; shapiq kernel "
+            f"also with pairs of complements. An empty cell: too many players for it. Samples × seeds: {rounds}.",
             error_rows(games),
         ),
         Table(
