@@ -445,7 +445,7 @@ def to_tables(record: dict[str, Any]) -> list[Table]:
         Table(
             "Memory",
             f"The most memory of a process that explains one sample of {MEMORY_GAME}, 784 players, by "
-            f"{MEMORY_EVALUATIONS:,} evaluations. Before: with everything imported and the model loaded.",
+            f"{MEMORY_EVALUATIONS:,} evaluations. Before: the most until the model and its data were loaded.",
             [
                 {
                     "method": measured["method"],
