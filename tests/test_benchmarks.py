@@ -6,12 +6,18 @@ import ast
 import importlib.util
 import json
 import math
+import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
 EXACT = Path(__file__).parents[1] / "benchmarks" / "exact.py"
 AUDIT, LEARNING = EXACT.with_name("audit.py"), EXACT.with_name("learning.py")
@@ -191,3 +197,133 @@ def test_the_library_compared_with_itself_has_every_row(tmp_path: Path) -> None:
     (row,) = table["rows"]
     assert row["figure"] == "default, CPU s"
     assert 0 < row["low"] <= row["ratio"] <= row["high"] < math.inf
+
+
+def run_quickly(name: str, folder: Path) -> dict[str, Any]:
+    """Run a benchmark with --quick, its caches in the folder too, and return what it wrote."""
+    own_cache = os.environ | {"ABSENTIA_CACHE": str(folder / "cache")}
+    program = [sys.executable, EXACT.with_name(f"{name}.py"), "--quick", "--output", folder]
+    subprocess.run(program, check=True, timeout=300, env=own_cache)
+    record: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
+    page = (folder / f"{name}.md").read_text()
+    assert all(f"## {table['title']}" in page for table in record["tables"])
+    return record
+
+
+@pytest.mark.slow
+def test_sampling_writes_errors_of_equal_budgets(tmp_path: Path) -> None:
+    record = run_quickly("sampling", tmp_path)
+    tables = {table["title"]: table["rows"] for table in record["tables"]}
+    (budget,) = record["measured"]["games"]["tumours"]["budgets"]
+    measured = budget["methods"]
+    assert len(measured) == 5 + 8  # methods and peers
+    assert all(
+        0.8 * budget["evaluations"] <= one["evaluations"] <= budget["evaluations"] for one in measured.values()
+    )
+    # Nobody who estimates Shapley values of this game is that far off but SVARM, whose strata are hardly filled.
+    assert all(0 < one["error"] < 0.3 for name, one in measured.items() if name != "shapiq SVARM")
+    (errors,) = tables["Relative errors"]
+    ratio = measured["process"]["error"] / measured["shap permutation"]["error"]
+    assert errors["process over shap permutation"] == pytest.approx(ratio)
+    (covered,) = record["measured"]["coverage"]
+    assert all(0.5 < share <= 1 for share in covered["shares"].values())
+    verdicts = {row["goal"]: row["verdict"] for row in tables["Goals"]}
+    assert len(verdicts) == 2 + 4
+    assert verdicts["process at or below every peer in every row"] == errors["at or below every peer"]
+
+
+@pytest.mark.slow
+def test_interactions_writes_what_terms_account_for(tmp_path: Path) -> None:
+    record = run_quickly("interactions", tmp_path)
+    tables = {table["title"]: table["rows"] for table in record["tables"]}
+    explained = {row["method"]: row for row in tables["Fresh coalitions"]}
+    assert set(explained) == {"absentia", "LASSO on pairs"}
+    assert all(0.8 < row["R², sizes alike"] <= 1 for row in explained.values())
+    assert all(0.8 * 300 <= row["evaluations"] <= 300 for row in explained.values())
+    (planted,) = tables["Planted sets"]
+    assert 0 < planted["absentia"] <= planted["absentia, best cut"] <= 1
+    assert 0 < planted["LASSO on pairs"] <= planted["LASSO on pairs, best cut"] <= 1
+    game, other = tables["Fidelity"]
+    assert game["shown"] == pytest.approx(explained["absentia"]["R², sizes alike"])
+    assert other["game"] == "planted among 20"
+    assert len(tables["Goals"]) == 2
+
+
+class Products:
+    """A game of given terms."""
+
+    samples, names = 1, tuple("abcdef")
+
+    def __call__(self, coalitions: Tensor) -> Tensor:
+        """Return 2 ab − 3 cde + f + 1."""
+        a, b, c, d, e, f = coalitions.double().T
+        return (2 * a * b - 3 * c * d * e + f + 1)[None]
+
+
+def test_truths_from_drawn_pairs_have_errors_that_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(EXACT.parent)
+    games = load("many_player_games")
+    values, errors = games.regression_on_pairs(Products(), 2**12)
+    true = torch.tensor([[1.0, 1.0, -1.0, -1.0, -1.0, 1.0]], dtype=torch.float64)
+    assert bool(((values - true).abs() <= 4 * errors + 1e-9).all())
+    assert 0 < float(errors.max()) < 0.05
+    assert float(values.sum()) == pytest.approx(0)
+
+
+def test_peers_spend_no_more_than_their_budget_and_find_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(EXACT.parent)
+    games, peers = load("many_player_games"), load("shapley_peers")
+    true = [1.0, 1.0, -1.0, -1.0, -1.0, 1.0]
+    for name in peers.PEERS:
+        found = []
+        for seed in range(20):
+            values = games.ValuesOfRows(Products())
+            found.append(peers.estimate(name, values, 6, 60, seed=seed))
+            assert 50 <= values.evaluations <= 60, name
+        apart = np.mean(found, axis=0) - true
+        assert np.linalg.norm(apart) < 0.2 * np.linalg.norm(true), name
+
+
+def test_terms_of_any_basis_become_the_same_effects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(EXACT.parent)
+    found_terms, peers = load("found_terms"), load("interaction_peers")
+    true = {(): 1.0, (0, 1): 2.0, (2, 3, 4): -3.0, (5,): 1.0}
+    every = torch.cartesian_prod(*[torch.tensor([False, True])] * 6)
+    values = Products()(every)[0].numpy()
+    in_walsh = found_terms.WalshTerms(6, true)
+    assert in_walsh.predict(every.numpy()) == pytest.approx(values)
+    # 3 subsets of a pair, 7 of a triple, 1 single player, none of them shared
+    assert in_walsh.terms == 3 + 7 + 1
+    sets = torch.from_numpy(found_terms.rows_of(in_walsh.walsh, 6))
+    for sign in (1, -1):  # either convention of the basis
+        terms = SimpleNamespace(sets=sets, names=Products.names, basis="Walsh")
+        coefficients = torch.tensor([value * sign ** len(one) for one, value in in_walsh.walsh.items()])
+        terms.predict = partial(predict_walsh, sets, coefficients.double(), sign)
+        effects = found_terms.OwnTerms(terms).effects()
+        strong = {one: value for one, value in effects.items() if abs(value) > 1e-9}
+        assert strong == pytest.approx({one: value for one, value in true.items() if one})
+    fitted = peers.fit_quietly("LASSO on pairs", lambda rows: rows[:, 0] * rows[:, 1] * 2.0 + 1, 6, 60, 0)
+    assert fitted.effects()[(0, 1)] == pytest.approx(2, abs=0.1)
+
+
+def predict_walsh(sets: Tensor, coefficients: Tensor, sign: int, coalitions: Tensor) -> Tensor:
+    """Return Σ_T c_T Π_{i∈T} sᵢ, where sᵢ is ``sign`` if i is present and its negative if not."""
+    signs = torch.where(coalitions, sign, -sign).double()
+    products = torch.stack([signs[:, members].prod(1) for members in sets], dim=1)
+    return (products @ coefficients)[None]
+
+
+def test_noise_of_planted_games_belongs_to_the_coalition(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(EXACT.parent)
+    games = load("planted_games")
+    game = games.plant(64, seed=1)
+    drawn = torch.rand(20_000, 64, generator=torch.Generator().manual_seed(0)) < 0.5
+    values = game(drawn)[0].numpy()
+    assert (game(drawn.flip(0))[0].numpy()[::-1] == values).all()
+    sums = game.sums(drawn.numpy())
+    noise = values - sums
+    assert noise.var() / sums.var() == pytest.approx(0.1, rel=0.05)
+    assert abs(np.corrcoef(noise, sums)[0, 1]) < 0.03
+    assert np.abs(noise).max() / noise.std() == pytest.approx(4, abs=1)  # as of 20,000 normal numbers
+    assert sorted({len(members) for members in game.sets}) == [1, 2, 3, 4, 5]
+    assert len(game.sets) == 20

@@ -51,7 +51,7 @@ def test_a_slow_model_is_explained_by_the_coalitions_that_fit_a_minute(clock):
     assert not found.record.exact
     assert found.record.evaluations == 4096
     why, repeat = found.record.notes
-    assert why.startswith("All 16,384 coalitions would take about 3 min: Shapley values are sampled from 4,096 coal")
+    assert why.startswith("All 16,384 coalitions would take about 3 min: values are estimated from 4,096 coal")
     assert repeat == f"{BY_TIME}: explain(…, evaluations=4096) repeats this."
     assert found.record.rows_seen == found.shapley.rows_seen == model.rows
 
@@ -147,7 +147,7 @@ def test_a_time_limit_decides_on_the_number(clock):
     found = explain(Counting(clock, per_row=0.01), seconds=20)
     assert clock.now - began < 20
     assert found.record.evaluations == 1024
-    assert found.record.notes[0].startswith("To end within 20 s: Shapley values are sampled from 1,024 coalitions")
+    assert found.record.notes[0].startswith("To end within 20 s: values are estimated from 1,024 coalitions")
     assert BY_TIME in found.record.notes[1]
     assert explain(Counting(clock, per_row=0.01), seconds=300).record.exact
 
@@ -172,7 +172,7 @@ def test_a_model_that_becomes_slower_is_explained_by_fewer_coalitions(settings, 
     found = explain(model, seconds=60, **settings)
     assert model.late <= 1  # the check that the model is still the same
     assert found.record.evaluations < 512
-    assert found.record.notes[0].startswith("To end within 60 s: Shapley values are sampled from ")
+    assert found.record.notes[0].startswith("To end within 60 s: values are estimated from ")
     assert f"evaluations={found.record.evaluations}) repeats" in found.record.notes[1]
     assert found.record.rows_seen == model.rows
     again = explain(Counting(clock, 0.0), evaluations=found.record.evaluations, players=settings.get("players", 14))
