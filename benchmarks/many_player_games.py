@@ -33,6 +33,7 @@ from experiments.training import Recipe, fit
 PROBES = 32  # coalitions whose values tell whether kept values are those of the same game
 BLOCKS = 16  # parts of the drawn pairs, from which the error of a truth is estimated
 ROWS_AT_ONCE = 2**14
+ZERO_EIGENVALUE = 1e-9  # as a share of the largest
 TREE_COLUMNS = 60
 SENTENCE = 40  # tokens
 
@@ -138,7 +139,8 @@ def regression_on_pairs(game: ab.Game, pairs: int) -> tuple[Tensor, Tensor]:
             rows = coalitions.double() - shares[:, None]
             gram[block] += rows.T @ rows
             products[block] += rows.T @ left.T
-    inverse = torch.linalg.pinv(gram.sum(0), hermitian=True)
+    # The rows of a design add up to 0, so that one eigenvalue is 0 but for rounding.
+    inverse = torch.linalg.pinv(gram.sum(0), rtol=ZERO_EIGENVALUE, hermitian=True)
     deviations = inverse @ products.sum(0)
     influences = inverse @ (products - gram @ deviations)
     errors = (influences.square().sum(0) * BLOCKS / (BLOCKS - 1)).sqrt()
