@@ -123,35 +123,42 @@ def scan_values(
     levels: Levels,
     owners: np.ndarray,
     bits: np.ndarray,
-    count: int,
+    first_values: np.ndarray,
     weights: np.ndarray,
     kinds: np.ndarray,
 ) -> np.ndarray:
     """Return sums of weights while the levels of each pair's owner stand in: pairs × levels × coalitions.
 
-    ``weights`` are kinds × leaves × 1.
+    ``first_values`` are those at the first level, pairs × coalitions. ``weights`` are kinds × leaves × 1.
     """
     waiting = _new_waiting(trees)
     level_count = levels.codes.shape[1]
-    values = np.zeros((len(samples), level_count, count))
+    count = first_values.shape[1]
+    values = np.empty((len(samples), level_count, count))
     for row in range(len(samples)):
         owner = owners[row]
         own_bits = bits[row % len(bits)]
         leaf_weights = weights[kinds[row]]
+        first_pair = Pair(samples[row], levels.codes[owner, 0], trees.player)
         for block in range(bits.shape[1]):
             first = block * _TOGETHER
             here = values[row, :, first : first + _TOGETHER]
+            here[0] = first_values[row, first : first + _TOGETHER]
+            # What each tree adds, for trees that have changed.
             of_trees = np.zeros((len(trees.roots), here.shape[1], 1))
-            for level in range(level_count):
-                if level > 0:
-                    here[level] = here[level - 1]
+            has_changed = np.zeros(len(trees.roots), np.bool_)
+            for level in range(1, level_count):
+                here[level] = here[level - 1]
                 pair = Pair(samples[row], levels.codes[owner, level], trees.player)
                 for tree in range(len(trees.roots)):
                     if not levels.changed[owner, level, tree]:
                         continue
-                    here[level] -= of_trees[tree, :, 0]
-                    of_trees[tree] = 0.0
-                    new = of_trees[tree]
-                    _add_tree(trees, tree, pair, own_bits[block], len(new), leaf_weights, waiting, new)
-                    here[level] += of_trees[tree, :, 0]
+                    own = of_trees[tree]
+                    if not has_changed[tree]:
+                        _add_tree(trees, tree, first_pair, own_bits[block], len(own), leaf_weights, waiting, own)
+                        has_changed[tree] = True
+                    here[level] -= own[:, 0]
+                    own[:] = 0.0
+                    _add_tree(trees, tree, pair, own_bits[block], len(own), leaf_weights, waiting, own)
+                    here[level] += own[:, 0]
     return values

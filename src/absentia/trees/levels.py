@@ -32,10 +32,9 @@ class Levels(NamedTuple):
 
 @compiled
 def find_changes(nodes: Nodes, roots: np.ndarray, codes: Codes) -> np.ndarray:
-    """Return which trees may change from one level to the next; at the first level all of them do."""
+    """Return which trees may change from one level to the next; at the first level none does."""
     owner_count, level_count, _ = codes.shape
     changed = np.zeros((owner_count, level_count, len(roots)), np.bool_)
-    changed[:, 0] = True
     for owner in range(owner_count):
         for level in range(1, level_count):
             before = codes[owner, level - 1]
