@@ -152,13 +152,13 @@ class LeafSource:
         return self.leaves.weights
 
     def levels(self, candidates: Float[Tensor, "owners levels entries"]) -> Levels:
-        """Return the codes of each owner's candidates, and the trees that tell each from the one before."""
-        from absentia.trees.levels import Levels, find_changes
+        """Return each owner's candidates as levels."""
+        from absentia.trees.levels import find_levels
 
         ensemble = self.leaves.trees.ensemble
         codes = self.encode(candidates.flatten(0, 1).to(self.evaluator.x)).numpy()
         codes = codes.reshape(*candidates.shape[:2], -1)
-        return Levels(codes, find_changes(ensemble.nodes, ensemble.roots, codes))
+        return find_levels(ensemble.nodes, ensemble.roots, codes)
 
 
 def leaf_source(evaluator: Evaluator, mean: Float[Tensor, " entries"]) -> LeafSource | NotFromLeaves:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 class LevelLosses:
     """The losses of baselines that differ from the present ones in one coordinate, on all samples that are compared.
 
-    They equal the objective's own up to rounding. Candidates in ascending order are quickest: from one to the next,
-    only the trees with a threshold between them change.
+    They equal the objective's own up to rounding.
     """
 
     def __init__(self, objective: FaithfulObjective, source: LeafSource, present: Baselines) -> None:
@@ -33,6 +32,13 @@ class LevelLosses:
 
     def losses(self, candidates: Float[Tensor, "owners levels entries"]) -> Float[Tensor, "owners levels"]:
         """Compute the loss of each candidate of each owner."""
+        from absentia.trees.levels import MOST_LEVELS
+
+        parts = candidates.split(MOST_LEVELS - 1, dim=1)
+        return torch.cat([self._losses_of_few(part) for part in parts], dim=1)
+
+    def _losses_of_few(self, candidates: Float[Tensor, "owners levels entries"]) -> Float[Tensor, "owners levels"]:
+        """Compute the loss of each candidate, of no more than can be followed together."""
         levels = self._levels(candidates)
         figures = []
         weights = []

@@ -116,6 +116,98 @@ def values_of_pairs(
     return values
 
 
+class _WaitingLevels(NamedTuple):
+    """Nodes that are still to be visited, with the coalitions and levels that reach them."""
+
+    nodes: np.ndarray
+    coalitions: np.ndarray
+    levels: np.ndarray
+
+
+@compiled
+def _wait(waiting: _WaitingLevels, length: int, node: int, coalitions: int, levels: int) -> int:
+    """Remember a node; return how many are waiting now."""
+    waiting.nodes[length] = node
+    waiting.coalitions[length] = coalitions
+    waiting.levels[length] = levels
+    return length + 1
+
+
+@compiled
+def _add_changes(
+    trees: PlayedTrees,
+    tree: int,
+    sample: Codes,
+    left_levels: np.ndarray,
+    bits: np.ndarray,
+    leaf_weights: np.ndarray,
+    waiting: _WaitingLevels,
+    changes: np.ndarray,
+) -> None:
+    """Add what changes from each level to the next to the values of a block of coalitions: levels × coalitions."""
+    level_count, count = changes.shape
+    every_level = (np.int64(1) << level_count) - 1
+    length = _wait(waiting, 0, trees.roots[tree], (np.int64(1) << count) - 1, every_level)
+    while length > 0:
+        length -= 1
+        node = waiting.nodes[length]
+        here = waiting.coalitions[length]
+        levels = waiting.levels[length]
+        while trees.nodes.column[node] >= 0:
+            going_left = levels & left_levels[node]
+            node, here, levels, length = _step(trees, node, sample, here, levels, going_left, bits, waiting, length)
+        if levels != every_level:
+            _add_leaf(leaf_weights[trees.nodes.leaf[node], 0], here, levels, changes)
+
+
+@compiled
+def _step(
+    trees: PlayedTrees,
+    node: int,
+    sample: Codes,
+    here: int,
+    levels: int,
+    going_left: int,
+    bits: np.ndarray,
+    waiting: _WaitingLevels,
+    length: int,
+) -> tuple[int, int, int, int]:
+    """Pass a split: return the next node, the coalitions and levels that go there, and how many nodes wait now."""
+    nodes = trees.nodes
+    column = nodes.column[node]
+    player = trees.player[column]
+    left = goes_left(nodes, node, sample[column])
+    way_of_sample = nodes.left[node] if left else nodes.right[node]
+    way_apart = nodes.right[node] if left else nodes.left[node]
+    with_sample = going_left if left else levels & ~going_left
+    apart = levels & ~with_sample
+    without = here & ~bits[player] if player >= 0 else np.int64(0)
+    if apart == 0 or without == 0:
+        return way_of_sample, here, levels, length
+    with_player = here & ~without
+    if with_player == 0:
+        if with_sample == 0:
+            return way_apart, here, levels, length
+        return way_of_sample, here, with_sample, _wait(waiting, length, way_apart, without, apart)
+    length = _wait(waiting, length, way_apart, without, apart)
+    if with_sample != 0:
+        length = _wait(waiting, length, way_of_sample, without, with_sample)
+    return way_of_sample, with_player, levels, length
+
+
+@compiled
+def _add_leaf(weight: float, coalitions: int, levels: int, changes: np.ndarray) -> None:
+    """Add a leaf where levels begin to reach it, and take it out where they cease to."""
+    level_count, count = changes.shape
+    for level in range(1, level_count):
+        sign = ((levels >> level) & 1) - ((levels >> (level - 1)) & 1)
+        if sign == 0:
+            continue
+        for coalition in range(count):
+            if (coalitions >> coalition) & 1:
+                changes[level, coalition] += sign * weight
+
+
 @compiled
 def scan_values(
     trees: PlayedTrees,
@@ -131,34 +223,25 @@ def scan_values(
 
     ``first_values`` are those at the first level, pairs × coalitions. ``weights`` are kinds × leaves × 1.
     """
-    waiting = _new_waiting(trees)
+    node_count = len(trees.nodes.column) + 1
+    waiting = _WaitingLevels(
+        np.empty(node_count, np.int32), np.empty(node_count, np.int64), np.empty(node_count, np.int64)
+    )
     level_count = levels.codes.shape[1]
-    count = first_values.shape[1]
-    values = np.empty((len(samples), level_count, count))
+    values = np.zeros((len(samples), level_count, first_values.shape[1]))
     for row in range(len(samples)):
         owner = owners[row]
-        own_bits = bits[row % len(bits)]
         leaf_weights = weights[kinds[row]]
-        first_pair = Pair(samples[row], levels.codes[owner, 0], trees.player)
         for block in range(bits.shape[1]):
+            own_bits = bits[row % len(bits), block]
             first = block * _TOGETHER
-            here = values[row, :, first : first + _TOGETHER]
-            here[0] = first_values[row, first : first + _TOGETHER]
-            # What each tree adds, for trees that have changed.
-            of_trees = np.zeros((len(trees.roots), here.shape[1], 1))
-            has_changed = np.zeros(len(trees.roots), np.bool_)
-            for level in range(1, level_count):
-                here[level] = here[level - 1]
-                pair = Pair(samples[row], levels.codes[owner, level], trees.player)
-                for tree in range(len(trees.roots)):
-                    if not levels.changed[owner, level, tree]:
-                        continue
-                    own = of_trees[tree]
-                    if not has_changed[tree]:
-                        _add_tree(trees, tree, first_pair, own_bits[block], len(own), leaf_weights, waiting, own)
-                        has_changed[tree] = True
-                    here[level] -= own[:, 0]
-                    own[:] = 0.0
-                    _add_tree(trees, tree, pair, own_bits[block], len(own), leaf_weights, waiting, own)
-                    here[level] += own[:, 0]
+            changes = values[row, :, first : first + _TOGETHER]
+            for tree in range(len(trees.roots)):
+                if levels.told_apart[owner, tree]:
+                    _add_changes(
+                        trees, tree, samples[row], levels.left[owner], own_bits, leaf_weights, waiting, changes
+                    )
+        values[row, 0] = first_values[row]
+        for level in range(1, level_count):
+            values[row, level] += values[row, level - 1]
     return values

@@ -16,80 +16,65 @@ from absentia.trees.levels import PlayedTrees
 from absentia.trees.paths import ABSENT, PRESENT, Pair, Walk, forget, go_back, new_walk, walk_down
 
 # The key of a place that no set has taken. It is also the key of the empty set, which is not counted.
-_FREE = 0
+FREE = 0
 # The places of a table before it grows.
 FIRST_PLACES = 1024
 # A leaf that needs more absent players than this has too many sets. Its share of the sum is bounded from above then.
 MOST_ABSENT = 16
 
 
-class Effects(NamedTuple):
-    """Effects of sets, by the keys of the sets; the number of places is a power of two."""
-
-    keys: np.ndarray  # by hash; _FREE for free places
-    effects: np.ndarray
-
-
 class EffectTable(NamedTuple):
-    """Effects of sets that change, and the sum of their absolute values."""
+    """The effects of sets, by the keys of the sets; the number of places is a power of two."""
 
-    keys: np.ndarray  # as those of `Effects`
+    keys: np.ndarray  # by hash; FREE for free places
     effects: np.ndarray
     length: np.ndarray  # how many sets there are, as an array of one
     strength: np.ndarray  # the sum of absolute effects, as an array of one
-    before: Effects  # the effects of the sets that are not in the table
 
 
 @compiled
-def no_effects() -> Effects:
-    """Return effects without a set."""
-    return Effects(np.zeros(1, np.int64), np.zeros(1))
+def _new_table(places: int) -> EffectTable:
+    """Return a table without sets."""
+    return EffectTable(np.zeros(places, np.int64), np.zeros(places), np.zeros(1, np.int64), np.zeros(1))
 
 
 @compiled
-def new_table(places: int, before: Effects, strength: float) -> EffectTable:
-    """Return a table of effects that are still as before, and sum up to a strength."""
-    sum_before = np.full(1, strength)
-    return EffectTable(np.zeros(places, np.int64), np.zeros(places), np.zeros(1, np.int64), sum_before, before)
-
-
-@compiled
-def _place_of(keys: np.ndarray, key: int) -> int:
+def place_of(keys: np.ndarray, key: int) -> int:
     """Return the place of a key: where it is, or the free place where it belongs."""
     mask = len(keys) - 1
     place = key & mask
-    while keys[place] != _FREE and keys[place] != key:
+    while keys[place] != FREE and keys[place] != key:
         place = (place + 1) & mask
     return place
 
 
 @compiled
-def _with_room(table: EffectTable, sets: int) -> EffectTable:
+def with_room(table: EffectTable, sets: int) -> EffectTable:
     """Return the table, or a larger one, so that at most half of it is full after so many more sets."""
     places = len(table.keys)
     if 2 * (table.length[0] + sets) <= places:
         return table
     while 2 * (table.length[0] + sets) > places:
         places *= 2
-    larger = new_table(places, table.before, table.strength[0])
+    larger = _new_table(places)
     for place in range(len(table.keys)):
-        if table.keys[place] != _FREE:
-            where = _place_of(larger.keys, table.keys[place])
+        if table.keys[place] != FREE:
+            where = place_of(larger.keys, table.keys[place])
             larger.keys[where] = table.keys[place]
             larger.effects[where] = table.effects[place]
     larger.length[0] = table.length[0]
+    larger.strength[0] = table.strength[0]
     return larger
 
 
 @compiled
-def _add_effect(table: EffectTable, key: int, change: float) -> None:
+def add_effect(table: EffectTable, key: int, change: float) -> None:
     """Change the effect of a set."""
-    if key == _FREE:
+    if key == FREE:
         return
-    place = _place_of(table.keys, key)
-    if table.keys[place] == _FREE:
+    place = place_of(table.keys, key)
+    if table.keys[place] == FREE:
         table.keys[place] = key
-        table.effects[place] = table.before.effects[_place_of(table.before.keys, key)]
         table.length[0] += 1
     before = table.effects[place]
     after = before + change
@@ -98,8 +83,8 @@ def _add_effect(table: EffectTable, key: int, change: float) -> None:
 
 
 @compiled
-def add_leaf(
-    table: EffectTable, walk: Walk, leaf_weight: float, sign: float, keys: np.ndarray, absent_keys: np.ndarray
+def _add_leaf(
+    table: EffectTable, walk: Walk, leaf_weight: float, keys: np.ndarray, absent_keys: np.ndarray
 ) -> EffectTable:
     """Add the effects of a leaf, (−1)^|T|·w on A ∪ T for every T ⊆ B; the table may become a larger one."""
     key = np.int64(0)
@@ -112,12 +97,12 @@ def add_leaf(
             absent_keys[absent] = keys[player]
             absent += 1
     if absent > MOST_ABSENT:
-        table.strength[0] += sign * abs(leaf_weight) * 2.0**absent
+        table.strength[0] += abs(leaf_weight) * 2.0**absent
         return table
-    weight = sign * leaf_weight
+    weight = leaf_weight
     subsets = 1 << absent
-    table = _with_room(table, subsets)
-    _add_effect(table, int(key), weight)
+    table = with_room(table, subsets)
+    add_effect(table, int(key), weight)
     for number in range(1, subsets):
         # The subsets in the order of a Gray code: one player changes at a time, and with it the sign.
         changed = 0
@@ -125,7 +110,7 @@ def add_leaf(
             changed += 1
         key ^= absent_keys[changed]
         weight = -weight
-        _add_effect(table, key, weight)
+        add_effect(table, key, weight)
     return table
 
 
@@ -143,7 +128,7 @@ def _add_tree(
     leaf = walk_down(trees.nodes, trees.roots[tree], pair, walk)
     while True:
         weight = leaf_weights[trees.nodes.leaf[leaf]]
-        table = add_leaf(table, walk, weight, 1.0, trees.keys, absent_keys)
+        table = _add_leaf(table, walk, weight, trees.keys, absent_keys)
         if walk.open_count[0] == 0:
             break
         leaf = walk_down(trees.nodes, go_back(walk), pair, walk)
@@ -177,7 +162,7 @@ def table_of_pair(
     trees: PlayedTrees, pair: Pair, leaf_weights: np.ndarray, walk: Walk, absent_keys: np.ndarray
 ) -> EffectTable:
     """Return the effects of a sample and its stand-in."""
-    table = new_table(FIRST_PLACES, no_effects(), 0.0)
+    table = _new_table(FIRST_PLACES)
     for tree in range(len(trees.roots)):
         table = _add_tree(table, trees, tree, pair, leaf_weights, walk, absent_keys)
     return table
