@@ -125,7 +125,7 @@ class _WaitingLevels(NamedTuple):
 
 
 @compiled
-def _wait(waiting: _WaitingLevels, length: int, node: int, coalitions: int, levels: int) -> int:
+def _wait(waiting: _WaitingLevels, length: int, node: int, coalitions: np.int64, levels: np.int64) -> int:
     """Remember a node; return how many are waiting now."""
     waiting.nodes[length] = node
     waiting.coalitions[length] = coalitions
@@ -165,13 +165,13 @@ def _step(
     trees: PlayedTrees,
     node: int,
     sample: Codes,
-    here: int,
-    levels: int,
-    going_left: int,
+    here: np.int64,
+    levels: np.int64,
+    going_left: np.int64,
     bits: np.ndarray,
     waiting: _WaitingLevels,
     length: int,
-) -> tuple[int, int, int, int]:
+) -> tuple[int, np.int64, np.int64, int]:
     """Pass a split: return the next node, the coalitions and levels that go there, and how many nodes wait now."""
     nodes = trees.nodes
     column = nodes.column[node]
@@ -196,7 +196,7 @@ def _step(
 
 
 @compiled
-def _add_leaf(weight: float, coalitions: int, levels: int, changes: np.ndarray) -> None:
+def _add_leaf(weight: float, coalitions: np.int64, levels: np.int64, changes: np.ndarray) -> None:
     """Add a leaf where levels begin to reach it, and take it out where they cease to."""
     level_count, count = changes.shape
     for level in range(1, level_count):

@@ -63,7 +63,7 @@ def _columns_that_differ(codes: Codes) -> np.ndarray:
 
 
 @compiled
-def _levels_going_left(nodes: Nodes, node: int, codes: Codes, differ: bool) -> int:
+def _levels_going_left(nodes: Nodes, node: int, codes: Codes, differ: bool) -> np.int64:
     """Return the levels that go left at a split as bits, given their codes of its column and whether these differ."""
     if not differ:
         every_level = (np.int64(1) << len(codes)) - 1
