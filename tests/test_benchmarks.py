@@ -21,6 +21,7 @@ from torch import Tensor
 
 EXACT = Path(__file__).parents[1] / "benchmarks" / "exact.py"
 AUDIT, LEARNING = EXACT.with_name("audit.py"), EXACT.with_name("learning.py")
+TREES, TREE_LEARNING = EXACT.with_name("trees.py"), EXACT.with_name("tree_learning.py")
 
 
 @pytest.mark.slow
@@ -59,6 +60,27 @@ def test_learning_writes_times_and_losses(tmp_path: Path) -> None:
     assert row["default, CPU s"] > 0
     assert row["default, held-out loss"] > 0
     assert row["times faster"] > 0
+
+
+@pytest.mark.slow
+def test_trees_writes_times_beside_those_of_peers(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, TREES, "--quick", "--output", tmp_path], check=True, timeout=300)
+    (table,) = json.loads((tmp_path / "trees.json").read_text())["tables"]
+    assert [row["background"] for row in table["rows"]] == [1, 100]
+    for row in table["rows"]:
+        assert row["absentia, ms"] > 0
+        assert math.isfinite(row["over the fastest"])
+        assert math.isfinite(row["over the fastest's Shapley values"])
+
+
+@pytest.mark.slow
+def test_tree_learning_writes_times_and_losses(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, TREE_LEARNING, "--quick", "--output", tmp_path], check=True, timeout=300)
+    (table,) = json.loads((tmp_path / "tree_learning.json").read_text())["tables"]
+    (row,) = table["rows"]
+    assert row["from leaves, CPU s"] > 0
+    assert 0 < row["from leaves, held-out loss"] < math.inf
+    assert "black box no better" in row["goals"]
 
 
 @pytest.mark.slow

@@ -74,9 +74,33 @@ def test_losses_of_levels_are_those_of_the_candidates_one_by_one(share, noise, a
     _, objective = objectives(lgb(), torch.tensor(TWO), owner, always_present, noise)
     candidates = ROWS[: objective.owners, None].repeat(1, 9, 1)
     candidates[:, :, 1] = torch.linspace(-2, 2, 9)
-    found = LevelLosses(objective, objective.source).losses(candidates)
-    expected = [list(objective.running_assessments(level))[-1].losses for level in candidates.unbind(1)]
-    assert torch.allclose(found, torch.stack(expected, dim=1), rtol=1e-9)
+    level_losses = LevelLosses(objective, objective.source, ROWS[: objective.owners])
+    assert torch.allclose(level_losses.losses(candidates), one_by_one(objective, candidates), rtol=1e-9)
+    # What is kept follows the search, to baselines that differ in several columns at once.
+    moved = candidates[:, 7].clone()
+    moved[:, 3] = ROWS[20 : 20 + objective.owners, 3]
+    level_losses.move_to(moved)
+    candidates = moved[:, None].repeat(1, 9, 1)
+    candidates[:, :, 2] = torch.linspace(-2, 2, 9)
+    assert torch.allclose(level_losses.losses(candidates), one_by_one(objective, candidates), rtol=1e-9)
+
+
+def one_by_one(objective, candidates):
+    """The losses of candidates as the objective computes them for each."""
+    losses = [list(objective.running_assessments(level))[-1].losses for level in candidates.unbind(1)]
+    return torch.stack(losses, dim=1)
+
+
+def test_losses_of_levels_do_not_depend_on_what_is_kept(monkeypatch):
+    _, objective = objectives(lgb(), torch.tensor(TWO))
+    kept = LevelLosses(objective, objective.source, ROWS[:1])
+    monkeypatch.setattr("absentia.learning.followed_pairs._MOST_KEPT_BYTES", 0)
+    computed_again = LevelLosses(objective, objective.source, ROWS[:1])
+    for row in (3, 4, 5):
+        for level_losses in (kept, computed_again):
+            level_losses.move_to(ROWS[row : row + 1])
+    candidates = ROWS[None, 10:20]
+    assert torch.allclose(kept.losses(candidates), computed_again.losses(candidates), rtol=1e-12)
 
 
 def test_sums_are_exact_beyond_the_players_of_tables():

@@ -168,3 +168,28 @@ def test_columns_with_spaces_are_those_that_lightgbm_names_with_underscores():
     assert ab.explain(model, frame[:2], absence="mean", data=frame).names == tuple(frame.columns)
     with pytest.raises(ab.AbsentiaError, match="have the columns of the fit"):
         ab.explain(model, frame[["b", "mean radius", "c", "d"]][:2], absence=0.0)
+
+
+class WithoutClasses:
+    """A regressor that has an empty list of classes, as CatBoost's."""
+
+    classes_ = np.array([])
+
+    def fit(self, x, y):
+        return self
+
+    def predict(self, x):
+        return np.asarray(x).sum(1)
+
+
+def test_a_regressor_may_have_an_empty_list_of_classes():
+    x = np.random.default_rng(0).normal(size=(3, 4))
+    explanation = ab.explain(WithoutClasses(), x, absence="zero")
+    np.testing.assert_allclose(explanation.shapley.values.numpy(), x, atol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [3, 5])
+@pytest.mark.parametrize("booster", [lambda: xgb().get_booster(), lambda: lgb().booster_])
+def test_a_booster_names_the_columns_of_its_fit(booster, columns):
+    with pytest.raises(ab.AbsentiaError, match=rf"x must have the 4 columns of the fit\. Got shape \({columns},\)"):
+        ab.explain(booster(), np.zeros((2, columns)), 1, absence="zero")

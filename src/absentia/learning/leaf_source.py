@@ -145,86 +145,20 @@ class LeafSource:
         return torch.from_numpy(sums)
 
     @property
-    def _weights(self) -> LeafWeights:
+    def weights(self) -> LeafWeights:
         """The weights of the leaves, of which a value must be a sum."""
         if self.leaves.weights is None:
             raise AbsentiaError("Only values that are sums over leaves can be followed along levels.")
         return self.leaves.weights
 
     def levels(self, candidates: Float[Tensor, "owners levels entries"]) -> Levels:
-        """Return the codes of each owner's candidates, and the trees that tell each from the one before."""
-        from absentia.trees.levels import Levels, find_changes
+        """Return each owner's candidates as levels."""
+        from absentia.trees.levels import find_levels
 
         ensemble = self.leaves.trees.ensemble
         codes = self.encode(candidates.flatten(0, 1).to(self.evaluator.x)).numpy()
         codes = codes.reshape(*candidates.shape[:2], -1)
-        return Levels(codes, find_changes(ensemble.nodes, ensemble.roots, codes))
-
-    def level_strengths(
-        self,
-        others: Int[Tensor, "rows columns"],
-        levels: Levels,
-        owners: Int[Tensor, " rows"],
-        samples: Int[Tensor, " rows"],
-        *,
-        levels_are_present: bool,
-    ) -> Float[Tensor, "rows levels"]:
-        """Return Σ|U(S)| while an owner's levels stand in for other inputs, or other inputs for them."""
-        from absentia.trees.effect_sums import scan_strengths
-
-        weights = self._weights
-        kinds = weights.kinds[samples.numpy()]
-        played = self.leaves.trees.played
-        sums = scan_strengths(
-            played, others.numpy(), levels, owners.numpy(), levels_are_present, weights.weights, kinds
-        )
-        return torch.from_numpy(sums)
-
-    def level_values(
-        self,
-        present: Int[Tensor, "rows columns"],
-        levels: Levels,
-        owners: Int[Tensor, " rows"],
-        coalitions: Bool[Tensor, "*rows coalitions players"],
-        samples: Int[Tensor, " rows"],
-    ) -> Float[Tensor, "rows levels coalitions"]:
-        """Return the values of coalitions while an owner's levels stand in for the absent players."""
-        from absentia.trees.coalition_values import bits_of, scan_values
-
-        weights = self._weights
-        kinds = weights.kinds[samples.numpy()]
-        asked = coalitions.numpy()
-        bits = bits_of(asked if asked.ndim == 3 else asked[None])
-        sums = scan_values(
-            self.leaves.trees.played,
-            present.numpy(),
-            levels,
-            owners.numpy(),
-            bits,
-            asked.shape[-2],
-            weights.weights[:, :, None],
-            kinds,
-        )
-        return torch.from_numpy(weights.base[kinds][:, None, None] + sums)
-
-    def level_values_of_nobody(
-        self,
-        present: Int[Tensor, "rows columns"],
-        levels: Levels,
-        owners: Int[Tensor, " rows"],
-        samples: Int[Tensor, " rows"],
-    ) -> Float[Tensor, "rows levels"]:
-        """Return the values with all players absent; rows that cannot differ are computed once."""
-        trees = self.leaves.trees
-        nobody = torch.zeros(1, trees.player_count, dtype=torch.bool)
-        if (trees.player < 0).any():
-            return self.level_values(present, levels, owners, nobody, samples)[:, :, 0]
-        kinds = self._weights.kinds
-        cases = owners.numpy() * len(self._weights.base) + kinds[samples.numpy()]
-        _, first, places = np.unique(cases, return_index=True, return_inverse=True)
-        chosen = torch.from_numpy(first)
-        values = self.level_values(present[chosen], levels, owners[chosen], nobody, samples[chosen])
-        return values[torch.from_numpy(places), :, 0]
+        return find_levels(ensemble.nodes, ensemble.roots, codes)
 
 
 def leaf_source(evaluator: Evaluator, mean: Float[Tensor, " entries"]) -> LeafSource | NotFromLeaves:

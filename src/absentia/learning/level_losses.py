@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,86 +9,125 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.learning.faithful import Batch, FaithfulObjective
+from absentia.learning.followed_pairs import FollowedEmptyValues, FollowedStrengths, FollowedValues
 from absentia.learning.leaf_source import LeafSource
+from absentia.learning.space import Baselines
 
 if TYPE_CHECKING:
     from absentia.trees.levels import Levels
 
 
-@dataclass(frozen=True, eq=False)
 class LevelLosses:
-    """The losses of baselines that differ in one coordinate, on all samples that are compared.
+    """The losses of baselines that differ from the present ones in one coordinate, on all samples that are compared.
 
-    They equal the objective's own up to rounding. Candidates in ascending order are quickest: from one to the next,
-    only the trees with a threshold between them change.
+    They equal the objective's own up to rounding.
     """
 
-    objective: FaithfulObjective
-    source: LeafSource
+    def __init__(self, objective: FaithfulObjective, source: LeafSource, present: Baselines) -> None:
+        self.objective = objective
+        self.source = source
+        self.present = present
+        codes = source.encode(present.to(source.evaluator.x))
+        self._figures = [_LevelFigures(objective, source, codes, batch) for batch in objective.compared_batches]
 
     def losses(self, candidates: Float[Tensor, "owners levels entries"]) -> Float[Tensor, "owners levels"]:
         """Compute the loss of each candidate of each owner."""
-        objective = self.objective
-        levels = self.source.levels(candidates)
+        from absentia.trees.levels import MOST_LEVELS
+
+        parts = candidates.split(MOST_LEVELS - 1, dim=1)
+        return torch.cat([self._losses_of_few(part) for part in parts], dim=1)
+
+    def _losses_of_few(self, candidates: Float[Tensor, "owners levels entries"]) -> Float[Tensor, "owners levels"]:
+        """Compute the loss of each candidate, of no more than can be followed together."""
+        levels = self._levels(candidates)
         figures = []
         weights = []
-        for batch in objective.compared_batches:
-            figures.append(len(batch.rows) * self._figures(levels, batch))
-            weights.append(len(batch.rows))
+        for batch_figures in self._figures:
+            weight = len(batch_figures.batch.rows)
+            figures.append(weight * batch_figures.at(levels))
+            weights.append(weight)
         means = torch.stack(figures).sum(0) / sum(weights)
-        return objective.losses(means.flatten(1)).unflatten(0, candidates.shape[:2])
+        of_present_and_candidates = self.objective.losses(means.flatten(1)).unflatten(0, means.shape[1:])
+        return of_present_and_candidates[:, 1:]
 
-    def _figures(self, levels: Levels, batch: Batch) -> Float[Tensor, "5 owners levels"]:
-        """Compute the figures of the loss at each level; the order is that of the objective."""
-        concision = self._concision(levels, batch)
-        noise_of_mean = self._mean(
-            batch.usual[:, None].expand(-1, concision.shape[1]), batch.rows[: len(batch.usual)]
+    def move_to(self, baselines: Baselines) -> None:
+        """Take other baselines as the present ones."""
+        levels = self._levels(baselines[:, None])
+        for batch_figures in self._figures:
+            batch_figures.move(levels)
+        self.present = baselines
+
+    def _levels(self, candidates: Float[Tensor, "owners levels entries"]) -> Levels:
+        """Return levels that begin with the present baselines."""
+        return self.source.levels(torch.cat([self.present[:, None], candidates], dim=1))
+
+
+class _LevelFigures:
+    """The figures of the loss on a batch, in the order of the objective."""
+
+    def __init__(self, objective: FaithfulObjective, source: LeafSource, codes: Tensor, batch: Batch) -> None:
+        self.objective = objective
+        self.batch = batch
+        inputs = objective.inputs
+        owner = objective.owner
+        rows = batch.rows
+        self.concision = FollowedStrengths(
+            source, codes, inputs[rows], owner[rows], rows, baselines_are_present=False
         )
+        scored_rows = batch.scored_rows
+        self.scored_values = FollowedValues(
+            source, codes, inputs[scored_rows], owner[scored_rows], batch.scored, scored_rows
+        )
+        owned, scored_on = batch.empty
+        self.empty_values = FollowedEmptyValues(source, codes, inputs[scored_on], owner[owned], scored_on)
+        self.noise = None
+        if objective.weights.noise:
+            rows = rows[: len(batch.references)]
+            self.noise = FollowedStrengths(
+                source, codes, batch.references, owner[rows], rows, baselines_are_present=True
+            )
+
+    def at(self, levels: Levels) -> Float[Tensor, "5 owners levels"]:
+        """Compute the figures at each level."""
+        concision = self._mean(self.concision.at(levels), self.batch.rows)
+        usual = self.batch.usual
+        noise_of_mean = self._mean(usual[:, None].expand(-1, concision.shape[1]), self.batch.rows[: len(usual)])
         return torch.stack(
             [
                 concision,
-                self._score_over_sizes(levels, batch),
-                self._excess_at_nothing(levels, batch),
-                self._noise(levels, batch, noise_of_mean),
+                self._score_over_sizes(levels),
+                self._excess_at_nothing(levels),
+                self._noise(levels, noise_of_mean),
                 noise_of_mean,
             ]
         )
 
-    def _concision(self, levels: Levels, batch: Batch) -> Float[Tensor, "owners levels"]:
-        """Compute Σ|U(S)| of samples."""
-        objective = self.objective
-        rows = batch.rows
-        owners = objective.owner[rows]
-        sums = self.source.level_strengths(objective.inputs[rows], levels, owners, rows, levels_are_present=False)
-        return self._mean(sums, rows)
+    def move(self, levels: Levels) -> None:
+        """Take the second level as the present baselines; the first are those before."""
+        self.concision.move(levels)
+        self.scored_values.move(levels)
+        self.empty_values.move(levels)
+        if self.noise is not None:
+            self.noise.move(levels)
 
-    def _score_over_sizes(self, levels: Levels, batch: Batch) -> Float[Tensor, "owners levels"]:
+    def _score_over_sizes(self, levels: Levels) -> Float[Tensor, "owners levels"]:
         """Compute the score of masked predictions over all coalition sizes."""
-        objective = self.objective
-        rows = batch.scored_rows
-        owners = objective.owner[rows]
-        values = self.source.level_values(objective.inputs[rows], levels, owners, batch.scored, rows)
-        scores = objective.score(values.flatten(1), rows).unflatten(1, values.shape[1:])
+        rows = self.batch.scored_rows
+        values = self.scored_values.at(levels)
+        scores = self.objective.score(values.flatten(1), rows).unflatten(1, values.shape[1:])
         return self._mean(scores.mean(2), rows)
 
-    def _excess_at_nothing(self, levels: Levels, batch: Batch) -> Float[Tensor, "owners levels"]:
+    def _excess_at_nothing(self, levels: Levels) -> Float[Tensor, "owners levels"]:
         """Compute how far the score with all players absent exceeds that of the best constant prediction."""
-        objective = self.objective
-        owned, scored_on = batch.empty
-        owners = objective.owner[owned]
-        values = self.source.level_values_of_nobody(objective.inputs[scored_on], levels, owners, scored_on)
-        score = objective.score(values, scored_on)
-        return self._mean(score - objective.score.prior[scored_on, None], owned)
+        owned, scored_on = self.batch.empty
+        score = self.objective.score(self.empty_values.at(levels), scored_on)
+        return self._mean(score - self.objective.score.prior[scored_on, None], owned)
 
-    def _noise(self, levels: Levels, batch: Batch, of_mean: Tensor) -> Float[Tensor, "owners levels"]:
+    def _noise(self, levels: Levels, of_mean: Tensor) -> Float[Tensor, "owners levels"]:
         """Compute Σ|U(S)| of the baselines themselves against white noise; if it has no weight, use the mean's."""
-        objective = self.objective
-        if not objective.weights.noise:
+        if self.noise is None:
             return of_mean
-        rows = batch.rows[: len(batch.references)]
-        owners = objective.owner[rows]
-        sums = self.source.level_strengths(batch.references, levels, owners, rows, levels_are_present=True)
-        return self._mean(sums, rows)
+        return self._mean(self.noise.at(levels), self.batch.rows[: len(self.batch.references)])
 
     def _mean(self, values: Float[Tensor, "rows levels"], rows: Tensor) -> Float[Tensor, "owners levels"]:
         """Average over the samples of each owner."""

@@ -15,6 +15,8 @@ from absentia.data import seeded
 from absentia.learning.assessment import Assessment
 from absentia.learning.checkpoint import SearchState
 from absentia.learning.comparer import Comparer
+from absentia.learning.faithful import FaithfulObjective
+from absentia.learning.leaf_source import LeafSource
 from absentia.learning.level_losses import LevelLosses
 from absentia.learning.search_ends import EndKind, SearchEnd
 from absentia.learning.space import Baselines, Owners, Space
@@ -49,13 +51,15 @@ class LevelSweeps:
     def __init__(
         self,
         comparer: Comparer,
-        level_losses: LevelLosses,
+        objective: FaithfulObjective,
+        source: LeafSource,
         space: Space,
         state: SearchState,
         leverage: Float[Tensor, " coordinates"],
     ) -> None:
         self.comparer = comparer
-        self.level_losses = level_losses
+        self.objective = objective
+        self.source = source
         self.space = space
         self.state = state
         self.leverage = leverage
@@ -75,12 +79,14 @@ class LevelSweeps:
         searched_at: dict[int, Baselines] = {}  # the result of each coordinate's last search
         losses = self.comparer.losses(baseline)
         for turn in range(MAX_SWEEPS):
-            shuffled = torch.randperm(len(used), generator=seeded(self.comparer.objective.seed, _STREAM, turn))
+            shuffled = torch.randperm(len(used), generator=seeded(self.objective.seed, _STREAM, turn))
             losses_before = losses
+            level_losses = LevelLosses(self.objective, self.source, baseline)
             for coordinate in used[shuffled].tolist():
                 if coordinate in searched_at and torch.equal(searched_at[coordinate], baseline):
                     continue  # nothing has changed since
-                baseline, losses = self._improve(baseline, losses, coordinate, levels[coordinate])
+                losses = self._improve(level_losses, losses, coordinate, levels[coordinate])
+                baseline = level_losses.present
                 searched_at[coordinate] = baseline
             self.comparer.pace.count_sweep()
             if not bool((losses < losses_before * (1 - _LEAST_GAIN_OF_SWEEP)).any()):
@@ -89,20 +95,22 @@ class LevelSweeps:
         return baseline
 
     def _improve(
-        self, baseline: Baselines, losses: Owners, coordinate: int, levels: Float[Tensor, "levels own"]
-    ) -> tuple[Baselines, Owners]:
-        """Try all levels of a coordinate, and adopt each owner's best one; return the baselines and their losses."""
+        self, level_losses: LevelLosses, losses: Owners, coordinate: int, levels: Float[Tensor, "levels own"]
+    ) -> Owners:
+        """Try all levels of a coordinate, and move to each owner's best one; return the losses."""
         self.comparer.check_time()
+        baseline = level_losses.present
         candidates = self._candidates(baseline, coordinate, self._tried(baseline, coordinate, levels))
-        level_losses = self.level_losses.losses(candidates)
-        self.leverage[coordinate].clamp_min_((level_losses - losses[:, None]).abs().max())
-        least_losses, best = level_losses.min(1)
+        of_candidates = level_losses.losses(candidates)
+        self.leverage[coordinate].clamp_min_((of_candidates - losses[:, None]).abs().max())
+        least_losses, best = of_candidates.min(1)
         better = least_losses < losses * (1 - _LEAST_GAIN)
-        adopted = candidates[torch.arange(len(baseline)), best]
-        baseline = torch.where(better[:, None], adopted, baseline)
-        losses = torch.where(better, least_losses, losses)
-        self.comparer.remember_best(Assessment(baseline, losses, losses))
-        return baseline, losses
+        if better.any():
+            adopted = candidates[torch.arange(len(baseline)), best]
+            level_losses.move_to(torch.where(better[:, None], adopted, baseline))
+            losses = torch.where(better, least_losses, losses)
+        self.comparer.remember_best(Assessment(level_losses.present, losses, losses))
+        return losses
 
     def _tried(
         self, baseline: Baselines, coordinate: int, levels: Float[Tensor, "levels own"]
@@ -142,8 +150,7 @@ class LevelSweeps:
     def _codes(self, baseline: Baselines, coordinate: int, values: Tensor) -> Tensor:
         """Return what the trees see of the first baseline with other values of a coordinate."""
         candidates = self._candidates(baseline[:1], coordinate, values[None])[0]
-        source = self.level_losses.source
-        return source.encode(candidates.to(source.evaluator.x))
+        return self.source.encode(candidates.to(self.source.evaluator.x))
 
 
 def _evenly_spaced(count: int, most: int) -> Int[Tensor, " chosen"]:

@@ -18,7 +18,6 @@ from absentia.learning.comparer import Comparer
 from absentia.learning.descent import AveragedDescent, ComparedDescent, Descent, step_size, stream_of
 from absentia.learning.faithful import FaithfulObjective
 from absentia.learning.leaf_source import LeafSource
-from absentia.learning.level_losses import LevelLosses
 from absentia.learning.level_sweeps import LevelSweeps
 from absentia.learning.pace import LearningStep, Pace, StopLearning
 from absentia.learning.paper_objective import PaperObjective
@@ -90,8 +89,7 @@ class Search:
             return None
         if not objective.source.sums_are_exact:
             return None
-        level_losses = LevelLosses(objective, objective.source)
-        return LevelSweeps(self.comparer, level_losses, self.space, self.state, self.leverage)
+        return LevelSweeps(self.comparer, objective, objective.source, self.space, self.state, self.leverage)
 
     def _resumed_state(self) -> SearchState:
         """Return the state that the checkpoint holds, or a fresh one."""

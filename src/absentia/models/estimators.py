@@ -57,7 +57,7 @@ class _Fit:
             columns = as_in_table(columns, table.columns)
         return cls(
             columns=tuple(columns),
-            features=getattr(estimator, "n_features_in_", None),
+            features=_feature_count(estimator),
             labels=tuple(np.asarray(getattr(estimator, "classes_", ())).tolist()),
             table=table,
         )
@@ -120,6 +120,16 @@ def _by_prediction(estimator: Any, fit: _Fit, probabilities: bool) -> NumpyModel
     )
 
 
+def _feature_count(estimator: Any) -> int | None:
+    """Return the number of columns that an estimator or a Booster was fitted on, if it tells."""
+    count: int | None = getattr(estimator, "n_features_in_", None)
+    # A Booster of XGBoost has the first method, and one of LightGBM the second.
+    for name in ("num_features", "num_feature"):
+        if count is None and hasattr(estimator, name):
+            count = int(getattr(estimator, name)())
+    return count
+
+
 def _last_step(estimator: Any) -> Any:
     """Return the last step of a pipeline, even if pipelines are nested, or the estimator itself."""
     while hasattr(estimator, "steps"):
@@ -142,7 +152,7 @@ def _best_method(estimator: Any, last_step: Any) -> tuple[Callable[[Any], Any], 
     must = "have predict_proba, decision_function, or be a regressor with predict"
     if predict is None:
         raise wrong("estimator", must, type(estimator).__name__)
-    if hasattr(estimator, "classes_"):
+    if np.size(getattr(estimator, "classes_", ())) > 0:  # regressors of CatBoost have an empty list of classes
         raise wrong("estimator", must, "one that only predicts classes")
     return predict, _kind_of_plain_predictions(find_margins(estimator))
 

@@ -116,6 +116,98 @@ def values_of_pairs(
     return values
 
 
+class _WaitingLevels(NamedTuple):
+    """Nodes that are still to be visited, with the coalitions and levels that reach them."""
+
+    nodes: np.ndarray
+    coalitions: np.ndarray
+    levels: np.ndarray
+
+
+@compiled
+def _wait(waiting: _WaitingLevels, length: int, node: int, coalitions: np.int64, levels: np.int64) -> int:
+    """Remember a node; return how many are waiting now."""
+    waiting.nodes[length] = node
+    waiting.coalitions[length] = coalitions
+    waiting.levels[length] = levels
+    return length + 1
+
+
+@compiled
+def _add_changes(
+    trees: PlayedTrees,
+    tree: int,
+    sample: Codes,
+    left_levels: np.ndarray,
+    bits: np.ndarray,
+    leaf_weights: np.ndarray,
+    waiting: _WaitingLevels,
+    changes: np.ndarray,
+) -> None:
+    """Add what changes from each level to the next to the values of a block of coalitions: levels × coalitions."""
+    level_count, count = changes.shape
+    every_level = (np.int64(1) << level_count) - 1
+    length = _wait(waiting, 0, trees.roots[tree], (np.int64(1) << count) - 1, every_level)
+    while length > 0:
+        length -= 1
+        node = waiting.nodes[length]
+        here = waiting.coalitions[length]
+        levels = waiting.levels[length]
+        while trees.nodes.column[node] >= 0:
+            going_left = levels & left_levels[node]
+            node, here, levels, length = _step(trees, node, sample, here, levels, going_left, bits, waiting, length)
+        if levels != every_level:
+            _add_leaf(leaf_weights[trees.nodes.leaf[node], 0], here, levels, changes)
+
+
+@compiled
+def _step(
+    trees: PlayedTrees,
+    node: int,
+    sample: Codes,
+    here: np.int64,
+    levels: np.int64,
+    going_left: np.int64,
+    bits: np.ndarray,
+    waiting: _WaitingLevels,
+    length: int,
+) -> tuple[int, np.int64, np.int64, int]:
+    """Pass a split: return the next node, the coalitions and levels that go there, and how many nodes wait now."""
+    nodes = trees.nodes
+    column = nodes.column[node]
+    player = trees.player[column]
+    left = goes_left(nodes, node, sample[column])
+    way_of_sample = nodes.left[node] if left else nodes.right[node]
+    way_apart = nodes.right[node] if left else nodes.left[node]
+    with_sample = going_left if left else levels & ~going_left
+    apart = levels & ~with_sample
+    without = here & ~bits[player] if player >= 0 else np.int64(0)
+    if apart == 0 or without == 0:
+        return way_of_sample, here, levels, length
+    with_player = here & ~without
+    if with_player == 0:
+        if with_sample == 0:
+            return way_apart, here, levels, length
+        return way_of_sample, here, with_sample, _wait(waiting, length, way_apart, without, apart)
+    length = _wait(waiting, length, way_apart, without, apart)
+    if with_sample != 0:
+        length = _wait(waiting, length, way_of_sample, without, with_sample)
+    return way_of_sample, with_player, levels, length
+
+
+@compiled
+def _add_leaf(weight: float, coalitions: np.int64, levels: np.int64, changes: np.ndarray) -> None:
+    """Add a leaf where levels begin to reach it, and take it out where they cease to."""
+    level_count, count = changes.shape
+    for level in range(1, level_count):
+        sign = ((levels >> level) & 1) - ((levels >> (level - 1)) & 1)
+        if sign == 0:
+            continue
+        for coalition in range(count):
+            if (coalitions >> coalition) & 1:
+                changes[level, coalition] += sign * weight
+
+
 @compiled
 def scan_values(
     trees: PlayedTrees,
@@ -123,35 +215,33 @@ def scan_values(
     levels: Levels,
     owners: np.ndarray,
     bits: np.ndarray,
-    count: int,
+    first_values: np.ndarray,
     weights: np.ndarray,
     kinds: np.ndarray,
 ) -> np.ndarray:
     """Return sums of weights while the levels of each pair's owner stand in: pairs × levels × coalitions.
 
-    ``weights`` are kinds × leaves × 1.
+    ``first_values`` are those at the first level, pairs × coalitions. ``weights`` are kinds × leaves × 1.
     """
-    waiting = _new_waiting(trees)
+    node_count = len(trees.nodes.column) + 1
+    waiting = _WaitingLevels(
+        np.empty(node_count, np.int32), np.empty(node_count, np.int64), np.empty(node_count, np.int64)
+    )
     level_count = levels.codes.shape[1]
-    values = np.zeros((len(samples), level_count, count))
+    values = np.zeros((len(samples), level_count, first_values.shape[1]))
     for row in range(len(samples)):
         owner = owners[row]
-        own_bits = bits[row % len(bits)]
         leaf_weights = weights[kinds[row]]
         for block in range(bits.shape[1]):
+            own_bits = bits[row % len(bits), block]
             first = block * _TOGETHER
-            here = values[row, :, first : first + _TOGETHER]
-            of_trees = np.zeros((len(trees.roots), here.shape[1], 1))
-            for level in range(level_count):
-                if level > 0:
-                    here[level] = here[level - 1]
-                pair = Pair(samples[row], levels.codes[owner, level], trees.player)
-                for tree in range(len(trees.roots)):
-                    if not levels.changed[owner, level, tree]:
-                        continue
-                    here[level] -= of_trees[tree, :, 0]
-                    of_trees[tree] = 0.0
-                    new = of_trees[tree]
-                    _add_tree(trees, tree, pair, own_bits[block], len(new), leaf_weights, waiting, new)
-                    here[level] += of_trees[tree, :, 0]
+            changes = values[row, :, first : first + _TOGETHER]
+            for tree in range(len(trees.roots)):
+                if levels.told_apart[owner, tree]:
+                    _add_changes(
+                        trees, tree, samples[row], levels.left[owner], own_bits, leaf_weights, waiting, changes
+                    )
+        values[row, 0] = first_values[row]
+        for level in range(1, level_count):
+            values[row, level] += values[row, level - 1]
     return values

@@ -1,7 +1,7 @@
-"""Levels: rows that differ in few columns, one after the other, and the trees that tell each from the one before.
+"""Levels: rows that differ in few columns, which a search tries for one half of a pair.
 
-A search for better values of one column tries them in ascending order. From one value to the next, only the trees
-that have a threshold between them change, and everything that is a sum over trees is updated by these alone.
+All levels walk through a tree together, and part only at splits that tell them apart. A set of levels is a whole
+number with a bit for each.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import numpy as np
 
 from absentia.trees.compiled import compiled
 from absentia.trees.ensemble import Codes, Nodes, goes_left
+
+# The maximum number of levels that walk together: one for each bit of a whole number, without its sign.
+MOST_LEVELS = 62
 
 
 class PlayedTrees(NamedTuple):
@@ -27,35 +30,46 @@ class Levels(NamedTuple):
     """The levels of each owner."""
 
     codes: Codes  # owners × levels × columns
-    changed: np.ndarray  # owners × levels × trees: whether a tree may give another value than at the level before
+    left: np.ndarray  # owners × nodes: the levels that go left at each split, as bits
+    told_apart: np.ndarray  # owners × trees: whether a split of the tree parts levels
 
 
 @compiled
-def find_changes(nodes: Nodes, roots: np.ndarray, codes: Codes) -> np.ndarray:
-    """Return which trees may change from one level to the next; at the first level all of them do."""
-    owner_count, level_count, _ = codes.shape
-    changed = np.zeros((owner_count, level_count, len(roots)), np.bool_)
-    changed[:, 0] = True
+def find_levels(nodes: Nodes, roots: np.ndarray, codes: Codes) -> Levels:
+    """Return where levels go left, and which trees tell them apart; ``codes`` are owners × levels × columns."""
+    owner_count = len(codes)
+    left = np.zeros((owner_count, len(nodes.column)), np.int64)
+    told_apart = np.zeros((owner_count, len(roots)), np.bool_)
+    every_level = (np.int64(1) << codes.shape[1]) - 1
     for owner in range(owner_count):
-        for level in range(1, level_count):
-            before = codes[owner, level - 1]
-            after = codes[owner, level]
-            differs = before != after
-            for tree in range(len(roots)):
-                end = roots[tree + 1] if tree + 1 < len(roots) else len(nodes.column)
-                changed[owner, level, tree] = _tells_apart(nodes, roots[tree], end, before, after, differs)
-    return changed
+        differs = _columns_that_differ(codes[owner])
+        for tree in range(len(roots)):
+            end = roots[tree + 1] if tree + 1 < len(roots) else len(nodes.column)
+            for node in range(roots[tree], end):
+                column = nodes.column[node]
+                if column >= 0:
+                    left[owner, node] = _levels_going_left(nodes, node, codes[owner, :, column], differs[column])
+                    told_apart[owner, tree] |= 0 < left[owner, node] < every_level
+    return Levels(codes, left, told_apart)
 
 
 @compiled
-def _tells_apart(nodes: Nodes, root: int, end: int, before: Codes, after: Codes, differs: np.ndarray) -> bool:
-    """Return whether a split of a tree parts two rows."""
-    for node in range(root, end):
-        column = nodes.column[node]
-        if (
-            column >= 0
-            and differs[column]
-            and goes_left(nodes, node, before[column]) != goes_left(nodes, node, after[column])
-        ):
-            return True
-    return False
+def _columns_that_differ(codes: Codes) -> np.ndarray:
+    """Return in which columns some levels differ from the first."""
+    differs = np.zeros(codes.shape[1], np.bool_)
+    for level in range(1, len(codes)):
+        differs |= codes[level] != codes[0]
+    return differs
+
+
+@compiled
+def _levels_going_left(nodes: Nodes, node: int, codes: Codes, differ: bool) -> np.int64:
+    """Return the levels that go left at a split as bits, given their codes of its column and whether these differ."""
+    if not differ:
+        every_level = (np.int64(1) << len(codes)) - 1
+        return every_level if goes_left(nodes, node, codes[0]) else np.int64(0)
+    going_left = np.int64(0)
+    for level in range(len(codes)):
+        if goes_left(nodes, node, codes[level]):
+            going_left |= np.int64(1) << level
+    return going_left

@@ -17,7 +17,7 @@ import numpy as np
 from absentia.trees.ensemble import Codes, TreeEnsemble, find_leaves
 from absentia.trees.joined_terms import TermBudget, TermTable, expand_sample, new_table, player_keys
 from absentia.trees.levels import PlayedTrees
-from absentia.trees.paths import Pair, Paths, attribute_sample, count_terms, find_paths, values_of_coalitions
+from absentia.trees.paths import Pair, Paths, attribute_samples, count_terms, find_paths, values_of_coalitions
 
 
 class LeafWeights(NamedTuple):
@@ -110,19 +110,15 @@ class MaskedTrees:
 
     def attributions(self, leaves: LeafWeights, shares: LeafShares) -> np.ndarray:
         """Return the sums of the leaves' contributions to their players, samples × players."""
-        values = np.zeros((len(self.samples), self.player_count))
-        for sample, sums in enumerate(values):
-            attribute_sample(
-                self.ensemble.nodes,
-                self.ensemble.roots,
-                self.samples[sample],
-                self.stand_ins[sample % len(self.stand_ins)],
-                self.player,
-                leaves.of_sample(sample),
-                shares.gains,
-                shares.losses,
-                sums,
-            )
+        values: np.ndarray = attribute_samples(
+            self.played,
+            self.samples,
+            self.stand_ins,
+            leaves.weights,
+            leaves.kinds,
+            shares.gains,
+            shares.losses,
+        )
         return values / self.draws
 
     def shapley(self, leaves: LeafWeights) -> np.ndarray:
@@ -167,7 +163,7 @@ class MaskedTrees:
             self.stand_ins[sample % len(self.stand_ins)],
             self.player,
             leaves.of_sample(sample) / self.draws,
-            player_keys(self.player_count),
+            self.played.keys,
             order,
             budget,
         )

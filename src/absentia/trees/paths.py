@@ -16,6 +16,7 @@ import numpy as np
 
 from absentia.trees.compiled import compiled
 from absentia.trees.ensemble import Codes, Nodes, goes_left
+from absentia.trees.levels import PlayedTrees
 
 # What a path requires of a player: nothing yet, that it is present, or that it is absent.
 UNDECIDED = 0
@@ -153,46 +154,55 @@ def find_paths(nodes: Nodes, roots: np.ndarray, pair: Pair, player_count: int) -
 
 
 @compiled
-def add_attributions(
-    paths: Paths, leaf_weights: np.ndarray, gains: np.ndarray, losses: np.ndarray, values: np.ndarray
+def _attribute_leaf(
+    walk: Walk, leaf_weight: float, gains: np.ndarray, losses: np.ndarray, values: np.ndarray
 ) -> None:
-    """Add the leaves' contributions: gains[a, b] for players that must be present, −losses[a, b] for the others.
-
-    Both are shares of the leaf's weight, for a players that must be present and b that must be absent.
-    """
-    start = 0
-    for place in range(len(paths.leaves)):
-        end = paths.ends[place]
-        present = 0
-        for number in range(start, end):
-            present += paths.states[number] == PRESENT
-        weight = leaf_weights[paths.leaves[place]]
-        gain = weight * gains[present, end - start - present]
-        loss = weight * losses[present, end - start - present]
-        for number in range(start, end):
-            if paths.states[number] == PRESENT:
-                values[paths.players[number]] += gain
-            else:
-                values[paths.players[number]] -= loss
-        start = end
+    """Add what the leaf at which a walk is contributes to its players; see `attribute_samples`."""
+    decided = walk.depth[0]
+    present = 0
+    for place in range(decided):
+        present += walk.state[walk.trail[place]] == PRESENT
+    gain = leaf_weight * gains[present, decided - present]
+    loss = leaf_weight * losses[present, decided - present]
+    for place in range(decided):
+        player = walk.trail[place]
+        if walk.state[player] == PRESENT:
+            values[player] += gain
+        else:
+            values[player] -= loss
 
 
 @compiled
-def attribute_sample(
-    nodes: Nodes,
-    roots: np.ndarray,
-    sample: Codes,
+def attribute_samples(
+    trees: PlayedTrees,
+    samples: Codes,
     stand_ins: Codes,
-    player: np.ndarray,
-    leaf_weights: np.ndarray,
+    weights: np.ndarray,
+    kinds: np.ndarray,
     gains: np.ndarray,
     losses: np.ndarray,
-    values: np.ndarray,
-) -> None:
-    """Add the contributions of a sample's leaves over all of its stand-ins; see `add_attributions`."""
-    for draw in range(len(stand_ins)):
-        paths = find_paths(nodes, roots, Pair(sample, stand_ins[draw], player), len(values))
-        add_attributions(paths, leaf_weights, gains, losses, values)
+) -> np.ndarray:
+    """Return the sums of the leaves' contributions over all stand-ins of each sample: samples × players.
+
+    Players that must be present get gains[a, b], the others −losses[a, b]: shares of the leaf's weight, for a players
+    that must be present and b that must be absent.
+    """
+    walk = new_walk(len(trees.keys))
+    values = np.zeros((len(samples), len(trees.keys)))
+    for sample in range(len(samples)):
+        leaf_weights = weights[kinds[sample]]
+        own_stand_ins = stand_ins[sample % len(stand_ins)]
+        for draw in range(len(own_stand_ins)):
+            pair = Pair(samples[sample], own_stand_ins[draw], trees.player)
+            for root in trees.roots:
+                leaf = walk_down(trees.nodes, root, pair, walk)
+                while True:
+                    _attribute_leaf(walk, leaf_weights[trees.nodes.leaf[leaf]], gains, losses, values[sample])
+                    if walk.open_count[0] == 0:
+                        break
+                    leaf = walk_down(trees.nodes, go_back(walk), pair, walk)
+                forget(walk, 0)
+    return values
 
 
 @compiled

@@ -1,0 +1,408 @@
+"""Σ|U(S)| while samples or stand-ins run through levels.
+
+The effects at the first level are kept. From there, only the leaves that some levels reach and others do not matter:
+they are found in one walk through each tree, and added and taken out where levels begin and cease to reach them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from absentia.trees.compiled import compiled
+from absentia.trees.effect_sums import (
+    FIRST_PLACES,
+    FREE,
+    MOST_ABSENT,
+    EffectTable,
+    add_effect,
+    place_of,
+    table_of_pair,
+    with_room,
+)
+from absentia.trees.ensemble import Codes, goes_left
+from absentia.trees.levels import Levels, PlayedTrees
+from absentia.trees.paths import ABSENT, PRESENT, UNDECIDED, Pair, Walk, doubled, forget, new_walk
+
+
+class KeptEffects(NamedTuple):
+    """The effects of many pairs, each as a table with open addressing, one after another."""
+
+    keys: np.ndarray
+    effects: np.ndarray
+    ends: np.ndarray  # where the places of each pair end; they begin at the previous end
+    lengths: np.ndarray  # the number of sets of each pair
+    strengths: np.ndarray  # Σ|U(S)| of each pair
+
+
+class _Waiting(NamedTuple):
+    """Nodes that are still to be visited."""
+
+    nodes: np.ndarray
+    levels: np.ndarray  # the levels that reach each node, as bits
+    depths: np.ndarray  # how many players were decided before
+    players: np.ndarray  # the player that is decided on the way to the node, or −1
+    states: np.ndarray  # how it is decided
+
+
+class _LevelLeaves(NamedTuple):
+    """Leaves that some levels reach and others do not, and their terms."""
+
+    levels: np.ndarray  # the levels that reach each leaf, as bits
+    bounds: np.ndarray  # a bound on the strength of leaves with too many terms; 0 for all others
+    ends: np.ndarray  # where the terms of each leaf end; they begin at the previous end
+    keys: np.ndarray  # the set of each term
+    effects: np.ndarray
+    length: np.ndarray  # how many leaves there are, as an array of one
+
+
+class _Workspace(NamedTuple):
+    """Arrays that are used again for every pair."""
+
+    walk: Walk
+    waiting: _Waiting
+    absent_keys: np.ndarray
+
+
+@compiled
+def _new_workspace(trees: PlayedTrees) -> _Workspace:
+    """Return arrays that are large enough for every pair."""
+    node_count = len(trees.nodes.column) + 1
+    waiting = _Waiting(
+        np.empty(node_count, np.int32),
+        np.empty(node_count, np.int64),
+        np.empty(node_count, np.int32),
+        np.empty(node_count, np.int32),
+        np.empty(node_count, np.uint8),
+    )
+    return _Workspace(new_walk(len(trees.keys)), waiting, np.empty(len(trees.keys) + 1, np.int64))
+
+
+@compiled
+def _new_leaves() -> _LevelLeaves:
+    """Return a list without leaves."""
+    return _LevelLeaves(
+        np.empty(FIRST_PLACES, np.int64),
+        np.empty(FIRST_PLACES),
+        np.empty(FIRST_PLACES, np.int64),
+        np.empty(FIRST_PLACES, np.int64),
+        np.empty(FIRST_PLACES),
+        np.zeros(1, np.int64),
+    )
+
+
+@compiled
+def _add_leaf(
+    leaves: _LevelLeaves, walk: Walk, levels: int, leaf_weight: float, keys: np.ndarray, absent_keys: np.ndarray
+) -> _LevelLeaves:
+    """Append a leaf and its terms, (−1)^|T|·w on A ∪ T for every T ⊆ B; the lists may become longer ones."""
+    key = np.int64(0)
+    absent = 0
+    for place in range(walk.depth[0]):
+        player = walk.trail[place]
+        if walk.state[player] == PRESENT:
+            key ^= keys[player]
+        else:
+            absent_keys[absent] = keys[player]
+            absent += 1
+    number = leaves.length[0]
+    end = leaves.ends[number - 1] if number > 0 else 0
+    term_count = 1 << absent if absent <= MOST_ABSENT else 0
+    if number == len(leaves.levels) or end + term_count > len(leaves.keys):
+        leaves = _with_space(leaves, end + term_count)
+    leaves.levels[number] = levels
+    leaves.bounds[number] = 0.0 if term_count > 0 else abs(leaf_weight) * 2.0**absent
+    weight = leaf_weight
+    for term in range(term_count):
+        if term > 0:
+            # The subsets in the order of a Gray code: one player changes at a time, and with it the sign.
+            changed = 0
+            while not (term >> changed) & 1:
+                changed += 1
+            key ^= absent_keys[changed]
+            weight = -weight
+        if key != FREE:
+            leaves.keys[end] = key
+            leaves.effects[end] = weight
+            end += 1
+    leaves.ends[number] = end
+    leaves.length[0] = number + 1
+    return leaves
+
+
+@compiled
+def _with_space(leaves: _LevelLeaves, terms: int) -> _LevelLeaves:
+    """Return longer lists, with space for one more leaf and so many terms."""
+    keys = leaves.keys
+    effects = leaves.effects
+    while terms > len(keys):
+        keys = doubled(keys)
+        effects = doubled(effects)
+    return _LevelLeaves(
+        doubled(leaves.levels), doubled(leaves.bounds), doubled(leaves.ends), keys, effects, leaves.length
+    )
+
+
+@compiled
+def _decide(walk: Walk, player: int, state: int) -> None:
+    """Write down what the path requires of a player."""
+    walk.state[player] = state
+    walk.trail[walk.depth[0]] = player
+    walk.depth[0] += 1
+
+
+@compiled
+def _wait(waiting: _Waiting, length: int, node: int, levels: int, depth: int, player: int, state: int) -> int:
+    """Remember a node; return how many are waiting now."""
+    waiting.nodes[length] = node
+    waiting.levels[length] = levels
+    waiting.depths[length] = depth
+    waiting.players[length] = player
+    waiting.states[length] = state
+    return length + 1
+
+
+@compiled
+def _find_leaves(
+    trees: PlayedTrees,
+    other: Codes,
+    levels: Levels,
+    owner: int,
+    levels_are_samples: bool,
+    leaf_weights: np.ndarray,
+    work: _Workspace,
+) -> _LevelLeaves:
+    """Return the leaves that some levels reach and others do not, with one half of a pair from another row."""
+    walk = work.walk
+    waiting = work.waiting
+    every_level = (np.int64(1) << levels.codes.shape[1]) - 1
+    leaves = _new_leaves()
+    for tree in range(len(trees.roots)):
+        if not levels.told_apart[owner, tree]:
+            continue
+        length = _wait(waiting, 0, trees.roots[tree], every_level, 0, -1, UNDECIDED)
+        while length > 0:
+            length -= 1
+            node = waiting.nodes[length]
+            here = waiting.levels[length]
+            forget(walk, waiting.depths[length])
+            if waiting.players[length] >= 0:
+                _decide(walk, waiting.players[length], waiting.states[length])
+            while trees.nodes.column[node] >= 0:
+                going_left = here & levels.left[owner, node]
+                node, here, length = _step(trees, node, other, here, going_left, levels_are_samples, work, length)
+            if here != every_level:
+                weight = leaf_weights[trees.nodes.leaf[node]]
+                leaves = _add_leaf(leaves, walk, here, weight, trees.keys, work.absent_keys)
+        forget(walk, 0)
+    return leaves
+
+
+@compiled
+def _step(
+    trees: PlayedTrees,
+    node: int,
+    other: Codes,
+    here: int,
+    going_left: int,
+    levels_are_samples: bool,
+    work: _Workspace,
+    length: int,
+) -> tuple[int, int, int]:
+    """Pass a split: return the next node, the levels that go there, and how many nodes are waiting now."""
+    nodes = trees.nodes
+    waiting = work.waiting
+    column = nodes.column[node]
+    player = trees.player[column]
+    known = PRESENT if player < 0 else work.walk.state[player]
+    # The levels decide where a player is present, and the other row where it is absent; or the other way round.
+    state_of_levels = PRESENT if levels_are_samples else ABSENT
+    state_of_other = ABSENT if levels_are_samples else PRESENT
+    left = goes_left(nodes, node, other[column])
+    way_of_other = nodes.left[node] if left else nodes.right[node]
+    way_apart = nodes.right[node] if left else nodes.left[node]
+    with_other = going_left if left else here & ~going_left
+    apart = here & ~with_other
+    if known == state_of_other or apart == 0:
+        return way_of_other, here, length
+    depth = work.walk.depth[0]
+    if known == state_of_levels:
+        if with_other == 0:
+            return way_apart, here, length
+        return way_of_other, with_other, _wait(waiting, length, way_apart, apart, depth, -1, UNDECIDED)
+    length = _wait(waiting, length, way_apart, apart, depth, player, state_of_levels)
+    if with_other == 0:
+        _decide(work.walk, player, state_of_other)
+        return way_of_other, apart, length
+    # Where levels and the other row go the same way, the player need not be decided.
+    return way_of_other, with_other, _wait(waiting, length, way_of_other, apart, depth, player, state_of_other)
+
+
+@compiled
+def _pair_at(trees: PlayedTrees, other: Codes, level: Codes, levels_are_samples: bool) -> Pair:
+    """Return a level that stands in for another row, or the other row for the level."""
+    if levels_are_samples:
+        return Pair(level, other, trees.player)
+    return Pair(other, level, trees.player)
+
+
+@compiled
+def _keep_nothing(rows: int) -> KeptEffects:
+    """Return a record for so many pairs."""
+    return KeptEffects(
+        np.empty(FIRST_PLACES, np.int64),
+        np.empty(FIRST_PLACES),
+        np.zeros(rows, np.int64),
+        np.zeros(rows, np.int64),
+        np.zeros(rows),
+    )
+
+
+@compiled
+def _append(kept: KeptEffects, row: int, table: EffectTable) -> KeptEffects:
+    """Write the effects of a pair behind those of the pairs before it."""
+    keys = kept.keys
+    effects = kept.effects
+    start = kept.ends[row - 1] if row > 0 else 0
+    end = start + len(table.keys)
+    while end > len(keys):
+        keys = doubled(keys)
+        effects = doubled(effects)
+    keys[start:end] = table.keys
+    effects[start:end] = table.effects
+    kept.ends[row] = end
+    kept.lengths[row] = table.length[0]
+    kept.strengths[row] = table.strength[0]
+    return KeptEffects(keys, effects, kept.ends, kept.lengths, kept.strengths)
+
+
+@compiled
+def keep_effects(
+    trees: PlayedTrees,
+    others: Codes,
+    levels: Codes,
+    owners: np.ndarray,
+    levels_are_samples: bool,
+    weights: np.ndarray,
+    kinds: np.ndarray,
+) -> KeptEffects:
+    """Return the effects of each pair, given one level for each of the ``owners``."""
+    work = _new_workspace(trees)
+    kept = _keep_nothing(len(others))
+    for row in range(len(others)):
+        pair = _pair_at(trees, others[row], levels[owners[row]], levels_are_samples)
+        kept = _append(kept, row, table_of_pair(trees, pair, weights[kinds[row]], work.walk, work.absent_keys))
+    return kept
+
+
+@compiled
+def scan_strengths(
+    kept: KeptEffects,
+    trees: PlayedTrees,
+    others: Codes,
+    levels: Levels,
+    owners: np.ndarray,
+    levels_are_samples: bool,
+    weights: np.ndarray,
+    kinds: np.ndarray,
+) -> np.ndarray:
+    """Return Σ|U(S)| of each pair at every level, pairs × levels; the effects at the first level are kept.
+
+    The levels are those of the ``owners`` of the pairs. They stand in for the ``others``, or the others for them.
+    """
+    work = _new_workspace(trees)
+    sums = np.empty((len(others), levels.codes.shape[1]))
+    for row in range(len(others)):
+        leaf_weights = weights[kinds[row]]
+        leaves = _find_leaves(trees, others[row], levels, owners[row], levels_are_samples, leaf_weights, work)
+        start = kept.ends[row - 1] if row > 0 else 0
+        end = kept.ends[row]
+        _follow(leaves, kept.keys[start:end], kept.effects[start:end], kept.strengths[row], sums[row])
+    return sums
+
+
+@compiled
+def _follow(leaves: _LevelLeaves, kept_keys: np.ndarray, kept: np.ndarray, strength: float, sums: np.ndarray) -> None:
+    """Write Σ|U(S)| at every level, given the effects at the first."""
+    sums[0] = strength
+    leaf_count = leaves.length[0]
+    if leaf_count == 0:
+        sums[:] = strength
+        return
+    numbers, effects = _number_sets(leaves.keys[: leaves.ends[leaf_count - 1]], kept_keys, kept)
+    for level in range(1, len(sums)):
+        start = 0
+        for leaf in range(leaf_count):
+            end = leaves.ends[leaf]
+            sign = ((leaves.levels[leaf] >> level) & 1) - ((leaves.levels[leaf] >> (level - 1)) & 1)
+            if sign != 0:
+                strength += sign * leaves.bounds[leaf]
+                for term in range(start, end):
+                    number = numbers[term]
+                    before = effects[number]
+                    after = before + sign * leaves.effects[term]
+                    effects[number] = after
+                    strength += abs(after) - abs(before)
+            start = end
+        sums[level] = strength
+
+
+@compiled
+def _number_sets(keys: np.ndarray, kept_keys: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of each term's set, and the kept effect of each set."""
+    places = 1
+    while places < 2 * len(keys):
+        places *= 2
+    taken = np.zeros(places, np.int64)
+    number_at = np.empty(places, np.int32)
+    numbers = np.empty(len(keys), np.int32)
+    effects = np.empty(len(keys))
+    count = 0
+    for term in range(len(keys)):
+        place = place_of(taken, keys[term])
+        if taken[place] == FREE:
+            taken[place] = keys[term]
+            number_at[place] = count
+            effects[count] = kept[place_of(kept_keys, keys[term])]
+            count += 1
+        numbers[term] = number_at[place]
+    return numbers, effects
+
+
+@compiled
+def move_effects(
+    kept: KeptEffects,
+    trees: PlayedTrees,
+    others: Codes,
+    levels: Levels,
+    owners: np.ndarray,
+    levels_are_samples: bool,
+    weights: np.ndarray,
+    kinds: np.ndarray,
+) -> KeptEffects:
+    """Return the effects at the second of two levels, given those at the first."""
+    work = _new_workspace(trees)
+    moved = _keep_nothing(len(others))
+    for row in range(len(others)):
+        leaf_weights = weights[kinds[row]]
+        leaves = _find_leaves(trees, others[row], levels, owners[row], levels_are_samples, leaf_weights, work)
+        first = kept.ends[row - 1] if row > 0 else 0
+        last = kept.ends[row]
+        table = EffectTable(
+            kept.keys[first:last].copy(),
+            kept.effects[first:last].copy(),
+            np.full(1, kept.lengths[row]),
+            np.full(1, kept.strengths[row]),
+        )
+        start = 0
+        for leaf in range(leaves.length[0]):
+            end = leaves.ends[leaf]
+            sign = 1.0 if leaves.levels[leaf] == 2 else -1.0  # only the second level reaches it, or only the first
+            table = with_room(table, end - start)
+            table.strength[0] += sign * leaves.bounds[leaf]
+            for term in range(start, end):
+                add_effect(table, leaves.keys[term], sign * leaves.effects[term])
+            start = end
+        moved = _append(moved, row, table)
+    return moved
