@@ -133,7 +133,7 @@ def regression_on_pairs(game: ab.Game, pairs: int) -> tuple[Tensor, Tensor]:
             last_present = places.sort(1).values.gather(1, drawn_sizes[:, None] - 1)
             coalitions = places <= last_present
             odd = (game(coalitions).double() - game(~coalitions).double()) / 2
-            shares = drawn_sizes.double() / players
+            shares = coalitions.sum(1).double() / players  # places that are equal make a coalition larger
             # An equal share for every player fulfils the constraint; what is left adds up to 0 over the players.
             left = odd - total * (shares - 0.5)
             rows = coalitions.double() - shares[:, None]
