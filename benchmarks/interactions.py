@@ -201,8 +201,9 @@ def check_of_fidelity(terms: ab.Terms, shown: float) -> dict[str, Any]:
     stated = 1.0
     error = 0.0
     if terms.fidelity is not None:
-        stated = terms.fidelity
-        error = terms.fidelity_error or 0.0
+        stated = float(terms.fidelity)
+    if terms.fidelity_error is not None:
+        error = float(terms.fidelity_error)
     allowed = max(FIDELITY_GOAL, 2 * error)
     within = abs(stated - shown) <= allowed
     return {"stated": stated, "error": error, "shown": shown, "within": within}
