@@ -462,7 +462,7 @@ def explain(
         notes=(
             *_notes_on_sampling(budget),
             *_notes_on_leaves(game, budget.evaluations),
-            *_notes_on_absence(game),
+            *_notes_on_absence(game, results.counts_draws),
             *results.notes,
         ),
         rows=tuple(str(label) for label in x.index) if hasattr(x, "columns") else (),
@@ -522,6 +522,7 @@ class _Results(NamedTuple):
     order_shapley: OrderAttribution | None = None
     interactions: Terms | None = None
     notes: tuple[str, ...] = ()
+    counts_draws: bool = False  # whether errors include the variance of the draws of a random absence
 
 
 def _as_batch(x: Table, players: Players | None) -> Table:
@@ -644,12 +645,15 @@ def _sampled_results(game: MaskedModel, budget: int, seed: int) -> _Results:
             notes.append(why_not)
         else:
             interactions = few_terms_of(drawn, game, seed, None, meter)
+            if drawn.has_groups:
+                notes.append("Errors of interactions exclude the variance of the draws.")
     return _Results(
         outputs=sampled.full,
         base_values=sampled.empty,
         shapley=sampled.attribution,
         interactions=interactions,
         notes=tuple(notes),
+        counts_draws=isinstance(drawn, PairedValues) and drawn.has_groups,
     )
 
 
@@ -743,11 +747,12 @@ def _notes_on_leaves(game: MaskedModel, budget: int | None) -> list[str]:
     ]
 
 
-def _notes_on_absence(game: MaskedModel) -> list[str]:
+def _notes_on_absence(game: MaskedModel, counts_draws: bool = False) -> list[str]:
     """Say what the absence averages over, whether it brings a model, and whether it was learned for another value."""
     notes = []
     if game.draws > 1:
-        notes.append(f"Values are means over {game.draws} stand-ins; errors exclude the variance of the draw.")
+        note = f"Values are means over {game.draws} stand-ins"
+        notes.append(f"{note}." if counts_draws else f"{note}; errors exclude the variance of the draw.")
     if isinstance(game.absence, BringsModel):
         notes.append("The absence brings its own model: its outputs are explained, not those of the given model.")
     if isinstance(game.absence, LearnedBaseline):
