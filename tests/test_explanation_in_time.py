@@ -50,7 +50,8 @@ def test_a_slow_model_is_explained_by_the_coalitions_that_fit_a_minute(clock):
     assert 30 < clock.now - began < 66
     assert not found.record.exact
     assert found.record.evaluations == 4096
-    why, repeat = found.record.notes
+    why, repeat, method = found.record.notes
+    assert "Gaussian process" in method
     assert why.startswith("All 16,384 coalitions would take about 3 min: values are estimated from 4,096 coal")
     assert repeat == f"{BY_TIME}: explain(…, evaluations=4096) repeats this."
     assert found.record.rows_seen == found.shapley.rows_seen == model.rows
