@@ -26,7 +26,7 @@ from absentia.solvers.regression import leverage_shapley
 # If a linear fit leaves less than this share of the odd part, regression is exact, and a process has nothing to add.
 _LINEAR_SHARE = 1e-9
 # Fitted kernels depend on the coalitions that they see, which are drawn by this.
-_FIT_DRAW = "coalitions of the fit"
+FIT_DRAW = "coalitions of the fit"
 
 
 class ShapleyEstimate(NamedTuple):
@@ -64,7 +64,7 @@ def _shapley_of_sample(
     check_small(mean)
     if is_linear(signs, mean):
         return _of_sample_by_regression(values, sample, seed)
-    kernel = fit_kernel(Part.ODD, signs, mean / scale_of(mean), seeded(seed, _FIT_DRAW))
+    kernel = fit_kernel(Part.ODD, signs, mean / scale_of(mean), seeded(seed, FIT_DRAW))
     posterior = Posterior.of(kernel, signs, mean)
     functional = shapley_functional(kernel, signs)
     estimate = posterior.estimate(functional)
