@@ -32,9 +32,10 @@ from absentia.interaction_indices import (
     sii,
     stii,
 )
-from absentia.sampled_indices import sample_banzhaf, sample_index
+from absentia.sampled_indices import draw_pairs, sample_banzhaf, sample_index
 from absentia.solvers.choice import interactions
 from absentia.solvers.leaves import LeafSums, sums_over_leaves
+from absentia.solvers.order_wise import order_shapley_of_pairs, sample_order_marginals
 from absentia.solvers.sampled_shapley import AUTO, sample_shapley
 from absentia.terms import Terms
 from absentia.terms_in_words import WALSH
@@ -324,9 +325,7 @@ def _index_of_players(
     return chosen.of_terms(game)
 
 
-def _sampled_index_of_players(
-    chosen: PlayerIndex, game: Game, name: str, evaluations: int, seed: int
-) -> Attribution:
+def _sampled_index_of_players(chosen: PlayerIndex, game: Game, name: str, evaluations: int, seed: int) -> Attribution:
     """Estimate an index of players, if it knows how."""
     if chosen.of_draws is None:
         then = "Pass no evaluations, or give the index a function of_draws."
@@ -335,23 +334,41 @@ def _sampled_index_of_players(
 
 
 @checked
-def order_shapley(game: Game, orders: Sequence[int] | None = None) -> OrderAttribution:
+def order_shapley(
+    game: Game, orders: Sequence[int] | None = None, *, evaluations: int | None = None, seed: int = 0
+) -> OrderAttribution:
     """Compute order-wise Shapley values: φᵢ⁽ᵐ⁾ = E_{|S|=m, S∌i} [v(S∪i) − v(S)], for each order m.
 
-    Their mean over all orders is the Shapley value.
+    Their mean over all orders is the Shapley value. With ``evaluations`` they are estimated with standard errors, for
+    any number of players, by a Gaussian process that is fitted to the values of drawn coalitions.
 
     Parameters
     ----------
     game : Game
     orders : sequence of int, optional
-        The orders to return. The default is all orders, 0 … n − 1.
+        The orders to return. The default is all orders, 0 … n − 1. If they are estimated for more than 90 players,
+        the default is some of them, evenly spaced.
+    evaluations : int, optional
+        The number of rows that the model may evaluate for each sample: one for each coalition and draw of the
+        absence.
+    seed : int, default 0
+        The seed of the drawn coalitions.
 
     Examples
     --------
     >>> ab.order_shapley(ab.ValueTable([0.0, 1.0, 2.0, 5.0])).values
     tensor([[[1., 2.],
              [3., 4.]]], dtype=torch.float64)
+    >>> game = ab.MaskedModel(lambda rows: rows.mean(1).exp(), torch.ones(1, 30), absence=0.0)
+    >>> by_order = ab.order_shapley(game, evaluations=300)
+    >>> by_order.values[0, [0, 29], 0]  # exp(1/30) − 1 and exp(1) − exp(29/30)
+    tensor([0.0339, 0.0891], dtype=torch.float64)
     """
+    orders = _checked_orders(game, orders)
+    check_number("evaluations", evaluations, 1)
+    if _is_sampled(game, evaluations):
+        drawn = draw_pairs(game, evaluations, seed)
+        return order_shapley_of_pairs(drawn.values, game, seed, orders, drawn.rows_seen)
     leaves = sums_over_leaves(game)
     if leaves is not None:
         by_order = leaves.order_shapley()
@@ -362,21 +379,36 @@ def order_shapley(game: Game, orders: Sequence[int] | None = None) -> OrderAttri
 
 
 @checked
-def order_marginals(game: Game, orders: Sequence[int] | None = None) -> OrderAttribution:
+def order_marginals(
+    game: Game, orders: Sequence[int] | None = None, *, evaluations: int | None = None, seed: int = 0
+) -> OrderAttribution:
     """Compute the mean strength of marginal benefits by order: E_{|S|=m, S∌i} |v(S∪i) − v(S)|.
 
-    Unlike in `order_shapley`, benefits of opposite sign in different coalitions do not cancel.
+    Unlike in `order_shapley`, benefits of opposite sign in different coalitions do not cancel. With ``evaluations``
+    strengths are estimated with standard errors, for any number of players, from random orders in which players join.
 
     Parameters
     ----------
-    game, orders
+    game, seed
         See `order_shapley`.
+    orders : sequence of int, optional
+        The orders to return. The default is all orders, 0 … n − 1; fewer need fewer evaluations.
+    evaluations : int, optional
+        The number of rows that the model may evaluate for each sample. All orders need at least 2n(n − 1) + 2, and
+        one order at most 4n + 2, times the draws of the absence.
 
     Examples
     --------
     >>> ab.order_marginals(ab.ValueTable([0.0, 1.0, 2.0, -5.0]), orders=[1]).values
     tensor([[[7., 6.]]], dtype=torch.float64)
+    >>> game = ab.MaskedModel(lambda rows: rows.mean(1).exp(), torch.ones(1, 30), absence=0.0)
+    >>> ab.order_marginals(game, orders=[0, 15], evaluations=500).values[0, :, 0]  # exp(16/30) − exp(15/30)
+    tensor([0.0339, 0.0559], dtype=torch.float64)
     """
+    orders = _checked_orders(game, orders)
+    check_number("evaluations", evaluations, 1)
+    if evaluations is not None and _is_sampled(game, evaluations):
+        return sample_order_marginals(game, orders, evaluations, seed)
     table = value_table(game)
     return _by_order(table, order_marginals_of(table.values), "order-wise strengths of benefits", orders)
 
@@ -400,6 +432,15 @@ def marginal_benefits(game: Game, player: int) -> MarginalBenefits:
     check_number("player", player, 0, len(table.names) - 1)
     values = marginal_benefits_of(table.values, player)
     return MarginalBenefits(values, table.evaluations, table.names, player, table.readout, rows_seen=table.rows_seen)
+
+
+def _checked_orders(game: Game, orders: Sequence[int] | None) -> tuple[int, ...] | None:
+    """Return orders that a game has; None stands for the default."""
+    if orders is None:
+        return None
+    for order in orders:
+        check_number("orders", order, 0, len(game.names) - 1)
+    return tuple(orders)
 
 
 def _by_order(

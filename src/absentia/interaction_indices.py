@@ -146,7 +146,9 @@ class InteractionIndex:
         """
         for size in range(1, players + 1):
             subset_sizes = range(1, min(order, size) + 1)
-            shares = [math.comb(size, subset_size) * self.weight(subset_size, size, order) for subset_size in subset_sizes]
+            shares = [
+                math.comb(size, subset_size) * self.weight(subset_size, size, order) for subset_size in subset_sizes
+            ]
             if sum(shares) != 1:
                 return False
         return True

@@ -1,9 +1,9 @@
 """Numbers for sets of players that weigh Walsh terms by size, of a Gaussian process: indices and order-wise values.
 
 An interaction index of a set S is Σ_{T⊇S} ω(|T∖S|) w_T, with the Walsh terms w_T and weights ω by the number of added
-players. A priori, w_T has the variance Π_{l∈T} r_l, up to a factor, so its covariance with the value of a coalition is
-Π_{l∈T} r_l s_l. Weighted sums of such products by size are coefficients of g(x) = Π_{l∉S} (1 + x r_l s_l): they are
-read from the values of g on the unit circle of the complex numbers, where no digits are lost.
+players. A priori, w_T has the variance Π_{l∈T} r_l, up to a factor, so its covariance with a coalition's value is
+Π_{l∈T} r_l s_l. Weighted sums of such products by size are weighted sums of the coefficients of the polynomial
+Π_{l∉S} (1 + x r_l s_l): they are read from its values on the unit circle, where no digits are lost.
 
 What a kernel cannot describe is noise: every coalition's value has a part of its own, which the same numbers contain.
 """
@@ -191,7 +191,7 @@ def _factors_on_circle(
 
 
 def _circle_coefficients(of_terms: Float[Tensor, "numbers added"]) -> Complex[Tensor, "numbers nodes"]:
-    """Return with which coefficients the values on the upper half circle are the weighted sum of a polynomial's terms.
+    """Return coefficients that turn values on the upper half circle into a weighted sum of a polynomial's terms.
 
     On the lower half circle, values are conjugated, and do not change the real part.
     """
@@ -226,7 +226,7 @@ def _free_variance(
     """Return the prior variance of numbers through what is left free."""
     size = sets.shape[1]
     is_odd = kernel.part is Part.ODD
-    if is_odd and size == 1 or not is_odd and size == 0:
+    if size == int(is_odd):
         return kernel.free_variance * of_terms[:, 0].square()
     if is_odd and size == 0 and of_terms.shape[1] > 1:
         return kernel.free_variance * kernel.players * of_terms[:, 1].square()

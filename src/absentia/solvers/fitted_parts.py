@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
+from absentia.cube.diagonals import shapley_functional
 from absentia.cube.kernels import Part, Signs
 from absentia.cube.likelihood import fit_kernel
 from absentia.cube.posterior import Posterior, scale_of
 from absentia.cube.set_functionals import Sets, SetWeights, most_added_players, set_functional, set_means
 from absentia.data import blocks, seeded
 from absentia.solvers.paired_draws import PairedValues, error_of_draws
-from absentia.solvers.process import FIT_DRAW, check_small, part_with_full, signs_with_full
+from absentia.solvers.process import FIT_DRAW, check_small, part_with_full, signs_with_full, with_efficiency
 
 # Errors are computed for this many numbers at once, each of which has a covariance with each coalition.
 _NUMBERS_AT_ONCE = 1024
@@ -69,6 +69,15 @@ class FittedGame:
     def most_added(self) -> int:
         """The most players that Walsh terms have beside a set, if their variance is not negligible."""
         return max(most_added_players(part.posterior.kernel) for part in self.parts)
+
+    @property
+    def shapley(self) -> Float[Tensor, " players"]:
+        """The expected Shapley values, which add up to v(N) − v(∅)."""
+        odd, _ = self.parts
+        posterior = odd.posterior
+        values = posterior.mean(shapley_functional(posterior.kernel, posterior.signs))
+        difference = 2 * (self.shares @ odd.by_group)[:1]
+        return with_efficiency(values[None], difference)[0]
 
     def means(self, sets: Sets, weights_of: WeightsOf) -> Float[Tensor, "numbers sets"]:
         """Return the expected numbers of sets of one size."""

@@ -71,8 +71,8 @@ def _shapley_of_sample(
     by_group = None
     if values.has_groups:
         weights = posterior.weights_of(functional)  # (coalitions, players)
-        by_group = _with_efficiency(odd @ weights, 2 * odd[:, 0])
-    found = _with_efficiency(estimate.values[None], 2 * mean[:1])[0]
+        by_group = with_efficiency(odd @ weights, 2 * odd[:, 0])
+    found = with_efficiency(estimate.values[None], 2 * mean[:1])[0]
     return ShapleyEstimate(found, estimate.errors * values.undrawn_share**0.5, by_group)
 
 
@@ -87,7 +87,7 @@ def _of_sample_by_regression(values: PairedValues, sample: int, seed: int) -> Sh
     return ShapleyEstimate(replicates.values[0], replicates.errors[0], by_group)
 
 
-def _with_efficiency(
+def with_efficiency(
     found: Float[Tensor, "rows players"], differences: Float[Tensor, " rows"]
 ) -> Float[Tensor, "rows players"]:
     """Spread what rounding leaves of v(N) − v(∅) over the players."""
