@@ -158,6 +158,16 @@ class OrderAttribution:
         errors = None if self.standard_errors is None else self.standard_errors[:, places]
         return replace(self, values=self.values[:, places], orders=tuple(orders), standard_errors=errors)
 
+    def only(self, sample: int) -> OrderAttribution:
+        """Return the values of a single sample.
+
+        >>> ab.order_shapley(ab.ValueTable([[0.0, 1.0], [0.0, 2.0]])).only(1).values
+        tensor([[[2.]]], dtype=torch.float64)
+        """
+        check_number("sample", sample, -len(self.values), len(self.values) - 1)
+        errors = None if self.standard_errors is None else self.standard_errors[[sample]]
+        return replace(self, values=self.values[[sample]], standard_errors=errors)
+
     def mean(self) -> Attribution:
         """Return the mean over the orders; for order-wise Shapley values of all orders, these are Shapley values.
 
