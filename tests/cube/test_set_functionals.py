@@ -104,6 +104,19 @@ def test_means_are_weighted_sums_of_covariances(part, size, monkeypatch):
     torch.testing.assert_close(means, row_weights @ set_functional(kernel, DRAWN, sets, weights).covariances)
 
 
+def test_few_of_many_sets_have_the_numbers_of_all():
+    generator = torch.Generator().manual_seed(0)
+    kernel = CubeKernel(Part.EVEN, 0.3 * torch.rand(40, generator=generator).double() + 0.01, 0.7, 0.1)
+    signs = signs_of(torch.rand(3, 40, generator=generator) < 0.5)
+    weights = INDICES["FSII"].set_weights(2, 2, 40, most_added_players(kernel))
+    sets = all_sets(40, 2)
+    chosen = torch.tensor([3, 77, 300, 779])
+    every = set_functional(kernel, signs, sets, weights)
+    few = set_functional(kernel, signs, sets[chosen], weights)
+    torch.testing.assert_close(few.covariances, every.covariances[:, chosen])
+    torch.testing.assert_close(few.variances, every.variances[chosen])
+
+
 def test_walsh_terms_of_many_players_are_left_out_only_if_they_do_not_matter():
     generator = torch.Generator().manual_seed(0)
     players = 150

@@ -27,6 +27,8 @@ from absentia.data import blocks
 _LEAST_SHARE = 1e-17
 # This many numbers are computed at once.
 _AT_ONCE = 2**23
+# A product of matrices is quicker than products of each set if it has at most this many entries for each set.
+_MOST_PRODUCTS_OF_A_SET = 16
 # Differences in one of more contexts than this are means over so many values that noise cancels to rounding errors.
 _MOST_CONTEXTS = 2**53
 
@@ -111,35 +113,41 @@ def _of_part(kernel: CubeKernel, sets: Sets, weights: SetWeights) -> SetWeights:
 
 
 class _SplitSets(NamedTuple):
-    """Sets as all but their last player, and the last one; the player after all others stands for none."""
+    """Sets in two parts, whose products are multiplied: all but the last player, and the last one.
+
+    Products of all first with all last parts are one product of matrices. If the sets are few of these combinations,
+    their last part is nobody, whose number comes after those of all players.
+    """
 
     firsts: Int[Tensor, "distinct fewer"]
     first_numbers: Int[Tensor, " sets"]
-    lasts: Int[Tensor, " sets"]
+    lasts: Int[Tensor, " players"]
+    last_numbers: Int[Tensor, " sets"]
 
     @classmethod
     def of(cls, sets: Sets, players: int) -> _SplitSets:
         """Split sets of one size."""
-        if sets.shape[1] == 0:
-            nobody = torch.full((len(sets),), players)
-            return cls(sets[:1], torch.zeros(len(sets), dtype=torch.long), nobody)
+        first_of_each = torch.zeros(len(sets), dtype=torch.long)
         if sets.shape[1] == 1:
-            return cls(sets[:1, :0], torch.zeros(len(sets), dtype=torch.long), sets[:, 0])
-        firsts, first_numbers = sets[:, :-1].unique(dim=0, return_inverse=True)
-        return cls(firsts, first_numbers, sets[:, -1])
+            return cls(sets[:1, :0], first_of_each, torch.arange(players), sets[:, 0])
+        if sets.shape[1] > 1:
+            firsts, first_numbers = sets[:, :-1].unique(dim=0, return_inverse=True)
+            if len(firsts) * players <= _MOST_PRODUCTS_OF_A_SET * len(sets):
+                return cls(firsts, first_numbers, torch.arange(players), sets[:, -1])
+        return cls(sets, torch.arange(len(sets)), torch.tensor([players]), first_of_each)
 
     def chosen(
-        self, products: Float[Tensor, "rows numbers_firsts players"], numbers: int
+        self, products: Float[Tensor, "rows numbers_firsts lasts"], numbers: int
     ) -> Float[Tensor, "rows numbers sets"]:
-        """Pick the products of the listed sets from those of all firsts and lasts."""
-        return products.unflatten(1, (numbers, len(self.firsts)))[:, :, self.first_numbers, self.lasts]
+        """Pick the products of the listed sets from those of all first and last parts."""
+        return products.unflatten(1, (numbers, len(self.firsts)))[:, :, self.first_numbers, self.last_numbers]
 
 
 class _Factors(NamedTuple):
     """What is multiplied and summed over nodes of the circle: real parts above negated imaginary parts."""
 
     left: Float[Tensor, "rows nodes numbers_firsts"]
-    right: Float[Tensor, "rows nodes players"]
+    right: Float[Tensor, "rows nodes lasts"]
 
 
 def _row_blocks(
@@ -148,7 +156,7 @@ def _row_blocks(
     """Yield slices of rows that fit into memory."""
     numbers, added = of_terms.shape
     lefts = numbers * len(split.firsts)
-    of_a_row = lefts * (relevant.shape[1] + 1) + 2 * added * (lefts + relevant.shape[1])
+    of_a_row = lefts * len(split.lasts) + 2 * added * (lefts + relevant.shape[1])
     yield from blocks(len(relevant), max(1, _AT_ONCE // of_a_row))
 
 
@@ -186,7 +194,8 @@ def _factors_on_circle(
     weighted = (coefficients.T[:, :, None] * lefts[:, :, None, :]).flatten(2)  # (rows, nodes, numbers · firsts)
     # The real part of a product of complex numbers.
     left = torch.cat([weighted.real, -weighted.imag], dim=1)
-    right = torch.cat([shares.real, shares.imag], dim=1)
+    of_lasts = shares[:, :, split.lasts]
+    right = torch.cat([of_lasts.real, of_lasts.imag], dim=1)
     return _Factors(left, right)
 
 
