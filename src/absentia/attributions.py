@@ -12,7 +12,8 @@ from torch import Tensor
 from absentia.arguments import checked
 from absentia.data import check_number
 from absentia.determined import WHY_NOT_DETERMINED, are_determined, with_marks
-from absentia.text import align, count_of, written, written_alike
+from absentia.errors import wrong
+from absentia.text import align, count_of, fold, written, written_alike
 
 
 @checked
@@ -122,11 +123,25 @@ class OrderAttribution:
     readout: str
     orders: tuple[int, ...]  # the order of each entry of the second axis
     rows_seen: int | None = None  # rows that the model saw for them, checks included; None if not known
+    standard_errors: Float[Tensor, "samples orders players"] | None = None  # None if values are exact
+    notes: tuple[str, ...] = ()
 
     @property
     def errors(self) -> Float[Tensor, "samples orders players"]:
-        """Standard errors, which are 0: values of each order are exact."""
-        return torch.zeros_like(self.values)
+        """Standard errors; 0 where values are exact."""
+        if self.standard_errors is None:
+            return torch.zeros_like(self.values)
+        return self.standard_errors
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether values have errors."""
+        return bool((self.errors != 0).any())
+
+    @property
+    def determined(self) -> Bool[Tensor, "samples orders players"]:
+        """Whether each value is at least as large as its standard error."""
+        return are_determined(self.values, self.errors)
 
     def at(self, *orders: int) -> OrderAttribution:
         """Return the values of the given orders.
@@ -136,12 +151,32 @@ class OrderAttribution:
         """
         for order in orders:
             check_number("orders", order, 0, len(self.names) - 1)
+        for order in orders:
+            if order not in self.orders:
+                raise wrong("orders", f"be among {', '.join(map(str, self.orders))}", order)
         places = [self.orders.index(order) for order in orders]
-        return replace(self, values=self.values[:, places], orders=tuple(orders))
+        errors = None if self.standard_errors is None else self.standard_errors[:, places]
+        return replace(self, values=self.values[:, places], orders=tuple(orders), standard_errors=errors)
+
+    def only(self, sample: int) -> OrderAttribution:
+        """Return the values of a single sample.
+
+        >>> ab.order_shapley(ab.ValueTable([[0.0, 1.0], [0.0, 2.0]])).only(1).values
+        tensor([[[2.]]], dtype=torch.float64)
+        """
+        check_number("sample", sample, -len(self.values), len(self.values) - 1)
+        errors = None if self.standard_errors is None else self.standard_errors[[sample]]
+        return replace(self, values=self.values[[sample]], standard_errors=errors)
 
     def mean(self) -> Attribution:
-        """Return the mean over the orders; for order-wise Shapley values, these are the Shapley values."""
-        return exact_attribution(self, self.values.mean(1), f"means over the orders of {self.kind}")
+        """Return the mean over the orders; for order-wise Shapley values of all orders, these are Shapley values.
+
+        The errors of estimated values are correlated in an unknown way, so the errors of their means are NaN.
+        """
+        means = exact_attribution(self, self.values.mean(1), f"means over the orders of {self.kind}")
+        if not self.is_estimated:
+            return means
+        return replace(means, errors=torch.full_like(means.values, torch.nan), notes=self.notes)
 
     def __repr__(self) -> str:
         samples = len(self.values)
@@ -152,9 +187,13 @@ class OrderAttribution:
             values = self.values.abs().mean(0)
             where = "means of |value| by order"
         rows = [["", *self.names]]
-        for order, row in zip(self.orders, values.tolist(), strict=True):
-            rows.append([f"{order}  ", *written_alike(row, plus=samples == 1)])
-        return "\n".join([f"{head}; {where}:", *align(rows, 2)])
+        errors = self.errors.mean(0).tolist()
+        for order, row, row_errors in zip(self.orders, values.tolist(), errors, strict=True):
+            texts = written_alike(row, plus=samples == 1)
+            if self.is_estimated:
+                texts = [f"{text} ± {written(error, 2)}" for text, error in zip(texts, row_errors, strict=True)]
+            rows.append([f"{order}  ", *texts])
+        return "\n".join([f"{head}; {where}:", *align(rows, 2), *(fold(f"  Note: {note}") for note in self.notes)])
 
 
 @checked

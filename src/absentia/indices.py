@@ -21,7 +21,7 @@ from absentia.attributions import Attribution, MarginalBenefits, OrderAttributio
 from absentia.coalitions import sums_by_size, sums_by_size_and_player, table_players
 from absentia.data import check_number
 from absentia.errors import wrong
-from absentia.games import Game, ValueTable, draws_of, value_table
+from absentia.games import MAX_PLAYERS, Game, ValueTable, draws_of, value_table
 from absentia.interaction_indices import (
     InteractionIndex,
     bii,
@@ -32,8 +32,10 @@ from absentia.interaction_indices import (
     sii,
     stii,
 )
+from absentia.sampled_indices import draw_pairs, sample_banzhaf, sample_index
 from absentia.solvers.choice import interactions
 from absentia.solvers.leaves import LeafSums, sums_over_leaves
+from absentia.solvers.order_wise import order_shapley_of_pairs, sample_order_marginals
 from absentia.solvers.sampled_shapley import AUTO, sample_shapley
 from absentia.terms import Terms
 from absentia.terms_in_words import WALSH
@@ -154,6 +156,16 @@ def _banzhaf_of_walsh_terms(terms: Terms) -> Attribution:
     return replace(sums, errors=errors, kind="Banzhaf values", index="Banzhaf")
 
 
+def _sampled_shapley(game: Game, evaluations: int | None, seed: int) -> Attribution:
+    """Estimate Shapley values from drawn coalitions."""
+    return shapley(game, evaluations=evaluations, seed=seed)
+
+
+def _sampled_banzhaf(game: Game, evaluations: int | None, seed: int) -> Attribution:
+    """Estimate Banzhaf values from drawn coalitions."""
+    return sample_banzhaf(game, InteractionIndex(bii), evaluations, seed)
+
+
 @dataclass(frozen=True)
 class PlayerIndex:
     """An index with one number for each player, as a function of all values.
@@ -167,13 +179,14 @@ class PlayerIndex:
     of_table: Callable[[ValueTable], Attribution]
     of_terms: Callable[[Terms], Attribution] | None = None  # the same from effects; None if there is no such function
     of_leaves: Callable[[LeafSums], Attribution] | None = None  # the same from the leaves of trees
+    of_draws: Callable[[Game, int | None, int], Attribution] | None = None  # from a game, a budget, and a seed
 
 
 # The indices that `index` computes, by name. Add one with `INDICES["name"] = PlayerIndex(function)`, or with
 # `INDICES["name"] = InteractionIndex(weight)`.
 INDICES: dict[str, PlayerIndex | InteractionIndex] = {
-    "Shapley": PlayerIndex(shapley_of_table, Terms.shapley, LeafSums.shapley),
-    "Banzhaf": PlayerIndex(banzhaf_of_table, banzhaf_of_terms, LeafSums.banzhaf),
+    "Shapley": PlayerIndex(shapley_of_table, Terms.shapley, LeafSums.shapley, _sampled_shapley),
+    "Banzhaf": PlayerIndex(banzhaf_of_table, banzhaf_of_terms, LeafSums.banzhaf, _sampled_banzhaf),
     "SII": InteractionIndex(sii),
     "k-SII": InteractionIndex(k_sii),
     "STII": InteractionIndex(stii),
@@ -185,26 +198,42 @@ INDICES: dict[str, PlayerIndex | InteractionIndex] = {
 
 @overload
 def index(
-    game: Game | Terms, name: Literal["Shapley", "Banzhaf"], *, order: int | None = None
+    game: Game | Terms,
+    name: Literal["Shapley", "Banzhaf"],
+    *,
+    order: int | None = None,
+    evaluations: int | None = None,
+    seed: int = 0,
 ) -> Attribution: ...  # numbers of players
 
 
 @overload
 def index(
-    game: Game | Terms, name: Literal["SII", "k-SII", "STII", "FSII", "BII", "FBII"], *, order: int | None = None
+    game: Game | Terms,
+    name: Literal["SII", "k-SII", "STII", "FSII", "BII", "FBII"],
+    *,
+    order: int | None = None,
+    evaluations: int | None = None,
+    seed: int = 0,
 ) -> Terms: ...  # numbers of sets
 
 
 @overload
-def index(game: Game | Terms, name: str, *, order: int | None = None) -> Attribution | Terms: ...
+def index(
+    game: Game | Terms, name: str, *, order: int | None = None, evaluations: int | None = None, seed: int = 0
+) -> Attribution | Terms: ...
 
 
 @checked
-def index(game: Game | Terms, name: str, *, order: int | None = None) -> Attribution | Terms:
-    """Compute an index by its name, exactly: from all 2ⁿ coalitions of a game, or from effects.
+def index(
+    game: Game | Terms, name: str, *, order: int | None = None, evaluations: int | None = None, seed: int = 0
+) -> Attribution | Terms:
+    """Compute an index by its name.
 
+    It is exact from all 2ⁿ coalitions of a game of up to 24 players, from the leaves of trees, or from effects.
     Effects may be listed for any number of players: an index of them needs no other values, and lists the subsets of
-    up to ``order`` players of their sets.
+    up to ``order`` players of their sets. For more players, or with ``evaluations``, it is estimated with standard
+    errors, by a Gaussian process that is fitted to the values of drawn coalitions.
 
     Parameters
     ----------
@@ -215,12 +244,18 @@ def index(game: Game | Terms, name: str, *, order: int | None = None) -> Attribu
         one number for each set of up to ``order`` players. Or an index of ``absentia.indices.INDICES`` of your own.
     order : int, optional
         The size of the largest sets of an interaction index, 2 by default.
+    evaluations : int, optional
+        To estimate the index: the number of rows that the model may evaluate for each sample, one for each coalition
+        and draw of the absence. The default beyond 24 players is 4096 coalitions, or 16 for each player.
+    seed : int, default 0
+        The seed of the drawn coalitions.
 
     Returns
     -------
     Attribution or Terms
-        Numbers of players, or of sets; the ``basis`` of these terms is the name of the index. If effects are
-        estimated, errors of sets are upper bounds of their standard errors.
+        Numbers of players, or of sets; the ``basis`` of these terms is the name of the index. If there are more than
+        4096 sets and the index is estimated, all players and the strongest other sets are listed. If it is computed
+        from effects that are estimated, errors of sets are upper bounds of their standard errors.
 
     Examples
     --------
@@ -232,28 +267,54 @@ def index(game: Game | Terms, name: str, *, order: int | None = None) -> Attribu
       x1       +2
       x0 & x1  +2
       x0       +1
+    >>> game = ab.MaskedModel(lambda rows: (rows.mean(1) * 2).exp(), torch.ones(1, 30), absence=0.0)
+    >>> pairs = ab.index(game, "BII", evaluations=300)
+    >>> bool((pairs.errors[pairs.orders == 2] < 0.1 * pairs.effects[pairs.orders == 2]).all())
+    True
     """
     if name not in INDICES:
         raise wrong("name", f"be one of {', '.join(INDICES)}", repr(name))
     chosen = INDICES[name]
+    check_number("evaluations", evaluations, 1)
+    is_sampled = _is_sampled(game, evaluations)
     if isinstance(chosen, PlayerIndex):
-        return _index_of_players(chosen, game, name, order)
+        return _index_of_players(chosen, game, name, order, evaluations if is_sampled else None, seed)
     players = len(game.names)
     if order is None:
         order = min(_USUAL_ORDER, players)
     check_number("order", order, 1, players)
-    if not isinstance(game, Terms):
-        game = interactions(game)
-    return chosen.of_terms(game, order, name)
+    if isinstance(game, Terms):
+        return chosen.of_terms(game, order, name)
+    if is_sampled or _has_many_players(game):
+        return sample_index(game, chosen, name, order, evaluations, seed)
+    return chosen.of_terms(interactions(game), order, name)
 
 
-def _index_of_players(chosen: PlayerIndex, game: Game | Terms, name: str, order: int | None) -> Attribution:
+def _is_sampled(game: Game | Terms, evaluations: int | None) -> bool:
+    """Return whether a budget is too small for all coalitions of a game."""
+    if evaluations is None:
+        return False
+    if isinstance(game, Terms):
+        raise wrong("game", "be a game if evaluations are given", "terms", "Terms need no evaluations.")
+    return evaluations < 2 ** len(game.names) * draws_of(game)
+
+
+def _has_many_players(game: Game) -> bool:
+    """Return whether a game has too many players for all coalitions, and no other way to exact results."""
+    return len(game.names) > MAX_PLAYERS and sums_over_leaves(game) is None
+
+
+def _index_of_players(
+    chosen: PlayerIndex, game: Game | Terms, name: str, order: int | None, evaluations: int | None, seed: int
+) -> Attribution:
     """Compute an index of players from all values of a game, or from effects if the index knows how."""
     if order not in (None, 1):
         interaction_indices = [known for known, index in INDICES.items() if isinstance(index, InteractionIndex)]
         then = f"Interaction indices are {', '.join(interaction_indices)}."
         raise wrong("order", f"be 1 for {name}, which has numbers for single players", order, then)
     if not isinstance(game, Terms):
+        if evaluations is not None:
+            return _sampled_index_of_players(chosen, game, name, evaluations, seed)
         leaves = sums_over_leaves(game)
         if leaves is not None and chosen.of_leaves is not None:
             return chosen.of_leaves(leaves)
@@ -264,24 +325,50 @@ def _index_of_players(chosen: PlayerIndex, game: Game | Terms, name: str, order:
     return chosen.of_terms(game)
 
 
+def _sampled_index_of_players(chosen: PlayerIndex, game: Game, name: str, evaluations: int, seed: int) -> Attribution:
+    """Estimate an index of players, if it knows how."""
+    if chosen.of_draws is None:
+        then = "Pass no evaluations, or give the index a function of_draws."
+        raise wrong("name", "be that of an index that can be estimated", repr(name), then)
+    return chosen.of_draws(game, evaluations, seed)
+
+
 @checked
-def order_shapley(game: Game, orders: Sequence[int] | None = None) -> OrderAttribution:
+def order_shapley(
+    game: Game, orders: Sequence[int] | None = None, *, evaluations: int | None = None, seed: int = 0
+) -> OrderAttribution:
     """Compute order-wise Shapley values: φᵢ⁽ᵐ⁾ = E_{|S|=m, S∌i} [v(S∪i) − v(S)], for each order m.
 
-    Their mean over all orders is the Shapley value.
+    Their mean over all orders is the Shapley value. With ``evaluations`` they are estimated with standard errors, for
+    any number of players, by a Gaussian process that is fitted to the values of drawn coalitions.
 
     Parameters
     ----------
     game : Game
     orders : sequence of int, optional
-        The orders to return. The default is all orders, 0 … n − 1.
+        The orders to return. The default is all orders, 0 … n − 1. If they are estimated for more than 90 players,
+        the default is some of them, evenly spaced.
+    evaluations : int, optional
+        The number of rows that the model may evaluate for each sample: one for each coalition and draw of the
+        absence.
+    seed : int, default 0
+        The seed of the drawn coalitions.
 
     Examples
     --------
     >>> ab.order_shapley(ab.ValueTable([0.0, 1.0, 2.0, 5.0])).values
     tensor([[[1., 2.],
              [3., 4.]]], dtype=torch.float64)
+    >>> game = ab.MaskedModel(lambda rows: rows.mean(1).exp(), torch.ones(1, 30), absence=0.0)
+    >>> by_order = ab.order_shapley(game, evaluations=300)
+    >>> by_order.values[0, [0, 29], 0]  # exp(1/30) − 1 and exp(1) − exp(29/30)
+    tensor([0.0339, 0.0891], dtype=torch.float64)
     """
+    orders = _checked_orders(game, orders)
+    check_number("evaluations", evaluations, 1)
+    if _is_sampled(game, evaluations):
+        drawn = draw_pairs(game, evaluations, seed)
+        return order_shapley_of_pairs(drawn.values, game, seed, orders, drawn.rows_seen)
     leaves = sums_over_leaves(game)
     if leaves is not None:
         by_order = leaves.order_shapley()
@@ -292,21 +379,36 @@ def order_shapley(game: Game, orders: Sequence[int] | None = None) -> OrderAttri
 
 
 @checked
-def order_marginals(game: Game, orders: Sequence[int] | None = None) -> OrderAttribution:
+def order_marginals(
+    game: Game, orders: Sequence[int] | None = None, *, evaluations: int | None = None, seed: int = 0
+) -> OrderAttribution:
     """Compute the mean strength of marginal benefits by order: E_{|S|=m, S∌i} |v(S∪i) − v(S)|.
 
-    Unlike in `order_shapley`, benefits of opposite sign in different coalitions do not cancel.
+    Unlike in `order_shapley`, benefits of opposite sign in different coalitions do not cancel. With ``evaluations``
+    strengths are estimated with standard errors, for any number of players, from random orders in which players join.
 
     Parameters
     ----------
-    game, orders
+    game, seed
         See `order_shapley`.
+    orders : sequence of int, optional
+        The orders to return. The default is all orders, 0 … n − 1; fewer need fewer evaluations.
+    evaluations : int, optional
+        The number of rows that the model may evaluate for each sample. All orders need at least 2n(n − 1) + 2, and
+        one order at most 4n + 2, times the draws of the absence.
 
     Examples
     --------
     >>> ab.order_marginals(ab.ValueTable([0.0, 1.0, 2.0, -5.0]), orders=[1]).values
     tensor([[[7., 6.]]], dtype=torch.float64)
+    >>> game = ab.MaskedModel(lambda rows: rows.mean(1).exp(), torch.ones(1, 30), absence=0.0)
+    >>> ab.order_marginals(game, orders=[0, 15], evaluations=500).values[0, :, 0]  # exp(16/30) − exp(15/30)
+    tensor([0.0339, 0.0559], dtype=torch.float64)
     """
+    orders = _checked_orders(game, orders)
+    check_number("evaluations", evaluations, 1)
+    if evaluations is not None and _is_sampled(game, evaluations):
+        return sample_order_marginals(game, orders, evaluations, seed)
     table = value_table(game)
     return _by_order(table, order_marginals_of(table.values), "order-wise strengths of benefits", orders)
 
@@ -330,6 +432,15 @@ def marginal_benefits(game: Game, player: int) -> MarginalBenefits:
     check_number("player", player, 0, len(table.names) - 1)
     values = marginal_benefits_of(table.values, player)
     return MarginalBenefits(values, table.evaluations, table.names, player, table.readout, rows_seen=table.rows_seen)
+
+
+def _checked_orders(game: Game, orders: Sequence[int] | None) -> tuple[int, ...] | None:
+    """Return orders that a game has; None stands for the default."""
+    if orders is None:
+        return None
+    for order in orders:
+        check_number("orders", order, 0, len(game.names) - 1)
+    return tuple(orders)
 
 
 def _by_order(

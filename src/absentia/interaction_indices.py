@@ -12,13 +12,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import TypeAlias
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from absentia.cube.set_functionals import SetWeights, noise_matters
 from absentia.errors import wrong
 from absentia.subset_sums import ListedSets, rows_of_subsets, subset_pairs, table_subset_sums
 from absentia.terms import Terms
@@ -94,21 +95,74 @@ class InteractionIndex:
 
     def _weights(self, order: int, sizes: Int[Tensor, " terms"], terms: Terms) -> Float[Tensor, "subset_sizes sizes"]:
         """Return the weights by size of the subset and by size of the set, for the sizes that occur."""
-        weight_of = self._weight_of_walsh_term if terms.basis == WALSH else self.weight
+        weight_of = self.weight
+        if terms.basis == WALSH:
+            weight_of = partial(_weight_of_walsh_term, self.weight)
         weights = torch.zeros(order + 1, len(terms.names) + 1, dtype=torch.float64)
         for size in sizes.unique().tolist():
             for subset_size in range(min(order, size) + 1):
                 weights[subset_size, size] = float(weight_of(subset_size, size, order))
         return weights.to(terms.effects)
 
-    def _weight_of_walsh_term(self, subset_size: int, size: int, order: int) -> Fraction:
-        """Return the weight of a Walsh term: that of the Harsanyi effects over which it spreads."""
+    def set_weights(self, subset_size: int, order: int, players: int, most_added: int) -> SetWeights:
+        """Return the index of sets of a size as weights of Walsh terms of up to so many more players.
+
+        >>> InteractionIndex(sii).set_weights(1, order=2, players=3, most_added=2).of_terms
+        tensor([[2.0000, 0.0000, 0.6667]], dtype=torch.float64)
+        """
+        largest = min(subset_size + most_added, players)
+        of_terms = [
+            float(_weight_of_walsh_term(self.weight, subset_size, size, order))
+            for size in range(subset_size, largest + 1)
+        ]
+        matters = noise_matters(players, subset_size).tolist()
+        of_contexts = [
+            self._weight_of_context(subset_size, context, order, players) if has_noise else 0.0
+            for context, has_noise in enumerate(matters)
+        ]
+        return SetWeights(
+            torch.tensor([of_terms], dtype=torch.float64), torch.tensor([of_contexts], dtype=torch.float64)
+        )
+
+    def _weight_of_context(self, subset_size: int, context: int, order: int, players: int) -> float:
+        """Return the weight of the joint difference of a set in each context of a size."""
+        others = players - subset_size - context
         weight = Fraction(0)
-        for between in range(subset_size, size + 1):
-            sets_between = math.comb(size - subset_size, between - subset_size)
-            share = 2**between * (-1) ** (size - between)
-            weight += sets_between * share * Fraction(self.weight(subset_size, between, order))
-        return weight
+        for added in range(others + 1):
+            share = Fraction(self.weight(subset_size, subset_size + context + added, order))
+            weight += (-1) ** added * math.comb(others, added) * share
+        return float(weight)
+
+    def is_own_effect(self, subset_size: int, order: int, players: int) -> bool:
+        """Return whether the index of sets of a size is their own effect."""
+        sizes = range(subset_size, players + 1)
+        return all(self.weight(subset_size, size, order) == int(size == subset_size) for size in sizes)
+
+    def is_efficient(self, order: int, players: int) -> bool:
+        """Return whether the numbers of all sets but ∅ add up to v(N) − v(∅): every effect is shared out in full.
+
+        >>> InteractionIndex(stii).is_efficient(2, 5), InteractionIndex(sii).is_efficient(2, 5)
+        (True, False)
+        """
+        for size in range(1, players + 1):
+            subset_sizes = range(1, min(order, size) + 1)
+            shares = [
+                math.comb(size, subset_size) * self.weight(subset_size, size, order) for subset_size in subset_sizes
+            ]
+            if sum(shares) != 1:
+                return False
+        return True
+
+
+@cache
+def _weight_of_walsh_term(weight_of: Weight, subset_size: int, size: int, order: int) -> Fraction:
+    """Return the weight of a Walsh term: that of the Harsanyi effects over which it spreads."""
+    weight = Fraction(0)
+    for between in range(subset_size, size + 1):
+        sets_between = math.comb(size - subset_size, between - subset_size)
+        share = 2**between * (-1) ** (size - between)
+        weight += sets_between * share * Fraction(weight_of(subset_size, between, order))
+    return weight
 
 
 def check_adds_up(terms: Terms) -> None:

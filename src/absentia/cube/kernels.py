@@ -61,6 +61,11 @@ class CubeKernel:
     noise: float  # the variance of what the kernel cannot describe
 
     @property
+    def players(self) -> int:
+        """The number of players."""
+        return len(self.weights)
+
+    @property
     def largest_agreement(self) -> float:
         """U, the agreement of a coalition with itself."""
         return float(self.weights.sum())

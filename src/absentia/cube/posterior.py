@@ -105,6 +105,12 @@ class Posterior:
         """Return the expected numbers."""
         return self.scale * (functional.covariances.T @ self.solved)
 
+    def means_of(
+        self, values: Float[Tensor, "others coalitions"], covariances: Float[Tensor, "coalitions numbers"]
+    ) -> Float[Tensor, "others numbers"]:
+        """Return the numbers that other values of the same coalitions would give."""
+        return self._solve(values.T).T @ covariances
+
     def weights_of(self, functional: Functional) -> Float[Tensor, "coalitions numbers"]:
         """Return the weights of the coalitions' values in the expected numbers, which are linear in them."""
         return self._solve(functional.covariances)

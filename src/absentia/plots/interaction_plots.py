@@ -9,10 +9,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from absentia.arguments import checked
+from absentia.attributions import OrderAttribution
 from absentia.data import check_number
 from absentia.errors import Axes, Figure, wrong
 from absentia.plots.drawable import in_short, interactions_of, largest
@@ -205,30 +206,40 @@ def order_profile(explanation: Explanation | Terms, sample: int = 0, *, most: in
         text = "Order-wise Shapley values are unknown:\neffects are estimated, or of another basis."
         figure.axes[1].text(0.5, 0.5, text, ha="center", va="center", fontsize=9)
     else:
-        _draw_order_shapley(figure.axes[1], interactions.names, values, most)
+        _draw_order_shapley(figure.axes[1], values, most)
     return figure
 
 
-def _order_wise_values(result: Explanation | Terms, sample: int) -> Float[Tensor, "orders players"] | None:
+def _order_wise_values(result: Explanation | Terms, sample: int) -> OrderAttribution | None:
     """Return the order-wise Shapley values of a sample: those of the explanation, or computed from terms."""
     if not isinstance(result, Terms) and result.order_shapley is not None:
-        return result.order_shapley.values[sample]
+        return result.order_shapley.only(sample)
     terms = interactions_of(result)
     if terms.errors is not None or not terms.adds_up:
         return None
-    return terms.only(sample).order_shapley().values[0].cpu()
+    return terms.only(sample).order_shapley()
 
 
-def _draw_order_shapley(axes: Axes, names: Sequence[str], values: Float[Tensor, "orders players"], most: int) -> None:
-    """Draw a curve of order-wise Shapley values for each of the largest players."""
+def _draw_order_shapley(axes: Axes, by_order: OrderAttribution, most: int) -> None:
+    """Draw a curve of order-wise Shapley values for each of the largest players; bands show two errors."""
+    values = by_order.values[0].cpu()
+    errors = by_order.errors[0].cpu()
+    names = by_order.names
     players = largest(values.mean(0), most)  # the mean over the orders is the Shapley value
     orders = len(names)
     markers = max(1, orders // _MARKERS) if orders > _MOST_MARKED else 1
     for number, player in enumerate(players):
-        draw_curve(axes, look_of(number), label(names[player]), range(orders), values[:, player], markevery=markers)
+        look = look_of(number)
+        draw_curve(axes, look, label(names[player]), by_order.orders, values[:, player], markevery=markers)
+        if by_order.is_estimated:
+            low = values[:, player] - 2 * errors[:, player]
+            high = values[:, player] + 2 * errors[:, player]
+            axes.fill_between(by_order.orders, low, high, color=axes.lines[-1].get_color(), alpha=0.2, linewidth=0)
     axes.axhline(0, color=NEUTRAL, linewidth=0.8)
     axes.set(xlabel="order: number of other players present", ylabel="mean of what the player adds")
     title = "order-wise Shapley values"
+    if by_order.is_estimated:
+        title += " ± 2 errors"
     if len(players) < orders:
         title += f", {len(players)} of {orders} players"
     axes.set_title(title)

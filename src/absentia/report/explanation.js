@@ -42,13 +42,20 @@ const explanation = (() => {
   function drawContext(element, data, sample, context) {
     const values = sample.orders.values[context];
     const texts = sample.orders.texts[context];
-    const rows = data.names.map((_, player) =>
-      playerRow(nameWithInput(data, sample, player), {player, value: values[player] ?? NaN, shown: texts[player]}),
-    );
+    const errors = sample.orders.errors?.[context];
+    const unsure = new Set(sample.orders.undetermined?.[context]);
+    const rows = data.names.map((_, player) => {
+      const error = errors?.[player] || undefined;
+      const shownError = error ? sample.orders.errorTexts[context][player] : undefined;
+      const value = values[player] ?? NaN;
+      const name = nameWithInput(data, sample, player);
+      return playerRow(name, {player, value, shown: texts[player], error, shownError, unsure: unsure.has(player)});
+    });
     rows.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
-    const title = `Shapley values with ${context} other players present`;
-    remark(element, "unsure", false);
-    bars(element, rows.slice(0, sample.bars), {title, label: "adds to the value →"});
+    const largest = rows.slice(0, sample.bars);
+    const title = `Shapley values with ${sample.orders.orders[context]} other players present`;
+    remark(element, "unsure", largest.some((row) => row.unsure));
+    bars(element, largest, {title, label: "adds to the value →"});
   }
 
   // From all absent, player by player, to all present.

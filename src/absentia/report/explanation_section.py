@@ -69,7 +69,7 @@ def _sample(explanation: Explanation, number: int) -> dict[str, Any]:
     }
     data |= values_of_sample(explanation.shapley, number, ends)
     if explanation.order_shapley is not None:
-        data["orders"] = values_by_order(explanation.order_shapley.values[number])
+        data["orders"] = values_by_order(explanation.order_shapley, number)
     if not explanation.players.is_image:
         data["inputs"] = _entry_texts(explanation.players, explanation.x, number)
         if explanation.stand_ins is not None:

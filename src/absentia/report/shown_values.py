@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from absentia.attributions import Attribution
+from absentia.attributions import Attribution, OrderAttribution
 from absentia.plots.drawable import ShownValue, has_errors, largest_and_others, ranked_values
 from absentia.plots.strongest_sets import Ends
 from absentia.report.shown_numbers import numbers, texts
@@ -55,9 +53,20 @@ def _ranked_rows(ranked: Sequence[ShownValue]) -> list[list[Any]]:
     return [[shown.player, shown.value, *([shown.error] if shown.error else [])] for shown in ranked]
 
 
-def values_by_order(by_order: Float[Tensor, "orders players"]) -> dict[str, Any]:
-    """Return the order-wise values of one sample."""
-    return {"values": numbers(by_order, digits=3), "texts": texts(by_order, 3, plus=True)}
+def values_by_order(by_order: OrderAttribution, number: int) -> dict[str, Any]:
+    """Return the order-wise values of one sample, with their errors if they are estimated."""
+    values = by_order.values[number]
+    data: dict[str, Any] = {
+        "orders": list(by_order.orders),
+        "values": numbers(values, digits=3),
+        "texts": texts(values, 3, plus=True),
+    }
+    if by_order.is_estimated:
+        errors = by_order.errors[number]
+        data["errors"] = numbers(errors, digits=2)
+        data["errorTexts"] = texts(errors, 2)
+        data["undetermined"] = [row.nonzero()[:, 0].tolist() for row in ~by_order.determined[number]]
+    return data
 
 
 def values_overall(attribution: Attribution) -> list[dict[str, Any]]:

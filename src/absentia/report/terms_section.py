@@ -52,7 +52,7 @@ def _sample(terms: Terms, number: int) -> dict[str, Any]:
     }
     data |= values_of_sample(attribution, 0, ends)
     if terms.errors is None and len(terms.names) <= MAX_PLAYERS:
-        data["orders"] = values_by_order(own.order_shapley().values[0])
+        data["orders"] = values_by_order(own.order_shapley(), 0)
     return data
 
 

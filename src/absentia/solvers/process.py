@@ -26,7 +26,7 @@ from absentia.solvers.regression import leverage_shapley
 # If a linear fit leaves less than this share of the odd part, regression is exact, and a process has nothing to add.
 _LINEAR_SHARE = 1e-9
 # Fitted kernels depend on the coalitions that they see, which are drawn by this.
-_FIT_DRAW = "coalitions of the fit"
+FIT_DRAW = "coalitions of the fit"
 
 
 class ShapleyEstimate(NamedTuple):
@@ -64,15 +64,15 @@ def _shapley_of_sample(
     check_small(mean)
     if is_linear(signs, mean):
         return _of_sample_by_regression(values, sample, seed)
-    kernel = fit_kernel(Part.ODD, signs, mean / scale_of(mean), seeded(seed, _FIT_DRAW))
+    kernel = fit_kernel(Part.ODD, signs, mean / scale_of(mean), seeded(seed, FIT_DRAW))
     posterior = Posterior.of(kernel, signs, mean)
     functional = shapley_functional(kernel, signs)
     estimate = posterior.estimate(functional)
     by_group = None
     if values.has_groups:
         weights = posterior.weights_of(functional)  # (coalitions, players)
-        by_group = _with_efficiency(odd @ weights, 2 * odd[:, 0])
-    found = _with_efficiency(estimate.values[None], 2 * mean[:1])[0]
+        by_group = with_efficiency(odd @ weights, 2 * odd[:, 0])
+    found = with_efficiency(estimate.values[None], 2 * mean[:1])[0]
     return ShapleyEstimate(found, estimate.errors * values.undrawn_share**0.5, by_group)
 
 
@@ -87,7 +87,7 @@ def _of_sample_by_regression(values: PairedValues, sample: int, seed: int) -> Sh
     return ShapleyEstimate(replicates.values[0], replicates.errors[0], by_group)
 
 
-def _with_efficiency(
+def with_efficiency(
     found: Float[Tensor, "rows players"], differences: Float[Tensor, " rows"]
 ) -> Float[Tensor, "rows players"]:
     """Spread what rounding leaves of v(N) − v(∅) over the players."""

@@ -1,0 +1,295 @@
+"""Numbers for sets of players that weigh Walsh terms by size, of a Gaussian process: indices and order-wise values.
+
+An interaction index of a set S is Σ_{T⊇S} ω(|T∖S|) w_T, with the Walsh terms w_T and weights ω by the number of added
+players. A priori, w_T has the variance Π_{l∈T} r_l, up to a factor, so its covariance with a coalition's value is
+Π_{l∈T} r_l s_l. Weighted sums of such products by size are weighted sums of the coefficients of the polynomial
+Π_{l∉S} (1 + x r_l s_l): they are read from its values on the unit circle, where no digits are lost.
+
+What a kernel cannot describe is noise: every coalition's value has a part of its own, which the same numbers contain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Complex, Float, Int
+from torch import Tensor
+
+from absentia.cube.kernels import CubeKernel, Part, Signs
+from absentia.cube.posterior import Functional
+from absentia.data import blocks
+
+# Walsh terms of more players are left out if together they have less than this share of the prior variance.
+_LEAST_SHARE = 1e-17
+# This many numbers are computed at once.
+_AT_ONCE = 2**23
+# A product of matrices is quicker than products of each set if it has at most this many entries for each set.
+_MOST_PRODUCTS_OF_A_SET = 16
+# Differences in one of more contexts than this are means over so many values that noise cancels to rounding errors.
+_MOST_CONTEXTS = 2**53
+
+Sets = Int[Tensor, "sets size"]  # the players of each set
+
+
+@dataclass(frozen=True, eq=False)
+class SetWeights:
+    """The weights of some numbers that every set of a size has, in two forms of the same sums.
+
+    The numbers are Σ_{T⊇S} ω(|T∖S|) w_T, and also Σ_{R⊆N∖S} b(|R|) Δ_S(R), with the Walsh terms w_T and the joint
+    differences Δ_S(R) = Σ_{Q⊆S} (−1)^{|S∖Q|} v(R∪Q).
+    """
+
+    of_terms: Float[Tensor, "numbers added"]  # ω, for as many added players as matter
+    of_contexts: Float[Tensor, "numbers contexts"]  # b, from 0 to all other players
+
+
+def most_added_players(kernel: CubeKernel) -> int:
+    """Return the largest number of players in Walsh terms whose prior variance is not negligible."""
+    by_size = torch.ones(1, dtype=kernel.relevances.dtype)
+    for relevance in kernel.relevances.tolist():
+        longer = torch.zeros(len(by_size) + 1, dtype=by_size.dtype)
+        longer[:-1] += by_size
+        longer[1:] += relevance * by_size
+        by_size = longer / (1 + relevance)  # so that the sizes' shares add up to 1
+    # Summed from the end, where shares are smallest, so that rounding errors are smaller than the sums.
+    beyond = by_size.flip(0).cumsum(0).flip(0)
+    return int((beyond > _LEAST_SHARE).sum()) - 1
+
+
+def set_functional(kernel: CubeKernel, signs: Signs, sets: Sets, weights: SetWeights) -> Functional:
+    """Return how the numbers of sets vary with the values of coalitions; those of all sets come after one another."""
+    own = _of_part(kernel, sets, weights)
+    everyone = kernel.relevances[None]
+    covariances = _superset_sums(kernel, kernel.relevances * signs, sets, own.of_terms)
+    variances = _superset_sums(kernel, everyone, sets, own.of_terms.square())[0]
+    covariances += _free_covariances(kernel, signs, sets, own.of_terms)
+    variances += _free_variance(kernel, sets, own.of_terms)[:, None]
+    covariances += _noise_covariances(kernel, signs, sets, own.of_contexts)
+    variances += _noise_variance(kernel, sets, own.of_contexts)[:, None]
+    return Functional(covariances.flatten(1), variances.flatten())
+
+
+def set_means(
+    kernel: CubeKernel, signs: Signs, row_weights: Float[Tensor, " coalitions"], sets: Sets, weights: SetWeights
+) -> Float[Tensor, " numbers"]:
+    """Return the weighted sums of the covariances over the coalitions, which is quicker than to compute each."""
+    own = _of_part(kernel, sets, weights)
+    relevant = kernel.relevances * signs
+    split = _SplitSets.of(sets, kernel.players)
+    total = None
+    for rows in _row_blocks(relevant, split, own.of_terms):
+        factors = _factors_on_circle(kernel, relevant[rows], split, own.of_terms)
+        left = factors.left * row_weights[rows, None, None]
+        summed = left.flatten(0, 1).T @ factors.right.flatten(0, 1)
+        total = summed if total is None else total + summed
+    if total is None:
+        return signs.new_zeros(len(own.of_terms) * len(sets))
+    means = kernel.amplitude * split.chosen(total[None], len(own.of_terms))[0]
+    for rows in blocks(len(signs), max(1, _AT_ONCE // max(1, means.numel()))):
+        others = _free_covariances(kernel, signs[rows], sets, own.of_terms)
+        others = others + _noise_covariances(kernel, signs[rows], sets, own.of_contexts)
+        means += torch.einsum("r,rns->ns", row_weights[rows], others)
+    return means.flatten()
+
+
+def _of_part(kernel: CubeKernel, sets: Sets, weights: SetWeights) -> SetWeights:
+    """Return the weights of one part: Walsh terms have an odd or an even number of players, and contexts are paired.
+
+    In the odd part, the value of a complement is that of the coalition, negated; in the even part it is the same.
+    """
+    size = sets.shape[1]
+    is_odd = kernel.part is Part.ODD
+    added = torch.arange(weights.of_terms.shape[1])
+    belongs = (size + added) % 2 == int(is_odd)
+    of_terms = torch.where(belongs, weights.of_terms, 0.0)
+    sign = -1 if is_odd else 1
+    if size % 2 == 1:
+        sign = -sign
+    return SetWeights(of_terms, weights.of_contexts + sign * weights.of_contexts.flip(1))
+
+
+class _SplitSets(NamedTuple):
+    """Sets in two parts, whose products are multiplied: all but the last player, and the last one.
+
+    Products of all first with all last parts are one product of matrices. If the sets are few of these combinations,
+    their last part is nobody, whose number comes after those of all players.
+    """
+
+    firsts: Int[Tensor, "distinct fewer"]
+    first_numbers: Int[Tensor, " sets"]
+    lasts: Int[Tensor, " players"]
+    last_numbers: Int[Tensor, " sets"]
+
+    @classmethod
+    def of(cls, sets: Sets, players: int) -> _SplitSets:
+        """Split sets of one size."""
+        first_of_each = torch.zeros(len(sets), dtype=torch.long)
+        if sets.shape[1] == 1:
+            return cls(sets[:1, :0], first_of_each, torch.arange(players), sets[:, 0])
+        if sets.shape[1] > 1:
+            firsts, first_numbers = sets[:, :-1].unique(dim=0, return_inverse=True)
+            if len(firsts) * players <= _MOST_PRODUCTS_OF_A_SET * len(sets):
+                return cls(firsts, first_numbers, torch.arange(players), sets[:, -1])
+        return cls(sets, torch.arange(len(sets)), torch.tensor([players]), first_of_each)
+
+    def chosen(
+        self, products: Float[Tensor, "rows numbers_firsts lasts"], numbers: int
+    ) -> Float[Tensor, "rows numbers sets"]:
+        """Pick the products of the listed sets from those of all first and last parts."""
+        return products.unflatten(1, (numbers, len(self.firsts)))[:, :, self.first_numbers, self.last_numbers]
+
+
+class _Factors(NamedTuple):
+    """What is multiplied and summed over nodes of the circle: real parts above negated imaginary parts."""
+
+    left: Float[Tensor, "rows nodes numbers_firsts"]
+    right: Float[Tensor, "rows nodes lasts"]
+
+
+def _row_blocks(
+    relevant: Float[Tensor, "rows players"], split: _SplitSets, of_terms: Float[Tensor, "numbers added"]
+) -> Iterator[slice]:
+    """Yield slices of rows that fit into memory."""
+    numbers, added = of_terms.shape
+    lefts = numbers * len(split.firsts)
+    of_a_row = lefts * len(split.lasts) + 2 * added * (lefts + relevant.shape[1])
+    yield from blocks(len(relevant), max(1, _AT_ONCE // of_a_row))
+
+
+def _superset_sums(
+    kernel: CubeKernel, relevant: Float[Tensor, "rows players"], sets: Sets, of_terms: Float[Tensor, "numbers added"]
+) -> Float[Tensor, "rows numbers sets"]:
+    """Return Σ_{T⊇S} ω(|T∖S|) Π_{l∈T} of what is relevant, times the amplitude and the kernel's factor."""
+    split = _SplitSets.of(sets, relevant.shape[1])
+    sums = relevant.new_empty(len(relevant), len(of_terms), len(sets))
+    for rows in _row_blocks(relevant, split, of_terms):
+        factors = _factors_on_circle(kernel, relevant[rows], split, of_terms)
+        products = factors.left.transpose(1, 2) @ factors.right
+        sums[rows] = split.chosen(products, len(of_terms))
+    return sums.mul_(kernel.amplitude)
+
+
+def _factors_on_circle(
+    kernel: CubeKernel,
+    relevant: Float[Tensor, "rows players"],
+    split: _SplitSets,
+    of_terms: Float[Tensor, "numbers added"],
+) -> _Factors:
+    """Return the factors whose products, summed over the nodes of a half circle, are sums over supersets."""
+    rows, players = relevant.shape
+    added = of_terms.shape[1]
+    coefficients = _circle_coefficients(of_terms)  # (numbers, nodes)
+    angles = 2 * math.pi / added * torch.arange(coefficients.shape[1], dtype=torch.float64)
+    nodes = torch.polar(torch.ones_like(angles), angles)
+    factors = 1 + nodes[:, None] * relevant[:, None, :]
+    # The kernel's factor is spread over the players, so that products stay within the range of numbers.
+    products = (factors * math.exp(kernel.log_factor / players)).prod(2)
+    nobody = torch.ones(rows, len(nodes), 1, dtype=nodes.dtype)
+    shares = torch.cat([relevant[:, None, :] / factors, nobody], dim=2)
+    lefts = products[:, :, None] * shares[:, :, split.firsts].prod(3)  # (rows, nodes, firsts)
+    weighted = (coefficients.T[:, :, None] * lefts[:, :, None, :]).flatten(2)  # (rows, nodes, numbers · firsts)
+    # The real part of a product of complex numbers.
+    left = torch.cat([weighted.real, -weighted.imag], dim=1)
+    of_lasts = shares[:, :, split.lasts]
+    right = torch.cat([of_lasts.real, of_lasts.imag], dim=1)
+    return _Factors(left, right)
+
+
+def _circle_coefficients(of_terms: Float[Tensor, "numbers added"]) -> Complex[Tensor, "numbers nodes"]:
+    """Return coefficients that turn values on the upper half circle into a weighted sum of a polynomial's terms.
+
+    On the lower half circle, values are conjugated, and do not change the real part.
+    """
+    added = of_terms.shape[1]
+    coefficients = torch.fft.rfft(of_terms, dim=1) * (2 / added)
+    coefficients[:, 0] /= 2
+    if added % 2 == 0:
+        coefficients[:, -1] /= 2
+    return coefficients
+
+
+def _free_covariances(
+    kernel: CubeKernel, signs: Signs, sets: Sets, of_terms: Float[Tensor, "numbers added"]
+) -> Float[Tensor, "rows numbers sets"]:
+    """Return the covariances through what is left free: the slopes of the odd part, and the mean of the even part."""
+    rows = len(signs)
+    numbers, added = of_terms.shape
+    size = sets.shape[1]
+    is_odd = kernel.part is Part.ODD
+    if is_odd and size == 1:
+        return kernel.free_variance * of_terms[:, :1] * signs[:, None, sets[:, 0]]
+    if is_odd and size == 0 and added > 1:
+        return kernel.free_variance * of_terms[:, 1:2] * signs.sum(1)[:, None, None].expand(rows, numbers, len(sets))
+    if not is_odd and size == 0:
+        return kernel.free_variance * of_terms[:, :1].expand(rows, numbers, len(sets))
+    return signs.new_zeros(1, 1, 1)
+
+
+def _free_variance(
+    kernel: CubeKernel, sets: Sets, of_terms: Float[Tensor, "numbers added"]
+) -> Float[Tensor, " numbers"]:
+    """Return the prior variance of numbers through what is left free."""
+    size = sets.shape[1]
+    is_odd = kernel.part is Part.ODD
+    if size == int(is_odd):
+        return kernel.free_variance * of_terms[:, 0].square()
+    if is_odd and size == 0 and of_terms.shape[1] > 1:
+        return kernel.free_variance * kernel.players * of_terms[:, 1].square()
+    return torch.zeros_like(of_terms[:, 0])
+
+
+def _noise_covariances(
+    kernel: CubeKernel, signs: Signs, sets: Sets, of_contexts: Float[Tensor, "numbers contexts"]
+) -> Float[Tensor, "rows numbers sets"]:
+    """Return the covariances with the noise in the values; the values of ∅ and of all players have none."""
+    present = signs > 0
+    sizes = present.sum(1)
+    members = torch.zeros(len(sets), signs.shape[1], dtype=signs.dtype).scatter_(1, sets, 1.0)
+    overlaps = (present.to(members) @ members.T).long()  # (rows, sets)
+    contexts = sizes[:, None] - overlaps
+    parity = 1 - 2 * ((sets.shape[1] - overlaps) % 2)
+    is_noisy = (sizes > 0) & (sizes < signs.shape[1])
+    noise = kernel.noise * (parity * is_noisy[:, None]).to(signs)
+    return noise[:, None, :] * of_contexts[:, contexts].transpose(0, 1)
+
+
+def _noise_variance(
+    kernel: CubeKernel, sets: Sets, of_contexts: Float[Tensor, "numbers contexts"]
+) -> Float[Tensor, " numbers"]:
+    """Return the variance of numbers through the noise of all values but those of ∅ and of all players."""
+    size = sets.shape[1]
+    others = of_contexts.shape[1] - 1
+    # Beyond the bound, weights are 0.
+    bounded = [float(min(math.comb(others, count), _MOST_CONTEXTS)) for count in range(others + 1)]
+    counts = torch.tensor(bounded, dtype=torch.float64)
+    squares = of_contexts.square()
+    # Each coalition and its complement share their noise, so half of the sum counts.
+    total = (2.0**size * counts * squares).sum(1) / 2
+    ends = (squares[:, 0] + squares[:, -1]) / 2
+    return kernel.noise * (total - ends).clamp_min(0)
+
+
+def all_sets(players: int, size: int) -> Sets:
+    """Return all sets of a size.
+
+    Examples
+    --------
+    >>> all_sets(3, 2)
+    tensor([[0, 1],
+            [0, 2],
+            [1, 2]])
+    """
+    if size == 0:
+        return torch.zeros(1, 0, dtype=torch.long)
+    return torch.combinations(torch.arange(players), size)
+
+
+def noise_matters(players: int, size: int) -> Bool[Tensor, " contexts"]:
+    """Mark the sizes of contexts that are so few that noise in their values does not cancel."""
+    others = players - size
+    counts = [math.comb(others, count) for count in range(others + 1)]
+    return torch.tensor([count <= _MOST_CONTEXTS for count in counts])

@@ -1,0 +1,208 @@
+"""Interaction indices of drawn coalitions: a Gaussian process estimates them with standard errors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from absentia.attributions import Attribution
+from absentia.cube.set_functionals import Sets, SetWeights, all_sets
+from absentia.data import seeded
+from absentia.errors import wrong
+from absentia.games import Game, RowMeter, draws_of, readout_of
+from absentia.interaction_indices import InteractionIndex
+from absentia.runtime.progress import progress
+from absentia.solvers.few_terms import COALITIONS, COALITIONS_PER_PLAYER, LEAST_COALITIONS, LEAST_PER_PLAYER
+from absentia.solvers.fitted_parts import FittedGame, SetEstimates
+from absentia.solvers.paired_draws import PairedValues, error_of_draws, evaluate_pairs
+from absentia.terms import Terms
+from absentia.text import count_of
+
+# Beyond this many pairs, the covariances of both parts of a process take more than 1 GB of memory.
+_MOST_PAIRS = 8000
+# This many sets are listed with errors: those of single players and the strongest others.
+_MOST_LISTED = 4096
+# And this many are compared to find them.
+_MOST_COMPARED = 2**20
+
+
+@dataclass(frozen=True)
+class SampledIndex:
+    """An interaction index of an order, to be estimated for a number of players."""
+
+    index: InteractionIndex
+    name: str
+    order: int
+    players: int
+
+    def weights(self, size: int, most_added: int) -> SetWeights:
+        """Return the weights of Walsh terms in the numbers of sets of a size."""
+        return self.index.set_weights(size, self.order, self.players, most_added)
+
+    @property
+    def sets(self) -> int:
+        """How many sets have a number."""
+        return sum(math.comb(self.players, size) for size in range(self.order + 1))
+
+
+class DrawnPairs(NamedTuple):
+    """The values of drawn pairs, and what they cost."""
+
+    values: PairedValues
+    evaluations: int
+    rows_seen: int | None
+    notes: tuple[str, ...]
+
+
+def draw_pairs(game: Game, evaluations: int | None, seed: int) -> DrawnPairs:
+    """Draw coalitions with their complements up to a budget, or by default as many as for few interactions."""
+    players = len(game.names)
+    draws = draws_of(game)
+    least = max(LEAST_COALITIONS, LEAST_PER_PLAYER * players + 2)
+    if evaluations is None:
+        evaluations = max(COALITIONS, COALITIONS_PER_PLAYER * players) * draws
+    if evaluations < least * draws:
+        raise wrong("evaluations", f"be at least {least * draws} for {players} players", evaluations)
+    meter = RowMeter.start(game)
+    pairs = (evaluations // draws - 2) // 2
+    values = evaluate_pairs(game, min(pairs, _MOST_PAIRS), seeded(seed))
+    notes = [f"Estimated by a Gaussian process from {values.coalitions_per_sample:,} coalitions of each sample."]
+    if pairs > _MOST_PAIRS:
+        notes.append("More coalitions would need too much memory to fit the process, so they were not evaluated.")
+    if values.has_groups:
+        notes.append("Standard errors include the variance of the draws of the absence.")
+    spent = values.samples * values.coalitions_per_sample * draws
+    return DrawnPairs(values, spent, meter.rows_seen, tuple(notes))
+
+
+def sample_banzhaf(game: Game, index: InteractionIndex, evaluations: int | None, seed: int) -> Attribution:
+    """Estimate Banzhaf values, which are the Banzhaf indices of single players."""
+    players = len(game.names)
+    drawn = draw_pairs(game, evaluations, seed)
+    single = SampledIndex(index, "Banzhaf", 1, players)
+    found = []
+    with progress(game.samples, "Banzhaf values", "sample") as bar:
+        for sample in range(game.samples):
+            fitted = FittedGame.of_sample(drawn.values, sample, seed)
+            found.append(fitted.estimates(all_sets(players, 1), partial(single.weights, 1)))
+            bar.update()
+    return Attribution(
+        torch.cat([estimates.values for estimates in found]),
+        torch.cat([estimates.errors for estimates in found]),
+        drawn.evaluations,
+        game.names,
+        "sampled Banzhaf values",
+        readout_of(game),
+        "Banzhaf",
+        rows_seen=drawn.rows_seen,
+        method="process",
+        notes=drawn.notes,
+    )
+
+
+def sample_index(
+    game: Game, index: InteractionIndex, name: str, order: int, evaluations: int | None, seed: int
+) -> Terms:
+    """Estimate an interaction index of all sets of up to ``order`` players, or of the strongest of them."""
+    chosen = SampledIndex(index, name, order, len(game.names))
+    if chosen.sets > _MOST_COMPARED:
+        must = f"be so small that there are at most {_MOST_COMPARED:,} sets"
+        raise wrong("order", must, f"{order}, which has {chosen.sets:,} sets")
+    drawn = draw_pairs(game, evaluations, seed)
+    by_sample = []
+    with progress(game.samples, f"{name} of order {order}", "sample") as bar:
+        for sample in range(game.samples):
+            by_sample.append(_index_of_sample(chosen, drawn.values, sample, seed))
+            bar.update()
+    notes = drawn.notes
+    if chosen.sets > _MOST_LISTED:
+        listed = count_of(len(by_sample[0].effects), "set")
+        notes = (*notes, f"The strongest {listed} of {chosen.sets:,} are listed.")
+    terms = Terms.listed(
+        torch.cat([own.sets for own in by_sample]),
+        torch.cat([own.effects for own in by_sample]),
+        game.names,
+        owners=torch.arange(game.samples).repeat_interleave(torch.tensor([len(own.effects) for own in by_sample])),
+        samples=game.samples,
+        errors=torch.cat([own.errors for own in by_sample]),
+        readout=readout_of(game),
+        evaluations=drawn.evaluations,
+        rows_seen=drawn.rows_seen,
+        notes=notes,
+    )
+    return replace(terms, basis=name, order=order, base_values=drawn.values.empty)
+
+
+class _OfSample(NamedTuple):
+    """The numbers of the sets of one sample, with their errors."""
+
+    sets: Bool[Tensor, "sets players"]
+    effects: Float[Tensor, " sets"]
+    errors: Float[Tensor, " sets"]
+
+
+def _index_of_sample(chosen: SampledIndex, values: PairedValues, sample: int, seed: int) -> _OfSample:
+    """Estimate the index of the sets of one sample."""
+    fitted = FittedGame.of_sample(values, sample, seed)
+    sets_by_size = _listed_sets(chosen, fitted)
+    found = []
+    for size, sets in enumerate(sets_by_size):
+        found.append(fitted.estimates(sets, partial(chosen.weights, size)))
+    own = values.of_samples([sample])
+    if chosen.index.is_own_effect(0, chosen.order, chosen.players):
+        found[0] = _value_of_nobody(own)
+    rows = torch.cat([_rows_of(sets, chosen.players) for sets in sets_by_size])
+    effects = torch.cat([estimates.values[0] for estimates in found])
+    errors = torch.cat([estimates.errors[0] for estimates in found])
+    if len(effects) == chosen.sets and chosen.index.is_efficient(chosen.order, chosen.players):
+        effects[1:] = with_sum(effects[1:], float(own.full - own.empty), errors[1:])
+    return _OfSample(rows, effects, errors)
+
+
+def _listed_sets(chosen: SampledIndex, fitted: FittedGame) -> list[Sets]:
+    """Return the sets of each size to list: all of them, or ∅, all players, and the strongest others."""
+    every = [all_sets(chosen.players, size) for size in range(chosen.order + 1)]
+    if chosen.sets <= _MOST_LISTED:
+        return every
+    means = []
+    for size, sets in enumerate(every[2:], start=2):
+        means.append(fitted.means(sets, partial(chosen.weights, size))[0].abs())
+    free = max(0, _MOST_LISTED - 1 - chosen.players)
+    strongest = torch.cat(means).argsort(descending=True, stable=True)[:free]
+    is_listed = torch.zeros(sum(len(own) for own in means), dtype=torch.bool)
+    is_listed[strongest] = True
+    marks = is_listed.split([len(own) for own in means])
+    return [*every[:2], *(sets[mark] for sets, mark in zip(every[2:], marks, strict=True))]
+
+
+def _value_of_nobody(values: PairedValues) -> SetEstimates:
+    """Return v(∅) of a sample, whose error is that of the draws of a random absence."""
+    error = error_of_draws(values.ends_by_group[0, :, 0], values.shares) if values.has_groups else torch.zeros(())
+    return SetEstimates(values.empty[None], error.double().view(1, 1))
+
+
+def _rows_of(sets: Sets, players: int) -> Bool[Tensor, "sets players"]:
+    """Return sets as boolean rows."""
+    return torch.zeros(len(sets), players, dtype=torch.bool).scatter_(1, sets, True)
+
+
+def with_sum(
+    values: Float[Tensor, " numbers"], total: float, errors: Float[Tensor, " numbers"]
+) -> Float[Tensor, " numbers"]:
+    """Return estimates whose sum is known: what they miss is spread in proportion to their variances.
+
+    Examples
+    --------
+    >>> with_sum(torch.tensor([1.0, 2.0]), 4.0, torch.tensor([0.0, 0.1]))
+    tensor([1., 3.])
+    """
+    shares = errors.square()
+    if not float(shares.sum()) > 0:
+        shares = torch.ones_like(errors)
+    return values + (total - values.sum()) * shares / shares.sum()

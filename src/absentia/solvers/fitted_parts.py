@@ -1,0 +1,125 @@
+"""The Gaussian processes of both parts of a game, fitted to drawn coalitions, and numbers for sets that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from absentia.cube.diagonals import shapley_functional
+from absentia.cube.kernels import Part, Signs
+from absentia.cube.likelihood import fit_kernel
+from absentia.cube.posterior import Posterior, scale_of
+from absentia.cube.set_functionals import Sets, SetWeights, most_added_players, set_functional, set_means
+from absentia.data import blocks, seeded
+from absentia.solvers.paired_draws import PairedValues, error_of_draws
+from absentia.solvers.process import FIT_DRAW, check_small, part_with_full, signs_with_full, with_efficiency
+
+# Errors are computed for this many numbers at once, each of which has a covariance with each coalition.
+_NUMBERS_AT_ONCE = 1024
+
+# From the most players that Walsh terms have beside a set, to the weights of the numbers of each set of a size.
+WeightsOf = Callable[[int], SetWeights]
+
+
+class SetEstimates(NamedTuple):
+    """Numbers of sets with their standard errors; the numbers of one kind come after those of another."""
+
+    values: Float[Tensor, "numbers sets"]
+    errors: Float[Tensor, "numbers sets"]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPart:
+    """The process of one part of a sample's game, and the part's values by groups of draws."""
+
+    posterior: Posterior
+    by_group: Float[Tensor, "groups coalitions"]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedGame:
+    """The processes of both parts of a sample's game."""
+
+    parts: tuple[FittedPart, ...]
+    shares: Float[Tensor, " groups"]
+    undrawn_share: float
+
+    @classmethod
+    def of_sample(cls, values: PairedValues, sample: int, seed: int) -> FittedGame:
+        """Fit the odd part first, whose weights of players are where the fit of the even part starts."""
+        own = values.of_samples([sample])
+        signs = signs_with_full(own)
+        parts = []
+        start = None
+        for part in Part:
+            by_group = part_with_full(part, own)[0]
+            mean = own.shares @ by_group
+            check_small(mean)
+            posterior = _fitted(part, signs, mean, seed, start)
+            start = posterior.kernel.weights
+            parts.append(FittedPart(posterior, by_group))
+        return cls(tuple(parts), own.shares, own.undrawn_share)
+
+    @property
+    def most_added(self) -> int:
+        """The most players that Walsh terms have beside a set, if their variance is not negligible."""
+        return max(most_added_players(part.posterior.kernel) for part in self.parts)
+
+    @property
+    def shapley(self) -> Float[Tensor, " players"]:
+        """The expected Shapley values, which add up to v(N) − v(∅)."""
+        odd, _ = self.parts
+        posterior = odd.posterior
+        values = posterior.mean(shapley_functional(posterior.kernel, posterior.signs))
+        difference = 2 * (self.shares @ odd.by_group)[:1]
+        return with_efficiency(values[None], difference)[0]
+
+    def means(self, sets: Sets, weights_of: WeightsOf) -> Float[Tensor, "numbers sets"]:
+        """Return the expected numbers of sets of one size."""
+        weights = weights_of(self.most_added)
+        total = torch.zeros(len(weights.of_terms) * len(sets), dtype=torch.float64)
+        for part in self.parts:
+            posterior = part.posterior
+            total += posterior.scale * set_means(posterior.kernel, posterior.signs, posterior.solved, sets, weights)
+        return total.view(-1, len(sets))
+
+    def estimates(self, sets: Sets, weights_of: WeightsOf) -> SetEstimates:
+        """Return the expected numbers of sets of one size, with standard errors, some sets at a time."""
+        weights = weights_of(self.most_added)
+        at_once = max(1, _NUMBERS_AT_ONCE // len(weights.of_terms))
+        found = [self._estimates_at_once(sets[some], weights) for some in blocks(len(sets), at_once)]
+        return SetEstimates(
+            torch.cat([part.values for part in found], dim=1), torch.cat([part.errors for part in found], dim=1)
+        )
+
+    def _estimates_at_once(self, sets: Sets, weights: SetWeights) -> SetEstimates:
+        """Return the expected numbers of some sets, with standard errors."""
+        numbers = len(weights.of_terms) * len(sets)
+        values = torch.zeros(numbers, dtype=torch.float64)
+        variances = torch.zeros(numbers, dtype=torch.float64)
+        by_group = torch.zeros(len(self.shares), numbers, dtype=torch.float64)
+        for part in self.parts:
+            posterior = part.posterior
+            functional = set_functional(posterior.kernel, posterior.signs, sets, weights)
+            estimate = posterior.estimate(functional)
+            values += estimate.values
+            variances += estimate.errors.square() * self.undrawn_share
+            if len(self.shares) > 1:
+                by_group += posterior.means_of(part.by_group, functional.covariances)
+        if len(self.shares) > 1:
+            variances += error_of_draws(by_group, self.shares).square()
+        return SetEstimates(values.view(-1, len(sets)), variances.sqrt().view(-1, len(sets)))
+
+
+def _fitted(
+    part: Part, signs: Signs, values: Float[Tensor, " coalitions"], seed: int, start: Float[Tensor, " players"] | None
+) -> Posterior:
+    """Fit the process of a part; that of the odd part is the one that Shapley values are estimated from."""
+    draw = FIT_DRAW if part is Part.ODD else part.value
+    kernel = fit_kernel(part, signs, values / scale_of(values), seeded(seed, draw), start=start)
+    return Posterior.of(kernel, signs, values)
