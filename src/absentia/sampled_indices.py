@@ -18,9 +18,9 @@ from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
 from absentia.interaction_indices import InteractionIndex
 from absentia.runtime.progress import progress
-from absentia.solvers.few_terms import COALITIONS, COALITIONS_PER_PLAYER, LEAST_COALITIONS, LEAST_PER_PLAYER
+from absentia.solvers.few_terms import COALITIONS, COALITIONS_PER_PLAYER, LEAST_COALITIONS
 from absentia.solvers.fitted_parts import FittedGame, SetEstimates
-from absentia.solvers.paired_draws import PairedValues, error_of_draws, evaluate_pairs
+from absentia.solvers.paired_draws import MIN_COALITIONS_PER_PLAYER, PairedValues, error_of_draws, evaluate_pairs
 from absentia.terms import Terms
 from absentia.text import count_of
 
@@ -64,7 +64,7 @@ def draw_pairs(game: Game, evaluations: int | None, seed: int) -> DrawnPairs:
     """Draw coalitions with their complements up to a budget, or by default as many as for few interactions."""
     players = len(game.names)
     draws = draws_of(game)
-    least = max(LEAST_COALITIONS, LEAST_PER_PLAYER * players + 2)
+    least = max(LEAST_COALITIONS, MIN_COALITIONS_PER_PLAYER * players + 2)
     if evaluations is None:
         evaluations = max(COALITIONS, COALITIONS_PER_PLAYER * players) * draws
     if evaluations < least * draws:
