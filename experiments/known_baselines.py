@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -15,10 +16,10 @@ from torch import Tensor
 
 import absentia as ab
 from experiments.datasets import functions_file
-from experiments.experiment import Claim, Correction, Experiment, Found, Run, Verdict
+from experiments.experiment import Claim, Correction, Experiment, Figures, Found, Rule, Run, Verdict
 from experiments.function_families import generate_functions, tsang_functions
 from experiments.functions import AnnotatedFunction, parse_function, read_functions
-from experiments.tables import ResultTable
+from experiments.tables import ResultTable, plus_minus
 
 Loss: TypeAlias = Literal["shapley", "marginal", "interactions"]
 
@@ -38,6 +39,8 @@ SEARCH = (
 RIGHT_WITHIN = 0.5  # as in the paper
 INPUTS = 2**15
 ROWS_PER_COMPARISON = 2**17
+ROUNDING = 0.005  # of the printed accuracies
+PLAIN_FUNCTIONS = 20  # of the released ones, as many as take minutes
 PLAIN_ROWS = 2**16  # of the plain search, which compares baselines only to keep the best step
 MISSES_HEADS = (
     *("loss", "start", "function", "variable", "learned", "annotated"),
@@ -333,10 +336,10 @@ def plain_tsang(run: Run) -> Found:
 
 
 def plain_released(run: Run) -> Found:
-    """Learn the values of the released functions by the paper's losses alone."""
-    functions = read_functions(functions_file())[: run.pick(full=100, quick=1, tiny=1)]
+    """Learn the values of the first released functions by the paper's losses alone."""
+    functions = read_functions(functions_file())[: run.pick(full=PLAIN_FUNCTIONS, quick=1, tiny=1)]
     inputs = run.pick(full=INPUTS, quick=INPUTS // 8, tiny=256)
-    return _ablation("the released functions", functions, inputs, run, {"plain": PLAIN}, PRINTED["functions"])
+    return _ablation(f"the first {len(functions)} released functions", functions, inputs, run, {"plain": PLAIN}, PRINTED["functions"])
 
 
 def _ablation(
@@ -415,53 +418,103 @@ def printed(run: Run) -> Found:
     return Found({"agree": agree, "variables": total}, (table,))
 
 
-def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
-    """Compare each accuracy with the printed one."""
-    rows = {
-        (part, key): (figures[part][f"{key[0]} from {key[1]:g}"], printed)
-        for part, table in PRINTED.items()
-        if part in figures
-        for key, printed in table.items()
-    }
-    if not rows:
+def judge_part(part: str, figures: Figures) -> Verdict:
+    """Compare each accuracy by the plain losses with the printed one, and by the search with all additions."""
+    plain = figures.get(f"{part}-plain")
+    full = figures.get(part)
+    lines = []
+    fails = 0
+    if plain is not None:
+        ours = {pair: plain[f"plain: {pair[0]} from {pair[1]:g}"] for pair in PAPERS_PAIRS}
+        fails = sum(ours[pair] < PRINTED[part][pair] - ROUNDING for pair in PAPERS_PAIRS)
+        least, most = min(ours.values()), max(ours.values())
+        share = least / 100
+        error = 100 * (share * (1 - share) / plain["variables"]) ** 0.5
+        lines.append(f"plain {plus_minus(least, error, '.2f')} to {most:.2f} %")
+    if full is not None:
+        lines.append(
+            f"with additions {min(full[f'{loss} from {start:g}'] for loss, start in PAPERS_PAIRS):.2f} % at least"
+        )
+    if not lines:
         return Verdict("not measured", "–", "The functions were not learned.")
-    lowest = {
-        part: min(ours for (of, _), (ours, _) in rows.items() if of == part) for part in figures if part in PRINTED
-    }
-    ours = "; ".join(f"{part}: {value:.2f} % at least" for part, value in lowest.items())
-    behind = [key for key, (mine, theirs) in rows.items() if mine < theirs - 0.005]
-    if behind:
-        return Verdict("no", ours, f"{len(behind)} of {len(rows)} accuracies are below the paper's.")
-    reason = f"All {len(rows)} accuracies are at least the paper's, but not by its method: {SEARCH}"
-    missed = sum(figures[part]["misses"] for part in lowest)
-    lower = sum(figures[part]["misses with a lower loss"] for part in lowest)
-    if missed:
-        reason += (
-            f" {lower:.0f} of {missed:.0f} misses, those by Σ|U| included, have a lower loss than the annotation."
+    ours_text = "; ".join(lines)
+    if plain is not None and not fails:
+        reason = "All six accuracies by the losses of Eq. 7 alone are at least the printed ones."
+        return Verdict("as stated", ours_text, reason)
+    told = "" if plain is None else f" By the losses alone, {fails} of 6 accuracies are below the printed ones."
+    if full is not None:
+        behind = sum(
+            full[f"{loss} from {start:g}"] < PRINTED[part][loss, start] - ROUNDING for loss, start in PAPERS_PAIRS
         )
-    examples = figures.get("printed")
-    if examples:
-        agree = examples["agree"]
-        variables = examples["variables"]
-        reason += (
-            f" The true values that the paper prints for examples follow its rule in {agree:.0f} of {variables:.0f}."
-        )
-    return Verdict("by another method", ours, reason)
+        if not behind:
+            reason = f"All six accuracies are at least the paper's, but by another search: {SEARCH}{told}"
+            return Verdict("by another method", ours_text, reason, "a search with three additions")
+        return Verdict("no", ours_text, f"With all additions, {behind} of 6 accuracies are below the paper's.{told}")
+    return Verdict("no", ours_text, told.strip())
+
+
+def judge_printed(figures: Figures) -> Verdict:
+    """Ask whether the true values that the paper prints for examples follow from its rule."""
+    if "printed" not in figures:
+        return Verdict("not measured", "–", "")
+    agree, variables = (figures["printed"][name] for name in ("agree", "variables"))
+    ours = f"{agree:.0f} of {variables:.0f} follow its rule"
+    if agree == variables:
+        return Verdict("as stated", ours, "All printed values follow the rule.")
+    reason = "One example prints 1 where the rule, and the appendix for the same pattern, give 0."
+    return Verdict("no", ours, reason)
+
+
+_RULE = (
+    "As stated: each of the six accuracies by the losses of Eq. 7 alone (orders 0 … λ, the gradient from the start, no "
+    "ties, restarts or sweeps) is at least the printed one; by another method: with all three additions it is."
+)
+_EARLIER = "An earlier rule judged the search with all additions, and called it the paper's."
 
 
 EXPERIMENT = Experiment(
     name="table-4",
     title="Baseline values of functions with known ones",
     claims=(
-        Claim("98.06–98.70 % of the values right (1,235 by our count)", "Table 4, synthetic functions"),
-        Claim("86.89–91.80 % of the values right (61 by our count)", "Table 4, functions of Tsang et al."),
+        Claim(
+            "learned values of 100 synthetic functions are right",
+            "Table 4",
+            "98.06–98.70 % (of 1,235 by our count)",
+            Rule(_RULE, "2026-11-18", "before", _EARLIER),
+            partial(judge_part, "functions"),
+            ("functions-plain", "functions"),
+        ),
+        Claim(
+            "learned values of ten functions of Tsang et al. are right",
+            "Table 4",
+            "86.89–91.80 % (of 61 by our count)",
+            Rule(_RULE, "2026-11-18", "after a trial", _EARLIER),
+            partial(judge_part, "tsang"),
+            ("tsang-plain", "tsang"),
+        ),
+        Claim(
+            "the true values of examples follow from their patterns",
+            "Table 3",
+            "26 values",
+            Rule("As stated: all printed values follow the paper's rule.", "2026-11-18", "after"),
+            judge_printed,
+            ("printed",),
+        ),
     ),
     settings=(
         "The paper's: two losses, three starts, λ = 0.5 n, right within 0.5. Ours, where it is silent: all binary "
         "inputs or a draw with a uniform number of ones, and the direct loss Σ|U| from one start beside its two, "
         "which has no part in the verdict. It is taken within groups of four players, because the sum over all of "
-        f"them missed values of such functions. Ours, where the paper has gradient descent: {SEARCH}"
+        "them missed values of such functions. Adam takes the place of gradient descent. In the parts functions, "
+        f"tsang and generated, the search has additions: {SEARCH}"
     ),
+    caveats=(
+        f"The plain search was run on the first {PLAIN_FUNCTIONS} of the 100 released functions only.",
+        "The constant 0 alone is right for 91.9 % of the released functions' values, and for fewer of Tsang's.",
+        "The paper takes gradient descent and names neither its rate nor its steps; here it is Adam, 60 steps.",
+        "The rows with additions are from before the change to the orders 0 … λ: theirs end below λ.",
+    ),
+    not_again=("The rows with additions (functions, tsang, generated) took 64 minutes and were not measured again.",),
     parts={
         "printed": printed,
         "functions-plain": plain_released,
@@ -470,10 +523,9 @@ EXPERIMENT = Experiment(
         "tsang": tsang,
         "generated": generated,
     },
-    judge=judge,
     many_jobs=("functions-plain", "tsang-plain", "functions", "tsang", "generated"),
+    shown=("The paper's losses without additions",),
     aliases={"table-3": ("printed",), "functions": ("functions",), "tsang": ("tsang",)},
-    again="all accuracies",
     corrections=(
         Correction(
             "generated",

@@ -18,15 +18,16 @@ from torch import Tensor, nn
 import absentia as ab
 from experiments.cell_colours import learn_colours
 from experiments.datasets import ImageData, TabularData
-from experiments.experiment import Claim, Experiment, Found, Run, Verdict
+from experiments.experiment import Claim, Experiment, Figures, Found, Rule, Run, Verdict
 from experiments.masking_methods import SETTINGS, reduced, set_scene
 from experiments.published_schedule import BOX
-from experiments.tables import ResultTable
+from experiments.tables import ResultTable, plus_minus
 from experiments.tabular_baselines import held_out, raw_zero
 
 # Networks are often fed normalised pixels; their zero is each channel's mean. On MNIST the zero of plain pixels is
 # the background itself, so that no attribution can fall there.
 NORMALISED = "zero of normalised pixels"
+MOST = 0.8  # the share of values that must be similar
 SIMILAR = 0.25  # the share of the box's width within which two values are similar
 BACKGROUND = 0.05  # a cell of a digit with less ink than this share is background
 
@@ -238,38 +239,72 @@ def _draw_maps(x: Tensor, colours: Tensor, found: Mapping[str, Tensor], side: in
     return figure
 
 
-def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
-    """Ask for similar ends of both starts, more agreement than zero and mean, and less on the background."""
-    lines, statements = [], {}
-    for part, found in figures.items():
-        if "similar" in found:
-            statements[f"{part}: both starts end alike"] = found["similar"] >= 0.8
+TABLES = ("census", "credit")
+
+
+def judge_starts(figures: Figures) -> Verdict:
+    """Ask whether both starts end at similar values."""
+    shares = {name: figures[name]["similar"] for name in TABLES if name in figures}
+    if not shares:
+        return Verdict("not measured", "–", "")
+    ours = ", ".join(f"{name}: {share:.0%} of values similar" for name, share in shares.items())
+    if min(shares.values()) < MOST:
+        return Verdict("no", ours, "The two starts end at different values.")
+    reason = (
+        "The search swept over bounds and quantiles of the data and could start again from the mean, the median or "
+        "the middle of the box, so that both starts ending alike says less than in the paper."
+    )
+    return Verdict("by another method", ours, reason, "a search with sweeps and restarts")
+
+
+def judge_agreement(figures: Figures) -> Verdict:
+    """Ask for more agreement with SHAP's and SAGE's values than zero and the mean have."""
+    lines, holds = [], []
+    for part in TABLES:
+        if part in figures:
+            found = figures[part]
+            differences = []
             for name in ("zero", "mean"):
-                statements[f"{part}: more agreement than {name}"] = _above(found, f"agreement above {name}")
-            words = (f"{name} {found[f'agreement of {name}']:.2f}" for name in ("mean-init", "zero", "mean"))
-            lines.append(f"{part}: {found['similar']:.0%} of values similar, agreement by {', '.join(words)}")
-        else:
+                key = f"agreement above {name}"
+                differences.append(f"above {name} {plus_minus(found[key], found[f'error of {key}'], '.2f')}")
+                holds.append(_above(found, key))
+            lines.append(f"{part}: {found['agreement of mean-init']:.2f}, {', '.join(differences)}")
+    if not lines:
+        return Verdict("not measured", "–", "")
+    if all(holds):
+        reason = "The agreement is higher than that of zero and the mean by two standard errors."
+        return Verdict("by another method", "; ".join(lines), reason, "a search with sweeps and restarts")
+    linear = ", ".join(f"{figures[part]['linear']:.2f} ({part})" for part in TABLES if part in figures)
+    reason = (
+        "The agreement is above zero's, and not above the mean's, by two standard errors. Of a linear function the "
+        f"mean gives SHAP's values, and R² of the best linear function for these networks is {linear}."
+    )
+    return Verdict("no", "; ".join(lines), reason)
+
+
+def judge_background(figures: Figures) -> Verdict:
+    """Ask for a smaller share of the attributions on the background than zero, mean and blur have."""
+    lines, holds = [], []
+    for part in ("mnist", "cifar10"):
+        if part in figures:
+            found = figures[part]
             # On digits the zero of plain pixels is the background itself: nothing can fall on it.
             names = (NORMALISED if part == "mnist" else "zero", "mean", "blur")
+            differences = []
             for name in names:
-                statements[f"{part}: less on the background than {name}"] = _above(found, f"background below {name}")
-            shares = (f"{name} {found[f'background of {name}']:.0%}" for name in ("learned", *names))
-            lines.append(f"{part}: on the background {', '.join(shares)}")
-    missed = [statement for statement, holds in statements.items() if not holds]
-    reason = f"{len(statements) - len(missed)} of {len(statements)} statements hold by two standard errors."
-    if missed:
-        reason += f" Not: {'; '.join(missed)}."
-    linear = ", ".join(f"{found['linear']:.2f} ({part})" for part, found in figures.items() if "linear" in found)
-    if linear and any("than mean" in statement for statement in missed):
-        reason += (
-            " Of a linear function, the mean gives SHAP's values; R² of the best linear function of the columns "
-        )
-        reason += f"for the networks of tables is {linear}."
-    if any(statement.startswith("mnist") and "than blur" in statement for statement in missed):
-        reason += " A blur leaves cells without ink nearly as they are, so that little can fall on them."
-    if missed:
-        return Verdict("no", "; ".join(lines), reason)
-    return Verdict("by another method", "; ".join(lines), reason)
+                key = f"background below {name}"
+                differences.append(f"below {name} {100 * found[key]:.0f} ± {100 * found[f'error of {key}']:.0f}")
+                holds.append(_above(found, key))
+            lines.append(f"{part}: {found['background of learned']:.0%}, points {', '.join(differences)}")
+    if not lines:
+        return Verdict("not measured", "–", "")
+    if all(holds):
+        return Verdict("in one reading", "; ".join(lines), "It is less by two standard errors.", "colours of cells")
+    reason = (
+        f"It is less by two standard errors in {sum(holds)} of {len(holds)} comparisons. A blur leaves cells without "
+        "ink nearly as they are, so that little can fall on them. Players are cells, where the paper has pixels."
+    )
+    return Verdict("no", "; ".join(lines), reason)
 
 
 def _above(found: Mapping[str, float], name: str) -> bool:
@@ -281,26 +316,74 @@ EXPERIMENT = Experiment(
     name="fig-3",
     title="Learned baselines from two starts, and Shapley values",
     claims=(
-        Claim("zero-init and mean-init end at similar values, but for very few", "Fig. 3 and 14, census and credit"),
-        Claim("learned attributions agree with SHAP's and SAGE's; zero's and mean's conflict", "Fig. 3 and 15"),
-        Claim("on images they ignore the background more than zero, mean and blur", "Fig. 11–13: MNIST, CIFAR-10"),
+        Claim(
+            "zero-init and mean-init end at similar values, but for very few",
+            "Fig. 3 and 14, census and credit",
+            "pictures",
+            Rule(
+                f"In both tables at least {MOST:.0%} of the values differ by at most {SIMILAR:.0%} of the box's width. "
+                "As stated if the search is the paper's, by another method otherwise.",
+                "2026-11-18",
+                "after",
+            ),
+            judge_starts,
+            TABLES,
+        ),
+        Claim(
+            "learned attributions agree with SHAP's and SAGE's; zero's and mean's conflict",
+            "Fig. 3 and 15",
+            "pictures",
+            Rule(
+                "In both tables the mean rank correlation with SHAP's and SAGE's values is above that of zero and of "
+                "the mean by two standard errors of the paired difference.",
+                "2026-11-18",
+                "after",
+            ),
+            judge_agreement,
+            TABLES,
+        ),
+        Claim(
+            "on images they ignore the background more than zero, mean and blur",
+            "Fig. 11–13, MNIST and CIFAR-10",
+            "pictures",
+            Rule(
+                "In both data sets the share of Σ|φ| on the background is below that of zero, mean and blur by two "
+                "standard errors of the paired difference.",
+                "2026-11-18",
+                "after",
+            ),
+            judge_background,
+            ("mnist", "cifar10"),
+        ),
     ),
     settings=(
         "The paper's data and kinds of networks; it shows pictures only. Ours: L_Shapley on tables, with small terms "
         "that decide ties, within the box of its released code, mean ± 0.3 standard deviations, so that learned "
-        "attributions stay near the mean's. The search sweeps, and may start again from the mean, the median or the "
-        "middle of the box, so that both starts ending alike says less than in the paper. On images, L_marginal of "
+        "attributions stay near the mean's. On images, L_marginal of "
         "colours of cells; the paper takes pixels, and L_Shapley too, which is not measured here. Similar is within "
         "a quarter of the box. Agreement is the mean rank correlation with SHAP's and SAGE's. Background is "
         "cells without ink, or outside of the centre of a photograph. SAGE's setting is the log-odds of mean "
         "probabilities over training rows. What the paper says of smoothness and of single columns is not measured."
     ),
+    caveats=(
+        "Values stay within mean ± 0.3 standard deviations, so that their attributions stay near the mean's.",
+        "Zero is the zero of the published columns on tables, and black on images; the zero of normalised pixels has a "
+        "row of its own.",
+        "Errors are over test samples of one network and one seed.",
+        "The values of tables are from before the change to the orders 0 … λ, with ties, restarts and sweeps.",
+    ),
+    not_again=(
+        "Bounds of the data's range, baselines for each sample, players of single pixels and a background weighted by "
+        "distance were not run, so that this is not closed: players of single pixels alone take hours here.",
+        "Fig. 11–16 in grids on one scale, and Fig. 14 by both losses, were not drawn again: they need the networks' "
+        "runs, and the record holds the picture of one row only.",
+    ),
     parts={
-        **{name: partial(tabular, name) for name in ("census", "credit")},
+        **{name: partial(tabular, name) for name in TABLES},
         "mnist": digits,
         "cifar10": photographs,
     },
-    judge=judge,
+    shown=("Attributions on the background", "Agreement of Shapley values"),
     aliases={
         "fig-11": ("mnist",),
         "fig-12": ("mnist",),
@@ -308,5 +391,4 @@ EXPERIMENT = Experiment(
         "fig-14": ("credit",),
         "fig-15": ("credit",),
     },
-    again="the learned values of tables",
 )
