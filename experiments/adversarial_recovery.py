@@ -348,9 +348,9 @@ def control(run: Run) -> Found:
     ends = replace(run, workers=1).each(distance, jobs)
     note = (
         f"The next {count} test images of {name} after those that were attacked, without selection: "
-        f"{float(attacked.fooled.double().mean()):.0%} of the attacks fool the network. A random perturbation has the "
-        "signs of coin flips and the same distance. The loss is taken on the original sample, where it is 0; Adam "
-        f"with {schedule} of the penultimate layer."
+        f"{float(attacked.fooled.double().mean()):.0%} of the attacks fool the network. A random perturbation has "
+        "the signs of coin flips and the same distance. The loss is taken on the original sample, where it is 0; "
+        f"Adam with {schedule} of the penultimate layer."
     )
     heads = ("start", "images", "distance at the start", "at the end", "± error", "fall", "± error")
     table = ResultTable("Recovery from random perturbations of the same size: lenet on mnist", heads, note)
@@ -462,9 +462,9 @@ EXPERIMENT = Experiment(
             "Table 8",
             "LeNet 2.33 → 0.43, AlexNet 2.53 → 1.15, ResNet-20 1.19 → 1.11",
             Rule(
-                "The attack fools the networks, and the distance falls in all of them, by LeNet by half of the printed "
-                "share or more. As stated if the loss is taken on other samples, in one reading if it is taken on the "
-                "original one.",
+                "The attack fools the networks, and the distance falls in all of them, by LeNet by half of the "
+                "printed share or more. As stated if the loss is taken on other samples, in one reading if it is "
+                "taken on the original one.",
                 "2026-11-18",
                 "after",
                 "An earlier rule did not name the reading.",

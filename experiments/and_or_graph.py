@@ -43,8 +43,8 @@ def graph(run: Run) -> Found:
     heads = ("baseline", "patterns", "salient", "± error", f"R² of the {FEW} strongest", "± error", "Σ|U|", "± error")
     note = (
         f"{len(chosen)} test rows of {data.name} of the class {data.class_names[1]}, means over rows with standard "
-        f"errors; the network gets {int(right.sum())} of them right. The pictures are of the first of these, test row "
-        f"{int(drawn)}, with the values as published, categories by their codes. All "
+        f"errors; the network gets {int(right.sum())} of them right. The pictures are of the first of these, test "
+        f"row {int(drawn)}, with the values as published, categories by their codes. All "
         f"{2 ** len(data.feature_names) - 1:,} patterns are computed. Learned: by the default loss; L_Shapley: the "
         "plain loss of Eq. 7 from the mean, within the range of the data."
     )
@@ -76,7 +76,7 @@ def graph(run: Run) -> Found:
 
 
 def judge(figures: Figures) -> Verdict:
-    """Ask whether fewer than a hundred patterns are salient and rebuild the outputs, under the paper's or our values."""
+    """Ask whether fewer than a hundred patterns are salient and rebuild the outputs, by L_Shapley or by default."""
     found = figures["graph"]
     names = [name for name in ("L_Shapley", "learned", "median", "mean") if f"R² of {name}" in found]
     lines = []
@@ -116,9 +116,9 @@ EXPERIMENT = Experiment(
             "Fig. 2, Remark 1",
             "a picture; < 100",
             Rule(
-                f"As stated: under values learned by the plain L_Shapley, fewer than {FEW} patterns are salient (above "
-                f"5 % of the row's largest effect) and R² by the {FEW} strongest is above {ENOUGH:g}, in the mean over "
-                "rows; in one reading: under values learned by the default loss only.",
+                f"As stated: under values learned by the plain L_Shapley, fewer than {FEW} patterns are salient "
+                f"(above 5 % of the row's largest effect) and R² by the {FEW} strongest is above {ENOUGH:g}, in the "
+                "mean over rows; in one reading: under values learned by the default loss only.",
                 "2026-11-18",
                 "after",
                 "An earlier rule judged the default loss only; L_Shapley was added before it was measured.",
@@ -132,7 +132,8 @@ EXPERIMENT = Experiment(
         "right for the pictures; values learned by default and by L_Shapley, the mean and the median."
     ),
     caveats=(
-        "The picture is of one row. The names of players carry the row's published values, categories by their codes.",
+        "The picture is of one row. The names of players carry the row's published values, categories by their "
+        "codes.",
         "Few patterns are salient under the median, too, which needs no learning.",
     ),
     parts={"graph": graph},

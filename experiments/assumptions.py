@@ -24,7 +24,7 @@ ASSUMPTIONS = (
         "orders of the losses",
         "m ~ Unif(0, λ), and a sum over m = 0 … λ in the appendix",
         "0 … λ − 1, with λ = ⌊0.5 n⌋",
-        "0 … λ; in records from before 2026-11-18 below λ, as in the released code",
+        "0 … λ; in parts that were not measured again below λ, as in the released code",
     ),
     Assumption(
         "λ",

@@ -203,9 +203,9 @@ def judge_maps(figures: Figures) -> Verdict:
     near, on = (_of_images(found, start) for start in ("nearer ", "on the digit "))
     ours = f"{_mean_and_error(near)} of the distance of pixels at large, {_mean_and_error(on)} times as often on the digit"
     reason = (
-        "The paper's pictures have no numbers, and its words do not say what they show. Ours show no visible pattern: "
-        "pixels of contexts are hardly nearer than others, though more often on the digit, after the share of pixels "
-        "that do not matter (the median) is taken off."
+        "The paper's pictures have no numbers, and its words do not say what they show. Ours show no visible "
+        "pattern: pixels of contexts are hardly nearer than others, though more often on the digit, after the share "
+        "of pixels that do not matter (the median) is taken off."
     )
     return Verdict("untestable", ours, reason)
 
@@ -231,9 +231,9 @@ EXPERIMENT = Experiment(
             "Algorithm 1",
             "no numbers",
             Rule(
-                f"In one reading: grown contexts have at least {MUCH_LARGER:g} times the mean |Δv| of drawn ones, and "
-                "more than the largest of 100 in every image, and in games with known patterns p(j|i) is at least 0.9 "
-                "for players of i's patterns, and lower for others.",
+                f"In one reading: grown contexts have at least {MUCH_LARGER:g} times the mean |Δv| of drawn ones, "
+                "and more than the largest of 100 in every image, and in games with known patterns p(j|i) is at "
+                "least 0.9 for players of i's patterns, and lower for others.",
                 "2026-11-18",
                 "after",
                 "An earlier rule judged where the pixels lie.",

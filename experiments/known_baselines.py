@@ -339,7 +339,14 @@ def plain_released(run: Run) -> Found:
     """Learn the values of the first released functions by the paper's losses alone."""
     functions = read_functions(functions_file())[: run.pick(full=PLAIN_FUNCTIONS, quick=1, tiny=1)]
     inputs = run.pick(full=INPUTS, quick=INPUTS // 8, tiny=256)
-    return _ablation(f"the first {len(functions)} released functions", functions, inputs, run, {"plain": PLAIN}, PRINTED["functions"])
+    return _ablation(
+        f"the first {len(functions)} released functions",
+        functions,
+        inputs,
+        run,
+        {"plain": PLAIN},
+        PRINTED["functions"],
+    )
 
 
 def _ablation(
@@ -466,8 +473,8 @@ def judge_printed(figures: Figures) -> Verdict:
 
 
 _RULE = (
-    "As stated: each of the six accuracies by the losses of Eq. 7 alone (orders 0 … λ, the gradient from the start, no "
-    "ties, restarts or sweeps) is at least the printed one; by another method: with all three additions it is."
+    "As stated: each of the six accuracies by the losses of Eq. 7 alone (orders 0 … λ, the gradient from the start, "
+    "no ties, restarts or sweeps) is at least the printed one; by another method: with all three additions it is."
 )
 _EARLIER = "An earlier rule judged the search with all additions, and called it the paper's."
 

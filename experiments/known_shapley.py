@@ -168,7 +168,7 @@ def addition_multiplication(
 
 
 def _draw_sum(chance: random.Random, players: int, products: int, lone_factors: bool) -> SumOfProducts:
-    """Leave some variables out, and put each of the others into one product; join lone factors unless they are kept."""
+    """Leave some variables out, and put the others into one product each; join lone factors unless they are kept."""
     members: dict[int, list[tuple[int, float]]] = {}
     while sum(map(len, members.values())) < 2:
         members.clear()
@@ -451,9 +451,10 @@ def losses(run: Run) -> Found:
     found = run.each(_learned_scores, jobs)
     note = (
         f"Right Shapley values, within {TOLERANCE:g}; errors are standard errors over functions. L_Shapley "
-        "and L_marginal are those of Eq. 7 with the orders 0 … λ, along the gradient from 0.5 alone; Σ|U| is followed by "
-        f"sweeps. {count} functions of the other table, whose products have two factors or more, and {fewer} of two to "
-        "six products, in which a factor may be alone, as in two of the paper's three printed functions."
+        "and L_marginal are those of Eq. 7 with the orders 0 … λ, along the gradient from 0.5 alone; Σ|U| is "
+        f"followed by sweeps. {count} functions of the other table, whose products have two factors or more, and "
+        f"{fewer} of two to six products, in which a factor may be alone, as in two of the paper's three printed "
+        "functions."
     )
     table = ResultTable(
         "Shapley values by the paper's losses, and with lone factors",
@@ -501,7 +502,9 @@ ALONE = "products of two factors or more"
 
 def judge_learned(figures: Figures) -> Verdict:
     """Ask for all values by one of the paper's losses, or by Σ|U| with sweeps, and for clearly less by the others."""
-    found = figures["family"]
+    found = figures.get("family")
+    if found is None:
+        return Verdict("not measured", "–", "")
     losses = figures.get("losses", {})
     others = max(found[name] for name in methods(0, 1) if name not in ("learned", TRUTH))
     lines = [f"Σ|U| with sweeps {found['learned']:.2f} %"]
@@ -534,10 +537,10 @@ def judge_others(figures: Figures) -> Verdict:
     if not missed:
         return Verdict("as stated", ours, f"All rows are within {NEAR:g} points.")
     reason = (
-        f"Further than {NEAR:g} points: {', '.join(missed)}. Exact SHAP divided by {PRINTED_DIVISOR}, as in the worked "
-        f"examples, scores {found[DIVIDED]:.2f} %, and the answer 0 scores {found[NOTHING]:.2f} %. Kernel SHAP scores "
-        f"{found[FEW]:.2f} % with {found['coalitions']:.0f} of 254 coalitions, a number chosen on other functions. The "
-        "generator was fitted to the rows of zero and mean, so that these are no evidence."
+        f"Further than {NEAR:g} points: {', '.join(missed)}. Exact SHAP divided by {PRINTED_DIVISOR}, as in the "
+        f"worked examples, scores {found[DIVIDED]:.2f} %, and the answer 0 scores {found[NOTHING]:.2f} %. Kernel "
+        f"SHAP scores {found[FEW]:.2f} % with {found['coalitions']:.0f} of 254 coalitions, a number chosen on other "
+        "functions. The generator was fitted to the rows of zero and mean, so that these are no evidence."
     )
     return Verdict("no", ours, reason)
 

@@ -321,8 +321,8 @@ EXPERIMENT = Experiment(
             "Fig. 3 and 14, census and credit",
             "pictures",
             Rule(
-                f"In both tables at least {MOST:.0%} of the values differ by at most {SIMILAR:.0%} of the box's width. "
-                "As stated if the search is the paper's, by another method otherwise.",
+                f"In both tables at least {MOST:.0%} of the values differ by at most {SIMILAR:.0%} of the box's "
+                "width. As stated if the search is the paper's, by another method otherwise.",
                 "2026-11-18",
                 "after",
             ),
@@ -367,14 +367,14 @@ EXPERIMENT = Experiment(
     ),
     caveats=(
         "Values stay within mean ± 0.3 standard deviations, so that their attributions stay near the mean's.",
-        "Zero is the zero of the published columns on tables, and black on images; the zero of normalised pixels has a "
-        "row of its own.",
+        "Zero is the zero of the published columns on tables, and black on images; the zero of normalised pixels has "
+        "a row of its own.",
         "Errors are over test samples of one network and one seed.",
         "The values of tables are from before the change to the orders 0 … λ, with ties, restarts and sweeps.",
     ),
     not_again=(
-        "Bounds of the data's range, baselines for each sample, players of single pixels and a background weighted by "
-        "distance were not run, so that this is not closed: players of single pixels alone take hours here.",
+        "Bounds of the data's range, baselines for each sample, players of single pixels and a background weighted "
+        "by distance were not run, so that this is not closed: players of single pixels alone take hours here.",
         "Fig. 11–16 in grids on one scale, and Fig. 14 by both losses, were not drawn again: they need the networks' "
         "runs, and the record holds the picture of one row only.",
     ),

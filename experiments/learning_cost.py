@@ -148,8 +148,8 @@ EXPERIMENT = Experiment(
         "The rows learned by L_Shapley and L_marginal have ties, and orders below λ, as the released code.",
     ),
     not_again=(
-        "The tables were not measured again after the change to the orders 0 … λ: the schedule alone takes longer than "
-        "the minutes that were given.",
+        "The tables were not measured again after the change to the orders 0 … λ: the schedule alone takes longer "
+        "than the minutes that were given.",
     ),
     parts={
         **{name: partial(tabular_part, name) for name in ("census", "credit")},

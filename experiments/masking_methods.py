@@ -213,9 +213,9 @@ def more_part(name: str, run: Run) -> Found:
     whole = noise_everywhere(model, scene, run.seed, draws)
     original = removal.original.mean(1)
     note = (
-        f"{count} of the test images of the other table, {len(found.region)} cells masked, seed {run.seed}; means over "
-        "images with standard errors. Noise inside: U_noise of the image with noise in the masked cells, as in R "
-        "above. Noise everywhere: U_noise of an image that is noise everywhere, which the paper's words, “a white "
+        f"{count} of the test images of the other table, {len(found.region)} cells masked, seed {run.seed}; means "
+        "over images with standard errors. Noise inside: U_noise of the image with noise in the masked cells, as in "
+        "R above. Noise everywhere: U_noise of an image that is noise everywhere, which the paper's words, “a white "
         "noise input”, allow. The default loss was taken without its term for white noise."
     )
     heads = ("method", "R, noise inside", "± error", "R, noise everywhere", "± error", "Σ|U| in the masked image")
@@ -431,9 +431,9 @@ def judge_lowest(figures: Figures) -> Verdict:
     if all(by_default):
         reason = (
             "The paper's own losses give a higher R than the best of the usual methods. The row that wins is learned "
-            "by a loss that knows which cells are masked, has a value for each pixel, and holds R's own construction, "
-            "the effects of its values against white noise. The comparison takes no account of errors. The audit, "
-            "which asks for leaks and inventions, recommends the conditional on both data sets."
+            "by a loss that knows which cells are masked, has a value for each pixel, and holds R's own "
+            "construction, the effects of its values against white noise. The comparison takes no account of errors. "
+            "The audit, which asks for leaks and inventions, recommends the conditional on both data sets."
         )
         return Verdict(
             "by another method", "; ".join(lines), reason, "the default loss, which holds R's construction"
@@ -449,7 +449,7 @@ def judge_order(figures: Figures) -> Verdict:
         values = _of_methods(figures[name], "R")
         errors = _of_methods(figures[name], "error")
         usual = [method for method in printed if method != "learned" and method in values]
-        shown = (f"{method} {plus_minus(values[method], errors[method], '.2f')}" for method in usual)
+        shown = (f"{method} {plus_minus(values[method], errors.get(method), '.2f')}" for method in usual)
         lines.append(f"{name}: {', '.join(shown)}")
         ours = sorted(usual, key=values.__getitem__)
         ordered.append(ours == sorted(usual, key=printed.__getitem__))
@@ -504,10 +504,10 @@ EXPERIMENT = Experiment(
         "learned: both are measured."
     ),
     caveats=(
-        "Which loss wins: absentia's default one. What it knows: which cells are masked, and the white noise that R is "
-        "measured against. What the paper's own losses give: more R than the mean on both data sets.",
-        "R without its noise term, and against a noise image that is white everywhere rather than in the masked cells "
-        "only, is in the table of the part mnist-more: the paper's words allow both.",
+        "Which loss wins: absentia's default one. What it knows: which cells are masked, and the white noise that R "
+        "is measured against. What the paper's own losses give: more R than the mean on both data sets.",
+        "R without its noise term, and against a noise image that is white everywhere rather than in the masked "
+        "cells only, is in the table of the part mnist-more: the paper's words allow both.",
         "Zero is black here, the zero of plain pixels.",
         "The rows by L_Shapley were learned with terms for ties and restarts, and orders below λ.",
     ),

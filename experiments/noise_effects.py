@@ -232,9 +232,9 @@ def learned_part(run: Run) -> Found:
     generator = torch.Generator().manual_seed(scene.seed)
     z = scene.noise(UNIFORM, count, generator)
     note = (
-        f"LeNet, the same {count} test images and uniform noise as above, nine cells, the image's class; values learned "
-        "from training images, one for each pixel, as absence. L_Shapley and L_marginal are those of Eq. 7 without "
-        "additions, λ half of the players."
+        f"LeNet, the same {count} test images and uniform noise as above, nine cells, the image's class; values "
+        "learned from training images, one for each pixel, as absence. L_Shapley and L_marginal are those of Eq. 7 "
+        "without additions, λ half of the players."
     )
     heads = ("absence", "image", "± error", "noise", "± error", "ratio", "± error", "image larger")
     table = ResultTable("Effects of images and of white noise with learned values as absence", heads, note)

@@ -27,15 +27,16 @@ ABOUT_USUAL = (
 )
 # What is called the paper's loss. Said once, for all experiments.
 PAPERS_LOSSES = (
-    "L_Shapley and L_marginal are those of Eq. 7, with the orders 0 … λ, along the gradient from the start alone. What "
-    "absentia can add has names: ties (two small terms that decide between level values), restarts (from the mean, the "
-    "median or the middle of the bounds), sweeps (over bounds and quantiles of the data). Records from before "
-    "2026-11-18 have orders below λ, as the released code, and some of them have these additions; their pages say so."
+    "L_Shapley and L_marginal are those of Eq. 7, with the orders 0 … λ, along the gradient from the start alone. "
+    "What absentia can add has names: ties (two small terms that decide between level values), restarts (from the "
+    "mean, the median or the middle of the bounds), sweeps (over bounds and quantiles of the data). Parts that were "
+    "not measured again have orders below λ, as the released code, and some of them have these additions; their "
+    "pages say so."
 )
 EXPECTATIONS = (
-    "A rule is the sentence by which a verdict is found; each has its day, and says whether the result was known. All "
-    "of them were fixed or changed on one day, after a review of earlier ones, so that most knew their results; those "
-    "that did not are marked."
+    "A rule is the sentence by which a verdict is found; each has its day, and says whether the result was known. "
+    "All of them were fixed or changed on one day, after a review of earlier ones, so that most knew their results; "
+    "those that did not are marked."
 )
 CLAIM_HEADS = ("claim", "printed", "ours ± error", "seeds", "verdict", "rule fixed", "page")
 NETWORK_HEADS = ("data", "network", "epochs", "accuracy", "read by")
@@ -162,7 +163,9 @@ def as_markdown(entries: Sequence[Entry], folder: Path) -> str:
     lines += _markdown_table(NETWORK_HEADS, [network.cells() for network in networks()])
     lines += ["", "The paper prints no accuracies. Networks that do not come along are trained on demand.", ""]
     lines += ["## Assumptions", ""]
-    lines += _markdown_table(ASSUMPTION_HEADS, [[one.topic, one.stated, one.released, one.ours] for one in ASSUMPTIONS])
+    lines += _markdown_table(
+        ASSUMPTION_HEADS, [[one.topic, one.stated, one.released, one.ours] for one in ASSUMPTIONS]
+    )
     return "\n".join(lines) + "\n"
 
 

@@ -37,7 +37,8 @@ def measured(name: str, games: Mapping[str, list[ab.Interactions]], run: Run, ab
     numbers = [number for number in NUMBERS if number < games[next(iter(games))][0].effects.shape[1]]
     by_number = ResultTable(
         f"R² by the number of effects: {name}", ("absence", *(f"{number:,}" for number in numbers)),
-        "R² of all masked outputs rebuilt from so many of the strongest effects, means over samples ± standard errors.",
+        "R² of all masked outputs rebuilt from so many of the strongest effects, means over samples ± standard "
+        "errors.",
     )  # fmt: skip
     for absence, found in games.items():
         every = [one.effects.shape[1] - 1 for one in found]
@@ -257,8 +258,8 @@ EXPERIMENT = Experiment(
             "Fig. 6, Remark 1",
             "curves; < 100",
             Rule(
-                f"As stated: R² by the {FEW} strongest effects is {ENOUGH:g} for every network of the paper under zero "
-                "or the mean; in one reading: for most of them under learned values.",
+                f"As stated: R² by the {FEW} strongest effects is {ENOUGH:g} for every network of the paper under "
+                "zero or the mean; in one reading: for most of them under learned values.",
                 "2026-11-18",
                 "after",
                 "Two earlier rules asked for at most a tenth of salient effects, and counted our networks too.",
@@ -281,8 +282,8 @@ EXPERIMENT = Experiment(
         "R² against the number of effects, and L_Shapley, are measured on census and LeNet only.",
     ),
     not_again=(
-        "ResNet-32, VGG-16 and the networks of texts were not run again: 11 to 27 minutes each, and VGG-16, CNN and LSTM "
-        "do not come along.",
+        "ResNet-32, VGG-16 and the networks of texts were not run again: 11 to 27 minutes each, and VGG-16, CNN and "
+        "LSTM do not come along.",
         "TV news and MLPs of five layers are not part of this.",
     ),
     parts=PARTS,

@@ -72,12 +72,13 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
 def plus_minus(value: float, error: float | None, form: str = ".3g") -> str:
     """Write a figure with its standard error, if there is one.
 
-    >>> plus_minus(0.2, 0.03), plus_minus(0.2, None), plus_minus(99.5, 0.25, ".1f")
-    ('0.2 ± 0.03', '0.2', '99.5 ± 0.2')
+    >>> plus_minus(0.2, 0.0312), plus_minus(0.2, None), plus_minus(99.5, 0.25, ".1f")
+    ('0.2 ± 0.031', '0.2', '99.5 ± 0.2')
     """
     if error is None:
         return f"{value:{form}}"
-    return f"{value:{form}} ± {error:{form}}"
+    of_error = form if form.endswith("f") else ".2g"
+    return f"{value:{form}} ± {error:{of_error}}"
 
 
 def markdown_line(cells: Sequence[str]) -> str:

@@ -160,8 +160,8 @@ EXPERIMENT = Experiment(
     beyond=judge,
     caveats=(
         "No claim of the paper, and none of ours: learning by the default loss returned the median on both tables.",
-        "R of these values is several times that of the mean; what is better about them is only that fewer effects are "
-        "left, as under the median.",
+        "R of these values is several times that of the mean; what is better about them is only that fewer effects "
+        "are left, as under the median.",
         "Ten problems with three seeds each, with the goals that are missed: [learned_against_usual.md]"
         "(../results/learned_against_usual.md).",
         "Zero (raw) is the zero of the published columns.",

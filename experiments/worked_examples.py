@@ -196,8 +196,8 @@ def judge_shap(figures: Figures) -> Verdict:
     if exact == 3:
         return Verdict("as stated", ours, "The exact values are the printed ones.")
     reason = (
-        f"The printed values are near the exact ones divided by {PRINTED_DIVISOR}, for a cause that is not known, and "
-        "not to all digits."
+        f"The printed values are near the exact ones divided by {PRINTED_DIVISOR}, for a cause that is not known, "
+        "and not to all digits."
     )
     return Verdict("no", ours, reason)
 
@@ -220,9 +220,9 @@ def judge_learned(figures: Figures) -> Verdict:
     found_of = sum(found[f"together found: interactions, example {n}"] for n in numbers)
     of_all = sum(found[f"together of: interactions, example {n}"] for n in numbers)
     reason = (
-        f"Σ|U| finds {found_of:.0f} of {of_all:.0f} δ of factors that have others beside them, and no loss finds δ of "
-        "a lone term c·(x − δ): no sparsity determines it, because the term is the same function of x for every δ, up "
-        "to a constant. So the printed row can't come from learning."
+        f"Σ|U| finds {found_of:.0f} of {of_all:.0f} δ of factors that have others beside them, and no loss finds δ "
+        "of a lone term c·(x − δ): no sparsity determines it, because the term is the same function of x for every "
+        "δ, up to a constant. So the printed row can't come from learning."
     )
     return Verdict("no", ours, reason)
 

@@ -249,7 +249,7 @@ class Search:
     # The paper's losses
 
     def search_paper(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> Assessment:
-        """Search from every start and, with restarts, from the best usual baseline if it is lower than where they ended.
+        """Search from every start and, with restarts, from the best usual baseline if it is lower than their ends.
 
         Ctrl-C ends the search with the best baseline so far.
         """
