@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 import absentia as ab
 from experiments.datasets import TabularData
@@ -37,9 +38,16 @@ def graph(run: Run) -> Found:
     with torch.no_grad():
         right = model(data.x_test[chosen]).argmax(1) == 1
     drawn = chosen[int(right.byte().argmax())]  # the first that the network gets right
-    raw = data.x_test[drawn] * data.std + data.mean
-    names = [f"{name} {float(value):.4g}" for name, value in zip(data.feature_names, raw, strict=True)]
-    players = ab.Players.features(names)
+    players = ab.Players.features(data.feature_names)
+
+    def as_published(rows: Tensor) -> Tensor:
+        """Return rows with the columns as published."""
+        return rows * data.std + data.mean
+
+    def of_published(rows: Tensor) -> Any:
+        """Evaluate the network on rows with the columns as published."""
+        return model((rows - data.mean) / data.std)
+
     heads = ("baseline", "patterns", "salient", "± error", f"R² of the {FEW} strongest", "± error", "Σ|U|", "± error")
     note = (
         f"{len(chosen)} test rows of {data.name} of the class {data.class_names[1]}, means over rows with standard "
@@ -70,7 +78,11 @@ def graph(run: Run) -> Found:
         )  # fmt: skip
         if name in DRAWN:
             row = drawn[None]
-            explained = ab.explain(model, data.x_test[row], data.y_test[row], absence=absence, players=players)
+            values = absence.values if isinstance(absence, ab.LearnedBaseline) else data.x_train.mean(0)
+            explained = ab.explain(
+                of_published, as_published(data.x_test[row]), data.y_test[row], players=players,
+                absence=ab.Baseline(as_published(values.to(data.std))),
+            )  # fmt: skip
             pictures.append(run.picture(name, ab.plots.and_or_graph(explained, strongest=SHOWN)))
     return Found(figures, (table,), tuple(pictures))
 
@@ -132,8 +144,7 @@ EXPERIMENT = Experiment(
         "right for the pictures; values learned by default and by L_Shapley, the mean and the median."
     ),
     caveats=(
-        "The picture is of one row. The names of players carry the row's published values, categories by their "
-        "codes.",
+        "The picture is of one row, which the network gets right; categories are shown by their codes.",
         "Few patterns are salient under the median, too, which needs no learning.",
     ),
     parts={"graph": graph},

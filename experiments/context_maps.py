@@ -201,7 +201,10 @@ def judge_maps(figures: Figures) -> Verdict:
         return Verdict("not measured", "–", "")
     found = figures["maps"]
     near, on = (_of_images(found, start) for start in ("nearer ", "on the digit "))
-    ours = f"{_mean_and_error(near)} of the distance of pixels at large, {_mean_and_error(on)} times as often on the digit"
+    ours = (
+        f"{_mean_and_error(near)} of the distance of pixels at large, {_mean_and_error(on)} times as often "
+        "on the digit"
+    )
     reason = (
         "The paper's pictures have no numbers, and its words do not say what they show. Ours show no visible "
         "pattern: pixels of contexts are hardly nearer than others, though more often on the digit, after the share "

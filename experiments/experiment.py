@@ -54,6 +54,9 @@ RESULTS = Path(__file__).parent / "results"
 _DOTS_PER_INCH = 80
 
 
+_KNOWN = {"before": "before the result", "after a trial": "after a trial", "after": "after the result"}
+
+
 @dataclass(frozen=True)
 class Rule:
     """How a verdict on a claim is found: what it asks, the day on which it was fixed, and what was known then.
@@ -83,14 +86,12 @@ class Rule:
     @property
     def when(self) -> str:
         """The day, and what was known on it, in words."""
-        known = "before the result" if self.known == "before" else self.known
-        known = "after the result" if self.known == "after" else known
         changed = ", changed" if self.was_changed_after_its_result else ""
-        return f"{self.fixed}, {known}{changed}"
+        return f"{self.fixed}, {_KNOWN[self.known]}{changed}"
 
     def __str__(self) -> str:
-        known = {"before": "before the result", "after": "after the result"}.get(self.known, self.known)
-        return " ".join(part for part in (self.asks, f"Fixed on {self.fixed}, {known}.", self.earlier) if part)
+        fixed = f"Fixed on {self.fixed}, {_KNOWN[self.known]}."
+        return " ".join(part for part in (self.asks, fixed, self.earlier) if part)
 
 
 Figures: TypeAlias = Mapping[str, Mapping[str, float]]  # of each part that was measured

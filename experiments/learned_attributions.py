@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -27,6 +27,8 @@ from experiments.tabular_baselines import held_out, raw_zero
 # Networks are often fed normalised pixels; their zero is each channel's mean. On MNIST the zero of plain pixels is
 # the background itself, so that no attribution can fall there.
 NORMALISED = "zero of normalised pixels"
+RANGE = "within the range"  # of the data, by L_Shapley from the mean
+PLAIN = "similar by L_marginal"  # records of the plain losses have it
 MOST = 0.8  # the share of values that must be similar
 SIMILAR = 0.25  # the share of the box's width within which two values are similar
 BACKGROUND = 0.05  # a cell of a digit with less ink than this share is background
@@ -53,43 +55,58 @@ class SageGame:
 
 
 def tabular(name: str, run: Run) -> Found:
-    """Learn from two starts on a table, and compare Shapley values of test rows under six settings."""
+    """Learn by both losses from two starts on a table, and compare Shapley values of test rows under all settings."""
     data: TabularData = run.data(name)
     model = run.network(name, run.seed)
-    sizes: dict[str, Any] = run.pick(full={"polish": True}, quick={"steps": 30}, tiny={"steps": 2, "samples": 16})
+    sizes: dict[str, Any] = run.pick(full={}, quick={"steps": 30}, tiny={"steps": 2, "samples": 16})
     options = ab.LearningOptions(**{"rows_per_comparison": run.pick(full=2**17, quick=2**15, tiny=2**10)} | sizes)
     starts = {"zero-init": raw_zero(data).double(), "mean-init": data.x_train.double().mean(0)}
     centre, spread = data.x_train.double().mean(0), data.x_train.double().std(0, correction=0).clamp_min(1e-9)
     low, high = centre - (1 - 1e-6) * BOX * spread, centre + (1 - 1e-6) * BOX * spread
-    learned = {
-        start: ab.learn_baseline(
-            model, data.x_train, data.y_train, loss="shapley", start=values.clamp(low, high), bounds=BOX,
-            seed=run.seed, options=options,
+
+    def learn(loss: Literal["shapley", "marginal"], start: Tensor, bounds: Any) -> ab.LearnedBaseline:
+        return ab.learn_baseline(
+            model, data.x_train, data.y_train, loss=loss, start=start, bounds=bounds, seed=run.seed, options=options
         )
-        for start, values in starts.items()
-    }  # fmt: skip
+
+    learned = {start: learn("shapley", values.clamp(low, high), BOX) for start, values in starts.items()}
+    by_marginal = {start: learn("marginal", values.clamp(low, high), BOX) for start, values in starts.items()}
+    in_range = learn("shapley", starts["mean-init"], "range")
     first, second = (one.values.double() for one in learned.values())
+    ends = {
+        **{f"{start}, L_Shapley": one.values.double() for start, one in learned.items()},
+        **{f"{start}, L_marginal": one.values.double() for start, one in by_marginal.items()},
+        RANGE: in_range.values.double(),
+    }
     same = (first - second).abs() <= SIMILAR * 2 * BOX * spread
+    third, fourth = (one.values.double() for one in by_marginal.values())
+    same_by_marginal = (third - fourth).abs() <= SIMILAR * 2 * BOX * spread
     x, y = held_out(data, run.pick(full=30, quick=6, tiny=2), run.seed)
     zero = {"zero": ab.Baseline(raw_zero(data).to(x.dtype))}
-    attributions = _settings(model, x, y, data.x_train, {**zero, **learned}, None, run)
-    heads = ("column", *starts, "difference in sd")
+    attributions = _settings(model, x, y, data.x_train, {**zero, **learned, RANGE: in_range}, None, run)
+    heads = ("column", *ends, "difference of L_Shapley's in sd")
     note = (
-        f"Learned by L_Shapley within the box of the paper's released code, mean ± {BOX:g} standard deviations, in "
-        "which zero is moved to the nearest edge; in standard deviations from the mean. Similar: within "
+        f"Learned within the box of the paper's released code, mean ± {BOX:g} standard deviations, in "
+        "which zero is moved to the nearest edge, by the plain losses of Eq. 7, and by L_Shapley from the mean "
+        "within the range of the data; in standard deviations from the mean. Similar: within "
         f"{SIMILAR:.0%} of the box's width."
     )
     values = ResultTable(f"Learned baseline values: {name}", heads, note)
     for number, column in enumerate(data.feature_names):
         apart = float((first - second)[number].abs() / spread[number])
-        values.add(column, f"{float(first[number]):+.2f}", f"{float(second[number]):+.2f}", f"{apart:.2f}")
+        values.add(column, *(f"{float(end[number]):+.2f}" for end in ends.values()), f"{apart:.2f}")
     agreement, by_sample = _agreement(name, attributions)
     figures = {f"agreement of {setting}": float(values.mean()) for setting, values in by_sample.items()}
     for setting in ("zero", "mean"):
         figures |= _paired(f"agreement above {setting}", by_sample["mean-init"] - by_sample[setting])
+        figures |= _paired(f"agreement of range above {setting}", by_sample[RANGE] - by_sample[setting])
     figures |= {"similar": float(same.double().mean()), "linear": linear_r2(model, data.x_test)}
-    picture = run.picture(run.part, _draw_bars(attributions, data.feature_names))
-    return Found(figures, (values, agreement), (picture,))
+    figures |= {PLAIN: float(same_by_marginal.double().mean())}
+    pictures = (
+        run.picture(f"{run.part}-values", _draw_values(ends, data.feature_names)),
+        run.picture(run.part, _draw_bars(attributions, data.feature_names)),
+    )
+    return Found(figures, (values, agreement), pictures)
 
 
 def linear_r2(model: Any, x: Float[Tensor, "rows columns"]) -> float:
@@ -215,12 +232,26 @@ def _images(name: str, images: ImageData, setting: Any, run: Run) -> Found:
 
 
 def _draw_bars(found: Mapping[str, Tensor], names: tuple[str, ...]) -> Any:
-    figure = ab.plots.new_figure(len(found), width=2.3, rows=len(names), title="Shapley values of one row")
-    for number, (axes, (name, values)) in enumerate(zip(figure.axes, found.items(), strict=True)):
-        axes.barh(range(len(names)), values[0].numpy(), color="#666666")
+    """Draw the Shapley values of the first row under each setting, all on one scale."""
+    rows = {name: values[0] for name, values in found.items()}
+    most = max(float(values.abs().max()) for values in rows.values())
+    return _draw_columns(rows, names, "Shapley values of one row", most)
+
+
+def _draw_values(ends: Mapping[str, Tensor], names: tuple[str, ...]) -> Any:
+    """Draw the values that each loss ends with from each start, all on one scale."""
+    return _draw_columns(ends, names, "Learned values, in standard deviations from the mean", 3.0)
+
+
+def _draw_columns(panels: Mapping[str, Tensor], names: tuple[str, ...], title: str, most: float) -> Any:
+    """Draw a bar for each column of the data in each panel."""
+    figure = ab.plots.new_figure(len(panels), width=2.0, rows=len(names), title=title)
+    for number, (axes, (name, values)) in enumerate(zip(figure.axes, panels.items(), strict=True)):
+        axes.barh(range(len(names)), values.numpy(), color="#666666")
         axes.set_yticks(range(len(names)), names if number == 0 else [""] * len(names), fontsize=7)
+        axes.set_xlim(-1.05 * most, 1.05 * most)
         axes.invert_yaxis()
-        axes.set_title(name, fontsize=8)
+        axes.set_title(name.replace(", ", ",\n"), fontsize=8)
     return figure
 
 
@@ -247,9 +278,16 @@ def judge_starts(figures: Figures) -> Verdict:
     shares = {name: figures[name]["similar"] for name in TABLES if name in figures}
     if not shares:
         return Verdict("not measured", "–", "")
-    ours = ", ".join(f"{name}: {share:.0%} of values similar" for name, share in shares.items())
-    if min(shares.values()) < MOST:
+    plain = {name: figures[name][PLAIN] for name in shares if PLAIN in figures[name]}
+    ours = ", ".join(
+        f"{name}: {share:.0%} of values similar" + (f" ({plain[name]:.0%} by L_marginal)" if name in plain else "")
+        for name, share in shares.items()
+    )
+    if min(*shares.values(), *plain.values(), 1.0) < MOST:
         return Verdict("no", ours, "The two starts end at different values.")
+    if len(plain) == len(shares):
+        reason = "By both plain losses. Many values lie at an end of the box, where every start ends."
+        return Verdict("in one reading", ours, reason, "within the box of the released code")
     reason = (
         "The search swept over bounds and quantiles of the data and could start again from the mean, the median or "
         "the middle of the box, so that both starts ending alike says less than in the paper."
@@ -268,11 +306,16 @@ def judge_agreement(figures: Figures) -> Verdict:
                 key = f"agreement above {name}"
                 differences.append(f"above {name} {plus_minus(found[key], found[f'error of {key}'], '.2f')}")
                 holds.append(_above(found, key))
-            lines.append(f"{part}: {found['agreement of mean-init']:.2f}, {', '.join(differences)}")
+            in_range = ""
+            if f"agreement of {RANGE}" in found:
+                in_range = f" (within the range of the data {found[f'agreement of {RANGE}']:.2f})"
+            lines.append(f"{part}: {found['agreement of mean-init']:.2f}{in_range}, {', '.join(differences)}")
     if not lines:
         return Verdict("not measured", "–", "")
     if all(holds):
         reason = "The agreement is higher than that of zero and the mean by two standard errors."
+        if all(PLAIN in figures[part] for part in TABLES if part in figures):
+            return Verdict("in one reading", "; ".join(lines), reason, "within the box of the released code")
         return Verdict("by another method", "; ".join(lines), reason, "a search with sweeps and restarts")
     linear = ", ".join(f"{figures[part]['linear']:.2f} ({part})" for part in TABLES if part in figures)
     reason = (
@@ -322,9 +365,10 @@ EXPERIMENT = Experiment(
             "pictures",
             Rule(
                 f"In both tables at least {MOST:.0%} of the values differ by at most {SIMILAR:.0%} of the box's "
-                "width. As stated if the search is the paper's, by another method otherwise.",
+                "width. In one reading by the plain losses, by another method otherwise.",
                 "2026-11-18",
                 "after",
+                "An earlier rule did not ask for the plain losses; they were measured after this one was fixed.",
             ),
             judge_starts,
             TABLES,
@@ -357,9 +401,9 @@ EXPERIMENT = Experiment(
         ),
     ),
     settings=(
-        "The paper's data and kinds of networks; it shows pictures only. Ours: L_Shapley on tables, with small terms "
-        "that decide ties, within the box of its released code, mean ± 0.3 standard deviations, so that learned "
-        "attributions stay near the mean's. On images, L_marginal of "
+        "The paper's data and kinds of networks; it shows pictures only. Ours: the plain losses on tables, within "
+        "the box of its released code, mean ± 0.3 standard deviations, so that learned attributions stay near the "
+        "mean's, and L_Shapley within the range of the data. On images, L_marginal of "
         "colours of cells; the paper takes pixels, and L_Shapley too, which is not measured here. Similar is within "
         "a quarter of the box. Agreement is the mean rank correlation with SHAP's and SAGE's. Background is "
         "cells without ink, or outside of the centre of a photograph. SAGE's setting is the log-odds of mean "
@@ -370,13 +414,11 @@ EXPERIMENT = Experiment(
         "Zero is the zero of the published columns on tables, and black on images; the zero of normalised pixels has "
         "a row of its own.",
         "Errors are over test samples of one network and one seed.",
-        "The values of tables are from before the change to the orders 0 … λ, with ties, restarts and sweeps.",
     ),
     not_again=(
-        "Bounds of the data's range, baselines for each sample, players of single pixels and a background weighted "
-        "by distance were not run, so that this is not closed: players of single pixels alone take hours here.",
-        "Fig. 11–16 in grids on one scale, and Fig. 14 by both losses, were not drawn again: they need the networks' "
-        "runs, and the record holds the picture of one row only.",
+        "Images were not measured again: baselines for each sample, players of single pixels and a background "
+        "weighted by distance take hours here, so that their part is not closed.",
+        "Fig. 11–13 in grids on one scale were not drawn again: the record holds the maps of one image only.",
     ),
     parts={
         **{name: partial(tabular, name) for name in TABLES},

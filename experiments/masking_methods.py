@@ -316,13 +316,13 @@ def figures_of(found: ab.Audit) -> dict[str, float]:
 
 
 def learn_by_default(
-    model: nn.Module, scene: Scene, setting: Setting, seed: int, **options: float
+    model: nn.Module, scene: Scene, setting: Setting, seed: int, noise: float = ab.LearningOptions.noise
 ) -> ab.LearnedBaseline:
     """Learn a value for each pixel by the library's default loss; the masked cells are the players."""
     rows = scene.data[: setting.default_images]
     return ab.learn_baseline(
         model, rows, scene.labels[: len(rows)], players=scene.players, seed=seed,
-        options=ab.LearningOptions(steps=setting.default_steps, rows_per_step=setting.default_rows, **options),
+        options=ab.LearningOptions(steps=setting.default_steps, rows_per_step=setting.default_rows, noise=noise),
     )  # fmt: skip
 
 
