@@ -484,10 +484,10 @@ EXPERIMENT = Experiment(
     ),
     caveats=(
         "The loss is shown the answer: it is taken on the original sample, where it is 0.",
-        "In the three main parts, images that fool the network are taken first (LeNet: of 40, 80 % are fooled); the "
-        "part control takes images without selection.",
+        "In the three main parts, images that fool the network are taken first, so that they are selected; the part "
+        "control takes images without selection.",
         "The released code takes features before the ReLU, as here for LeNet and AlexNet.",
-        "5 images of AlexNet, and 6 of ResNet-20.",
+        "Few images of AlexNet and ResNet-20: see the tables.",
     ),
     not_again=(
         "More images of AlexNet and ResNet-20 were not run: a core takes half an hour for those that are here.",

@@ -588,7 +588,7 @@ EXPERIMENT = Experiment(
         "The generator drops lone factors, which two of the paper's three printed functions have; the part losses "
         "keeps them.",
         "δ of a lone factor c·(x − δ) is not determined by any sparsity: see table-6.",
-        "Functions are ours; 90 % of them are a single product, which was fitted to the printed rows.",
+        "Functions are ours; most of them are a single product, a share that was fitted to the printed rows.",
     ),
     parts={"family": family, "losses": losses},
     many_jobs=("family", "losses"),

@@ -187,8 +187,8 @@ def shapley_part(name: str, run: Run) -> Found:
     record = learned.record
     note = (
         f"The same images and noise as for the other methods. A colour for each of {len(learned.names)} cells by the "
-        f"{LOSS_WITH_TIES}, all cells players, λ = {ORDERS:g} n, v the log-odds of the image's class, from the mean "
-        f"colours, {setting.shapley_steps} steps of Adam on {record.samples} training images: loss "
+        f"plain L_Shapley of Eq. 7, all cells players, λ = {ORDERS:g} n, v the log-odds of the image's class, from "
+        f"the mean colours, {setting.shapley_steps} steps of Adam on {record.samples} training images: loss "
         f"{float(learned.history[0, 1]):.4g} → {learned.loss:.4g}, {record.evaluations:,} evaluations. No other "
         "setting was tried."
     )
@@ -512,7 +512,7 @@ EXPERIMENT = Experiment(
         "The rows by L_Shapley were learned with terms for ties and restarts, and orders below λ.",
     ),
     not_again=(
-        "The four records took 2.6 hours and are from before the plain losses; only MNIST was added to (mnist-more).",
+        "The four records take hours and are from before the plain losses; only MNIST was added to (mnist-more).",
         "Baselines for each sample, which the paper's table of methods allows, and cross_audit over references were "
         "not run: a baseline for each of 20 images and pixels takes more than the minutes that were given.",
     ),

@@ -392,10 +392,9 @@ def test_low_orders_are_judged_by_the_plain_losses():
     by_order = {
         f"order 2 of {name}": value for name, value in (("zero", 0.1), ("L_shapley", 0.2), ("L_marginal", 0.0))
     }
-    assert (
-        "higher than zero's: order 2 by L_shapley"
-        in order_strengths.judge_orders({"census": plain | by_order}).reason
-    )
+    apart = order_strengths.judge_orders({"census": plain | by_order})
+    assert apart.words == "in one reading (the orders 1 … 6 together)"
+    assert "higher than zero's: order 2 by L_shapley" in apart.reason
     assert order_strengths.judge_orders({"census": plain | {"low orders of L_marginal": 0.3}}).word == "no"
 
 
