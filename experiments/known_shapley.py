@@ -416,6 +416,7 @@ def family(run: Run) -> Found:
     return Found(figures, (tabulate(totals, len(cases), run.seed, coalitions), chosen))
 
 
+LONE_FUNCTIONS = 9  # with lone factors, as many as take minutes
 LEARNERS: dict[str, tuple[Literal["shapley", "marginal", "interactions"], bool]] = {
     "L_Shapley, λ = 0.5 n": ("shapley", False),
     "L_marginal, λ = 0.5 n": ("marginal", False),
@@ -436,7 +437,7 @@ def _learned_scores(job: tuple[ShapleyCase, int, tuple[str, ...]]) -> dict[str, 
 def losses(run: Run) -> Found:
     """Count the right Shapley values by the paper's two losses, on functions without and with lone factors."""
     count = run.pick(full=100, quick=2, tiny=2)
-    fewer = run.pick(full=30, quick=2, tiny=2)
+    fewer = run.pick(full=LONE_FUNCTIONS, quick=2, tiny=2)
     families = {
         "products of two factors or more": addition_multiplication(count, run.seed),
         "lone factors kept, several products": addition_multiplication(fewer, run.seed, lone=0.0, lone_factors=True),
