@@ -200,7 +200,7 @@ def shapley_part(name: str, run: Run) -> Found:
 def more_part(name: str, run: Run) -> Found:
     """Audit the default loss without its noise term, and measure R against noise images, too, on fewer images."""
     setting, scene = prepare(name, run)
-    count = run.pick(full=8, quick=2, tiny=2)
+    count = run.pick(full=5, quick=2, tiny=2)
     scene = replace(scene, x=scene.x[:count], y=scene.y[:count])
     model = run.network(name, run.seed).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     absences: dict[str, ab.Absence] = {

@@ -213,11 +213,11 @@ def learned_part(run: Run) -> Found:
     rows = data.x_train[: run.pick(full=1024, quick=64, tiny=8)]
     labels = data.y_train[: len(rows)]
     default = ab.LearningOptions(
-        steps=run.pick(full=None, quick=4, tiny=2), rows_per_step=run.pick(full=None, quick=None, tiny=64)
+        steps=run.pick(full=60, quick=4, tiny=2), rows_per_step=run.pick(full=None, quick=None, tiny=64)
     )
     papers = ab.LearningOptions(
-        samples=run.pick(full=64, quick=16, tiny=8), steps=run.pick(full=60, quick=4, tiny=2),
-        rows_per_comparison=run.pick(full=2**14, quick=2**11, tiny=2**9),
+        samples=run.pick(full=64, quick=16, tiny=8), steps=run.pick(full=40, quick=4, tiny=2),
+        rows_per_comparison=run.pick(full=2**12, quick=2**11, tiny=2**9),
     )  # fmt: skip
     learned = {
         "the default loss": ab.learn_baseline(
