@@ -223,6 +223,12 @@ def judge_few(figures: Figures) -> Verdict:
     usual = sum(max(found["few of zero"], found["few of mean"]) >= ENOUGH for found in papers.values())
     enough = sum(found["few of learned"] >= ENOUGH for found in papers.values())
     ours += f"; by zero or the mean {ENOUGH:g} in {usual} of {len(papers)}"
+    plain = {name: found for name, found in papers.items() if "few of L_Shapley" in found}
+    if plain:
+        ours += "; by the plain L_Shapley " + ", ".join(
+            f"{name} {plus_minus(found['few of L_Shapley'], found['error of few of L_Shapley'], '.2f')}"
+            for name, found in plain.items()
+        )
     if usual == len(papers):
         return Verdict("as stated", ours, "The usual absences suffice for every network.")
     reason = (

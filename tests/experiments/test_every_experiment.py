@@ -453,6 +453,15 @@ def test_attributions_that_conflict_have_a_reason():
     assert learned_attributions.judge_starts({"credit": table | {"similar": 0.7}}).word == "no"
 
 
+def test_the_control_says_whether_random_perturbations_are_recovered_too():
+    falls = {"fall, adversarial": 0.6, "error of fall, adversarial": 0.05, "error of fall, random": 0.02, "images": 6}
+    part = {"before": 2.0, "after, the original sample": 1.0, "after, other samples of its class": 3.0, "fooled": 1.0}
+    for random, is_said in ((0.8, True), (0.1, False)):
+        found = adversarial_recovery.judge({"mnist-lenet": part, "control": falls | {"fall, random": random}})
+        assert f"it falls by {random:.0%} ± 2%" in found.reason
+        assert ("not what is adversarial" in found.reason) is is_said
+
+
 def test_a_random_perturbation_is_as_far_as_an_adversarial_one_and_within_the_range():
     x = torch.rand(3, 1, 6, 6, generator=torch.Generator().manual_seed(0)).round()  # all at an end of the range
     moved = (x + 0.1 * torch.randn(x.shape, generator=torch.Generator().manual_seed(1))).clamp(0, 1)
