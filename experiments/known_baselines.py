@@ -40,7 +40,6 @@ RIGHT_WITHIN = 0.5  # as in the paper
 INPUTS = 2**15
 ROWS_PER_COMPARISON = 2**17
 ROUNDING = 0.005  # of the printed accuracies
-PLAIN_FUNCTIONS = 5  # of the released ones, as many as take minutes
 PLAIN_ROWS = 2**16  # of the plain search, which compares baselines only to keep the best step
 MISSES_HEADS = (
     *("loss", "start", "function", "variable", "learned", "annotated"),
@@ -336,11 +335,11 @@ def plain_tsang(run: Run) -> Found:
 
 
 def plain_released(run: Run) -> Found:
-    """Learn the values of the first released functions by the paper's losses alone."""
-    functions = read_functions(functions_file())[: run.pick(full=PLAIN_FUNCTIONS, quick=1, tiny=1)]
+    """Learn the values of the released functions by the paper's losses alone."""
+    functions = read_functions(functions_file())[: run.pick(full=100, quick=1, tiny=1)]
     inputs = run.pick(full=INPUTS, quick=INPUTS // 8, tiny=256)
     return _ablation(
-        f"the first {len(functions)} released functions",
+        "the released functions",
         functions,
         inputs,
         run,
@@ -516,12 +515,13 @@ EXPERIMENT = Experiment(
         f"tsang and generated, the search has additions: {SEARCH}"
     ),
     caveats=(
-        f"The plain search was run on the first {PLAIN_FUNCTIONS} of the 100 released functions only.",
         "The constant 0 alone is right for most of the released functions' values: see the notes of the tables.",
         "The paper takes gradient descent and names neither its rate nor its steps; here it is Adam, 60 steps.",
         "The rows with additions are from before the change to the orders 0 … λ: theirs end below λ.",
     ),
     not_again=(
+        "The plain search on the released functions (functions-plain) was begun and stopped: its 600 searches take "
+        "more than an hour here. So the first claim is judged by the search with additions.",
         "The rows with additions (functions, tsang, generated) take over an hour and were not measured again.",
     ),
     parts={
