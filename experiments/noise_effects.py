@@ -356,7 +356,7 @@ EXPERIMENT = Experiment(
         "uniform noise. ResNet-20 on CIFAR-10, four test images, is for information."
     ),
     caveats=(
-        "The setting was looked for: 56 were tried. The printed sizes of |U| are not reached by any of them.",
+        "The setting was looked for, among many. The printed sizes of |U| are not reached by any of them.",
         "With zero as absence, noise has more effects than images.",
         "Zero is black, the zero of plain pixels.",
         "The records of the 56 settings hold no errors; those of learned values do.",

@@ -57,6 +57,7 @@ def test_learned_rows_are_right_if_one_of_the_papers_losses_finds_all_values():
     assert "no sparsity determines it" in found.reason
 
 
+@pytest.mark.slow
 def test_a_lone_factor_is_learned_at_the_value_that_inputs_mostly_have():
     """Its effect c·(x − b) is least at the median, which is 1 of inputs that are 1 with probability 0.7."""
     found = learned(Run(size="quick")).figures
