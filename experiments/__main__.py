@@ -30,7 +30,7 @@ from experiments.experiment import (
     record_file,
 )
 from experiments.registry import EXPERIMENTS, names
-from experiments.report import corrected_tables, verdict_of, write_report
+from experiments.report import corrected_tables, judged_claims, summed_up, write_report
 from experiments.tables import write_results
 
 WRONG_USE, INTERRUPTED = 2, 130
@@ -129,8 +129,13 @@ def _show(experiment: Experiment, record: Record, console: Console) -> None:
     for part in record.parts:
         for table in corrected_tables(experiment, record, part):
             table.show(console)
-    verdict = verdict_of(experiment, record)
-    console.print(f"[bold]{experiment.name}: {verdict.word}.[/bold] {verdict.ours}. {verdict.reason}")
+    for judged in judged_claims(experiment, record):
+        verdict = judged.verdict
+        about = f"{experiment.name}, {judged.claim.says}: {judged.words}."
+        console.print(f"[bold]{about}[/bold] {verdict.ours}. {verdict.reason}")
+    found = summed_up(experiment, record)
+    if found is not None:
+        console.print(f"[bold]{experiment.name}:[/bold] {found.ours}. {found.reason}")
 
 
 def _run_one(chosen: argparse.Namespace) -> None:

@@ -19,9 +19,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from experiments.datasets import ImageData
-from experiments.experiment import Claim, Correction, Experiment, Found, Run, Verdict
+from experiments.experiment import Claim, Correction, Experiment, Figures, Found, Rule, Run, Verdict
 from experiments.published_schedule import count_orders
-from experiments.tables import ResultTable
+from experiments.tables import ResultTable, plus_minus
 
 # The bound of the attack, and the printed distances before and after.
 PRINTED = {
@@ -79,6 +79,8 @@ SCHEDULES = {
     "mnist-alexnet": (Schedule(60, 0.01),),
     "cifar10-resnet20": (Schedule(60, 0.001),),
 }
+# That which was chosen for LeNet.
+CONTROL = Schedule(1000, 0.0025, "cosine")
 # Images at full size: to choose on, to attack, to learn from by the original samples, and by others. As many as one
 # core takes in about a quarter of an hour by LeNet, and in half an hour by the others.
 SIZES = {"mnist-lenet": (8, 40, 20, 4), "mnist-alexnet": (0, 40, 5, 2), "cifar10-resnet20": (0, 20, 6, 2)}
@@ -320,6 +322,71 @@ def recovery(part: str, run: Run) -> Found:
     return Found(figures, (*tables, table))
 
 
+def control(run: Run) -> Found:
+    """Start from adversarial examples and from random perturbations of the same size, on LeNet, without selection."""
+    part = "mnist-lenet"
+    name, network = part.split("-")
+    bound, _, _ = PRINTED[part]
+    count = run.pick(full=6, quick=1, tiny=2)
+    data: ImageData = run.data(name)
+    model = run.network(name, run.seed, network)
+    schedule = replace(CONTROL, steps=run.pick(full=CONTROL.steps, quick=8, tiny=2))
+    features = features_of(model, schedule.activated)
+    generator = torch.Generator().manual_seed(run.seed)
+    drawn = torch.randperm(len(data.x_test), generator=generator).roll(-LOOKED_AT - 40)[:count]
+    x = data.x_test[drawn]
+    attacked = attack(model, x, data.y_test[drawn], bound, run.pick(full=ATTACK_STEPS, quick=20, tiny=5))
+    starts = {"adversarial": attacked.moved, "random": same_size(x, attacked.moved, generator)}
+
+    def distance(job: tuple[int, Tensor]) -> float:
+        """Learn from one start by the loss on the original sample, and return the distance to it."""
+        row, start = job
+        own = torch.Generator().manual_seed(run.seed + row)
+        return float((recover(features, start[row], x[row : row + 1], schedule, own) - x[row]).norm())
+
+    jobs = {f"{kind}, {row}": (row, start) for kind, start in starts.items() for row in range(count)}
+    ends = replace(run, workers=1).each(distance, jobs)
+    note = (
+        f"The next {count} test images of {name} after those that were attacked, without selection: "
+        f"{float(attacked.fooled.double().mean()):.0%} of the attacks fool the network. A random perturbation has "
+        "the signs of coin flips and the same distance. The loss is taken on the original sample, where it is 0; "
+        f"Adam with {schedule} of the penultimate layer."
+    )
+    heads = ("start", "images", "distance at the start", "at the end", "± error", "fall", "± error")
+    table = ResultTable("Recovery from random perturbations of the same size: lenet on mnist", heads, note)
+    figures: dict[str, float] = {"images": count, "fooled": float(attacked.fooled.double().mean())}
+    for kind, start in starts.items():
+        before = (start - x).flatten(1).norm(dim=1).double()
+        after = torch.tensor([ends[f"{kind}, {row}"] for row in range(count)], dtype=torch.float64)
+        fall = 1 - after / before
+        errors = [float(one.std(correction=min(1, count - 1))) / count**0.5 for one in (after, fall)]
+        figures |= {f"before, {kind}": float(before.mean()), f"after, {kind}": float(after.mean())}
+        figures |= {f"error of after, {kind}": errors[0], f"fall, {kind}": float(fall.mean())}
+        figures |= {f"error of fall, {kind}": errors[1]}
+        table.add(
+            kind, f"{count}", f"{float(before.mean()):.2f}", f"{float(after.mean()):.2f}", f"{errors[0]:.2f}",
+            f"{float(fall.mean()):.0%}", f"{errors[1]:.0%}",
+        )  # fmt: skip
+    return Found(figures, (table,))
+
+
+def same_size(
+    x: Float[Tensor, "rows *entries"], moved: Float[Tensor, "rows *entries"], generator: torch.Generator
+) -> Float[Tensor, "rows *entries"]:
+    """Move samples by random signs within the pixels' range, as far as ``moved`` is from them.
+
+    >>> x = torch.full((1, 4), 0.5)
+    >>> found = same_size(x, x + torch.tensor([[0.3, 0.0, 0.0, 0.4]]), torch.Generator().manual_seed(0))
+    >>> float((found - x).norm())
+    0.5
+    """
+    signs = torch.randint(0, 2, x.shape, generator=generator).to(x) * 2 - 1
+    # Into the range: a pixel at its end can move in one direction only.
+    signs = torch.where((x + 1e-3 * signs).clamp(0, 1) == x, -signs, signs)
+    sizes = (moved - x).flatten(1).norm(dim=1) / x[0].numel() ** 0.5
+    return x + sizes.view(-1, *(1,) * (x.ndim - 1)) * signs
+
+
 def _tried(part: str, means: Mapping[Schedule, float], chosen: Schedule, before: float, count: int) -> ResultTable:
     """Show what the steps were chosen from."""
     note = (
@@ -337,20 +404,18 @@ def _of_class(data: ImageData, label: int, count: int, generator: torch.Generato
     return data.x_train[rows[torch.randint(len(rows), (count,), generator=generator)]]
 
 
-def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
+def judge(figures: Figures) -> Verdict:
     """Ask whether the distance falls in all networks, and by LeNet by half of the printed share or more."""
     lines, falls, fails, harmless, rises = [], [], [], [], True
-    for part, found in figures.items():
+    for part in [part for part in PRINTED if part in figures]:
+        found = figures[part]
         before, after, other = (found[key] for key in ("before", f"after, {OWN}", f"after, {OTHERS}"))
         _, before_printed, after_printed = PRINTED[part]
         fall, printed = 1 - after / before, 1 - after_printed / before_printed
-        error = f" ± {found[f'error, {OWN}']:.2f}" if f"error, {OWN}" in found else ""
-        fooled = f"{found['fooled']:.0%} fooled"
-        if "attacked" in found:
-            fooled += (
-                f", chosen from {found['attacked']:.0f} attacked, of which {found['fooled of attacked']:.0%} are"
-            )
-        lines.append(f"{part}: {before:.2f} → {after:.2f}{error}, {fooled} (on other samples → {other:.2f})")
+        lines.append(
+            f"{part}: {before:.2f} → {plus_minus(after, found.get(f'error, {OWN}'), '.2f')} (on other samples → "
+            f"{plus_minus(other, found.get(f'error, {OTHERS}'), '.2f')})"
+        )
         falls.append(f"by {fall:.0%} for {part} (printed {printed:.0%})")
         if fall < FALL:
             fails.append(f"For {part} it does not fall.")
@@ -358,6 +423,8 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
             fails.append(f"For {part} this is less than half of the printed share.")
         harmless += [part] * (found["fooled"] == 0)
         rises &= other >= found.get(f"before, {OTHERS}", before)
+    if not lines:
+        return Verdict("not measured", "–", "")
     if harmless:
         fails.append(f"The attack on {' and '.join(harmless)} fools no image: these are not adversarial examples.")
     reason = (
@@ -367,16 +434,45 @@ def judge(figures: Mapping[str, Mapping[str, float]]) -> Verdict:
     )
     if rises:
         reason += " On other samples of the class the distance rises."
+    if "control" in figures:
+        reason += f" {_control_words(figures['control'])}"
     if fails:
         return Verdict("no", "; ".join(lines), reason)
-    return Verdict("in one reading", "; ".join(lines), reason)
+    return Verdict("in one reading", "; ".join(lines), reason, "only if the loss is shown the answer")
+
+
+def _control_words(found: Mapping[str, float]) -> str:
+    """Say how far the distance falls from random perturbations of the same size."""
+    adversarial, random = (
+        f"{found[f'fall, {kind}']:.0%} ± {found[f'error of fall, {kind}']:.0%}" for kind in ("adversarial", "random")
+    )
+    words = (
+        f"From random perturbations of the same size, on {found['images']:.0f} images without selection, it falls by "
+        f"{random}, and from the attacks on the same images by {adversarial}"
+    )
+    if found["fall, random"] < found["fall, adversarial"] / 2:
+        return f"{words}."
+    return f"{words}: what is recovered is not what is adversarial about a perturbation."
 
 
 EXPERIMENT = Experiment(
     name="table-8",
     title="Recovery of samples from adversarial examples",
     claims=(
-        Claim("‖x_adv − x‖₂ → ‖b − x‖₂: LeNet 2.33 → 0.43, AlexNet 2.53 → 1.15, ResNet-20 1.19 → 1.11", "Table 8"),
+        Claim(
+            "learned values recover samples from adversarial examples: ‖x_adv − x‖₂ → ‖b − x‖₂",
+            "Table 8",
+            "LeNet 2.33 → 0.43, AlexNet 2.53 → 1.15, ResNet-20 1.19 → 1.11",
+            Rule(
+                "The attack fools the networks, and the distance falls in all of them, by LeNet by half of the "
+                "printed share or more. As stated if the loss is taken on other samples, in one reading if it is "
+                "taken on the original one.",
+                "2026-11-18",
+                "after",
+                "An earlier rule did not name the reading.",
+            ),
+            judge,
+        ),
     ),
     settings=(
         "The paper's: projected gradient descent, 32/255 on MNIST and 8/255 on CIFAR-10, L_marginal on features, λ = "
@@ -386,11 +482,20 @@ EXPERIMENT = Experiment(
         "last two are chosen on training images for LeNet, after features behind the ReLU had been tried on ten "
         "other test images, whose distance fell less. AlexNet's steps are few, to save time. The rate of ResNet-20 "
         "was chosen on training images, after two larger ones had been tried on ten other test images, whose "
-        "distance hardly fell or rose. Of these trials no record was kept. The verdict asks that the attack fools "
-        "the networks, that the distance falls in all of them, and by LeNet by half of the printed share or more."
+        "distance hardly fell or rose. Of these trials no record was kept."
     ),
-    parts={part: partial(recovery, part) for part in PRINTED},
-    judge=judge,
+    caveats=(
+        "The loss is shown the answer: it is taken on the original sample, where it is 0.",
+        "In the three main parts, images that fool the network are taken first, so that they are selected; the part "
+        "control takes images without selection.",
+        "The released code takes features before the ReLU, as here for LeNet and AlexNet.",
+        "Few images of AlexNet and ResNet-20: see the tables.",
+    ),
+    not_again=(
+        "More images of AlexNet and ResNet-20 were not run: a core takes half an hour for those that are here.",
+    ),
+    parts={**{part: partial(recovery, part) for part in PRINTED}, "control": control},
+    shown=("Recovery from",),
     corrections=(
         Correction(
             "cifar10-resnet20", "features before the ReLU of that layer", "features of that layer, which has no ReLU"

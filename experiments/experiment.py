@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -53,12 +54,47 @@ RESULTS = Path(__file__).parent / "results"
 _DOTS_PER_INCH = 80
 
 
-@dataclass(frozen=True)
-class Claim:
-    """What the paper claims, with its numbers, and where it does."""
+_KNOWN = {"before": "before the result", "after a trial": "after a trial", "after": "after the result"}
 
-    says: str
-    place: str
+
+@dataclass(frozen=True)
+class Rule:
+    """How a verdict on a claim is found: what it asks, the day on which it was fixed, and what was known then.
+
+    >>> print(Rule("The ratio is at least 2.", "2026-11-18", "after"))
+    The ratio is at least 2. Fixed on 2026-11-18, after the result.
+    >>> print(Rule("The ratio is at least 2.", "2026-11-18", "after", earlier="An earlier rule asked for 3."))
+    The ratio is at least 2. Fixed on 2026-11-18, after the result. An earlier rule asked for 3.
+    """
+
+    asks: str
+    fixed: str  # the day, as 2026-11-18
+    known: Literal["before", "after a trial", "after"]  # whether the result was known
+    earlier: str = ""  # the rule that it replaced, and why
+
+    def __post_init__(self) -> None:
+        date.fromisoformat(self.fixed)
+        for sentence in (self.asks, self.earlier):
+            if sentence and not sentence.endswith("."):
+                raise AbsentiaError(f"A rule is told in sentences. Got {sentence!r} instead.")
+
+    @property
+    def was_changed_after_its_result(self) -> bool:
+        """Whether it replaced another rule when the result was known."""
+        return bool(self.earlier) and self.known != "before"
+
+    @property
+    def when(self) -> str:
+        """The day, and what was known on it, in words."""
+        changed = ", changed" if self.was_changed_after_its_result else ""
+        return f"{self.fixed}, {_KNOWN[self.known]}{changed}"
+
+    def __str__(self) -> str:
+        fixed = f"Fixed on {self.fixed}, {_KNOWN[self.known]}."
+        return " ".join(part for part in (self.asks, fixed, self.earlier) if part)
+
+
+Figures: TypeAlias = Mapping[str, Mapping[str, float]]  # of each part that was measured
 
 
 @dataclass(frozen=True)
@@ -75,11 +111,39 @@ class Correction:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How far the claim holds, our figures in short, and the reason in one line."""
+    """How far the claim holds, our figures in short, and the reason in one line.
+
+    ``which`` names the reading, or the other method.
+    """
 
     word: Word
     ours: str
     reason: str
+    which: str = ""
+
+    @property
+    def words(self) -> str:
+        """The word, with the reading or the method if there is one.
+
+        >>> Verdict("in one reading", "3 : 1", "It is so.", "zero as absence").words
+        'in one reading (zero as absence)'
+        """
+        return f"{self.word} ({self.which})" if self.which else self.word
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper claims, where, what it prints, and the rule by which a verdict is found from the figures.
+
+    ``judge`` gets the figures of the parts that were measured; those of other parts are missing.
+    """
+
+    says: str
+    place: str
+    printed: str
+    rule: Rule
+    judge: Callable[[Figures], Verdict]
+    parts: tuple[str, ...] = ()  # the parts that it is judged by; none are all
 
 
 @dataclass(frozen=True)
@@ -158,20 +222,22 @@ class Run:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment: its claims, its settings, its parts, and how their figures are judged.
+    """One experiment: its settings, its parts, its claims, and what their verdicts do not say.
 
-    ``judge`` gets the figures of the parts that were measured; those of other parts are missing.
+    ``beyond`` sums up the figures of an experiment that goes beyond the paper and has no claims.
     """
 
     name: str  # by its place in the paper
     title: str
     settings: str  # the paper's where it states them, ours where it does not
     parts: Mapping[str, Callable[[Run], Found]]
-    judge: Callable[[Mapping[str, Mapping[str, float]]], Verdict]
-    claims: tuple[Claim, ...] = ()  # none where the experiment goes beyond the paper
+    claims: tuple[Claim, ...] = ()
+    beyond: Callable[[Figures], Verdict] | None = None
+    caveats: tuple[str, ...] = ()  # five lines at most
+    shown: tuple[str, ...] = ()  # the beginnings of titles of tables that its page does not fold
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other names, and the parts that they run
     many_jobs: tuple[str, ...] = ()  # parts whose jobs keep several processes busy
-    again: str = ""  # which figures will be measured again
+    not_again: tuple[str, ...] = ()  # what was not measured, or not again after a change, and why
     corrections: tuple[Correction, ...] = ()  # of statements in the present records
 
 

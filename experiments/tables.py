@@ -59,6 +59,28 @@ class ResultTable:
         return "\n".join(lines) + "\n"
 
 
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Return a mean and its standard error.
+
+    >>> mean_and_error([1.0, 3.0])
+    (2.0, 1.0)
+    """
+    numbers = torch.tensor(values, dtype=torch.float64)
+    return float(numbers.mean()), float(numbers.std(correction=min(1, len(values) - 1))) / len(values) ** 0.5
+
+
+def plus_minus(value: float, error: float | None, form: str = ".3g") -> str:
+    """Write a figure with its standard error, if there is one.
+
+    >>> plus_minus(0.2, 0.0312), plus_minus(0.2, None), plus_minus(99.5, 0.25, ".1f")
+    ('0.2 ± 0.031', '0.2', '99.5 ± 0.2')
+    """
+    if error is None:
+        return f"{value:{form}}"
+    of_error = form if form.endswith("f") else ".2g"
+    return f"{value:{form}} ± {error:{of_error}}"
+
+
 def markdown_line(cells: Sequence[str]) -> str:
     r"""Format a row of a table in Markdown.
 

@@ -107,14 +107,15 @@ def measure(model: Model, x: Tensor, y: Tensor | None, baseline: Tensor) -> Rema
     found = ab.harsanyi(table)
     by_order = found.by_order().strength
     orders = count_orders(ORDERS, x.shape[1])
+    penalised = range(min(orders + 1, x.shape[1]))  # the orders 0 … λ of Eq. 7
     return Remains(
         strength=float(by_order[:, 1:].sum(1).mean()),
         salient=float(found.salient()[:, 1:].sum(1).double().mean()),
         r2=float(reconstruction_r2(found, STRONGEST).mean()),
         empty=float(table.values[:, 0].mean()),
         low_orders=float(by_order[:, 1 : orders + 1].sum(1).mean()),
-        shapley=float(ab.order_shapley(table, range(orders)).values.abs().sum((1, 2)).mean()),
-        marginal=float(ab.order_marginals(table, range(orders)).values.sum((1, 2)).mean()),
+        shapley=float(ab.order_shapley(table, penalised).values.abs().sum((1, 2)).mean()),
+        marginal=float(ab.order_marginals(table, penalised).values.sum((1, 2)).mean()),
     )
 
 

@@ -13,7 +13,7 @@ import absentia as ab
 from experiments import __main__ as commands
 from experiments import registry, trained_models
 from experiments.datasets import MNIST, SST2, mnist, sst2
-from experiments.experiment import Experiment, Found, Verdict, read_record
+from experiments.experiment import Claim, Experiment, Found, Rule, Verdict, read_record
 from experiments.tables import ResultTable, write_results
 from published import idx, publish, tsv
 
@@ -34,9 +34,11 @@ def seen(monkeypatch, data):
     def judge(figures):
         return Verdict("as stated", f"{len(figures)} parts", "It is made so.")
 
+    rule = Rule("As stated: always.", "2026-11-18", "before")
+    claims = (Claim("it runs", "Table 0", "2", rule, judge),)
     both = (
-        Experiment("table-0", "nothing", "None.", {"one": part, "two": part}, judge, aliases={"old": ("two",)}),
-        Experiment("fig-0", "nothing drawn", "None.", {"one": part}, judge),
+        Experiment("table-0", "nothing", "None.", {"one": part, "two": part}, claims, aliases={"old": ("two",)}),
+        Experiment("fig-0", "nothing drawn", "None.", {"one": part}, claims),
     )
     monkeypatch.setattr(registry, "EXPERIMENTS", both)
     monkeypatch.setattr(commands, "EXPERIMENTS", both)
@@ -61,7 +63,7 @@ def test_an_experiment_is_run_shown_and_recorded(seen, tmp_path, capsys):
     assert seen == [("table-0", "one", "full", 1), ("table-0", "two", "full", 1)]
     printed = capsys.readouterr().out
     assert "About table-0" in printed
-    assert "table-0: as stated. 2 parts. It is made so." in printed
+    assert "table-0, it runs: as stated. 2 parts. It is made so." in printed
     assert read_record(tmp_path, "table-0", "full").parts["two"].seed == 1
 
 
@@ -89,14 +91,15 @@ def test_all_experiments_are_run_and_reported_and_an_error_stops_only_its_own(se
     def fail(run):
         raise ab.AbsentiaError("It fails.")
 
-    failing = Experiment("table-9", "failure", "None.", {"one": fail}, lambda figures: None)
+    failing = Experiment("table-9", "failure", "None.", {"one": fail})
     monkeypatch.setattr(commands, "EXPERIMENTS", (failing, *commands.EXPERIMENTS))
     assert commands.main(["all", "--quick", "--workers", "1", "-o", str(tmp_path / "results")]) == 2
     assert len(seen) == 3
     printed = capsys.readouterr()
     assert "table-9, one: It fails." in printed.out
     assert "Got errors in table-9 one instead" in printed.err
-    assert "| [fig-0](#fig-0) |" in (tmp_path / "RESULTS.md").read_text()
+    assert "| [fig-0](pages/fig-0.md) |" in (tmp_path / "RESULTS.md").read_text()
+    assert (tmp_path / "pages" / "fig-0.md").is_file()
     assert '<h2 id="fig-0">' in (tmp_path / "results" / "report.html").read_text()
 
 
@@ -111,7 +114,7 @@ def test_retraining_and_the_quick_size_reach_the_networks(monkeypatch, seen, tmp
     asked = []
     monkeypatch.setattr(trained_models, "trained", lambda name, seed=0, network=None, **rest: asked.append(rest))
     part = lambda run: Found({"figure": float(run.network("mnist", 0) is None)})  # noqa: E731
-    one = Experiment("table-0", "nothing", "None.", {"one": part}, lambda figures: Verdict("as stated", "", ""))
+    one = Experiment("table-0", "nothing", "None.", {"one": part})
     monkeypatch.setattr(registry, "EXPERIMENTS", (one,))
     for words in ([], ["--retrain"], ["--quick"]):
         assert commands.main(["table-0", "-o", str(tmp_path), *words]) == 0
@@ -179,7 +182,7 @@ def test_an_interrupted_experiment_ends_with_130(seen, tmp_path, monkeypatch, ca
     def interrupt(_run):
         raise KeyboardInterrupt
 
-    one = Experiment("table-0", "nothing", "None.", {"one": interrupt}, lambda figures: None)
+    one = Experiment("table-0", "nothing", "None.", {"one": interrupt})
     monkeypatch.setattr(registry, "EXPERIMENTS", (one,))
     assert commands.main(["table-0", "-o", str(tmp_path)]) == 130
     assert "interrupted. The same command goes on from what is finished." in capsys.readouterr().err

@@ -14,17 +14,23 @@ from experiments import (
     digit_trees,
     learned_attributions,
     noise_effects,
+    order_ratios,
     order_strengths,
+    sparse_effects,
 )
 from experiments.datasets import LOADERS, ImageData, TabularData, TextData
-from experiments.experiment import NotToBeHadError, Run
+from experiments.experiment import NotToBeHadError, Part, Record, Run
 from experiments.networks import mlp, text_cnn, text_lstm
 from experiments.registry import EXPERIMENTS
+from experiments.report import judged_claims, summed_up
 from toy_data import sentences
 
 PARTS = {(one.name, part): (one, work) for one in EXPERIMENTS for part, work in one.parts.items()}
 # These have tests of their own in test_known_baselines.py and test_known_shapley.py.
-ELSEWHERE = {("table-4", "functions"), ("table-4", "tsang"), ("table-4", "generated"), ("table-5", "family")}
+ELSEWHERE = {
+    *(("table-4", part) for part in ("functions", "tsang", "generated", "functions-plain", "tsang-plain")),
+    *(("table-5", part) for part in ("family", "losses")),
+}
 
 
 def toy_table(name):
@@ -92,19 +98,30 @@ def test_every_part_runs_on_toy_data_and_can_be_judged(key, tiny, monkeypatch):
     assert found.tables
     assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
     assert all((run.folder / picture).stat().st_size < 200_000 for picture in found.pictures)
-    assert experiment.judge({key[1]: found.figures}).word
+    record = Record(key[0], {key[1]: Part(found, "", "tiny", 0, 1.0, "")})
+    assert all(judged.verdict.word for judged in judged_claims(experiment, record))
+    assert bool(experiment.claims) is (summed_up(experiment, record) is None)
 
 
 def test_sparsity_is_judged_by_the_networks_of_the_paper():
-    judge = PARTS["fig-5", "census"][0].judge
-    dense, sparse = ({"few of zero": 0.92, "few of mean": 0.2, "few of learned": few} for few in (0.5, 0.95))
+    judge = sparse_effects.judge_few
+    dense, sparse = ({"few of zero": 0.82, "few of mean": 0.2, "few of learned": few} for few in (0.5, 0.95))
     papers = ("census", "sst2-cnn", "mnist-vgg16")
     ours = ("mnist", "cifar10-resnet32", "cifar10-vgg16")
     found = judge(dict.fromkeys(papers, sparse) | dict.fromkeys(ours, dense))
     assert found.word == "in one reading"
-    assert "in 3 of 3 networks of the paper; by zero or the mean in 3" in found.reason
+    assert found.which == "values that were learned for few effects as absence"
+    assert "in 3 of 3 networks of the paper under values learned for this purpose" in found.reason
     assert "census 0.95" in found.ours
+    by_zero = {part: sparse | {"few of zero": 0.92} for part in papers}
+    assert judge(by_zero | dict.fromkeys(ours, dense)).word == "as stated"
     assert judge(dict.fromkeys(papers, dense) | dict.fromkeys(ours, sparse)).word == "no"
+
+
+def test_most_effects_are_near_zero_if_it_is_so_under_every_absence():
+    shares = {"share of zero": 0.2, "share of mean": 0.3, "share of learned": 0.01}
+    assert sparse_effects.judge_most({"census": shares}).word == "in one reading"
+    assert sparse_effects.judge_most({"census": shares | {"share of mean": 0.5}}).word == "no"
 
 
 def test_missing_tv_news_are_not_to_be_had(tiny, monkeypatch, tmp_path):
@@ -190,7 +207,7 @@ def test_the_setting_of_trees_is_the_nearest_on_training_images(tiny):
 
 
 def test_trees_hold_in_one_reading_if_learned_values_score_highest_and_as_printed(tiny):
-    judge = PARTS["table-7", "trees"][0].judge
+    judge = digit_trees.judge
     names = digit_trees.PRINTED
     readouts = digit_trees.READOUTS
     found = dict(digit_trees.trees(tiny("table-7", "trees")).figures)
@@ -201,6 +218,7 @@ def test_trees_hold_in_one_reading_if_learned_values_score_highest_and_as_printe
     lower = judge({"trees": found})
     assert lower.word == "no"
     assert "within 1 point of the printed, and lower than zero (98.00 %)" in lower.reason
+    assert "the answer 0 everywhere scores as much as zero" in lower.reason
     for readout in readouts:
         found |= {f"zero, {readout}": 93.0, f"learned, {readout}": 95.0}
     assert "not within 1 point of the printed, and higher than all others" in judge({"trees": found}).reason
@@ -268,7 +286,7 @@ def test_recovery_is_judged_by_its_direction_and_by_the_size_of_lenet_s():
             }
         )
 
-    assert word(1.0, 0.95).word == "in one reading"
+    assert word(1.0, 0.95).words == "in one reading (only if the loss is shown the answer)"
     assert "a loss that is shown the answer" in word(1.0, 0.95).reason
     assert "by 50% for mnist-lenet (printed 82%)" in word(1.0, 0.95).reason
     assert word(1.5, 0.95).word == "no"
@@ -287,11 +305,12 @@ def test_contexts_are_judged_by_their_strength_and_by_known_patterns(tiny):
 
     def word(**changed):
         found = images | {key.replace("_", " "): value for key, value in changed.items()}
-        return context_maps.judge({"maps": found, "known": known | {"inside": 0.95}}).word
+        return context_maps.judge_algorithm({"maps": found, "known": known | {"inside": 0.95}}).word
 
     assert word() == "in one reading"
     assert word(grown_0=0.3) == word(drawn_0=0.39) == "no"
-    assert context_maps.judge({"known": known | {"inside": 0.8}}).word == "no"
+    assert context_maps.judge_algorithm({"known": known | {"inside": 0.8}}).word == "no"
+    assert context_maps.judge_maps({"maps": images}).word == "untestable"
 
 
 def test_a_game_of_patterns_is_their_sum():
@@ -330,17 +349,53 @@ def test_noise_is_judged_by_the_ratio_on_test_images_and_by_all_of_them():
         rest = {"image": 0.5, "noise": 0.02, "images": 20, "plain": 7.0, "zero": 0.1, "larger": larger}
         tried = {f"training, setting {number}": 1.0 for number in range(3)}
         found = noise_effects.judge({"mnist": {"chosen: nine cells": ratio, **rest, **tried}})
-        assert "one reading: of 3 settings" in found.reason
-        return found.word
+        assert "Of 3 settings, the one nearest" in found.reason
+        return found.words
 
-    assert word(20.0, 1.0) == "in one reading"
+    assert word(20.0, 1.0) == "in one reading (the nearest of 3 settings)"
     assert word(8.0, 1.0) == word(50.0, 1.0) == word(20.0, 0.8) == "no"
     assert noise_effects.judge({"cifar10": {"plain": 4.0, "zero": 0.5}}).word == "not measured"
 
 
+def test_learned_values_as_absence_are_told_with_the_sign_of_their_ratio():
+    rest = {"image": 0.5, "noise": 0.02, "images": 20, "plain": 7.0, "zero": 0.1, "larger": 1.0}
+    learned = {"learned by L_shapley": 0.4, "error of learned by L_shapley": 0.1}
+    learned |= {"learned by the default loss": 2.0, "error of learned by the default loss": 0.2}
+    found = noise_effects.judge({"mnist": {"chosen: nine cells": 20.0, **rest}, "learned": learned})
+    assert "L_shapley 0.40 ± 0.10, the default loss 2.00 ± 0.20 : 1" in found.ours
+    assert "more than noise by the default loss, and less by L_shapley" in found.reason
+
+
 def test_the_strength_by_order_is_that_of_the_definition():
     found = ab.harsanyi(ab.ValueTable([1.0, 2.0, 0.0, 5.0]))  # effects 1, 1, -1, 4; v(N) − v(∅) = 4
-    assert order_strengths.strength_by_order([found]).tolist() == pytest.approx([1 / 4, 4 / 4])
+    strengths, changes = order_strengths.strength_by_order([found])
+    assert strengths.tolist() == [pytest.approx([(1 + 1) / 2, 4])]
+    assert changes.tolist() == pytest.approx([4])
+
+
+def test_the_error_of_a_ratio_of_means_is_the_scatter_of_repeated_draws():
+    generator = torch.Generator().manual_seed(0)
+    below = 2 + torch.rand(4000, 50, generator=generator).double()
+    above = 3 * below + torch.randn(4000, 50, generator=generator).double()
+    ratios, errors = zip(
+        *(order_strengths.ratio_of_means(a, b) for a, b in zip(above, below, strict=True)), strict=True
+    )
+    assert float(torch.stack(errors).mean()) == pytest.approx(float(torch.stack(ratios).std()), rel=0.05)
+
+
+def test_low_orders_are_judged_by_the_plain_losses():
+    found = {"low orders of zero": 0.2, "low orders of L_shapley": 0.1, "low orders of L_marginal": 0.15}
+    assert order_strengths.judge_orders({"census": found}).word == "by another method"  # a record without the mean
+    plain = found | {"low orders of mean": 0.05}
+    assert order_strengths.judge_orders({"census": plain}).word == "as stated"
+    assert "is lower than the lower of both" in order_strengths.judge_orders({"census": plain}).reason
+    by_order = {
+        f"order 2 of {name}": value for name, value in (("zero", 0.1), ("L_shapley", 0.2), ("L_marginal", 0.0))
+    }
+    apart = order_strengths.judge_orders({"census": plain | by_order})
+    assert apart.words == "in one reading (the orders 1 … 6 together)"
+    assert "higher than zero's: order 2 by L_shapley" in apart.reason
+    assert order_strengths.judge_orders({"census": plain | {"low orders of L_marginal": 0.3}}).word == "no"
 
 
 def test_sage_averages_probabilities_and_shap_log_odds():
@@ -368,12 +423,13 @@ def test_order_ratios_say_what_the_theorems_do(tiny):
 
 
 def test_order_ratios_are_judged_by_the_share_of_the_highest_order_alone(tiny):
-    experiment, work = PARTS["table-9", "ratios"]
+    _, work = PARTS["table-9", "ratios"]
     found = dict(work(tiny("table-9", "ratios")).figures)
-    assert experiment.judge({"ratios": found}).word == "as stated"
-    assert experiment.judge({"ratios": found | {"patterns 1.0": 99}}).word == "as stated"
-    assert experiment.judge({"ratios": found | {"top 3.2": 0.61}}).word == "no"
-    assert experiment.judge({"ratios": found | {"theorem": 5}}).word == "no"
+    assert order_ratios.judge_ratios({"ratios": found}).word == "as stated"
+    assert order_ratios.judge_ratios({"ratios": found | {"patterns 1.0": 99}}).word == "as stated"
+    assert order_ratios.judge_ratios({"ratios": found | {"top 3.2": 0.61}}).word == "no"
+    assert order_ratios.judge_counts({"ratios": found}).word == "as stated"
+    assert order_ratios.judge_counts({"ratios": found | {"theorem": 5}}).word == "no"
 
 
 def test_toy_sentences_have_words_as_players():
@@ -388,8 +444,35 @@ def test_attributions_that_conflict_have_a_reason():
 
     def verdict(above):
         found = table | {"agreement above mean": above, "error of agreement above mean": 0.01}
-        return learned_attributions.judge({"credit": found})
+        return learned_attributions.judge_agreement({"credit": found})
 
     assert verdict(0.05).word == "by another method"
     assert verdict(-0.05).word == "no"
-    assert "best linear function of the columns for the networks of tables is 0.96 (credit)" in verdict(-0.05).reason
+    assert "R² of the best linear function for these networks is 0.96 (credit)" in verdict(-0.05).reason
+    assert learned_attributions.judge_starts({"credit": table}).word == "by another method"
+    assert learned_attributions.judge_starts({"credit": table | {"similar": 0.7}}).word == "no"
+
+
+def test_the_control_says_whether_random_perturbations_are_recovered_too():
+    falls = {"fall, adversarial": 0.6, "error of fall, adversarial": 0.05, "error of fall, random": 0.02, "images": 6}
+    part = {"before": 2.0, "after, the original sample": 1.0, "after, other samples of its class": 3.0, "fooled": 1.0}
+    for random, is_said in ((0.8, True), (0.1, False)):
+        found = adversarial_recovery.judge({"mnist-lenet": part, "control": falls | {"fall, random": random}})
+        assert f"it falls by {random:.0%} ± 2%" in found.reason
+        assert ("not what is adversarial" in found.reason) is is_said
+
+
+def test_a_random_perturbation_is_as_far_as_an_adversarial_one_and_within_the_range():
+    x = torch.rand(3, 1, 6, 6, generator=torch.Generator().manual_seed(0)).round()  # all at an end of the range
+    moved = (x + 0.1 * torch.randn(x.shape, generator=torch.Generator().manual_seed(1))).clamp(0, 1)
+    found = adversarial_recovery.same_size(x, moved, torch.Generator().manual_seed(2))
+    assert torch.allclose((found - x).flatten(1).norm(dim=1), (moved - x).flatten(1).norm(dim=1))
+    assert 0 <= float(found.min()) <= float(found.max()) <= 1
+
+
+def test_the_floor_of_trees_is_the_answer_0_and_own_pixels_are_a_share_of_all(tiny):
+    found = digit_trees.floors(tiny("table-7", "floor")).figures
+    data = DATA["mnist"]
+    inside = float((data.x_train[data.y_train == 0].flatten(1).mean(0) > digit_trees.BRIGHT).double().mean())
+    for name in ("φ = 0 everywhere", *digit_trees.PRINTED):
+        assert found[f"all, {name}"] == pytest.approx(inside * found[f"own, {name}"] + 100 * (1 - inside))

@@ -11,6 +11,7 @@ import torch
 import absentia as ab
 from experiments import experiment as core
 from experiments.experiment import (
+    MEANINGS,
     Claim,
     Correction,
     Experiment,
@@ -19,6 +20,7 @@ from experiments.experiment import (
     NotToBeHadError,
     Part,
     Record,
+    Rule,
     Run,
     Verdict,
     best_record,
@@ -28,7 +30,15 @@ from experiments.experiment import (
     save_record,
 )
 from experiments.registry import EXPERIMENTS, names
-from experiments.report import as_html, as_markdown, minutes_on_two_cores, verdict_of, write_report
+from experiments.report import (
+    as_html,
+    as_markdown,
+    judged_claims,
+    minutes_on_two_cores,
+    page_markdown,
+    summed_up,
+    write_report,
+)
 from experiments.tables import ResultTable
 
 done = []
@@ -92,7 +102,7 @@ def test_parts_that_a_command_finished_before_a_kill_are_not_measured_again(run,
         return work
 
     parts = {name: part(name) for name in ("first", "second", "third")}
-    trial = Experiment("trial", "A trial", "None.", parts, lambda figures: Verdict("as stated", "", ""))
+    trial = Experiment("trial", "A trial", "None.", parts)
     with pytest.raises(KeyboardInterrupt):
         measure(trial, run, journal=Journal("all"))
     record = measure(trial, run, journal=Journal("all"))
@@ -117,9 +127,7 @@ def test_parts_are_measured_in_processes_and_those_with_many_jobs_spread_these(r
         raise ab.AbsentiaError("It fails.")
 
     parts = {"one": whole, "two": whole, "wrong": fails, "jobs": jobs}
-    trial = Experiment(
-        "trial", "A trial", "None.", parts, lambda figures: Verdict("as stated", "", ""), many_jobs=("jobs",)
-    )
+    trial = Experiment("trial", "A trial", "None.", parts, many_jobs=("jobs",))
     two = Run("trial", "all", "tiny", workers=2, folder=run.folder)
     ended = {name: error for _, name, error in measure_parts([(trial, part) for part in parts], two)}
     assert {name for name, error in ended.items() if error is None} == {"one", "two", "jobs"}
@@ -149,14 +157,23 @@ def judge(figures):
     return Verdict("as stated", f"{figures['squares']['sum']:.0f}", "Because.")
 
 
+RULE = Rule("As stated: the sum is 5.", "2026-11-18", "before")
+SUM = Claim("the sum is that of both", "Fig. 0", "5", RULE, judge)
 SQUARES = Experiment(
     "fig-0",
     "Squares of numbers",
     "All of them.",
     {"squares": part_of, "cubes": unavailable},
-    judge,
-    (Claim("the sum is 5", "Fig. 0"),),
+    (SUM,),
+    caveats=("They are few.",),
+    shown=("Squares",),
 )
+
+
+def word_of(experiment, record):
+    """Return the verdict on the only claim."""
+    (judged,) = judged_claims(experiment, record)
+    return judged.verdict
 
 
 def test_each_part_is_saved_with_its_reason_if_it_cannot_be_had(run):
@@ -176,14 +193,95 @@ def test_a_full_part_is_shown_rather_than_a_quick_one(tmp_path):
     assert {name: part.size for name, part in found.items()} == {"squares": "full", "cubes": "quick"}
 
 
-def test_the_report_sets_claim_ours_verdict_and_reason_in_one_table(run, tmp_path):
+def test_the_report_has_a_line_for_each_claim(run, tmp_path):
     record = measure(SQUARES, run)
     text = as_markdown([(SQUARES, record)], tmp_path / "results")
-    row = "| [fig-0](#fig-0) | the sum is 5 (Fig. 0) | 5 | as stated (quick size) | Because. |"
+    row = (
+        "| the sum is that of both (Fig. 0) | 5 | 5 | 0 | as stated; quick size | 2026-11-18, before the result "
+        "| [fig-0](pages/fig-0.md) |"
+    )
     assert row in text
+    assert "| setting | stated in the paper | released code | ours |" in text
+    assert "| census | mlp | at most 60 | 85." in text
+
+
+def test_a_page_begins_with_its_picture_and_folds_what_it_does_not_show(run, tmp_path):
+    record = measure(SQUARES, run)
+    text = page_markdown(SQUARES, record, tmp_path / "results")
     assert "*cubes*: not to be had: The data are not published." in text
-    assert "| 2 | 4 |" in text
-    assert "![Squares of numbers](results/fig-0-squares-tiny.png)" in text
+    places = [
+        text.index(part)
+        for part in (
+            "![Squares of numbers](../results/fig-0-squares-tiny.png)", "## Side by side", "Because. *Rule*: As",
+            "- They are few.", "| 2 | 4 |", "## Settings",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+    folded = page_markdown(replace(SQUARES, shown=("Cubes",)), record, tmp_path / "results")
+    assert folded.index("<details><summary>Squares</summary>") < folded.index("| 2 | 4 |")
+    assert folded.index("## Settings") < folded.index("| 2 | 4 |")
+    assert "<details><summary>Squares</summary>" not in text
+
+
+def test_a_claim_is_judged_by_its_own_parts_and_their_seeds(tmp_path):
+    parts = {
+        "squares": Part(Found({"sum": 5}), "", "full", 3, 1.0, ""),
+        "cubes": Part(Found({"sum": 9}), "", "quick", 4, 1.0, ""),
+    }
+    seen = []
+
+    def remember(figures):
+        seen.append(set(figures))
+        return Verdict("in one reading", "5", "Because.", "all of them")
+
+    claims = (replace(SUM, judge=remember, parts=("squares",)), replace(SUM, judge=remember))
+    first, second = judged_claims(replace(SQUARES, claims=claims), Record("fig-0", parts))
+    assert seen == [{"squares"}, {"squares", "cubes"}]
+    assert (first.seed_words, second.seed_words) == ("3", "3, 4")
+    assert first.words == "in one reading (all of them)"
+    assert second.words == "in one reading (all of them); partly quick size"
+    (left,) = judged_claims(SQUARES, Record("fig-0", {"squares": parts["squares"]}))
+    assert left.words == "as stated; without cubes"
+
+
+def test_a_rule_says_when_it_was_fixed_and_whether_it_was_changed_after_its_result():
+    changed = replace(RULE, known="after", earlier="An earlier rule asked for 6.")
+    assert RULE.when == "2026-11-18, before the result"
+    assert changed.when == "2026-11-18, after the result, changed"
+    assert str(changed).endswith("Fixed on 2026-11-18, after the result. An earlier rule asked for 6.")
+    assert not replace(changed, known="before").was_changed_after_its_result
+    assert replace(RULE, known="after a trial").when == "2026-11-18, after a trial"
+    with pytest.raises(ValueError, match="tomorrow"):
+        replace(RULE, fixed="tomorrow")
+    with pytest.raises(ab.AbsentiaError, match="told in sentences"):
+        replace(RULE, asks="the sum is 5")
+
+
+def test_every_rule_says_what_it_takes_for_its_word_and_verdicts_name_their_reading():
+    for experiment in EXPERIMENTS:
+        assert bool(experiment.claims) is (experiment.beyond is None)
+        assert len(experiment.caveats) <= 5
+        for judged in judged_claims(experiment, best_record(core.RESULTS, experiment.name)):
+            assert judged.verdict.word in MEANINGS
+            assert judged.verdict.reason
+            named = judged.verdict.word in ("in one reading", "by another method")
+            assert bool(judged.verdict.which) is named, judged.claim.says
+
+
+def test_every_page_of_the_report_is_that_of_the_committed_records():
+    pages = core.RESULTS.parent / "pages"
+    assert {path.stem for path in pages.glob("*.md")} == {one.name for one in EXPERIMENTS}
+    for one in EXPERIMENTS:
+        text = page_markdown(one, best_record(core.RESULTS, one.name), core.RESULTS)
+        assert (pages / f"{one.name}.md").read_text() == text
+
+
+def test_the_summary_is_read_in_three_minutes():
+    """At about 240 words a minute, for the claims; the two tables of settings are for looking up."""
+    text = (core.RESULTS.parent / "RESULTS.md").read_text().split("## Networks")[0]
+    claims = [line for line in text.splitlines() if line.startswith("|")]
+    words = sum(len(cell.split()) for line in claims for cell in (line.split(" | ")[0], *line.split(" | ")[4:5]))
+    assert words < 3 * 240
 
 
 def test_parts_side_by_side_take_two_cores_and_those_with_many_jobs_follow():
@@ -197,9 +295,10 @@ def test_parts_side_by_side_take_two_cores_and_those_with_many_jobs_follow():
 
 def test_a_long_note_is_a_list_that_readers_open():
     table = ResultTable("Squares", ("of",), "The first sentence. " * 50)
+    table.add("2")
     part = Part(Found({"sum": 5}, (table,)), "", "full", 0, 1.0, "")
     entries = [(SQUARES, Record("fig-0", {"squares": part}))]
-    assert as_markdown(entries, core.RESULTS).count("\n- The first sentence.") == 50
+    assert page_markdown(*entries[0], core.RESULTS).count("\n- The first sentence.") == 50
     assert as_html(entries, core.RESULTS).count("<li>The first sentence.") == 50
 
 
@@ -207,15 +306,21 @@ def test_the_page_holds_its_pictures(run):
     measure(SQUARES, Run("", "", "quick", folder=run.folder))
     path = write_report([SQUARES], run.folder)
     assert path == run.folder.parent / "RESULTS.md"
+    assert (path.parent / "pages" / "fig-0.md").is_file()
     page = (run.folder / "report.html").read_text()
     assert 'src="data:image/png;base64,' in page
     assert "as stated 1." in page
 
 
 def test_what_has_no_figures_is_not_measured_or_untestable():
-    assert verdict_of(SQUARES, Record("fig-0", {})).word == "not measured"
+    assert word_of(SQUARES, Record("fig-0", {})).word == "not measured"
     record = Record("fig-0", {"cubes": Part(None, "No data.", "full", 0, 1.0, "")})
-    assert verdict_of(SQUARES, record) == Verdict("untestable", "–", "No data.")
+    assert word_of(SQUARES, record) == Verdict("untestable", "–", "No data.")
+    beyond = replace(SQUARES, claims=(), beyond=judge)
+    assert summed_up(beyond, record) is None
+    assert (
+        summed_up(beyond, Record("fig-0", {"squares": Part(Found({"sum": 5}), "", "full", 0, 1.0, "")})).ours == "5"
+    )
 
 
 def test_names_and_aliases_differ_and_aliases_name_parts():
@@ -230,7 +335,7 @@ def test_every_claim_of_the_paper_has_a_place_and_every_record_a_verdict(one):
     assert all(claim.says and claim.place for claim in one.claims)
     record = best_record(core.RESULTS, one.name)
     assert set(record.parts) <= set(one.parts)
-    assert verdict_of(one, record).word
+    assert all(judged.verdict.word for judged in judged_claims(one, record))
 
 
 def test_the_committed_report_is_that_of_the_committed_records():
@@ -238,21 +343,22 @@ def test_the_committed_report_is_that_of_the_committed_records():
     assert (core.RESULTS.parent / "RESULTS.md").read_text() == as_markdown(entries, core.RESULTS)
 
 
-def test_the_report_counts_the_verdicts_and_says_what_they_mean_and_what_is_measured_again(tmp_path):
+def test_the_report_counts_the_verdicts_and_the_rules_that_were_changed_and_says_what_they_mean(tmp_path):
     part = Part(Found({"sum": 5}), "", "full", 0, 1.0, "")
-    again = replace(SQUARES, again="the odd ones")
-    entries = [(again, Record("fig-0", {"squares": part})), (SQUARES, Record("fig-0", {}))]
+    late = replace(SUM, rule=replace(RULE, known="after", earlier="An earlier rule asked for 6."))
+    changed = replace(SQUARES, claims=(late,), not_again=("The odd ones take hours.",))
+    entries = [(changed, Record("fig-0", {"squares": part})), (SQUARES, Record("fig-0", {}))]
     text = as_markdown(entries, tmp_path)
-    assert "Of 2 experiments of the paper: as stated 1, not measured 1." in text
-    assert "These figures will be measured again: fig-0 (the odd ones)." in text
-    assert "by another method: what it claims is found, but by another loss or search than the paper's" in text
-    assert "measured again" not in as_markdown(entries[1:], tmp_path)
+    assert "Of 2 claims of the paper: as stated 1, not measured 1. 1 rules were changed after their results." in text
+    assert "**by another method**: what it claims is found, but by another loss or search than the paper's" in text
+    assert "- The odd ones take hours." in page_markdown(*entries[0], tmp_path)
+    assert "not again" not in page_markdown(*entries[1], tmp_path)
 
 
 def test_the_report_says_how_the_paper_s_losses_are_minimised(tmp_path):
     for text in (as_markdown([], tmp_path), as_html([], tmp_path)):
-        assert "two terms that decide ties" in text
-        assert "starts again from the mean, the median or the middle of the bounds" in text
+        assert "with the orders 0 … λ, along the gradient from the start alone" in text
+        assert "two small terms that decide" in text
         assert "quantiles of the data" in text
 
 
@@ -268,13 +374,13 @@ def test_a_statement_of_a_record_is_corrected_in_the_report_and_the_record_stays
     record = measure(SQUARES, run)
     note = record.parts["squares"].found.tables[0].note
     corrected = replace(SQUARES, corrections=(Correction("squares", note, "What is true."),))
-    text = as_markdown([(corrected, record)], run.folder)
+    text = page_markdown(corrected, record, run.folder)
     assert note
     assert "What is true." in text
     assert note not in text
     assert read_record(run.folder, "fig-0", "tiny").parts["squares"].found.tables[0].note == note
     other = replace(SQUARES, corrections=(Correction("cubes", note, "What is true."),))
-    assert note in as_markdown([(other, record)], run.folder)
+    assert note in page_markdown(other, record, run.folder)
 
 
 def test_every_correction_is_of_a_statement_in_a_committed_record():

@@ -10,7 +10,9 @@ from experiments.known_baselines import (
     Trial,
     binary_inputs,
     found_of,
-    judge,
+    judge_part,
+    judge_printed,
+    plain_tsang,
     run_trial,
     run_trials,
     tabulate,
@@ -56,8 +58,8 @@ def test_a_loss_of_few_players_is_exact():
     baseline = torch.tensor([0.3, 0.1, 0.8, 0.6, 0.2]).double()
     x = binary_inputs(SMALL, 32, 0)
     table = ab.value_table(ab.MaskedModel(SMALL.model, x, absence=ab.Baseline(baseline)))
-    shapley = ab.order_shapley(table, range(3)).values.abs().sum((1, 2)).mean()
-    marginal = ab.order_marginals(table, range(3)).values.sum((1, 2)).mean()
+    shapley = ab.order_shapley(table, range(4)).values.abs().sum((1, 2)).mean()
+    marginal = ab.order_marginals(table, range(4)).values.sum((1, 2)).mean()
     assert thorough_loss(SMALL, "shapley", baseline, x) == pytest.approx(float(shapley))
     assert thorough_loss(SMALL, "marginal", baseline, x) == pytest.approx(float(marginal))
 
@@ -81,6 +83,8 @@ def test_every_pair_of_loss_and_start_is_tried(monkeypatch):
     monkeypatch.setattr(known_baselines, "run_trial", lambda function, trial, *rest: Outcome(trial, (), (), 0.0, 0.0))
     outcomes = run_trials([SMALL, SMALL], samples=32, steps=3, run=Run())
     assert len({outcome.trial for outcome in outcomes}) == 14
+    plain = run_trials([SMALL], samples=32, steps=3, run=Run(), additions=known_baselines.PLAIN)
+    assert {outcome.trial.loss for outcome in plain} == {"shapley", "marginal"}
 
 
 def test_the_figures_are_the_accuracies_and_the_verdict_compares_them_with_the_printed_ones():
@@ -90,16 +94,45 @@ def test_the_figures_are_the_accuracies_and_the_verdict_compares_them_with_the_p
     ]
     found = found_of(tabulate("title", "note", [SMALL], rows, {}))
     assert found.figures["shapley from 0.5"] == 100
-    verdict = judge({"functions": found.figures})
-    assert verdict.word == "by another method"
-    assert "terms that decide ties" in verdict.reason
+    verdict = judge_part("functions", {"functions": found.figures})
+    assert verdict.words == "by another method (a search with three additions)"
+    assert "terms decide ties" in verdict.reason
     assert "sweeps" in verdict.reason
     assert "the mean, the median or the middle of the bounds joins the start" in verdict.reason
-    examples = judge({"functions": found.figures, "printed": {"agree": 22, "variables": 26}})
-    assert "follow its rule in 22 of 26" in examples.reason
     worse = {**found.figures, "marginal from 1": 98.0}
-    assert judge({"functions": worse}).word == "no"
-    assert judge({"printed": {}}).word == "not measured"
+    assert judge_part("functions", {"functions": worse}).word == "no"
+    assert judge_part("functions", {}).word == "not measured"
+
+
+def test_the_plain_losses_are_judged_first():
+    plain = {f"plain: {loss} from {start:g}": 99.0 for loss, start in known_baselines.PAPERS_PAIRS} | {
+        "variables": 61
+    }
+    assert judge_part("tsang", {"tsang-plain": plain}).word == "as stated"
+    worse = plain | {"plain: shapley from 1": 80.0}
+    full = {f"{loss} from {start:g}": 99.0 for loss, start in known_baselines.PAPERS_PAIRS}
+    assert judge_part("tsang", {"tsang-plain": worse}).word == "no"
+    found = judge_part("tsang", {"tsang-plain": worse, "tsang": full})
+    assert found.word == "by another method"
+    assert "By the losses alone, 1 of 6 accuracies are below the printed ones" in found.reason
+    assert "plain 80.00 ± 5.12 to 99.00 %" in found.ours  # √(0.8 · 0.2 / 61)
+
+
+def test_the_printed_truth_is_judged_by_the_paper_s_rule():
+    assert judge_printed({"printed": {"agree": 22, "variables": 26}}).word == "no"
+    assert judge_printed({"printed": {"agree": 26, "variables": 26}}).word == "as stated"
+    assert judge_printed({}).word == "not measured"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("data")
+def test_the_ablation_has_a_column_for_each_addition():
+    found = plain_tsang(Run(size="tiny"))
+    table = found.tables[0]
+    assert list(table.columns[2:6]) == ["plain", "with ties", "with restarts", "with sweeps"]
+    assert len(table.rows) == 6
+    first = f"plain: {table.rows[0][0]} from {table.rows[0][1]}"
+    assert table.rows[0][2] == f"{found.figures[first] / 100:.2%}"
 
 
 def test_one_printed_truth_contradicts_the_paper_s_own_rule():

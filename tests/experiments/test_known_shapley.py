@@ -161,11 +161,35 @@ def test_the_verdict_asks_for_learned_values_that_alone_are_right():
         "lowest of one draw": 20.0,
         "highest of one draw": 50.0,
     }
-    found = known_shapley.judge({"family": figures})
-    assert found.word == "by another method"
-    assert "by the loss interactions, Σ|U| of all orders, with sweeps" in found.reason
-    assert "81.50 %" in found.reason
-    assert "explained by few coalitions" in found.reason
-    assert "not explained" in known_shapley.judge({"family": figures | {known_shapley.FEW: 45.0}}).reason
-    assert known_shapley.judge({"family": figures | {"zero": 95.0}}).word == "no"
-    assert known_shapley.judge({"family": figures | {"learned": 99.9}}).word == "no"
+    judge = known_shapley.judge_learned
+    found = judge({"family": figures})
+    assert found.words == "by another method (Σ|U| of all orders with sweeps, no lone factors)"
+    assert judge({"family": figures | {"zero": 95.0}}).word == "no"
+    assert judge({"family": figures | {"learned": 99.4}}).word == "no"
+    losses = {f"L_Shapley, λ = 0.5 n: {known_shapley.ALONE}": 99.6}
+    losses[f"error of L_Shapley, λ = 0.5 n: {known_shapley.ALONE}"] = 0.2
+    assert judge({"family": figures, "losses": losses}).word == "in one reading"
+    others = known_shapley.judge_others({"family": figures})
+    assert others.word == "no"
+    assert "81.50 %" in others.reason
+    near = {name: float(printed.rstrip("%")) + 4 for name, printed in known_shapley.PRINTED.items()}
+    assert known_shapley.judge_others({"family": figures | near}).word == "as stated"
+
+
+def test_lone_factors_are_kept_on_request():
+    def alone(**settings):
+        cases = addition_multiplication(20, seed=3, lone=0.0, **settings)
+        return sum(len(product.variables) == 1 for case in cases for product in case.function.model.products)
+
+    assert alone() == 0
+    assert alone(lone_factors=True) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("data")
+def test_the_papers_losses_are_scored_on_both_families():
+    found = known_shapley.losses(Run(size="tiny"))
+    families = {row[0] for row in found.tables[0].rows}
+    assert families == {known_shapley.ALONE, "lone factors kept, several products"}
+    learned = {row[1] for row in found.tables[0].rows if row[0] != known_shapley.ALONE}
+    assert set(known_shapley.LEARNERS) < learned

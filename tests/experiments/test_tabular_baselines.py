@@ -126,8 +126,8 @@ def test_what_remains_agrees_with_the_definitions():
     sizes = torch.tensor([bin(number).count("1") for number in range(16)])
     assert found.strength == pytest.approx(effects[:, 1:].abs().sum(1).mean().item())
     assert found.low_orders == pytest.approx(effects[:, (sizes >= 1) & (sizes <= 2)].abs().sum(1).mean().item())
-    assert found.shapley == pytest.approx(ab.order_shapley(table, [0, 1]).values.abs().sum((1, 2)).mean().item())
-    assert found.marginal == pytest.approx(ab.order_marginals(table, [0, 1]).values.sum((1, 2)).mean().item())
+    assert found.shapley == pytest.approx(ab.order_shapley(table, [0, 1, 2]).values.abs().sum((1, 2)).mean().item())
+    assert found.marginal == pytest.approx(ab.order_marginals(table, [0, 1, 2]).values.sum((1, 2)).mean().item())
     assert found.empty == pytest.approx(table.values[:, 0].mean().item())
 
 

@@ -67,7 +67,7 @@ def test_as_many_samples_are_compared_as_the_rows_allow_and_eight_at_least(rows,
 def test_coalitions_of_a_comparison_lie_between_the_least_and_the_most(loss, rows, drawn):
     objective = objective_of(players=14, rows=rows, penalty=Penalty(loss, 14, 7))
     count = objective.plan.coalitions.shape[-2]
-    assert count == {"marginal": drawn // 8 * 8, "interactions": drawn // 64 * 64}.get(loss, count)
+    assert count == {"marginal": drawn // 9 * 9, "interactions": drawn // 64 * 64}.get(loss, count)
     assert 0.9 * drawn <= count <= drawn
     assert len(objective.compared.rows) == min(64, max(8, rows // count))
 
@@ -194,6 +194,28 @@ def test_the_gradient_is_that_of_the_loss_beside_it(loss, players):
     assert objective.gradient(baseline, 1, 2)[1] == loss
     assert objective.gradient(baseline, 1, 3)[1] != loss
     assert objective.gradient(baseline, 2, 2)[1] != loss
+
+
+def test_an_objective_without_ties_evaluates_its_penalty_alone():
+    x = torch.randn(9, 4, generator=generator()).double()
+    owner = torch.zeros(9, dtype=torch.int64)
+    evaluator = Evaluator(Task(mlp(4), x))
+    plain = PaperObjective(evaluator, Penalty("shapley", 4, 2), owner, 0, 2**12, ties=False)
+    with_ties = PaperObjective(evaluator, Penalty("shapley", 4, 2), owner, 0, 2**12)
+    assert not plain.decides_ties
+    assert with_ties.decides_ties
+    assert plain.settings != with_ties.settings  # a checkpoint of one is not resumed by the other
+    baseline = torch.full((1, 4), 0.4).double()
+    before = plain.evaluations
+    look = list(plain.running_assessments(baseline))[-1]
+    assert torch.equal(look.losses, look.penalties)
+    assert torch.allclose(look.penalties, list(with_ties.running_assessments(baseline))[-1].penalties)
+    coalitions = plain.penalty.exact_plan().rows_per_sample
+    assert plain.evaluations - before == 9 * coalitions
+    _, loss = plain.gradient(baseline, 1, 1)
+    assert plain.evaluations - before == 2 * 9 * coalitions
+    penalties = [penalty_of(plain, row, baseline[0], plain.plan) for row in range(9)]
+    assert loss == pytest.approx(sum(penalties) / 9)
 
 
 def test_without_ties_the_loss_of_a_step_on_all_samples_is_the_mean_penalty():

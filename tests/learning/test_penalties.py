@@ -17,13 +17,13 @@ from seeded_draws import generator
 
 
 def oracle(loss, orders, values):
-    """The penalties written out, for one list of 2ⁿ values."""
+    """The penalties written out, for one list of 2ⁿ values: orders of benefits begin at 0 and end with λ."""
     if loss == "interactions":
         effects = harsanyi_by_definition(values)
         return sum(abs(u) for k, u in enumerate(effects) if 1 <= k.bit_count() <= orders)
     transform = abs if loss == "marginal" else lambda benefit: benefit
     by_order = marginal_benefits_by_order(values, transform)
-    return sum(abs(value) for row in by_order[:orders] for value in row)
+    return sum(abs(value) for row in by_order[: orders + 1] for value in row)
 
 
 @pytest.mark.parametrize("loss", ["shapley", "marginal", "interactions"])
@@ -31,7 +31,8 @@ def oracle(loss, orders, values):
 def test_exact_penalties_are_their_definitions(loss, orders):
     table = torch.randn(3, 32, generator=generator()).double()
     plan = Penalty(loss, players=5, orders=orders).plan(3, 1, generator())
-    assert plan.coalitions.sum(1).max() == orders  # nothing larger is evaluated
+    larger = 0 if loss == "interactions" else 1  # a context of λ players has one more added
+    assert plan.coalitions.sum(1).max() == min(5, orders + larger)  # nothing larger is evaluated
     found = plan.penalty(table[:, coalition_numbers(plan.coalitions)])
     assert found.tolist() == pytest.approx([oracle(loss, orders, row) for row in table.tolist()])
 
@@ -45,22 +46,37 @@ def test_vectors_count_by_the_sum_of_their_components(loss):
     assert torch.allclose(together, sum(parts))
 
 
+@pytest.mark.parametrize("loss", ["shapley", "marginal"])
+def test_the_highest_order_is_penalised_too(loss):
+    """By hand: v is 1 with all three players and 0 else, so that only order 2 has benefits: 1 for each player."""
+    values = torch.tensor([[0.0, 0, 0, 0, 0, 0, 0, 1]])
+    for orders, expected in ((1, 0.0), (2, 3.0), (3, 3.0)):
+        plan = Penalty(loss, players=3, orders=orders).exact_plan()
+        assert plan.penalty(values[:, coalition_numbers(plan.coalitions)]).tolist() == [expected]
+
+
+def test_the_largest_coalition_is_a_context_of_the_highest_order_and_one_more_player():
+    assert [Penalty("shapley", 5, orders).largest for orders in (1, 3, 4, 5)] == [2, 4, 5, 5]
+    assert [Penalty("interactions", 5, orders).largest for orders in (1, 3, 4, 5)] == [1, 3, 4, 5]
+
+
 def walks_of(players, length, walks):
     coalitions = Penalty("marginal", players, length).walks(1, walks, generator()).coalitions
-    return coalitions.view(walks, length + 1, players)
+    return coalitions.view(walks, min(length + 1, players) + 1, players)
 
 
 @given(st.integers(1, 8), st.data())
 def test_walks_add_one_player_a_step(players, data):
     length = data.draw(st.integers(1, players))
     coalitions = walks_of(players, length, walks=5)
+    steps = min(length + 1, players)
     assert not coalitions[:, 0].any()
-    assert coalitions.sum(-1).tolist() == [list(range(length + 1))] * 5
+    assert coalitions.sum(-1).tolist() == [list(range(steps + 1))] * 5
     assert not (coalitions[:, :-1] & ~coalitions[:, 1:]).any()
 
 
 def test_walks_visit_contexts_uniformly():
-    coalitions = walks_of(4, 3, walks=12_000)
+    coalitions = walks_of(4, 2, walks=12_000)
     added = (coalitions[:, 3] & ~coalitions[:, 2]).int().argmax(-1)
     pairs = Counter(zip(added.tolist(), coalition_numbers(coalitions[:, 2]).tolist(), strict=True))
     assert len(pairs) == 4 * math.comb(3, 2)
@@ -223,7 +239,7 @@ def test_a_low_order_of_many_players_is_drawn_without_a_table_of_all_coalitions(
         assert not penalty.exact
         plan = penalty.plan(2, 100, generator())
         assert plan.coalitions.shape[-1] == 40
-        assert plan.coalitions.sum(-1).max() == 2
+        assert plan.coalitions.sum(-1).max() == penalty.largest
 
 
 def test_all_orders_of_many_players_can_be_fitted():
@@ -237,7 +253,8 @@ def test_coalitions_are_exact_up_to_the_bounds_and_not_beyond():
     assert Penalty("shapley", 8, 8, per_sample=0).exact  # 2⁸ are few, whatever the budget
     assert not Penalty("shapley", 9, 9, per_sample=511).exact
     assert Penalty("shapley", 9, 9, per_sample=512).exact
-    assert Penalty("marginal", 9, 4, per_sample=0).exact  # 1 + 9 + 36 + 84 + 126
+    assert Penalty("marginal", 9, 3, per_sample=0).exact  # 1 + 9 + 36 + 84 + 126
+    assert not Penalty("marginal", 9, 4, per_sample=0).exact
     assert Penalty("marginal", 16, 2).exact
     assert not Penalty("marginal", 17, 2).exact  # its table would have 2¹⁷ values
     assert Penalty("marginal", 17, 2, per_sample=2**17).exact
@@ -255,7 +272,7 @@ def test_scales_of_losses():
 
 @pytest.mark.parametrize(("evaluations", "walks"), [(1, 1), (5, 1), (6, 1), (11, 1), (12, 2), (60, 10)])
 def test_walks_cost_no_more_than_asked_but_for_the_first(evaluations, walks):
-    plan = Penalty("marginal", 40, 5).plan(3, evaluations, generator())
+    plan = Penalty("marginal", 40, 4).plan(3, evaluations, generator())
     assert plan.coalitions.shape == (3, walks * 6, 40)
 
 
@@ -270,11 +287,11 @@ def test_two_samples_share_their_coalitions_and_no_more_than_two(loss):
 
 
 def test_walks_of_a_sample_are_weighed_alike():
-    """By hand: two walks of one player each have benefits 1 and 3; Σᵢ E is the number of players times their mean."""
+    """By hand: two walks have benefits 1 and 0, and 3 and 0; Σᵢ E is the number of players times their mean."""
     penalty = Penalty("marginal", 4, 1)
     plan = penalty.walks(2, 2, generator())
-    values = torch.tensor([[0.0, 1.0, 5.0, 2.0], [1.0, 1.0, 1.0, 2.0]])
-    assert plan.penalty(values).tolist() == [4 * 2.0, 4 * 0.5]
+    values = torch.tensor([[0.0, 1.0, 1.0, 5.0, 2.0, 2.0], [1.0, 1.0, 1.0, 1.0, 2.0, 3.0]])
+    assert plan.penalty(values).tolist() == [4 * 2.0, 4 * 1.0]
 
 
 def cubes_of(players, orders, cubes, cube=None, samples=1):
@@ -314,7 +331,7 @@ def test_cubes_hold_their_coalitions_in_counting_order():
 
 
 def test_shapley_values_within_cubes_are_means_over_them_and_sums_over_components():
-    penalty = Penalty("shapley", players=7, orders=5, cube=2)
+    penalty = Penalty("shapley", players=7, orders=4, cube=2)
     plan = penalty.subcubes(2, 3 * 4, generator())
     values = torch.randn(2, 12, 2, generator=generator(1)).double()
     expected = [
@@ -335,7 +352,7 @@ def test_detours_of_several_samples_are_each_their_own():
 def test_a_drawn_penalty_is_the_strength_of_the_order_wise_values():
     penalty = Penalty("shapley", 20, 3)
     plan = penalty.plan(4, 300, generator())
-    coalitions, weights = order_shapley_weights(20, 3, 300, generator())
+    coalitions, weights = order_shapley_weights(20, 4, 300, generator())  # the orders 0 … 3
     assert torch.equal(plan.coalitions, coalitions)
     values = torch.randn(2, len(coalitions), 2, generator=generator(1))
     expected = [sum((weights @ one[:, part].double()).abs().sum().item() for part in range(2)) for one in values]

@@ -63,3 +63,29 @@ def test_a_search_without_a_gradient_does_not_count_steps():
         "interrupted while values were searched one by one, because the model has no gradient; "
         "these are the best values so far"
     )
+
+
+@pytest.mark.parametrize("restart", [None, True])
+def test_the_papers_losses_start_again_from_a_usual_baseline_on_request_only(restart):
+    """The product is least at 0.25, where the gradient from 3 does not lead in one step; the mean is much nearer."""
+    x = 0.25 + 0.01 * torch.randn(64, 3, generator=generator()).double()
+    settings = {"start": 3.0, "bounds": (0.0, 3.0), "steps": 1, "polish": False}
+    learned = learn(lambda rows: (rows - 0.25).prod(1), x, loss="shapley", restart=restart, **settings)
+    tried = [name for name in learned.record.starts if name.endswith("(tried)")]
+    assert len(tried) == (1 if restart else 0)
+    assert bool((learned.values < 1).all()) is bool(restart)
+
+
+def test_ties_are_decided_on_request_only():
+    """The output is 0 up to coalitions of two players, and with all; between these, only a detour reaches it."""
+    x = torch.ones(16, 4).double()
+
+    def model(rows):
+        total = rows.sum(1)
+        return 4 * (total - 3).clamp_min(0) * (4 - total)
+
+    settings = {"loss": "shapley", "orders": 1, "start": 0.3, "bounds": (0.0, 1.0), "polish": False, "steps": 20}
+    plain, decided = (learn(model, x, samples="all", ties=ties, **settings) for ties in (None, True))
+    assert plain.values.tolist() == [0.3] * 4
+    assert float(decided.values.abs().max()) < 0.05
+    assert plain.loss == decided.loss == 0.0

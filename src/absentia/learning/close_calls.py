@@ -48,7 +48,7 @@ def settle(objective: PaperObjective, baseline: Baselines, calls: CloseCalls) ->
     If all coalitions of all samples are affordable, the penalty over them decides. If not, drawn coalitions cannot
     decide between losses that are nearly equal, but they do reveal a true tie: over all samples and the same
     coalitions of each, the losses differ only by rounding. True ties go to the baseline with the smaller walks and
-    detours over all samples.
+    detours over all samples, unless the objective does without these.
     """
     judge = _Judge.of(objective)
     if not judge.is_worthwhile():
@@ -63,6 +63,8 @@ def settle(objective: PaperObjective, baseline: Baselines, calls: CloseCalls) ->
             continue
         candidate_loss = judge.loss(candidate)
         if judge.is_tie(candidate_loss, loss):
+            if not objective.decides_ties:
+                continue
             if tie_loss is None:
                 tie_loss = judge.tie_loss(baseline)
             better = judge.tie_loss(candidate) < tie_loss * (1 - _LEAST_GAIN)
@@ -97,7 +99,7 @@ class _Judge:
         """Return whether there is one baseline, and all samples are affordable but not all were compared before."""
         objective = self.objective
         samples = len(objective.owned)
-        if objective.owners > 1:
+        if objective.owners > 1 or not (self.exact or objective.decides_ties):
             return False
         if self.exact and len(objective.compared.rows) == samples:
             return False

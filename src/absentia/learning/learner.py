@@ -105,7 +105,8 @@ def learn_baseline(
         pairs (x, y).
     loss : {"faithful", "interactions", "shapley", "marginal"}
         What to minimise. "faithful" is described above. The others are penalties only: Σ|U(S)|, and the paper's
-        L_Shapley and L_marginal.
+        L_Shapley and L_marginal, which are minimised as in the paper, along the gradient from the start. The options
+        ``ties``, ``restart`` and ``polish`` add to that.
     start : {"best", "mean", "median", "zero"}, float, array, or a list of these
         The values to start from. If there are several, the best result is kept. "best" is the mean, except for the
         default loss and a model without a gradient. Then it is the mean, the median or zero, whichever has the lowest
@@ -345,7 +346,7 @@ def _search_plan(problem: Problem, gradient: bool) -> SearchPlan:
     rate = schedule.rate if options.rate is None else options.rate
     if not gradient:
         steps = 0
-    return SearchPlan(steps, rate, options.polish, gradient)
+    return SearchPlan(steps, rate, options.polish, gradient, options.restarts(problem.loss))
 
 
 def _name_usual(

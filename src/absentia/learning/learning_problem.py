@@ -194,6 +194,9 @@ def make_objective(
         raise wrong("cube", "be left out for losses other than interactions", f"{options.cube} for {loss!r}")
     if options.orders is not None and loss == "faithful":
         raise wrong("orders", "be left out for the loss 'faithful', which takes all", options.orders)
+    for name in ("ties", "restart"):
+        if getattr(options, name) is not None and loss == "faithful":
+            raise wrong(name, "be left out for the loss 'faithful'", getattr(options, name))
     if loss == "faithful":
         return _faithful_objective(problem, mean, space, source)
     return _paper_objective(problem)
@@ -230,7 +233,8 @@ def _paper_objective(problem: Problem) -> PaperObjective:
     rows = max(FEWEST_ROWS, int(options.rows_per_comparison * problem.rows))
     rows_per_sample = rows // min(samples, _MANY_SAMPLES)
     penalty = Penalty(problem.loss, players, count_orders(highest, players), rows_per_sample, options.cube)
-    return PaperObjective(problem.evaluator, penalty, problem.owner, problem.seed, rows)
+    ties = options.decides_ties(problem.loss)
+    return PaperObjective(problem.evaluator, penalty, problem.owner, problem.seed, rows, ties=ties)
 
 
 def _within_time(rows: int, limit: TimeLimit) -> int:
@@ -278,7 +282,7 @@ def search_identity(
 ) -> Identity:
     """Return what a search depends on: a digest, and values of the model with all players present or absent."""
     evaluator = problem.evaluator
-    settings = (problem.share, problem.seed, plan.steps, plan.rate, plan.polish)
+    settings = (problem.share, problem.seed, plan.steps, plan.rate, plan.polish, plan.restart)
     described = repr((objective.settings, str(evaluator.task.readout_note), settings))
     digest = hashlib.blake2b(described.encode(), digest_size=16)
     tensors = [evaluator.x, problem.owner]

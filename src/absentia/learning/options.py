@@ -76,8 +76,16 @@ class LearningOptions:
     gradient : bool, optional
         Whether the model has a gradient. The default is to detect it.
     orders : float or int, optional
-        The highest order λ of the paper's losses, as a share of the players or as a number. The default is half of
-        the players for "shapley" and "marginal", as in the paper, and all of them for "interactions".
+        The highest order λ of the paper's losses, as a share of the players or as a number. Orders from 0 to λ are
+        penalised. The default is half of the players for "shapley" and "marginal", as in the paper, and all of them
+        for "interactions".
+    ties : bool, optional
+        Whether two more terms, with a weight of 1 %, decide between values that the penalty up to order λ cannot
+        distinguish: marginal benefits of all orders, and the detours through the coalitions without one player. The
+        default is True for "interactions", and False for "shapley" and "marginal", which are then the paper's.
+    restart : bool, optional
+        Whether to search again from the mean, the median or the middle of the bounds, whichever has the lowest loss,
+        if its loss is lower than where the starts ended. The default is as for ``ties``.
     cube : int, optional
         Measure "interactions" within drawn groups of this many players. This suits outputs that are slightly
         nonlinear everywhere. By default all interactions of a sample are measured, or those within groups of 6 if
@@ -105,8 +113,18 @@ class LearningOptions:
     held: Array | None = None
     gradient: bool | None = None
     orders: float | None = None
+    ties: bool | None = None
+    restart: bool | None = None
     cube: int | None = None
     rows_per_comparison: int = 2**18
+
+    def decides_ties(self, loss: str) -> bool:
+        """Return whether ties are decided in a search by one of the paper's losses."""
+        return loss == "interactions" if self.ties is None else self.ties
+
+    def restarts(self, loss: str) -> bool:
+        """Return whether a search by one of the paper's losses may start again from a usual baseline."""
+        return loss == "interactions" if self.restart is None else self.restart
 
     def __post_init__(self) -> None:
         if self.samples != "all":

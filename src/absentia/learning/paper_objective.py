@@ -1,8 +1,8 @@
 """The objective of the paper's losses: the samples and coalitions on which a baseline's penalty is computed.
 
 Baselines are compared on fixed samples and coalitions, part by part. Gradients are computed on new ones. The loss is
-the penalty plus, with a small weight, two terms that decide between values that the penalty up to order λ cannot
-distinguish: marginal benefits of all orders along walks, and detours.
+the penalty. On request, two terms are added with a small weight. They decide ties between values that the penalty up
+to order λ cannot distinguish: marginal benefits of all orders along walks, and detours.
 """
 
 from __future__ import annotations
@@ -62,23 +62,26 @@ class PaperObjective:
     """The mean penalty over the samples of each owner of a baseline: all samples, those of a class, or one sample.
 
     ``owner`` is the number of each sample's owner, or −1 for none. Comparisons take about ``rows`` evaluations.
+    ``ties`` says whether walks and detours decide ties.
     """
 
     # Not known in advance, because a descent makes comparisons beside its steps.
     rows_per_step = 0
 
-    def __init__(self, evaluator: Evaluator, penalty: Penalty, owner: Tensor, seed: int, rows: int) -> None:
+    def __init__(
+        self, evaluator: Evaluator, penalty: Penalty, owner: Tensor, seed: int, rows: int, *, ties: bool = True
+    ) -> None:
         self.evaluator = evaluator
         self.penalty = penalty
         self.owner = owner
         self.seed = seed
         self.rows = rows
-        self.settings = penalty  # what the loss depends on, beside the model and the samples
+        self.settings = (penalty, ties)  # what the loss depends on, beside the model and the samples
         self.record: dict[str, Any] = {"exact": penalty.exact, "orders": penalty.orders}
         self.owned = (owner >= 0).nonzero().flatten()  # the samples whose baselines are learned here
         self.owners = int(owner.max()) + 1
         self.evaluations = 0
-        self.tie_weight = _TIE_WEIGHT * penalty.scale
+        self.tie_weight = _TIE_WEIGHT * penalty.scale if ties else 0.0
         self.all_orders = Penalty("marginal", penalty.players, penalty.players)
         self._fix_comparison(seeded(seed, 0, 0))
 
@@ -86,6 +89,11 @@ class PaperObjective:
     def evaluated_rows(self) -> int:
         """The rows that the model evaluated for values."""
         return self.evaluations
+
+    @property
+    def decides_ties(self) -> bool:
+        """Whether walks and detours have a weight in the loss."""
+        return self.tie_weight > 0
 
     def _fix_comparison(self, generator: torch.Generator) -> None:
         """Fix the samples and coalitions that baselines are compared on."""
@@ -155,6 +163,10 @@ class PaperObjective:
     def running_assessments(self, baseline: Baselines) -> Iterator[Assessment]:
         """Compute penalties and losses on more and more of the compared samples, at last on all of them."""
         penalties = self._running_mean(baseline, self.compared, self.plan)
+        if not self.decides_ties:
+            for penalty in penalties:
+                yield Assessment(baseline, penalty, penalty)
+            return
         along_walks = self._running_mean(baseline, self.walked, self.walks)
         on_detours = self._running_mean(baseline, self.detoured, self.detours)
         for penalty, walks, detours in zip(penalties, along_walks, on_detours, strict=True):
@@ -185,10 +197,13 @@ class PaperObjective:
             batch = min(batch, max(_FEWEST_PER_STEP, self.rows // _COMPARISON_PER_STEP // rows_per_sample))
         samples = draw_samples(self.shares, batch, generator)
         plan = self.plan if self.penalty.exact else self.penalty.plan(batch, rows_per_sample, generator)
-        walks = self._draw_walks(batch, generator)
+        terms = [(1.0, plan)]
+        if self.decides_ties:
+            walks = self._draw_walks(batch, generator)
+            terms += [(self.tie_weight, walks), (self.tie_weight, self.detours)]
         slope = torch.zeros_like(baseline)
         loss = 0.0
-        for weight, term in ((1.0, plan), (self.tie_weight, walks), (self.tie_weight, self.detours)):
+        for weight, term in terms:
             leaf = baseline.detach().clone().requires_grad_()
             loss += weight * float(self.losses(leaf, samples, term).mean())
             if leaf.grad is not None:

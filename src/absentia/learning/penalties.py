@@ -2,11 +2,14 @@
 
 A penalty is a sum over the orders up to λ, averaged over samples:
 
-- ``"shapley"``      Σ_{m<λ} Σᵢ |φᵢ⁽ᵐ⁾|, the paper's L_Shapley
-- ``"marginal"``     Σ_{m<λ} Σᵢ E_{|S|=m} |v(S∪i) − v(S)|, the paper's L_marginal
+- ``"shapley"``      Σ_{0≤m≤λ} Σᵢ |φᵢ⁽ᵐ⁾|, the paper's L_Shapley [ren2023faithful, Eq. 7]
+- ``"marginal"``     Σ_{0≤m≤λ} Σᵢ E_{|S|=m} |v(S∪i) − v(S)|, the paper's L_marginal [ren2023faithful, Eq. 7]
 - ``"interactions"`` Σ_{1≤|S|≤λ} |U(S)|, which the paper's two approximate [ren2023faithful, Eq. 5]
 
-With few players, all coalitions up to size λ are evaluated and the penalty is exact. With many players, it is
+The order m of a marginal benefit is the size of its context S, so that its largest coalition has m + 1 players. The
+highest order of n players is n − 1: λ = n and λ = n − 1 are the same two losses.
+
+With few players, all coalitions up to that size are evaluated and the penalty is exact. With many players, it is
 estimated: from nested walks for marginal benefits, and from sub-cubes for interactions. A sub-cube holds all
 coalitions C ∪ A, A ⊆ P, of a few players P over a drawn context C. It is the game in which C is always present. These
 means of absolute values are unbiased. |φᵢ⁽ᵐ⁾| is the absolute value of a mean, which noise makes too large. The same
@@ -78,9 +81,16 @@ class Penalty:
     cube: int | None = None  # players of a sub-cube, to measure interactions within sub-cubes in any case
 
     @property
+    def largest(self) -> int:
+        """The size of the largest coalition: λ players, or one more, which is added to a context of λ."""
+        if self.loss == "interactions":
+            return self.orders
+        return min(self.orders + 1, self.players)
+
+    @property
     def exact(self) -> bool:
-        """Whether all coalitions up to size λ are evaluated."""
-        coalitions = sum(math.comb(self.players, size) for size in range(self.orders + 1))
+        """Whether all coalitions up to the largest size are evaluated."""
+        coalitions = sum(math.comb(self.players, size) for size in range(self.largest + 1))
         table_fits = 2**self.players <= max(LARGEST_TABLE, self.per_sample)
         affordable = coalitions <= max(FEW_COALITIONS, self.per_sample)
         within_cubes = self.loss == "interactions" and self.cube is not None
@@ -98,14 +108,14 @@ class Penalty:
     @property
     def _cube_players(self) -> int:
         """The number of players that vary in a sub-cube."""
-        return min(self.cube or SUBCUBE_PLAYERS, self.orders)
+        return min(self.cube or SUBCUBE_PLAYERS, self.largest)
 
     def plan(self, samples: int, evaluations: int, generator: torch.Generator) -> Plan:
         """Choose the coalitions: all, or draws that cost each sample about this many ``evaluations``."""
         if self.exact:
             return self.exact_plan()
         if self.loss == "marginal":
-            walks = max(1, evaluations // (self.orders + 1))
+            walks = max(1, evaluations // (self.largest + 1))
             return self.walks(samples, walks, generator)
         if self.loss == "interactions":
             return self.subcubes(samples, evaluations, generator)
@@ -113,7 +123,7 @@ class Penalty:
 
     def _fitted_plan(self, evaluations: int, generator: torch.Generator) -> Plan:
         """Draw coalitions for all samples from whose values order-wise Shapley values are estimated by a fit."""
-        coalitions, weights = order_shapley_weights(self.players, self.orders, evaluations, generator)
+        coalitions, weights = order_shapley_weights(self.players, self.largest, evaluations, generator)
 
         def measure(values: Tensor) -> Tensor:
             return torch.einsum("oc,scf->sof", weights.to(values), values).abs().sum((1, 2))
@@ -121,13 +131,13 @@ class Penalty:
         return Plan(coalitions, measure)
 
     def exact_plan(self) -> Plan:
-        """Evaluate all coalitions up to size λ."""
+        """Evaluate all coalitions up to the largest size."""
         sizes = coalition_sizes(self.players)
-        numbers = (sizes <= self.orders).nonzero().flatten()
-        counted = (sizes >= 1) & (sizes <= self.orders)
+        numbers = (sizes <= self.largest).nonzero().flatten()
+        counted = (sizes >= 1) & (sizes <= self.largest)
 
         def measure(values: Tensor) -> Tensor:
-            # Coalitions above size λ stay 0: nothing that is read below depends on them.
+            # Larger coalitions stay 0: nothing that is read below depends on them.
             table = values.new_zeros(len(values), values.shape[2], 2**self.players)
             table = table.index_copy(-1, numbers.to(values.device), values.transpose(1, 2))
             if self.loss == "interactions":
@@ -136,19 +146,19 @@ class Penalty:
                 by_order = order_shapley_of(table).abs()
             else:
                 by_order = order_marginals_of(table)
-            return by_order[..., : self.orders, :].sum((1, 2, 3))
+            return by_order[..., : self.largest, :].sum((1, 2, 3))
 
         return Plan(enumerate_coalitions(self.players)[numbers], measure)
 
     def walks(self, samples: int, walks: int, generator: torch.Generator) -> Plan:
-        """Draw walks for each sample: marginal benefits at all orders below λ, for any number of players."""
+        """Draw walks for each sample: marginal benefits at all orders up to λ, for any number of players."""
         pairs = _pairs_of(samples)
         places = torch.rand(pairs * walks, self.players, generator=generator).argsort(-1).argsort(-1)
         # Each step of a walk adds one player.
-        coalitions = places[:, None] < torch.arange(self.orders + 1)[:, None]
+        coalitions = places[:, None] < torch.arange(self.largest + 1)[:, None]
 
         def measure(values: Tensor) -> Tensor:
-            along = values.unflatten(1, (walks, self.orders + 1))
+            along = values.unflatten(1, (walks, self.largest + 1))
             benefits = along[:, :, 1:] - along[:, :, :-1]
             # A walk meets one player at each order; Σᵢ E is n times the mean over players.
             return self.players * benefits.abs().sum((2, 3)).mean(1)
@@ -202,8 +212,8 @@ class Penalty:
         shuffled = torch.rand(cubes, self.players, generator=generator).argsort(-1)  # (cubes, players)
         members = shuffled[:, :inside]  # (cubes, inside): the players that vary
         others = shuffled[:, inside:]  # (cubes, others)
-        # The context's size is uniform, from 0 to the largest that keeps coalitions within λ.
-        context_size = torch.randint(0, self.orders - inside + 1, (cubes, 1), generator=generator)
+        # The context's size is uniform, from 0 to the most that keeps coalitions within the largest size.
+        context_size = torch.randint(0, self.largest - inside + 1, (cubes, 1), generator=generator)
         in_context = torch.arange(others.shape[1]) < context_size  # (cubes, others)
         context = torch.zeros(cubes, self.players, dtype=torch.bool).scatter_(1, others, in_context)
         corners = enumerate_coalitions(inside)  # (corners, inside)

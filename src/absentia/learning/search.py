@@ -247,12 +247,13 @@ class Search:
     # The paper's losses
 
     def search_paper(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> Assessment:
-        """Search from every start, and from the best usual baseline if its loss is lower than where they ended.
+        """Search from every start and, with restarts, from the best usual baseline if it is lower than their ends.
 
         Ctrl-C ends the search with the best baseline so far.
         """
         steps_of_start = self.plan.steps + self.plan.steps_again + _COUNTED_SWEEPS
-        self.pace.plan((len(starts) + 1) * steps_of_start)
+        searches = len(starts) + int(self.plan.restart)
+        self.pace.plan(searches * steps_of_start)
         with self.pace.bar:
             try:
                 return self._search_paper_from_all(starts, usual)
@@ -264,16 +265,23 @@ class Search:
 
     def _search_paper_from_all(self, starts: dict[str, Tensor], usual: dict[str, Tensor]) -> Assessment:
         """Search from every start, and from the best usual baseline if that is worthwhile."""
-        self.comparer.losses(next(iter(starts.values())))  # there is something to return from now on
-        rough_losses = {name: self.comparer.rough_loss(baseline) for name, baseline in usual.items()}
-        best = min(rough_losses, key=rough_losses.__getitem__)
-        usual_losses = self.comparer.losses(usual[best])
-        end: Assessment | None = None  # the best of where the starts ended
-        for number, (name, baseline) in enumerate(starts.items()):
+        (first_name, first_start), *other_starts = starts.items()
+        self.comparer.losses(first_start)  # there is something to return from now on
+        best, usual_losses = self._best_usual(usual)
+        end = self._search_paper_from(0, first_name, first_start)  # the best of where the starts ended
+        for number, (name, baseline) in enumerate(other_starts, start=1):
             end = self._search_paper_from(number, name, baseline).or_better(end)
-        if end is None or bool((usual_losses < end.losses).any()):
+        if usual_losses is not None and bool((usual_losses < end.losses).any()):
             end = self._search_paper_from(len(starts), f"{best} (tried)", usual[best]).or_better(end)
         return end
+
+    def _best_usual(self, usual: dict[str, Tensor]) -> tuple[str, Owners | None]:
+        """Return the best of the usual baselines by rough losses, and its losses; None without a restart."""
+        if not self.plan.restart:
+            return "", None
+        rough_losses = {name: self.comparer.rough_loss(baseline) for name, baseline in usual.items()}
+        best = min(rough_losses, key=rough_losses.__getitem__)
+        return best, self.comparer.losses(usual[best])
 
     def _search_paper_from(self, number: int, name: str, start: Baselines) -> Assessment:
         """Follow the gradient, sweep as long as it helps, follow it again, refine, and return the result."""

@@ -56,13 +56,15 @@ _STREAM = 2
 class SearchPlan:
     """How a search proceeds: the number of gradient steps, their first size, and whether it is polished.
 
-    ``gradient`` says whether the model has a gradient. Without one, no steps are taken.
+    ``gradient`` says whether the model has a gradient. Without one, no steps are taken. ``restart`` says whether a
+    search by one of the paper's losses may start again from a usual baseline.
     """
 
     steps: int
     rate: float
     polish: bool
     gradient: bool = True
+    restart: bool = True
 
     @property
     def thorough(self) -> bool:
