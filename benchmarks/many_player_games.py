@@ -128,7 +128,8 @@ def regression_on_pairs(game: ab.Game, pairs: int) -> tuple[Tensor, Tensor]:
         for start in range(0, per_block, ROWS_AT_ONCE):
             count = min(ROWS_AT_ONCE, per_block - start)
             drawn_sizes = sizes[torch.multinomial(size_weights, count, replacement=True, generator=generator)]
-            places = torch.rand(count, players, generator=generator)
+            # In double precision, because equal numbers would change the size, and 2²⁴ different ones are too few.
+            places = torch.rand(count, players, generator=generator, dtype=torch.float64)
             last_present = places.sort(1).values.gather(1, drawn_sizes[:, None] - 1)
             coalitions = places <= last_present
             odd = (game(coalitions).double() - game(~coalitions).double()) / 2
@@ -138,7 +139,8 @@ def regression_on_pairs(game: ab.Game, pairs: int) -> tuple[Tensor, Tensor]:
             rows = coalitions.double() - shares[:, None]
             gram[block] += rows.T @ rows
             products[block] += rows.T @ left.T
-    inverse = torch.linalg.pinv(gram.sum(0), hermitian=True)
+    # Rows add up to 0. Adding 1 in the direction that they leave out makes the sum invertible, and changes nothing.
+    inverse = torch.linalg.inv(gram.sum(0) + torch.ones(players, players, dtype=torch.float64))
     deviations = inverse @ products.sum(0)
     influences = inverse @ (products - gram @ deviations)
     errors = (influences.square().sum(0) * BLOCKS / (BLOCKS - 1)).sqrt()
