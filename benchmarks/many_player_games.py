@@ -128,12 +128,12 @@ def regression_on_pairs(game: ab.Game, pairs: int) -> tuple[Tensor, Tensor]:
         for start in range(0, per_block, ROWS_AT_ONCE):
             count = min(ROWS_AT_ONCE, per_block - start)
             drawn_sizes = sizes[torch.multinomial(size_weights, count, replacement=True, generator=generator)]
-            # In double precision, because equal numbers would change the size, and 2²⁴ different ones are too few.
-            places = torch.rand(count, players, generator=generator, dtype=torch.float64)
+            places = torch.rand(count, players, generator=generator)
             last_present = places.sort(1).values.gather(1, drawn_sizes[:, None] - 1)
             coalitions = places <= last_present
             odd = (game(coalitions).double() - game(~coalitions).double()) / 2
-            shares = drawn_sizes.double() / players
+            # Of the coalition itself: where two players draw the same number, it is larger than was asked for.
+            shares = coalitions.double().mean(1)
             # An equal share for every player fulfils the constraint; what is left adds up to 0 over the players.
             left = odd - total * (shares - 0.5)
             rows = coalitions.double() - shares[:, None]
