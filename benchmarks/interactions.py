@@ -1,6 +1,6 @@
 """Compare few terms for games of many players with SPEX, ProxySPEX, LightGBM and LASSO on pairs at equal evaluations.
 
-    python benchmarks/interactions.py                        # about 15 minutes; writes results/interactions.*
+    python benchmarks/interactions.py                        # about 30 minutes; writes results/interactions.*
     python benchmarks/interactions.py --only digits planted  # some games and parts; the page keeps other figures
     python benchmarks/interactions.py --quick --output DIR   # a smoke test of some seconds
 
@@ -8,7 +8,8 @@ games: how much of the variation of fresh coalitions do the terms account for, b
     absentia says what 5,000 fresh coalitions show?
 planted: a few AND terms of orders 1 to 5 are planted among 20, 64 and 256 players, with noise. Are their sets found?
 
-Each game is written when it is done, so that a run that was stopped can be continued with ``--only``. Times are CPU
+Each game is written when it is done, so that a run that was stopped can be continued with ``--only``, and two runs
+can share the games. Most of the time is that of SPEX and ProxySPEX. Times are CPU
 seconds of one thread. A data set that cannot be had leaves its games out.
 """
 

@@ -33,7 +33,6 @@ from experiments.training import Recipe, fit
 PROBES = 32  # coalitions whose values tell whether kept values are those of the same game
 BLOCKS = 16  # parts of the drawn pairs, from which the error of a truth is estimated
 ROWS_AT_ONCE = 2**14
-ZERO_EIGENVALUE = 1e-9  # as a share of the largest
 TREE_COLUMNS = 60
 SENTENCE = 40  # tokens
 
@@ -133,14 +132,15 @@ def regression_on_pairs(game: ab.Game, pairs: int) -> tuple[Tensor, Tensor]:
             last_present = places.sort(1).values.gather(1, drawn_sizes[:, None] - 1)
             coalitions = places <= last_present
             odd = (game(coalitions).double() - game(~coalitions).double()) / 2
-            shares = coalitions.sum(1).double() / players  # places that are equal make a coalition larger
+            # Of the coalition itself: where two players draw the same number, it is larger than was asked for.
+            shares = coalitions.double().mean(1)
             # An equal share for every player fulfils the constraint; what is left adds up to 0 over the players.
             left = odd - total * (shares - 0.5)
             rows = coalitions.double() - shares[:, None]
             gram[block] += rows.T @ rows
             products[block] += rows.T @ left.T
-    # The rows of a design add up to 0, so that one eigenvalue is 0 but for rounding.
-    inverse = torch.linalg.pinv(gram.sum(0), rtol=ZERO_EIGENVALUE, hermitian=True)
+    # Rows add up to 0. Adding 1 in the direction that they leave out makes the sum invertible, and changes nothing.
+    inverse = torch.linalg.inv(gram.sum(0) + torch.ones(players, players, dtype=torch.float64))
     deviations = inverse @ products.sum(0)
     influences = inverse @ (products - gram @ deviations)
     errors = (influences.square().sum(0) * BLOCKS / (BLOCKS - 1)).sqrt()

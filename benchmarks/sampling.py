@@ -11,8 +11,8 @@ coverage: how often do 95 % intervals hold the truth?
 cost: how long do methods compute beyond the bare forward passes?
 memory: how much memory does a process need at 784 players?
 
-Each game is written when it is done, so that a run that was stopped can be continued with ``--only``. Times are CPU
-seconds of one thread. A data set that cannot be had leaves its games out.
+Each game is written when it is done, so that a run that was stopped can be continued with ``--only``, and two runs
+can share the games. Times are CPU seconds of one thread. A data set that cannot be had leaves its games out.
 """
 
 from __future__ import annotations

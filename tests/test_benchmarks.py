@@ -282,6 +282,20 @@ class Products:
         return (2 * a * b - 3 * c * d * e + f + 1)[None]
 
 
+class Weighted:
+    """A linear game, whose Shapley values any regression finds exactly."""
+
+    samples = 1
+
+    def __init__(self, players: int) -> None:
+        self.names = tuple(str(player) for player in range(players))
+        self.weights = torch.arange(players, dtype=torch.float64).cos()
+
+    def __call__(self, coalitions: Tensor) -> Tensor:
+        """Return the sum of the weights."""
+        return (coalitions.double() @ self.weights)[None]
+
+
 def test_truths_from_drawn_pairs_have_errors_that_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(EXACT.parent)
     games = load("many_player_games")
@@ -290,6 +304,17 @@ def test_truths_from_drawn_pairs_have_errors_that_hold(monkeypatch: pytest.Monke
     assert bool(((values - true).abs() <= 4 * errors + 1e-9).all())
     assert 0 < float(errors.max()) < 0.05
     assert float(values.sum()) == pytest.approx(0)
+
+
+def test_truths_from_drawn_pairs_bear_players_who_draw_the_same_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(EXACT.parent)
+    games = load("many_player_games")
+    rand = torch.rand
+    monkeypatch.setattr(torch, "rand", lambda *shape, **settings: (rand(*shape, **settings) * 16).round() / 16)
+    linear = Weighted(20)
+    values, errors = games.regression_on_pairs(linear, 2**10)
+    assert values.numpy() == pytest.approx(linear.weights.numpy()[None], abs=1e-8)
+    assert float(errors.max()) < 1e-8
 
 
 def test_peers_spend_no_more_than_their_budget_and_find_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
