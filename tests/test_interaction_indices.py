@@ -381,9 +381,13 @@ def test_nonsense_is_refused():
         ab.AbsentiaError, match=r"order must be 1 for Shapley.*Got 2.*Interaction indices are SII, k-"
     ):
         ab.index(table, "Shapley", order=2)
-    with pytest.raises(ab.AbsentiaError, match=r"terms must hold Harsanyi or Walsh effects.*Got effects of SII instead"):
+    with pytest.raises(
+        ab.AbsentiaError, match=r"terms must hold Harsanyi or Walsh effects.*Got effects of SII instead"
+    ):
         ab.index(ab.index(table, "SII"), "FSII")
-    with pytest.raises(ab.AbsentiaError, match=r"terms must hold Harsanyi or Walsh effects.*Got effects of SII instead"):
+    with pytest.raises(
+        ab.AbsentiaError, match=r"terms must hold Harsanyi or Walsh effects.*Got effects of SII instead"
+    ):
         ab.index(ab.index(table, "SII"), "Shapley")
     assert ab.index(table, "Shapley", order=1).values.shape == (1, 3)
 
