@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 
-from absentia import ValueTable, banzhaf, shapley
+from absentia import AbsentiaError, ValueTable, banzhaf, order_shapley, shapley
 from absentia.attributions import Attribution
 
 
@@ -54,3 +55,19 @@ def test_the_printed_form_of_several_samples_ranks_by_the_mean_strength():
         "  bb  1.235 ± 0.2",
         "  not determined: its standard error exceeds it",
     ]
+
+
+def test_estimated_values_by_order_show_their_errors():
+    exact = order_shapley(ValueTable([0.0, 1.0, 2.0, 5.0], names=["a", "b"]))
+    assert not exact.is_estimated
+    assert (exact.errors == 0).all()
+    errors = as_tensor([[[0.5, 0.25], [4.0, 0.5]]])
+    estimated = replace(exact, standard_errors=errors, notes=("drawn",))
+    assert "+3 ± 4" in repr(estimated)
+    assert repr(estimated).endswith("Note: drawn")
+    assert estimated.determined.tolist() == [[[True, True], [False, True]]]
+    assert torch.equal(estimated.at(1).errors, errors[:, 1:])
+    assert torch.equal(estimated.only(0).errors, errors)
+    assert estimated.mean().errors.isnan().all()
+    with pytest.raises(AbsentiaError, match="orders must be among 1"):
+        estimated.at(1).at(0)

@@ -246,7 +246,8 @@ def index(
         The size of the largest sets of an interaction index, 2 by default.
     evaluations : int, optional
         To estimate the index: the number of rows that the model may evaluate for each sample, one for each coalition
-        and draw of the absence. The default beyond 24 players is 4096 coalitions, or 16 for each player.
+        and draw of the absence. The default of an interaction index beyond 24 players is 4096 coalitions, or 16 for
+        each player.
     seed : int, default 0
         The seed of the drawn coalitions.
 

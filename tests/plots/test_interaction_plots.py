@@ -101,3 +101,20 @@ def test_an_upset_plot_shows_sets_as_dots_and_effects_as_bars(six):
         0
     ]  # words that occur twice have two columns
     assert len(tokens.get_xticklabels()) == len({x for x, _ in tokens.lines[-1].get_xydata()})
+
+
+def test_estimated_order_wise_values_have_bands_of_two_errors(six):
+    errors = 0.1 + torch.rand(six.order_shapley.values.shape, generator=torch.Generator().manual_seed(0)).double()
+    estimated = replace(six, order_shapley=replace(six.order_shapley, standard_errors=errors).at(0, 2, 5))
+    right = ab.plots.order_profile(estimated, sample=1, most=1).axes[1]
+    assert "± 2 errors" in right.get_title()
+    assert right.lines[0].get_xdata().tolist() == [0, 2, 5]
+    (band,) = right.collections
+    player = int(estimated.order_shapley.values[1].mean(0).abs().argmax())
+    values = estimated.order_shapley.values[1, :, player]
+    corners = band.get_paths()[0].vertices
+    for order, value, error in zip((0, 2, 5), values, 2 * estimated.order_shapley.errors[1, :, player], strict=True):
+        heights = corners[corners[:, 0] == order][:, 1]
+        assert heights.min() == pytest.approx(float(value - error))
+        assert heights.max() == pytest.approx(float(value + error))
+    assert not ab.plots.order_profile(six, sample=1).axes[1].collections

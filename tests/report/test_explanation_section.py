@@ -145,3 +145,16 @@ def test_samples_are_listed_with_the_names_of_their_classes():
 def test_very_many_players_leave_room_for_fewer_samples(monkeypatch):
     monkeypatch.setattr("absentia.report.shown_values._MOST_VALUES", 1000)
     assert len(explanation_section(results.wide_explanation(60, 20)).data["samples"]) == 50
+
+
+def test_estimated_values_by_order_have_errors():
+    exact = ab.explain(lambda rows: rows.prod(1), results.draw(2, 3), absence=1.0)
+    errors = exact.order_shapley.values.abs() * 2
+    errors[:, 0] = 0.001
+    estimated = replace(exact, order_shapley=replace(exact.order_shapley, standard_errors=errors).at(0, 2))
+    orders = explanation_section(estimated).data["samples"][1]["orders"]
+    assert orders["orders"] == [0, 2]
+    assert orders["errors"][0] == [0.001, 0.001, 0.001]
+    assert orders["errorTexts"][1][2] == written(float(errors[1, 2, 2]), 2)
+    assert orders["undetermined"] == [[], [0, 1, 2]]
+    assert "errors" not in explanation_section(exact).data["samples"][1]["orders"]

@@ -226,7 +226,7 @@ def _free_covariances(
         return kernel.free_variance * of_terms[:, 1:2] * signs.sum(1)[:, None, None].expand(rows, numbers, len(sets))
     if not is_odd and size == 0:
         return kernel.free_variance * of_terms[:, :1].expand(rows, numbers, len(sets))
-    return signs.new_zeros(1, 1, 1)
+    return signs.new_zeros(rows, numbers, len(sets))
 
 
 def _free_variance(

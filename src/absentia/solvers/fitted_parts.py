@@ -47,7 +47,6 @@ class FittedGame:
 
     parts: tuple[FittedPart, ...]
     shares: Float[Tensor, " groups"]
-    undrawn_share: float
 
     @classmethod
     def of_sample(cls, values: PairedValues, sample: int, seed: int) -> FittedGame:
@@ -63,7 +62,7 @@ class FittedGame:
             posterior = _fitted(part, signs, mean, seed, start)
             start = posterior.kernel.weights
             parts.append(FittedPart(posterior, by_group))
-        return cls(tuple(parts), own.shares, own.undrawn_share)
+        return cls(tuple(parts), own.shares)
 
     @property
     def most_added(self) -> int:
@@ -108,7 +107,7 @@ class FittedGame:
             functional = set_functional(posterior.kernel, posterior.signs, sets, weights)
             estimate = posterior.estimate(functional)
             values += estimate.values
-            variances += estimate.errors.square() * self.undrawn_share
+            variances += estimate.errors.square()
             if len(self.shares) > 1:
                 by_group += posterior.means_of(part.by_group, functional.covariances)
         if len(self.shares) > 1:
