@@ -101,7 +101,7 @@ def later(rows):
 
 def interrupt(rows):
     calls.append(len(rows))
-    if len(calls) > 60:
+    if len(calls) > 20:
         raise KeyboardInterrupt
     return rows.prod(1)
 """

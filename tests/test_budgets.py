@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from absentia.budgets import MINUTE, Budget, BudgetReason, Work, choose_budget, smaller_budget
 from absentia.evaluation.rounding import MOST_MEASURED
-from absentia.solvers.regression import MIN_COALITIONS_PER_PLAYER
+from absentia.solvers.paired_draws import MIN_COALITIONS_PER_PLAYER
 
 SHARE_OF_LIMIT = 0.8
 

@@ -52,6 +52,8 @@ from absentia.runtime.modes import evaluation_mode
 from absentia.runtime.readings import confirm_margins
 from absentia.runtime.row_count import RowCount
 
+# torch holds whole numbers below this.
+_LIMIT_OF_BATCH_SIZES = 2**63
 # Fractions of outputs in single precision are rarely multiples of this power of two.
 _SMALL_FRACTION = 1 / 1024
 # Two results of the same sample may differ by rounding: by up to this many units of their type's precision, ...
@@ -136,6 +138,8 @@ class Task:
         row_count: RowCount | None = None,
     ) -> None:
         check_number("batch_size", batch_size, 1)
+        if batch_size is not None and batch_size >= _LIMIT_OF_BATCH_SIZES:
+            raise wrong("batch_size", "lie within ±2^63", batch_size)
         check_number("memory", memory, 1)
         self.limit = limit or TimeLimit()
         self.row_count = RowCount() if row_count is None else row_count

@@ -1,6 +1,7 @@
 """Bars, waterfalls and overviews of explanations."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -126,7 +127,10 @@ def test_the_overview_is_a_heat_map_for_images_and_three_panels_for_tables(six, 
     titles = [axes.get_title() for axes in six.plot(tmp_path / "six.png", sample=1).axes]
     assert titles == ["Shapley values", "strongest 16 of 63 interactions", "strength by order"]
     assert (tmp_path / "six.png").stat().st_size > 10_000
-    assert len(sampled.plot().axes) == 1
+    titles = [axes.get_title() for axes in sampled.plot().axes]
+    assert titles[0] == "sampled Shapley values; ± 2 standard errors"
+    assert titles[2] == "strength by order (Harsanyi)"
+    assert len(replace(sampled, interactions=None).plot().axes) == 1
     assert pictured.plot(sample=1).axes[0].get_title() == "sample 1, class 1"
     with pytest.raises(ab.AbsentiaError, match="path must lie in a folder that exists"):
         six.plot(tmp_path / "nowhere" / "six.png")
@@ -193,7 +197,7 @@ def test_a_mistake_gets_a_sentence(six, picture, arguments, sentence):
 
 def test_what_is_not_a_result_or_has_no_interactions_gets_a_sentence(sampled):
     with pytest.raises(ab.AbsentiaError, match="explanation must be exact for a plot of interactions"):
-        ab.plots.and_or_graph(sampled)
+        ab.plots.and_or_graph(replace(sampled, interactions=None))
     with pytest.raises(ab.AbsentiaError, match="results must hold at least one explanation"):
         ab.plots.sparsity({})
     with pytest.raises(ab.AbsentiaError, match="learned must be a LearnedBaseline"):

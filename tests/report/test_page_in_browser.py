@@ -448,14 +448,15 @@ def test_a_page_of_200_samples_and_16_players_is_small_and_opens(browser, tmp_pa
     page.close()
 
 
-def test_sampled_values_have_whiskers_and_no_interactions(page):
+def test_sampled_values_and_interactions_have_whiskers(page):
     section = SAMPLED
     assert (
         len(page.query_selector_all(f"{section} [data-chart=shapley] .whisker line")) == 20
     )  # the others' sum has none
     assert len(page.query_selector_all(f"{section} [data-chart=overall] .whisker line")) == 20
     assert not page.query_selector_all(f"{TABLE} [data-chart=overall] .whisker line")
-    assert page.query_selector(f"{section} [data-chart=interactions]") is None
+    assert page.query_selector_all(f"{section} [data-chart=interactions] .whisker line")
+    assert not page.query_selector_all(f"{TABLE} [data-chart=interactions] .whisker line")
     assert "± " in page.text_content(f"{section} .players tbody")
     assert "10 others" in " ".join(texts(page, f"{section} [data-chart=shapley] svg text"))
 

@@ -60,7 +60,7 @@ def test_lines_of_work_of_unknown_length_count_what_is_done(piped, clock, capsys
         lines.total = 4
         clock.advance(30)
         lines.update()
-        assert capsys.readouterr().err == "absentia: learning: 50 %, about 50 s left\n"
+        assert capsys.readouterr().err == "absentia: learning: 50 %, about 50 s left, loss 1\n"
 
 
 def test_work_within_other_work_writes_no_lines(piped, monkeypatch, capsys):
