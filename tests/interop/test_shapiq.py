@@ -226,7 +226,8 @@ def test_indices_come_from_shapiq(name: str) -> None:
 def test_what_shapiq_does_not_know_is_refused() -> None:
     terms = ab.Terms(torch.ones(1, 4), ("a", "b"), "given", torch.zeros(1), basis="Fourier")
     with pytest.raises(
-        ab.AbsentiaError, match=r"result must hold Harsanyi or Walsh effects, or the index SII, .*Got the basis Fourier"
+        ab.AbsentiaError,
+        match=r"result must hold Harsanyi or Walsh effects, or the index SII, .*Got the basis Fourier",
     ):
         interop.to_shapiq(terms)
 
