@@ -69,6 +69,17 @@ def test_factors_are_computed_in_place_block_by_block(rows, monkeypatch):
     torch.testing.assert_close(posterior_module._diagonal_of_inverse(matrix), inverse.diagonal())
 
 
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 30])
+def test_factors_are_solved_block_by_block(rows, monkeypatch):
+    monkeypatch.setattr(posterior_module, "_FACTOR_BLOCK", 8)
+    generator = torch.Generator().manual_seed(rows)
+    factor = torch.randn(rows, rows, generator=generator).double() + 8 * torch.eye(rows).double()
+    columns = torch.randn(rows, 3, generator=generator).double()
+    lower = factor.tril()  # what is above the diagonal does not count
+    torch.testing.assert_close(lower @ posterior_module.solve_lower(factor, columns), columns)
+    torch.testing.assert_close(lower.T @ posterior_module.solve_upper(factor, columns), columns)
+
+
 def test_matrices_that_are_not_positive_have_no_factor():
     assert not factorise_(-torch.eye(3).double())
 

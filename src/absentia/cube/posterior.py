@@ -76,7 +76,7 @@ class Posterior:
 
     def _solve(self, columns: Float[Tensor, "coalitions columns"]) -> Float[Tensor, "coalitions columns"]:
         """Return the inverse covariances times some columns."""
-        return torch.cholesky_solve(columns, self.factor)
+        return solve_upper(self.factor, solve_lower(self.factor, columns))
 
     def predict(self, signs: Float[Tensor, "rows players"]) -> Float[Tensor, " rows"]:
         """Return the expected values of this part for other coalitions."""
@@ -85,7 +85,7 @@ class Posterior:
     def estimate(self, functional: Functional) -> Estimate:
         """Return the expected numbers with their standard errors."""
         values = functional.covariances.T @ self.solved
-        explained = torch.linalg.solve_triangular(self.factor, functional.covariances, upper=False)
+        explained = solve_lower(self.factor, functional.covariances)
         variances = (functional.variances - explained.square().sum(0)).clamp_min(0)
         return Estimate(self.scale * values, self._error_unit * variances.sqrt())
 
@@ -93,7 +93,7 @@ class Posterior:
         self, covariances: Float[Tensor, "coalitions numbers"], prior: Float[Tensor, "numbers numbers"]
     ) -> Float[Tensor, "numbers numbers"]:
         """Return the covariance of the errors of numbers, from their covariances with the values and a priori."""
-        explained = torch.linalg.solve_triangular(self.factor, covariances, upper=False)
+        explained = solve_lower(self.factor, covariances)
         return (prior - explained.T @ explained) * self._error_unit**2
 
     @property
@@ -159,6 +159,32 @@ def factorise_(matrix: Float[Tensor, "rows rows"]) -> bool:
             block = matrix[first:, first:last]
             block.addmm_(below[first - stop :], below[first - stop : last - stop].T, alpha=-1)
     return True
+
+
+def solve_lower(
+    factor: Float[Tensor, "rows rows"], columns: Float[Tensor, "rows columns"]
+) -> Float[Tensor, "rows columns"]:
+    """Return L⁻¹ times columns for a lower factor L, block by block, because a copy of it would take much memory."""
+    solved = columns.clone()
+    for start in range(0, len(factor), _FACTOR_BLOCK):
+        stop = min(start + _FACTOR_BLOCK, len(factor))
+        block = solved[start:stop]
+        block.addmm_(factor[start:stop, :start], solved[:start], alpha=-1)
+        block.copy_(torch.linalg.solve_triangular(factor[start:stop, start:stop], block, upper=False))
+    return solved
+
+
+def solve_upper(
+    factor: Float[Tensor, "rows rows"], columns: Float[Tensor, "rows columns"]
+) -> Float[Tensor, "rows columns"]:
+    """Return L⁻ᵀ times columns for a lower factor L, block by block."""
+    solved = columns.clone()
+    for start in reversed(range(0, len(factor), _FACTOR_BLOCK)):
+        stop = min(start + _FACTOR_BLOCK, len(factor))
+        block = solved[start:stop]
+        block.addmm_(factor[stop:, start:stop].T, solved[stop:], alpha=-1)
+        block.copy_(torch.linalg.solve_triangular(factor[start:stop, start:stop].T, block, upper=True))
+    return solved
 
 
 def _diagonal_of_inverse(factor: Float[Tensor, "rows rows"]) -> Float[Tensor, " rows"]:
