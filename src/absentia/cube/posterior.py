@@ -21,7 +21,7 @@ _TRIES = 6
 # The deviations of this many coalitions from what the others predict are enough to judge the kernel.
 _MOST_JUDGED = 2048
 # Standard errors are stated this much larger, because weights of players are themselves estimated.
-_OF_ESTIMATED_WEIGHTS = 1.08
+_OF_ESTIMATED_WEIGHTS = 1.15
 
 
 class Functional(NamedTuple):
