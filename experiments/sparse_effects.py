@@ -279,13 +279,13 @@ EXPERIMENT = Experiment(
         "CIFAR-10, are ours. It states neither what stands for absence nor the players of images. Ours: twelve "
         "cells of an image, words of sentences of ten; zero, the mean, values learned mainly for few "
         "interactions from training samples (a weight of 0.5 for masked predictions, where the default is 4), and on "
-        "census and LeNet values of the plain L_Shapley. An absent word has one vector wherever it stands."
+        "census values of the plain L_Shapley. An absent word has one vector wherever it stands."
     ),
     caveats=(
         "“Learned” is made for the purpose: the loss asks mainly for few interactions.",
         "Zero is the mean on census, because columns are standardised: it is not the zero of the published columns.",
         "10 samples each (2 by VGG-16), one seed.",
-        "R² against the number of effects, and L_Shapley, are measured on census and LeNet only.",
+        "R² against the number of effects, and L_Shapley, are measured on census only.",
     ),
     not_again=(
         "ResNet-32, VGG-16 and the networks of texts were not run again: 11 to 27 minutes each, and VGG-16, CNN and "
