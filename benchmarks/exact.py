@@ -314,7 +314,8 @@ def captum_rivals(players: int, few_players: int) -> list[Rival]:
     """Compare Shapley values from the model: sampled with 2ⁿ evaluations, and exact for few players."""
     from captum.attr import ShapleyValues, ShapleyValueSampling
 
-    case, few = make_case(players), make_case(few_players)
+    case = make_case(players)
+    few = make_case(few_players)
     permutations = 2**players // players
 
     def sampled() -> Tensor:

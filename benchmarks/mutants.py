@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-COUNT, SEED = 100, 1  # mutants of a module; tests were written in view of those that seed 0 draws
+COUNT = 100  # mutants of a module
+SEED = 1  # tests were written in view of the mutants that seed 0 draws
 # Modules to mutate, and the tests that should notice, in addition to the examples in the module itself.
 MUTATED = {
     "coalitions.py": ("test_coalitions.py",),
@@ -71,7 +72,8 @@ WARM = (
     "tqdm",
 )
 # In CPU seconds. Slow tests are left out, so a mutant may survive that the whole suite would notice.
-SLOW, LEAST_LIMIT = 1.0, 10
+SLOW = 1.0
+LEAST_LIMIT = 10  # of the tests of one mutant, in CPU seconds
 MEMORY = 2**34  # bytes
 
 
@@ -109,7 +111,9 @@ def find_mutants(source: str) -> list[tuple[str, int, tuple[int, int]]]:
     from cosmic_ray.ast import ast_nodes, get_ast
     from cosmic_ray.plugins import get_operator, operator_names
 
-    tree, dead, found = get_ast(source), dead_spans(source), []
+    tree = get_ast(source)
+    dead = dead_spans(source)
+    found = []
     for name in sorted(operator_names()):
         if get_operator(name).arguments():
             continue
@@ -131,7 +135,8 @@ def draw_mutants(source: str, count: int, seed: int) -> tuple[list[Mutant], int]
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
-    found, drawn = find_mutants(source), list[Mutant]()
+    found = find_mutants(source)
+    drawn: list[Mutant] = []
     for name, occurrence, start in random.Random(seed).sample(found, len(found)):
         code = mutate_code(source, get_operator(name)(), occurrence)
         if is_python(code):
@@ -156,7 +161,8 @@ class FastestFirst:
     """A pytest plugin that runs the fastest tests first, skips slow ones, and records how long tests take."""
 
     def __init__(self, seconds: dict[str, float]) -> None:
-        self.known, self.seconds = dict(seconds), dict[str, float]()
+        self.known = dict(seconds)
+        self.seconds: dict[str, float] = {}
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         """Sort the tests, without those that open a browser, which needs more memory than a mutant may use."""
@@ -206,7 +212,8 @@ class Project:
     """A copy of the library and its tests, in which one module is mutated."""
 
     def __init__(self, folder: Path, module: str) -> None:
-        self.folder, self.path = folder, folder / "src" / "absentia" / module
+        self.folder = folder
+        self.path = folder / "src" / "absentia" / module
         for part in ("src", "tests", "experiments", "pyproject.toml", "conftest.py"):
             copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
             copy(ROOT / part, folder / part)
@@ -259,7 +266,8 @@ class Project:
 
 def measure(module: str, count: int, seed: int) -> dict[str, int]:
     """Count the mutants of a module: all, drawn, noticed, and noticed because the tests hang."""
-    start, source = time.monotonic(), (ROOT / "src" / "absentia" / module).read_text()
+    start = time.monotonic()
+    source = (ROOT / "src" / "absentia" / module).read_text()
     mutants, existing = draw_mutants(source, count, seed)
     with tempfile.TemporaryDirectory() as folder:
         project = Project(Path(folder), module)

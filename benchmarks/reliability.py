@@ -14,11 +14,12 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -34,7 +35,10 @@ from fuzz.soak import soak  # type: ignore[import-not-found]  # noqa: E402
 
 PAGE = ROOT / "docs" / "reliability.md"
 QUICK_FAULT = "A limit on the size of files"
-COVERED, KILLED, GROWTH = 0.95, 0.85, 0.02  # the goals
+# The goals, as shares: of statements that the tests run, of mutants that they notice, and of growth in memory.
+COVERED = 0.95
+KILLED = 0.85
+GROWTH = 0.02
 
 
 def malformed(quick: bool) -> Table:
@@ -45,11 +49,14 @@ def malformed(quick: bool) -> Table:
         print(*wrong, sep="\n", end="\n" * bool(wrong))
         rows.append(
             {
-                "seed": seed, "calls and files": f"{sum(counts.values()):,}", "a sentence": f"{counts['sentence']:,}",
-                "a result": f"{counts['result']:,}", "another error": counts["raw"],
+                "seed": seed,
+                "calls and files": f"{sum(counts.values()):,}",
+                "a sentence": f"{counts['sentence']:,}",
+                "a result": f"{counts['result']:,}",
+                "another error": counts["raw"],
                 "changed the user's objects": sum("changed what" in text for text in wrong),
             }
-        )  # fmt: skip
+        )
     note = "Calls have one or two arguments of the wrong type. "
     note += "Every fifth item is a file that is truncated or has a flipped bit."
     return Table("Malformed calls and damaged files", note, rows)
@@ -72,7 +79,8 @@ def faults(quick: bool) -> Table:
 
 def concurrent(quick: bool) -> Table:
     """Explain on two threads at once, and compare with one."""
-    pairs, rows = 3 if quick else 100, list[Row]()
+    pairs = 3 if quick else 100
+    rows: list[Row] = []
     shape = (nn.Linear(6, 12), nn.BatchNorm1d(12), nn.Tanh(), nn.Linear(12, 3))
     cases: dict[str, tuple[nn.Module, ab.Readout | None]] = {
         "dropout": (nn.Sequential(nn.Linear(6, 12), nn.Dropout(), nn.Linear(12, 3)), None),
@@ -134,16 +142,21 @@ def memory(quick: bool) -> Table:
     before, after = soak(count)
     flat = after < (1 + GROWTH) * before
     row: Row = {
-        "explanations": count, "MiB after a quarter": before / 2**20, "MiB at the end": after / 2**20,
-        "growth": f"{after / before - 1:+.2%}", "goal": f"< {GROWTH:.0%}", "verdict": verdict(flat),
-    }  # fmt: skip
+        "explanations": count,
+        "MiB after a quarter": before / 2**20,
+        "MiB at the end": after / 2**20,
+        "growth": f"{after / before - 1:+.2%}",
+        "goal": f"< {GROWTH:.0%}",
+        "verdict": verdict(flat),
+    }
     return Table("Memory over many explanations", "One process explains new models and samples over and over.", [row])
 
 
 def coverage(quick: bool) -> Table:
     """Run the tests of the library, and measure which lines they cover."""
     with tempfile.TemporaryDirectory() as folder:
-        data, found = Path(folder) / "data", Path(folder) / "found.json"
+        data = Path(folder) / "data"
+        found = Path(folder) / "found.json"
         start = [sys.executable, "-m", "coverage"]
         chosen = ["tests/test_coalitions.py"] if quick else ["tests", "src", "--ignore", "tests/experiments"]
         settings = ["--data-file", str(data), "--source", str(ROOT / "src" / "absentia")]
@@ -160,8 +173,9 @@ def coverage(quick: bool) -> Table:
         counts[1] += one["summary"]["covered_lines"]
     rows: list[Row] = [
         {"room": room, "statements": counts[0], "run by tests": f"{counts[1] / max(1, counts[0]):.1%}"}
-        for room, counts in sorted(rooms.items()) if counts[0]
-    ]  # fmt: skip
+        for room, counts in sorted(rooms.items())
+        if counts[0]
+    ]
     share = record["totals"]["covered_lines"] / record["totals"]["num_statements"]
     note = f"{share:.1%} of all statements; goal: at least {COVERED:.0%}, {verdict(share >= COVERED)}. "
     note += "Lines that only run in other processes do not count."
@@ -172,14 +186,9 @@ def mutants(quick: bool) -> Table:
     """Change the code in one place at a time, and count the changes that the tests notice."""
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder) / "counts.json"
-        some = ["coalitions.py", "--count", "2"] if quick else []
-        run = [
-            sys.executable,
-            str(HERE / "mutants.py"),
-            "--output",
-            str(kept),
-            *some,
-        ]  # a process that has not imported absentia
+        chosen = ["coalitions.py", "--count", "2"] if quick else []
+        # A process that has not imported absentia.
+        run = [sys.executable, str(HERE / "mutants.py"), "--output", str(kept), *chosen]
         subprocess.run(run, check=True)
         counts = json.loads(kept.read_text())
     rows: list[Row] = []
@@ -187,11 +196,15 @@ def mutants(quick: bool) -> Table:
         share = found["noticed"] / found["drawn"]
         rows.append(
             {
-                "module": module, "mutants": f"{found['drawn']} of {found['all']:,}", "noticed": found["noticed"],
-                "of these without an end": found["endless"], "share": f"{share:.0%}", "goal": f"{KILLED:.0%}",
+                "module": module,
+                "mutants": f"{found['drawn']} of {found['all']:,}",
+                "noticed": found["noticed"],
+                "of these without an end": found["endless"],
+                "share": f"{share:.0%}",
+                "goal": f"{KILLED:.0%}",
                 "verdict": verdict(share >= KILLED),
             }
-        )  # fmt: skip
+        )
     note = "Mutants are drawn at random from those of cosmic-ray, except mutants of annotations, which are never "
     note += "evaluated. Only the tests of the mutated module run, and only those that take up to a second. Mutants "
     note += "that only change the speed count as not noticed."
@@ -199,9 +212,41 @@ def mutants(quick: bool) -> Table:
 
 
 MEASURES: dict[str, Callable[[bool], Table]] = {
-    "malformed": malformed, "faults": faults, "threads": concurrent, "numerics": numerics, "memory": memory,
-    "coverage": coverage, "mutants": mutants,
-}  # fmt: skip
+    "malformed": malformed,
+    "faults": faults,
+    "threads": concurrent,
+    "numerics": numerics,
+    "memory": memory,
+    "coverage": coverage,
+    "mutants": mutants,
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table, with the version of absentia and the machine that it was measured with."""
+
+    version: str
+    machine: dict[str, str]
+    table: Table
+
+    def dated(self) -> Table:
+        """Return the table with the version in its note."""
+        sentence = f"Measured with absentia {self.version}"
+        if self.version != ab.__version__:
+            sentence += ", whose modules may have other names than today's"
+        return replace(self.table, note=f"{self.table.note} {sentence}.")
+
+
+def read_part(record: dict[str, Any]) -> Part:
+    """Return a part that was saved."""
+    return Part(record["version"], record["machine"], Table(**record["table"]))
+
+
+def newest(parts: Sequence[Part]) -> Part:
+    """Return the first part of today's version, or else the first part."""
+    of_today = [part for part in parts if part.version == ab.__version__]
+    return (of_today or list(parts))[0]
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -212,11 +257,11 @@ def main(arguments: argparse.Namespace) -> None:
     for name in arguments.names or MEASURES:
         table = MEASURES[name](arguments.quick)
         print_table(table)
-        record[name] = {"machine": describe_machine(), "table": asdict(table)}
+        record[name] = asdict(Part(ab.__version__, describe_machine(), table))
         kept.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
-    tables = [Table(**record[name]["table"]) for name in MEASURES if name in record]
-    machine = next(iter(record.values()))["machine"]
-    page = to_markdown("Reliability", "python benchmarks/reliability.py", machine, tables)
+    parts = [read_part(record[name]) for name in MEASURES if name in record]
+    machine = newest(parts).machine
+    page = to_markdown("Reliability", "python benchmarks/reliability.py", machine, [part.dated() for part in parts])
     (folder / "reliability.md" if arguments.quick or arguments.output else PAGE).write_text(page)
 
 

@@ -98,7 +98,8 @@ def large_network() -> nn.Sequential:
 def unit_costs(plan: Plan) -> Table:
     """Measure rows per second, and extrapolate to a million samples and a network for ImageNet."""
     torch.manual_seed(0)
-    network, rows = large_network(), torch.rand(plan.rows, 3, plan.pixels, plan.pixels)
+    network = large_network()
+    rows = torch.rand(plan.rows, 3, plan.pixels, plan.pixels)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with torch.no_grad():
@@ -109,14 +110,16 @@ def unit_costs(plan: Plan) -> Table:
         per_row = (time.perf_counter() - began) / len(rows)
     torch.set_num_threads(threads)
     sent = len(cloudpickle.dumps(network))
-    with ProcessPoolExecutor(
-        1, multiprocessing.get_context("spawn")
-    ) as worker:  # a fresh process, for its peak memory
+    # A fresh process, for its peak memory.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as worker:
         held = worker.submit(peak_memory, plan.rows, plan.pixels).result()
     table: list[Row] = []
-    for how, players, evaluations in (
-        ("sampled, 196 cells", 196, 4096), ("exact, 10 segments", 10, 2**10), ("exact, 16 cells", 16, 2**16),
-    ):  # fmt: skip
+    explanations = (
+        ("sampled, 196 cells", 196, 4096),
+        ("exact, 10 segments", 10, 2**10),
+        ("exact, 16 cells", 16, 2**16),
+    )
+    for how, players, evaluations in explanations:
         result = 8 * (2**players if players <= 24 else 2 * players)
         table.append(
             {
@@ -157,7 +160,8 @@ def write_page(page: Path, machine: dict[str, str], tables: list[Table]) -> None
 
 
 def main(arguments: argparse.Namespace) -> None:
-    plan, machine = QUICK if arguments.quick else FULL, describe_machine()
+    plan = QUICK if arguments.quick else FULL
+    machine = describe_machine()
     tables = [efficiency(plan), unit_costs(plan)]
     for table in tables:
         print_table(table)

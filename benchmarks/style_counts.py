@@ -52,7 +52,7 @@ VAGUE_NAMES = frozenset(
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
-# Each of these adds one path through a function, as in ruff's C901.
+# Each of these adds one path through a function: as in ruff's C901, which does not count comprehensions, though.
 BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.comprehension, *FUNCTIONS)
 
 # Tokens that are not code.
