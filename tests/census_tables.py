@@ -77,8 +77,8 @@ def boosters(frame: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
 
     frame = as_categories(frame)
     return {
-        "lightgbm": lightgbm.LGBMClassifier(n_estimators=10, min_child_samples=5, verbose=-1).fit(frame, y),
-        "xgboost": xgboost.XGBClassifier(enable_categorical=True, n_estimators=10).fit(frame, y),
+        "lightgbm": lightgbm.LGBMClassifier(n_estimators=10, min_child_samples=5, verbose=-1, n_jobs=1).fit(frame, y),
+        "xgboost": xgboost.XGBClassifier(enable_categorical=True, n_estimators=10, n_jobs=1).fit(frame, y),
         "histogram": HistGradientBoostingClassifier(
             categorical_features="from_dtype", max_iter=10, min_samples_leaf=5
         ).fit(frame, y),
