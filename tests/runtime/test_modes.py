@@ -103,6 +103,27 @@ def test_a_bound_method_is_run_in_its_modules_mode():
     assert model.training
 
 
+holder = types.SimpleNamespace(network=lambda rows: rows.sum(1))
+network = Moody().train()  # which has the name of an attribute that a model uses
+
+
+def test_a_global_that_only_shares_its_name_with_an_attribute_is_left_alone():
+    def model(rows):
+        return holder.network(rows)
+
+    with evaluation_mode(model):
+        assert network.training
+
+
+def test_a_global_that_a_nested_function_loads_is_run_in_evaluation_mode():
+    def model(rows):
+        return torch.cat([network(row[None]) for row in rows])
+
+    with evaluation_mode(model):
+        assert not network.training
+    assert network.training
+
+
 FOUR_ROWS = torch.rand(4, 3, generator=torch.Generator().manual_seed(1))
 
 

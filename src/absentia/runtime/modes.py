@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dis
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
+from functools import lru_cache, partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -16,8 +17,10 @@ from torch import Tensor, nn
 from absentia.errors import wrong
 from absentia.models.model import Model
 
-# The search for the modules of a function or an object visits this many objects, nearest first.
+# The search for the modules of a function or an object visits this many objects, nearest first (decision 0007).
 _MOST_SEARCHED = 256
+# Instructions that load a global variable.
+_LOADS_OF_GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 # Objects of these types hold no module that a model runs.
 _HOLD_NO_MODULE = (type(None), str, int, float, Tensor, np.ndarray, torch.dtype, torch.device, ModuleType, type)
 # Modules and parameters whose flag is off during evaluation, with the number of calls that need it off.
@@ -28,7 +31,7 @@ _LOCK = threading.Lock()
 def modules_behind(model: Any) -> list[nn.Module]:
     """Return the model itself, if it is a module, and the modules that it holds directly.
 
-    These are attributes of objects, arguments of partials, and variables that functions name, from enclosing
+    These are attributes of objects, arguments of partials, and variables that functions use, from enclosing
     functions or from their file. Modules hidden elsewhere are not found. The check for varying outputs is meant to
     catch those.
     """
@@ -48,13 +51,13 @@ def modules_behind(model: Any) -> list[nn.Module]:
 
 
 def _held_by(item: Any) -> Iterable[Any]:
-    """Return what an object holds: items, attributes, arguments of a partial, and variables that a function names."""
+    """Return what an object holds: items, attributes, arguments of a partial, and variables that a function uses."""
     if isinstance(item, partial):
         return [item.func, *item.args, *item.keywords.values()]
     if isinstance(item, MethodType):
         return [item.__self__, item.__func__]
     if isinstance(item, FunctionType):
-        return _named_by(item)
+        return _used_by(item)
     if isinstance(item, dict):
         return list(item.values())
     if isinstance(item, list | tuple | set | frozenset):
@@ -72,24 +75,25 @@ def _methods_that_run(item: Any) -> list[FunctionType]:
     return [method]
 
 
-def _named_by(function: FunctionType) -> list[Any]:
-    """Return the variables that a function names, and its default arguments."""
+def _used_by(function: FunctionType) -> list[Any]:
+    """Return the variables that a function uses from outside, and its default arguments."""
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    named = [function.__globals__.get(name) for name in _names_in(function.__code__)]
-    return [*defaults, *named, *_closure_of(function)]
+    variables = [function.__globals__.get(name) for name in _globals_of(function.__code__)]
+    return [*defaults, *variables, *_closure_of(function)]
 
 
-def _names_in(code: CodeType) -> list[str]:
-    """Return the names that code uses, including those in nested functions and comprehensions."""
-    names = list(code.co_names)
+@lru_cache(maxsize=1024)
+def _globals_of(code: CodeType) -> tuple[str, ...]:
+    """Return the names of the global variables that code loads, also in nested functions and comprehensions."""
+    names = {step.argval: None for step in dis.get_instructions(code) if step.opname in _LOADS_OF_GLOBALS}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            names += _names_in(constant)
-    return names
+            names |= dict.fromkeys(_globals_of(constant))
+    return tuple(names)
 
 
 def _closure_of(function: FunctionType) -> list[Any]:
-    """Return the variables of enclosing functions that a function names, if they have a value."""
+    """Return the variables of enclosing functions that a function uses, if they have a value."""
     values = []
     for cell in function.__closure__ or ():
         with suppress(ValueError):  # a variable without a value yet
