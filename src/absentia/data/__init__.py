@@ -17,7 +17,7 @@ from absentia.data.quantiles import QUANTILES, data_quantiles
 from absentia.data.ranges import DataRange, data_range, white_noise
 from absentia.data.scales import least_and_most, mean_and_deviation
 from absentia.data.seeds import seeded, weights_drawn_from
-from absentia.data.slices import blocks
+from absentia.data.slices import blocks, count_blocks
 from absentia.data.tensors import Array, Rows, Table, as_in_lightgbm, as_tensor, check_columns, check_rows
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "check_rows",
     "class_numbers",
     "column_groups",
+    "count_blocks",
     "data_quantiles",
     "data_range",
     "each_class",

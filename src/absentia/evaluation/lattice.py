@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 
 from absentia.absences.protocol import StandIns
 from absentia.coalitions import enumerate_coalitions
-from absentia.data import blocks
+from absentia.data import blocks, count_blocks
 from absentia.players import Players
 
 # Samples and stand-ins are gathered for this many pairs at once, because small operations in the loop are slow.
@@ -61,7 +61,7 @@ class Layout(NamedTuple):
     def blocks(self) -> int:
         """The number of blocks."""
         pairs = len(self.fill.x) * self.fill.draws
-        return -(-pairs // self.pairs_per_block) * 2 ** (len(self.players) - self.first_players)
+        return count_blocks(pairs, self.pairs_per_block) * 2 ** (len(self.players) - self.first_players)
 
     def at_a_time(self, most: int) -> int:
         """Return how many inputs to hold at a time: at most ``most``, and fewer if they are large."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
+from absentia.data import count_blocks
 from absentia.learning.space import Baselines, Points, Space
 
 # Adam's settings: the decay rates of the means of slopes and of their squares, and the smallest divisor.
@@ -73,7 +74,7 @@ class AveragedDescent:
     def note_point(self, planned: int) -> None:
         """Remember the current point, but no more points than will be averaged at the end."""
         self.recent.append(self.descent.point.clone())
-        while len(self.recent) > -(-planned // _STEPS_PER_AVERAGED):
+        while len(self.recent) > count_blocks(planned, _STEPS_PER_AVERAGED):
             self.recent.popleft()
 
     def baseline(self, space: Space, start: Baselines) -> Baselines:

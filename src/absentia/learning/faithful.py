@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from absentia.coalitions import draw_coalitions, enumerate_coalitions
-from absentia.data import DataRange, blocks, seeded, white_noise
+from absentia.data import DataRange, blocks, count_blocks, seeded, white_noise
 from absentia.evaluation import Evaluator
 from absentia.learning.assessment import Assessment
 from absentia.learning.penalties import Penalty
@@ -211,7 +211,7 @@ class FaithfulObjective:
             counts = self.owner[shuffled].bincount(minlength=self.owners)
             turn = torch.cat([torch.arange(int(number)) for number in counts])
             shuffled = shuffled[order][torch.argsort(turn, stable=True)]
-        repetitions = -(-count // len(shuffled))
+        repetitions = count_blocks(count, len(shuffled))
         return shuffled.repeat(repetitions)[:count]
 
     def _draw_tables(self, samples: int, generator: torch.Generator) -> Tensor:

@@ -29,6 +29,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from absentia.coalitions import coalition_sizes, enumerate_coalitions, moebius
+from absentia.data import count_blocks
 from absentia.errors import wrong
 from absentia.indices import order_marginals_of, order_shapley_of
 from absentia.learning.order_fit import order_shapley_weights
@@ -228,7 +229,7 @@ class Penalty:
 
 def _pairs_of(samples: int) -> int:
     """Return the number of pairs of samples with shared coalitions, whose extremes cancel in a balanced order."""
-    return -(-samples // 2)
+    return count_blocks(samples, 2)
 
 
 def count_orders(orders: float, players: int) -> int:

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from absentia.absences.protocol import StandIns
+from absentia.data import count_blocks
 from absentia.evaluation import Evaluator
 
 
@@ -56,7 +57,7 @@ def shared_values(
     if processes == 1:
         return evaluator.values(fill, coalitions, samples=rows, **options)
     rank = dist.get_rank()
-    share = -(-len(rows) // processes)
+    share = count_blocks(len(rows), processes)
     # All shares have the same length: the last sample fills up those of the last processes.
     own_rows = torch.arange(share * rank, share * (rank + 1)).clamp_max(len(rows) - 1)
     own_coalitions = coalitions if coalitions.ndim == 2 else coalitions[own_rows]
