@@ -159,7 +159,7 @@ def _wrong_type(function: Callable[..., Any], values: list[tuple[str, Any]]) -> 
     hint_texts = inspect.unwrap(function).__annotations__
     fitting = set(_names_that_fit(values, hints))
     for name, value in values:
-        # Python counts True and False as whole numbers, but nobody means them so.
+        # Python counts True and False as whole numbers, but a caller rarely intends that.
         is_truth_for_number = isinstance(value, bool) and _takes_int_alone(hints.get(name))
         if name not in fitting or is_truth_for_number:
             return wrong(name, f"be {_in_words(hint_texts[name])}", _shown(value))

@@ -342,7 +342,10 @@ class Explanation(Saved, kind="explanation", format=5):
 
 def _heads(name: str, value: str, rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return the heads of a table of names and values, with an empty one if its rows have marks."""
-    return (name, value, "")[: len(rows[0])]
+    has_marks = len(rows[0]) > 2
+    if has_marks:
+        return name, value, ""
+    return name, value
 
 
 def ranks_of(sizes: Float[Tensor, "samples players"]) -> Int[Tensor, "samples players"]:

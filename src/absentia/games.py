@@ -205,7 +205,9 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
     """
     if isinstance(game, ValueTable):
         return game
-    players, samples, coalitions = len(game.names), game.samples, 2 ** len(game.names)
+    players = len(game.names)
+    samples = game.samples
+    coalitions = 2**players
     size = 8 * samples * coalitions
     need = f"{samples} × 2^{players} = {samples * coalitions:.2g} values, {size / 2**30:.2g} GiB"
     if players > max_players:

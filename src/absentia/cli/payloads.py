@@ -10,26 +10,22 @@ from absentia.explanation import ExplanationRecord
 from absentia.learning.learned import LearningRecord
 from absentia.plots.drawable import players_and_inputs
 
-# The fields of results that JSON shows.
-LEARNED_FIELDS = ("outcome", "names", "share", "classes", "values", "loss")
-AUDIT_FIELDS = (
-    "recommended",
-    "confidence",
-    "level",
-    "verdict",
-    "warnings",
-    "notes_on_R",
-    "players",
-    "region",
-)
-CROSS_AUDIT_FIELDS = ("methods", "references", "R", "errors")
 # A sample in text shows the inputs of at most this many players.
 _MOST_INPUTS = 8
 
 
 def learned_payload(learned: ab.LearnedBaseline) -> dict[str, Any]:
     """Return a learned baseline for JSON."""
-    return {"command": "learn"} | _fields(learned, LEARNED_FIELDS) | {"record": record_payload(learned.record)}
+    return {
+        "command": "learn",
+        "outcome": learned.outcome,
+        "names": learned.names,
+        "share": learned.share,
+        "classes": learned.classes,
+        "values": learned.values,
+        "loss": learned.loss,
+        "record": record_payload(learned.record),
+    }
 
 
 def explanation_payload(explanation: ab.Explanation, rows: Sequence[int]) -> dict[str, Any]:
@@ -46,8 +42,19 @@ def explanation_payload(explanation: ab.Explanation, rows: Sequence[int]) -> dic
 def audit_payload(result: ab.Audit | ab.CrossAudit) -> dict[str, Any]:
     """Return an audit for JSON: the answer, how sure it is, and all figures of each method with their errors."""
     if isinstance(result, ab.CrossAudit):
-        return {"command": "audit"} | _fields(result, CROSS_AUDIT_FIELDS) | {"record": record_payload(result.record)}
-    payload = {"command": "audit"} | _fields(result, AUDIT_FIELDS) | {"record": record_payload(result.record)}
+        return _cross_audit_payload(result)
+    payload = {
+        "command": "audit",
+        "recommended": result.recommended,
+        "confidence": result.confidence,
+        "level": result.level,
+        "verdict": result.verdict,
+        "warnings": result.warnings,
+        "notes_on_R": result.notes_on_R,
+        "players": result.players,
+        "region": result.region,
+        "record": record_payload(result.record),
+    }
     payload["none_wins"] = result.judgement.share_of_none
     payload["samples_needed"] = result.judgement.times_the_samples or 0  # 0 if none would be enough
     columns = {name: values.tolist() for name, values in result.columns().items()}
@@ -70,9 +77,16 @@ def record_payload(record: LearningRecord | ExplanationRecord | AuditRecord) -> 
     return payload
 
 
-def _fields(result: object, names: Sequence[str]) -> dict[str, Any]:
-    """Return fields of a result by name."""
-    return {name: getattr(result, name) for name in names}
+def _cross_audit_payload(result: ab.CrossAudit) -> dict[str, Any]:
+    """Return a cross audit for JSON."""
+    return {
+        "command": "audit",
+        "methods": result.methods,
+        "references": result.references,
+        "R": result.R,
+        "errors": result.errors,
+        "record": record_payload(result.record),
+    }
 
 
 def _sample_payload(explanation: ab.Explanation, place: int) -> dict[str, Any]:

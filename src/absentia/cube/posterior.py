@@ -1,4 +1,4 @@
-"""What the values of drawn coalitions tell of one part of a game: a Gaussian process after its fit."""
+"""The posterior of one part of a game: a Gaussian process, given the values of drawn coalitions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from absentia.errors import wrong
 
 # The rows of a block in the factorisation of covariances.
 _FACTOR_BLOCK = 1024
-# If covariances cannot be factorised, noise is multiplied by this, this many times.
+# If covariances cannot be factorised, the noise is scaled by this factor, at most this often.
 _MORE_NOISE = 10.0
 _TRIES = 6
-# The deviations of this many coalitions from what the others predict are enough to judge the kernel.
+# The kernel is judged by the deviations of at most this many coalitions from what the others predict.
 _MOST_JUDGED = 2048
-# Standard errors are stated this much larger, because weights of players are themselves estimated.
+# Standard errors are enlarged by this factor, because the weights of players are estimates themselves.
 _OF_ESTIMATED_WEIGHTS = 1.15
 
 

@@ -291,7 +291,7 @@ class Evaluator:
         return len(values)
 
     def expected_values(self) -> Float[Tensor, " samples"] | None:
-        """Return what is known of each sample's v(N) without it: for scores of its class their mean, else None."""
+        """Return the v(N) that can be computed without the table: mean scores, for `Margin(y)`. Otherwise None."""
         readout = self.readout
         if not isinstance(readout, Margin) or readout.y.ndim == 0:
             return None

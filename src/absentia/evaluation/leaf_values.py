@@ -88,7 +88,7 @@ class LeafValues:
 
 @dataclass(frozen=True)
 class NotFromLeaves:
-    """Why values are not computed from leaves; without a note if nobody would expect it."""
+    """Why values are not computed from leaves. No note for models that are not trees."""
 
     note: str = ""
 

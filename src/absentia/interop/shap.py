@@ -180,7 +180,9 @@ def to_shap(
     empty = _stacked([empty_values(bases[name], len(first.values)) for name in by_class])
     output_names: list[str] | None = list(by_class)
     if not isinstance(attribution, Mapping):  # a single attribution has no axis of classes
-        values, errors, empty = values[..., 0], errors[..., 0], empty[..., 0]
+        values = values[..., 0]
+        errors = errors[..., 0]
+        empty = empty[..., 0]
         output_names = None
     return require("shap").Explanation(
         values,

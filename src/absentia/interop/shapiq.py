@@ -74,7 +74,7 @@ def to_shapiq(result: Terms | Attribution, sample: int = 0, *, base_values: Base
 
 
 def _moebius_values(terms: Terms, sample: int) -> Any:
-    """Convert Harsanyi effects, or Walsh terms by way of the Harsanyi effects of their subsets."""
+    """Convert Harsanyi effects. Walsh terms are converted to Harsanyi effects first."""
     by_set = _effects_by_set(terms, sample)
     order = max(len(members) for members in by_set)
     budget = None if terms.is_exact else terms.evaluations // terms.samples
@@ -82,7 +82,7 @@ def _moebius_values(terms: Terms, sample: int) -> Any:
 
 
 def _index_values(terms: Terms, sample: int) -> Any:
-    """Convert an index of sets; its base value is v(∅), but for the FBII, which fits a value of its own."""
+    """Convert an interaction index. Its base value is v(∅), except for the FBII, which fits its own."""
     if terms.basis not in _INTERACTION_INDICES:
         must = f"hold Harsanyi or Walsh effects, or the index {', '.join(_INTERACTION_INDICES)}"
         raise wrong("result", must, f"the basis {terms.basis}")
@@ -187,7 +187,7 @@ def from_shapiq(values: Any, names: Sequence[str] | None = None, *, listed: bool
 
 
 def _terms_of_index(values: Any, names: Sequence[str] | None) -> Terms:
-    """Convert the values of an interaction index, whose sets need not be all."""
+    """Convert the values of an interaction index, which need not list every set."""
     by_set = {(): float(values.baseline_value), **values.dict_values}
     sets = rows_of_players(list(by_set), int(values.n_players))
     effects = torch.tensor([float(effect) for effect in by_set.values()], dtype=torch.float64)

@@ -109,9 +109,7 @@ def best_candidate(compared: Mapping[str, float], learned: Collection[str]) -> s
 
 @checked
 @dataclass(frozen=True, eq=False, repr=False)
-class LearnedBaseline(
-    Saved, kind="baseline", format=4
-):  # 3 had words for values in its record, 1 had neither quantiles nor labels
+class LearnedBaseline(Saved, kind="baseline", format=4):
     """Learned baseline values: an absence for any sample, for samples of known classes, or for the learned samples.
 
     Examples

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from absentia.absences.protocol import StandIns
-from absentia.data import Categorical, Classes, class_numbers, data_range
+from absentia.data import Categorical, Classes, class_numbers, count_blocks, data_range
 from absentia.errors import wrong
 from absentia.evaluation import Evaluator
 from absentia.evaluation.leaf_values import NotFromLeaves
@@ -47,13 +47,14 @@ _OPERATIONS_PER_STEP = 3e9
 _FEWEST_ROWS_PER_STEP = 2**9
 _MOST_ROWS_PER_STEP = 2**14
 
-# A search that is worth its while evaluates the rows of about this many steps, most of them before the first step and
-# after the last one. If there is too little time for it, steps have fewer rows, but not less than this number.
+# A useful search evaluates the rows of about this many steps, most of them before the first step and after the last.
 _STEPS_OF_A_SHORT_SEARCH = 160
+# If there is too little time for that, steps have fewer rows, but at least this many.
 _FEWEST_ROWS_IN_TIME = 2**6
 
-# Baselines of classes or samples are learned in this many parts, or in more parts of at most so many.
+# Baselines of classes or samples are learned in at least this many parts.
 _FEWEST_PARTS = 4
+# A part has at most this many baselines.
 _MOST_TOGETHER = 16
 
 # The highest order of the paper's losses by default, as a share of the players.
@@ -89,7 +90,7 @@ class Problem(NamedTuple):
     def parts(self) -> list[Problem]:
         """Return problems of a few baselines each, whose checkpoints are numbered from the second on."""
         owners = torch.arange(int(self.owner.max()) + 1)
-        count = max(min(_FEWEST_PARTS, len(owners)), -(-len(owners) // _MOST_TOGETHER))
+        count = max(min(_FEWEST_PARTS, len(owners)), count_blocks(len(owners), _MOST_TOGETHER))
         parts: list[Problem] = []
         for number, members in enumerate(owners.tensor_split(count)):
             owner = torch.where(torch.isin(self.owner, members), self.owner - members[0], -1)
@@ -194,12 +195,17 @@ def make_objective(
         raise wrong("cube", "be left out for losses other than interactions", f"{options.cube} for {loss!r}")
     if options.orders is not None and loss == "faithful":
         raise wrong("orders", "be left out for the loss 'faithful', which takes all", options.orders)
-    for name in ("ties", "restart"):
-        if getattr(options, name) is not None and loss == "faithful":
-            raise wrong(name, "be left out for the loss 'faithful'", getattr(options, name))
     if loss == "faithful":
+        _check_left_out("ties", options.ties)
+        _check_left_out("restart", options.restart)
         return _faithful_objective(problem, mean, space, source)
     return _paper_objective(problem)
+
+
+def _check_left_out(name: str, value: object) -> None:
+    """Check that an option of the paper's losses is not set for the default loss."""
+    if value is not None:
+        raise wrong(name, "be left out for the loss 'faithful'", value)
 
 
 def _faithful_objective(

@@ -154,12 +154,12 @@ class LevelSweeps:
 
 
 def _evenly_spaced(count: int, most: int) -> Int[Tensor, " chosen"]:
-    """Return at most so many of the numbers below a count, the first and the last among them."""
+    """Return at most ``most`` numbers from 0 to count − 1, evenly spaced and including both ends."""
     return torch.linspace(0, count - 1, min(count, most)).round().long()
 
 
 def _one_of_each(values: Float[Tensor, "values own"], codes: Tensor) -> Float[Tensor, "levels own"]:
-    """Return one of the values in a row that have the same codes: the middle one."""
+    """Return the middle value of each run of values that have the same codes."""
     differs = (codes[1:] != codes[:-1]).any(1)
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), differs.nonzero().flatten() + 1])
     ends = torch.cat([starts[1:], torch.tensor([len(values)])])

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from absentia.solvers.paired_draws import share_out
 
-# The most entries of a sample that are balanced; of more, every second, third … is taken.
+# At most this many entries of a sample are balanced. If there are more, every second or third … is used.
 _MOST_ENTRIES = 1024
 
-# The least spread of an entry that is divided by.
+# Entries are divided by their spread, or by this number if it is larger.
 _LEAST_SPREAD = 1e-9
 
 # The rounding error of sums of probabilities, which must not move a draw to the next sample.

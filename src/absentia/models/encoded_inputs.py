@@ -110,8 +110,8 @@ class _ColumnKinds:
     """Which columns do not hold numbers, in the order of the fit."""
 
     encoded: list[str]
-    candidates: list[str]  # the encoded columns without those of booleans
-    fitted_as_category: list[str]  # what a booster tells of its fit
+    candidates: list[str]  # the encoded columns, without boolean ones
+    fitted_as_category: list[str]  # the columns that a booster was fitted to as categories
 
 
 def _kinds_of_columns(
@@ -119,7 +119,7 @@ def _kinds_of_columns(
 ) -> _ColumnKinds:
     """Return which columns do not hold numbers.
 
-    A column in which every value is missing may hold anything: the fit or a learned absence tells what.
+    A column without any known value may hold anything: the fit or a learned absence decides.
     """
     with_text = [column for column in columns if not all(_is_numeric(frame[column]) for frame in frames.values())]
     text_columns = [column for column in with_text if not _is_boolean(column, frames)]

@@ -189,15 +189,16 @@ def draw_bars(axes: Axes, bars: Sequence[Bar]) -> None:
     axes.axvline(0, color=NEUTRAL, linewidth=0.8)
     axes.margins(x=0.1)
     axes.locator_params(axis="x", nbins=6)
-    notes = ["adds to the value (orange),\ntakes from it (blue, hatched)"]
+    notes = ["takes from it (blue, hatched)"]
     has_errors = any(bar.error > 0 for bar in bars)
     if has_errors:
         notes.append("± 2 standard errors")
     if any(bar.hollow and bar.determined for bar in bars):
         notes.append("hollow: within these errors" if has_errors else "hollow: within rounding error")
+    lines = ["adds to the value (orange),", "; ".join(notes)]
     if not all(bar.determined for bar in bars):
-        notes.append(f"\ndotted: {MEANING_OF_STYLE}")
-    axes.set_xlabel("; ".join(notes).replace("; \n", "\n"))
+        lines.append(f"dotted: {MEANING_OF_STYLE}")
+    axes.set_xlabel("\n".join(lines))
 
 
 def draw_curve(axes: Axes, look: Look, text: str, x: Any, y: Any, **style: Any) -> None:

@@ -94,7 +94,9 @@ def _winners(audit: Audit) -> list[int]:
 
 def _name_of_answer(audit: Audit, number: int) -> str:
     """Return the name of an answer: an absence, or “none” for the last number, which stands for no recommendation."""
-    return (*audit.methods, "none")[number]
+    if number == len(audit.methods):
+        return "none"
+    return audit.methods[number]
 
 
 def _sentence_on_others(audit: Audit) -> str:

@@ -9,18 +9,21 @@ import torch
 
 from absentia.cube.likelihood import STAGES
 
-# The speed is measured by products of matrices of this size, the best of several.
+# The matrices whose products measure the speed have this many rows and columns.
 _MEASURED_SIZE = 512
+# The number of products that are timed. The quickest counts.
 _MEASURED_TIMES = 5
-# A step of the fit takes about this many operations for each entry of the covariances, beside those of the factor.
+# Operations of a step of the fit for each entry of the covariances, without those of the factorisation.
 _PER_ENTRY = 400
-# And about this many for the cube of the coalitions: a factorisation and an inverse.
+# Operations of the factorisation and of an inverse, as a multiple of the number of coalitions cubed.
 _PER_CUBE = 4
-# Few terms are searched among about this many candidates, with this many coalitions, this many times.
+# The number of candidate sets in a search for few terms.
 _CANDIDATES = 1000
+# The number of coalitions in such a search.
 _PREDICTED = 4000
+# The number of such searches for a sample.
 _SEARCHES = 20
-# Elements of the quadrature take about this many operations.
+# Operations for each element of the quadrature.
 _PER_QUADRATURE = 1000
 
 

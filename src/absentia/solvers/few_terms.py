@@ -40,12 +40,13 @@ _MOST_HELD_OUT = 1000
 # The process is fitted to at most this many pairs, and predicts this many coalitions.
 _MOST_FITTED = 3000
 _PREDICTED = 4000
-# Terms are added until what they leave of the process is this share of what the process leaves of the values.
+# Terms are added until the variation of the process that they miss is this share of the variation of the values that
+# the process misses, or this share of all variation if that is more.
 _LEFT_OF_UNEXPLAINED = 0.5
 _LEAST_LEFT = 0.005
 # Squares below this share of the values' are rounding errors.
 _ROUNDING = 1e-12
-# Walsh terms are converted to Harsanyi effects if at most this many times as many come of it.
+# Walsh terms are converted to Harsanyi effects if that gives at most this many times as many terms.
 _MOST_TIMES_AS_MANY = 2
 # Coalitions of a sample by default, or for each player.
 COALITIONS = 2**12
@@ -54,7 +55,7 @@ LEAST_COALITIONS = 64
 
 
 class Fidelity(NamedTuple):
-    """R² on coalitions held out, with its standard error."""
+    """R² on held-out coalitions, with its standard error."""
 
     value: float
     error: float
@@ -303,17 +304,16 @@ def _found_by_process(
     coalitions, values = predicted
     terms = grow_terms(coalitions, values, basis, growth, stop_at_share(left), prune=False)
     features = features_of(terms.sets, coalitions, basis)
-    weights = (
-        features.double() @ least_squares(features, values).inverse
-    )  # effects are sums of values with these weights
+    # The effects are sums of values with these weights.
+    weights = features.double() @ least_squares(features, values).inverse
     covariance = process.covariance(coalitions, weights)
     return Found(terms, covariance, split.fidelity_of(terms.predict(split.held_out)))
 
 
-def _better(one: Found, other: Found) -> Found:
-    """Return the terms that predict better; if neither does so clearly, the fewer."""
-    best = max(one, other, key=lambda found: found.fidelity.value)
-    fewest = min(one, other, key=lambda found: len(found.terms.effects))
+def _better(first: Found, second: Found) -> Found:
+    """Return the terms that predict clearly better, or else the fewer ones."""
+    best = max(first, second, key=lambda found: found.fidelity.value)
+    fewest = min(first, second, key=lambda found: len(found.terms.effects))
     if best.fidelity.value - fewest.fidelity.value <= best.fidelity.error:
         return fewest
     return best
