@@ -2,6 +2,7 @@
 
     python benchmarks/reliability.py                  # all of it: about two hours
     python benchmarks/reliability.py faults soak      # some of it; the page keeps the other figures
+    python benchmarks/reliability.py --page-only      # write the page again from the stored figures
     python benchmarks/reliability.py --quick --output DIR
 
 Figures are stored in results/reliability.json. The page is generated from this file alone.
@@ -231,10 +232,10 @@ class Part:
     table: Table
 
     def dated(self) -> Table:
-        """Return the table with the version in its note."""
-        sentence = f"Measured with absentia {self.version}"
+        """Return the table with the version and the processor in its note."""
+        sentence = f"Measured with absentia {self.version} on {self.machine['CPU']}"
         if self.version != ab.__version__:
-            sentence += ", whose modules may have other names than today's"
+            sentence += "; its modules may have had other names"
         return replace(self.table, note=f"{self.table.note} {sentence}.")
 
 
@@ -254,7 +255,8 @@ def main(arguments: argparse.Namespace) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     kept = folder / "reliability.json"
     record = json.loads(kept.read_text()) if kept.exists() else {}
-    for name in arguments.names or MEASURES:
+    names = [] if arguments.page_only else arguments.names or list(MEASURES)
+    for name in names:
         table = MEASURES[name](arguments.quick)
         print_table(table)
         record[name] = asdict(Part(ab.__version__, describe_machine(), table))
@@ -267,5 +269,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = options(__doc__, "a minute")
+    parser.add_argument("--page-only", action="store_true", help="measure nothing; write the page from stored figures")
     parser.add_argument("names", nargs="*", choices=[[], *MEASURES], metavar="NAME", help=f"of {', '.join(MEASURES)}")
     main(parser.parse_args())
