@@ -28,6 +28,8 @@ Public = TypeVar("Public", bound=Callable[..., Any])
 _LETTERS_SHOWN = 60
 # beartype checks one random item of a list, so it is asked this many times.
 _LOOKS = 64
+# Numbers of these types may have to be converted. Python's own whole numbers are what they are.
+_MAY_CONVERT = (float, np.generic)
 # The largest whole number that torch can hold is below this one.
 _TOO_LARGE = 2**63
 # What messages call the types in signatures: patterns of hints and their wording, applied in this order.
@@ -84,10 +86,9 @@ def _checked_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        hints = _hints_of(function)
-        converted = [_as_number(name, hint, value) for (name, hint), value in zip(hints.items(), args, strict=False)]
-        args = (*converted, *args[len(converted) :])
-        kwargs = {name: _as_number(name, hints.get(name), value) for name, value in kwargs.items()}
+        # Most calls pass no number that may need a conversion: these cost nothing more.
+        if any(isinstance(value, _MAY_CONVERT) for value in (*args, *kwargs.values())):
+            args, kwargs = _with_numbers(function, args, kwargs)
         try:
             return function(*args, **kwargs)
         except AbsentiaError:
@@ -115,9 +116,19 @@ def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     return hints
 
 
+def _with_numbers(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call, with its numbers in the types that the function's hints name."""
+    hints = _hints_of(function)
+    converted = [_as_number(name, hint, value) for (name, hint), value in zip(hints.items(), args, strict=False)]
+    converted_kwargs = {name: _as_number(name, hints.get(name), value) for name, value in kwargs.items()}
+    return (*converted, *args[len(converted) :]), converted_kwargs
+
+
 def _as_number(name: str, hint: Any, value: Any) -> Any:
     """Convert a number to Python's own type, or raise an error for a fraction where a whole number is needed."""
-    if not isinstance(value, float | np.generic):
+    if not isinstance(value, _MAY_CONVERT):
         return value
     kinds = (hint, *typing.get_args(hint))
     wants_float = float in kinds

@@ -17,7 +17,7 @@ from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence
 from absentia.absences.words import named_absence
 from absentia.arguments import checked
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
-from absentia.data import Array, Categorical, Classes, Rows, Table, as_tensor, blocks, check_columns
+from absentia.data import Array, Categorical, Classes, CheckedRows, Rows, Table, as_tensor, blocks, check_columns
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
 from absentia.evaluation.leaf_values import LeafValues, NotFromLeaves, leaf_values
@@ -238,13 +238,15 @@ def model_for(absence: object, model: Any) -> Any:
     return model
 
 
-def resolve_absence(task: Task, absence: object, data: Table | None, seed: int) -> Absence:
+def resolve_absence(task: Task, absence: object, data: Table | CheckedRows | None, seed: int) -> Absence:
     """Return an absence as it is, or the one that a word or a number names, made from rows like the task's."""
     if not isinstance(absence, str | int | float):
-        check_columns("data", getattr(data, "columns", None), task.columns)  # also of data that is not used
+        if hasattr(data, "columns"):  # also of data that is not used
+            check_columns("data", data.columns, task.columns)
         return task.coded(check_absence(absence))
-    rows = None if data is None else task.rows_of(data)
-    return named_absence(absence, rows, players=task.players, seed=seed)
+    if data is not None and not isinstance(data, CheckedRows):
+        data = CheckedRows(task.rows_of(data))
+    return named_absence(absence, data, players=task.players, seed=seed)
 
 
 @checked

@@ -6,13 +6,14 @@ import copy
 import math
 import time
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, final
 
 import torch
 from jaxtyping import Int, Shaped
-from torch import Tensor
+from torch import Tensor, nn
 
 from absentia.absences.protocol import (
     Absence,
@@ -48,7 +49,7 @@ from absentia.readouts import Features, Probability, Readout, check_logits, defa
 from absentia.runtime.batches import BatchRunner, rows_per_batch, try_rows
 from absentia.runtime.gaps_in_rows import check_gaps, takes_missing, why_gaps_are_refused
 from absentia.runtime.limits import TimeLimit
-from absentia.runtime.modes import evaluation_mode
+from absentia.runtime.modes import evaluation_mode, modules_behind
 from absentia.runtime.readings import confirm_margins
 from absentia.runtime.row_count import RowCount
 
@@ -207,6 +208,19 @@ class Task:
         task = copy.copy(self)
         task.batch_size = batch_size
         return task
+
+    @cached_property
+    def modules(self) -> tuple[nn.Module, ...]:
+        """The modules behind the model, which are searched for after its first run: that may have made some."""
+        return tuple(modules_behind(self.model))
+
+    def evaluation_mode(self, gradient: bool = False) -> AbstractContextManager[None]:
+        """Return a context in which the model is in evaluation mode, with a graph only if ``gradient``."""
+        return evaluation_mode(self.model, gradient, self.modules)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: not the modules, because a worker may import others of its own."""
+        return {name: value for name, value in vars(self).items() if name != "modules"}
 
     def runner(self, forward: Model) -> BatchRunner:
         """Return a runner for the model, or for a part or variant of it, whose rows are added to the task's count."""

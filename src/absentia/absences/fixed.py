@@ -22,7 +22,6 @@ from absentia.data import (
     Table,
     as_tensor,
     check_number,
-    check_rows,
     column_groups,
     known_mean,
     known_median,
@@ -30,6 +29,7 @@ from absentia.data import (
     least_and_most,
     mean_and_deviation,
     most_frequent,
+    read_rows,
     seeded,
     white_noise,
 )
@@ -86,7 +86,7 @@ class Baseline:
         >>> Baseline.mean(torch.tensor([[0.0, 2.0], [1.0, 4.0]])).values
         tensor([0.5000, 3.0000])
         """
-        rows = check_rows(data, missing=True)
+        rows = read_rows(data)
         dtype = rows.dtype if rows.is_floating_point() else torch.float64
         return cls(_with_categories(known_mean(rows, dtype), rows, categorical))
 
@@ -99,7 +99,7 @@ class Baseline:
         >>> Baseline.median(torch.tensor([[0.0, 7.0], [1.0, 9.0], [5.0, 9.0]]), categorical=[1]).values
         tensor([1., 9.])
         """
-        rows = check_rows(data, missing=True)
+        rows = read_rows(data)
         return cls(_with_categories(known_median(rows), rows, categorical))
 
     @classmethod
@@ -113,7 +113,7 @@ class Baseline:
         >>> Baseline.mode(one_hot).values, Baseline.mode(one_hot, categorical=[[0, 1, 2]]).values
         (tensor([0, 0, 0]), tensor([0, 1, 0]))
         """
-        rows = check_rows(data, missing=True)
+        rows = read_rows(data)
         return cls(_with_categories(known_mode(rows), rows, categorical))
 
     def bind(self, x: Samples) -> Fill:
@@ -245,7 +245,7 @@ class Marginal:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        rows = check_rows(self.background, missing=True).clone()
+        rows = read_rows(self.background).clone()
         check_number("draws", self.draws, 1, len(rows))
         object.__setattr__(self, "background", rows)
 
@@ -306,7 +306,7 @@ class Noise:
         if self.kind == "normal" and bounded:
             raise wrong("low and high", "be left out for normal noise", f"{self.low} and {self.high}")
         check_number("draws", self.draws, 1)
-        data = None if self.data is None else check_rows(self.data, missing=True).cpu()
+        data = None if self.data is None else read_rows(self.data).cpu()
         scale = self._range(data) if self.kind == "uniform" else _moments(data)
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "scale", scale)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_known, check_shape
 from absentia.arguments import checked
-from absentia.data import Table, blocks, check_number, check_rows, mean_and_deviation, seeded
+from absentia.data import Table, blocks, check_number, mean_and_deviation, read_rows, seeded
 from absentia.errors import wrong
 
 _Vectors: TypeAlias = Float[Tensor, "coalitions vectors flat"]
@@ -78,7 +78,7 @@ class GaussianConditional:
     centres: Float[Tensor, "draws entries"] = field(init=False)  # z, standardised; 0 for the mean
 
     def __post_init__(self, data: Table) -> None:
-        rows = check_rows(data, least=2, missing=True)
+        rows = read_rows(data, least=2)
         check_known("data", rows, "GaussianConditional")
         entries = rows[0].numel()
         if entries > _MOST_ENTRIES:

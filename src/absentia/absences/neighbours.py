@@ -10,7 +10,7 @@ from torch import Tensor
 
 from absentia.absences.protocol import ConditionalFill, Fill, Samples, check_shape, check_whole
 from absentia.arguments import checked
-from absentia.data import Table, blocks, check_number, check_rows, mean_and_deviation, seeded
+from absentia.data import Table, blocks, check_number, mean_and_deviation, read_rows, seeded
 
 # Distances from all rows are held for as many coalitions as take 64 MiB.
 _NUMBERS_AT_A_TIME = 2**23
@@ -58,7 +58,7 @@ class NearestNeighbours:
     gap: Tensor = field(init=False)  # how far a missing value is from a known one, after weighting
 
     def __post_init__(self, data: Table) -> None:
-        rows = check_rows(data, missing=True)
+        rows = read_rows(data)
         check_number("neighbours", self.neighbours, 1, len(rows))
         order = torch.randperm(len(rows), generator=seeded(self.seed)).to(rows.device)
         _, deviation = mean_and_deviation(rows)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from absentia.absences.fixed import Baseline, Blur, Marginal, Noise
 from absentia.absences.gaussian import GaussianConditional
 from absentia.absences.neighbours import NearestNeighbours
 from absentia.absences.protocol import Absence, check_absence
-from absentia.data import Categorical, Rows, Table, check_rows, column_groups, has_gaps, most_frequent
+from absentia.data import Categorical, CheckedRows, Rows, Table, column_groups, has_gaps, most_frequent, read_rows
 from absentia.errors import AbsentiaError, wrong
 from absentia.players import Players
 
@@ -41,17 +42,22 @@ class Request:
     word: str  # as it was written, such as "noise:3"
     name: str  # the word before the colon
     detail: str  # what follows the colon, or nothing
-    data: Table
+    data: Table | CheckedRows
     players: Players | None
     seed: int
 
-    @property
+    @cached_property
     def rows(self) -> Rows:
-        """The data, or an error if there are none."""
+        """The data as rows, or an error if there are none."""
         if self.data is None:
             then = "Pass data=…, rows such as those that the model was trained on."
             raise AbsentiaError(f"The absence {self.word!r} is computed from data. {then}")
-        return check_rows(self.data, missing=True)
+        return read_rows(self.data)
+
+    @property
+    def checked_rows(self) -> CheckedRows:
+        """The data in the form that an absence does not check again."""
+        return CheckedRows(self.rows)
 
     @property
     def number(self) -> int | None:
@@ -70,7 +76,9 @@ class Request:
         return self.players.categorical
 
 
-def named_absence(word: Any, data: Table = None, *, players: Players | None = None, seed: int = 0) -> Absence:
+def named_absence(
+    word: Any, data: Table | CheckedRows = None, *, players: Players | None = None, seed: int = 0
+) -> Absence:
     """Return the absence for a number or a word such as "blur:2"; an absence is returned unchanged.
 
     The players know which entries are categorical.
@@ -84,7 +92,7 @@ def named_absence(word: Any, data: Table = None, *, players: Players | None = No
     return check_absence(word)
 
 
-def usual_words(data: Table, players: Players, takes_missing: bool = False) -> list[str]:
+def usual_words(data: Table | CheckedRows, players: Players, takes_missing: bool = False) -> list[str]:
     """Return the words of the usual absences for a kind of data; "missing" if the model ``takes_missing`` values."""
     words = _usual_words(data, players)
     if takes_missing and not players.is_image:
@@ -92,7 +100,7 @@ def usual_words(data: Table, players: Players, takes_missing: bool = False) -> l
     return words
 
 
-def _usual_words(data: Table, players: Players) -> list[str]:
+def _usual_words(data: Table | CheckedRows, players: Players) -> list[str]:
     """Return the words of the usual absences that any model takes."""
     if players.integer:
         return ["mode", "marginal"]
@@ -100,7 +108,7 @@ def _usual_words(data: Table, players: Players) -> list[str]:
         return ["zero", "mean", "blur", "noise", "marginal"]
     if players.masks_categories:
         return ["median", "mode", "marginal", "neighbours"]
-    rows = check_rows(data, missing=True)
+    rows = read_rows(data)
     words = ["zero", "mean", "median", "marginal"]
     if len(rows) >= 2 and rows[0].numel() <= _MOST_GAUSSIAN_ENTRIES and not has_gaps(rows):
         words.append("gaussian")
@@ -113,7 +121,7 @@ def split_word(word: str) -> tuple[str, str]:
     return name, detail
 
 
-def _absence_of_word(word: str, data: Table, players: Players | None, seed: int) -> Absence:
+def _absence_of_word(word: str, data: Table | CheckedRows, players: Players | None, seed: int) -> Absence:
     """Return the absence that a word names, which may have a number after a colon, or be a number itself."""
     name, detail = split_word(word)
     lacks_detail = word == f"{name}:"
@@ -139,17 +147,17 @@ def _zero(request: Request) -> Absence:
 
 def _mean(request: Request) -> Absence:
     """Return the mean of the rows, and the most frequent category of categorical entries."""
-    return Baseline.mean(request.rows, categorical=request.categorical)
+    return Baseline.mean(request.checked_rows, categorical=request.categorical)
 
 
 def _median(request: Request) -> Absence:
     """Return the median of the rows, and the most frequent category of categorical entries."""
-    return Baseline.median(request.rows, categorical=request.categorical)
+    return Baseline.median(request.checked_rows, categorical=request.categorical)
 
 
 def _mode(request: Request) -> Absence:
     """Return the most frequent value of each entry."""
-    return Baseline.mode(request.rows, categorical=request.categorical)
+    return Baseline.mode(request.checked_rows, categorical=request.categorical)
 
 
 def _missing(request: Request) -> Absence:
@@ -168,18 +176,16 @@ def _blur(request: Request) -> Absence:
 
 def _noise(request: Request) -> Absence:
     """Return noise in the range of the rows."""
-    rows = request.rows
     draws = _DRAWS if request.number is None else request.number
-    return Noise(rows, draws=draws, seed=request.seed)
+    return Noise(request.checked_rows, draws=draws, seed=request.seed)
 
 
 def _marginal(request: Request) -> Absence:
     """Return rows of the data; all of them if they are few."""
-    rows = request.rows
     draws = request.number
-    if draws is None and len(rows) > _MARGINAL_DRAWS:
+    if draws is None and len(request.rows) > _MARGINAL_DRAWS:
         draws = _MARGINAL_DRAWS
-    return Marginal(rows, draws=draws, seed=request.seed)
+    return Marginal(request.checked_rows, draws=draws, seed=request.seed)
 
 
 def _gaussian(request: Request) -> Absence:
@@ -190,14 +196,13 @@ def _gaussian(request: Request) -> Absence:
     for columns in column_groups(request.categorical, flat.shape[1]):
         flat[:, columns] = most_frequent(flat[:, columns])
     draws = _DRAWS if request.number is None else request.number
-    return GaussianConditional(rows, draws=draws, seed=request.seed)
+    return GaussianConditional(CheckedRows(rows), draws=draws, seed=request.seed)
 
 
 def _neighbours(request: Request) -> Absence:
     """Return the rows that are nearest in the present entries."""
-    rows = request.rows
-    neighbours = min(_DRAWS, len(rows)) if request.number is None else request.number
-    return NearestNeighbours(rows, neighbours=neighbours, seed=request.seed)
+    neighbours = min(_DRAWS, len(request.rows)) if request.number is None else request.number
+    return NearestNeighbours(request.checked_rows, neighbours=neighbours, seed=request.seed)
 
 
 def _number(text: str, refused: AbsentiaError) -> float:

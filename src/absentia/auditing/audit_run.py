@@ -18,7 +18,6 @@ from absentia.auditing.summaries import Summary
 from absentia.budgets import LONG, MINUTE
 from absentia.runtime.batches import BatchRunner
 from absentia.runtime.limits import OutOfTime, TimeLimit
-from absentia.runtime.modes import evaluation_mode
 from absentia.runtime.progress import announce, progress
 from absentia.runtime.row_count import RowCount
 from absentia.runtime.stops import INTERRUPTED, Stop
@@ -99,7 +98,7 @@ class Run:
 
         def run_once() -> None:
             limit.check()
-            with evaluation_mode(self.evaluator.model):
+            with self.evaluator.task.evaluation_mode():
                 self.evaluator.task.row_count.add(len(batch))
                 self.evaluator.model(batch.clone())
 
@@ -120,7 +119,7 @@ class Run:
         runner = BatchRunner(self.evaluator.model, most, limit, row_count=self.evaluator.task.row_count)
         rows = limit.rows_of_a_batch(most)
         while rows < most:
-            with evaluation_mode(self.evaluator.model):
+            with self.evaluator.task.evaluation_mode():
                 runner(x[torch.arange(rows) % len(x)])
             larger = limit.rows_of_a_batch(most)
             if larger == rows:

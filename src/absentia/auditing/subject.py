@@ -14,7 +14,7 @@ from torch import Tensor
 from absentia.absences import Absence, BringsModel, Fill, StandIns
 from absentia.absences.protocol import describe_absence, for_classes
 from absentia.absences.words import split_word, usual_words
-from absentia.data import DataRange, Rows, Table, data_range
+from absentia.data import CheckedRows, DataRange, Rows, Table, data_range
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
 from absentia.learning import absence_for
@@ -130,7 +130,7 @@ class Subject:
         is_neighbours = isinstance(description, str) and split_word(description)[0] == "neighbours"
         if self.samples_are_the_data and is_neighbours:
             raise AbsentiaError("Each sample would be its own nearest row. Pass data=… without the audited samples.")
-        return absence_for(self.evaluator.task, description, self.data, self.seed)
+        return absence_for(self.evaluator.task, description, CheckedRows(self.data), self.seed)
 
     def bind_methods(self, absences: Any) -> dict[str, Method]:
         """Make the absences, and bind them to the samples."""
@@ -169,7 +169,7 @@ class Subject:
     def _named(self, absences: Any) -> dict[str, Any]:
         """Return the absences by name, which is the key of a mapping, the word, or the description."""
         if absences is None:
-            words = usual_words(self.data, self.evaluator.players, self.evaluator.task.takes_missing)
+            words = usual_words(CheckedRows(self.data), self.evaluator.players, self.evaluator.task.takes_missing)
             if self.samples_are_the_data and "neighbours" in words:
                 words.remove("neighbours")  # each sample would be its own nearest row
             return {word: word for word in words}

@@ -18,12 +18,24 @@ from absentia.data.ranges import DataRange, data_range, white_noise
 from absentia.data.scales import least_and_most, mean_and_deviation
 from absentia.data.seeds import seeded, weights_drawn_from
 from absentia.data.slices import blocks, count_blocks
-from absentia.data.tensors import Array, Rows, Table, as_in_lightgbm, as_tensor, check_columns, check_rows
+from absentia.data.tensors import (
+    Array,
+    CheckedRows,
+    Rows,
+    Table,
+    as_in_lightgbm,
+    as_tensor,
+    check_columns,
+    check_numbers,
+    check_rows,
+    read_rows,
+)
 
 __all__ = [
     "QUANTILES",
     "Array",
     "Categorical",
+    "CheckedRows",
     "Classes",
     "DataRange",
     "Rows",
@@ -33,6 +45,7 @@ __all__ = [
     "blocks",
     "check_columns",
     "check_number",
+    "check_numbers",
     "check_rows",
     "class_numbers",
     "column_groups",
@@ -53,6 +66,7 @@ __all__ = [
     "mean_and_deviation",
     "most_frequent",
     "order_unknown",
+    "read_rows",
     "seeded",
     "weights_drawn_from",
     "white_noise",

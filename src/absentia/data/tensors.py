@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -124,7 +125,11 @@ def check_rows(
     Missing values, NaN, are refused unless ``missing``.
     """
     check_columns(name, getattr(data, "columns", None), columns)
-    rows = as_tensor(name, data, missing=missing)
+    return check_numbers(as_tensor(name, data, missing=missing), least, name, kind, missing=missing)
+
+
+def check_numbers(rows: Tensor, least: int, name: str, kind: str, *, missing: bool) -> Tensor:
+    """Return a tensor of shape (rows, …), with booleans as numbers; raise an error for no rows or infinite numbers."""
     if rows.dtype == torch.bool:
         rows = rows.byte()
     if rows.ndim < 2 or len(rows) < least or rows.numel() == 0:
@@ -136,6 +141,22 @@ def check_rows(
         row, entry = (~accepted).nonzero()[0].tolist()
         raise wrong(name, "be finite", f"{rows.flatten(1)[row, entry].item()} in {kind} {row}, entry {entry}")
     return rows
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedRows:
+    """Rows that have been converted and checked. They take the place of data that a user passes."""
+
+    rows: Rows
+
+
+def read_rows(data: Table | CheckedRows, least: int = 1) -> Rows:
+    """Return data as rows, in which values may be missing: checked rows as they are, and all others after a check."""
+    if not isinstance(data, CheckedRows):
+        return check_rows(data, least, missing=True)
+    if len(data.rows) < least:
+        raise _too_few_rows(data.rows, least, "data", "row")
+    return data.rows
 
 
 def _too_few_rows(rows: Tensor, least: int, name: str, kind: str) -> AbsentiaError:

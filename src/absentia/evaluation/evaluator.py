@@ -37,7 +37,6 @@ from absentia.readout_notes import ReadoutNote
 from absentia.readouts import Features, Margin, Readout
 from absentia.runtime.batches import BatchRunner
 from absentia.runtime.limits import OutOfTime, TimeLimit
-from absentia.runtime.modes import evaluation_mode
 from absentia.runtime.precision import in_double
 from absentia.runtime.progress import progress
 from absentia.runtime.row_count import RowCount
@@ -172,22 +171,28 @@ class Evaluator:
         ``gradient`` keeps the graph; ``recompute`` computes activations again, batch by batch, and holds none;
         ``double`` is double precision.
         """
-        players = self.players if players is None else players
-        players.check_samples(self.x)
+        players = self._players_or(players)
         numbers = self._sample_numbers(samples)
         check_coalitions(coalitions, len(players), len(numbers))
         if coalitions.shape[-2] == 0:
             raise wrong("coalitions", "hold at least one coalition", f"shape {tuple(coalitions.shape)}")
-        masking = _Masking(
-            fill,
-            players,
-            numbers,
-            self.readout if readout is None else readout,
-            self._runner(double=double, adapt=not recompute),
-        )
+        runner = self._runner(double=double, adapt=not recompute)
+        masking = _Masking(fill, players, numbers, self.readout if readout is None else readout, runner)
+        return self._values(masking, coalitions, gradient=gradient, recompute=recompute)
+
+    def _values(
+        self,
+        masking: _Masking,
+        coalitions: Bool[Tensor, "*own coalitions players"],
+        *,
+        gradient: bool = False,
+        recompute: bool = False,
+    ) -> Float[Tensor, "some coalitions *features"]:
+        """Return the values of coalitions that are known to fit; see `values`."""
+        numbers = masking.numbers
         coalitions = coalitions.to(self.x.device)
         count = coalitions.shape[-2]
-        pairs = max(1, self.batch_size // fill.draws)
+        pairs = max(1, self.batch_size // masking.fill.draws)
         sample_blocks = list(blocks(len(numbers), max(1, pairs // count)))
         coalition_blocks = list(blocks(count, pairs))
         bar = progress(len(sample_blocks) * len(coalition_blocks), "evaluating coalitions", "batch")
@@ -205,8 +210,15 @@ class Evaluator:
                 yield values
                 bar.update()
 
-        with evaluation_mode(self.model, gradient), bar:
+        with self.task.evaluation_mode(gradient), bar:
             return torch.cat([torch.cat(list(values_of(part)), dim=1) for part in sample_blocks])
+
+    def _players_or(self, players: Players | None) -> Players:
+        """Return the task's players, or others after checking that they have the shape of the samples."""
+        if players is None or players is self.players:
+            return self.players
+        players.check_samples(self.x)
+        return players
 
     def _sample_numbers(self, samples: Int[Tensor, " some"] | None) -> Int[Tensor, " numbers"]:
         """Return the numbers of these samples on the device of the data; None stands for all samples."""
@@ -216,7 +228,9 @@ class Evaluator:
 
     def _runner(self, *, double: bool, adapt: bool) -> BatchRunner:
         """Return what runs the model in batches."""
-        forward = partial(in_double, self.task.forward) if double else self.task.forward
+        forward = self.task.forward
+        if double:
+            forward = partial(in_double, forward, parts=self.task.modules)
         runner = self.task.runner(forward)
         if adapt:
             return runner
@@ -234,31 +248,32 @@ class Evaluator:
         """Return the values of all 2ⁿ coalitions of each sample, in double precision; see `values`."""
         if isinstance(self.readout, Features):
             raise wrong("readout", "give one number for a table of values", str(self.readout))
-        players = self.players if players is None else players
-        players.check_samples(self.x)
+        players = self._players_or(players)
+        numbers = self._sample_numbers(samples)
         if isinstance(fill, StandIns) and not gradient:
-            values = self._enumerate(fill, self._sample_numbers(samples), players)
+            values = self._enumerate(fill, numbers, players)
         else:
-            every = enumerate_coalitions(len(players))
-            values = self.values(fill, every, samples=samples, players=players, gradient=gradient).double()
+            masking = _Masking(fill, players, numbers, self.readout, self._runner(double=False, adapt=True))
+            values = self._values(masking, enumerate_coalitions(len(players)), gradient=gradient).double()
             if getattr(fill, "x", None) is self.x:
                 self.check_full(values[-1, -1], values)
         noise = rounding_noise(values, self.task.probe.dtype, self.task.probe.largest, "model")
         notes: tuple[str, ...] = ()
         if self.task.probe.rounds:
-            measured = self._measure_errors(fill, values.detach(), samples, players)
+            measured = self._measure_errors(fill, values.detach(), numbers, players)
             if bool((measured.errors > noise).any()):  # which may also be those of a model that changed meanwhile
                 self.check_still_same()
             noise = noise.maximum(ABOVE_MEASURED * measured.errors)
             notes = measured.notes
         return Tabulated(values, noise, values.numel() * fill.draws, notes)
 
-    def _measure_errors(self, fill: Fill, values: Tensor, samples: Tensor | None, players: Players) -> MeasuredErrors:
+    def _measure_errors(self, fill: Fill, values: Tensor, samples: Tensor, players: Players) -> MeasuredErrors:
         """Return the largest rounding error of a few values of each sample: the extreme ones, and some drawn."""
         numbers = measured_coalitions(values, len(players), self.samples)
         coalitions = members_of(numbers, len(players))
+        masking = _Masking(fill, players, samples, self.readout, self._runner(double=True, adapt=True))
         try:
-            exact = self.values(fill, coalitions, samples=samples, players=players, double=True)
+            exact = self._values(masking, coalitions)
         except OutOfTime:
             raise
         except Exception as error:  # a model that works in a type of its own may raise anything
@@ -274,7 +289,7 @@ class Evaluator:
             self.readout,
             self._runner(double=False, adapt=True),
         )
-        with evaluation_mode(self.model):
+        with self.task.evaluation_mode():
             values = masking(slice(0, 1), coalitions[None].to(self.x.device))
         values.cpu()  # a GPU still computes when the call returns
         return len(coalitions) * fill.draws
@@ -283,7 +298,7 @@ class Evaluator:
         """Evaluate a block of a table, of at most so many rows, to see how long that takes; return their number."""
         _layout, lattice, model = self._lattice(fill, self.players, rows)
         runner = self.task.runner(reuse_memory(model))
-        with evaluation_mode(self.model):
+        with self.task.evaluation_mode():
             samples, _first, inputs = next(lattice)
             owners = self.task.numbers[samples].repeat_interleave(inputs.shape[1])
             values = self.readout(runner(inputs.flatten(0, 1)), owners)
@@ -295,7 +310,7 @@ class Evaluator:
         readout = self.readout
         if not isinstance(readout, Margin) or readout.y.ndim == 0:
             return None
-        with evaluation_mode(self.model):
+        with self.task.evaluation_mode():
             runner = BatchRunner(self.task.forward, self.batch_size, row_count=self.task.row_count)
             output = runner(self.x.clone())
         return readout.class_means(output)
@@ -304,7 +319,7 @@ class Evaluator:
         """Raise an error if the model no longer returns for the last sample what it did at first."""
         rows = self.task.probe_rows()  # as many as at first: they round alike
         self.task.row_count.add(len(rows))
-        with evaluation_mode(self.model):
+        with self.task.evaluation_mode():
             output, _ = read_output(self.task.forward(rows))
         self.task.check_repeated(self.task.probe.last[0], output[-1])
 
@@ -320,7 +335,7 @@ class Evaluator:
         runner = self.task.runner(reuse_memory(model))
         bar = progress(layout.blocks, "evaluating coalitions", "batch")
         last = None
-        with evaluation_mode(self.model), bar:
+        with self.task.evaluation_mode(), bar:
             for step, (samples, first, inputs) in enumerate(lattice):
                 coalitions = inputs.shape[1]
                 outputs = runner(inputs.flatten(0, 1))

@@ -32,7 +32,6 @@ from absentia.learning.space import Baselines, Owners
 from absentia.learning.value_sources import EvaluatedValues, ValueSource
 from absentia.readouts import Score
 from absentia.runtime.limits import OutOfTime
-from absentia.runtime.modes import evaluation_mode
 
 # The maximum number of players whose coalitions are all evaluated, and the players of a cube if there are more.
 LARGEST_TABLE = 16
@@ -350,7 +349,7 @@ class FaithfulObjective:
 
         self.evaluator.limit.check()
         counting = torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor)
-        with evaluation_mode(self.evaluator.model, gradient=True), counting:
+        with self.evaluator.task.evaluation_mode(gradient=True), counting:
             self.evaluator.task.row_count.add(rows)
             self.evaluator.model(self.evaluator.x[[0] * rows].requires_grad_())
         return held_bytes
@@ -368,7 +367,7 @@ class FaithfulObjective:
         # This one is not a term: the noise of the baseline is measured relative to it, and it has no gradient.
         no_figures[_NOISE_OF_MEAN] = self.mean_by_owner(batch.usual, batch.rows[: self.noise_count])
         total = 0.0
-        with evaluation_mode(self.evaluator.model, gradient=True):
+        with self.evaluator.task.evaluation_mode(gradient=True):
             for number, figure in enumerate(self._measure(leaf, batch)):
                 only_this_figure = no_figures.index_copy(0, torch.tensor([number]), figure[None])
                 term = self.losses(only_this_figure).sum()

@@ -20,6 +20,7 @@ from absentia.absences.words import named_absence
 from absentia.arguments import checked
 from absentia.data import (
     Categorical,
+    CheckedRows,
     Classes,
     Table,
     data_quantiles,
@@ -508,7 +509,7 @@ def baseline_loss(
     return float((losses[rows] * weights).sum() / weights.sum())
 
 
-def absence_for(task: Task, absence: object, data: Table | None, seed: int) -> Absence:
+def absence_for(task: Task, absence: object, data: Table | CheckedRows | None, seed: int) -> Absence:
     """Return the absence for a task: unchanged, named by a word or a number, or learned from the data.
 
     Both `explain` and `audit` use this function, so a word means the same absence in both.
@@ -517,7 +518,7 @@ def absence_for(task: Task, absence: object, data: Table | None, seed: int) -> A
         return resolve_absence(task, absence, data, seed)
     if data is None:
         raise AbsentiaError("A baseline is learned from data. Pass data=…, rows such as those of the training.")
-    rows = task.rows_of(data)
+    rows = data.rows if isinstance(data, CheckedRows) else task.rows_of(data)
     seconds = None
     if task.limit.is_set:
         task.limit.check()

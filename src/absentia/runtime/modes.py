@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache, partial
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -102,9 +102,15 @@ def _closure_of(function: FunctionType) -> list[Any]:
 
 
 @contextmanager
-def evaluation_mode(model: Model, gradient: bool = False) -> Iterator[None]:
-    """Run in evaluation mode, with a graph of the inputs only if ``gradient``; the last thread restores flags."""
-    parts = modules_behind(model)
+def evaluation_mode(
+    model: Model, gradient: bool = False, parts: Sequence[nn.Module] | None = None
+) -> Iterator[None]:
+    """Run in evaluation mode, with a graph of the inputs only if ``gradient``; the last thread restores flags.
+
+    ``parts`` are the modules behind the model, if they are known already.
+    """
+    if parts is None:
+        parts = modules_behind(model)
     weights: list[Tensor] = []
     if gradient:
         weights = [weight for part in parts for weight in part.parameters(recurse=False)]
@@ -123,7 +129,7 @@ def _flag_of(item: nn.Module | Tensor) -> str:
     return "training" if isinstance(item, nn.Module) else "requires_grad"
 
 
-def _switch_off(parts: list[nn.Module], weights: list[Tensor]) -> list[nn.Module | Tensor]:
+def _switch_off(parts: Sequence[nn.Module], weights: list[Tensor]) -> list[nn.Module | Tensor]:
     """Switch off flags that are on or that another call switched off; return their modules and parameters."""
     switched: list[nn.Module | Tensor] = []
     items: list[nn.Module | Tensor] = [*parts, *weights]

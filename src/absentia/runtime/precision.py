@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from absentia.data import Rows
@@ -43,13 +44,17 @@ class _InDouble(TorchFunctionMode):
         return _doubled(func(*doubled_args, **doubled_kwargs))
 
 
-def in_double(model: Model, rows: Rows) -> Any:
-    """Run a model in double precision, or shift its outputs by a rounding error; compiled models run unchanged."""
+def in_double(model: Model, rows: Rows, parts: Sequence[nn.Module] | None = None) -> Any:
+    """Run a model in double precision, or shift its outputs by a rounding error; compiled models run unchanged.
+
+    ``parts`` are the modules behind the model, if they are known already.
+    """
     if isinstance(model, NumpyModel):
         return model(rows, moved=True)
-    compiled = "torch._dynamo" in sys.modules and any(map(is_compiled, [model, *modules_behind(model)]))
-    if compiled:
-        return model(rows)
+    if "torch._dynamo" in sys.modules:
+        behind = modules_behind(model) if parts is None else parts
+        if any(map(is_compiled, [model, *behind])):
+            return model(rows)
     with _InDouble():
         return model(_doubled(rows))
 
