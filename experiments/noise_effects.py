@@ -38,6 +38,7 @@ NEARLY_ALL = 0.9
 # Numbers of draws of noise that stand for absence, at full size. Twelve cells take eight times as long as nine.
 DRAWS: dict[str, tuple[int, ...]] = {NINE: (1, 4, 16, 64), TWELVE: (1, 4), MIDDLE: (1, 4)}
 LOOKED_AT = 50  # test images of the draw that earlier versions of this experiment were tried on
+ERROR = "error of the ratio"
 CHOSEN = "chosen: "  # the start of a figure's name, which goes on with the setting
 
 
@@ -73,6 +74,12 @@ class Effects:
     def ratio(self) -> float:
         """Divide the strengths."""
         return self.strengths[0] / self.strengths[1]
+
+    @property
+    def ratio_error(self) -> float:
+        """Return the standard error of the ratio over samples, to first order."""
+        image, noise = (one.abs().mean(1) for one in (self.image, self.noise))
+        return float(ratio_of_means(image, noise)[1]) if len(image) > 1 else 0.0
 
     @property
     def larger(self) -> float:
@@ -198,7 +205,7 @@ def chosen_part(run: Run) -> Found:
     image, noise = measured[chosen].strengths
     figures = {f"training, {setting}": found.ratio for setting, found in tried.items()}
     figures |= {f"{CHOSEN}{chosen}": measured[chosen].ratio, "image": image, "noise": noise}
-    figures |= {"larger": measured[chosen].larger, "images": to_test}
+    figures |= {"larger": measured[chosen].larger, "images": to_test, ERROR: measured[chosen].ratio_error}
     figures |= {"plain": measured[plain].ratio, "zero": measured[zero].ratio}
     return Found(figures, tables, (run.picture("mnist", _draw(measured[chosen], str(chosen))),))
 
@@ -273,10 +280,10 @@ def plain_part(run: Run) -> Found:
 
 def _table(title: str, found: Mapping[Setting, Effects], note: str) -> ResultTable:
     note = f"Mean |U(S)| of the log-odds over all sets S ≠ ∅, of images and of as many white noises. {note}"
-    table = ResultTable(title, ("setting", "image", "noise", "ratio", "image larger"), note)
+    table = ResultTable(title, ("setting", "image", "noise", "ratio", "± error", "image larger"), note)
     for setting, effects in found.items():
         numbers = (f"{value:.4g}" for value in (*effects.strengths, effects.ratio))
-        table.add(f"{setting}", *numbers, f"{effects.larger:.0%}")
+        table.add(f"{setting}", *numbers, f"{effects.ratio_error:.2g}", f"{effects.larger:.0%}")
     return table
 
 

@@ -7,6 +7,7 @@ of Tsang's functions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -23,6 +24,10 @@ from experiments.tabular_baselines import held_out, raw_zero
 
 LOSSES: tuple[Literal["shapley", "marginal"], ...] = ("shapley", "marginal")
 ZERO, MEAN = "zero", "mean"
+# Sizes |U| above which effects are counted: six to each power of ten.
+SIZES = torch.logspace(-5, 2, 43, dtype=torch.float64)
+# Of Tsang's ten functions, from 0: those of which nearly all variables have a known baseline value.
+FUNCTIONS = {"tsang": 4, "tsang-6": 5}
 
 
 def baselines(model: Any, data: TabularData, run: Run) -> dict[str, Tensor]:
@@ -94,6 +99,7 @@ def _tabular(data: TabularData, run: Run, rows: int) -> Found:
     )  # fmt: skip
     figures: dict[str, float] = {}
     curves, tau = {}, 0.0
+    larger: dict[str, Tensor] = {}
     for name, values in baselines(model, data, run).items():
         parts = [
             ab.harsanyi(ab.MaskedModel(model, x[i : i + 1], y[i : i + 1], absence=ab.Baseline(values.to(x.dtype))))
@@ -114,14 +120,27 @@ def _tabular(data: TabularData, run: Run, rows: int) -> Found:
         table.add(name, *measured, f"{salient:.1f}", f"{above:.1f}", f"{above_error:.2g}")
         orders.add(name, *(f"{a:.3g} ± {e:.1g}" for a, e in zip(curve.tolist(), curve_errors.tolist(), strict=True)))
         curves[name] = curve
+        larger[name] = torch.stack([count_larger(one.effects[0, 1:]) for one in parts]).mean(0)
     figures["rows"] = len(x)
     drawn = _draw({"mean |U(S)| over |v(N) − v(∅)|": curves}, first=1)
-    return Found(figures, (table, orders), (run.picture(run.part, drawn),))
+    distribution = _draw_distribution(larger, f"Effects of {len(x)} rows of {data.name}")
+    pictures = (run.picture(run.part, drawn), run.picture(f"{run.part}-distribution", distribution))
+    return Found(figures, (table, orders), pictures)
 
 
-def tsang(run: Run) -> Found:
-    """Compare orders of Shapley values and marginal benefits of one of Tsang's functions under three baselines."""
-    function = tsang_functions()[4]  # the first of the ten whose variables nearly all have a known baseline value
+def count_larger(effects: Float[Tensor, " sets"]) -> Float[Tensor, " sizes"]:
+    """Count the effects that are larger than each of some sizes.
+
+    >>> count_larger(torch.tensor([0.5, -200.0, 1e-9]))[[0, -1]]
+    tensor([2., 1.], dtype=torch.float64)
+    """
+    ranked = effects.abs().double().sort().values
+    return (len(ranked) - torch.searchsorted(ranked, SIZES, right=True)).double()
+
+
+def tsang(number: int, run: Run) -> Found:
+    """Compare orders of Shapley values and marginal benefits of one of Tsang's functions under four baselines."""
+    function = tsang_functions()[number]
     low, high = function.inputs
     x = binary_inputs(function, run.pick(full=1024, quick=1024, tiny=16), run.seed)
     options = ab.LearningOptions(samples="all", steps=run.pick(full=60, quick=20, tiny=2))
@@ -145,9 +164,11 @@ def tsang(run: Run) -> Found:
         table.add(name, f"{float(shapley[:orders].sum()):.4f}", f"{float(marginal[:orders].sum()):.4f}")
         for curve, values_by_order in zip(curves.values(), (shapley, marginal), strict=True):
             curve[name] = values_by_order
-    return Found(figures, (table,), (run.picture("tsang", _draw(curves, first=0)),))
+    return Found(figures, (table,), (run.picture(run.part, _draw(curves, first=0)),))
 
 
+NEAR_EACH_OTHER = 10.0  # curves that differ by less are drawn on a plain scale
+LEAST_SHOWN = 1e-6  # of the largest value, on a scale of powers of ten
 _STYLES = (("o", "-", 8), ("v", "-.", 8), ("s", "--", 9), ("D", ":", 4))
 
 
@@ -162,9 +183,36 @@ def _draw(panels: Mapping[str, Mapping[str, Tensor]], first: int) -> Any:
                 fillstyle="none", label=name,
             )  # fmt: skip
         axes.set(xlabel="order", ylabel=label)
-        if all(float(curve.min()) > 0 for curve in curves.values()):
-            axes.set_yscale("log")
+        _set_scale(axes, list(curves.values()))
         axes.legend(fontsize=7, frameon=False)
+    return figure
+
+
+def _set_scale(axes: Any, curves: Sequence[Tensor]) -> None:
+    """Scale the axis of values by its powers of ten, so that curves of any size are seen, and zeros too."""
+    least = min(float(curve.min()) for curve in curves)
+    most = max(float(curve.max()) for curve in curves)
+    if least > 0 and most < NEAR_EACH_OTHER * least:
+        return
+    if least > 0:
+        axes.set_yscale("log")
+        return
+    positive = torch.cat(list(curves))
+    positive = positive[positive > 0]
+    if len(positive):
+        axes.set_yscale("symlog", linthresh=max(float(positive.min()), most * LEAST_SHOWN))
+
+
+def _draw_distribution(larger: Mapping[str, Tensor], title: str) -> Any:
+    """Draw how many effects are larger than each size, in the mean over rows."""
+    figure = ab.plots.new_figure(1, width=5.0, height=3.0, title=title)
+    (axes,) = figure.axes
+    for (name, counts), (_, line, _) in zip(larger.items(), _STYLES, strict=False):
+        axes.plot(SIZES.numpy(), counts.numpy(), linestyle=line, label=name)
+    axes.set(xlabel="size t", ylabel="effects with |U(S)| > t, mean", xscale="log")
+    axes.set_yscale("symlog", linthresh=1.0)
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize=7, frameon=False)
     return figure
 
 
@@ -302,7 +350,11 @@ EXPERIMENT = Experiment(
         "Orders are apart in a table of their own, with errors over rows.",
         "One network and one seed each.",
     ),
-    parts={"census": census, "credit": credit, "tsang": tsang},
+    parts={
+        "census": census,
+        "credit": credit,
+        **{part: partial(tsang, number) for part, number in FUNCTIONS.items()},
+    },
     shown=("Interactions before and after", "Strength of each order: census", "Orders of"),
-    aliases={"fig-9": ("credit",), "fig-10": ("tsang",)},
+    aliases={"fig-9": ("credit",), "fig-10": tuple(FUNCTIONS)},
 )
