@@ -31,6 +31,7 @@ RANGE = "within the range"  # of the data, by L_Shapley from the mean
 PLAIN = "similar by L_marginal"  # records of the plain losses have it
 MOST = 0.8  # the share of values that must be similar
 SIMILAR = 0.25  # the share of the box's width within which two values are similar
+DRAWN_IMAGES = 6
 BACKGROUND = 0.05  # a cell of a digit with less ink than this share is background
 
 
@@ -211,24 +212,46 @@ def _images(name: str, images: ImageData, setting: Any, run: Run) -> Found:
         inner[side // 4 : side - side // 4, side // 4 : side - side // 4] = True
         behind = (~inner).flatten().expand(len(scene.x), -1)
     what = "cells without ink" if name == "mnist" else "cells outside of the central quarter"
+    away = distances_from(~behind, side)
     table = ResultTable(
-        f"Attributions on the background: {name}", ("setting", "share of Σ|φ|"),
+        f"Attributions on the background: {name}",
+        ("setting", "share of Σ|φ|", "± error", "mean distance from the foreground", "± error"),
         f"{len(scene.x)} test images, {side} × {side} cells; background: {what}, {float(behind.double().mean()):.0%} "
-        "of them. Shapley values are sampled.",
+        "of them. The distance of a cell is that to the nearest cell of the foreground, in cells, weighted by |φ|. "
+        "Shapley values are sampled. Errors are over images.",
     )  # fmt: skip
-    shares = {
-        name: (values.abs() * behind).sum(1) / values.abs().sum(1).clamp_min(1e-12)
+    weights = {
+        name: values.abs() / values.abs().sum(1, keepdim=True).clamp_min(1e-12)
         for name, values in attributions.items()
     }
-    figures = {f"background of {name}": float(share.mean()) for name, share in shares.items()}
+    shares = {name: (some * behind).sum(1) for name, some in weights.items()}
+    distances = {name: (some * away).sum(1) for name, some in weights.items()}
+    figures: dict[str, float] = {}
+    for one in weights:
+        figures |= _paired(f"background of {one}", shares[one])
+        figures |= _paired(f"distance of {one}", distances[one])
+        table.add(
+            one, f"{figures[f'background of {one}']:.1%}", f"{figures[f'error of background of {one}']:.1%}",
+            f"{figures[f'distance of {one}']:.3f}", f"{figures[f'error of distance of {one}']:.2g}",
+        )  # fmt: skip
     for other in ("zero", NORMALISED, "mean", "blur"):
         figures |= _paired(f"background below {other}", shares[other] - shares["learned"])
-    for setting_name, share in shares.items():
-        table.add(setting_name, f"{float(share.mean()):.1%}")
+        figures |= _paired(f"distance below {other}", distances[other] - distances["learned"])
     agreement, _ = _agreement(name, attributions)
-    return Found(
-        figures, (table, agreement), (run.picture(run.part, _draw_maps(scene.x, colours.values, attributions, side)),)
-    )
+    drawn = _draw_grid(scene.x[:DRAWN_IMAGES], colours.values, attributions, side)
+    return Found(figures, (table, agreement), (run.picture(run.part, drawn),))
+
+
+def distances_from(inside: Bool[Tensor, "samples cells"], side: int) -> Float[Tensor, "samples cells"]:
+    """Return the distance of each cell of a square grid from the nearest one inside, 0 if none is.
+
+    >>> distances_from(torch.tensor([[True, False, False, False]]), 2)
+    tensor([[0.0000, 1.0000, 1.0000, 1.4142]])
+    """
+    places = torch.cartesian_prod(torch.arange(side), torch.arange(side)).float()
+    apart = torch.cdist(places, places)
+    nearest = torch.where(inside[:, None, :], apart, torch.inf).amin(2)
+    return nearest.where(nearest.isfinite(), torch.zeros(()))
 
 
 def _draw_bars(found: Mapping[str, Tensor], names: tuple[str, ...]) -> Any:
@@ -255,18 +278,30 @@ def _draw_columns(panels: Mapping[str, Tensor], names: tuple[str, ...], title: s
     return figure
 
 
-def _draw_maps(x: Tensor, colours: Tensor, found: Mapping[str, Tensor], side: int) -> Any:
-    """Draw an image, the learned colours, and the Shapley values of the image's cells under each setting."""
-    figure = ab.plots.new_figure(2 + len(found), width=1.5, height=1.8)
-    for axes, pixels, name in zip(figure.axes, (x[0], colours), ("image", "learned colours"), strict=False):
-        axes.imshow(pixels.movedim(0, -1).squeeze(-1).numpy(), cmap="gray", vmin=0, vmax=1)
+def _draw_grid(x: Tensor, colours: Tensor, found: Mapping[str, Tensor], side: int) -> Any:
+    """Draw images below each other, and the Shapley values of their cells under each setting, on one scale a row."""
+    count = len(x)
+    figure = ab.plots.new_figure(2 + len(found), width=1.5, height=0.3 + 1.45 * count)
+    grey = x.shape[1] == 1
+    ends = torch.stack([values[:count].abs().amax(1) for values in found.values()]).amax(0).clamp_min(1e-12)
+
+    def show(axes: Any, pictures: Tensor, name: str, white: float, **how: Any) -> None:
+        """Stack pictures with a gap between them."""
+        rows, columns = pictures.shape[1:3]
+        gap = torch.full((1 + rows // 24, *pictures.shape[2:]), white)
+        parts = [part for picture in pictures for part in (picture, gap)][:-1]
+        axes.imshow(torch.cat(parts).numpy(), extent=(0, columns, 0, sum(len(part) for part in parts)), **how)
         axes.set_title(name, fontsize=8)
-    for axes, (name, values) in zip(figure.axes[2:], found.items(), strict=True):
-        most = float(values[0].abs().max())
-        axes.imshow(values[0].view(side, side).numpy(), cmap="RdBu_r", vmin=-most, vmax=most)
-        axes.set_title(name.replace(" of ", " of\n"), fontsize=8)
-    for axes in figure.axes:
         axes.axis("off")
+
+    first, second, *others = figure.axes
+    limits = {"cmap": "gray", "vmin": 0, "vmax": 1}
+    for axes, pictures, name in ((first, x, "image"), (second, colours[None], "learned values")):
+        pixels = pictures[:, 0] if grey else pictures.movedim(1, -1).clamp(0, 1)
+        show(axes, pixels.float(), name, 1.0, **limits)
+    for axes, (name, values) in zip(others, found.items(), strict=True):
+        scaled = values[:count] / ends[:, None]
+        show(axes, scaled.view(count, side, side), name.replace(" of ", " of\n"), 0.0, cmap="RdBu_r", vmin=-1, vmax=1)
     return figure
 
 
