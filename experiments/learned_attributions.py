@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import absentia as ab
 from experiments.cell_colours import learn_colours
 from experiments.datasets import ImageData, TabularData
-from experiments.experiment import Claim, Experiment, Figures, Found, Rule, Run, Verdict
+from experiments.experiment import Claim, Experiment, Figures, Found, Line, Quantity, Rule, Run, Verdict
 from experiments.masking_methods import SETTINGS, reduced, set_scene
 from experiments.published_schedule import BOX
 from experiments.tables import ResultTable, plus_minus
@@ -322,7 +322,7 @@ def judge_starts(figures: Figures) -> Verdict:
         return Verdict("no", ours, "The two starts end at different values.")
     if len(plain) == len(shares):
         reason = "By both plain losses. Many values lie at an end of the box, where every start ends."
-        return Verdict("in one reading", ours, reason, "within the box of the released code")
+        return Verdict("in one reading", ours, reason, "within the box of the released code", "the released box")
     reason = (
         "The search swept over bounds and quantiles of the data and could start again from the mean, the median or "
         "the middle of the box, so that both starts ending alike says less than in the paper."
@@ -341,23 +341,62 @@ def judge_agreement(figures: Figures) -> Verdict:
                 key = f"agreement above {name}"
                 differences.append(f"above {name} {plus_minus(found[key], found[f'error of {key}'], '.2f')}")
                 holds.append(_above(found, key))
-            in_range = ""
-            if f"agreement of {RANGE}" in found:
-                in_range = f" (within the range of the data {found[f'agreement of {RANGE}']:.2f})"
-            lines.append(f"{part}: {found['agreement of mean-init']:.2f}{in_range}, {', '.join(differences)}")
+            lines.append(f"{part}: {', '.join(differences)}")
     if not lines:
         return Verdict("not measured", "–", "")
     if all(holds):
         reason = "The agreement is higher than that of zero and the mean by two standard errors."
         if all(PLAIN in figures[part] for part in TABLES if part in figures):
-            return Verdict("in one reading", "; ".join(lines), reason, "within the box of the released code")
+            which = "within the box of the released code"
+            return Verdict("in one reading", "; ".join(lines), reason, which, "the released box")
         return Verdict("by another method", "; ".join(lines), reason, "a search with sweeps and restarts")
     linear = ", ".join(f"{figures[part]['linear']:.2f} ({part})" for part in TABLES if part in figures)
     reason = (
         "The agreement is above zero's, and not above the mean's, by two standard errors. Of a linear function the "
         f"mean gives SHAP's values, and R² of the best linear function for these networks is {linear}."
+        f"{_in_range_words(figures)}"
     )
     return Verdict("no", "; ".join(lines), reason)
+
+
+def _in_range_words(figures: Figures) -> str:
+    """Say how much the values within the range of the data agree, which have one start and one loss."""
+    shown = [
+        f"{figures[part][f'agreement of {RANGE}']:.2f} on {part}"
+        for part in TABLES
+        if part in figures and f"agreement of {RANGE}" in figures[part]
+    ]
+    if not shown:
+        return ""
+    inside = ", ".join(f"{figures[part]['agreement of mean-init']:.2f}" for part in TABLES if part in figures)
+    return (
+        f" Within the range of the data, the agreement is {' and '.join(shown)}, by L_Shapley from the mean alone, "
+        f"one start and one loss; within the box it is {inside}."
+    )
+
+
+def _similar(figures: Figures) -> list[Quantity]:
+    """Return the shares of similar values on credit, by both losses."""
+    found = figures["credit"]
+    words = {"L_Shapley {} %": "similar", "L_marginal {} %": PLAIN}
+    return [Quantity(word, 100 * found[key], form=".0f") for word, key in words.items()]
+
+
+def _agreement_above(figures: Figures) -> list[Quantity]:
+    """Return the agreement above zero's and the mean's on census."""
+    found = figures["census"]
+    keys = {name: f"agreement above {name}" for name in ("zero", "mean")}
+    return [Quantity(f"above {name} {{}}", found[key], found[f"error of {key}"]) for name, key in keys.items()]
+
+
+def _points_below(figures: Figures) -> list[Quantity]:
+    """Return the points below the mean's share of the background on both data sets."""
+    key = "background below mean"
+    names = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
+    return [
+        Quantity(f"{word} {{}}", 100 * figures[part][key], 100 * figures[part][f"error of {key}"], ".0f")
+        for part, word in names.items()
+    ]
 
 
 def judge_background(figures: Figures) -> Verdict:
@@ -381,8 +420,23 @@ def judge_background(figures: Figures) -> Verdict:
     reason = (
         f"It is less by two standard errors in {sum(holds)} of {len(holds)} comparisons. A blur leaves cells without "
         "ink nearly as they are, so that little can fall on them. Players are cells, where the paper has pixels."
+        f"{_distance_words(figures)}"
     )
     return Verdict("no", "; ".join(lines), reason)
+
+
+def _distance_words(figures: Figures) -> str:
+    """Say in how many comparisons attributions are nearer to the foreground, weighted by distance."""
+    keys = [
+        (figures[part], f"distance below {name}")
+        for part in ("mnist", "cifar10")
+        for name in (NORMALISED if part == "mnist" else "zero", "mean", "blur")
+        if part in figures
+    ]
+    if not all(key in found for found, key in keys):
+        return ""
+    nearer = sum(_above(found, key) for found, key in keys)
+    return f" Weighted by the distance from the foreground, it is less in {nearer} of {len(keys)}."
 
 
 def _above(found: Mapping[str, float], name: str) -> bool:
@@ -407,6 +461,7 @@ EXPERIMENT = Experiment(
             ),
             judge_starts,
             TABLES,
+            Line("two starts end alike (Fig. 14)", "picture", _similar, ("credit",)),
         ),
         Claim(
             "learned attributions agree with SHAP's and SAGE's; zero's and mean's conflict",
@@ -420,6 +475,7 @@ EXPERIMENT = Experiment(
             ),
             judge_agreement,
             TABLES,
+            Line("agreement with SHAP, SAGE (Fig. 3)", "picture", _agreement_above, ("census",)),
         ),
         Claim(
             "on images they ignore the background more than zero, mean and blur",
@@ -433,6 +489,7 @@ EXPERIMENT = Experiment(
             ),
             judge_background,
             ("mnist", "cifar10"),
+            Line("points of background below mean's (Fig. 11–13)", "pictures", _points_below, ("mnist", "cifar10")),
         ),
     ),
     settings=(
@@ -451,9 +508,9 @@ EXPERIMENT = Experiment(
         "Errors are over test samples of one network and one seed.",
     ),
     not_again=(
-        "Images were not measured again: baselines for each sample, players of single pixels and a background "
-        "weighted by distance take hours here, so that their part is not closed.",
-        "Fig. 11–13 in grids on one scale were not drawn again: the record holds the maps of one image only.",
+        "Values for each image, L_Shapley on images, and players of single pixels were not run. On MNIST, L_Shapley "
+        "of cells takes 13 minutes to learn and to audit (table-1).",
+        "Within the range of the data, L_Shapley from the mean alone was run: one start and one loss.",
     ),
     parts={
         **{name: partial(tabular, name) for name in TABLES},
