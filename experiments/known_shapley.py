@@ -580,6 +580,8 @@ def _by_shap(figures: Figures) -> list[Quantity]:
 
 def judge_others(figures: Figures) -> Verdict:
     """Ask for the printed rows of the other settings within a few points."""
+    if "family" not in figures:
+        return Verdict("not measured", "–", "")
     found = figures["family"]
     near = {name: abs(found[name] - _printed(name)) <= NEAR for name in PRINTED if name != "learned"}
     errors = figures.get("others", {})

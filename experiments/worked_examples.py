@@ -180,6 +180,8 @@ def learned(run: Run) -> Found:
 
 def judge_rows(figures: Figures) -> Verdict:
     """Ask for all printed digits of truth, zero and mean."""
+    if "examples" not in figures:
+        return Verdict("not measured", "–", "")
     found = figures["examples"]
     right = sum(found[name] for name in AGREEING)
     ours = f"{right:.0f} of 9 rows to all printed digits"
@@ -191,6 +193,8 @@ def judge_rows(figures: Figures) -> Verdict:
 
 def judge_shap(figures: Figures) -> Verdict:
     """Ask for the printed rows of the setting in SHAP."""
+    if "examples" not in figures:
+        return Verdict("not measured", "–", "")
     found = figures["examples"]
     exact = found["setting in SHAP, exact"]
     apart = found["largest difference after the division"]
