@@ -28,6 +28,7 @@ from experiments.experiment import (
     measure_parts,
     read_record,
     record_file,
+    seed_folder,
 )
 from experiments.registry import EXPERIMENTS, names
 from experiments.report import corrected_tables, judged_claims, summed_up, write_report
@@ -111,11 +112,13 @@ def _add_run(
     parser.add_argument("--quick", action="store_true", help="run at reduced size")
     parser.add_argument("--workers", type=_positive, help="processes to use; by default one for each core")
     parser.add_argument("--retrain", action="store_true", help="train the networks anew")
-    parser.add_argument("-o", "--output", type=Path, default=RESULTS, help="the folder for the records")
+    parser.add_argument("-o", "--output", type=Path, help="the folder for the records, if not one for each seed")
     return parser
 
 
 def _make_run(chosen: argparse.Namespace) -> Run:
+    if chosen.output is None:
+        chosen.output = seed_folder(RESULTS, chosen.seed)
     if chosen.output.exists() and not chosen.output.is_dir():  # before the experiment, not after it
         raise AbsentiaError(f"output must name a folder. Got the file {chosen.output} instead.")
     network = partial(trained_models.trained, retrain=chosen.retrain, quick=chosen.quick)
@@ -163,6 +166,7 @@ def _resume(what: str, chosen: argparse.Namespace) -> Journal:
 
 def _run_all(chosen: argparse.Namespace) -> None:
     """Run all experiments in turn; what fails is named at the end, and the others are still run."""
+    reported = RESULTS if chosen.output is None else chosen.output
     run, console, failed = _make_run(chosen), Console(stderr=chosen.json), []
     journal = _resume("all", chosen)
     for experiment, part, error in measure_parts(
@@ -173,15 +177,20 @@ def _run_all(chosen: argparse.Namespace) -> None:
         console.print(f"{experiment.name}, {part}: {'finished' if error is None else error}")
     for experiment in EXPERIMENTS:
         _show(experiment, read_record(chosen.output, experiment.name, run.size), console)
-    _report(chosen)
+    _write_report(reported, chosen.json)
     journal.close()
     if failed:
         raise AbsentiaError(f"All experiments must run. Got errors in {', '.join(failed)} instead.")
 
 
 def _report(chosen: argparse.Namespace) -> None:
-    path = write_report(EXPERIMENTS, chosen.output)
-    if chosen.json:
+    _write_report(chosen.output, chosen.json)
+
+
+def _write_report(folder: Path, as_json: bool) -> None:
+    """Write the report of the records in a folder, and say where."""
+    path = write_report(EXPERIMENTS, folder)
+    if as_json:
         print(json.dumps({"file": str(path)}))
     else:
         print(f"Written to {path}")

@@ -19,7 +19,18 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from experiments.datasets import ImageData
-from experiments.experiment import Claim, Correction, Experiment, Figures, Found, Rule, Run, Verdict
+from experiments.experiment import (
+    Claim,
+    Correction,
+    Experiment,
+    Figures,
+    Found,
+    Line,
+    Quantity,
+    Rule,
+    Run,
+    Verdict,
+)
 from experiments.published_schedule import count_orders
 from experiments.tables import ResultTable, plus_minus
 
@@ -438,7 +449,15 @@ def judge(figures: Figures) -> Verdict:
         reason += f" {_control_words(figures['control'])}"
     if fails:
         return Verdict("no", "; ".join(lines), reason)
-    return Verdict("in one reading", "; ".join(lines), reason, "only if the loss is shown the answer")
+    which = "only if the loss is shown the answer"
+    return Verdict("in one reading", "; ".join(lines), reason, which, "the loss is shown the answer")
+
+
+def _end(figures: Figures) -> list[Quantity]:
+    """Return the distances of LeNet's images after learning, on the original sample and on others."""
+    found = figures["mnist-lenet"]
+    words = {"{}": OWN, "on others {}": OTHERS}
+    return [Quantity(word, found[f"after, {kind}"], found[f"error, {kind}"]) for word, kind in words.items()]
 
 
 def _control_words(found: Mapping[str, float]) -> str:
@@ -472,6 +491,7 @@ EXPERIMENT = Experiment(
                 "An earlier rule did not name the reading.",
             ),
             judge,
+            line=Line("recovery, LeNet, from 2.33 (Table 8)", "0.43", _end, ("mnist-lenet",)),
         ),
     ),
     settings=(

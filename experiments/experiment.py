@@ -30,7 +30,7 @@ from tqdm.auto import tqdm
 from absentia import AbsentiaError, __version__
 from experiments.datasets import LOADERS
 from experiments.downloads import cache_folder, written_whole
-from experiments.tables import ResultTable
+from experiments.tables import ResultTable, plus_minus
 from experiments.trained_models import trained
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ _DOTS_PER_INCH = 80
 
 
 _KNOWN = {"before": "before the result", "after a trial": "after a trial", "after": "after the result"}
+# The word of the table of all claims.
+_KNOWN_SHORT = {"before": "before", "after a trial": "trial", "after": "after"}
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class Rule:
     fixed: str  # the day, as 2026-11-18
     known: Literal["before", "after a trial", "after"]  # whether the result was known
     earlier: str = ""  # the rule that it replaced, and why
+    of: str = ""  # what was not yet measured, if another part of what the rule judges was
 
     def __post_init__(self) -> None:
         date.fromisoformat(self.fixed)
@@ -79,18 +82,26 @@ class Rule:
                 raise AbsentiaError(f"A rule is told in sentences. Got {sentence!r} instead.")
 
     @property
-    def was_changed_after_its_result(self) -> bool:
-        """Whether it replaced another rule when the result was known."""
-        return bool(self.earlier) and self.known != "before"
+    def was_changed(self) -> bool:
+        """Whether it replaced another rule."""
+        return bool(self.earlier)
 
     @property
     def when(self) -> str:
         """The day, and what was known on it, in words."""
-        changed = ", changed" if self.was_changed_after_its_result else ""
-        return f"{self.fixed}, {_KNOWN[self.known]}{changed}"
+        of = f" of {self.of}" if self.of else ""
+        changed = ", changed" if self.was_changed else ""
+        return f"{self.fixed}, {_KNOWN[self.known]}{of}{changed}"
+
+    @property
+    def when_in_short(self) -> str:
+        """The month and day, and a word for what was known, for the table of all claims."""
+        changed = ", changed" if self.was_changed else ""
+        return f"{self.fixed[5:]} {_KNOWN_SHORT[self.known]}{changed}"
 
     def __str__(self) -> str:
-        fixed = f"Fixed on {self.fixed}, {_KNOWN[self.known]}."
+        of = f" of {self.of}" if self.of else ""
+        fixed = f"Fixed on {self.fixed}, {_KNOWN[self.known]}{of}."
         return " ".join(part for part in (self.asks, fixed, self.earlier) if part)
 
 
@@ -110,6 +121,34 @@ class Correction:
 
 
 @dataclass(frozen=True)
+class Quantity:
+    """A figure of a claim: its value, its standard error if there is one, and how it is written.
+
+    >>> print(Quantity("R {}", 0.2, 0.0312, ".2f"))
+    R 0.20 ± 0.03
+    """
+
+    words: str  # with {} for the figure
+    value: float
+    error: float | None = None
+    form: str = ".2f"
+
+    def __str__(self) -> str:
+        return self.words.format(plus_minus(self.value, self.error, self.form))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A claim in the table of all claims: a few words, what the paper prints, and one figure of ours."""
+
+    says: str
+    printed: str
+    ours: Callable[[Figures], Sequence[Quantity]]
+    parts: tuple[str, ...]  # whose figures are read
+    exact: bool = False  # nothing is drawn, so that there are no seeds
+
+
+@dataclass(frozen=True)
 class Verdict:
     """How far the claim holds, our figures in short, and the reason in one line.
 
@@ -120,6 +159,7 @@ class Verdict:
     ours: str
     reason: str
     which: str = ""
+    which_in_short: str = ""  # for the table of all claims
 
     @property
     def words(self) -> str:
@@ -144,6 +184,7 @@ class Claim:
     rule: Rule
     judge: Callable[[Figures], Verdict]
     parts: tuple[str, ...] = ()  # the parts that it is judged by; none are all
+    line: Line | None = None  # in the table of all claims; without it, the words above
 
 
 @dataclass(frozen=True)
@@ -393,6 +434,25 @@ def best_record(folder: Path, experiment: str) -> Record:
     """Read each part at full size where it was measured so, and at the quick size otherwise."""
     quick, full = (read_record(folder, experiment, size).parts for size in ("quick", "full"))
     return Record(experiment, {**quick, **full})
+
+
+def seed_folder(folder: Path, seed: int) -> Path:
+    """Return the folder of the records of a seed: those of seed 0 are in the folder itself.
+
+    >>> seed_folder(Path("results"), 0).name, seed_folder(Path("results"), 2).name
+    ('results', 'seed-2')
+    """
+    return folder if seed == 0 else folder / f"seed-{seed}"
+
+
+def other_seeds(folder: Path, experiment: str) -> dict[int, Record]:
+    """Read the records of an experiment with other seeds than 0, at full size."""
+    records = {}
+    for path in sorted(folder.glob("seed-*")):
+        record = read_record(path, experiment, "full")
+        if record.parts:
+            records[int(path.name.removeprefix("seed-"))] = record
+    return records
 
 
 def _read_part(content: dict[str, Any]) -> Part:

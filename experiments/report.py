@@ -14,12 +14,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from experiments.assumptions import ASSUMPTIONS
-from experiments.experiment import MEANINGS, RESULTS, Claim, Experiment, Figures, Record, Verdict, best_record
+from experiments.experiment import (
+    MEANINGS,
+    RESULTS,
+    Claim,
+    Experiment,
+    Figures,
+    Quantity,
+    Record,
+    Verdict,
+    best_record,
+    other_seeds,
+)
 from experiments.network_list import networks
-from experiments.tables import HOW, ResultTable, markdown_line
+from experiments.tables import HOW, ResultTable, markdown_line, mean_and_error
 
 PAGE = "report.html"
 PAGES = "pages"
+SETTINGS = "settings"  # the page of what holds for all experiments
 USUAL = "learned_against_usual.md"
 ABOUT_USUAL = (
     "How learned baselines compare with the usual ones on ten problems, with three seeds each, and which goals they "
@@ -35,14 +47,24 @@ PAPERS_LOSSES = (
 )
 EXPECTATIONS = (
     "A rule is the sentence by which a verdict is found; each has its day, and says whether the result was known. "
-    "All of them were fixed or changed on one day, after a review of earlier ones, so that most knew their results; "
-    "those that did not are marked."
+    "“Changed” is every rule that replaced an earlier one. “Before” is said only of what was not yet measured when "
+    "the rule was fixed. Nearly all rules were fixed or changed after a review of earlier ones, so that most knew "
+    "their results."
 )
-ONE_SEED = (
-    "Errors are standard errors over samples, functions or classes. Exact figures have none, and some records hold "
-    "none. Networks of one seed were at hand, so that no figure has an error over networks."
+ERRORS = (
+    "Errors are standard errors: over networks and draws of several seeds where there are several, and otherwise "
+    "over samples, functions, classes or images of one, as the pages say. Exact figures have none, and some records "
+    "hold none. The column of seeds counts them. A claim with several seeds is judged by the first, and its page "
+    "says what the others give."
 )
-CLAIM_HEADS = ("claim", "printed", "ours ± error", "seeds", "verdict", "rule fixed", "page")
+# The meanings of the verdicts and of the columns, for the page that is read in three minutes.
+IN_SHORT = (
+    "**As stated**: in the paper's own setting. **In one reading**: in a setting of ours, where it is silent. **By "
+    "another method**: by another loss or search. Errors are standard errors, over seeds if there are several. "
+    "Rules: their day, whether before or after the result or a trial, “changed” if they replaced others."
+)
+CLAIM_HEADS = ("claim", "printed", "ours ± error", "seeds", "verdict", "rule fixed")
+SHORT_HEADS = ("claim", "printed", "ours ± error", "seeds", "verdict", "rule")
 NETWORK_HEADS = ("data", "network", "epochs", "accuracy", "read by")
 ASSUMPTION_HEADS = ("setting", "stated in the paper", "released code", "ours")
 _STYLE = (
@@ -55,14 +77,19 @@ _STYLE = (
 Entry = tuple[Experiment, Record]
 
 
+Repeats = dict[int, Figures]  # the figures of other seeds
+
+
 @dataclass(frozen=True)
 class JudgedClaim:
-    """A claim of an experiment with its verdict, and the seeds of the records that it is found from."""
+    """A claim of an experiment with its verdict, its figures in short, and the seeds that they are found from."""
 
     experiment: Experiment
     claim: Claim
     verdict: Verdict
     seeds: tuple[int, ...]
+    quantities: tuple[Quantity, ...]  # over the seeds, if there are several
+    others: tuple[tuple[int, tuple[Quantity, ...], Verdict | None], ...]  # what other seeds give
     notes: tuple[str, ...]  # on the size of the records, and on parts that are missing
 
     @property
@@ -73,14 +100,35 @@ class JudgedClaim:
         return self.verdict.words
 
     @property
-    def seed_words(self) -> str:
-        """The seeds in words."""
-        return ", ".join(str(seed) for seed in self.seeds) or "–"
+    def seed_count(self) -> str:
+        """The number of seeds; exact figures have none."""
+        if not self.seeds or (self.claim.line is not None and self.claim.line.exact):
+            return "–"
+        return f"{len(self.seeds)}"
+
+    @property
+    def ours_in_short(self) -> str:
+        """The figures of the table of all claims."""
+        if not self.quantities:
+            return self.verdict.ours
+        return ", ".join(str(one) for one in self.quantities)
 
     def cells(self) -> list[str]:
-        """Return the row of the summary, without the page."""
+        """Return the row of the claim's own page."""
         says = f"{self.claim.says} ({self.claim.place})"
-        return [says, self.claim.printed, self.verdict.ours, self.seed_words, self.words, self.claim.rule.when]
+        return [says, self.claim.printed, self.verdict.ours, self.seed_count, self.words, self.claim.rule.when]
+
+    def cells_in_short(self) -> list[str]:
+        """Return the row of the table of all claims."""
+        line = self.claim.line
+        says, printed = (self.claim.says, self.claim.printed) if line is None else (line.says, line.printed)
+        word = self.verdict.word
+        which = self.verdict.which_in_short or self.verdict.which
+        words = f"{word}: {which}" if which else word
+        if self.notes:
+            words += f"; {', '.join(self.notes)}"
+        link = f"[{says}]({PAGES}/{self.experiment.name}.md)"
+        return [link, printed, self.ours_in_short, self.seed_count, words, self.claim.rule.when_in_short]
 
 
 def write_report(experiments: Sequence[Experiment], folder: Path = RESULTS, markdown: Path | None = None) -> Path:
@@ -93,16 +141,20 @@ def write_report(experiments: Sequence[Experiment], folder: Path = RESULTS, mark
     for experiment, record in entries:
         page = pages / f"{experiment.name}.md"
         page.write_text(page_markdown(experiment, record, folder), encoding="utf-8")
+    (pages / f"{SETTINGS}.md").write_text(settings_markdown(entries), encoding="utf-8")
     (folder / PAGE).write_text(as_html(entries, folder), encoding="utf-8")
     return path
 
 
-def judged_claims(experiment: Experiment, record: Record) -> list[JudgedClaim]:
-    """Judge the claims of an experiment by its record."""
-    return [_judged(experiment, record, claim) for claim in experiment.claims]
+def judged_claims(experiment: Experiment, record: Record, folder: Path | None = None) -> list[JudgedClaim]:
+    """Judge the claims of an experiment by its record; the records of other seeds are in a folder."""
+    repeats: Repeats = {}
+    if folder is not None:
+        repeats = {seed: one.figures() for seed, one in other_seeds(folder, experiment.name).items()}
+    return [_judged(experiment, record, claim, repeats) for claim in experiment.claims]
 
 
-def _judged(experiment: Experiment, record: Record, claim: Claim) -> JudgedClaim:
+def _judged(experiment: Experiment, record: Record, claim: Claim, repeats: Repeats) -> JudgedClaim:
     names = claim.parts or tuple(experiment.parts)
     parts = {name: record.parts[name] for name in names if name in record.parts}
     figures = {name: part.found.figures for name, part in parts.items() if part.found is not None}
@@ -114,8 +166,36 @@ def _judged(experiment: Experiment, record: Record, claim: Claim) -> JudgedClaim
     left = [name for name in names if name not in parts]
     if left and parts:
         notes.append(f"without {', '.join(left)}")
-    seeds = sorted({part.seed for part in parts.values() if part.found is not None})
-    return JudgedClaim(experiment, claim, verdict, tuple(seeds), tuple(notes))
+    seeds = {part.seed for part in parts.values() if part.found is not None}
+    quantities = _quantities(claim, figures)
+    others = []
+    for seed, of_seed in sorted(repeats.items()):
+        own = _quantities(claim, of_seed)
+        if own:
+            judged = claim.judge(of_seed) if figures.keys() <= of_seed.keys() else None
+            others.append((seed, own, judged))
+            seeds.add(seed)
+    over = _over_seeds([quantities, *(own for _, own, _ in others)])
+    return JudgedClaim(experiment, claim, verdict, tuple(sorted(seeds)), over, tuple(others), tuple(notes))
+
+
+def _quantities(claim: Claim, figures: Figures) -> tuple[Quantity, ...]:
+    """Return the figures of the claim's line; none if a part that it reads is missing."""
+    if claim.line is None or not set(claim.line.parts) <= figures.keys():
+        return ()
+    return tuple(claim.line.ours(figures))
+
+
+def _over_seeds(of_seeds: Sequence[tuple[Quantity, ...]]) -> tuple[Quantity, ...]:
+    """Average the figures of several seeds, with their standard errors over seeds."""
+    first, *rest = of_seeds
+    if not rest:
+        return first
+    found = []
+    for same in zip(*of_seeds, strict=True):
+        mean, error = mean_and_error([one.value for one in same])
+        found.append(replace(same[0], value=mean, error=error))
+    return tuple(found)
 
 
 def _verdict(claim: Claim, figures: Figures, reasons: Sequence[str]) -> Verdict:
@@ -151,21 +231,40 @@ def corrected_tables(experiment: Experiment, record: Record, part: str) -> list[
 
 
 def as_markdown(entries: Sequence[Entry], folder: Path) -> str:
-    """Write the page that is read in three minutes: a line for each claim, the networks, and the assumptions."""
+    """Write the page that is read in three minutes: a line for each claim."""
     lines = ["# The paper's experiments", ""]
-    for paragraph in _introduction(entries):
+    for paragraph in (_about(entries, folder), IN_SHORT):
         lines += [paragraph, ""]
-    rows = [[*judged.cells(), _link(judged.experiment)] for judged in _all_claims(entries)]
-    lines += _markdown_table(CLAIM_HEADS, rows)
+    rows = [judged.cells_in_short() for judged in _all_claims(entries, folder)]
+    lines += _markdown_table(SHORT_HEADS, rows)
     beyond = [(experiment, summed_up(experiment, record)) for experiment, record in entries]
-    rows = [[one.title, found.ours, found.reason, _link(one)] for one, found in beyond if found is not None]
-    if rows:
-        lines += ["", "## Beyond the paper", "", *_markdown_table(("what", "found", "about it", "page"), rows)]
+    links = [f"{_link(experiment)}: {found.ours}." for experiment, found in beyond if found is not None]
+    if links:
+        lines += ["", f"Beyond the paper: {' '.join(links)}"]
     if (folder / USUAL).is_file():
-        lines += ["", f"{ABOUT_USUAL}: [{USUAL}]({folder.name}/{USUAL})."]
+        lines += [
+            "",
+            f"Against the usual baselines, with the goals that are missed: [{USUAL}]({folder.name}/{USUAL}).",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def settings_markdown(entries: Sequence[Entry]) -> str:
+    """Write the page of what holds for all experiments: the words, the losses, the networks and the assumptions."""
+    lines = ["# How the experiments are read", ""]
+    lines += ["Written by `python -m experiments report`; not to be edited. [All claims](../RESULTS.md).", ""]
+    lines += [f"- **{word}**: {meaning}." for word, meaning in MEANINGS.items()]
+    for paragraph in (EXPECTATIONS, ERRORS, PAPERS_LOSSES):
+        lines += ["", paragraph]
+    records = {experiment.name: record for experiment, record in entries}
     lines += ["", "## Networks", ""]
-    lines += _markdown_table(NETWORK_HEADS, [network.cells() for network in networks()])
-    lines += ["", "The paper prints no accuracies. Networks that do not come along are trained on demand.", ""]
+    lines += _markdown_table(NETWORK_HEADS, [network.cells() for network in networks(records)])
+    lines += [
+        "",
+        "The paper prints no accuracies. On all test samples where the network comes along; “of the first” by the "
+        "records of those that do not, which are trained on demand.",
+        "",
+    ]
     lines += ["## Assumptions", ""]
     lines += _markdown_table(
         ASSUMPTION_HEADS, [[one.topic, one.stated, one.released, one.ours] for one in ASSUMPTIONS]
@@ -179,14 +278,15 @@ def page_markdown(experiment: Experiment, record: Record, folder: Path) -> str:
     lines += ["Written by `python -m experiments report`; not to be edited. [All claims](../RESULTS.md).", ""]
     for picture in _pictures(record):
         lines += [f"![{experiment.title}](../{folder.name}/{picture})", ""]
-    judged = judged_claims(experiment, record)
+    judged = judged_claims(experiment, record, folder)
     if judged:
         lines += ["## Side by side", ""]
-        lines += _markdown_table(CLAIM_HEADS[:-1], [one.cells() for one in judged])
+        lines += _markdown_table(CLAIM_HEADS, [one.cells() for one in judged])
         lines.append("")
         for one in judged:
             lines.append(f"- **{one.claim.says}**: {one.words}. {one.verdict.reason} *Rule*: {one.claim.rule}")
         lines.append("")
+        lines += _seed_lines(judged)
     found = summed_up(experiment, record)
     if found is not None:
         lines += ["## Found", "", f"{found.ours}. {found.reason}", ""]
@@ -203,6 +303,21 @@ def page_markdown(experiment: Experiment, record: Record, folder: Path) -> str:
     lines += [f"- *{name}*: {note}" for name, note in _notes(experiment, record)]
     lines += ["", "</details>"]
     return "\n".join(lines) + "\n"
+
+
+def _seed_lines(judged: Sequence[JudgedClaim]) -> list[str]:
+    """Set the figures and verdicts of several seeds beside each other."""
+    rows = []
+    for one in judged:
+        for seed, quantities, verdict in one.others:
+            figures = ", ".join(str(quantity) for quantity in quantities)
+            rows.append([one.claim.says, f"{seed}", figures, "–" if verdict is None else verdict.word])
+        if one.others:
+            rows.append([one.claim.says, f"mean of {len(one.seeds)} ± error over seeds", one.ours_in_short, "–"])
+    if not rows:
+        return []
+    heads = ("claim", "seed", "figures", "verdict by the same rule")
+    return ["### Other seeds", "", *_markdown_table(heads, rows), ""]
 
 
 def _tables(experiment: Experiment, record: Record) -> tuple[list[ResultTable], list[ResultTable]]:
@@ -222,8 +337,8 @@ def _pictures(record: Record) -> list[str]:
     return [picture for part in record.parts.values() if part.found is not None for picture in part.found.pictures]
 
 
-def _all_claims(entries: Iterable[Entry]) -> list[JudgedClaim]:
-    return [judged for experiment, record in entries for judged in judged_claims(experiment, record)]
+def _all_claims(entries: Iterable[Entry], folder: Path) -> list[JudgedClaim]:
+    return [judged for experiment, record in entries for judged in judged_claims(experiment, record, folder)]
 
 
 def _link(experiment: Experiment) -> str:
@@ -237,12 +352,15 @@ def _markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list
 def as_html(entries: Sequence[Entry], folder: Path) -> str:
     """Write the report as one HTML page that holds its pictures."""
     body = ["<h1>The paper's experiments</h1>"]
-    body += [_paragraph(paragraph) for paragraph in _introduction(entries)]
-    rows = [[*judged.cells(), judged.experiment.name] for judged in _all_claims(entries)]
-    body.append(_rows(CLAIM_HEADS, rows))
+    meanings = "; ".join(f"{word}: {meaning}" for word, meaning in MEANINGS.items())
+    introduction = (_about(entries, folder), f"{meanings}.", EXPECTATIONS, PAPERS_LOSSES, ERRORS)
+    body += [_paragraph(paragraph) for paragraph in introduction]
+    rows = [[*judged.cells(), judged.experiment.name] for judged in _all_claims(entries, folder)]
+    body.append(_rows((*CLAIM_HEADS, "experiment"), rows))
     if (folder / USUAL).is_file():
         body.append(f'<p class="note">{html.escape(ABOUT_USUAL)}: <a href="{USUAL}">{USUAL}</a>.</p>')
-    body += ["<h2>Networks</h2>", _rows(NETWORK_HEADS, [network.cells() for network in networks()])]
+    records = {experiment.name: record for experiment, record in entries}
+    body += ["<h2>Networks</h2>", _rows(NETWORK_HEADS, [network.cells() for network in networks(records)])]
     assumptions = [[one.topic, one.stated, one.released, one.ours] for one in ASSUMPTIONS]
     body += ["<h2>Assumptions</h2>", _rows(ASSUMPTION_HEADS, assumptions)]
     for experiment, record in entries:
@@ -261,25 +379,22 @@ def as_html(entries: Sequence[Entry], folder: Path) -> str:
     return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
 
 
-def _introduction(entries: Sequence[Entry]) -> list[str]:
-    """Return the paragraphs before the table of claims."""
-    meanings = "; ".join(f"**{word}**: {meaning}" for word, meaning in MEANINGS.items())
-    return [_about(entries), f"{meanings}.", EXPECTATIONS, PAPERS_LOSSES, ONE_SEED]
-
-
-def _about(entries: Sequence[Entry]) -> str:
+def _about(entries: Sequence[Entry], folder: Path) -> str:
     """Count the verdicts on the paper's claims."""
-    claims = _all_claims(entries)
+    claims = _all_claims(entries, folder)
     words = Counter(judged.verdict.word for judged in claims)
     others = sorted(words.keys() - MEANINGS.keys())
     counts = ", ".join(f"{word} {words[word]}" for word in [*MEANINGS, *others] if words[word])
-    changed = sum(judged.claim.rule.was_changed_after_its_result for judged in claims)
+    changed = sum(judged.claim.rule.was_changed for judged in claims)
     times = {experiment.name: minutes_on_two_cores(experiment, record) for experiment, record in entries}
     longest = max(times, key=times.__getitem__, default="")
-    slow = f" The longest, {longest}, takes about {times[longest]:.0f} minutes on two cores." if longest else ""
+    slow = ""
+    if longest:
+        slow = f" The longest by kept times, {longest}, took {times[longest]:.0f} minutes on two cores."
     return (
         "Written by `python -m experiments report` from the records in `experiments/results`; not to be edited. "
-        f"Of {len(claims)} claims of the paper: {counts}. {changed} rules were changed after their results.{slow}"
+        f"Of {len(claims)} claims of the paper: {counts}. {changed} rules replaced earlier ones.{slow} "
+        f"[Words, networks and assumptions]({PAGES}/{SETTINGS}.md)."
     )
 
 

@@ -137,10 +137,7 @@ def judge(figures: Figures) -> Verdict:
     for name, found in figures.items():
         values = {key.removeprefix("R of "): value for key, value in found.items() if key.startswith("R of ")}
         best = min(values, key=lambda method: values[method])
-        lines.append(
-            f"{name}: lowest R {best} {values[best]:.3f}, learned {values['learned']:.3f}; Σ|U| "
-            f"{found[f'strength of {best}']:.4g} and {found['strength of learned']:.4g}"
-        )
+        lines.append(f"{name} R {values['learned']:.2f} learned, {values[best]:.2f} {best}")
         equal = equal_to_learned(found)
         if equal:
             reasons.append(

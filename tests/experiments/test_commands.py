@@ -98,7 +98,7 @@ def test_all_experiments_are_run_and_reported_and_an_error_stops_only_its_own(se
     printed = capsys.readouterr()
     assert "table-9, one: It fails." in printed.out
     assert "Got errors in table-9 one instead" in printed.err
-    assert "| [fig-0](pages/fig-0.md) |" in (tmp_path / "RESULTS.md").read_text()
+    assert "| [it runs](pages/fig-0.md) |" in (tmp_path / "RESULTS.md").read_text()
     assert (tmp_path / "pages" / "fig-0.md").is_file()
     assert '<h2 id="fig-0">' in (tmp_path / "results" / "report.html").read_text()
 

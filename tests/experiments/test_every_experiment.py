@@ -417,7 +417,10 @@ def test_sage_averages_probabilities_and_shap_log_odds():
 def test_order_ratios_say_what_the_theorems_do(tiny):
     _, work = PARTS["table-9", "ratios"]
     found = work(tiny("table-9", "ratios")).figures
-    assert found["theorem"] == 6
+    assert found["theorem 4, b′ = 0.5"] == found["theorem 3, b′ = 0.5"] == 6
+    # Where the wrong value is that of x, one pattern is left: right for m′ = 0 only.
+    assert found[f"theorem 4, b′ = {order_ratios.OF_X}"] == 1
+    assert found[f"theorem 3, b′ = {order_ratios.OF_X}"] == 6
     assert all(found[f"top {case}.0"] > found[f"top {case}.{wrong}"] for case in (1, 2, 3) for wrong in (1, 2, 3))
     assert found["top 1.0"] == 1
 
@@ -428,8 +431,10 @@ def test_order_ratios_are_judged_by_the_share_of_the_highest_order_alone(tiny):
     assert order_ratios.judge_ratios({"ratios": found}).word == "as stated"
     assert order_ratios.judge_ratios({"ratios": found | {"patterns 1.0": 99}}).word == "as stated"
     assert order_ratios.judge_ratios({"ratios": found | {"top 3.2": 0.61}}).word == "no"
-    assert order_ratios.judge_counts({"ratios": found}).word == "as stated"
-    assert order_ratios.judge_counts({"ratios": found | {"theorem": 5}}).word == "no"
+    assert order_ratios.judge_counts({"ratios": found}).word == "in one reading"
+    assert order_ratios.judge_counts({"ratios": found | {"theorem 4, b′ = 0.5": 5}}).word == "no"
+    own = {f"theorem 4, b′ = {order_ratios.OF_X}": 6}
+    assert order_ratios.judge_counts({"ratios": found | own}).word == "as stated"
 
 
 def test_toy_sentences_have_words_as_players():
