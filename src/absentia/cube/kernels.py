@@ -14,6 +14,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -29,6 +30,8 @@ WIDE_VARIANCE = 300.0
 LEAST_NOISE = 1e-8
 # Covariances are computed for this many pairs of coalitions at once.
 _PAIRS_AT_ONCE = 2**22
+# Up to this U, e^(−2U) is far above the smallest number, and can be divided by e^(u − U).
+_LARGEST_DIVIDED = 300.0
 
 Signs = Float[Tensor, "coalitions players"]
 
@@ -111,22 +114,42 @@ class CubeKernel:
         return covariances.add_(self.free_variance)
 
 
+class ShapeAndSlope(NamedTuple):
+    """The shape of covariances, and its derivative by the agreement."""
+
+    shape: Float[Tensor, "left right"]
+    slope: Float[Tensor, "left right"]
+
+
 def shape_of(part: Part, agreement: Float[Tensor, "left right"], largest: float) -> Float[Tensor, "left right"]:
     """Return sinh(u)/sinh(U) for the odd part, cosh(u)/cosh(U) for the even part, without large numbers."""
-    rising = (agreement - largest).exp_()
-    falling = (-agreement - largest).exp_()
+    rising, falling = _exponentials(agreement, largest)
     if part is Part.ODD:
         return rising.sub_(falling).div_(-math.expm1(-2 * largest))
     return rising.add_(falling).div_(1 + math.exp(-2 * largest))
 
 
-def slope_of(part: Part, agreement: Float[Tensor, "left right"], largest: float) -> Float[Tensor, "left right"]:
-    """Return the derivative of `shape_of` by the agreement: cosh(u)/sinh(U) or sinh(u)/cosh(U)."""
-    rising = (agreement - largest).exp_()
-    falling = (-agreement - largest).exp_()
+def shape_and_slope_of(part: Part, agreement: Float[Tensor, "left right"], largest: float) -> ShapeAndSlope:
+    """Return the shape with its derivative: cosh(u)/sinh(U) for the odd part, sinh(u)/cosh(U) for the even part."""
+    rising, falling = _exponentials(agreement, largest)
+    total = rising + falling
+    difference = rising.sub_(falling)
     if part is Part.ODD:
-        return rising.add_(falling).div_(-math.expm1(-2 * largest))
-    return rising.sub_(falling).div_(1 + math.exp(-2 * largest))
+        unit = -math.expm1(-2 * largest)
+        return ShapeAndSlope(difference.div_(unit), total.div_(unit))
+    unit = 1 + math.exp(-2 * largest)
+    return ShapeAndSlope(total.div_(unit), difference.div_(unit))
+
+
+def _exponentials(
+    agreement: Float[Tensor, "left right"], largest: float
+) -> tuple[Float[Tensor, "left right"], Float[Tensor, "left right"]]:
+    """Return e^(u − U) and e^(−u − U)."""
+    rising = (agreement - largest).exp_()
+    if largest > _LARGEST_DIVIDED:
+        return rising, (-agreement - largest).exp_()
+    # A division is quicker than another exponential.
+    return rising, math.exp(-2 * largest) / rising
 
 
 def part_of(

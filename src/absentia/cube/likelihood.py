@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from absentia.cube.kernels import LEAST_NOISE, CubeKernel, Part, Signs, shape_of, slope_of
+from absentia.cube.kernels import LEAST_NOISE, CubeKernel, Part, Signs, shape_and_slope_of
 
 # The weight of a player of average slope at the start, and how strongly weights follow slopes.
 _FIRST_WEIGHT = 0.02
@@ -129,7 +129,7 @@ def loss_of(
     weights = kernel.weights
     largest = kernel.largest_agreement
     agreement = (signs * weights) @ signs.T
-    shape = shape_of(part, agreement, largest)
+    shape, slope = shape_and_slope_of(part, agreement, largest)
     if part is Part.ODD:
         covariances = kernel.amplitude * shape + kernel.free_variance * (signs @ signs.T)
     else:
@@ -143,14 +143,16 @@ def loss_of(
     value = float(values @ solved) / 2 + float(factor.diagonal().log().sum()) + float(spread.square().sum()) / 2
 
     # The derivative of the loss by an entry of the covariances is half of this matrix.
-    by_covariance = torch.cholesky_inverse(factor).addr_(solved, solved, alpha=-1)
-    by_amplitude = kernel.amplitude * float((by_covariance * shape).sum()) / 2
+    # Symmetric; its transpose has the rows one after the other, like the shape.
+    by_covariance = torch.cholesky_inverse(factor).T.addr_(solved, solved, alpha=-1)
+    along_shape = float(torch.dot(by_covariance.view(-1), shape.view(-1)))
+    by_amplitude = kernel.amplitude * along_shape / 2
     by_noise = kernel.noise * float(by_covariance.diagonal().sum()) / 2
     # The shape depends on a weight by the agreement, s_l t_l, and by its largest value.
-    by_agreement = by_covariance * slope_of(part, agreement, largest)
+    by_agreement = by_covariance.mul_(slope)
     along_players = (signs * (by_agreement @ signs)).sum(0)
     tanh = math.tanh(largest)
-    by_largest = float((by_covariance * shape).sum()) * (1 / tanh if part is Part.ODD else tanh)
+    by_largest = along_shape * (1 / tanh if part is Part.ODD else tanh)
     by_weights = kernel.amplitude * (along_players - by_largest) / 2
     gradient = torch.cat([by_weights * weights + spread, torch.tensor([by_amplitude, by_noise]).to(weights)])
     return Loss(value, gradient)

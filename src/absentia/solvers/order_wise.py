@@ -19,6 +19,7 @@ from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
 from absentia.runtime.progress import progress
 from absentia.solvers.fitted_parts import FittedGame, SetEstimates
+from absentia.solvers.moderated_variances import moderated
 from absentia.solvers.paired_draws import PairedValues, ask_by_draws, games_by_draws
 from absentia.walsh import walsh_shares_by_context
 
@@ -26,8 +27,6 @@ from absentia.walsh import walsh_shares_by_context
 _MOST_NUMBERS = 8192
 # Walks are drawn in rounds, in which each player joins once at each place. Errors need two.
 _LEAST_ROUNDS = 2
-# With few rounds, the deviations of a player's strengths count together with this many of the others'.
-_SHARED_DEGREES = 4
 
 
 def order_weights(players: int, orders: Sequence[int], most_added: int) -> SetWeights:
@@ -161,7 +160,9 @@ class Benefits(NamedTuple):
         """Average the absolute values over the rounds; errors come from how rounds, and groups of draws, differ."""
         values = _weighted(self.by_group, self.shares).abs()
         mean = values.mean(1)
-        variances = _moderated(values.var(1), mean, values.shape[1]) / values.shape[1]
+        rounds = values.shape[1]
+        between = values.var(1)
+        variances = moderated(between, _typical(between, mean), rounds) / rounds
         groups = len(self.shares)
         if groups > 1:
             without = [self._without(group) for group in range(groups)]
@@ -183,20 +184,13 @@ def _weighted(
     return torch.einsum("sgrop,g->srop", by_group, shares)
 
 
-def _moderated(
-    variances: Float[Tensor, "samples orders players"], means: Float[Tensor, "samples orders players"], rounds: int
+def _typical(
+    variances: Float[Tensor, "samples orders players"], means: Float[Tensor, "samples orders players"]
 ) -> Float[Tensor, "samples orders players"]:
-    """Return variances between few rounds, moderated by those of the other players of the order.
-
-    A variance from two rounds is often far too small. Relative to the squared mean, it is alike for all players. As
-    it is still estimated, it is stated larger, as that of Student's distribution is.
-    """
+    """Return the variances that players of an order have typically: relative to squared means, they are alike."""
     squares = means.square()
-    typical = variances.sum(2, keepdim=True) / squares.sum(2, keepdim=True).clamp_min(torch.finfo(squares.dtype).tiny)
-    own = rounds - 1
-    degrees = own + _SHARED_DEGREES
-    moderated = (own * variances + _SHARED_DEGREES * typical * squares) / degrees
-    return moderated * degrees / (degrees - 2)
+    tiny = torch.finfo(squares.dtype).tiny
+    return squares * variances.sum(2, keepdim=True) / squares.sum(2, keepdim=True).clamp_min(tiny)
 
 
 class WalkPlan:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from absentia.coalitions import Coalitions
 from absentia.games import Game
+from absentia.solvers.moderated_variances import moderated
 from absentia.solvers.paired_draws import ask_by_draws, games_by_draws
 from absentia.solvers.process import ShapleyEstimate
 
@@ -94,7 +95,10 @@ def permutation_shapley(walks: Walks) -> ShapleyEstimate:
     units = mean_benefits
     if walks.antithetic:
         units = mean_benefits.unflatten(1, (-1, 2)).mean(2)
-    errors = units.std(1) / units.shape[1] ** 0.5
+    count = units.shape[1]
+    variances = units.var(1)
+    typical = variances.mean(1, keepdim=True)  # of all players, because rare large effects may not have been drawn
+    errors = (moderated(variances, typical, count) / count).sqrt()
     by_group = None
     if len(walks.shares) > 1:
         by_group = walks.benefits_by_group.mean(2).transpose(0, 1)
