@@ -111,6 +111,16 @@ def test_the_strongest_of_many_sets_are_listed(monkeypatch):
         torch.testing.assert_close(listed, largest, atol=1e-5, rtol=1e-5)
 
 
+def test_no_set_of_the_largest_size_may_be_among_the_strongest(monkeypatch):
+    effects = torch.zeros(1, 2**PLAYERS, dtype=torch.float64)
+    effects[0, [0b11, 0b1100]] = torch.tensor([5.0, -3.0]).double()
+    pairs_only = ab.ValueTable(ab.zeta(effects))
+    monkeypatch.setattr(sampled_indices, "_MOST_LISTED", 1 + PLAYERS + 2)
+    few = ab.index(pairs_only, "BII", order=3, evaluations=64)
+    assert few.orders.max() == 2
+    assert len(few.effects) == 1 + PLAYERS + 2
+
+
 def test_a_planted_pair_of_40_players_is_found():
     def model(rows):
         return 3 * rows[:, 0] * rows[:, 1] + rows[:, 2:].sum(1)

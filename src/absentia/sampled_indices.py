@@ -24,11 +24,11 @@ from absentia.solvers.paired_draws import MIN_COALITIONS_PER_PLAYER, PairedValue
 from absentia.terms import Terms
 from absentia.text import count_of
 
-# Beyond this many pairs, the covariances of both parts of a process take more than 1 GB of memory.
+# With more pairs than this, the covariances of both parts of a process take more than 1 GB of memory.
 _MOST_PAIRS = 8000
-# This many sets are listed with errors: those of single players and the strongest others.
+# At most this many sets are listed with errors: those of single players and the strongest others.
 _MOST_LISTED = 4096
-# And this many are compared to find them.
+# At most this many sets are compared to find the strongest.
 _MOST_COMPARED = 2**20
 
 
@@ -167,18 +167,25 @@ def _index_of_sample(chosen: SampledIndex, values: PairedValues, sample: int, se
 
 def _listed_sets(chosen: SampledIndex, fitted: FittedGame) -> list[Sets]:
     """Return the sets of each size to list: all of them, or ∅, all players, and the strongest others."""
-    every = [all_sets(chosen.players, size) for size in range(chosen.order + 1)]
+    sets_by_size = [all_sets(chosen.players, size) for size in range(chosen.order + 1)]
     if chosen.sets <= _MOST_LISTED:
-        return every
-    means = []
-    for size, sets in enumerate(every[2:], start=2):
-        means.append(fitted.means(sets, partial(chosen.weights, size))[0].abs())
-    free = max(0, _MOST_LISTED - 1 - chosen.players)
-    strongest = torch.cat(means).argsort(descending=True, stable=True)[:free]
-    is_listed = torch.zeros(sum(len(own) for own in means), dtype=torch.bool)
-    is_listed[strongest] = True
-    marks = is_listed.split([len(own) for own in means])
-    return [*every[:2], *(sets[mark] for sets, mark in zip(every[2:], marks, strict=True))]
+        return sets_by_size
+    always_listed = sets_by_size[:2]
+    candidates = sets_by_size[2:]
+    strengths = []
+    for size, sets in enumerate(candidates, start=2):
+        strengths.append(fitted.means(sets, partial(chosen.weights, size))[0].abs())
+    places_left = max(0, _MOST_LISTED - 1 - chosen.players)
+    is_strong = _marks_of_largest(torch.cat(strengths), places_left).split([len(sets) for sets in candidates])
+    strongest = [sets[mark] for sets, mark in zip(candidates, is_strong, strict=True)]
+    return [*always_listed, *strongest]
+
+
+def _marks_of_largest(numbers: Float[Tensor, " numbers"], count: int) -> Bool[Tensor, " numbers"]:
+    """Return which numbers are among the ``count`` largest; the first ones in a tie."""
+    marks = torch.zeros(len(numbers), dtype=torch.bool)
+    marks[numbers.argsort(descending=True, stable=True)[:count]] = True
+    return marks
 
 
 def _value_of_nobody(values: PairedValues) -> SetEstimates:

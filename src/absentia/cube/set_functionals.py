@@ -3,7 +3,7 @@
 An interaction index of a set S is Σ_{T⊇S} ω(|T∖S|) w_T, with the Walsh terms w_T and weights ω by the number of added
 players. A priori, w_T has the variance Π_{l∈T} r_l, up to a factor, so its covariance with a coalition's value is
 Π_{l∈T} r_l s_l. Weighted sums of such products by size are weighted sums of the coefficients of the polynomial
-Π_{l∉S} (1 + x r_l s_l): they are read from its values on the unit circle, where no digits are lost.
+Π_{l∉S} (1 + z r_l s_l): they follow from its values at the roots of unity z, where no digits are lost.
 
 What a kernel cannot describe is noise: every coalition's value has a part of its own, which the same numbers contain.
 """
@@ -25,11 +25,11 @@ from absentia.data import blocks
 
 # Walsh terms of more players are left out if together they have less than this share of the prior variance.
 _LEAST_SHARE = 1e-17
-# This many numbers are computed at once.
+# At most this many numbers are held at a time.
 _AT_ONCE = 2**23
-# A product of matrices is quicker than products of each set if it has at most this many entries for each set.
+# A product of matrices is faster than a product for each set if it has at most this many entries for each set.
 _MOST_PRODUCTS_OF_A_SET = 16
-# Differences in one of more contexts than this are means over so many values that noise cancels to rounding errors.
+# Means over more contexts than this are free of noise, up to rounding errors.
 _MOST_CONTEXTS = 2**53
 
 Sets = Int[Tensor, "sets size"]  # the players of each set
@@ -78,21 +78,13 @@ def set_means(
 ) -> Float[Tensor, " numbers"]:
     """Return the weighted sums of the covariances over the coalitions, which is quicker than to compute each."""
     own = _of_part(kernel, sets, weights)
-    relevant = kernel.relevances * signs
-    split = _SplitSets.of(sets, kernel.players)
-    total = None
-    for rows in _row_blocks(relevant, split, own.of_terms):
-        factors = _factors_on_circle(kernel, relevant[rows], split, own.of_terms)
-        left = factors.left * row_weights[rows, None, None]
-        summed = left.flatten(0, 1).T @ factors.right.flatten(0, 1)
-        total = summed if total is None else total + summed
-    if total is None:
+    if len(signs) == 0:
         return signs.new_zeros(len(own.of_terms) * len(sets))
-    means = kernel.amplitude * split.chosen(total[None], len(own.of_terms))[0]
+    means = _weighted_superset_sums(kernel, kernel.relevances * signs, row_weights, sets, own.of_terms)
     for rows in blocks(len(signs), max(1, _AT_ONCE // max(1, means.numel()))):
-        others = _free_covariances(kernel, signs[rows], sets, own.of_terms)
-        others = others + _noise_covariances(kernel, signs[rows], sets, own.of_contexts)
-        means += torch.einsum("r,rns->ns", row_weights[rows], others)
+        covariances = _free_covariances(kernel, signs[rows], sets, own.of_terms)
+        covariances = covariances + _noise_covariances(kernel, signs[rows], sets, own.of_contexts)
+        means += torch.einsum("r,rns->ns", row_weights[rows], covariances)
     return means.flatten()
 
 
@@ -115,8 +107,8 @@ def _of_part(kernel: CubeKernel, sets: Sets, weights: SetWeights) -> SetWeights:
 class _SplitSets(NamedTuple):
     """Sets in two parts, whose products are multiplied: all but the last player, and the last one.
 
-    Products of all first with all last parts are one product of matrices. If the sets are few of these combinations,
-    their last part is nobody, whose number comes after those of all players.
+    Products of all first with all last parts are one product of matrices. If only few of these combinations are sets,
+    the whole set is the first part, and the last part is nobody, whose number comes after those of all players.
     """
 
     firsts: Int[Tensor, "distinct fewer"]
@@ -144,10 +136,21 @@ class _SplitSets(NamedTuple):
 
 
 class _Factors(NamedTuple):
-    """What is multiplied and summed over nodes of the circle: real parts above negated imaginary parts."""
+    """Complex factors in real numbers: the sum of left · right over the parts is the real part of their product.
 
-    left: Float[Tensor, "rows nodes numbers_firsts"]
-    right: Float[Tensor, "rows nodes lasts"]
+    There are two parts for each root of unity: the left ones hold a real part and a negated imaginary part, the right
+    ones a real and an imaginary part.
+    """
+
+    left: Float[Tensor, "rows parts numbers_firsts"]
+    right: Float[Tensor, "rows parts lasts"]
+
+    @classmethod
+    def of(
+        cls, left: Complex[Tensor, "rows roots numbers_firsts"], right: Complex[Tensor, "rows roots lasts"]
+    ) -> _Factors:
+        """Split complex factors into their parts."""
+        return cls(torch.cat([left.real, -left.imag], dim=1), torch.cat([right.real, right.imag], dim=1))
 
 
 def _row_blocks(
@@ -167,49 +170,74 @@ def _superset_sums(
     split = _SplitSets.of(sets, relevant.shape[1])
     sums = relevant.new_empty(len(relevant), len(of_terms), len(sets))
     for rows in _row_blocks(relevant, split, of_terms):
-        factors = _factors_on_circle(kernel, relevant[rows], split, of_terms)
+        factors = _polynomials_at_roots(kernel, relevant[rows], split, of_terms)
         products = factors.left.transpose(1, 2) @ factors.right
         sums[rows] = split.chosen(products, len(of_terms))
     return sums.mul_(kernel.amplitude)
 
 
-def _factors_on_circle(
+def _weighted_superset_sums(
+    kernel: CubeKernel,
+    relevant: Float[Tensor, "rows players"],
+    row_weights: Float[Tensor, " rows"],
+    sets: Sets,
+    of_terms: Float[Tensor, "numbers added"],
+) -> Float[Tensor, "numbers sets"]:
+    """Return the weighted sum over the rows of what `_superset_sums` gives for each.
+
+    The rows are summed within one product of matrices, which all roots of unity share.
+    """
+    split = _SplitSets.of(sets, relevant.shape[1])
+    products = relevant.new_zeros(len(of_terms) * len(split.firsts), len(split.lasts))
+    for rows in _row_blocks(relevant, split, of_terms):
+        factors = _polynomials_at_roots(kernel, relevant[rows], split, of_terms)
+        left = factors.left * row_weights[rows, None, None]
+        products += left.flatten(0, 1).T @ factors.right.flatten(0, 1)
+    return kernel.amplitude * split.chosen(products[None], len(of_terms))[0]
+
+
+def _polynomials_at_roots(
     kernel: CubeKernel,
     relevant: Float[Tensor, "rows players"],
     split: _SplitSets,
     of_terms: Float[Tensor, "numbers added"],
 ) -> _Factors:
-    """Return the factors whose products, summed over the nodes of a half circle, are sums over supersets."""
-    rows, players = relevant.shape
-    added = of_terms.shape[1]
-    coefficients = _circle_coefficients(of_terms)  # (numbers, nodes)
-    angles = 2 * math.pi / added * torch.arange(coefficients.shape[1], dtype=torch.float64)
-    nodes = torch.polar(torch.ones_like(angles), angles)
-    factors = 1 + nodes[:, None] * relevant[:, None, :]
-    # The kernel's factor is spread over the players, so that products stay within the range of numbers.
-    products = (factors * math.exp(kernel.log_factor / players)).prod(2)
-    nobody = torch.ones(rows, len(nodes), 1, dtype=nodes.dtype)
-    shares = torch.cat([relevant[:, None, :] / factors, nobody], dim=2)
-    lefts = products[:, :, None] * shares[:, :, split.firsts].prod(3)  # (rows, nodes, firsts)
-    weighted = (coefficients.T[:, :, None] * lefts[:, :, None, :]).flatten(2)  # (rows, nodes, numbers · firsts)
-    # The real part of a product of complex numbers.
-    left = torch.cat([weighted.real, -weighted.imag], dim=1)
-    of_lasts = shares[:, :, split.lasts]
-    right = torch.cat([of_lasts.real, of_lasts.imag], dim=1)
-    return _Factors(left, right)
+    """Return Π_{l∈S} r_l · Π_{l∉S} (1 + z r_l) at roots of unity z, in factors, weighted for a sum over supersets.
 
-
-def _circle_coefficients(of_terms: Float[Tensor, "numbers added"]) -> Complex[Tensor, "numbers nodes"]:
-    """Return coefficients that turn values on the upper half circle into a weighted sum of a polynomial's terms.
-
-    On the lower half circle, values are conjugated, and do not change the real part.
+    The polynomial of a set is that of all players, Π_l (1 + z r_l), with the factor 1 + z r_l of each of its players
+    replaced by r_l.
     """
     added = of_terms.shape[1]
-    coefficients = torch.fft.rfft(of_terms, dim=1) * (2 / added)
-    coefficients[:, 0] /= 2
+    roots = _upper_roots_of_unity(added)
+    of_players = 1 + roots[:, None] * relevant[:, None, :]  # (rows, roots, players)
+    # The kernel's factor is spread over the players, so that products stay within the range of numbers.
+    of_everyone = (of_players * math.exp(kernel.log_factor / relevant.shape[1])).prod(2)
+    replacing = relevant[:, None, :] / of_players
+    nobody = torch.ones(*of_everyone.shape, 1, dtype=roots.dtype)
+    replacing = torch.cat([replacing, nobody], dim=2)
+    of_firsts = of_everyone[:, :, None] * replacing[:, :, split.firsts].prod(3)  # (rows, roots, firsts)
+    root_weights = _weights_of_roots(of_terms).T  # (roots, numbers)
+    of_numbers = root_weights[:, :, None] * of_firsts[:, :, None, :]  # (rows, roots, numbers, firsts)
+    return _Factors.of(of_numbers.flatten(2), replacing[:, :, split.lasts])
+
+
+def _upper_roots_of_unity(count: int) -> Complex[Tensor, " roots"]:
+    """Return the roots of unity in the upper half plane, ±1 included. The others are their conjugates."""
+    angles = 2 * math.pi / count * torch.arange(count // 2 + 1, dtype=torch.float64)
+    return torch.polar(torch.ones_like(angles), angles)
+
+
+def _weights_of_roots(of_terms: Float[Tensor, "numbers added"]) -> Complex[Tensor, "numbers roots"]:
+    """Return weights that make a weighted sum of a polynomial's coefficients of its values at the upper roots.
+
+    Weights count twice where a root stands for its conjugate, too, which has the same real part.
+    """
+    added = of_terms.shape[1]
+    weights = torch.fft.rfft(of_terms, dim=1) * (2 / added)
+    weights[:, 0] /= 2
     if added % 2 == 0:
-        coefficients[:, -1] /= 2
-    return coefficients
+        weights[:, -1] /= 2
+    return weights
 
 
 def _free_covariances(

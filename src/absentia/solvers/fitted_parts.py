@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -91,14 +92,17 @@ class FittedGame:
         """Return the expected numbers of sets of one size, with standard errors, some sets at a time."""
         weights = weights_of(self.most_added)
         at_once = max(1, _NUMBERS_AT_ONCE // len(weights.of_terms))
-        found = [self._estimates_at_once(sets[some], weights) for some in blocks(len(sets), at_once)]
-        return SetEstimates(
-            torch.cat([part.values for part in found], dim=1), torch.cat([part.errors for part in found], dim=1)
-        )
+        if len(sets) == 0:
+            return self._estimates_at_once(sets, weights)
+        found = [self._estimates_at_once(sets[block], weights) for block in blocks(len(sets), at_once)]
+        values = torch.cat([estimates.values for estimates in found], dim=1)
+        errors = torch.cat([estimates.errors for estimates in found], dim=1)
+        return SetEstimates(values, errors)
 
     def _estimates_at_once(self, sets: Sets, weights: SetWeights) -> SetEstimates:
         """Return the expected numbers of some sets, with standard errors."""
-        numbers = len(weights.of_terms) * len(sets)
+        shape = (len(weights.of_terms), len(sets))
+        numbers = math.prod(shape)
         values = torch.zeros(numbers, dtype=torch.float64)
         variances = torch.zeros(numbers, dtype=torch.float64)
         by_group = torch.zeros(len(self.shares), numbers, dtype=torch.float64)
@@ -112,7 +116,7 @@ class FittedGame:
                 by_group += posterior.means_of(part.by_group, functional.covariances)
         if len(self.shares) > 1:
             variances += error_of_draws(by_group, self.shares).square()
-        return SetEstimates(values.view(-1, len(sets)), variances.sqrt().view(-1, len(sets)))
+        return SetEstimates(values.view(shape), variances.sqrt().view(shape))
 
 
 def _fitted(

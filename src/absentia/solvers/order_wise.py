@@ -193,6 +193,13 @@ def _typical(
     return squares * variances.sum(2, keepdim=True) / squares.sum(2, keepdim=True).clamp_min(tiny)
 
 
+def _by_player(
+    added: Float[Tensor, "samples groups rounds walks"], joining: Int[Tensor, "rounds walks"]
+) -> Float[Tensor, "samples groups rounds players"]:
+    """Sort what is added in the walks of a round by the player that joins, who differs from walk to walk."""
+    return torch.empty_like(added).scatter(3, joining.expand_as(added), added)
+
+
 class WalkPlan:
     """Which coalitions on the way of random orders are evaluated, so that players' benefits of some orders are known.
 
@@ -214,22 +221,26 @@ class WalkPlan:
 
     def evaluate(self, game: Game, rounds: int, seed: int) -> Benefits:
         """Draw rounds of orders and evaluate the coalitions on their way."""
-        generator = seeded(seed, "walks")
-        first = torch.rand(rounds, self.players, generator=generator).argsort(1)
-        rotations = [first.roll(shift, dims=1) for shift in range(self.players)]
-        places = torch.stack(rotations, dim=1).argsort(2)  # (rounds, walks, players)
-        ends = torch.stack([torch.zeros(self.players), torch.ones(self.players)]).bool()
+        places = self._draw_places(rounds, seed)
+        nobody_and_everybody = torch.stack([torch.zeros(self.players), torch.ones(self.players)]).bool()
         parts, shares = games_by_draws(game)
-        values = ask_by_draws(game, parts, torch.cat([ends, self._on_the_way(places)]))
+        values = ask_by_draws(game, parts, torch.cat([nobody_and_everybody, self._on_the_way(places)]))
         by_size = values[:, :, 2:].unflatten(2, (rounds, self.players, len(self.sizes)))
-        samples, groups = values.shape[:2]
-        benefits = values.new_zeros(samples, groups, rounds, len(self.orders), self.players)
-        for number, order in enumerate(self.orders):
+        by_order = []
+        for order in self.orders:
             added = self._at(by_size, values, order + 1) - self._at(by_size, values, order)
-            # Each walk has one player at this place; over the walks, every player is there once.
-            joining = (places == order).long().argmax(2)  # (rounds, walks)
-            benefits[:, :, :, number] = added.new_zeros(added.shape).scatter(3, joining.expand_as(added), added)
-        return Benefits(shares, benefits)
+            by_order.append(_by_player(added, joining=self._players_at(places, order)))
+        return Benefits(shares, torch.stack(by_order, dim=3))
+
+    def _draw_places(self, rounds: int, seed: int) -> Int[Tensor, "rounds walks players"]:
+        """Draw the place of each player in each walk: a random order for each round, and its rotations."""
+        order = torch.rand(rounds, self.players, generator=seeded(seed, "walks")).argsort(1)
+        rotations = torch.stack([order.roll(shift, dims=1) for shift in range(self.players)], dim=1)
+        return rotations.argsort(2)  # sorting a permutation inverts it
+
+    def _players_at(self, places: Int[Tensor, "rounds walks players"], order: int) -> Int[Tensor, "rounds walks"]:
+        """Return the player of each walk that joins ``order`` others."""
+        return (places == order).long().argmax(2)
 
     def _on_the_way(self, places: Int[Tensor, "rounds walks players"]) -> Coalitions:
         """Return the coalitions of the first players of each order, for each size."""
