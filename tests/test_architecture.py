@@ -19,6 +19,9 @@ PACKAGE = Path(absentia.__file__).parent
 DESIGN = ROOT / "docs" / "design.md"
 EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.py"))
 
+# Files of tests that are not about one module.
+SUITES = {"architecture", "benchmarks", "docs", "every_experiment", "extending", "fuzz"}
+
 PUBLIC = {
     "Absence",
     "AbsentiaError",
@@ -257,3 +260,15 @@ def test_the_command_line_is_installed():
     from absentia.cli import main
 
     assert callable(main)
+
+
+def test_tests_are_named_by_the_module_that_they_test():
+    tests = Path(__file__).parent
+    for file in sorted(tests.rglob("test_*.py")):
+        name = file.stem.removeprefix("test_")
+        if name in SUITES:
+            continue
+        room = file.parent.relative_to(tests)
+        source = ROOT / "experiments" if room.name == "experiments" else PACKAGE / room
+        modules = [path.stem.strip("_") for path in source.iterdir()]
+        assert any(name == module or name.startswith(f"{module}_") for module in modules), file

@@ -130,6 +130,7 @@ def test_shap_with_a_masker_of_our_own() -> None:
     assert_same(ab.shapley(game).values, theirs)
 
 
+@pytest.mark.slow
 def test_shap_on_the_log_odds_of_a_scikit_learn_classifier() -> None:
     data, y = make_classification(200, FEATURES, n_informative=5, n_redundant=0, n_classes=3, random_state=0)
     estimator = GradientBoostingClassifier(n_estimators=5, max_depth=5, random_state=0).fit(data, y)
