@@ -44,21 +44,21 @@ def explain(model, players=14, samples=1, **settings):
 
 
 def test_a_slow_model_is_explained_by_the_coalitions_that_fit_a_minute(clock):
-    model = Counting(clock, per_row=0.01)
+    model = Counting(clock, per_row=0.05)
     began = clock.now
     found = explain(model)
     assert 30 < clock.now - began < 66
     assert not found.record.exact
-    assert found.record.evaluations == 4096
+    assert found.record.evaluations == 1024
     why, repeat, method = found.record.notes
     assert "Gaussian process" in method
-    assert why.startswith("All 16,384 coalitions would take about 3 min: values are estimated from 4,096 coal")
-    assert repeat == f"{BY_TIME}: explain(…, evaluations=4096) repeats this."
+    assert why.startswith("All 16,384 coalitions would take about 14 min: values are estimated from 1,024 coal")
+    assert repeat == f"{BY_TIME}: explain(…, evaluations=1024) repeats this."
     assert found.record.rows_seen == found.shapley.rows_seen == model.rows
 
 
 def test_the_number_of_evaluations_repeats_a_result_of_any_speed(clock):
-    slow = explain(Counting(clock, per_row=0.01))
+    slow = explain(Counting(clock, per_row=0.05))
     repeated = explain(Counting(clock, per_row=1e-6), evaluations=slow.record.evaluations)
     assert torch.equal(slow.shapley.values, repeated.shapley.values)
     assert torch.equal(slow.shapley.errors, repeated.shapley.errors)
@@ -103,14 +103,14 @@ def test_no_model_is_timed_with_a_single_row(clock):
 
 
 def test_all_samples_and_draws_count(clock):
-    one = explain(Counting(clock, per_row=0.01))
-    four = explain(Counting(clock, per_row=0.01), samples=4)
+    one = explain(Counting(clock, per_row=0.05))
+    four = explain(Counting(clock, per_row=0.05), samples=4)
     assert four.record.evaluations == one.record.evaluations  # of all samples
     background = ab.Marginal(randn(4, 14, seed=1))
-    drawn = ab.explain(Counting(clock, per_row=0.01), randn(1, 14), absence=background)
+    drawn = ab.explain(Counting(clock, per_row=0.05), randn(1, 14), absence=background)
     assert drawn.record.evaluations == one.record.evaluations
-    assert "from 1,024 coalitions of each sample" in drawn.record.notes[0]
-    assert "evaluations=4096) repeats" in drawn.record.notes[1]
+    assert "from 256 coalitions of each sample" in drawn.record.notes[0]
+    assert "evaluations=1024) repeats" in drawn.record.notes[1]
 
 
 def test_the_usual_number_for_many_players_shrinks_for_a_slow_model(clock):
@@ -121,18 +121,18 @@ def test_the_usual_number_for_many_players_shrinks_for_a_slow_model(clock):
 
 
 def test_stand_ins_that_depend_on_the_coalition_are_timed_too(clock):
-    model = Counting(clock, per_row=0.01)
+    model = Counting(clock, per_row=0.05)
     conditional = ab.GaussianConditional(randn(200, 14), draws=2)
     found = ab.explain(model, randn(1, 14), absence=conditional)
-    assert found.record.evaluations == 4096
+    assert found.record.evaluations == 1024
     assert found.record.rows_seen == model.rows
 
 
 def test_what_the_work_takes_is_said_before_it_begins(clock, capsys):
-    explain(Counting(clock, per_row=0.01))
+    explain(Counting(clock, per_row=0.05))
     out, err = capsys.readouterr()
     first = err.splitlines()[0]
-    assert first == "absentia: explaining takes about 41 s by 4,096 coalitions; all 16,384 would take about 3 min."
+    assert first == "absentia: explaining takes about 51 s by 1,024 coalitions; all 16,384 would take about 14 min."
     assert out == ""
     explain(Counting(clock, per_row=0.01), evaluations=2**14)
     out, err = capsys.readouterr()
@@ -228,6 +228,6 @@ def test_trees_read_from_leaves_are_exact_and_run_no_row_for_an_estimate(clock):
 
 def test_workers_share_the_samples_of_an_estimate(clock):
     with joblib.parallel_config("threading", n_jobs=2):
-        found = explain(Slow(clock, math.inf, pause=0.0, per_row=0.01), samples=4)
-    alone = explain(Slow(clock, math.inf, pause=0.0, per_row=0.01), samples=4)
+        found = explain(Slow(clock, math.inf, pause=0.0, per_row=0.05), samples=4)
+    alone = explain(Slow(clock, math.inf, pause=0.0, per_row=0.05), samples=4)
     assert found.record.evaluations == 2 * alone.record.evaluations

@@ -138,6 +138,7 @@ def test_every_plot_of_shap_draws_our_values(case: str) -> None:
     torch.testing.assert_close(explanation.values.sum(1) + explanation.base_values, game.model(x).numpy())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures")
 def test_every_plot_of_shap_draws_what_it_made_with_our_masker() -> None:
     players = CASES["groups"]

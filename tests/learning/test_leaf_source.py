@@ -21,6 +21,8 @@ from small_boosters import THREE, TWO, X, lgb, xgb
 
 ROWS = torch.tensor(X)
 QUICK = ab.LearningOptions(rows_per_step=2**8, samples=32)
+# A search that runs the model, where only its record matters.
+SHORTEST = ab.LearningOptions(rows_per_step=2**6, rows_per_comparison=2**6, samples=4, steps=1)
 
 
 def objectives(model, y, owner=None, always_present=False, noise=0.6):
@@ -203,7 +205,7 @@ def test_forests_are_valued_from_the_leaves_that_coalitions_reach():
 
 def test_trees_that_differ_from_the_model_are_not_used(monkeypatch):
     monkeypatch.setattr("absentia.evaluation.leaf_values._largest_difference", lambda *_: 2.0)
-    learned = ab.learn_baseline(lgb(), X, TWO, options=QUICK)
+    learned = ab.learn_baseline(lgb(), X, TWO, options=SHORTEST)
     assert learned.record.trees == 0
     assert "give other outputs than the model" in learned.record.notes[0]
     assert learned.evaluations > 0
@@ -211,7 +213,7 @@ def test_trees_that_differ_from_the_model_are_not_used(monkeypatch):
 
 def test_leaves_are_not_used_without_compiled_loops(monkeypatch):
     monkeypatch.setattr("absentia.learning.leaf_source.is_compiled", lambda: False)
-    learned = ab.learn_baseline(lgb(), X, TWO, options=QUICK)
+    learned = ab.learn_baseline(lgb(), X, TWO, options=SHORTEST)
     assert learned.record.trees == 0
     assert "numba" in learned.record.notes[0]
 

@@ -43,6 +43,7 @@ def test_values_are_those_of_the_model_called_by_hand(by_name):
     assert torch.equal(joined.pack(inputs), joined.x)
 
 
+@pytest.mark.slow
 def test_inputs_that_are_joined_can_be_audited_and_learned_from():
     joined = JoinedInputs(TextAndNumbers(), (TOKENS, NUMBERS), PLAYERS)
     y = torch.arange(12) % 2

@@ -16,7 +16,7 @@ def six():
 
 @pytest.fixture(scope="module")
 def sampled():
-    return explain(30, evaluations=300)
+    return explain(30, evaluations=130)
 
 
 @pytest.fixture(scope="module")

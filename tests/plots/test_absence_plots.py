@@ -121,6 +121,7 @@ def test_what_an_old_audit_did_not_measure_is_said_to_be_missing():
     assert [text.get_text() for text in axes.texts] == ["not measured"]
 
 
+@pytest.mark.slow
 def test_eight_methods_with_long_names_do_not_lie_on_each_other():
     x = torch.rand(30, 4)
     y = torch.arange(30) % 3

@@ -39,7 +39,11 @@ def test_a_text_line_of_estimates_has_their_errors():
     x = torch.ones(1, 26, dtype=torch.int64)
     weights = torch.linspace(-1, 1, 26).double()
     told = ab.explain(
-        lambda rows: (rows @ weights).exp(), x.double(), players=replace(players, integer=False), absence=0.0
+        lambda rows: (rows @ weights).exp(),
+        x.double(),
+        players=replace(players, integer=False),
+        absence=0.0,
+        evaluations=200,
     )
     words = ab.plots.text_line(told).axes[0].texts[::2]
     below = ab.plots.text_line(told).axes[0].texts[1::2]

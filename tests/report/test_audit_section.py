@@ -18,6 +18,7 @@ from rendered_pages import render
 OLD_FILES = Path(__file__).parents[1] / "old_files"
 
 
+@pytest.mark.slow
 def test_an_absence_has_one_colour_in_the_report_and_in_the_picture(everything, page):
     """Whatever its place is: by the word that names it."""
     from matplotlib.colors import to_rgb
@@ -128,6 +129,7 @@ def test_the_page_of_an_audit_that_judged_nothing_says_nothing_about_resamples(t
     assert page.data()[0]["figures"]["wins"] == ["–"] * 3
 
 
+@pytest.mark.slow
 def test_averaging_is_told_only_where_log_odds_are_averaged(tmp_path):
     audit = results.audit()
     assert "averaging" not in audit.shown_columns
@@ -139,6 +141,7 @@ def test_averaging_is_told_only_where_log_odds_are_averaged(tmp_path):
     assert "averaging 0.5000 ± 0" in words or "averaging 0.5 ± 0" in words
 
 
+@pytest.mark.slow
 def test_what_present_entries_tell_is_not_marked_as_a_leak(tmp_path):
     audit = results.audit()
     leak_counts = "a leak beyond its error rules an absence out"

@@ -157,11 +157,11 @@ def test_values_that_are_no_sums_are_computed_from_leaves() -> None:
 def test_sampled_values_say_which_readout_would_be_exact() -> None:
     rows = RANDOM.normal(size=(200, 30))
     forest = RandomForestClassifier(10, max_depth=3, random_state=0).fit(rows, rows[:, 0] > 0)
-    notes = ab.explain(forest, rows[:2], absence="mean", data=rows).record.notes
+    notes = ab.explain(forest, rows[:1], absence="mean", data=rows, evaluations=200).record.notes
     assert any(
         "With readout=Probability(y), all results are exact for any number of players" in note for note in notes
     )
-    exact = ab.explain(forest, rows[:2], absence="mean", data=rows, readout=ab.Probability(1))
+    exact = ab.explain(forest, rows[:1], absence="mean", data=rows, readout=ab.Probability(1))
     assert exact.record.exact
     assert exact.interactions is not None
 
@@ -200,6 +200,7 @@ def test_a_model_that_predicts_otherwise_than_its_trees_is_run_and_said() -> Non
     np.testing.assert_allclose(explanation.outputs, model.predict(ROWS[:2]))
 
 
+@pytest.mark.slow
 def test_low_orders_stay_exact_where_all_are_too_many() -> None:
     model, _ = SUMS["LightGBM of two classes"]
     game = ab.MaskedModel(model, ROWS[:2], absence=MEAN)

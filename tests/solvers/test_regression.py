@@ -87,6 +87,7 @@ def test_all_pairs_together_give_the_exact_values():
     assert spent == 2 * 2**12
 
 
+@pytest.mark.slow
 def test_errors_are_about_as_large_as_they_say():
     game = game_of(14, samples=1)
     exact = shapley(game).values
@@ -361,6 +362,7 @@ def test_a_size_with_a_single_draw_is_never_left_without_a_weight_that_is_finite
     assert sorted(weights[:, 0].tolist()) == pytest.approx([(1 - math.sqrt(5 / 6)) / 5, *[1 / 5] * 10])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
 def test_errors_are_right_where_most_coalitions_are_drawn(share):
     game = ValueTable(torch.randn(2**9, generator=torch.Generator().manual_seed(0)))

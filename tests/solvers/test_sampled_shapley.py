@@ -203,6 +203,7 @@ def test_a_sample_has_the_same_values_in_any_batch():
     torch.testing.assert_close(alone.values[0], together.values[1], atol=1e-7, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_errors_count_the_draws_of_a_random_absence():
     generator = torch.Generator().manual_seed(0)
     network = mlp(12, hidden=16)

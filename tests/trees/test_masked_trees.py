@@ -94,6 +94,7 @@ def test_terms_are_the_effects_of_all_coalitions(seed: int) -> None:
     assert terms.left_out == 0
 
 
+@pytest.mark.slow
 @given(seeds)
 def test_low_orders_stay_exact_beyond_the_budget(seed: int) -> None:
     case = Case(seed)
