@@ -16,7 +16,7 @@ test: $(VENV)/.test
 
 # All but the slow tests, in under two minutes on two cores.
 quick: $(VENV)/.test
-	$(BIN)/python -m pytest --numprocesses auto -m "not slow"
+	$(BIN)/python -m pytest --numprocesses auto -m "not slow" tests src
 
 check: $(VENV)/.check test
 	$(BIN)/ruff format --check .

@@ -36,6 +36,7 @@ def test_close_calls_are_those_within_the_share_the_closest_first():
     assert run.state.close_calls is None
 
 
+@pytest.mark.slow
 def test_close_calls_are_settled_on_all_samples():
     run = make_run(samples=64, rows=2**8)
     assert len(run.objective.compared.rows) < 64

@@ -89,6 +89,7 @@ def test_the_loss_adds_up_its_terms_and_noise_counts_beyond_that_of_the_mean_alo
     assert loss(0.0, 0.0, 0.0, 3 * floor * 7, 7.0) == pytest.approx(0.5 * 2)
 
 
+@pytest.mark.slow
 def test_cubes_and_drawn_sizes_estimate_the_whole_tables():
     """A game without interactions above order 1 has the same effects in every cube."""
     players = 10
@@ -152,6 +153,7 @@ def test_activations_that_are_computed_again_give_the_same_gradient():
     assert torch.allclose(held, again, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_result_is_the_best_of_all_candidates_on_the_samples_kept_aside():
     x = randn(60, 4)
     y = classifier()(x).argmax(1)
@@ -193,6 +195,7 @@ def test_learning_beats_the_usual_baselines_on_samples_it_did_not_see():
     assert loss(learned.values) < 0.9 * loss_of_usual
 
 
+@pytest.mark.slow
 def test_concision_alone_finds_the_baseline_of_a_product():
     x = torch.rand(200, 3, generator=generator()).double()
     options = LearningOptions(evidence=0.0, noise=0.0, steps=100, rows_per_step=2**9)
@@ -236,6 +239,7 @@ def test_black_boxes_and_categories_are_searched_without_a_gradient():
     assert learned.record.chosen == "learned"
 
 
+@pytest.mark.slow
 def test_images_have_one_value_for_each_pixel():
     x = torch.rand(30, 1, 4, 4, generator=generator())
     torch.manual_seed(0)

@@ -44,6 +44,7 @@ def test_workers_learn_the_baselines_of_classes_and_samples_as_one_process_does(
     assert alone[0].classes.tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_each_part_learns_for_its_own_classes_and_is_scored_on_all(monkeypatch):
     model, x, y = classes_of_three()
     learn = learner._learn_part
@@ -106,6 +107,7 @@ def test_what_ends_one_part_ends_all_of_them():
         assert bool((row - usual).abs().amax(1).min() < 1e-6)
 
 
+@pytest.mark.slow
 def test_parts_share_the_time_and_their_histories_follow_each_other(monkeypatch, clock):
     model, x, y = classes_of_three()
     model = slow_model(clock, model, seconds_per_call=0.006)

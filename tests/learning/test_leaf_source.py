@@ -22,7 +22,7 @@ from small_boosters import THREE, TWO, X, lgb, xgb
 ROWS = torch.tensor(X)
 QUICK = ab.LearningOptions(rows_per_step=2**8, samples=32)
 # A search that runs the model, where only its record matters.
-SHORTEST = ab.LearningOptions(rows_per_step=2**6, rows_per_comparison=2**6, samples=4, steps=1)
+SHORTEST = ab.LearningOptions(rows_per_step=2**7, rows_per_comparison=2**8, samples=4, steps=1)
 
 
 def objectives(model, y, owner=None, always_present=False, noise=0.6):

@@ -73,7 +73,7 @@ def test_large_results_are_trimmed_and_the_page_says_so(tmp_path):
 def test_the_page_states_errors_of_estimates_and_what_values_lack(tmp_path):
     players = ab.Players.grid((1, 4, 4), (4, 4))
     x = torch.rand(2, 1, 4, 4, generator=torch.Generator().manual_seed(0))
-    found = ab.explain(lambda rows: rows.flatten(1).sum(1) ** 3, x, players=players, absence=0.0, evaluations=300)
+    found = ab.explain(lambda rows: rows.flatten(1).sum(1) ** 3, x, players=players, absence=0.0, evaluations=120)
     errors = found.shapley.errors
     words = render(found, tmp_path).words()
     assert f"The median standard error of the values is {written(errors.median().item(), 2)}." in words

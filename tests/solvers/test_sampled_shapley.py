@@ -247,7 +247,7 @@ def test_a_method_of_ones_own_can_be_added(monkeypatch):
 
 
 def test_drawn_values_are_not_saved(tmp_path):
-    explanation = ab.explain(mlp(30), torch.randn(1, 30).double(), absence=0.0, evaluations=200)
+    explanation = ab.explain(mlp(26), torch.randn(1, 26).double(), absence=0.0, evaluations=110)
     assert explanation.shapley.drawn is not None
     explanation.save(tmp_path / "e.absentia")
     loaded = ab.load(tmp_path / "e.absentia")
