@@ -309,7 +309,7 @@ def _index_of_players(
 ) -> Attribution:
     """Compute an index of players from all values of a game, or from effects if the index knows how."""
     if order not in (None, 1):
-        interaction_indices = [known for known, index in INDICES.items() if isinstance(index, InteractionIndex)]
+        interaction_indices = [key for key, index in INDICES.items() if isinstance(index, InteractionIndex)]
         then = f"Interaction indices are {', '.join(interaction_indices)}."
         raise wrong("order", f"be 1 for {name}, which has numbers for single players", order, then)
     if not isinstance(game, Terms):

@@ -86,15 +86,15 @@ def sample_banzhaf(game: Game, index: InteractionIndex, evaluations: int | None,
     players = len(game.names)
     drawn = draw_pairs(game, evaluations, seed)
     single = SampledIndex(index, "Banzhaf", 1, players)
-    found = []
+    estimates_by_sample = []
     with progress(game.samples, "Banzhaf values", "sample") as bar:
         for sample in range(game.samples):
             fitted = FittedGame.of_sample(drawn.values, sample, seed)
-            found.append(fitted.estimates(all_sets(players, 1), partial(single.weights, 1)))
+            estimates_by_sample.append(fitted.estimates(all_sets(players, 1), partial(single.weights, 1)))
             bar.update()
     return Attribution(
-        torch.cat([estimates.values for estimates in found]),
-        torch.cat([estimates.errors for estimates in found]),
+        torch.cat([estimates.values for estimates in estimates_by_sample]),
+        torch.cat([estimates.errors for estimates in estimates_by_sample]),
         drawn.evaluations,
         game.names,
         "sampled Banzhaf values",
@@ -122,15 +122,16 @@ def sample_index(
             bar.update()
     notes = drawn.notes
     if chosen.sets > _MOST_LISTED:
-        listed = count_of(len(by_sample[0].effects), "set")
-        notes = (*notes, f"The strongest {listed} of {chosen.sets:,} are listed.")
+        strongest = count_of(len(by_sample[0].effects), "set")
+        notes = (*notes, f"The strongest {strongest} of {chosen.sets:,} are listed.")
+    counts = torch.tensor([len(listed.effects) for listed in by_sample])
     terms = Terms.listed(
-        torch.cat([own.sets for own in by_sample]),
-        torch.cat([own.effects for own in by_sample]),
+        torch.cat([listed.sets for listed in by_sample]),
+        torch.cat([listed.effects for listed in by_sample]),
         game.names,
-        owners=torch.arange(game.samples).repeat_interleave(torch.tensor([len(own.effects) for own in by_sample])),
+        owners=torch.arange(game.samples).repeat_interleave(counts),
         samples=game.samples,
-        errors=torch.cat([own.errors for own in by_sample]),
+        errors=torch.cat([listed.errors for listed in by_sample]),
         readout=readout_of(game),
         evaluations=drawn.evaluations,
         rows_seen=drawn.rows_seen,
@@ -151,17 +152,17 @@ def _index_of_sample(chosen: SampledIndex, values: PairedValues, sample: int, se
     """Estimate the index of the sets of one sample."""
     fitted = FittedGame.of_sample(values, sample, seed)
     sets_by_size = _listed_sets(chosen, fitted)
-    found = []
+    estimates_by_size = []
     for size, sets in enumerate(sets_by_size):
-        found.append(fitted.estimates(sets, partial(chosen.weights, size)))
-    own = values.of_samples([sample])
+        estimates_by_size.append(fitted.estimates(sets, partial(chosen.weights, size)))
+    sample_values = values.of_samples([sample])
     if chosen.index.is_own_effect(0, chosen.order, chosen.players):
-        found[0] = _value_of_nobody(own)
+        estimates_by_size[0] = _value_of_nobody(sample_values)
     rows = torch.cat([_rows_of(sets, chosen.players) for sets in sets_by_size])
-    effects = torch.cat([estimates.values[0] for estimates in found])
-    errors = torch.cat([estimates.errors[0] for estimates in found])
+    effects = torch.cat([estimates.values[0] for estimates in estimates_by_size])
+    errors = torch.cat([estimates.errors[0] for estimates in estimates_by_size])
     if len(effects) == chosen.sets and chosen.index.is_efficient(chosen.order, chosen.players):
-        effects[1:] = with_sum(effects[1:], float(own.full - own.empty), errors[1:])
+        effects[1:] = with_sum(effects[1:], float(sample_values.full - sample_values.empty), errors[1:])
     return _OfSample(rows, effects, errors)
 
 

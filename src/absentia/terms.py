@@ -343,8 +343,8 @@ class Terms(Saved, kind="terms", format=4):
     def of_sample(self, sample: int = 0) -> SampleTerms:
         """Return the sets of one sample, their effects, and whether these are measurable."""
         check_number("sample", sample, -self.samples, self.samples - 1)
-        own = self.only(sample % self.samples)
-        return SampleTerms(own.sets, own.effects.flatten(), own.measurable.flatten())
+        sample_terms = self.only(sample % self.samples)
+        return SampleTerms(sample_terms.sets, sample_terms.effects.flatten(), sample_terms.measurable.flatten())
 
     def only(self, sample: int) -> Terms:
         """Return the terms of a single sample.
@@ -355,20 +355,20 @@ class Terms(Saved, kind="terms", format=4):
         check_number("sample", sample, 0, self.samples - 1)
         if self.samples == 1:
             return self
-        own: slice | Tensor = slice(sample, sample + 1)
+        of_sample: slice | Tensor = slice(sample, sample + 1)
         owners = None
         members = None
         if self.owners is not None:
-            own = self.owners == sample
-            owners = torch.zeros_like(self.owners[own])
-            members = self.sets[own]
+            of_sample = self.owners == sample
+            owners = torch.zeros_like(self.owners[of_sample])
+            members = self.sets[of_sample]
         return replace(
             self,
-            effects=self.effects[own],
+            effects=self.effects[of_sample],
             noise=self.noise[sample : sample + 1],
             members=members,
             owners=owners,
-            errors=None if self.errors is None else self.errors[own],
+            errors=None if self.errors is None else self.errors[of_sample],
             base_values=None if self.base_values is None else self.base_values[sample : sample + 1],
             fidelity=None if self.fidelity is None else self.fidelity[sample : sample + 1],
             fidelity_error=None if self.fidelity_error is None else self.fidelity_error[sample : sample + 1],
@@ -384,19 +384,19 @@ class Terms(Saved, kind="terms", format=4):
         check_number("k", k, 0)
         if self.is_full:
             return self._top_of_table(k, sample)
-        own = self.only(sample % self.samples)
-        sets = own.sets
-        effects = own.effects.detach()
-        measurable = own.measurable
+        sample_terms = self.only(sample % self.samples)
+        sets = sample_terms.sets
+        effects = sample_terms.effects.detach()
+        measurable = sample_terms.measurable
         strength = effects.abs()
-        strength[own.orders == 0] = -1.0  # ∅ is not an interaction
+        strength[sample_terms.orders == 0] = -1.0  # ∅ is not an interaction
         strongest = strength.topk(min(k, int((strength >= 0).sum()))).indices.tolist()
         return [
             Interaction(
                 self._names_of(sets[term]),
                 float(effects[term]),
                 bool(measurable[term]),
-                0.0 if own.errors is None else float(own.errors[term]),
+                0.0 if sample_terms.errors is None else float(sample_terms.errors[term]),
             )
             for term in strongest
         ]

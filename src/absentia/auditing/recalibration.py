@@ -70,12 +70,12 @@ def cross_fitted(
     counted better than other samples [miller1955note].
     """
     everyone = torch.ones(1, len(targets), dtype=torch.bool)
-    others = torch.stack([folds != fold for fold in range(FOLDS)])
-    known = torch.cat([everyone, others])
+    outside_fold = torch.stack([folds != fold for fold in range(FOLDS)])
+    fitted_samples = torch.cat([everyone, outside_fold])
     batch = len(logits)
-    repeated = logits.repeat_interleave(len(known), 0)
-    fit = fit_logits(repeated, targets, known.repeat(batch, 1), most_scale)
-    losses = fit.losses(repeated, targets).unflatten(0, (batch, len(known)))
+    repeated = logits.repeat_interleave(len(fitted_samples), 0)
+    fit = fit_logits(repeated, targets, fitted_samples.repeat(batch, 1), most_scale)
+    losses = fit.losses(repeated, targets).unflatten(0, (batch, len(fitted_samples)))
     held_out = losses[:, 1:].gather(1, folds.expand(batch, 1, -1))[:, 0]
     bias_of_frequencies = (logits.shape[-1] - 1) / (2 * len(targets))
     return unbiased(losses[:, 0], held_out) + bias_of_frequencies

@@ -80,14 +80,14 @@ def decide(figures: Figures) -> tuple[str, ...]:
     """Return the stage at which each method is dropped."""
     methods = range(len(figures.leak))
     stages = {number: _ruled_out(figures, number) for number in methods}
-    left = [number for number in methods if stages[number] is None]
-    if not left:
+    candidates = [number for number in methods if stages[number] is None]
+    if not candidates:
         return tuple(stages[number] or "" for number in methods)
-    left = _drop(stages, "score", left, figures.score, figures.level_score)
-    left = _drop(stages, "length", left, figures.length, math.log(PRACTICAL_LENGTH))
+    candidates = _drop(stages, "score", candidates, figures.score, figures.level_score)
+    candidates = _drop(stages, "length", candidates, figures.length, math.log(PRACTICAL_LENGTH))
     distances = figures.distance.nan_to_num(math.inf).tolist()
-    closest = min(left, key=lambda number: (distances[number], float(figures.score[number])))
-    for number in left:
+    closest = min(candidates, key=lambda number: (distances[number], float(figures.score[number])))
+    for number in candidates:
         stages[number] = "distance"
     stages[closest] = "best"
     return tuple(stages[number] or "" for number in methods)
@@ -111,17 +111,17 @@ def _ruled_out(figures: Figures, number: int) -> str | None:
 
 
 def _drop(
-    stages: dict[int, str | None], stage: str, left: list[int], figure: Float[Tensor, " methods"], level: float
+    stages: dict[int, str | None], stage: str, candidates: list[int], figure: Float[Tensor, " methods"], level: float
 ) -> list[int]:
     """Drop the methods whose figure exceeds the lowest by more than ``level``, and return the others."""
-    lowest = _lowest(figure, left)
-    others = []
-    for number in left:
+    lowest = _lowest(figure, candidates)
+    remaining = []
+    for number in candidates:
         if float(figure[number] - figure[lowest]) > level:
             stages[number] = stage
         else:
-            others.append(number)
-    return others
+            remaining.append(number)
+    return remaining
 
 
 def _lowest(values: Float[Tensor, " methods"], among: list[int]) -> int:

@@ -64,7 +64,7 @@ class Inputs:
 def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
     """Add the shared options to a command whose first parameter is `Inputs`."""
     shared = list(inspect.signature(Inputs).parameters.values())
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    own_options = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
 
     def run(**values: Any) -> None:
         inputs = Inputs(**{option.name: values.pop(option.name) for option in shared})
@@ -72,7 +72,7 @@ def takes_inputs(command: Callable[..., None]) -> Callable[..., None]:
         with workers(inputs.jobs, inputs.dask):
             command(inputs, **values)
 
-    options = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in (*shared, *own)]
+    options = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in (*shared, *own_options)]
     # typer reads the options from the signature and the annotations.
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in options}

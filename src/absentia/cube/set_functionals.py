@@ -62,14 +62,14 @@ def most_added_players(kernel: CubeKernel) -> int:
 
 def set_functional(kernel: CubeKernel, signs: Signs, sets: Sets, weights: SetWeights) -> Functional:
     """Return how the numbers of sets vary with the values of coalitions; those of all sets come after one another."""
-    own = _of_part(kernel, sets, weights)
+    part_weights = _of_part(kernel, sets, weights)
     everyone = kernel.relevances[None]
-    covariances = _superset_sums(kernel, kernel.relevances * signs, sets, own.of_terms)
-    variances = _superset_sums(kernel, everyone, sets, own.of_terms.square())[0]
-    covariances += _free_covariances(kernel, signs, sets, own.of_terms)
-    variances += _free_variance(kernel, sets, own.of_terms)[:, None]
-    covariances += _noise_covariances(kernel, signs, sets, own.of_contexts)
-    variances += _noise_variance(kernel, sets, own.of_contexts)[:, None]
+    covariances = _superset_sums(kernel, kernel.relevances * signs, sets, part_weights.of_terms)
+    variances = _superset_sums(kernel, everyone, sets, part_weights.of_terms.square())[0]
+    covariances += _free_covariances(kernel, signs, sets, part_weights.of_terms)
+    variances += _free_variance(kernel, sets, part_weights.of_terms)[:, None]
+    covariances += _noise_covariances(kernel, signs, sets, part_weights.of_contexts)
+    variances += _noise_variance(kernel, sets, part_weights.of_contexts)[:, None]
     return Functional(covariances.flatten(1), variances.flatten())
 
 
@@ -77,13 +77,13 @@ def set_means(
     kernel: CubeKernel, signs: Signs, row_weights: Float[Tensor, " coalitions"], sets: Sets, weights: SetWeights
 ) -> Float[Tensor, " numbers"]:
     """Return the weighted sums of the covariances over the coalitions, which is quicker than to compute each."""
-    own = _of_part(kernel, sets, weights)
+    part_weights = _of_part(kernel, sets, weights)
     if len(signs) == 0:
-        return signs.new_zeros(len(own.of_terms) * len(sets))
-    means = _weighted_superset_sums(kernel, kernel.relevances * signs, row_weights, sets, own.of_terms)
+        return signs.new_zeros(len(part_weights.of_terms) * len(sets))
+    means = _weighted_superset_sums(kernel, kernel.relevances * signs, row_weights, sets, part_weights.of_terms)
     for rows in blocks(len(signs), max(1, _AT_ONCE // max(1, means.numel()))):
-        covariances = _free_covariances(kernel, signs[rows], sets, own.of_terms)
-        covariances = covariances + _noise_covariances(kernel, signs[rows], sets, own.of_contexts)
+        covariances = _free_covariances(kernel, signs[rows], sets, part_weights.of_terms)
+        covariances = covariances + _noise_covariances(kernel, signs[rows], sets, part_weights.of_contexts)
         means += torch.einsum("r,rns->ns", row_weights[rows], covariances)
     return means.flatten()
 

@@ -14,8 +14,8 @@ from absentia.errors import wrong
 def check_coalitions(coalitions: Tensor, players: int, samples: int | None = None) -> None:
     """Raise an error if coalitions have the wrong type or shape; with ``samples``, each sample may have its own."""
     shared = coalitions.ndim == 2
-    own = samples is not None and coalitions.ndim == 3 and len(coalitions) == samples
-    if coalitions.dtype == torch.bool and (shared or own) and coalitions.shape[-1] == players:
+    one_for_each_sample = samples is not None and coalitions.ndim == 3 and len(coalitions) == samples
+    if coalitions.dtype == torch.bool and (shared or one_for_each_sample) and coalitions.shape[-1] == players:
         return
     expected = f"be boolean of shape (coalitions, {players})"
     if samples is not None:

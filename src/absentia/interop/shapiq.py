@@ -102,9 +102,9 @@ def _effects_by_set(terms: Terms, sample: int) -> dict[tuple[int, ...], float]:
     if terms.is_full:
         of_table = terms.effects[sample].tolist()
         return {coalition_members(number): effect for number, effect in enumerate(of_table)}
-    own = terms.of_sample(sample)
-    sets = own.sets
-    effects = own.effects.detach()
+    sample_terms = terms.of_sample(sample)
+    sets = sample_terms.sets
+    effects = sample_terms.effects.detach()
     if terms.basis == WALSH:
         sets, effects, _ = walsh_to_harsanyi(sets, effects)
     by_set: dict[tuple[int, ...], float] = {(): 0.0}

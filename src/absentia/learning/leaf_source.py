@@ -93,8 +93,8 @@ class LeafSource:
         kinds = self._kinds(samples)
         _, first, places = np.unique(kinds, return_index=True, return_inverse=True)
         chosen = torch.from_numpy(first)
-        own = coalitions if coalitions.ndim == 2 else coalitions[chosen]
-        values = self._values(present[chosen], absent[chosen], own, samples[chosen])
+        own_coalitions = coalitions if coalitions.ndim == 2 else coalitions[chosen]
+        values = self._values(present[chosen], absent[chosen], own_coalitions, samples[chosen])
         return values[torch.from_numpy(places)]
 
     def _kinds(self, samples: Tensor) -> np.ndarray:

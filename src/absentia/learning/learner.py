@@ -414,13 +414,13 @@ def _select_faithful(
 ) -> Selection:
     """Learn with the default loss, and select the best values for each owner on the held-out samples."""
     others = {name: baseline for name, baseline in usual.items() if name in _COMPARED}
-    known = starts | others
-    rows_to_judge = objective.judged_rows(len(known) + max(1, len(starts)))
+    fixed_candidates = starts | others
+    rows_to_judge = objective.judged_rows(len(fixed_candidates) + max(1, len(starts)))
     ends = run.search_faithful(starts, others, rows_to_judge)
     run.limit.reserve = 0.0
     learned_names = [LEARNED] if len(ends) == 1 else [learned_from(name) for name in ends]
     learned = dict(zip(learned_names, ends.values(), strict=True))
-    candidates = known | learned  # of equal losses the first counts: learned values must be better
+    candidates = fixed_candidates | learned  # of equal losses the first counts: learned values must be better
     losses = objective.judge(list(candidates.values()))
     if not objective.judged_all and run.converged:
         run.state.unfinished = SearchEnd(EndKind.CUT_IN_COMPARISON, run.limit.stop)
@@ -432,7 +432,7 @@ def _select_faithful(
     return Selection(
         values=values,
         losses=losses.amin(0),
-        compared={name: means[name] for name in (*learned, *known)},
+        compared={name: means[name] for name in (*learned, *fixed_candidates)},
         names=[candidate_names[number] for number in best.tolist()],
     )
 

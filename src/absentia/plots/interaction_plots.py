@@ -254,11 +254,12 @@ def symbol_of(interactions: Terms) -> str:
 
 def draw_order_profile(axes: Axes, interactions: Terms, sample: int = 0) -> None:
     """Draw the share of each order in the strength of interactions, up to the largest order of the sample."""
-    own = interactions.only(sample)
-    ratios = own.by_order().ratios[0, 1 : largest_order(own) + 1].tolist()
+    sample_terms = interactions.only(sample)
+    ratios = sample_terms.by_order().ratios[0, 1 : largest_order(sample_terms) + 1].tolist()
     axes.bar(range(1, len(ratios) + 1), ratios, color=NEUTRAL)
-    title = name_with_basis("strength by order", own.basis, own.fidelity is not None)
-    axes.set(title=title, xlabel="order: players in the interaction", ylabel=f"share of Σ|{symbol_of(own)}|")
+    title = name_with_basis("strength by order", sample_terms.basis, sample_terms.fidelity is not None)
+    share = f"share of Σ|{symbol_of(sample_terms)}|"
+    axes.set(title=title, xlabel="order: players in the interaction", ylabel=share)
     axes.set_xlim(0.4, max(len(ratios), 2) + 0.6)
     axes.locator_params(axis="x", integer=True)
     axes.yaxis.set_major_formatter(lambda share, _position: f"{share:.0%}")

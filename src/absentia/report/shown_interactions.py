@@ -51,15 +51,15 @@ def interactions_by_sample(terms: Terms, samples: int) -> Iterator[dict[str, Any
     has_curve = _has_curve(terms, samples)
     most_players = largest_order(terms)
     for sample in range(samples):
-        own = terms.only(sample)
-        shares = 100 * own.by_order().ratios[0, 1 : most_players + 1]
+        sample_terms = terms.only(sample)
+        shares = 100 * sample_terms.by_order().ratios[0, 1 : most_players + 1]
         data: dict[str, Any] = {"effects": shown_effects(terms, sample), "shares": _drawn_and_shown(shares)}
-        if own.fidelity is not None:
-            data["fit"] = " ".join(remark for remark in own.remarks() if remark != WALSH_MEANING)
+        if sample_terms.fidelity is not None:
+            data["fit"] = " ".join(remark for remark in sample_terms.remarks() if remark != WALSH_MEANING)
         if has_curve and terms.is_full:
-            data["curve"] = _drawn_and_shown(100 * sparsity_curve(own)[0])
+            data["curve"] = _drawn_and_shown(100 * sparsity_curve(sample_terms)[0])
         elif has_curve:
-            data["curve"] = _curve_of_listed_sets(own)
+            data["curve"] = _curve_of_listed_sets(sample_terms)
         yield data
 
 
@@ -83,12 +83,12 @@ def _why_no_curve(terms: Terms) -> str:
     return f"{subject}: there are too many sets of players to compute it with the page. See Terms.sparsity."
 
 
-def _curve_of_listed_sets(own: Terms) -> dict[str, Any]:
+def _curve_of_listed_sets(sample_terms: Terms) -> dict[str, Any]:
     """Return the errors of rebuilding the only sample's values from its strongest sets, and the numbers of sets."""
-    rebuilding = own.rebuilding_errors()
+    rebuilding = sample_terms.rebuilding_errors()
     sets = len(rebuilding.errors) - 1
     counts = [2**power for power in range(sets.bit_length()) if 2**power < sets] + [sets]
-    spread = rebuilding.deviation if rebuilding.deviation > float(own.noise[0]) else math.nan
+    spread = rebuilding.deviation if rebuilding.deviation > float(sample_terms.noise[0]) else math.nan
     return {"counts": counts} | _drawn_and_shown(100 * rebuilding.errors[counts] / spread)
 
 
@@ -129,8 +129,8 @@ def strongest(effects: Float[Tensor, " sets"], orders: Int[Tensor, " sets"]) -> 
         count = min(KEPT_UP_TO_EACH_ORDER, len(candidates))
         best = candidates[strength[candidates].topk(count).indices]
         best_up_to_each_order.append(best)
-    kept = torch.cat(best_up_to_each_order).unique()
-    return kept[strength[kept].argsort(descending=True)]
+    shown = torch.cat(best_up_to_each_order).unique()
+    return shown[strength[shown].argsort(descending=True)]
 
 
 def _within_room(sets: list[tuple[int, ...]]) -> list[tuple[int, ...]]:

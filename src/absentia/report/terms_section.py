@@ -38,35 +38,35 @@ def terms_section(terms: Terms) -> Section:
 def _sample(terms: Terms, number: int) -> dict[str, Any]:
     """Return the numbers of one sample, to draw and as shown."""
     ends = ends_of(terms, number)
-    own = terms.only(number)
+    sample_terms = terms.only(number)
     if ends is None:
-        return {"choice": f"sample {number}", "answer": f"Sample {number}: {_strongest_in_words(own)}"}
-    attribution = own.shapley()
+        return {"choice": f"sample {number}", "answer": f"Sample {number}: {_strongest_in_words(sample_terms)}"}
+    attribution = sample_terms.shapley()
     value = "the value is"
     if terms.readout != "given":
         value = f"the value ({terms.readout}) is"
     change = describe_change(value, attribution, 0, ends, terms.names)
     data: dict[str, Any] = {
         "choice": f"sample {number}: {written(ends.output, 4)}",
-        "answer": f"Sample {number}: {change} {_strongest_in_words(own)}",
+        "answer": f"Sample {number}: {change} {_strongest_in_words(sample_terms)}",
     }
     data |= values_of_sample(attribution, 0, ends)
     if terms.errors is None and len(terms.names) <= MAX_PLAYERS:
-        data["orders"] = values_by_order(own.order_shapley(), 0)
+        data["orders"] = values_by_order(sample_terms.order_shapley(), 0)
     return data
 
 
-def _strongest_in_words(own: Terms) -> str:
+def _strongest_in_words(sample_terms: Terms) -> str:
     """Name the strongest interaction of the only sample, and say how many are salient."""
-    sets = strongest_sets(own, 0, 1)
+    sets = strongest_sets(sample_terms, 0, 1)
     if not sets:
         return "No set of players has an effect."
     strongest = sets[0]
-    (name,) = names_of_sets([[own.names[player] for player in strongest.players]])
+    (name,) = names_of_sets([[sample_terms.names[player] for player in strongest.players]])
     effect = written(strongest.effect, 4, plus=True)
-    total = count_sets(own)
-    salient = count_salient(own, 0)
-    interactions = name_with_basis(f"{total:,} interactions", own.basis, own.fidelity is not None)
+    total = count_sets(sample_terms)
+    salient = count_salient(sample_terms, 0)
+    interactions = name_with_basis(f"{total:,} interactions", sample_terms.basis, sample_terms.fidelity is not None)
     return f"The strongest of {interactions} is {name} ({effect}); {salient:,} are salient."
 
 

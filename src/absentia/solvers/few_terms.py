@@ -121,15 +121,15 @@ class Split:
 
     def of_sample(self, sample: int) -> SampleSplit:
         """Return the split values of one sample."""
-        own = self.values.of_samples([sample])
-        drawn = own.drawn[0]
-        complements = own.complements[0]
-        coalitions = own.coalitions
+        sample_values = self.values.of_samples([sample])
+        drawn = sample_values.drawn[0]
+        complements = sample_values.complements[0]
+        coalitions = sample_values.coalitions
         check_small(drawn)
         check_small(complements)
         players = coalitions.shape[1]
         ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
-        end_values = torch.cat([own.empty, own.full])
+        end_values = torch.cat([sample_values.empty, sample_values.full])
         held_out = torch.cat([coalitions[self.held_out], ~coalitions[self.held_out]])
         return SampleSplit(
             first=coalitions[self.fitted],
@@ -178,11 +178,11 @@ class SampleSplit:
         centred = self.held_out_values - weights @ self.held_out_values
         residuals = self.held_out_values - predicted
         variance = float(weights @ centred.square())
-        left = float(weights @ residuals.square())
+        unexplained = float(weights @ residuals.square())
         rounding = _ROUNDING * float(weights @ self.held_out_values.square())
         if variance <= rounding:  # a constant
-            return Fidelity(1.0 if left <= rounding else -math.inf, 0.0)
-        share = left / variance
+            return Fidelity(1.0 if unexplained <= rounding else -math.inf, 0.0)
+        share = unexplained / variance
         # How much each coalition moves the ratio; the two of a pair depend on each other.
         influence = weights * (residuals.square() - share * centred.square()) / variance
         by_pair = influence.view(2, -1).sum(0)
@@ -214,10 +214,10 @@ def _best_by_basis(split: SampleSplit, seed: int, max_order: int | None) -> dict
     if by_process.value <= max(found.fidelity.value for found in directly.values()):
         return directly
     predicted = process.drawn_predictions(split, seed)
-    left = max(_LEAST_LEFT, _LEFT_OF_UNEXPLAINED * (1 - by_process.value))
+    unexplained = max(_LEAST_LEFT, _LEFT_OF_UNEXPLAINED * (1 - by_process.value))
     best = {}
     for basis in Basis:
-        found = _found_by_process(split, process, predicted, basis, growth, left)
+        found = _found_by_process(split, process, predicted, basis, growth, unexplained)
         best[basis] = _better(directly[basis], found)
     return best
 

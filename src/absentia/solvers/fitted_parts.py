@@ -52,18 +52,18 @@ class FittedGame:
     @classmethod
     def of_sample(cls, values: PairedValues, sample: int, seed: int) -> FittedGame:
         """Fit the odd part first, whose weights of players are where the fit of the even part starts."""
-        own = values.of_samples([sample])
-        signs = signs_with_full(own)
+        sample_values = values.of_samples([sample])
+        signs = signs_with_full(sample_values)
         parts = []
         start = None
         for part in Part:
-            by_group = part_with_full(part, own)[0]
-            mean = own.shares @ by_group
+            by_group = part_with_full(part, sample_values)[0]
+            mean = sample_values.shares @ by_group
             check_small(mean)
             posterior = _fitted(part, signs, mean, seed, start)
             start = posterior.kernel.weights
             parts.append(FittedPart(posterior, by_group))
-        return cls(tuple(parts), own.shares)
+        return cls(tuple(parts), sample_values.shares)
 
     @property
     def most_added(self) -> int:

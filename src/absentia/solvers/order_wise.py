@@ -72,27 +72,27 @@ def order_shapley_of_pairs(
     players = len(game.names)
     every = tuple(range(players))
     chosen = orders_shown(players) if orders is None else tuple(orders)
-    found = []
+    estimates_by_sample = []
     with progress(values.samples, "order-wise values", "sample") as bar:
         for sample in range(values.samples):
             fitted = FittedGame.of_sample(values, sample, seed)
             estimates = fitted.estimates(all_sets(players, 1), partial(order_weights, players, chosen))
             if chosen == every:
                 estimates = _with_means(estimates, fitted.shapley)
-            found.append(estimates)
+            estimates_by_sample.append(estimates)
             bar.update()
     notes = [f"Estimated by a Gaussian process from {values.coalitions_per_sample:,} coalitions of each sample."]
     if orders is None and chosen != every:
         notes.append(f"{len(chosen)} of {players} orders are given. Pass orders=… for others.")
     return OrderAttribution(
-        torch.stack([estimates.values for estimates in found]),
+        torch.stack([estimates.values for estimates in estimates_by_sample]),
         values.samples * values.coalitions_per_sample * draws_of(game),
         game.names,
         "sampled order-wise Shapley values",
         readout_of(game),
         chosen,
         rows_seen=rows_seen,
-        standard_errors=torch.stack([estimates.errors for estimates in found]),
+        standard_errors=torch.stack([estimates.errors for estimates in estimates_by_sample]),
         notes=tuple(notes),
     )
 

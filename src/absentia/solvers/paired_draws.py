@@ -61,10 +61,10 @@ def draw_strata(
     ``pairs`` counts the earlier ones.
     """
     counts = _pairs_by_size(players, pairs, generator)
-    known = {stratum.size: stratum.drawn for stratum in earlier}
+    earlier_draws = {stratum.size: stratum.drawn for stratum in earlier}
     strata = []
     for size, (count, total) in enumerate(counts, start=1):
-        drawn = known.get(size, torch.zeros(0, players, dtype=torch.bool))
+        drawn = earlier_draws.get(size, torch.zeros(0, players, dtype=torch.bool))
         if max(count, len(drawn)):
             strata.append(Stratum(_draw_more(drawn, size, count, total, generator), total))
     return tuple(strata)
@@ -241,9 +241,9 @@ def evaluate_pairs(
 ) -> PairedValues:
     """Draw pairs of coalitions and evaluate them, in addition to earlier ones, which ``pairs`` counts."""
     players = len(game.names)
-    known = earlier.strata if earlier is not None else ()
-    strata = draw_strata(players, pairs, generator, known)
-    asked = torch.cat([stratum.drawn[len(_drawn_of(known, stratum.size)) :] for stratum in strata])
+    earlier_strata = earlier.strata if earlier is not None else ()
+    strata = draw_strata(players, pairs, generator, earlier_strata)
+    asked = torch.cat([stratum.drawn[len(_drawn_of(earlier_strata, stratum.size)) :] for stratum in strata])
     ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
     parts, shares = games_by_draws(game)
     values = ask_by_draws(game, parts, torch.cat([ends, asked, ~asked]))

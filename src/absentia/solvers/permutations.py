@@ -55,8 +55,8 @@ def evaluate_walks(
 ) -> Walks:
     """Draw orders and evaluate the coalitions on their way, in addition to earlier ones, which ``orders`` counts."""
     players = len(game.names)
-    known = 0 if earlier is None else earlier.benefits_by_group.shape[2]
-    drawn = _draw_orders(players, orders - known, antithetic, generator)
+    earlier_orders = 0 if earlier is None else earlier.benefits_by_group.shape[2]
+    drawn = _draw_orders(players, orders - earlier_orders, antithetic, generator)
     ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
     parts, shares = games_by_draws(game)
     values = ask_by_draws(game, parts, torch.cat([ends, _on_the_way(drawn)]))

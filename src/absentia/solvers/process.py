@@ -72,18 +72,19 @@ def _shapley_of_sample(
     if values.has_groups:
         weights = posterior.weights_of(functional)  # (coalitions, players)
         by_group = with_efficiency(odd @ weights, 2 * odd[:, 0])
-    found = with_efficiency(estimate.values[None], 2 * mean[:1])[0]
-    return ShapleyEstimate(found, estimate.errors * values.undrawn_share**0.5, by_group)
+    shapley_values = with_efficiency(estimate.values[None], 2 * mean[:1])[0]
+    return ShapleyEstimate(shapley_values, estimate.errors * values.undrawn_share**0.5, by_group)
 
 
 def _of_sample_by_regression(values: PairedValues, sample: int, seed: int) -> ShapleyEstimate:
     """Return the values of one sample by regression, which has no error if the odd part is linear."""
-    own = values.of_samples([sample])
-    replicates = leverage_shapley(own, seeded(seed))
+    sample_values = values.of_samples([sample])
+    replicates = leverage_shapley(sample_values, seeded(seed))
     by_group = None
     if values.has_groups:
         groups = range(len(values.shares))
-        by_group = torch.stack([leverage_shapley(own.of_group(group), seeded(seed)).values[0] for group in groups])
+        estimates = [leverage_shapley(sample_values.of_group(group), seeded(seed)) for group in groups]
+        by_group = torch.stack([estimate.values[0] for estimate in estimates])
     return ShapleyEstimate(replicates.values[0], replicates.errors[0], by_group)
 
 

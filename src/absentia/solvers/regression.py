@@ -47,11 +47,11 @@ def leverage_shapley(values: PairedValues, generator: torch.Generator) -> Replic
     share = ends / players
     replicates = [_solve(rows, targets, weights) + share for weights in _jackknife_weights(values.strata, generator)]
     estimate = replicates.pop()  # the last replicate uses all groups
-    found = Replicates(estimate, torch.stack(replicates))
-    if not bool(torch.isfinite(found.errors).all()):
+    regression = Replicates(estimate, torch.stack(replicates))
+    if not bool(torch.isfinite(regression.errors).all()):
         largest = max(float(values.drawn.abs().max()), float(values.complements.abs().max()))
         raise wrong("values of the game", "be small enough for sums over coalitions", f"{largest:.3g}")
-    return found
+    return regression
 
 
 def _jackknife_weights(strata: tuple[Stratum, ...], generator: torch.Generator) -> Float[Tensor, "replicates pairs"]:

@@ -166,10 +166,10 @@ def _pruned(
     """Remove features whose coefficients could be the largest of as many that are only noise; never the first."""
     threshold = math.sqrt(2 * math.log(max(2, candidates)))
     while True:
-        own = features[:, chosen]
-        fit = least_squares(own, values)
+        chosen_features = features[:, chosen]
+        fit = least_squares(chosen_features, values)
         freedom = max(1, len(values) - len(chosen))
-        residuals = values - own.double() @ fit.coefficients
+        residuals = values - chosen_features.double() @ fit.coefficients
         variance = float(residuals.square().sum()) / freedom + _ROUNDING * float(values.square().mean())
         deviations = (fit.inverse.diagonal() * variance).clamp_min(1e-300).sqrt()
         ratios = fit.coefficients.abs() / deviations
