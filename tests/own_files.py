@@ -1,4 +1,4 @@
-"""A user's folder: a module with models, and data in every kind of file; small, so that commands are quick."""
+"""A user's folder: a module with small models, and data in every kind of file."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Types of arguments are checked where users call; numbers of other libraries are numbers."""
+"""Types of arguments are checked where users call, and numbers of other libraries are accepted."""
 
 import inspect
 import pickle

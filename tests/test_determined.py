@@ -1,4 +1,4 @@
-"""What is not determined is marked in texts, tables and pictures; an unknown error leaves no mark."""
+"""Estimates that are not determined are marked in texts, tables and pictures, unless their error is unknown."""
 
 import json
 import math

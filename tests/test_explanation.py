@@ -1,4 +1,4 @@
-"""Explanations against the games they are made of; what they keep, show and hand on."""
+"""Explanations hold the results of their games, and are shown, saved and exported."""
 
 import importlib
 import math

@@ -1,4 +1,4 @@
-"""shap with our absences and players computes our values; its plots draw our results."""
+"""With our absences and players, shap computes our values, and its plots draw our results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""shapiq with our games and imputers computes our values; its results and ours are converted both ways."""
+"""With our games and imputers, shapiq computes our values. Results are converted both ways."""
 
 from __future__ import annotations
 

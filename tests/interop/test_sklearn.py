@@ -1,4 +1,4 @@
-"""Estimators and pipelines of scikit-learn are models; tables with categories are rows of numbers."""
+"""Estimators and pipelines of scikit-learn are models, and tables with categories become rows of numbers."""
 
 from __future__ import annotations
 
