@@ -18,9 +18,11 @@ from absentia.data import CheckedRows, DataRange, Rows, Table, data_range
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
 from absentia.learning import absence_for
+from absentia.models.adapters import as_model
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import OF_CLASS, EveryClass, Features, LogOdds, Output
 from absentia.task import Task
+from absentia.task_inputs import TaskInputs, TaskOptions
 
 Region: TypeAlias = Sequence[str | int]
 Absences: TypeAlias = Mapping[str, Absence | str | float] | Sequence[Absence | str | float]
@@ -145,15 +147,10 @@ class Subject:
         evaluator = self.evaluator
         if isinstance(absence, BringsModel):
             evaluator.limit.check()
-            model = absence.instead_of(evaluator.model)
-            task = Task(
-                model,
-                evaluator.x,
-                players=evaluator.players,
-                readout=evaluator.readout,
-                limit=evaluator.limit,
-                row_count=evaluator.task.row_count,
-            )
+            model = as_model(absence.instead_of(evaluator.model))
+            inputs = TaskInputs(model, evaluator.x, evaluator.x)
+            options = TaskOptions(players=evaluator.players, readout=evaluator.readout)
+            task = Task.of_inputs(inputs, options, evaluator.limit, evaluator.task.row_count)
             evaluator = Evaluator(task)
         if evaluator is self.evaluator:
             fill = evaluator.task.bind(absence)
