@@ -126,11 +126,10 @@ def make_problem(
     encoded = encode_inputs(model, x, players=players)
     adapter = as_model(encoded.model)
     may_have_gaps = isinstance(adapter, NumpyModel)
-    columns = getattr(encoded.x, "columns", None)
-    if isinstance(columns, Iterable):  # those of a DataFrame, which name the players
-        check_fit(adapter, columns)
-    else:
+    columns = getattr(encoded.x, "columns", None)  # those of a DataFrame name the players
+    if not isinstance(columns, Iterable):
         columns = None
+    check_fit(adapter, columns)
     source = _draw_samples(encoded.x, y, loss, options, seed, missing=may_have_gaps)
     chosen = source.chosen
     labels = labels_of(adapter) if class_names is None else tuple(class_names)
