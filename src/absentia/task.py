@@ -285,9 +285,16 @@ class Task:
         """Whether the model takes a sample in which the entries of all players are missing."""
         return takes_missing(self.model, self.x, self.players, self.row_count)
 
-    def bind(self, absence: Absence) -> Fill:
-        """Bind an absence to the samples; raise an error for missing stand-ins that the model does not take."""
-        fill = for_classes(absence, self.classes, self.names).bind(self.x)
+    def of_classes(self, absence: Absence, classes: Classes = None) -> Absence:
+        """Return an absence for these classes, by default those of the samples, if it differs by class."""
+        return for_classes(absence, self.classes if classes is None else classes, self.names)
+
+    def bind(self, absence: Absence, classes: Classes = None) -> Fill:
+        """Bind an absence to the samples; raise an error for missing stand-ins that the model does not take.
+
+        Absences that differ by class are bound for ``classes``, by default those of the samples.
+        """
+        fill = self.of_classes(absence, classes).bind(self.x)
         if isinstance(fill, StandIns) and not isinstance(absence, BringsModel) and has_gaps(fill.values):
             owned = (self.players.labels != ALWAYS_PRESENT).to(self.x.device)
             stand_ins = torch.where(owned, fill.values, self.x[-1]).flatten(0, 1)
