@@ -1,7 +1,7 @@
 """Count what one call of the library runs through: ``python tests/modules_crossed.py``.
 
-Explaining one sample, auditing one sample, and learning from a few are traced: modules, calls of functions, checks of
-columns, conversions of the model, and calls of the model itself.
+Explaining one sample, auditing one sample, and learning from a few are traced: modules, calls of functions, checks and
+conversions of what users pass, and calls of the model itself. Absences are traced as instances and as words.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ class CountingModel(nn.Module):
         self.calls += 1
         self.rows += len(rows)
         return self.layers(rows)
+
+
+# What checks or converts the arguments of a call. Nothing is to be checked or converted twice.
+CHECKS = ("encode_inputs", "as_model", "check_columns", "check_rows", "as_tensor", "class_numbers", "check_samples")
 
 
 @dataclass(frozen=True)
@@ -76,18 +80,21 @@ def trace(call: Callable[[], object]) -> Walk:
 
 
 def calls(model: nn.Module) -> dict[str, Callable[[], object]]:
-    """Return the three calls that most users make, on one sample, or on a table to learn from."""
+    """Return the calls that most users make, on one sample, or on a table to learn from."""
     table = torch.rand(12, 4, generator=torch.Generator().manual_seed(0))
     sample = table[:1]
     labels = torch.arange(12) % 3
     label = labels[:1]
     baseline = ab.Baseline.mean(table)
     methods = {"mean": baseline, "zero": ab.Baseline(0.0)}
+    words = ["mean", "median", "zero", "marginal"]
     options = ab.LearningOptions(steps=2, rows_per_comparison=256)
     return {
         "explain": lambda: ab.explain(model, sample, label, absence=baseline),
         "learn": lambda: ab.learn_baseline(model, table, labels, options=options),
         "audit": lambda: ab.audit(model, sample, label, methods, data=table, draws=2),
+        "explain, word": lambda: ab.explain(model, sample, label, absence="mean", data=table),
+        "audit, words": lambda: ab.audit(model, sample, label, words, data=table, draws=2),
     }
 
 
@@ -99,20 +106,14 @@ def measure(name: str) -> tuple[Walk, CountingModel]:
 
 
 def main() -> None:
-    """Print a table of the three calls, and the modules that each crosses."""
-    columns = ["call", "modules", "frames", "check_columns", "as_model", "calls of the model", "rows of the model"]
+    """Print a table of the calls, and the modules that each crosses."""
+    columns = ["call", "modules", "frames", *CHECKS, "calls of the model", "rows of the model"]
     print(f"| {' | '.join(columns)} |")
     print("|---" * len(columns) + "|")
-    walks = {name: measure(name) for name in ("explain", "learn", "audit")}
+    walks = {name: measure(name) for name in calls(CountingModel())}
     for name, (walk, model) in walks.items():
-        counts = (
-            len(walk.modules),
-            walk.frames,
-            walk.functions["check_columns"],
-            walk.functions["as_model"],
-            model.calls,
-            model.rows,
-        )
+        checks = [walk.functions[check] for check in CHECKS]
+        counts = (len(walk.modules), walk.frames, *checks, model.calls, model.rows)
         print(f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |")
     for name, (walk, _) in walks.items():
         print(f"\n{name}: {', '.join(sorted(walk.modules))}")

@@ -234,6 +234,25 @@ def test_the_walk_of_a_call_is_traced(name, room):
     assert model.rows >= model.calls > 0
 
 
+@pytest.mark.parametrize("name", ["explain", "learn", "audit", "explain, word", "audit, words"])
+def test_nothing_is_checked_or_converted_twice(name):
+    walk, _ = measure(name)
+    counts = walk.functions
+    assert [counts[function] for function in ("encode_inputs", "as_model", "class_numbers")] == [1, 1, 1]
+    # The samples, and the data if there are any.
+    tables = 1 if name in ("explain", "learn") else 2
+    assert counts["check_columns"] == tables
+    assert counts["rows_of"] == counts["check_rows"] == tables - 1
+    if name.startswith("audit"):
+        # The samples that each method masks are new: their plausibility is measured.
+        methods = 4 if name.endswith("words") else 2
+        assert counts["check_samples"] == methods
+    else:
+        assert counts["check_samples"] == 0
+        # The samples, the labels, a table of values, and with a word the data and the mean.
+        assert counts["as_tensor"] <= 3 + 2 * (tables - 1)
+
+
 def test_importing_the_library_is_light():
     heavy = [
         "matplotlib",

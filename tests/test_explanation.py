@@ -523,7 +523,7 @@ def test_a_record_says_why_rounding_errors_could_not_be_measured():
 
 def test_a_call_checks_columns_and_wraps_the_model_once(monkeypatch):
     calls = []
-    for module, name in [("absentia.task", "as_model"), ("absentia.data.tensors", "check_columns")]:
+    for module, name in [("absentia.task_inputs", "as_model"), ("absentia.task_inputs", "check_columns")]:
         original = getattr(importlib.import_module(module), name)
         monkeypatch.setattr(f"{module}.{name}", counted(original, calls))
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})

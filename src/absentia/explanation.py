@@ -20,7 +20,7 @@ from absentia.absences.protocol import BringsModel, describe_absence, empty_inpu
 from absentia.arguments import checked
 from absentia.attributions import Attribution, OrderAttribution
 from absentia.budgets import Budget, BudgetReason, Work, choose_budget, smaller_budget
-from absentia.data import Categorical, Classes, Table, as_tensor, check_number, each_class
+from absentia.data import Categorical, Classes, Table, check_number, each_class
 from absentia.determined import WHY_NOT_DETERMINED, with_marks
 from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.evaluation.leaf_values import LeafValues, NotFromLeaves
@@ -38,7 +38,6 @@ from absentia.readout_notes import ReadoutNote
 from absentia.readouts import Features, Readout
 from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.progress import announce
-from absentia.runtime.row_count import RowCount
 from absentia.runtime.workers import worker_count
 from absentia.solvers.cost_of_fits import seconds_of_few_terms
 from absentia.solvers.exact import harsanyi
@@ -49,6 +48,7 @@ from absentia.solvers.sampled_shapley import sample_shapley
 from absentia.storage import Saved, keep_figure
 from absentia.storage.old_words import upgraded_record
 from absentia.task import Task
+from absentia.task_inputs import TaskInputs, TaskOptions
 from absentia.terms import Interaction, Terms, upgraded_terms
 from absentia.terms_in_words import name_with_basis
 from absentia.text import align, count_of, duration, fold, html_result, written
@@ -432,23 +432,13 @@ def explain(
     check_number("max_players", max_players, 1, MAX_PLAYERS)
     limit = TimeLimit(seconds)
     try:
-        inputs = encode_inputs(model, _as_batch(x, players), data, [absence], players)
-        task = Task(
-            model_for(absence, inputs.model),
-            inputs.x,
-            y,
-            players=players,
-            readout=readout,
-            class_names=class_names,
-            categorical=categorical,
-            batch_size=batch_size,
-            memory=memory,
-            limit=limit,
-            row_count=RowCount(inputs.trial_rows),
-        )
+        options = TaskOptions(y, players, readout, class_names, categorical, batch_size, memory)
+        encoded = model_for(absence, encode_inputs(model, _as_frame(x), data, [absence], players))
+        axes_of_a_sample = 1 if players is None else len(players.shape)
+        task = Task.of_inputs(TaskInputs.read(encoded, axes_of_a_sample), options, limit)
         if isinstance(task.readout, Features):
             raise wrong("readout", "give one number for an explanation", str(task.readout))
-        game = MaskedModel.of_task(task, absence_for(task, absence, inputs.data, seed))
+        game = MaskedModel.of_task(task, absence_for(task, absence, encoded.data, seed))
         budget = _choose_budget(game, evaluations, seconds, max_players)
         results, budget = _compute_in_time(game, budget, seed)
     except OutOfTime as error:
@@ -528,19 +518,12 @@ class _Results(NamedTuple):
     counts_draws: bool = False  # whether errors include the variance of the draws of a random absence
 
 
-def _as_batch(x: Table, players: Players | None) -> Table:
-    """Return a batch of samples; a single sample, such as a row of a DataFrame, becomes a batch of one."""
-    if hasattr(x, "columns"):
-        return x
-    if hasattr(x, "to_frame") and hasattr(x, "index"):  # a Series, whose index names the columns
+def _as_frame(x: Table) -> Table:
+    """Return a row of a DataFrame as a DataFrame of one row, and anything else as it is."""
+    is_series = hasattr(x, "to_frame") and hasattr(x, "index")  # whose index names the columns
+    if is_series and not hasattr(x, "columns"):
         return x.to_frame().T.infer_objects()
-    batch = as_tensor("x", x)
-    if batch.ndim == 0:
-        raise wrong("x", "be a sample or a batch of samples", "a single number")
-    axes_of_a_sample = 1 if players is None else len(players.shape)
-    if batch.ndim == axes_of_a_sample:
-        return batch[None]
-    return batch
+    return x
 
 
 def _choose_budget(game: MaskedModel, evaluations: int | None, seconds: float | None, max_players: int) -> Budget:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Protocol, final, runtime_checkable
 
@@ -22,7 +22,7 @@ from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
 from absentia.evaluation.leaf_values import LeafValues, NotFromLeaves, leaf_values
 from absentia.models.adapters import as_model
-from absentia.models.encoded_inputs import encode_inputs
+from absentia.models.encoded_inputs import EncodedInputs, encode_inputs
 from absentia.models.model import Model
 from absentia.players import Players
 from absentia.readout_notes import ReadoutNote
@@ -30,6 +30,7 @@ from absentia.readouts import Readout
 from absentia.runtime.row_count import RowCount
 from absentia.runtime.workers import spread, worker_count
 from absentia.task import Task
+from absentia.task_inputs import TaskInputs, TaskOptions
 from absentia.text import count_of
 
 MAX_PLAYERS = 24
@@ -228,14 +229,14 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
     return ValueTable(torch.cat(parts, dim=1), game.names, evaluations=samples * coalitions)
 
 
-def model_for(absence: object, model: Any) -> Any:
-    """Return the model that runs under an absence: the user's, or the one that the absence brings."""
+def model_for(absence: object, inputs: EncodedInputs) -> EncodedInputs:
+    """Return inputs with the model that runs under an absence: the user's, or the one that the absence brings."""
     if isinstance(absence, str | int | float):
-        return model
+        return inputs
     check_absence(absence)
     if isinstance(absence, BringsModel):
-        return absence.instead_of(as_model(model))
-    return model
+        return replace(inputs, model=absence.instead_of(as_model(inputs.model)))
+    return inputs
 
 
 def resolve_absence(task: Task, absence: object, data: Table | CheckedRows | None, seed: int) -> Absence:
@@ -294,20 +295,10 @@ class MaskedModel:
         batch_size: int | None = None,
         memory: int | None = None,
     ) -> None:
-        inputs = encode_inputs(model, x, data, [absence], players)
-        task = Task(
-            model_for(absence, inputs.model),
-            inputs.x,
-            y,
-            players=players,
-            readout=readout,
-            class_names=class_names,
-            categorical=categorical,
-            batch_size=batch_size,
-            memory=memory,
-            row_count=RowCount(inputs.trial_rows),
-        )
-        self._hold(task, resolve_absence(task, absence, inputs.data, seed), gradient)
+        options = TaskOptions(y, players, readout, class_names, categorical, batch_size, memory)
+        encoded = model_for(absence, encode_inputs(model, x, data, [absence], players))
+        task = Task.of_inputs(TaskInputs.read(encoded), options)
+        self._hold(task, resolve_absence(task, absence, encoded.data, seed), gradient)
 
     @classmethod
     def of_task(cls, task: Task, absence: Absence, *, gradient: bool = False) -> MaskedModel:

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from absentia.arguments import checked
-from absentia.data import Array, Categorical, as_tensor, check_number, column_groups
+from absentia.data import Array, Categorical, Rows, as_tensor, check_number, column_groups
 from absentia.errors import wrong
 from absentia.text import written
 
@@ -187,10 +187,7 @@ class Players:
 
     def check_samples(self, x: Tensor) -> None:
         """Raise an error for samples of another shape."""
-        x = as_tensor("x", x)
-        if tuple(x.shape[1:]) != self.shape:
-            then = "Pass x[None] for one sample." if self.shape == tuple(x.shape) else ""
-            raise wrong("x", f"have samples of the players' shape {self.shape}", f"{tuple(x.shape[1:])}", then)
+        check_sample_shape(self, as_tensor("x", x))
 
     def presence(self, coalitions: Bool[Tensor, "*rows players"]) -> Bool[Tensor, "*rows *entries"]:
         """Spread coalitions over the input's entries.
@@ -421,6 +418,13 @@ class Players:
         if embedding is not None:
             labels = labels[:, None].expand(-1, embedding).contiguous()
         return cls(labels, names, integer=embedding is None)
+
+
+def check_sample_shape(players: Players, rows: Rows) -> None:
+    """Raise an error for rows that do not have the shape of the players' samples."""
+    if tuple(rows.shape[1:]) != players.shape:
+        then = "Pass x[None] for one sample." if players.shape == tuple(rows.shape) else ""
+        raise wrong("x", f"have samples of the players' shape {players.shape}", f"{tuple(rows.shape[1:])}", then)
 
 
 def _cells_that_play(cells: tuple[int, ...], only: Sequence[Sequence[int]] | None) -> list[tuple[int, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -13,7 +14,15 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from absentia.arguments import checked
-from absentia.data import Classes, class_numbers, each_class, holds_text, order_unknown
+from absentia.data import (
+    CheckedClasses,
+    Classes,
+    class_numbers,
+    each_class,
+    holds_text,
+    order_unknown,
+    read_classes,
+)
 from absentia.errors import AbsentiaError, wrong
 from absentia.models.arrays import NumpyModel
 from absentia.models.model import Model, Outputs
@@ -429,7 +438,7 @@ class MeanDepth:
 
 
 def default_readout(
-    output: Outputs, y: Classes, names: Sequence[Any] = (), model: Model | None = None
+    output: Outputs, y: Classes | CheckedClasses, names: Sequence[Any] = (), model: Model | None = None
 ) -> tuple[Readout, ReadoutNote]:
     """Choose a readout by the model's output on the full samples, and describe it.
 
@@ -446,19 +455,35 @@ def default_readout(
     if getattr(model, "regression", False) and not _is_single_logit(output):
         must = f"be Output(i) for a regression with {output.shape[1]} outputs, i from 0 to {output.shape[1] - 1}"
         raise wrong("readout", must, "none" if y is None else "y")
-    if y is not None and not names and holds_text(y):
-        raise order_unknown(y)
     if names and not (y is None and _is_single_logit(output)):
         check_names(names, output)
     kind = Margin if _gives_scores(model) else LogOdds
     if y is not None:
-        of_classes = kind(y, names)
+        of_classes = _of_numbers(kind, read_classes(y, names), names)
         return of_classes, of_classes.note
     if _is_single_logit(output):
         return _default_of_one_output(names, model)
-    predicted = kind(output.argmax(1).cpu())
+    predicted = _of_numbers(kind, output.argmax(1).cpu())
     note = _note_on_samples(Subject.PREDICTED_CLASSES, kind.quantity, predicted.y, [str(name) for name in names])
     return predicted, note
+
+
+def select_classes(readout: Readout | None, chosen: Int[Tensor, " chosen"], samples: int) -> Readout | None:
+    """Return a readout for some of the samples: their classes, if it holds one for each of so many samples."""
+    if not isinstance(readout, _OfClass) or readout.y.shape != (samples,):
+        return readout
+    of_chosen = copy.copy(readout)
+    # A frozen dataclass does not let its own attributes be assigned.
+    object.__setattr__(of_chosen, "y", readout.y[chosen])
+    return of_chosen
+
+
+def _of_numbers(kind: type[_OfClass], y: Int[Tensor, " *samples"], names: Sequence[Any] = ()) -> _OfClass:
+    """Return a readout of classes that are known to be numbers."""
+    readout = object.__new__(kind)
+    object.__setattr__(readout, "y", y)
+    object.__setattr__(readout, "names", tuple(str(name) for name in names))
+    return readout
 
 
 def _default_of_one_output(names: Sequence[Any], model: Model | None) -> tuple[Readout, ReadoutNote]:

@@ -28,33 +28,32 @@ from absentia.absences.protocol import (
 from absentia.arguments import checked
 from absentia.data import (
     Categorical,
+    CheckedClasses,
     Classes,
     Rows,
     Table,
-    check_number,
     check_rows,
-    class_numbers,
     each_class,
     has_gaps,
+    read_classes,
 )
 from absentia.errors import wrong
-from absentia.models.adapters import as_model, labels_of, placement
+from absentia.models.adapters import labels_of, placement
 from absentia.models.arrays import NumpyModel
 from absentia.models.encoded_inputs import encode_inputs
 from absentia.models.layers import layer_output
 from absentia.models.model import Model, Outputs
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readout_notes import ReadoutNote
-from absentia.readouts import Features, Probability, Readout, check_logits, default_readout, note_on, with_names
+from absentia.readouts import Features, Readout, check_logits, default_readout, note_on, with_names
 from absentia.runtime.batches import BatchRunner, rows_per_batch, try_rows
 from absentia.runtime.gaps_in_rows import check_gaps, takes_missing, why_gaps_are_refused
 from absentia.runtime.limits import TimeLimit
 from absentia.runtime.modes import evaluation_mode, modules_behind
 from absentia.runtime.readings import confirm_margins
 from absentia.runtime.row_count import RowCount
+from absentia.task_inputs import TaskInputs, TaskOptions, model_rows, place_in
 
-# torch holds whole numbers below this.
-_LIMIT_OF_BATCH_SIZES = 2**63
 # Fractions of outputs in single precision are rarely multiples of this power of two.
 _SMALL_FRACTION = 1 / 1024
 # Two results of the same sample may differ by rounding: by up to this many units of their type's precision, ...
@@ -138,50 +137,90 @@ class Task:
         limit: TimeLimit | None = None,
         row_count: RowCount | None = None,
     ) -> None:
-        check_number("batch_size", batch_size, 1)
-        if batch_size is not None and batch_size >= _LIMIT_OF_BATCH_SIZES:
-            raise wrong("batch_size", "lie within ±2^63", batch_size)
-        check_number("memory", memory, 1)
+        options = TaskOptions(y, players, readout, class_names, categorical, batch_size, memory)
+        inputs = TaskInputs.read(encode_inputs(model, x, players=players))
+        self._begin(inputs, options, limit, row_count)
+
+    @classmethod
+    def of_inputs(
+        cls,
+        inputs: TaskInputs,
+        options: TaskOptions,
+        limit: TimeLimit | None = None,
+        row_count: RowCount | None = None,
+    ) -> Task:
+        """Return a task of a model and samples that have been converted and checked."""
+        task = cls.__new__(cls)
+        task._begin(inputs, options, limit, row_count)
+        return task
+
+    def _begin(
+        self, inputs: TaskInputs, options: TaskOptions, limit: TimeLimit | None, row_count: RowCount | None
+    ) -> None:
+        """Set the task up. Each step needs what the steps before it have set."""
         self.limit = limit or TimeLimit()
         self.row_count = RowCount() if row_count is None else row_count
+        self.row_count.add(inputs.trial_rows)
+        inputs = inputs.for_readout(options.readout)
+        self._set_samples(inputs, options)
+        self._set_model(inputs, options)
+        with evaluation_mode(self.model):
+            output = self._run_first(inputs, options)
+            chosen = self._choose_readout(options, output)
+        self._set_readout(options, chosen)
 
-        # Inputs.
-        encoded = encode_inputs(model, x, players=players)
-        self.row_count.add(encoded.trial_rows)
-        x = encoded.x
-        self.columns = getattr(x, "columns", None)  # the column names of a DataFrame
-        adapter = _for_readout(as_model(encoded.model), readout)
-        may_have_gaps = isinstance(adapter, NumpyModel)
-        fitted_columns = getattr(adapter, "columns", None)
-        rows = check_rows(x, name="x", kind="sample", columns=fitted_columns, missing=may_have_gaps)
-        self.rows = rows  # the samples in the caller's type
-        self.samples = len(rows)
-        self.players = _choose_players(rows, self.columns, players, adapter, categorical)
+    def _set_samples(self, inputs: TaskInputs, options: TaskOptions) -> None:
+        """Hold the samples, as they were passed and as the model takes them, and choose the players."""
+        self.columns = inputs.columns  # the column names of a DataFrame
+        self.rows = inputs.rows  # the samples in the caller's type
+        self.samples = len(inputs.rows)
+        self.players = inputs.choose_players(options)
         self.names = self.players.names
-        self.x = model_rows(adapter, rows, self.players)
-        check_gaps(adapter, self.x, "x", partial(_place_of, x, "sample"), self.row_count)
+        self.x = model_rows(inputs.model, inputs.rows, self.players)
+        check_gaps(inputs.model, self.x, "x", inputs.place_of, self.row_count)
         self.numbers = torch.arange(self.samples, device=self.x.device)
 
-        # Model.
-        self.model = confirm_margins(adapter, self.x, self.row_count, self.limit)
-        labels = labels_of(self.model) if class_names is None else tuple(class_names)
-        layer = readout.layer if isinstance(readout, Features) else None
-        computes_in = placement(self.model, rows)[1]
-        self.forward = self.model if layer is None else layer_output(self.model, layer)
+    def _set_model(self, inputs: TaskInputs, options: TaskOptions) -> None:
+        """Hold the model, the part of it that is read out, and the labels of its classes."""
+        self.model = confirm_margins(inputs.model, self.x, self.row_count, self.limit)
+        self._labels = labels_of(self.model) if options.class_names is None else tuple(options.class_names)
+        self.forward = self.model
+        if isinstance(options.readout, Features) and options.readout.layer is not None:
+            self.forward = layer_output(self.model, options.readout.layer)
 
-        # First run.
-        with evaluation_mode(self.model):
-            output, self.probe, self.batch_size = self._probe(computes_in, layer, batch_size, memory)
-            chosen = self._choose_readout(readout, output, y, labels)
+    def _run_first(self, inputs: TaskInputs, options: TaskOptions) -> Outputs:
+        """Run the first and the last sample, set what they reveal and the size of batches; return the output."""
+        probe_rows = self.probe_rows()
+        began = time.perf_counter()
+        output, bytes_per_row, key = try_rows(self.model, probe_rows, self.row_count)
+        seconds_per_row = (time.perf_counter() - began) / len(probe_rows)
+        largest = float(output.abs().nan_to_num(posinf=0.0).max()) if output.numel() else 0.0
+        check_repeated(output[-2], output[-1], self.samples - 1, largest)
+        self.batch_size = options.batch_size or rows_per_batch(
+            self.model, bytes_per_row, self.x.device, options.memory
+        )
+        if self.forward is not self.model:
+            self.limit.check()
+            rows = self.x[[0, -1]]
+            self.row_count.add(len(rows))
+            output = self.forward(rows)
+        _, computes_in = placement(self.model, inputs.rows)
+        dtype = output.dtype
+        if isinstance(self.model, NumpyModel):
+            dtype = computes_in = _precision_of(output)
+        rounds = {computes_in, dtype} != {torch.float64}
+        self.probe = Probe(output[-1:].clone(), largest, dtype, rounds, key, seconds_per_row)
+        return output
 
-        # Readout and classes.
+    def _set_readout(self, options: TaskOptions, chosen: _ChosenReadout) -> None:
+        """Hold the readout, its description, and the classes of the samples."""
         check_logits(chosen.readout, chosen.output, self.runner(self.model), self.x)
         self.readout = chosen.readout
         remarks = (*self._remarks_on_output(), *_remarks_on_model(self.model))
         self.readout_note = replace(chosen.note, remarks=remarks)
-        self.readout_is_default = readout is None
-        self.class_names = getattr(self.readout, "names", ()) or tuple(str(label) for label in labels)
-        self.classes = self._choose_classes(y, labels)
+        self.readout_is_default = options.readout is None
+        self.class_names = getattr(self.readout, "names", ()) or tuple(str(label) for label in self._labels)
+        self.classes = self._choose_classes(options.y)
 
     def __repr__(self) -> str:
         return f"Task({self.samples} × {self.players}; value: {self.readout_note})"
@@ -193,20 +232,26 @@ class Task:
 
     def with_count(self, row_count: RowCount) -> Task:
         """Return the same task with another count of rows, such as that of a worker."""
-        task = copy.copy(self)
+        task = self._copy()
         task.row_count = row_count
         return task
 
     def with_limit(self, limit: TimeLimit) -> Task:
         """Return the same task with another time limit, such as that of one part of the work."""
-        task = copy.copy(self)
+        task = self._copy()
         task.limit = limit
         return task
 
     def with_batch_size(self, batch_size: int) -> Task:
         """Return the same task with batches of so many rows."""
-        task = copy.copy(self)
+        task = self._copy()
         task.batch_size = batch_size
+        return task
+
+    def _copy(self) -> Task:
+        """Return a shallow copy with the same modules, which pickling and so copying leave out."""
+        task = copy.copy(self)
+        task.modules = self.modules
         return task
 
     @cached_property
@@ -232,7 +277,7 @@ class Task:
         check_shape("data", rows.shape[1:], self.x)
         check_whole("data", rows, self.x)
         rows = rows.to(self.x)
-        check_gaps(self.model, rows, "data", partial(_place_of, data, "row"), self.row_count)
+        check_gaps(self.model, rows, "data", partial(place_in, data, "row"), self.row_count)
         return rows
 
     @cached_property
@@ -240,9 +285,16 @@ class Task:
         """Whether the model takes a sample in which the entries of all players are missing."""
         return takes_missing(self.model, self.x, self.players, self.row_count)
 
-    def bind(self, absence: Absence) -> Fill:
-        """Bind an absence to the samples; raise an error for missing stand-ins that the model does not take."""
-        fill = for_classes(absence, self.classes, self.names).bind(self.x)
+    def of_classes(self, absence: Absence, classes: Classes = None) -> Absence:
+        """Return an absence for these classes, by default those of the samples, if it differs by class."""
+        return for_classes(absence, self.classes if classes is None else classes, self.names)
+
+    def bind(self, absence: Absence, classes: Classes = None) -> Fill:
+        """Bind an absence to the samples; raise an error for missing stand-ins that the model does not take.
+
+        Absences that differ by class are bound for ``classes``, by default those of the samples.
+        """
+        fill = self.of_classes(absence, classes).bind(self.x)
         if isinstance(fill, StandIns) and not isinstance(absence, BringsModel) and has_gaps(fill.values):
             owned = (self.players.labels != ALWAYS_PRESENT).to(self.x.device)
             stand_ins = torch.where(owned, fill.values, self.x[-1]).flatten(0, 1)
@@ -267,48 +319,24 @@ class Task:
         """Raise an error if two results of the last sample differ by more than `check_repeated` allows."""
         check_repeated(first, again, self.samples - 1, self.probe.largest, values)
 
-    def _probe(
-        self, computes_in: torch.dtype, layer: str | None, batch_size: int | None, memory: int | None
-    ) -> tuple[Outputs, Probe, int]:
-        """Run the first and the last sample; return the output, what it reveals, and the batch size."""
-        probe_rows = self.probe_rows()
-        began = time.perf_counter()
-        output, bytes_per_row, key = try_rows(self.model, probe_rows, self.row_count)
-        seconds_per_row = (time.perf_counter() - began) / len(probe_rows)
-        largest = float(output.abs().nan_to_num(posinf=0.0).max()) if output.numel() else 0.0
-        check_repeated(output[-2], output[-1], self.samples - 1, largest)
-        size = batch_size or rows_per_batch(self.model, bytes_per_row, self.x.device, memory)
-        if layer is not None:
-            self.limit.check()
-            rows = self.x[[0, -1]]
-            self.row_count.add(len(rows))
-            output = self.forward(rows)
-        dtype = output.dtype
-        if isinstance(self.model, NumpyModel):
-            dtype = computes_in = _precision_of(output)
-        rounds = {computes_in, dtype} != {torch.float64}
-        return output, Probe(output[-1:].clone(), largest, dtype, rounds, key, seconds_per_row), size
-
-    def _choose_readout(
-        self, readout: Readout | None, output: Outputs, y: Classes, labels: tuple[Any, ...]
-    ) -> _ChosenReadout:
+    def _choose_readout(self, options: TaskOptions, output: Outputs) -> _ChosenReadout:
         """Return the readout that was passed, or the default one, after checking it on the output."""
-        if readout is not None:
-            readout = with_names(readout, output, labels)
+        if options.readout is not None:
+            readout = with_names(options.readout, output, self._labels)
             note = note_on(readout)
         else:
-            if y is None and output.ndim == 2 and output.shape[1] > 1:
+            if options.y is None and output.ndim == 2 and output.shape[1] > 1:
                 # The default readout needs the predicted class of every sample.
                 output = self.runner(self.forward)(self.x.clone())
-            readout, note = default_readout(output, y, labels, self.model)
+            readout, note = default_readout(output, options.y, self._labels, self.model)
         readout.check(output, self.samples)
         _check_value(readout(self.probe.last, self.numbers[-1:]), readout)
         return _ChosenReadout(readout, note, output)
 
-    def _choose_classes(self, y: Classes, labels: tuple[Any, ...]) -> Int[Tensor, " samples"] | None:
+    def _choose_classes(self, y: Classes | CheckedClasses) -> Int[Tensor, " samples"] | None:
         """Return the class of each sample if classes were passed; predicted classes do not select baselines."""
         if not self.readout_is_default and y is not None:
-            classes = class_numbers(y, labels)
+            classes = read_classes(y, self._labels)
         elif self.readout_is_default and y is None:
             classes = None
         else:
@@ -333,21 +361,6 @@ class _ChosenReadout:
     output: Outputs = field(repr=False)
 
 
-def _place_of(table: Table, kind: str, row: int, entry: int) -> str:
-    """Say where a value is: by the names of a DataFrame, or by numbers."""
-    if hasattr(table, "columns") and hasattr(table, "index"):
-        return f"column {table.columns[entry]!r}, row {table.index[row]!r}"
-    return f"{kind} {row}, entry {entry}"
-
-
-def model_rows(model: Model, rows: Rows, players: Players) -> Rows:
-    """Return rows on the model's device and in its type, except that token numbers stay integers."""
-    device, dtype = placement(model, rows)
-    if players.integer and not rows.is_floating_point():
-        return rows.to(device)
-    return rows.to(device, dtype)
-
-
 def check_repeated(first: Tensor, again: Tensor, sample: int, largest: float, values: Tensor | None = None) -> None:
     """Raise an error if two results of a sample differ by more than rounding or a small share of the values."""
     if torch.equal(first, again):
@@ -364,38 +377,6 @@ def check_repeated(first: Tensor, again: Tensor, sample: int, largest: float, va
         got = f"results for sample {sample} that differ by {apart:.3g}"
         then = "Put it into evaluation mode, and fix the seed of its random draws."
         raise wrong("model", "return the same for the same sample", got, then)
-
-
-def _choose_players(
-    rows: Rows, columns: Any, players: Players | None, model: Model, categorical: Categorical
-) -> Players:
-    """Return the players of the samples, with the categorical columns that the model and the caller name."""
-    table = model.table if isinstance(model, NumpyModel) else None
-    if table is not None and len(table.columns) != rows[0].numel():
-        table = None  # the model itself refuses such rows
-    if players is None and columns is None and table is not None:
-        columns = table.columns
-    if players is None:
-        players = _players_of(rows, columns)
-    players.check_samples(rows)
-    if table is not None:
-        players = players.with_category_names(table.category_names).with_categorical(table.categorical)
-    return players.with_categorical(categorical)
-
-
-def _for_readout(model: Model, readout: Readout | None) -> Model:
-    """Lift the bounds on a model's probabilities if these are explained themselves rather than their logarithms."""
-    if isinstance(model, NumpyModel) and model.least and isinstance(readout, Probability):
-        return replace(model, least=0.0)
-    return model
-
-
-def _players_of(x: Rows, columns: Any) -> Players:
-    """Return a player for each column of a table, with the column names of a DataFrame."""
-    if x.ndim != 2:
-        then = "Use for instance Players.grid(shape, cells=(4, 4)) or Players.segments(labels)."
-        raise wrong("players", f"be given for samples of shape {tuple(x.shape[1:])}", "none", then)
-    return Players.features(x.shape[1] if columns is None else list(columns))
 
 
 def _precision_of(output: Outputs) -> torch.dtype:

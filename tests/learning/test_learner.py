@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -28,6 +29,7 @@ from absentia.coalitions import enumerate_coalitions
 from absentia.indices import order_marginals_of
 from absentia.learning import LearningOptions, absence_for, baseline_loss, learn_baseline
 from absentia.learning.options import FAITHFUL
+from absentia.tables import EncodedTable
 from absentia.task import Task
 from known_games import mlp
 from known_product import DELTA, product, uniform
@@ -370,6 +372,32 @@ def test_the_loss_is_that_of_fixed_values():
     for absence in ("marginal:3", "gaussian"):
         with pytest.raises(AbsentiaError, match="absence must have one fixed stand-in for each sample"):
             baseline_loss(product, uniform(), absence=absence)
+
+
+class KnownByName:
+    """An absence that knows the category of its only entry by name, and has no values before it is told the codes."""
+
+    def bind(self, x):
+        raise AssertionError("The codes were not told.")
+
+    def coded_for(self, names):
+        return Baseline([float(names[0].index("tree"))])
+
+
+def test_the_loss_of_a_baseline_is_that_of_its_categories_in_the_codes_of_the_table():
+    table = EncodedTable.of(pd.DataFrame({"city": ["bush", "tree", "weed", "tree"]}))
+    model = replace(from_numpy(lambda rows: rows[:, 0] ** 2), table=table)
+    coded = baseline_loss(model, table.rows, absence=Baseline([1.0]), loss="interactions")
+    assert baseline_loss(model, table.rows, absence=KnownByName(), loss="interactions") == coded
+    assert baseline_loss(model, table.rows, absence=Baseline([2.0]), loss="interactions") != coded
+
+
+@pytest.mark.slow
+def test_the_loss_of_a_baseline_may_be_learned_by_word(monkeypatch):
+    monkeypatch.setattr("absentia.learning.options.FAITHFUL", replace(FAITHFUL, steps=4))
+    x = uniform()
+    learned = learn_baseline(product, x)
+    assert baseline_loss(product, x, absence="learned") == baseline_loss(product, x, absence=learned)
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from absentia.absences import Absence, BringsModel, Fill, StandIns
-from absentia.absences.protocol import for_classes
 from absentia.auditing.plan import MethodRows, Plan
 from absentia.auditing.subject import Method, Subject, errors_about
 from absentia.auditing.verdict_text import describe_games
@@ -183,11 +182,12 @@ class Setup:
         subject = self.subject
         games = self.plan.removal
         with errors_about("The reference cannot be used"):
-            absence = for_classes(subject.make_absence(reference), subject.evaluator.task.classes)
+            task = subject.evaluator.task
+            absence = task.of_classes(subject.make_absence(reference))
             if isinstance(absence, BringsModel):
                 raise AbsentiaError("It brings its own model and masks no input.")
             numbers = self.numbers[: games.samples].to(self.x.device)
-            fill = few_draws(absence.bind(subject.evaluator.x).select(numbers), games.draws, subject.seed)
+            fill = few_draws(task.bind(absence).select(numbers), games.draws, subject.seed)
         if isinstance(fill, StandIns):
             return FixedReference(fill)
         return BoundReference(absence, games.draws, subject.seed)

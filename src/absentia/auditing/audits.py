@@ -21,13 +21,13 @@ from absentia.auditing.subject import Absences, Region, Subject
 from absentia.data import Categorical, Classes, Table, check_number
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
-from absentia.models.encoded_inputs import EncodedInputs, encode_inputs
+from absentia.models.encoded_inputs import encode_inputs
 from absentia.players import Players
 from absentia.readouts import Readout
 from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.progress import progress
-from absentia.runtime.row_count import RowCount
 from absentia.task import Task
+from absentia.task_inputs import TaskInputs, TaskOptions
 
 
 @checked
@@ -130,10 +130,12 @@ def audit(
     limit = TimeLimit(seconds)
     check_number("tau", tau, 0)
     try:
-        inputs = encode_inputs(model, x, data, _members(absences), players)
-        evaluator = _read_samples(inputs, y, players, readout, class_names, categorical, limit)
+        _check_classes(y)
+        options = TaskOptions(y, players, readout, class_names, categorical)
+        encoded = encode_inputs(model, x, data, _members(absences), players)
+        evaluator = Evaluator(Task.of_inputs(TaskInputs.read(encoded), options, limit))
         check_settings(draws, max_players)
-        subject = Subject.of(evaluator, region, inputs.data, seed)
+        subject = Subject.of(evaluator, region, encoded.data, seed)
         has_no_limit = evaluations is None and seconds is None
         setup = Setup.of(subject, absences, draws, max_players, evaluations, by_time=has_no_limit)
         setup = replace(setup, reference=setup.make_reference(reference), tau=tau)
@@ -202,10 +204,12 @@ def cross_audit(
     >>> bool(found.R[1, 0] <= 0)
     True
     """
-    inputs = encode_inputs(model, x, data, _members(absences), players)
-    evaluator = _read_samples(inputs, y, players, readout, class_names, categorical)
+    _check_classes(y)
+    options = TaskOptions(y, players, readout, class_names, categorical)
+    encoded = encode_inputs(model, x, data, _members(absences), players)
+    evaluator = Evaluator(Task.of_inputs(TaskInputs.read(encoded), options))
     check_settings(draws, max_players)
-    setup = Setup.of(Subject.of(evaluator, region, inputs.data, seed), absences, draws, max_players)
+    setup = Setup.of(Subject.of(evaluator, region, encoded.data, seed), absences, draws, max_players)
     if setup.surrogates:
         raise wrong("absences", "mask the model's input", f"{setup.surrogates[0]!r}, which brings its own model")
     references = ["noise", *(method.absence for method in setup.methods.values())]
@@ -248,28 +252,8 @@ def _members(absences: Any) -> list[Any]:
     return []
 
 
-def _read_samples(
-    inputs: EncodedInputs,
-    y: Classes,
-    players: Any,
-    readout: Any,
-    class_names: Any,
-    categorical: Categorical,
-    limit: TimeLimit | None = None,
-) -> Evaluator:
-    """Return the evaluator, or raise an error if absences were passed in place of classes."""
+def _check_classes(y: Classes) -> None:
+    """Raise an error if absences were passed in place of classes."""
     first = y[0] if isinstance(y, list | tuple) and y else y
     if isinstance(first, Mapping | Absence):
         raise AbsentiaError("Absences were passed in place of y, the classes. Write audit(model, x, absences=…).")
-    task = Task(
-        inputs.model,
-        inputs.x,
-        y,
-        players=players,
-        readout=readout,
-        class_names=class_names,
-        categorical=categorical,
-        limit=limit,
-        row_count=RowCount(inputs.trial_rows),
-    )
-    return Evaluator(task)

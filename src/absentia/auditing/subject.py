@@ -12,15 +12,17 @@ from jaxtyping import Int
 from torch import Tensor
 
 from absentia.absences import Absence, BringsModel, Fill, StandIns
-from absentia.absences.protocol import describe_absence, for_classes
+from absentia.absences.protocol import describe_absence
 from absentia.absences.words import split_word, usual_words
 from absentia.data import CheckedRows, DataRange, Rows, Table, data_range
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
 from absentia.learning import absence_for
+from absentia.models.adapters import as_model
 from absentia.players import ALWAYS_PRESENT, Players
 from absentia.readouts import OF_CLASS, EveryClass, Features, LogOdds, Output
 from absentia.task import Task
+from absentia.task_inputs import TaskInputs, TaskOptions
 
 Region: TypeAlias = Sequence[str | int]
 Absences: TypeAlias = Mapping[str, Absence | str | float] | Sequence[Absence | str | float]
@@ -145,25 +147,17 @@ class Subject:
         evaluator = self.evaluator
         if isinstance(absence, BringsModel):
             evaluator.limit.check()
-            model = absence.instead_of(evaluator.model)
-            task = Task(
-                model,
-                evaluator.x,
-                players=evaluator.players,
-                readout=evaluator.readout,
-                limit=evaluator.limit,
-                row_count=evaluator.task.row_count,
-            )
+            model = as_model(absence.instead_of(evaluator.model))
+            inputs = TaskInputs(model, evaluator.x, evaluator.x)
+            options = TaskOptions(players=evaluator.players, readout=evaluator.readout)
+            task = Task.of_inputs(inputs, options, evaluator.limit, evaluator.task.row_count)
             evaluator = Evaluator(task)
-        if evaluator is self.evaluator:
-            fill = evaluator.task.bind(absence)
-        else:
-            fill = for_classes(absence, self.evaluator.task.classes, self.evaluator.task.names).bind(evaluator.x)
+        fill = evaluator.task.bind(absence, self.evaluator.task.classes)
         of_class: dict[int, Fill] = {}
         if getattr(absence, "needs_classes", False) and self.every_class is not None:
             for number in self.classes.unique().tolist():
                 same_class = torch.full((self.evaluator.samples,), number)
-                of_class[number] = _share(for_classes(absence, same_class).bind(evaluator.x))
+                of_class[number] = _share(evaluator.task.bind(absence, same_class))
         return Method(absence, evaluator, fill, of_class)
 
     def _named(self, absences: Any) -> dict[str, Any]:

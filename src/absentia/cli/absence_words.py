@@ -15,7 +15,7 @@ from absentia.cli.saved_words import is_saved_file, split_name
 from absentia.errors import wrong
 from absentia.runtime.gaps_in_rows import takes_missing
 from absentia.runtime.row_count import RowCount
-from absentia.task import model_rows
+from absentia.task_inputs import model_rows
 
 
 def load_absences(words: Sequence[str], problem: Problem) -> dict[str, ab.Absence]:

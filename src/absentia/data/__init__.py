@@ -2,7 +2,15 @@
 
 from absentia.data.bounds import check_number
 from absentia.data.categories import Categorical, column_groups, most_frequent
-from absentia.data.classes import Classes, class_numbers, each_class, holds_text, order_unknown
+from absentia.data.classes import (
+    CheckedClasses,
+    Classes,
+    class_numbers,
+    each_class,
+    holds_text,
+    order_unknown,
+    read_classes,
+)
 from absentia.data.gaps import (
     has_gaps,
     known_deviation,
@@ -35,6 +43,7 @@ __all__ = [
     "QUANTILES",
     "Array",
     "Categorical",
+    "CheckedClasses",
     "CheckedRows",
     "Classes",
     "DataRange",
@@ -66,6 +75,7 @@ __all__ = [
     "mean_and_deviation",
     "most_frequent",
     "order_unknown",
+    "read_classes",
     "read_rows",
     "seeded",
     "weights_drawn_from",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,13 +23,11 @@ _NAMES_SHOWN = 10
 
 def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> Int[Tensor, " *samples"]:
     """Convert classes to numbers: names, or an estimator's own labels, by their position in ``labels``."""
-    if isinstance(y, Tensor):
-        y = as_tensor(name, y)
     labels = list(labels)
     texts = [str(label) for label in labels]
     if len(set(texts)) < len(texts):
         raise wrong("class_names", "name each class once", labels)
-    classes = _as_objects(y)
+    classes = _as_objects(y, name)
     if classes.ndim > 1:
         raise wrong(name, "be one class number or one for each sample", f"shape {classes.shape}")
     values = classes.reshape(-1).tolist()
@@ -42,10 +41,24 @@ def class_numbers(y: Classes, labels: Sequence[Any] = (), name: str = "y") -> In
     return _whole_numbers(y, name)
 
 
-def _as_objects(y: Classes) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class CheckedClasses:
+    """Class numbers that have been converted and checked. They take the place of classes that a user passes."""
+
+    numbers: Int[Tensor, " *samples"]
+
+
+def read_classes(y: Classes | CheckedClasses, labels: Sequence[Any] = ()) -> Int[Tensor, " *samples"]:
+    """Return classes as numbers: checked ones as they are, and all others after a check."""
+    if isinstance(y, CheckedClasses):
+        return y.numbers
+    return class_numbers(y, labels)
+
+
+def _as_objects(y: Classes, name: str) -> np.ndarray:
     """Return classes as an array of objects, which also takes lists without a common shape."""
     if isinstance(y, Tensor):
-        y = y.detach().cpu()
+        y = as_tensor(name, y).detach().cpu()
     elif hasattr(y, "to_numpy"):
         y = y.to_numpy()
     return np.asarray(y, dtype=object)
@@ -62,7 +75,7 @@ def _places(values: Sequence[Any], labels: Sequence[Any], name: str) -> Tensor:
 
 def _whole_numbers(y: Classes, name: str) -> Tensor:
     """Convert class numbers to integers, or raise an error for numbers that are not whole."""
-    numbers = as_tensor(name, y)
+    numbers = y if isinstance(y, Tensor) else as_tensor(name, y)  # tensors were checked above
     if not bool(numbers.isfinite().all()) or not torch.equal(numbers.double(), numbers.double().round()):
         raise wrong(name, "hold class numbers", f"{numbers.dtype} values", "Leave y out for a regression.")
     return numbers.long()

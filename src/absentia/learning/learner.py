@@ -15,8 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from absentia.absences.protocol import Absence, BringsModel, StandIns, for_classes
-from absentia.absences.words import named_absence
+from absentia.absences.protocol import Absence, BringsModel, StandIns
 from absentia.arguments import checked
 from absentia.data import (
     Categorical,
@@ -489,10 +488,10 @@ def baseline_loss(
         categorical=categorical,
     )
     evaluator = problem.evaluator
-    rows = problem.data.unflatten(1, evaluator.players.shape).to(evaluator.x)
-    absence = named_absence(absence, rows, players=evaluator.players, seed=seed)
+    rows = CheckedRows(problem.data.unflatten(1, evaluator.players.shape).to(evaluator.x))
+    absence = absence_for(evaluator.task, absence, rows, seed)
     classes = getattr(evaluator.readout, "y", None) if y is None else problem.numbers
-    fill = for_classes(absence, classes).bind(evaluator.x)
+    fill = evaluator.task.bind(absence, classes)
     if isinstance(absence, BringsModel) or not isinstance(fill, StandIns) or fill.draws != 1:
         raise wrong("absence", "have one fixed stand-in for each sample", absence)
     stand_ins = fill.values[:, 0].flatten(1).double().cpu().expand(evaluator.samples, -1)

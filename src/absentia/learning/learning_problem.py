@@ -13,7 +13,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from absentia.absences.protocol import StandIns
-from absentia.data import Categorical, Classes, class_numbers, count_blocks, data_range
+from absentia.data import (
+    Categorical,
+    CheckedClasses,
+    Classes,
+    check_numbers,
+    class_numbers,
+    count_blocks,
+    data_range,
+)
 from absentia.errors import wrong
 from absentia.evaluation import Evaluator
 from absentia.evaluation.leaf_values import NotFromLeaves
@@ -32,11 +40,12 @@ from absentia.models.adapters import as_model, check_fit, labels_of
 from absentia.models.arrays import NumpyModel
 from absentia.models.encoded_inputs import encode_inputs
 from absentia.players import Players
-from absentia.readouts import Logit, LogOdds, Margin, Probability, Readout
+from absentia.readouts import Readout, select_classes
 from absentia.runtime.cost import affordable_rows
 from absentia.runtime.limits import TimeLimit
 from absentia.runtime.row_count import RowCount
 from absentia.task import Task
+from absentia.task_inputs import TaskInputs, TaskOptions
 
 # A penalty is exact if all coalitions of all samples, or of this many samples, fit into one comparison. Otherwise
 # coalitions are drawn, because an exact result on fewer samples may not hold for others.
@@ -123,33 +132,30 @@ def make_problem(
         raise wrong("share", "be 'all', 'class' or 'sample'", repr(share))
     if loss not in ("faithful", "interactions", "shapley", "marginal"):
         raise wrong("loss", "be 'faithful', 'interactions', 'shapley' or 'marginal'", repr(loss))
-    inputs = encode_inputs(model, x, players=players)
-    model = as_model(inputs.model)
-    x = inputs.x
-    columns = getattr(x, "columns", None)
-    check_fit(model, columns)
-    if players is None and isinstance(columns, Iterable):  # those of a DataFrame name the players
-        players = Players.features(list(columns))
-    source = _draw_samples(x, y, loss, options, seed, missing=isinstance(model, NumpyModel))
+    encoded = encode_inputs(model, x, players=players)
+    adapter = as_model(encoded.model)
+    may_have_gaps = isinstance(adapter, NumpyModel)
+    columns = getattr(encoded.x, "columns", None)  # those of a DataFrame name the players
+    if not isinstance(columns, Iterable):
+        columns = None
+    check_fit(adapter, columns)
+    source = _draw_samples(encoded.x, y, loss, options, seed, missing=may_have_gaps)
     chosen = source.chosen
-    labels = labels_of(model) if class_names is None else tuple(class_names)
+    labels = labels_of(adapter) if class_names is None else tuple(class_names)
     numbers = None
     if source.classes is not None:
         numbers = class_numbers(source.classes, labels).cpu()[chosen]
-    if isinstance(readout, LogOdds | Logit | Margin | Probability) and readout.y.shape == (len(source.data),):
-        readout = type(readout)(readout.y[chosen], readout.names)
-    task = Task(
-        model,
-        source.data[chosen].detach(),
-        numbers,
-        players=players,
-        readout=readout,
+    rows = check_numbers(source.data[chosen].detach(), 1, "x", "sample", missing=may_have_gaps)
+    task_options = TaskOptions(
+        None if numbers is None else CheckedClasses(numbers),
+        players,
+        select_classes(readout, chosen, len(source.data)),
         class_names=[str(label) for label in labels] or None,
         categorical=categorical,
-        limit=limit,
-        row_count=RowCount(inputs.trial_rows),
     )
-    evaluator = Evaluator(task)
+    evaluator = Evaluator(
+        Task.of_inputs(TaskInputs(adapter, rows, rows, columns, encoded.trial_rows), task_options, limit)
+    )
     owners, owner = torch.unique(_owner_labels(share, numbers, len(chosen)), return_inverse=True)
     classes = owners if share == "class" else None
     return Problem(evaluator, source.thinned_data(), owner, numbers, classes, loss, share, seed, options)
