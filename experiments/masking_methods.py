@@ -468,12 +468,12 @@ def judge_lowest(figures: Figures) -> Verdict:
     """Ask whether learned values have the lowest R, and at most the printed one, everywhere."""
     lines, by_default, by_papers = [], [], []
     for name in [name for name in SETTINGS if name in figures]:
-        found = {**figures[name], **figures.get(f"{name}-shapley", {}), **figures.get(f"{name}-more", {})}
+        found = {**figures[name], **figures.get(f"{name}-shapley", {})}
         values = _of_methods(found, "R")
         errors = _of_methods(found, "error")
         usual = {method: value for method, value in values.items() if not method.startswith("learned")}
         best = min(usual, key=usual.__getitem__)
-        words = {"L_marginal": "learned", "L_Shapley": SHAPLEY, "default": DEFAULT, "default, noise=0": WITHOUT_NOISE}
+        words = {"L_marginal": "learned", "L_Shapley": SHAPLEY, "default": DEFAULT}
         shown = [
             f"{word} {plus_minus(values[method], errors.get(method), '.2f')}"
             for word, method in [*words.items(), (best, best)]
