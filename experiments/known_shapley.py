@@ -496,8 +496,9 @@ def lone(run: Run) -> Found:
 
 
 _LEARNED_NOTE = (
-    f"Right Shapley values, within {TOLERANCE:g}; errors are standard errors over functions. L_Shapley and L_marginal "
-    "are those of Eq. 7 with the orders 0 … λ, along the gradient from 0.5 alone; Σ|U| is followed by sweeps."
+    f"Right Shapley values, within {TOLERANCE:g}; errors are standard errors over functions. L_Shapley and "
+    "L_marginal are those of Eq. 7 with the orders 0 … λ, along the gradient from 0.5 alone; Σ|U| is followed by "
+    "sweeps."
 )
 
 

@@ -563,7 +563,7 @@ def _usual(figures: Figures) -> list[Quantity]:
 
 def judge_order(figures: Figures) -> Verdict:
     """Ask whether the conditional has the lowest R of the usual methods."""
-    lines, ordered = [], []
+    lines, lowest = [], {}
     for name in [name for name in SETTINGS if name in figures]:
         printed = SETTINGS[name].printed
         values = _of_methods(figures[name], "R")
@@ -571,16 +571,13 @@ def judge_order(figures: Figures) -> Verdict:
         usual = [method for method in printed if method != "learned" and method in values]
         shown = (f"{method} {plus_minus(values[method], errors.get(method), '.2f')}" for method in usual)
         lines.append(f"{name}: {', '.join(shown)}")
-        ordered.append(min(usual, key=values.__getitem__) == "conditional")
+        lowest[name] = (min(usual, key=values.__getitem__), min(usual, key=printed.__getitem__))
     if not lines:
         return Verdict("not measured", "–", "The usual methods were not measured.")
-    if all(ordered):
+    if all(ours == "conditional" for ours, _ in lowest.values()):
         return Verdict("as stated", "; ".join(lines), "The conditional has the lowest R of them.")
-    reason = (
-        "The conditional has the lowest R of them on CIFAR-10, and the mean on MNIST, as in the paper's own table. "
-        if ordered[-1] and len(ordered) > 1
-        else "The conditional has not the lowest R of them. "
-    )
+    shown = [f"on {name} {ours} (printed: {theirs})" for name, (ours, theirs) in lowest.items()]
+    reason = f"The lowest R of them has {', '.join(shown)}. "
     reason += "The paper does not say against which state its effects are measured, so that sizes can't be compared."
     return Verdict("no", "; ".join(lines), reason)
 

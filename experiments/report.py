@@ -59,9 +59,9 @@ ERRORS = (
 )
 # The meanings of the verdicts and of the columns, for the page that is read in three minutes.
 IN_SHORT = (
-    "**As stated**: in the paper's own setting. **In one reading**: in a setting of ours, where it is silent. **By "
-    "another method**: by another loss or search. Errors are standard errors, over seeds if there are several. "
-    "Rules: their day, whether before or after the result or a trial, “changed” if they replaced others."
+    "**As stated**: in the paper's own setting. **In one reading**: in ours, where it is silent. **By another "
+    "method**: by another loss or search. Errors are standard errors, over seeds if several. Rules: their day, "
+    "before or after the result or a trial, “changed” if they replaced others."
 )
 CLAIM_HEADS = ("claim", "printed", "ours ± error", "seeds", "verdict", "rule fixed")
 SHORT_HEADS = ("claim", "printed", "ours ± error", "seeds", "verdict", "rule")
@@ -265,6 +265,7 @@ def settings_markdown(entries: Sequence[Entry]) -> str:
         "records of those that do not, which are trained on demand.",
         "",
     ]
+    lines += [_times_words(entries), ""]
     lines += ["## Assumptions", ""]
     lines += _markdown_table(
         ASSUMPTION_HEADS, [[one.topic, one.stated, one.released, one.ours] for one in ASSUMPTIONS]
@@ -386,16 +387,27 @@ def _about(entries: Sequence[Entry], folder: Path) -> str:
     others = sorted(words.keys() - MEANINGS.keys())
     counts = ", ".join(f"{word} {words[word]}" for word in [*MEANINGS, *others] if words[word])
     changed = sum(judged.claim.rule.was_changed for judged in claims)
-    times = {experiment.name: minutes_on_two_cores(experiment, record) for experiment, record in entries}
-    longest = max(times, key=times.__getitem__, default="")
-    slow = ""
-    if longest:
-        slow = f" The longest by kept times, {longest}, took {times[longest]:.0f} minutes on two cores."
     return (
         "Written by `python -m experiments report` from the records in `experiments/results`; not to be edited. "
-        f"Of {len(claims)} claims of the paper: {counts}. {changed} rules replaced earlier ones.{slow} "
+        f"Of {len(claims)} claims of the paper: {counts}. {changed} rules replaced earlier ones. "
         f"[Words, networks and assumptions]({PAGES}/{SETTINGS}.md)."
     )
+
+
+def _times_words(entries: Sequence[Entry]) -> str:
+    """Say which experiment takes longest, and how many parts have no time."""
+    times = {experiment.name: minutes_on_two_cores(experiment, record) for experiment, record in entries}
+    longest = max(times, key=times.__getitem__, default="")
+    if not longest:
+        return "No times are kept."
+    without = [
+        f"{experiment.name} {part}"
+        for experiment, record in entries
+        for part in experiment.parts
+        if part not in record.parts or (record.parts[part].found is not None and not record.parts[part].seconds)
+    ]
+    counted = f" Not counted, because their time was not kept: {', '.join(without)}." if without else ""
+    return f"By the times that are kept, {longest} takes longest: {times[longest]:.0f} minutes on two cores.{counted}"
 
 
 def minutes_on_two_cores(experiment: Experiment, record: Record) -> float:

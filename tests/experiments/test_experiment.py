@@ -234,7 +234,9 @@ def test_figures_of_several_seeds_are_averaged_with_their_errors_and_counted(tmp
     assert judged.verdict.ours == "4"
     text = page_markdown(one, record, tmp_path)
     assert "| the sum is that of both | 2 | 9.0 ± 0.5 in all | as stated |" in text
-    assert "| [the sum (Fig. 0)](pages/fig-0.md) | 5 | 6.0 ± 1.5 in all | 3 |" in as_markdown([(one, record)], tmp_path)
+    assert "| [the sum (Fig. 0)](pages/fig-0.md) | 5 | 6.0 ± 1.5 in all | 3 |" in as_markdown(
+        [(one, record)], tmp_path
+    )
     exact = replace(SQUARES, claims=(replace(SUM, line=replace(line, exact=True), parts=("squares",)),))
     assert judged_claims(exact, record)[0].seed_count == "–"
 
