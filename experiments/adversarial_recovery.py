@@ -511,9 +511,7 @@ EXPERIMENT = Experiment(
         "The released code takes features before the ReLU, as here for LeNet and AlexNet.",
         "Few images of AlexNet and ResNet-20: see the tables.",
     ),
-    not_again=(
-        "More images of AlexNet and ResNet-20 were not run: a core takes half an hour for those that are here.",
-    ),
+    not_again=("More images of AlexNet and ResNet-20 were not run; those that are here took eleven minutes each.",),
     parts={**{part: partial(recovery, part) for part in PRINTED}, "control": control},
     shown=("Recovery from",),
     corrections=(
