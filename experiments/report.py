@@ -30,6 +30,7 @@ from experiments.network_list import networks
 from experiments.tables import HOW, ResultTable, markdown_line, mean_and_error
 
 PAGE = "report.html"
+SAME = 1e-9  # relative difference of figures that no seed changes
 PAGES = "pages"
 SETTINGS = "settings"  # the page of what holds for all experiments
 USUAL = "learned_against_usual.md"
@@ -52,9 +53,9 @@ EXPECTATIONS = (
     "their results."
 )
 ERRORS = (
-    "Errors are standard errors: over networks and draws of several seeds where there are several, and otherwise "
-    "over samples, functions, classes or images of one, as the pages say. Exact figures have none, and some records "
-    "hold none. The column of seeds counts them. A claim with several seeds is judged by the first, and its page "
+    "Errors are standard errors: over networks and draws of several seeds where there are several, unless no seed "
+    "changes the figure, and otherwise over samples, functions, classes or images of one, as the pages say. Exact "
+    "figures have none, and some records hold none. The column of seeds counts them. A claim with several seeds is judged by the first, and its page "
     "says what the others give."
 )
 # The meanings of the verdicts and of the columns, for the page that is read in three minutes.
@@ -193,7 +194,11 @@ def _over_seeds(of_seeds: Sequence[tuple[Quantity, ...]]) -> tuple[Quantity, ...
         return first
     found = []
     for same in zip(*of_seeds, strict=True):
-        mean, error = mean_and_error([one.value for one in same])
+        values = [one.value for one in same]
+        if max(values) - min(values) <= SAME * abs(values[0]):
+            found.append(same[0])  # the seed changes nothing: the error is that over samples
+            continue
+        mean, error = mean_and_error(values)
         found.append(replace(same[0], value=mean, error=error))
     return tuple(found)
 

@@ -232,6 +232,11 @@ def test_figures_of_several_seeds_are_averaged_with_their_errors_and_counted(tmp
     (judged,) = judged_claims(one, record, tmp_path)
     assert (judged.ours_in_short, judged.seed_count) == ("6.0 ± 1.5 in all", "3")  # √(7 / 3)
     assert judged.verdict.ours == "4"
+    for seed in (1, 2):
+        same = Part(Found({"sum": 4}), "", "full", seed, 1.0, "")
+        save_record(seed_folder(tmp_path / "same", seed), "fig-0", "full", {"squares": same})
+    (alike,) = judged_claims(one, record, tmp_path / "same")
+    assert (alike.ours_in_short, alike.seed_count) == ("4.0 ± 0.5 in all", "3")  # over samples
     text = page_markdown(one, record, tmp_path)
     assert "| the sum is that of both | 2 | 9.0 ± 0.5 in all | as stated |" in text
     assert "| [the sum (Fig. 0)](pages/fig-0.md) | 5 | 6.0 ± 1.5 in all | 3 |" in as_markdown(
