@@ -450,7 +450,7 @@ def judge(figures: Figures) -> Verdict:
     if fails:
         return Verdict("no", "; ".join(lines), reason)
     which = "only if the loss is shown the answer"
-    return Verdict("in one reading", "; ".join(lines), reason, which, "the loss is shown the answer")
+    return Verdict("in one reading", "; ".join(lines), reason, which, "shown the answer")
 
 
 def _end(figures: Figures) -> list[Quantity]:

@@ -327,7 +327,7 @@ EXPERIMENT = Experiment(
                 "An earlier rule judged where the pixels lie.",
             ),
             judge_algorithm,
-            line=Line("greedy contexts have large benefits (Alg. 1)", "–", _grown, ("maps",)),
+            line=Line("greedy contexts are strong (Alg. 1)", "–", _grown, ("maps",)),
         ),
         Claim(
             "maps p(j|i) show the pixels that form patterns with a pixel i",

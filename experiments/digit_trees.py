@@ -451,7 +451,7 @@ def _compared(scores: Mapping[str, float]) -> str:
 def _learned_and_floor(figures: Figures) -> list[Quantity]:
     """Return the accuracies of learned values and of the answer 0 everywhere."""
     found = figures["floor"]
-    names = {"learned": "learned", "φ = 0": "φ = 0 everywhere"}
+    names = {"learned": "learned", "φ=0": "φ = 0 everywhere"}
     return [
         Quantity(f"{word} {{}} %", found[f"all, {name}"], found[f"error of all, {name}"])
         for word, name in names.items()

@@ -597,14 +597,10 @@ def _lone_words(figures: Figures) -> str:
 
 
 def _by_papers(figures: Figures) -> list[Quantity]:
-    """Return the accuracies of the paper's two losses."""
+    """Return the lower of the accuracies of the paper's two losses."""
     found = figures["losses"]
-    return [
-        Quantity(
-            f"{name.partition(',')[0]} {{}} %", found[f"{name}: {ALONE}"], found[f"error of {name}: {ALONE}"], ".1f"
-        )
-        for name in tuple(LEARNERS)[:2]
-    ]
+    least = min(tuple(LEARNERS)[:2], key=lambda name: found[f"{name}: {ALONE}"])
+    return [Quantity("{} %", found[f"{least}: {ALONE}"], found[f"error of {least}: {ALONE}"], ".1f")]
 
 
 def _by_shap(figures: Figures) -> list[Quantity]:

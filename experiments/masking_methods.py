@@ -501,7 +501,7 @@ def judge_lowest(figures: Figures) -> Verdict:
         )
         return Verdict(
             "by another method", "; ".join(lines), reason, "the default loss, which holds R's construction",
-            "the default loss",
+            "default loss",
         )  # fmt: skip
     return Verdict("no", "; ".join(lines), "Learned values do not have the lowest R by any of the losses.")
 
@@ -604,7 +604,7 @@ EXPERIMENT = Experiment(
                 "An earlier rule called the default loss's row a reproduction.",
             ),
             judge_lowest,
-            line=Line("learned values: lowest R (Table 1, MNIST)", "0.22", _lowest, ("mnist", "mnist-shapley")),
+            line=Line("learned: lowest R, MNIST (Table 1)", "0.22", _lowest, ("mnist", "mnist-shapley")),
         ),
         Claim(
             "zero, mean and blur are not satisfactory, and the conditional is a bit better",
@@ -618,7 +618,7 @@ EXPERIMENT = Experiment(
             ),
             judge_order,
             tuple(SETTINGS),
-            Line("the conditional beats zero, mean, blur (Table 1)", "0.38", _usual, ("mnist",)),
+            Line("conditional beats zero, mean, blur (Table 1)", "0.38", _usual, ("mnist",)),
         ),
     ),
     settings=(

@@ -366,7 +366,7 @@ EXPERIMENT = Experiment(
             ),
             judge_orders,
             ("census",),
-            Line("low orders weaker than zero's (Fig. 8a)", "curves", _low_orders, ("census",)),
+            Line("weaker low orders (Fig. 8a)", "curves", _low_orders, ("census",)),
         ),
         Claim(
             "and the number of salient patterns",
@@ -381,7 +381,7 @@ EXPERIMENT = Experiment(
             ),
             judge_salient,
             ("census", "credit"),
-            Line("salient patterns fewer than zero's (Fig. 8b)", "curves", _salient, ("census",)),
+            Line("fewer salient patterns (Fig. 8b)", "curves", _salient, ("census",)),
         ),
         Claim(
             "both losses reduce low-order Shapley values and marginal benefits",
@@ -396,7 +396,7 @@ EXPERIMENT = Experiment(
             ),
             judge_function,
             tuple(FUNCTIONS),
-            Line("low-order Shapley values lower (Fig. 10)", "curves", _sums, ("tsang",), exact=True),
+            Line("lower Shapley values (Fig. 10)", "curves", _sums, ("tsang",), exact=True),
         ),
     ),
     settings=(

@@ -55,8 +55,8 @@ EXPECTATIONS = (
 ERRORS = (
     "Errors are standard errors: over networks and draws of several seeds where there are several, unless no seed "
     "changes the figure, and otherwise over samples, functions, classes or images of one, as the pages say. Exact "
-    "figures have none, and some records hold none. The column of seeds counts them. A claim with several seeds is judged by the first, and its page "
-    "says what the others give."
+    "figures have none, and some records hold none. The column of seeds counts them. A claim with several seeds is "
+    "judged by the first, and its page says what the others give."
 )
 # The meanings of the verdicts and of the columns, for the page that is read in three minutes.
 IN_SHORT = (
@@ -393,7 +393,7 @@ def _about(entries: Sequence[Entry], folder: Path) -> str:
     counts = ", ".join(f"{word} {words[word]}" for word in [*MEANINGS, *others] if words[word])
     changed = sum(judged.claim.rule.was_changed for judged in claims)
     return (
-        "Written by `python -m experiments report` from the records in `experiments/results`; not to be edited. "
+        "Written by `python -m experiments report`; not to be edited. "
         f"Of {len(claims)} claims of the paper: {counts}. {changed} rules replaced earlier ones. "
         f"[Words, networks and assumptions]({PAGES}/{SETTINGS}.md)."
     )
