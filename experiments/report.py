@@ -266,8 +266,8 @@ def settings_markdown(entries: Sequence[Entry]) -> str:
     lines += _markdown_table(NETWORK_HEADS, [network.cells() for network in networks(records)])
     lines += [
         "",
-        "The paper prints no accuracies. On all test samples where the network comes along; “of the first” by the "
-        "records of those that do not, which are trained on demand.",
+        "The paper prints no accuracies. Ours are of all test samples where the network comes along; where it does "
+        "not and is trained on demand, of the first so many, by the record of an experiment if it has it.",
         "",
     ]
     lines += [_times_words(entries), ""]

@@ -213,7 +213,7 @@ def test_the_accuracy_of_a_network_that_does_not_come_along_is_that_of_its_recor
     part = Part(Found(figures), "", "full", 0, 1.0, "")
     fig_5 = replace(SQUARES, name="fig-5")
     text = settings_markdown([(fig_5, Record("fig-5", {"mnist-vgg16": part}))])
-    assert "| mnist | vgg16 | 1 | 90.00% of the first 2,000 |" in text
+    assert "| mnist | vgg16 | 1 | 90.00% of 2,000 |" in text
 
 
 def sum_in_short(figures):
