@@ -430,7 +430,7 @@ def test_maps_say_what_their_figures_say():
     images |= {f"reduced on the digit {n}": 2.0 + 0.1 * n for n in range(3)}
     reason = context_maps.judge_maps({"maps": images}).reason
     assert "pixels of grown contexts are neither nearer nor further than pixels at large" in reason
-    assert "pixels of reduced contexts are nearer than pixels at large, more frequent on the digit" in reason
+    assert "pixels of reduced contexts are nearer than pixels at large and more frequent on the digit" in reason
 
 
 def test_sage_averages_probabilities_and_shap_log_odds():
