@@ -450,7 +450,7 @@ def judge(figures: Figures) -> Verdict:
     if fails:
         return Verdict("no", "; ".join(lines), reason)
     which = "only if the loss is shown the answer"
-    return Verdict("in one reading", "; ".join(lines), reason, which, "the loss is shown the answer")
+    return Verdict("in one reading", "; ".join(lines), reason, which, "shown the answer")
 
 
 def _end(figures: Figures) -> list[Quantity]:
@@ -511,9 +511,7 @@ EXPERIMENT = Experiment(
         "The released code takes features before the ReLU, as here for LeNet and AlexNet.",
         "Few images of AlexNet and ResNet-20: see the tables.",
     ),
-    not_again=(
-        "More images of AlexNet and ResNet-20 were not run: a core takes half an hour for those that are here.",
-    ),
+    not_again=("More images of AlexNet and ResNet-20 were not run; those that are here took eleven minutes each.",),
     parts={**{part: partial(recovery, part) for part in PRINTED}, "control": control},
     shown=("Recovery from",),
     corrections=(

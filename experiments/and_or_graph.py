@@ -109,13 +109,13 @@ def judge(figures: Figures) -> Verdict:
             "Under the median, which learning by absentia's default loss returned: both have the same figures, and "
             f"nothing is gained by learning. The paper does not name its baseline. {_listed(names, few)}"
         )
-        return Verdict("in one reading", ours, reason, "the median as absence", "by the median")
+        return Verdict("in one reading", ours, reason, "the median as absence", "median")
     if "learned" in few:
         reason = (
             "Under values learned by absentia's default loss, which is not the paper's. The paper does not name its "
             f"baseline. {_listed(names, few)}"
         )
-        return Verdict("in one reading", ours, reason, "values of the default loss as absence", "by the default loss")
+        return Verdict("in one reading", ours, reason, "values of the default loss as absence", "default loss")
     return Verdict("no", ours, f"The {FEW} strongest patterns do not rebuild the outputs. {_listed(names, few)}")
 
 

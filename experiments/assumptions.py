@@ -78,7 +78,7 @@ ASSUMPTIONS = (
         "zero",
         "zero",
         "zero of the columns as published",
-        "the same in fig-3, fig-8, cost and audits; of standardised columns, the mean, in fig-5; black on images",
+        "the same; black on images, a vector of zeros for words",
     ),
     Assumption(
         "census columns",
@@ -110,5 +110,5 @@ ASSUMPTIONS = (
         NOT_RELEASED,
         "a generator of our own, fitted to two printed rows",
     ),
-    Assumption("seeds", "not stated", "1", "0"),
+    Assumption("seeds", "not stated", "1", "0; also 1 and 2 where the table of claims counts three"),
 )

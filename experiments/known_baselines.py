@@ -565,7 +565,7 @@ EXPERIMENT = Experiment(
         "tsang": tsang,
         "generated": generated,
     },
-    many_jobs=("functions-plain", "tsang-plain", "functions", "tsang", "generated"),
+    many_jobs=("functions", "tsang", "generated"),
     shown=("The paper's losses without additions",),
     aliases={"table-3": ("printed",), "functions": ("functions",), "tsang": ("tsang",)},
     corrections=(

@@ -60,7 +60,7 @@ class Listed:
             return "not in a record"
         if self.samples is None:
             return f"{self.accuracy:.2%}"
-        return f"{self.accuracy:.2%} of the first {self.samples:,}"
+        return f"{self.accuracy:.2%} of {self.samples:,}"
 
 
 def networks(records: Mapping[str, Record]) -> Iterator[Listed]:

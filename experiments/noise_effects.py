@@ -359,7 +359,7 @@ EXPERIMENT = Experiment(
                 "An earlier rule called this reproduced.",
             ),
             judge,
-            line=Line("white noise has weaker effects (Fig. 7)", "24 : 1", _ratio, ("mnist",)),
+            line=Line("noise has weaker effects (Fig. 7)", "24 : 1", _ratio, ("mnist",)),
         ),
     ),
     settings=(

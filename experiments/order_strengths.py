@@ -185,6 +185,7 @@ def _draw(panels: Mapping[str, Mapping[str, Tensor]], first: int) -> Any:
                 fillstyle="none", label=name,
             )  # fmt: skip
         axes.set(xlabel="order", ylabel=label)
+        axes.xaxis.get_major_locator().set_params(integer=True)
         _set_scale(axes, list(curves.values()))
         axes.legend(fontsize=7, frameon=False)
     return figure
@@ -365,7 +366,7 @@ EXPERIMENT = Experiment(
             ),
             judge_orders,
             ("census",),
-            Line("low orders weaker than zero's (Fig. 8a)", "curves", _low_orders, ("census",)),
+            Line("weaker low orders (Fig. 8a)", "curves", _low_orders, ("census",)),
         ),
         Claim(
             "and the number of salient patterns",
@@ -380,7 +381,7 @@ EXPERIMENT = Experiment(
             ),
             judge_salient,
             ("census", "credit"),
-            Line("salient patterns fewer than zero's (Fig. 8b)", "curves", _salient, ("census",)),
+            Line("fewer salient patterns (Fig. 8b)", "curves", _salient, ("census",)),
         ),
         Claim(
             "both losses reduce low-order Shapley values and marginal benefits",
@@ -395,7 +396,7 @@ EXPERIMENT = Experiment(
             ),
             judge_function,
             tuple(FUNCTIONS),
-            Line("low-order Shapley values lower (Fig. 10)", "curves", _sums, ("tsang",), exact=True),
+            Line("lower Shapley values (Fig. 10)", "curves", _sums, ("tsang",), exact=True),
         ),
     ),
     settings=(

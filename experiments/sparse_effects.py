@@ -267,7 +267,7 @@ def judge_few(figures: Figures) -> Verdict:
     if not papers:
         return Verdict("not measured", "–", "")
     ours = f"R² by {FEW}, learned: " + ", ".join(
-        f"{name} {plus_minus(found['few of learned'], found.get('error of few of learned'), '.2f')}"
+        f"{name} {plus_minus(found['few of learned'], found.get('error of few of learned'), '.3f')}"
         for name, found in papers.items()
     )
     usual = sum(max(found["few of zero"], found["few of mean"]) >= ENOUGH for found in papers.values())

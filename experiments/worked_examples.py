@@ -187,7 +187,7 @@ def judge_rows(figures: Figures) -> Verdict:
     ours = f"{right:.0f} of 9 rows to all printed digits"
     if right == 9:
         reason = "The printed mean rows are those of 0.5, not of the text's 0.7."
-        return Verdict("in one reading", ours, reason, "the mean is 0.5, not the text's 0.7", "the mean is 0.5")
+        return Verdict("in one reading", ours, reason, "the mean is 0.5, not the text's 0.7", "mean 0.5")
     return Verdict("no", ours, "Rows of truth, zero or mean are others than the printed ones.")
 
 

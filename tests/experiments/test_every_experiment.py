@@ -398,6 +398,41 @@ def test_low_orders_are_judged_by_the_plain_losses():
     assert order_strengths.judge_orders({"census": plain | {"low orders of L_marginal": 0.3}}).word == "no"
 
 
+def test_two_functions_are_judged_together_and_equal_sums_are_told():
+    names = ("zero", "mean", "L_shapley", "L_marginal")
+    alike = {f"{what} of {name}": 1.0 + ("zero" in name) for what in ("shapley", "marginal") for name in names}
+    apart = alike | {"shapley of L_shapley": 0.9}
+    found = order_strengths.judge_function({"tsang": alike, "tsang-6": apart})
+    assert found.words == "in one reading (the functions F5 and F6)"
+    assert "Of F5, both sums are equal" in found.reason
+    assert "equal" not in order_strengths.judge_function({"tsang-6": apart}).reason
+    assert (
+        order_strengths.judge_function({"tsang": alike, "tsang-6": apart | {"marginal of L_marginal": 3.0}}).word
+        == "no"
+    )
+
+
+def test_players_that_a_context_does_not_need_are_taken_out():
+    game, patterns = context_maps.game_of_patterns(torch.Generator().manual_seed(0))
+    player = min(patterns[0])
+    everyone = torch.ones(3, context_maps.PLAYERS, dtype=torch.bool)
+    found = context_maps.reduce_contexts(game, player, everyone, torch.Generator().manual_seed(1))
+    partners = set().union(*(pattern for pattern in patterns if player in pattern)) - {player}
+    assert all(set(row.nonzero().flatten().tolist()) == partners for row in found)
+    weights = context_maps.above_chance(found.double().mean(0), player)
+    assert set(weights.nonzero().flatten().tolist()) == partners
+    assert float(weights.sum()) == pytest.approx(1)
+
+
+def test_maps_say_what_their_figures_say():
+    images = {f"{what} {n}": value for n in range(3) for what, value in (("nearer", 1.0), ("on the digit", 1.1))}
+    images |= {f"reduced nearer {n}": 0.5 + 0.01 * n for n in range(3)}
+    images |= {f"reduced on the digit {n}": 2.0 + 0.1 * n for n in range(3)}
+    reason = context_maps.judge_maps({"maps": images}).reason
+    assert "pixels of grown contexts are neither nearer nor further than pixels at large" in reason
+    assert "pixels of reduced contexts are nearer than pixels at large and more frequent on the digit" in reason
+
+
 def test_sage_averages_probabilities_and_shap_log_odds():
     rows = torch.tensor([[-3.0], [3.0], [5.0]])
 

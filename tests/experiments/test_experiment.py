@@ -213,7 +213,7 @@ def test_the_accuracy_of_a_network_that_does_not_come_along_is_that_of_its_recor
     part = Part(Found(figures), "", "full", 0, 1.0, "")
     fig_5 = replace(SQUARES, name="fig-5")
     text = settings_markdown([(fig_5, Record("fig-5", {"mnist-vgg16": part}))])
-    assert "| mnist | vgg16 | 1 | 90.00% of the first 2,000 |" in text
+    assert "| mnist | vgg16 | 1 | 90.00% of 2,000 |" in text
 
 
 def sum_in_short(figures):
@@ -232,9 +232,16 @@ def test_figures_of_several_seeds_are_averaged_with_their_errors_and_counted(tmp
     (judged,) = judged_claims(one, record, tmp_path)
     assert (judged.ours_in_short, judged.seed_count) == ("6.0 ± 1.5 in all", "3")  # √(7 / 3)
     assert judged.verdict.ours == "4"
+    for seed in (1, 2):
+        same = Part(Found({"sum": 4}), "", "full", seed, 1.0, "")
+        save_record(seed_folder(tmp_path / "same", seed), "fig-0", "full", {"squares": same})
+    (alike,) = judged_claims(one, record, tmp_path / "same")
+    assert (alike.ours_in_short, alike.seed_count) == ("4.0 ± 0.5 in all", "3")  # over samples
     text = page_markdown(one, record, tmp_path)
     assert "| the sum is that of both | 2 | 9.0 ± 0.5 in all | as stated |" in text
-    assert "| [the sum (Fig. 0)](pages/fig-0.md) | 5 | 6.0 ± 1.5 in all | 3 |" in as_markdown([(one, record)], tmp_path)
+    assert "| [the sum (Fig. 0)](pages/fig-0.md) | 5 | 6.0 ± 1.5 in all | 3 |" in as_markdown(
+        [(one, record)], tmp_path
+    )
     exact = replace(SQUARES, claims=(replace(SUM, line=replace(line, exact=True), parts=("squares",)),))
     assert judged_claims(exact, record)[0].seed_count == "–"
 

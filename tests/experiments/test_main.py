@@ -75,6 +75,14 @@ def test_an_alias_and_only_run_some_parts_and_keep_the_others(seen, tmp_path):
     assert {name: part.seed for name, part in parts.items()} == {"one": 0, "two": 3}
 
 
+def test_records_of_other_seeds_have_a_folder_of_their_own(seen, tmp_path, monkeypatch):
+    monkeypatch.setattr(commands, "RESULTS", tmp_path)
+    assert commands.main(["fig-0", "--seed", "2"]) == 0
+    assert commands.main(["fig-0"]) == 0
+    assert read_record(tmp_path / "seed-2", "fig-0", "full").parts["one"].seed == 2
+    assert read_record(tmp_path, "fig-0", "full").parts["one"].seed == 0
+
+
 def test_quick_runs_have_records_of_their_own(seen, tmp_path):
     assert commands.main(["fig-0", "--quick", "-o", str(tmp_path)]) == 0
     assert seen == [("fig-0", "one", "quick", 0)]
