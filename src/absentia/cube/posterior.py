@@ -53,8 +53,10 @@ class Posterior:
     @classmethod
     def of(cls, kernel: CubeKernel, signs: Signs, values: Float[Tensor, " coalitions"]) -> Posterior:
         """Return the posterior of values in any unit."""
-        scale = scale_of(values)
-        return cls(kernel, signs, values / scale, scale)
+        unit = scale_of(values)
+        # A part that is 0 everywhere is known to be 0, in any unit.
+        scale = unit if bool(values.any()) else 0.0
+        return cls(kernel, signs, values / unit, scale)
 
     @cached_property
     def factor(self) -> Float[Tensor, "coalitions coalitions"]:
