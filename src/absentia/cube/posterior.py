@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -20,7 +21,8 @@ _MORE_NOISE = 10.0
 _TRIES = 6
 # The deviations of this many coalitions from what the others predict are enough to judge the kernel.
 _MOST_JUDGED = 2048
-# Standard errors are stated this much larger, because weights of players are themselves estimated.
+# Standard errors are stated this much larger, because weights of players are themselves estimated; and larger still
+# where there are few coalitions for each weight.
 _OF_ESTIMATED_WEIGHTS = 1.15
 
 
@@ -101,7 +103,9 @@ class Posterior:
     @property
     def _error_unit(self) -> float:
         """What errors are multiplied with: the unit of the values, and how far the kernel suits them."""
-        return self.scale * max(1.0, self.surprise) * _OF_ESTIMATED_WEIGHTS
+        coalitions, players = self.signs.shape
+        of_weights = _OF_ESTIMATED_WEIGHTS * math.sqrt(1 + players / coalitions)
+        return self.scale * max(1.0, self.surprise) * of_weights
 
     def mean(self, functional: Functional) -> Float[Tensor, " numbers"]:
         """Return the expected numbers."""

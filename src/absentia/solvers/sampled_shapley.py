@@ -16,13 +16,14 @@ from absentia.attributions import Attribution
 from absentia.data import check_number, seeded
 from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
-from absentia.runtime.progress import progress
+from absentia.runtime.progress import moves_on, progress
 from absentia.solvers.cost_of_fits import seconds_of_process
 from absentia.solvers.paired_draws import (
     MIN_COALITIONS_PER_PLAYER,
     PairedValues,
     error_of_draws,
     evaluate_pairs,
+    games_asked,
 )
 from absentia.solvers.permutations import Walks, evaluate_walks, permutation_shapley
 from absentia.solvers.process import ShapleyEstimate, process_shapley
@@ -239,6 +240,14 @@ class _Run:
             _check_same_game(earlier, drawn)
         self.drawn = drawn
 
+    def draw_within(self, bar: Any, coalitions: int) -> None:
+        """Evaluate coalitions until there are this many; a bar of coalitions moves on with each batch."""
+        known = 0 if self.drawn is None else self.drawn.coalitions_per_sample
+        bar.update(known - bar.n)
+        with moves_on(bar, (coalitions - known) / games_asked(self.game)):
+            self.draw(coalitions)
+        bar.update(self.drawn.coalitions_per_sample - bar.n)
+
     def result(self) -> SampledShapley:
         """Estimate the values from what was drawn."""
         choice = self._estimate()
@@ -304,14 +313,12 @@ class _Run:
         coalitions = max(self.least, _FIRST_COALITIONS_PER_PLAYER * len(self.game.names))
         if self.drawn is not None:
             coalitions = max(coalitions, self.drawn.coalitions_per_sample)
-        rounds = 1 + math.ceil(math.log(max(1.0, budget / coalitions), _GROWTH))
-        with progress(rounds, "Shapley values", "round") as bar:
+        with progress(budget, "Shapley values", "coalition") as bar:
             while True:
-                self.draw(min(coalitions, budget))
+                self.draw_within(bar, min(coalitions, budget))
                 result = self.result()
                 error = relative_error(result)
                 bar.set_postfix(error=written(error, 2), tolerance=written(tolerance, 2))
-                bar.update()
                 if error <= tolerance or coalitions >= budget:
                     break
                 coalitions *= _GROWTH
