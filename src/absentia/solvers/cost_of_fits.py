@@ -9,15 +9,15 @@ import torch
 
 from absentia.cube.likelihood import STAGES
 
-# The speed is measured by products of matrices of this size, the best of several.
-_MEASURED_SIZE = 512
-_MEASURED_TIMES = 5
+# The speed is measured by products of matrices of this size, the quickest of many, because others may compute too.
+_MEASURED_SIZE = 256
+_MEASURED_TIMES = 25
 # The likelihood takes about this many operations for each entry of the covariances, beside those of the factor.
-_PER_ENTRY = 80
-# And about this many for the cube of the coalitions, because a factorisation and an inverse run faster than products.
-_PER_CUBE = 0.7
+_PER_ENTRY = 360
+# And about this many for the cube of the coalitions: a factorisation and an inverse.
+_PER_CUBE = 3.0
 # And this many that do not depend on the coalitions.
-_PER_LOSS = 9e6
+_PER_LOSS = 4e7
 # Few terms are searched among about this many candidates, with this many coalitions, this many times.
 _CANDIDATES = 1000
 _PREDICTED = 4000
@@ -45,7 +45,7 @@ def seconds_of_process(coalitions: int, players: int, samples: int) -> float:
         if number > 0 and coalitions <= STAGES[number - 1].coalitions:
             break  # there are no coalitions that the stage before has not seen
         seen = min(coalitions, stage.coalitions)
-        operations += stage.losses * (_PER_CUBE * seen**3 + (_PER_ENTRY + 3 * players) * seen**2 + _PER_LOSS)
+        operations += stage.losses * (_PER_CUBE * seen**3 + (_PER_ENTRY + 14 * players) * seen**2 + _PER_LOSS)
     operations += coalitions**3 / 3 + 3 * players * coalitions**2 + _PER_QUADRATURE * players * coalitions
     return samples * operations / operations_per_second()
 

@@ -72,7 +72,9 @@ class FittedGame:
             mean = own.shares @ by_group
             check_small(mean)
             if is_free(part, signs, mean):
-                parts.append(FittedPart(Posterior.of(_free_kernel(part, signs), signs, mean), by_group, is_exact=True))
+                parts.append(
+                    FittedPart(Posterior.of(_free_kernel(part, signs), signs, mean), by_group, is_exact=True)
+                )
                 continue
             posterior = _fitted(part, signs, mean, seed, start)
             start = posterior.kernel.weights
