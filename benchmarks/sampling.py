@@ -52,7 +52,7 @@ COST_EVALUATIONS = 10_240
 MEMORY_GAME = "pixels"
 MEMORY_EVALUATIONS = 20_000
 COVERED_METHODS = ("process", "leverage", "antithetic", "permutation")
-COVERED_GAMES = ("census", "credit", "tumours", "trees", "digits")
+COVERED_GAMES = ("census", "credit", "tumours", "trees", "lenet", "digits")
 NORMAL_QUANTILE = 1.96
 PARTS = ("coverage", "cost", "memory")
 TITLE = "Sampled Shapley values"
@@ -406,8 +406,13 @@ def to_tables(record: dict[str, Any]) -> list[Table]:
     games = record["games"]
     rounds = ", ".join(f"{found['description']} {found['samples']} × {found['seeds']}" for found in games.values())
     left_out = ", ".join(record["left out"]) or "none"
+    not_run = ", ".join(name for name in MAKERS if name not in games and name not in record["left out"]) or "none"
     tables = [
-        Table("Goals", f"Games left out, because their data could not be had: {left_out}.", goal_rows(record)),
+        Table(
+            "Goals",
+            f"Games left out, because their data could not be had: {left_out}. Games not run: {not_run}.",
+            goal_rows(record),
+        ),
         Table(
             "Relative errors",
             "‖φ̂ − φ‖₂ / ‖φ‖₂, mean over samples and seeds. Model, absence and budget are the same for all. ∅ and N "

@@ -100,10 +100,8 @@ def draw_coalitions(players: int, sizes: Int[Tensor, " coalitions"], generator: 
     if len(sizes) and not 0 <= int(sizes.min()) <= int(sizes.max()) <= players:
         raise wrong("sizes", f"lie between 0 and {players} players", f"{sizes.min():d} to {sizes.max():d}")
     order = torch.rand(len(sizes), players, generator=generator).argsort(-1)  # (coalitions, players), random
-    # Sorting the order gives the place of each player in it. The order itself would serve as well, because it is
-    # random, too; but other coalitions would then come from the same seed.
-    place = order.argsort(-1)
-    return place < sizes[:, None]
+    joins = torch.arange(players) < sizes[:, None]  # by the place in the order
+    return torch.zeros_like(joins).scatter_(-1, order, joins)
 
 
 @checked

@@ -32,7 +32,7 @@ from absentia.interaction_indices import (
     sii,
     stii,
 )
-from absentia.sampled_indices import draw_pairs, sample_banzhaf, sample_index
+from absentia.sampled_indices import draw_pairs, sample_banzhaf, sample_index, usual_evaluations
 from absentia.solvers.choice import interactions
 from absentia.solvers.leaves import LeafSums, sums_over_leaves
 from absentia.solvers.order_wise import order_shapley_of_pairs, sample_order_marginals
@@ -158,7 +158,7 @@ def _banzhaf_of_walsh_terms(terms: Terms) -> Attribution:
 
 def _sampled_shapley(game: Game, evaluations: int | None, seed: int) -> Attribution:
     """Estimate Shapley values from drawn coalitions."""
-    return shapley(game, evaluations=evaluations, seed=seed)
+    return shapley(game, evaluations=evaluations or usual_evaluations(game), seed=seed)
 
 
 def _sampled_banzhaf(game: Game, evaluations: int | None, seed: int) -> Attribution:
@@ -246,8 +246,7 @@ def index(
         The size of the largest sets of an interaction index, 2 by default.
     evaluations : int, optional
         To estimate the index: the number of rows that the model may evaluate for each sample, one for each coalition
-        and draw of the absence. The default of an interaction index beyond 24 players is 4096 coalitions, or 16 for
-        each player.
+        and draw of the absence. The default beyond 24 players is 4096 coalitions, or 16 for each player.
     seed : int, default 0
         The seed of the drawn coalitions.
 
@@ -278,22 +277,22 @@ def index(
     check_number("evaluations", evaluations, 1)
     is_sampled = _is_sampled(game, evaluations)
     if isinstance(chosen, PlayerIndex):
-        return _index_of_players(chosen, game, name, order, evaluations if is_sampled else None, seed)
+        return _index_of_players(chosen, game, name, order, evaluations, is_sampled, seed)
     players = len(game.names)
     if order is None:
         order = min(_USUAL_ORDER, players)
     check_number("order", order, 1, players)
     if isinstance(game, Terms):
         return chosen.of_terms(game, order, name)
-    if is_sampled or _has_many_players(game):
+    if is_sampled:
         return sample_index(game, chosen, name, order, evaluations, seed)
     return chosen.of_terms(interactions(game), order, name)
 
 
 def _is_sampled(game: Game | Terms, evaluations: int | None) -> bool:
-    """Return whether a budget is too small for all coalitions of a game."""
+    """Return whether to estimate: for a budget that is too small for all coalitions, or for too many players."""
     if evaluations is None:
-        return False
+        return not isinstance(game, Terms) and _has_many_players(game)
     if isinstance(game, Terms):
         raise wrong("game", "be a game if evaluations are given", "terms", "Terms need no evaluations.")
     return evaluations < 2 ** len(game.names) * draws_of(game)
@@ -305,7 +304,13 @@ def _has_many_players(game: Game) -> bool:
 
 
 def _index_of_players(
-    chosen: PlayerIndex, game: Game | Terms, name: str, order: int | None, evaluations: int | None, seed: int
+    chosen: PlayerIndex,
+    game: Game | Terms,
+    name: str,
+    order: int | None,
+    evaluations: int | None,
+    is_sampled: bool,
+    seed: int,
 ) -> Attribution:
     """Compute an index of players from all values of a game, or from effects if the index knows how."""
     if order not in (None, 1):
@@ -313,7 +318,7 @@ def _index_of_players(
         then = f"Interaction indices are {', '.join(interaction_indices)}."
         raise wrong("order", f"be 1 for {name}, which has numbers for single players", order, then)
     if not isinstance(game, Terms):
-        if evaluations is not None:
+        if is_sampled and (evaluations is not None or chosen.of_draws is not None):
             return _sampled_index_of_players(chosen, game, name, evaluations, seed)
         leaves = sums_over_leaves(game)
         if leaves is not None and chosen.of_leaves is not None:
@@ -325,7 +330,9 @@ def _index_of_players(
     return chosen.of_terms(game)
 
 
-def _sampled_index_of_players(chosen: PlayerIndex, game: Game, name: str, evaluations: int, seed: int) -> Attribution:
+def _sampled_index_of_players(
+    chosen: PlayerIndex, game: Game, name: str, evaluations: int | None, seed: int
+) -> Attribution:
     """Estimate an index of players, if it knows how."""
     if chosen.of_draws is None:
         then = "Pass no evaluations, or give the index a function of_draws."
@@ -350,7 +357,7 @@ def order_shapley(
         the default is some of them, evenly spaced.
     evaluations : int, optional
         The number of rows that the model may evaluate for each sample: one for each coalition and draw of the
-        absence.
+        absence. The default beyond 24 players is 4096 coalitions, or 16 for each player.
     seed : int, default 0
         The seed of the drawn coalitions.
 

@@ -60,13 +60,18 @@ class DrawnPairs(NamedTuple):
     notes: tuple[str, ...]
 
 
+def usual_evaluations(game: Game) -> int:
+    """Return how many rows the model evaluates for a sample by default: as many as for few interactions."""
+    return max(COALITIONS, COALITIONS_PER_PLAYER * len(game.names)) * draws_of(game)
+
+
 def draw_pairs(game: Game, evaluations: int | None, seed: int) -> DrawnPairs:
     """Draw coalitions with their complements up to a budget, or by default as many as for few interactions."""
     players = len(game.names)
     draws = draws_of(game)
     least = max(LEAST_COALITIONS, MIN_COALITIONS_PER_PLAYER * players + 2)
     if evaluations is None:
-        evaluations = max(COALITIONS, COALITIONS_PER_PLAYER * players) * draws
+        evaluations = usual_evaluations(game)
     if evaluations < least * draws:
         raise wrong("evaluations", f"be at least {least * draws} for {players} players", evaluations)
     meter = RowMeter.start(game)

@@ -51,7 +51,7 @@ def test_players_that_interact_get_larger_weights():
 def test_a_fit_makes_values_more_likely_than_the_first_weights():
     signs = drawn(8, 200)
     values = (signs[:, :3].prod(1) + signs[:, 3]) / 2**0.5
-    untouched = fit_kernel(Part.ODD, signs, values, seeded(0), stages=(Stage(200, 1, 0.1),))
+    untouched = fit_kernel(Part.ODD, signs, values, seeded(0), stages=(Stage(200, 1),))
     fitted = fit_kernel(Part.ODD, signs, values, seeded(0))
 
     def loss(kernel):

@@ -25,7 +25,7 @@ def test_no_variance_at_all_stays_none():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method, evaluations", [("antithetic", 40), ("permutation", 40), ("permutation", 60)])
+@pytest.mark.parametrize(("method", "evaluations"), [("antithetic", 40), ("permutation", 40), ("permutation", 60)])
 def test_intervals_of_few_orders_contain_the_values(method, evaluations):
     """40 evaluations are two antithetic pairs of orders, whose own deviations would cover two thirds."""
     exact = shapley(GAME).values

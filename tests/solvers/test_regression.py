@@ -12,7 +12,7 @@ from absentia import AbsentiaError, Baseline, MaskedModel, ValueTable, shapley
 from absentia.coalitions import coalition_numbers
 from absentia.data import seeded
 from absentia.solvers.paired_draws import Stratum, draw_strata, share_out
-from absentia.solvers.regression import _jackknife_weights
+from absentia.solvers.regression import _jackknife_sums
 from absentia.solvers.sampled_shapley import sample_shapley
 from known_games import mlp
 
@@ -36,6 +36,13 @@ class Quadratic:
 
     def shapley(self):
         return self.alone + self.pairs.sum(2) / 2
+
+
+def jackknife_weights(strata, generator):
+    """Return the weights of the pairs in each replicate: with a column for each pair, sums are diagonal."""
+    pairs = sum(len(stratum.drawn) for stratum in strata)
+    sums = _jackknife_sums(strata, torch.eye(pairs).double(), torch.zeros(1, pairs).double(), generator)
+    return sums[..., :pairs].diagonal(dim1=1, dim2=2)
 
 
 def game_of(players, samples=2):
@@ -324,7 +331,7 @@ def test_an_error_is_that_of_a_jackknife_over_ten_groups():
     evaluations = 122
     found = shapley(game, evaluations=evaluations, method="leverage", seed=4)
     rows = game.rows
-    weights = _jackknife_weights(draw_strata(9, 60, seeded(4)), seeded(4, "jackknife"))
+    weights = jackknife_weights(draw_strata(9, 60, seeded(4)), seeded(4, "jackknife"))
     values = game(rows)[0]
     estimates = torch.stack(
         [solve_regression(rows, values, torch.cat([torch.zeros(2).double(), one, one])) for one in weights]
@@ -337,7 +344,7 @@ def test_an_error_is_that_of_a_jackknife_over_ten_groups():
 
 def test_groups_are_equally_large_and_what_is_left_of_a_size_weighs_as_much_as_all_of_it():
     strata = draw_strata(9, 60, torch.Generator().manual_seed(0))
-    weights = _jackknife_weights(strata, torch.Generator().manual_seed(1))
+    weights = jackknife_weights(strata, torch.Generator().manual_seed(1))
     sizes = torch.cat([drawn for drawn, _ in strata]).sum(1)
     assert weights.shape == (11, 60)
     left_out = torch.zeros(10).long()
@@ -358,7 +365,7 @@ def test_groups_are_equally_large_and_what_is_left_of_a_size_weighs_as_much_as_a
 
 def test_a_size_with_a_single_draw_is_never_left_without_a_weight_that_is_finite():
     strata = [Stratum(torch.eye(6)[:1].bool(), 6)]
-    weights = _jackknife_weights(tuple(strata), torch.Generator().manual_seed(0))
+    weights = jackknife_weights(tuple(strata), torch.Generator().manual_seed(0))
     assert sorted(weights[:, 0].tolist()) == pytest.approx([(1 - math.sqrt(5 / 6)) / 5, *[1 / 5] * 10])
 
 

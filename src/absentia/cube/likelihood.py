@@ -27,22 +27,27 @@ _FIRST_AMPLITUDE = 0.2
 _FIRST_NOISE = 0.003
 # At this weight r = tanh(ρ) is about 0.9.
 _LARGEST_WEIGHT = 1.5
-# The decay rates of Adam's averages.
-_MEAN_DECAY = 0.9
-_SQUARE_DECAY = 0.999
+# The search may try steps that are far too large; these bounds keep numbers finite.
+_LEAST_WEIGHT = 1e-12
+_LARGEST_LOGARITHM = 50.0
+# The search keeps this many steps for the curvature, and ends where the gradient or a step is smaller than this.
+_REMEMBERED_STEPS = 10
+_LEAST_GRADIENT = 1e-3
+_LEAST_STEP = 1e-6
+# Stands for an infinite loss, which the search could not interpolate.
+_UNLIKELY = 1e10
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Some steps of the search, each with the likelihood of this many coalitions."""
+    """A search with the likelihood of this many coalitions, which is computed about this many times."""
 
     coalitions: int
-    steps: int
-    rate: float
+    losses: int
 
 
-# Most steps see few coalitions; the last ones see more, where there are more.
-STAGES = (Stage(coalitions=600, steps=35, rate=0.15), Stage(coalitions=1500, steps=5, rate=0.05))
+# Most of the search sees few coalitions; its end sees more, where there are more.
+STAGES = (Stage(coalitions=600, losses=20), Stage(coalitions=1200, losses=6))
 
 
 class Loss(NamedTuple):
@@ -88,10 +93,9 @@ def weights_by_slope(signs: Signs, values: Float[Tensor, " coalitions"]) -> Floa
 
 def kernel_of(part: Part, parameters: Float[Tensor, " parameters"]) -> CubeKernel:
     """Return the kernel whose parameters have these logarithms: the weights, the amplitude and the noise."""
-    weights = parameters[:-2].exp().clamp_max(_LARGEST_WEIGHT)
-    amplitude = math.exp(float(parameters[-2]))
-    noise = math.exp(float(parameters[-1])) + LEAST_NOISE
-    return CubeKernel(part, weights, amplitude, noise)
+    weights = parameters[:-2].exp().clamp(_LEAST_WEIGHT, _LARGEST_WEIGHT)
+    amplitude, noise = parameters[-2:].clamp_max(_LARGEST_LOGARITHM).exp().tolist()
+    return CubeKernel(part, weights, amplitude, noise + LEAST_NOISE)
 
 
 def _descend(
@@ -101,23 +105,30 @@ def _descend(
     values: Float[Tensor, " coalitions"],
     stage: Stage,
 ) -> Float[Tensor, " parameters"]:
-    """Follow the gradient by Adam; return the parameters of the least loss."""
-    mean = torch.zeros_like(parameters)
-    square = torch.zeros_like(parameters)
+    """Search by the quasi-Newton method L-BFGS; return the parameters of the least loss."""
+    tried = parameters.clone()
     best = parameters
     least = math.inf
-    for step in range(1, stage.steps + 1):
-        loss = loss_of(part, parameters, signs, values)
-        if not math.isfinite(loss.value):
-            break
+    search = torch.optim.LBFGS(
+        [tried],
+        max_iter=stage.losses,
+        max_eval=stage.losses,
+        tolerance_grad=_LEAST_GRADIENT,
+        tolerance_change=_LEAST_STEP,
+        history_size=_REMEMBERED_STEPS,
+        line_search_fn="strong_wolfe",
+    )
+
+    def loss_of_tried() -> float:
+        nonlocal best, least
+        loss = loss_of(part, tried, signs, values)
+        tried.grad = loss.gradient
         if loss.value < least:
             least = loss.value
-            best = parameters
-        mean = _MEAN_DECAY * mean + (1 - _MEAN_DECAY) * loss.gradient
-        square = _SQUARE_DECAY * square + (1 - _SQUARE_DECAY) * loss.gradient.square()
-        direction = mean / (1 - _MEAN_DECAY**step)
-        size = (square / (1 - _SQUARE_DECAY**step)).sqrt() + 1e-8
-        parameters = parameters - stage.rate * direction / size
+            best = tried.clone()
+        return min(loss.value, _UNLIKELY)
+
+    search.step(loss_of_tried)
     return best
 
 

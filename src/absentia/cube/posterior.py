@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -20,7 +21,8 @@ _MORE_NOISE = 10.0
 _TRIES = 6
 # The kernel is judged by the deviations of at most this many coalitions from what the others predict.
 _MOST_JUDGED = 2048
-# Standard errors are enlarged by this factor, because the weights of players are estimates themselves.
+# Standard errors are enlarged by this factor, because the weights of players are estimates themselves, and more where
+# there are few coalitions for each weight.
 _OF_ESTIMATED_WEIGHTS = 1.15
 
 
@@ -53,8 +55,10 @@ class Posterior:
     @classmethod
     def of(cls, kernel: CubeKernel, signs: Signs, values: Float[Tensor, " coalitions"]) -> Posterior:
         """Return the posterior of values in any unit."""
-        scale = scale_of(values)
-        return cls(kernel, signs, values / scale, scale)
+        unit = scale_of(values)
+        # A part that is 0 everywhere is known to be 0, in any unit.
+        scale = unit if bool(values.any()) else 0.0
+        return cls(kernel, signs, values / unit, scale)
 
     @cached_property
     def factor(self) -> Float[Tensor, "coalitions coalitions"]:
@@ -99,7 +103,9 @@ class Posterior:
     @property
     def _error_unit(self) -> float:
         """What errors are multiplied with: the unit of the values, and how far the kernel suits them."""
-        return self.scale * max(1.0, self.surprise) * _OF_ESTIMATED_WEIGHTS
+        coalitions, players = self.signs.shape
+        of_weights = _OF_ESTIMATED_WEIGHTS * math.sqrt(1 + players / coalitions)
+        return self.scale * max(1.0, self.surprise) * of_weights
 
     def mean(self, functional: Functional) -> Float[Tensor, " numbers"]:
         """Return the expected numbers."""

@@ -6,7 +6,8 @@ import shutil
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -20,6 +21,8 @@ _SECONDS_BEFORE_LINES = 10.0
 _SECONDS_BETWEEN_LINES = 30.0
 # The lines of work in progress. Work within it shows no progress of its own.
 _LINES: set[ProgressLines] = set()
+# The bars that work within their work moves on, and by how much all of it does; the innermost is last.
+_MOVED: list[tuple[Any, float]] = []
 
 
 def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any:
@@ -29,6 +32,8 @@ def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any
     """
     from tqdm import tqdm  # imported here, because most work ends before a bar would be shown
 
+    if show and _MOVED and not getattr(THIS_THREAD, "is_worker", False):
+        return PartOfWork(*_MOVED[-1], total)
     if not show or _is_within_other_work(tqdm):
         return _hidden_bar(tqdm)
     if not _is_watched():
@@ -36,6 +41,16 @@ def progress(total: int, title: str, unit: str = "it", show: bool = True) -> Any
     # Terminals that report no size would hide the bar.
     width, height = shutil.get_terminal_size((100, 24))
     return tqdm(total=total, desc=title, unit=unit, delay=2, miniters=1, leave=False, ncols=width, nrows=height)
+
+
+@contextmanager
+def moves_on(bar: Any, amount: float) -> Iterator[None]:
+    """Have the next work within the work of a bar move it on by this amount, with each of its steps."""
+    _MOVED.append((bar, amount))
+    try:
+        yield
+    finally:
+        _MOVED.pop()
 
 
 def announce(sentence: str) -> None:
@@ -73,6 +88,35 @@ def _hidden_bar(tqdm: Any) -> Any:
     return tqdm(disable=True)
 
 
+class PartOfWork:
+    """The progress of work that moves on the bar of the work around it."""
+
+    disable = False
+
+    def __init__(self, bar: Any, amount: float, total: int) -> None:
+        self.bar = bar
+        self.per_step = amount / max(1, total)
+        self.steps = 0
+
+    def __enter__(self) -> PartOfWork:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the bar to the work around."""
+
+    def set_description(self, title: str) -> None:
+        """Leave the title to the work around."""
+
+    def set_postfix(self, *, refresh: bool = True, **shown: object) -> None:
+        """Leave what is shown to the work around."""
+
+    def update(self, done: int = 1) -> None:
+        """Move the bar on, by whole steps of its own."""
+        before = int(self.steps * self.per_step)
+        self.steps += done
+        self.bar.update(int(self.steps * self.per_step) - before)
+
+
 class ProgressLines:
     """The progress of work in lines on stderr, with those methods of a bar of tqdm that are used here."""
 
@@ -82,7 +126,7 @@ class ProgressLines:
         self.total = total
         self.title = title
         self.unit = unit
-        self.done = 0
+        self.n = 0  # what is done, by the name that it has in tqdm
         self.beside = ""
         self.began = time.perf_counter()
         self.next_line = self.began + _SECONDS_BEFORE_LINES
@@ -103,9 +147,9 @@ class ProgressLines:
 
     def update(self, done: int = 1) -> None:
         """Count work that is done, and write a line if it is time for one."""
-        self.done += done
+        self.n += done
         now = time.perf_counter()
-        is_finished = self.total > 0 and self.done >= self.total
+        is_finished = self.total > 0 and self.n >= self.total
         if now < self.next_line or is_finished:
             return
         self.next_line = now + _SECONDS_BETWEEN_LINES
@@ -114,6 +158,6 @@ class ProgressLines:
     def _status(self, spent: float) -> str:
         """Say how much is done, and about how long the rest takes."""
         if self.total <= 0:
-            return f"{count_of(self.done, self.unit)} in {duration(spent)}"
-        left = spent * (self.total - self.done) / self.done
-        return f"{percent(self.done / self.total)}, about {duration(left)} left"
+            return f"{count_of(self.n, self.unit)} in {duration(spent)}"
+        left = spent * (self.total - self.n) / max(1, self.n)
+        return f"{percent(self.n / self.total)}, about {duration(left)} left"

@@ -10,13 +10,15 @@ import torch
 from absentia.cube.likelihood import STAGES
 
 # The matrices whose products measure the speed have this many rows and columns.
-_MEASURED_SIZE = 512
-# The number of products that are timed. The quickest counts.
-_MEASURED_TIMES = 5
-# Operations of a step of the fit for each entry of the covariances, without those of the factorisation.
-_PER_ENTRY = 400
+_MEASURED_SIZE = 256
+# The number of products that are timed. The quickest counts, because other programs may compute, too.
+_MEASURED_TIMES = 25
+# Operations of a likelihood for each entry of the covariances, without those of the factorisation.
+_PER_ENTRY = 360
 # Operations of the factorisation and of an inverse, as a multiple of the number of coalitions cubed.
-_PER_CUBE = 4
+_PER_CUBE = 3.0
+# Operations of a likelihood that do not depend on the coalitions.
+_PER_LOSS = 4e7
 # The number of candidate sets in a search for few terms.
 _CANDIDATES = 1000
 # The number of coalitions in such a search.
@@ -42,9 +44,11 @@ def operations_per_second() -> float:
 def seconds_of_process(coalitions: int, players: int, samples: int) -> float:
     """Estimate how long it takes to fit a process to this many coalitions of each sample."""
     operations = 0.0
-    for stage in STAGES:
+    for number, stage in enumerate(STAGES):
+        if number > 0 and coalitions <= STAGES[number - 1].coalitions:
+            break  # there are no coalitions that the stage before has not seen
         seen = min(coalitions, stage.coalitions)
-        operations += stage.steps * (_PER_CUBE * seen**3 + (_PER_ENTRY + 4 * players) * seen**2)
+        operations += stage.losses * (_PER_CUBE * seen**3 + (_PER_ENTRY + 14 * players) * seen**2 + _PER_LOSS)
     operations += coalitions**3 / 3 + 3 * players * coalitions**2 + _PER_QUADRATURE * players * coalitions
     return samples * operations / operations_per_second()
 

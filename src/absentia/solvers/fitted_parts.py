@@ -12,16 +12,27 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.cube.diagonals import shapley_functional
-from absentia.cube.kernels import Part, Signs
+from absentia.cube.kernels import LEAST_NOISE, CubeKernel, Part, Signs
 from absentia.cube.likelihood import fit_kernel
 from absentia.cube.posterior import Posterior, scale_of
 from absentia.cube.set_functionals import Sets, SetWeights, most_added_players, set_functional, set_means
 from absentia.data import blocks, seeded
 from absentia.solvers.paired_draws import PairedValues, error_of_draws
-from absentia.solvers.process import FIT_DRAW, check_small, part_with_full, signs_with_full, with_efficiency
+from absentia.solvers.process import (
+    FIT_DRAW,
+    check_small,
+    is_linear,
+    part_with_full,
+    signs_with_full,
+    with_efficiency,
+)
 
 # Errors are computed for this many numbers at once, each of which has a covariance with each coalition.
 _NUMBERS_AT_ONCE = 1024
+# An even part whose values differ by no more than this share of the largest is constant.
+_CONSTANT_SHARE = 1e-9
+# The weight of each player in a part that is linear or constant, where it does not matter.
+_FREE_WEIGHT = 0.02
 
 # From the most players that Walsh terms have beside a set, to the weights of the numbers of each set of a size.
 WeightsOf = Callable[[int], SetWeights]
@@ -40,6 +51,7 @@ class FittedPart:
 
     posterior: Posterior
     by_group: Float[Tensor, "groups coalitions"]
+    is_exact: bool = False  # whether the part is linear or constant, so that the process has no error
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +72,11 @@ class FittedGame:
             by_group = part_with_full(part, sample_values)[0]
             mean = sample_values.shares @ by_group
             check_small(mean)
+            if is_free(part, signs, mean):
+                parts.append(
+                    FittedPart(Posterior.of(_free_kernel(part, signs), signs, mean), by_group, is_exact=True)
+                )
+                continue
             posterior = _fitted(part, signs, mean, seed, start)
             start = posterior.kernel.weights
             parts.append(FittedPart(posterior, by_group))
@@ -111,12 +128,26 @@ class FittedGame:
             functional = set_functional(posterior.kernel, posterior.signs, sets, weights)
             estimate = posterior.estimate(functional)
             values += estimate.values
-            variances += estimate.errors.square()
+            if not part.is_exact:
+                variances += estimate.errors.square()
             if len(self.shares) > 1:
                 by_group += posterior.means_of(part.by_group, functional.covariances)
         if len(self.shares) > 1:
             variances += error_of_draws(by_group, self.shares).square()
         return SetEstimates(values.view(shape), variances.sqrt().view(shape))
+
+
+def is_free(part: Part, signs: Signs, values: Float[Tensor, " coalitions"]) -> bool:
+    """Return whether a part is what a process leaves free: linear if it is odd, constant if it is even."""
+    if part is Part.ODD:
+        return is_linear(signs, values)
+    return float((values - values[0]).abs().max()) <= _CONSTANT_SHARE * float(values.abs().max())
+
+
+def _free_kernel(part: Part, signs: Signs) -> CubeKernel:
+    """Return the kernel of a part that is linear or constant: hardly anything varies beside."""
+    weights = torch.full((signs.shape[1],), _FREE_WEIGHT).to(signs)
+    return CubeKernel(part, weights, amplitude=LEAST_NOISE, noise=LEAST_NOISE)
 
 
 def _fitted(

@@ -292,13 +292,21 @@ def _merged(earlier: PairedValues, new: PairedValues) -> PairedValues:
 
 def games_by_draws(game: Game) -> tuple[list[Game], Float[Tensor, " groups"]]:
     """Return the game of each group of draws of a random absence, and each group's share; otherwise the game."""
-    draws = draws_of(game)
-    if draws == 1 or not isinstance(game, MaskedModel) or not game.can_select_draws:
+    count = games_asked(game)
+    if count == 1 or not isinstance(game, MaskedModel):
         return [game], torch.ones(1, dtype=torch.float64)
-    count = min(draws, MOST_GROUPS)
+    draws = draws_of(game)
     groups = [list(range(first, draws, count)) for first in range(count)]
     shares = torch.tensor([len(group) / draws for group in groups], dtype=torch.float64)
     return [game.of_draws(group) for group in groups], shares
+
+
+def games_asked(game: Game) -> int:
+    """Return how many games `games_by_draws` returns: how often coalitions are evaluated one after the other."""
+    draws = draws_of(game)
+    if draws == 1 or not isinstance(game, MaskedModel) or not game.can_select_draws:
+        return 1
+    return min(draws, MOST_GROUPS)
 
 
 def ask_by_draws(game: Game, parts: list[Game], asked: Coalitions) -> Float[Tensor, "samples groups asked"]:

@@ -84,7 +84,7 @@ def _draw_orders(
 def _on_the_way(orders: Int[Tensor, "orders players"]) -> Coalitions:
     """Return the coalitions of the first 1 … n − 1 players of each order."""
     players = orders.shape[1]
-    places = orders.argsort(1)
+    places = torch.empty_like(orders).scatter_(1, orders, torch.arange(players).expand_as(orders))
     sizes = torch.arange(1, players)
     return (places[:, None, :] < sizes[:, None]).flatten(0, 1)
 

@@ -12,7 +12,7 @@ import math
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from absentia.errors import wrong
@@ -21,6 +21,10 @@ from absentia.solvers.paired_draws import PairedValues, Stratum
 JACKKNIFE_GROUPS = 10
 # Eigenvalues below this share of the largest count as 0. One of them is 0 up to rounding errors.
 _ZERO_EIGENVALUE = 1e-9
+# From this many pairs on, their products are computed once for all replicates.
+_MANY_PAIRS = 32
+# If a pivot is below this share of the mean diagonal, eigenvalues decide what counts as 0.
+_NEARLY_SINGULAR = 1e-6
 
 
 class Replicates(NamedTuple):
@@ -44,51 +48,86 @@ def leverage_shapley(values: PairedValues, generator: torch.Generator) -> Replic
     sizes = coalitions.sum(1).double()
     targets = odd - ends * (sizes / players - 0.5)
     rows = coalitions.double() - sizes[:, None] / players
-    share = ends / players
-    replicates = [_solve(rows, targets, weights) + share for weights in _jackknife_weights(values.strata, generator)]
-    estimate = replicates.pop()  # the last replicate uses all groups
-    regression = Replicates(estimate, torch.stack(replicates))
+    sums = _jackknife_sums(values.strata, rows, targets, generator)
+    replicates = _solve(sums) + ends / players
+    estimate = replicates[-1]  # the last replicate uses all groups
+    regression = Replicates(estimate, replicates[:-1])
     if not bool(torch.isfinite(regression.errors).all()):
         largest = max(float(values.drawn.abs().max()), float(values.complements.abs().max()))
         raise wrong("values of the game", "be small enough for sums over coalitions", f"{largest:.3g}")
     return regression
 
 
-def _jackknife_weights(strata: tuple[Stratum, ...], generator: torch.Generator) -> Float[Tensor, "replicates pairs"]:
-    """Return the weights of all drawn pairs in each regression: with one group left out in turn, and last with all.
+def _jackknife_sums(
+    strata: tuple[Stratum, ...],
+    rows: Float[Tensor, "pairs players"],
+    targets: Float[Tensor, "samples pairs"],
+    generator: torch.Generator,
+) -> Float[Tensor, "replicates players columns"]:
+    """Return the weighted products of rows with rows and targets, with one group left out in turn, and last with all.
 
     With n players, a size s has the kernel (number of its pairs) / (C(n, s) s (n − s)), which its drawn pairs share
     equally: w = kernel / m for m pairs. A replicate that leaves g of them out has the weights wᵣ = kernel / (m − g),
     and 0 for these g. Drawing m of M pairs without replacement has 1 − m/M of the variance of drawing with
     replacement, so each replicate is moved towards all pairs: w + √(1 − m/M) (wᵣ − w).
     """
-    weights = []
+    columns = torch.cat([rows, targets.T], dim=1)
+    sums = rows.new_zeros(JACKKNIFE_GROUPS + 1, rows.shape[1], columns.shape[1])
+    weights = rows.new_zeros(JACKKNIFE_GROUPS + 1, len(rows))  # beside those of whole strata
     dealt = 0  # pairs that already have a group; used to keep the groups equally large over all strata
+    first = 0
     for stratum in strata:
-        used = _used_by_replicates(stratum, dealt, generator)  # (replicates, pairs)
+        count = len(stratum.drawn)
+        own = slice(first, first + count)
+        first += count
+        group_of_pair = _group_of_pair(stratum, dealt, generator)
         if not stratum.is_enumerated:
-            dealt += len(stratum.drawn)
-        shared_kernel = stratum.kernel / used.sum(1, keepdim=True).clamp_min(1)  # (replicates, 1)
-        of_replicates = used * shared_kernel  # (replicates, pairs)
-        of_all = of_replicates[-1]  # (pairs,)
-        finite_population = math.sqrt(1 - len(stratum.drawn) / stratum.total)
-        weights.append(of_all + finite_population * (of_replicates - of_all))
-    return torch.cat(weights, dim=1)
+            dealt += count
+        kept, left_out = _jackknife_weights(stratum, group_of_pair)
+        is_left_out = group_of_pair == torch.arange(JACKKNIFE_GROUPS + 1)[:, None]
+        is_left_out[-1] = False
+        own_weights = torch.where(is_left_out, left_out, kept[:, None])
+        if count >= _MANY_PAIRS:  # one product for all replicates is quicker
+            sums += kept[:, None, None] * (rows[own].T @ columns[own])
+            own_weights -= kept[:, None]
+        weights[:, own] = own_weights
+    for number, of_replicate in enumerate(weights):
+        pairs = of_replicate.nonzero().flatten()
+        sums[number] += (rows[pairs] * of_replicate[pairs, None]).T @ columns[pairs]
+    return sums
 
 
-def _used_by_replicates(
-    stratum: Stratum, dealt: int, generator: torch.Generator
-) -> Float[Tensor, "replicates pairs"]:
-    """Return 1 for the pairs that a replicate uses and 0 for its group; the last replicate uses all pairs."""
+def _jackknife_weights(
+    stratum: Stratum, group_of_pair: Int[Tensor, " pairs"]
+) -> tuple[Float[Tensor, " replicates"], float]:
+    """Return the weight of a pair of a stratum in each replicate that uses it, and in the one that leaves it out."""
     count = len(stratum.drawn)
-    if stratum.is_enumerated:  # enumerated strata have no error, so they are never left out
-        return torch.ones(JACKKNIFE_GROUPS + 1, count).double()
-    group_of_pair = (torch.randperm(count, generator=generator) + dealt) % JACKKNIFE_GROUPS
-    group_left_out = torch.arange(JACKKNIFE_GROUPS + 1)[:, None]  # no pair is in the last group
-    return (group_of_pair != group_left_out).double()
+    missing = torch.bincount(group_of_pair, minlength=JACKKNIFE_GROUPS + 1).double()
+    missing[-1] = 0  # the last replicate uses all pairs, and none leaves enumerated ones out
+    of_all = stratum.kernel / count
+    finite_population = math.sqrt(1 - count / stratum.total)
+    of_others = stratum.kernel / (count - missing).clamp_min(1)
+    return of_all + finite_population * (of_others - of_all), of_all * (1 - finite_population)
 
 
-def _solve(rows: Tensor, targets: Tensor, weights: Float[Tensor, " pairs"]) -> Float[Tensor, "samples players"]:
+def _group_of_pair(stratum: Stratum, dealt: int, generator: torch.Generator) -> Int[Tensor, " pairs"]:
+    """Return the group of each pair; enumerated strata have no error, so they are in a last group that stays."""
+    count = len(stratum.drawn)
+    if stratum.is_enumerated:
+        return torch.full((count,), JACKKNIFE_GROUPS)
+    return (torch.randperm(count, generator=generator) + dealt) % JACKKNIFE_GROUPS
+
+
+def _solve(sums: Float[Tensor, "replicates players columns"]) -> Float[Tensor, "replicates samples players"]:
     """Solve the weighted least squares; rows of the design sum to 0, so the solution of least norm does too."""
-    weighted = rows * weights[:, None]
-    return targets @ weighted @ torch.linalg.pinv(weighted.T @ rows, rtol=_ZERO_EIGENVALUE, hermitian=True)
+    players = sums.shape[1]
+    grams = sums[..., :players]
+    products = sums[..., players:]
+    # Adding a constant in the direction that the rows leave out makes the sums invertible, and changes nothing.
+    level = grams.diagonal(dim1=1, dim2=2).mean(1)
+    factors, failed = torch.linalg.cholesky_ex(grams + (level / players)[:, None, None])
+    least = factors.diagonal(dim1=1, dim2=2).square().amin(1)
+    if bool(failed.any()) or bool((least <= _NEARLY_SINGULAR * level).any()):
+        inverses = torch.linalg.pinv(grams, rtol=_ZERO_EIGENVALUE, hermitian=True)
+        return (inverses @ products).transpose(1, 2)
+    return torch.cholesky_solve(products, factors).transpose(1, 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,13 +15,14 @@ from absentia.attributions import Attribution
 from absentia.data import check_number, seeded
 from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
-from absentia.runtime.progress import progress
+from absentia.runtime.progress import moves_on, progress
 from absentia.solvers.cost_of_fits import seconds_of_process
 from absentia.solvers.paired_draws import (
     MIN_COALITIONS_PER_PLAYER,
     PairedValues,
     error_of_draws,
     evaluate_pairs,
+    games_asked,
 )
 from absentia.solvers.permutations import Walks, evaluate_walks, permutation_shapley
 from absentia.solvers.process import ShapleyEstimate, process_shapley
@@ -31,10 +31,10 @@ from absentia.text import written
 
 # With this name, the cost of a row and of a fit decide which method is used.
 AUTO = "auto"
-# "auto" fits a process if that takes at most this many times as long as the evaluations, or this many seconds: a
-# regression needs about four times as many coalitions for the same error.
-_WORTHWHILE_SHARE = 3.0
-_ALWAYS_WORTHWHILE = 5.0
+# A process halves the error of a regression, which would need this many times as many evaluations more for that.
+_EVALUATIONS_SAVED = 3.0
+# Seconds of a fit that nobody notices, so that "auto" accepts them even if evaluations take no time.
+_UNNOTICED_SECONDS = 0.3
 # Beyond this many pairs, the covariances of a process take more than 1 GB of memory.
 MOST_PAIRS_OF_PROCESS = 12_000
 # A tolerance is tried with this many coalitions for each player first, and then with more each time.
@@ -204,6 +204,7 @@ class _Run:
         self.meter = RowMeter.start(game)
         self.drawn: Any = None
         self.seconds = 0.0  # of evaluating coalitions
+        self.evaluated = 0  # coalitions of each sample in this time
 
     @property
     def chosen(self) -> ShapleyMethod:
@@ -233,9 +234,18 @@ class _Run:
         began = time.perf_counter()
         drawn = self.chosen.draw(self.game, coalitions, self.seed, earlier)
         self.seconds += time.perf_counter() - began
+        self.evaluated += drawn.coalitions_per_sample - (0 if earlier is None else earlier.coalitions_per_sample)
         if earlier is not None:
             _check_same_game(earlier, drawn)
         self.drawn = drawn
+
+    def draw_within(self, bar: Any, coalitions: int) -> None:
+        """Evaluate coalitions until there are this many; a bar of coalitions moves on with each batch."""
+        known = 0 if self.drawn is None else self.drawn.coalitions_per_sample
+        bar.update(known - bar.n)
+        with moves_on(bar, (coalitions - known) / games_asked(self.game)):
+            self.draw(coalitions)
+        bar.update(self.drawn.coalitions_per_sample - bar.n)
 
     def result(self) -> SampledShapley:
         """Estimate the values from what was drawn."""
@@ -283,26 +293,31 @@ class _Run:
         if drawn.pairs > MOST_PAIRS_OF_PROCESS:
             return f"Regression was used: {drawn.pairs:,} pairs are too many to fit a Gaussian process."
         fit = seconds_of_process(drawn.pairs, drawn.coalitions.shape[1], drawn.samples)
-        if fit <= max(_ALWAYS_WORTHWHILE, _WORTHWHILE_SHARE * self.seconds):
+        saved = self._seconds_saved(drawn)
+        if fit <= max(_UNNOTICED_SECONDS, saved):
             return ""
         return (
-            f"Regression was used: evaluating took {written(self.seconds, 2)} s, and fitting a Gaussian process "
-            f"would take about {written(fit, 2)} s. Evaluations are cheap here: add some, or pass method='process'."
+            f"Regression was used: fitting a Gaussian process would take about {written(fit, 2)} s, and evaluations "
+            f"that halve the error of a regression take about {written(saved, 2)} s. Add some, or pass "
+            "method='process'."
         )
+
+    def _seconds_saved(self, drawn: PairedValues) -> float:
+        """Estimate how long the evaluations take that a regression would need beyond those of a process."""
+        seconds_of_one = self.seconds / max(1, self.evaluated)
+        return _EVALUATIONS_SAVED * seconds_of_one * drawn.coalitions_per_sample
 
     def draw_until(self, tolerance: float, budget: int) -> SampledShapley:
         """Draw more and more coalitions, until the largest error is within the tolerance or the budget is spent."""
         coalitions = max(self.least, _FIRST_COALITIONS_PER_PLAYER * len(self.game.names))
         if self.drawn is not None:
             coalitions = max(coalitions, self.drawn.coalitions_per_sample)
-        rounds = 1 + math.ceil(math.log(max(1.0, budget / coalitions), _GROWTH))
-        with progress(rounds, "Shapley values", "round") as bar:
+        with progress(budget, "Shapley values", "coalition") as bar:
             while True:
-                self.draw(min(coalitions, budget))
+                self.draw_within(bar, min(coalitions, budget))
                 result = self.result()
                 error = relative_error(result)
                 bar.set_postfix(error=written(error, 2), tolerance=written(tolerance, 2))
-                bar.update()
                 if error <= tolerance or coalitions >= budget:
                     break
                 coalitions *= _GROWTH
