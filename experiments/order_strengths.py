@@ -409,7 +409,7 @@ EXPERIMENT = Experiment(
     caveats=(
         "The paper compares with zero only; the mean, which needs no learning, stands beside it.",
         "Orders are apart in a table of their own, with errors over rows.",
-        "One network and one seed each.",
+        "Errors of the tables are over rows of one network and one seed each.",
     ),
     parts={
         "census": census,
