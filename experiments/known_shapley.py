@@ -449,7 +449,7 @@ def others(run: Run) -> Found:
 
 ALONE = "products of two factors or more"
 # Functions with lone factors, in the part of the losses and in one of their own.
-LONE_FUNCTIONS, MORE_LONE_FUNCTIONS = 9, 40
+LONE_FUNCTIONS, MORE_LONE_FUNCTIONS = 9, 20
 LEARNERS: dict[str, tuple[Literal["shapley", "marginal", "interactions"], bool]] = {
     "L_Shapley, λ = 0.5 n": ("shapley", False),
     "L_marginal, λ = 0.5 n": ("marginal", False),

@@ -576,8 +576,8 @@ def judge_order(figures: Figures) -> Verdict:
         return Verdict("not measured", "–", "The usual methods were not measured.")
     if all(ours == "conditional" for ours, _ in lowest.values()):
         return Verdict("as stated", "; ".join(lines), "The conditional has the lowest R of them.")
-    shown = [f"on {name} {ours} (printed: {theirs})" for name, (ours, theirs) in lowest.items()]
-    reason = f"The lowest R of them has {', '.join(shown)}. "
+    best = [f"on {name} {ours} (printed: {theirs})" for name, (ours, theirs) in lowest.items()]
+    reason = f"The lowest R of them has {', '.join(best)}. "
     reason += "The paper does not say against which state its effects are measured, so that sizes can't be compared."
     return Verdict("no", "; ".join(lines), reason)
 

@@ -185,7 +185,7 @@ def _draw(panels: Mapping[str, Mapping[str, Tensor]], first: int) -> Any:
                 fillstyle="none", label=name,
             )  # fmt: skip
         axes.set(xlabel="order", ylabel=label)
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.locator_params(axis="x", integer=True)
         _set_scale(axes, list(curves.values()))
         axes.legend(fontsize=7, frameon=False)
     return figure
@@ -409,7 +409,7 @@ EXPERIMENT = Experiment(
     caveats=(
         "The paper compares with zero only; the mean, which needs no learning, stands beside it.",
         "Orders are apart in a table of their own, with errors over rows.",
-        "One network and one seed each.",
+        "Errors of the tables are over rows of one network and one seed each.",
     ),
     parts={
         "census": census,

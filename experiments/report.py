@@ -90,7 +90,7 @@ class JudgedClaim:
     verdict: Verdict
     seeds: tuple[int, ...]
     quantities: tuple[Quantity, ...]  # over the seeds, if there are several
-    others: tuple[tuple[int, tuple[Quantity, ...], Verdict | None], ...]  # what other seeds give
+    each: tuple[tuple[int, tuple[Quantity, ...], Verdict | None], ...]  # what each of several seeds gives
     notes: tuple[str, ...]  # on the size of the records, and on parts that are missing
 
     @property
@@ -169,7 +169,7 @@ def _judged(experiment: Experiment, record: Record, claim: Claim, repeats: Repea
         notes.append(f"without {', '.join(left)}")
     seeds = {part.seed for part in parts.values() if part.found is not None}
     quantities = _quantities(claim, figures)
-    others = []
+    others: list[tuple[int, tuple[Quantity, ...], Verdict | None]] = []
     for seed, of_seed in sorted(repeats.items()):
         own = _quantities(claim, of_seed)
         if own:
@@ -177,6 +177,8 @@ def _judged(experiment: Experiment, record: Record, claim: Claim, repeats: Repea
             others.append((seed, own, judged))
             seeds.add(seed)
     over = _over_seeds([quantities, *(own for _, own, _ in others)])
+    if others:
+        others.insert(0, (min(parts[name].seed for name in figures), quantities, verdict))
     return JudgedClaim(experiment, claim, verdict, tuple(sorted(seeds)), over, tuple(others), tuple(notes))
 
 
@@ -315,15 +317,15 @@ def _seed_lines(judged: Sequence[JudgedClaim]) -> list[str]:
     """Set the figures and verdicts of several seeds beside each other."""
     rows = []
     for one in judged:
-        for seed, quantities, verdict in one.others:
+        for seed, quantities, verdict in one.each:
             figures = ", ".join(str(quantity) for quantity in quantities)
             rows.append([one.claim.says, f"{seed}", figures, "–" if verdict is None else verdict.word])
-        if one.others:
+        if one.each:
             rows.append([one.claim.says, f"mean of {len(one.seeds)} ± error over seeds", one.ours_in_short, "–"])
     if not rows:
         return []
     heads = ("claim", "seed", "figures", "verdict by the same rule")
-    return ["### Other seeds", "", *_markdown_table(heads, rows), ""]
+    return ["### Several seeds", "", *_markdown_table(heads, rows), ""]
 
 
 def _tables(experiment: Experiment, record: Record) -> tuple[list[ResultTable], list[ResultTable]]:

@@ -356,7 +356,7 @@ EXPERIMENT = Experiment(
     caveats=(
         "“Learned” is made for the purpose: the loss asks mainly for few interactions.",
         "Zero is the zero of the published columns on census, black on images, and a vector of zeros for words.",
-        "10 samples each (2 by VGG-16), one seed.",
+        "10 samples each (2 by VGG-16); errors of the tables are over the samples of one network each.",
         "Of the paper's networks, R² against the number of effects is measured on census and of the CNN, and "
         "L_Shapley on census.",
     ),
