@@ -22,7 +22,7 @@ from absentia.coalitions import (
     sums_by_size_and_player,
     zeta_,
 )
-from absentia.listed_sets import sums_by_player, values_of_coalitions
+from absentia.listed_sets import player_numbers, sums_by_player, values_of_coalitions
 
 
 class ChosenTerms(NamedTuple):
@@ -74,6 +74,10 @@ class AllSets:
     def players_in(self, number: int) -> tuple[int, ...]:
         """Return the players of a set."""
         return coalition_members(number)
+
+    def players_of_all(self) -> list[tuple[int, ...]]:
+        """Return the players of each set."""
+        return [coalition_members(number) for number in range(2**self.players)]
 
     def sets_of(self, numbers: Int[Tensor, " chosen"]) -> Bool[Tensor, "chosen players"]:
         """Return the sets with these numbers."""
@@ -172,6 +176,10 @@ class ListedSets:
     def players_in(self, number: int) -> tuple[int, ...]:
         """Return the players of a set."""
         return tuple(self.members[number].nonzero()[:, 0].tolist())
+
+    def players_of_all(self) -> list[tuple[int, ...]]:
+        """Return the players of each set."""
+        return player_numbers(self.members)
 
     def sets_of(self, numbers: Int[Tensor, " chosen"]) -> Bool[Tensor, "chosen players"]:
         """Return the sets with these numbers."""

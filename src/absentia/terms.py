@@ -432,7 +432,7 @@ class Terms(Saved, kind="terms", format=4):
         standard error. That is 0 for an exact effect, and NaN if unknown. The frame holds all sets except ∅, sorted
         within each sample by descending |effect|.
         """
-        names = [" & ".join(self._names_of(players)) for players in player_numbers(self.sets)]
+        names = [" & ".join(self._names_of(players)) for players in self.held.players_of_all()]
         orders = self.orders.tolist()
         effects = self.effects.detach()
         errors = torch.zeros_like(effects) if self.errors is None else self.errors
