@@ -14,7 +14,7 @@ from torch import Tensor
 from absentia.absences.protocol import Absence, StandIns
 from absentia.arguments import checked
 from absentia.attributions import Attribution
-from absentia.coalitions import coalition_members, zeta
+from absentia.coalitions import zeta
 from absentia.data import Categorical, Table, as_tensor, check_number
 from absentia.errors import AbsentiaError, require, wrong
 from absentia.games import MAX_PLAYERS, Game, MaskedModel, ValueTable
