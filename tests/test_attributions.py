@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from absentia import AbsentiaError, ValueTable, banzhaf, order_shapley, shapley
+from absentia import AbsentiaError, ValueTable, banzhaf, marginal_benefits, order_shapley, shapley
 from absentia.attributions import Attribution
 
 
@@ -71,3 +71,16 @@ def test_estimated_values_by_order_show_their_errors():
     assert estimated.mean().errors.isnan().all()
     with pytest.raises(AbsentiaError, match="orders must be among 1"):
         estimated.at(1).at(0)
+
+
+def test_all_results_of_players_say_the_same_about_themselves():
+    table = ValueTable([0.0, 1.0, 2.0, 5.0], notes=["A note."])
+    results = [shapley(table), order_shapley(table), marginal_benefits(table, 0)]
+    for result in results:
+        assert result.standard_errors is None
+        assert result.errors.shape == result.values.shape
+        assert not result.is_estimated
+        assert isinstance(result.notes, tuple)
+    assert results[2].notes == ("A note.",)
+    estimate = replace(results[0], errors=torch.ones(1, 2))
+    assert estimate.standard_errors is estimate.errors

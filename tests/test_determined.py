@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import absentia as ab
 from absentia.determined import MEANING_OF_STYLE, NOT_DETERMINED, WHY_NOT_DETERMINED, are_determined, with_marks
-from absentia.explanation import explanation_of_terms
+from absentia.explaining import explanation_of_terms
 from absentia.plots.drawable import answer
 from absentia.plots.look import UNSURE
 from absentia.plots.strongest_sets import strongest_sets

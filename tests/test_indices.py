@@ -163,3 +163,30 @@ def test_an_index_is_computed_by_its_name():
     assert torch.equal(ab.index(table, "Banzhaf").values, ab.banzhaf(table).values)
     with pytest.raises(ab.AbsentiaError, match=r"name must be one of Shapley, Banzhaf, .*\. Got 'Owen' instead"):
         ab.index(table, "Owen")
+
+
+def test_the_functions_of_indices_take_effects():
+    table = ValueTable(torch.rand(2, 16, generator=torch.Generator().manual_seed(0)).double())
+    effects = ab.harsanyi(table)
+    for terms in (effects, effects.keep(16)):
+        assert torch.allclose(shapley(terms).values, shapley(table).values)
+        assert torch.allclose(ab.banzhaf(terms).values, ab.banzhaf(table).values)
+        assert torch.allclose(order_shapley(terms).values, order_shapley(table).values)
+        assert torch.allclose(order_shapley(terms, orders=[2]).values, order_shapley(table, orders=[2]).values)
+
+
+def test_the_functions_of_indices_take_effects_of_many_players():
+    sets = torch.zeros(2, 1000, dtype=torch.bool)
+    sets[0, 3] = True
+    sets[1, [3, 900]] = True
+    terms = ab.Terms.listed(sets, torch.tensor([2.0, 4.0]))
+    assert shapley(terms).values[0, [3, 900, 0]].tolist() == [4.0, 2.0, 0.0]
+    assert ab.banzhaf(terms).values[0, [3, 900, 0]].tolist() == [4.0, 2.0, 0.0]
+    assert order_shapley(terms, orders=[0, 999]).values[0, :, 3].tolist() == [2.0, 6.0]
+    for compute in (shapley, order_shapley):
+        with pytest.raises(AbsentiaError, match="Terms need no evaluations"):
+            compute(terms, evaluations=10)
+    index = ab.index(ab.harsanyi(ValueTable([0.0, 1.0, 2.0, 5.0])), "SII")
+    for compute in (shapley, ab.banzhaf, order_shapley):
+        with pytest.raises(AbsentiaError, match="terms must hold Harsanyi or Walsh effects"):
+            compute(index)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import absentia as ab
 from absentia import AbsentiaError, Baseline, MaskedModel, ValueTable, harsanyi
 from absentia.coalitions import coalition_sizes, enumerate_coalitions
-from absentia.explanation import explanation_of_terms
+from absentia.explaining import explanation_of_terms
 from absentia.listed_sets import mean_squares
 from absentia.terms import Interactions
 from seeded_draws import randn

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import absentia as ab
 from absentia import walsh
-from absentia.explanation import explanation_of_terms
+from absentia.explaining import explanation_of_terms
 from absentia.interaction_indices import InteractionIndex
 from absentia.storage.tensor_files import read_tensors, write_tensors
 from absentia.terms_in_words import WALSH_MEANING, share_explained

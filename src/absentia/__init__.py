@@ -17,7 +17,8 @@ from absentia.auditing import Audit, CrossAudit, audit, cross_audit
 from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius, zeta
 from absentia.errors import AbsentiaError
 from absentia.evaluation import Evaluator
-from absentia.explanation import Explanation, explain
+from absentia.explaining import explain
+from absentia.explanation import Explanation
 from absentia.games import Game, MaskedModel, ValueTable, value_table
 from absentia.indices import banzhaf, index, marginal_benefits, order_marginals, order_shapley, shapley
 from absentia.learning import LearnedBaseline, LearningOptions, baseline_loss, learn_baseline

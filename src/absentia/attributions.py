@@ -46,6 +46,11 @@ class Attribution:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "drawn"}
 
     @property
+    def standard_errors(self) -> Float[Tensor, "samples players"] | None:
+        """The errors, or None if values are exact."""
+        return self.errors if self.is_estimated else None
+
+    @property
     def is_estimated(self) -> bool:
         """Whether values have errors, even if these are unknown."""
         return bool((self.errors != 0).any())
@@ -213,6 +218,7 @@ class MarginalBenefits:
     player: int
     readout: str
     rows_seen: int | None = None  # rows that the model saw for them, checks included; None if not known
+    notes: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -223,6 +229,15 @@ class MarginalBenefits:
     def errors(self) -> Float[Tensor, "samples contexts"]:
         """Standard errors, which are 0: benefits are exact."""
         return torch.zeros_like(self.values)
+
+    @property
+    def standard_errors(self) -> None:
+        """None, because benefits are exact."""
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether values have errors: benefits have none."""
+        return False
 
     def __repr__(self) -> str:
         place = f"of {self.names[self.player]} in {count_of(len(self.values), 'sample')}, {len(self.names)} players"

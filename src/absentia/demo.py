@@ -16,7 +16,8 @@ from absentia.absences.words import named_absence
 from absentia.auditing import Audit, audit
 from absentia.data import seeded, weights_drawn_from
 from absentia.errors import require
-from absentia.explanation import Explanation, explain
+from absentia.explaining import explain
+from absentia.explanation import Explanation
 from absentia.learning import LearningOptions, learn_baseline
 from absentia.players import Players
 from absentia.report import write_report

@@ -20,7 +20,7 @@ from absentia.arguments import checked
 from absentia.attributions import Attribution, MarginalBenefits, OrderAttribution, exact_attribution
 from absentia.coalitions import sums_by_size, sums_by_size_and_player, table_players
 from absentia.data import check_number
-from absentia.errors import wrong
+from absentia.errors import AbsentiaError, wrong
 from absentia.games import MAX_PLAYERS, Game, ValueTable, draws_of, value_table
 from absentia.interaction_indices import (
     InteractionIndex,
@@ -46,7 +46,7 @@ _USUAL_ORDER = 2
 
 @checked
 def shapley(
-    game: Game,
+    game: Game | Terms,
     *,
     evaluations: int | None = None,
     tolerance: float | None = None,
@@ -62,8 +62,8 @@ def shapley(
 
     Parameters
     ----------
-    game : Game
-        A `MaskedModel`, a `ValueTable`, or a game of your own.
+    game : Game or Terms
+        A `MaskedModel`, a `ValueTable`, a game of your own, or its effects, for any number of players.
     evaluations : int, optional
         The number of rows that the model may evaluate for each sample: one for each coalition and draw of the
         absence.
@@ -91,6 +91,11 @@ def shapley(
     is_sampled = evaluations is not None or tolerance is not None or more is not None
     if method != AUTO and not is_sampled:
         raise wrong("evaluations", f"be given for method={method!r}, or a tolerance", "none")
+    if isinstance(game, Terms):
+        if is_sampled:
+            raise _needs_no_evaluations()
+        check_adds_up(game)
+        return game.shapley()
     all_rows = 2 ** len(game.names) * draws_of(game)
     if is_sampled and (evaluations is None or evaluations < all_rows):
         return sample_shapley(game, evaluations, seed, method=method, tolerance=tolerance, more=more).attribution
@@ -101,18 +106,24 @@ def shapley(
 
 
 @checked
-def banzhaf(game: Game) -> Attribution:
+def banzhaf(game: Game | Terms) -> Attribution:
     """Compute Banzhaf values: the mean of v(S∪i) − v(S) over all 2ⁿ⁻¹ coalitions S without i.
+
+    ``index(game, "Banzhaf", evaluations=…)`` estimates them for any number of players.
 
     Parameters
     ----------
-    game : Game
+    game : Game or Terms
+        A game, or its effects, for any number of players.
 
     Examples
     --------
     >>> ab.banzhaf(ab.ValueTable([0.0, 1.0, 2.0, 5.0])).values
     tensor([[2., 3.]], dtype=torch.float64)
     """
+    if isinstance(game, Terms):
+        check_adds_up(game)
+        return banzhaf_of_terms(game)
     leaves = sums_over_leaves(game)
     if leaves is not None:
         return leaves.banzhaf()
@@ -294,8 +305,13 @@ def _is_sampled(game: Game | Terms, evaluations: int | None) -> bool:
     if evaluations is None:
         return not isinstance(game, Terms) and _has_many_players(game)
     if isinstance(game, Terms):
-        raise wrong("game", "be a game if evaluations are given", "terms", "Terms need no evaluations.")
+        raise _needs_no_evaluations()
     return evaluations < 2 ** len(game.names) * draws_of(game)
+
+
+def _needs_no_evaluations() -> AbsentiaError:
+    """Return the error for a budget that is given with terms."""
+    return wrong("game", "be a game if evaluations are given", "terms", "Terms need no evaluations.")
 
 
 def _has_many_players(game: Game) -> bool:
@@ -342,7 +358,7 @@ def _sampled_index_of_players(
 
 @checked
 def order_shapley(
-    game: Game, orders: Sequence[int] | None = None, *, evaluations: int | None = None, seed: int = 0
+    game: Game | Terms, orders: Sequence[int] | None = None, *, evaluations: int | None = None, seed: int = 0
 ) -> OrderAttribution:
     """Compute order-wise Shapley values: φᵢ⁽ᵐ⁾ = E_{|S|=m, S∌i} [v(S∪i) − v(S)], for each order m.
 
@@ -351,7 +367,8 @@ def order_shapley(
 
     Parameters
     ----------
-    game : Game
+    game : Game or Terms
+        A game, or its exact effects, for any number of players.
     orders : sequence of int, optional
         The orders to return. The default is all orders, 0 … n − 1. If they are estimated for more than 90 players,
         the default is some of them, evenly spaced.
@@ -373,7 +390,12 @@ def order_shapley(
     """
     orders = _checked_orders(game, orders)
     check_number("evaluations", evaluations, 1)
-    if _is_sampled(game, evaluations):
+    is_sampled = _is_sampled(game, evaluations)
+    if isinstance(game, Terms):
+        check_adds_up(game)
+        by_order = game.order_shapley()
+        return by_order if orders is None else by_order.at(*orders)
+    if is_sampled:
         drawn = draw_pairs(game, evaluations, seed)
         return order_shapley_of_pairs(drawn.values, game, seed, orders, drawn.rows_seen)
     leaves = sums_over_leaves(game)
@@ -438,10 +460,12 @@ def marginal_benefits(game: Game, player: int) -> MarginalBenefits:
     table = value_table(game)
     check_number("player", player, 0, len(table.names) - 1)
     values = marginal_benefits_of(table.values, player)
-    return MarginalBenefits(values, table.evaluations, table.names, player, table.readout, rows_seen=table.rows_seen)
+    return MarginalBenefits(
+        values, table.evaluations, table.names, player, table.readout, rows_seen=table.rows_seen, notes=table.notes
+    )
 
 
-def _checked_orders(game: Game, orders: Sequence[int] | None) -> tuple[int, ...] | None:
+def _checked_orders(game: Game | Terms, orders: Sequence[int] | None) -> tuple[int, ...] | None:
     """Return orders that a game has; None stands for the default."""
     if orders is None:
         return None

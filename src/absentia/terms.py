@@ -7,7 +7,6 @@ any number of players. All methods work for both forms.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,26 +19,19 @@ from torch.nn.functional import normalize, pad
 
 from absentia.arguments import checked
 from absentia.attributions import Attribution, OrderAttribution
-from absentia.coalitions import (
-    coalition_members,
-    coalition_numbers,
-    coalition_sizes,
-    enumerate_coalitions,
-    sums_by_size,
-    sums_by_size_and_player,
-    zeta_,
-)
+from absentia.coalitions import enumerate_coalitions
 from absentia.data import check_number
-from absentia.determined import WHY_NOT_DETERMINED, are_determined, with_marks
+from absentia.determined import are_determined
 from absentia.errors import DataFrame, require, wrong
 from absentia.evaluation import check_coalitions
-from absentia.listed_sets import (
-    mean_squares,
-    player_numbers,
-    rows_of_players,
-    shares_by_context,
-    sums_by_player,
-    values_of_coalitions,
+from absentia.held_sets import AllSets, ChosenTerms, HeldSets, ListedSets
+from absentia.listed_sets import player_numbers, shares_by_context
+from absentia.rebuilding import (
+    RebuildingErrors,
+    errors_of_effects,
+    errors_of_walsh_terms,
+    length_of_listed,
+    lengths_of_table,
 )
 from absentia.storage import Saved
 from absentia.terms_in_words import (
@@ -48,10 +40,12 @@ from absentia.terms_in_words import (
     WALSH,
     WALSH_MEANING,
     name_with_basis,
+    printed_terms,
     share_explained,
 )
-from absentia.text import align, count_of, fold, written
-from absentia.walsh import walsh_mean_squares, walsh_shapley_shares, walsh_shares_by_context, walsh_values
+from absentia.terms_json import fields_of_json, for_each_sample, json_of
+from absentia.text import count_of, written
+from absentia.walsh import walsh_shapley_shares, walsh_shares_by_context, walsh_values
 
 # By default, an effect is salient above this share of the sample's largest effect.
 _SALIENT_SHARE = 0.05
@@ -59,8 +53,6 @@ _SALIENT_SHARE = 0.05
 _STANDARD_ERRORS = 2.0
 # A printed result shows this many of the strongest effects.
 _PRINTED = 5
-# The types of effects in JSON, by name.
-_DTYPES = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
 
 
 class Interaction(NamedTuple):
@@ -118,13 +110,6 @@ class SampleTerms(NamedTuple):
     sets: Bool[Tensor, "terms players"]
     effects: Float[Tensor, " terms"]
     measurable: Bool[Tensor, " terms"]
-
-
-class RebuildingErrors(NamedTuple):
-    """How well the strongest sets of a sample rebuild the values of all its coalitions."""
-
-    errors: Float[Tensor, " counts"]  # root mean squares, with v(∅) and the 0, 1, 2 … strongest other sets
-    deviation: float  # the standard deviation of the values
 
 
 @checked
@@ -231,31 +216,23 @@ class Terms(Saved, kind="terms", format=4):
             errors=errors,
             basis=basis,
             absence=absence,
-            fidelity=_for_each_sample("fidelity", fidelity, samples),
+            fidelity=for_each_sample("fidelity", fidelity, samples),
             highest_order=highest_order,
             notes=notes,
             rows_seen=rows_seen,
-            fidelity_error=_for_each_sample("fidelity_error", fidelity_error, samples),
+            fidelity_error=for_each_sample("fidelity_error", fidelity_error, samples),
         )
 
     def __repr__(self) -> str:
         what = name_with_basis("Interactions", self.basis, self.fidelity is not None)
         if self.order is not None:
             what = f"Interactions ({self.basis} of order {self.order})"
-        head = (
-            f"{what} of {count_of(self.samples, 'sample')}, {len(self.names)} players; value: {self.readout}; "
-            "strongest"
-        )
-        if self.samples > 1:
-            head += " of sample 0"
+        head = f"{what} of {count_of(self.samples, 'sample')}, {len(self.names)} players; value: {self.readout}"
+        place = "" if self.samples == 1 else " of sample 0"
         strongest = self.top(_PRINTED)
+        rows = [(" & ".join(term.players), term.text) for term in strongest]
         determined = [term.determined for term in strongest]
-        rows = with_marks([(" & ".join(term.players), term.text) for term in strongest], determined)
-        lines = [f"{head}:", *align(rows, 2)]
-        if not all(determined):
-            lines.append(f"  {WHY_NOT_DETERMINED}")
-        lines += [fold(f"  {remark}") for remark in self.remarks()]
-        return "\n".join([*lines, *(fold(f"  Note: {note}") for note in self.notes)])
+        return printed_terms(f"{head}; strongest{place}", rows, determined, self.remarks(), self.notes)
 
     def remarks(self, sample: int = 0) -> list[str]:
         """Say how much the terms of a sample explain if they are fitted, and what a term means unless it is usual.
@@ -278,6 +255,13 @@ class Terms(Saved, kind="terms", format=4):
         """The number of samples."""
         return len(self.noise)
 
+    @cached_property
+    def held(self) -> HeldSets:
+        """The sets that the effects belong to, in the form in which they are held."""
+        if self.members is None or self.owners is None:
+            return AllSets(len(self.names), self.samples, self.effects.device)
+        return ListedSets(self.members, self.owners, self.samples)
+
     @property
     def is_full(self) -> bool:
         """Whether every sample has an effect for each of the 2ⁿ sets, in counting order."""
@@ -296,9 +280,7 @@ class Terms(Saved, kind="terms", format=4):
     @property
     def sets(self) -> Bool[Tensor, "terms players"]:
         """The sets of players that the effects belong to, in the same order."""
-        if self.members is None:
-            return enumerate_coalitions(len(self.names))
-        return self.members
+        return self.held.sets
 
     @property
     def coalitions(self) -> Bool[Tensor, "terms players"]:
@@ -308,18 +290,16 @@ class Terms(Saved, kind="terms", format=4):
     @cached_property  # counting the players of many sets is slow
     def orders(self) -> Int[Tensor, " terms"]:
         """The number of players in each set."""
-        if self.members is None:
-            return coalition_sizes(len(self.names)).to(self.effects.device)
-        return self.members.sum(1)
+        return self.held.orders
 
     @property
     def floor(self) -> Float[Tensor, "samples orders"]:
         """The rounding errors of effects of each order: noise · 2^(order/2), or noise for Walsh terms."""
-        orders = torch.arange(len(self.names) + 1, device=self.noise.device)
-        return self.noise[:, None] * self._noise_factors(orders)
+        return self.noise[:, None] * self._noise_factors()
 
-    def _noise_factors(self, orders: Int[Tensor, " terms"]) -> Float[Tensor, " terms"]:
-        """Return the rounding errors of effects of these orders, as multiples of those of the values."""
+    def _noise_factors(self) -> Float[Tensor, " orders"]:
+        """Return the rounding errors of effects of each order, as multiples of those of the values."""
+        orders = torch.arange(len(self.names) + 1, device=self.noise.device)
         if self.basis == WALSH:  # a mean of values
             return torch.ones_like(orders, dtype=self.noise.dtype)
         return 2.0 ** (orders / 2)
@@ -327,10 +307,7 @@ class Terms(Saved, kind="terms", format=4):
     @property
     def measurable(self) -> Bool[Tensor, "*samples terms"]:
         """Which effects exceed their rounding errors, and twice their standard errors if they are estimated."""
-        if self.owners is None:
-            beyond = self.effects.abs() > self.floor[:, self.orders]
-        else:
-            beyond = self.effects.abs() > self.noise[self.owners] * self._noise_factors(self.orders)
+        beyond = self.effects.abs() > self.held.for_terms(self.noise) * self._noise_factors()[self.orders]
         if self.errors is None:
             return beyond
         return beyond & (self.effects.abs() > _STANDARD_ERRORS * self.errors)
@@ -355,23 +332,19 @@ class Terms(Saved, kind="terms", format=4):
         check_number("sample", sample, 0, self.samples - 1)
         if self.samples == 1:
             return self
-        of_sample: slice | Tensor = slice(sample, sample + 1)
-        owners = None
-        members = None
-        if self.owners is not None:
-            of_sample = self.owners == sample
-            owners = torch.zeros_like(self.owners[of_sample])
-            members = self.sets[of_sample]
+        held = self.held.only(sample)
+        terms = self.held.rows_of(sample)
+        row = slice(sample, sample + 1)
         return replace(
             self,
-            effects=self.effects[of_sample],
-            noise=self.noise[sample : sample + 1],
-            members=members,
-            owners=owners,
-            errors=None if self.errors is None else self.errors[of_sample],
-            base_values=None if self.base_values is None else self.base_values[sample : sample + 1],
-            fidelity=None if self.fidelity is None else self.fidelity[sample : sample + 1],
-            fidelity_error=None if self.fidelity_error is None else self.fidelity_error[sample : sample + 1],
+            effects=self.effects[terms],
+            noise=self.noise[row],
+            members=held.members,
+            owners=held.owners,
+            errors=_part(self.errors, terms),
+            base_values=_part(self.base_values, row),
+            fidelity=_part(self.fidelity, row),
+            fidelity_error=_part(self.fidelity_error, row),
         )
 
     def top(self, k: int, sample: int = 0) -> list[Interaction]:
@@ -382,43 +355,24 @@ class Terms(Saved, kind="terms", format=4):
         """
         check_number("sample", sample, -self.samples, self.samples - 1)
         check_number("k", k, 0)
-        if self.is_full:
-            return self._top_of_table(k, sample)
         sample_terms = self.only(sample % self.samples)
-        sets = sample_terms.sets
         effects = sample_terms.effects.detach()
-        measurable = sample_terms.measurable
-        strength = effects.abs()
-        strength[sample_terms.orders == 0] = -1.0  # ∅ is not an interaction
-        strongest = strength.topk(min(k, int((strength >= 0).sum()))).indices.tolist()
+        strongest = sample_terms.held.strongest(effects.abs(), k)
+        errors = torch.zeros_like(effects) if sample_terms.errors is None else sample_terms.errors
         return [
-            Interaction(
-                self._names_of(sets[term]),
-                float(effects[term]),
-                bool(measurable[term]),
-                0.0 if sample_terms.errors is None else float(sample_terms.errors[term]),
+            Interaction(self._names_of(sample_terms.held.players_in(number)), effect, measurable, error)
+            for number, effect, measurable, error in zip(
+                strongest.tolist(),
+                effects.flatten()[strongest].tolist(),
+                sample_terms.measurable.flatten()[strongest].tolist(),
+                errors.flatten()[strongest].tolist(),
+                strict=True,
             )
-            for term in strongest
         ]
 
-    def _top_of_table(self, k: int, sample: int) -> list[Interaction]:
-        """Return the strongest interactions of a full table."""
-        effects = self.effects[sample].detach()
-        strongest = effects[1:].abs().topk(min(k, len(effects) - 1)).indices + 1
-        measurable = self.measurable[sample]
-        return [
-            Interaction(
-                tuple(self.names[player] for player in coalition_members(number)),
-                float(effects[number]),
-                bool(measurable[number]),
-                0.0 if self.errors is None else float(self.errors[sample, number]),
-            )
-            for number in strongest.tolist()
-        ]
-
-    def _names_of(self, members: Bool[Tensor, " players"]) -> tuple[str, ...]:
+    def _names_of(self, players: tuple[int, ...]) -> tuple[str, ...]:
         """Return the names of the players in a set."""
-        return tuple(self.names[player] for player in members.nonzero().flatten().tolist())
+        return tuple(self.names[player] for player in players)
 
     def keep(self, k: int) -> Terms:
         """Return listed terms: that of ∅ and the k strongest others of each sample.
@@ -431,28 +385,13 @@ class Terms(Saved, kind="terms", format=4):
         check_number("k", k, 0)
         is_empty = self.orders == 0
         by_sample = [self._strongest(sample, k, is_empty) for sample in range(self.samples)]
-        owners = torch.arange(self.samples).repeat_interleave(torch.tensor([len(part) for part in by_sample]))
         numbers = torch.cat(by_sample)
-        if self.owners is None:
-            # Row by row of the table: the sample's number, and the number of the set.
-            effects = self.effects[owners, numbers]
-            errors = None if self.errors is None else self.errors[owners, numbers]
-        else:
-            effects = self.effects[numbers]
-            errors = None if self.errors is None else self.errors[numbers]
-        sets = self._sets_of(numbers)
-        fidelity = self.fidelity
-        if fidelity is not None and len(numbers) < self.effects.numel():
-            fidelity = torch.full_like(fidelity, torch.nan)
-        return replace(
-            self,
-            effects=effects,
-            members=sets,
-            owners=owners.to(effects.device),
-            errors=errors,
-            fidelity=fidelity,
-            fidelity_error=self.fidelity_error if fidelity is self.fidelity else None,
-        )
+        counts = torch.tensor([len(part) for part in by_sample], device=numbers.device)
+        owners = torch.arange(self.samples, device=numbers.device).repeat_interleave(counts)
+        kept = self._selected(ChosenTerms(numbers, owners))
+        if self.fidelity is None or len(numbers) == self.effects.numel():
+            return kept
+        return replace(kept, fidelity=torch.full_like(self.fidelity, torch.nan), fidelity_error=None)
 
     def up_to_order(self, order: int) -> Terms:
         """Return listed terms: only the sets of at most this many players.
@@ -462,45 +401,29 @@ class Terms(Saved, kind="terms", format=4):
         """
         check_number("order", order, 0, len(self.names))
         within = self.orders <= order
-        numbers = within.nonzero().flatten()
-        owners = torch.arange(self.samples, device=numbers.device).repeat_interleave(len(numbers))
-        effects = self.effects[:, numbers].flatten() if self.owners is None else self.effects[numbers]
-        errors = self.errors
-        if errors is not None:
-            errors = errors[:, numbers].flatten() if self.owners is None else errors[numbers]
-        sets = self._sets_of(numbers)
-        if self.owners is None:
-            sets = sets.repeat(self.samples, 1)
-        else:
-            owners = self.owners[numbers]
-        left_out = bool((~within).any())
+        listed = self._selected(self.held.in_all_samples(within.nonzero().flatten()))
+        if bool(within.all()):
+            return listed
+        return replace(listed, highest_order=order)
+
+    def _selected(self, chosen: ChosenTerms) -> Terms:
+        """Return listed terms: the chosen ones, with all that belongs to them."""
+        errors = None if self.errors is None else self.held.pick(self.errors, chosen)
         return replace(
             self,
-            effects=effects,
-            members=sets,
-            owners=owners,
+            effects=self.held.pick(self.effects, chosen),
+            members=self.held.sets_of(chosen.numbers),
+            owners=chosen.owners,
             errors=errors,
-            highest_order=order if left_out else self.highest_order,
         )
 
     def _strongest(self, sample: int, k: int, is_empty: Bool[Tensor, " terms"]) -> Int[Tensor, " kept"]:
         """Return the numbers of a sample's terms, in ascending order: that of ∅ and the k strongest others."""
-        if self.owners is None:
-            strength = self.effects[sample].detach().abs()
-            numbers = torch.arange(len(strength), device=strength.device)
-        else:
-            numbers = (self.owners == sample).nonzero().flatten()
-            strength = self.effects[numbers].detach().abs()
+        numbers = self.held.numbers_of(sample)
+        strength = self.effects[self.held.rows_of(sample)].detach().abs().flatten()
         empty = is_empty[numbers]
         ranked = strength.masked_fill(empty, torch.inf)
         return numbers[ranked.topk(min(k + int(empty.sum()), len(numbers))).indices].sort().values
-
-    def _sets_of(self, numbers: Int[Tensor, " kept"]) -> Bool[Tensor, "kept players"]:
-        """Return the sets of the terms with these numbers."""
-        if self.members is not None:
-            return self.members[numbers]
-        players = torch.arange(len(self.names), device=numbers.device)
-        return (numbers[:, None] >> players & 1).bool()
 
     def to_frame(self) -> DataFrame:
         """Return a pandas DataFrame: a row for each sample and set, with its players, order, effect and error.
@@ -509,21 +432,17 @@ class Terms(Saved, kind="terms", format=4):
         standard error. That is 0 for an exact effect, and NaN if unknown. The frame holds all sets except ∅, sorted
         within each sample by descending |effect|.
         """
-        names = [" & ".join(self.names[player] for player in players) for players in player_numbers(self.sets)]
+        names = [" & ".join(self._names_of(players)) for players in self.held.players_of_all()]
         orders = self.orders.tolist()
-        effects = self.effects.detach().cpu()
-        errors = torch.zeros_like(effects) if self.errors is None else self.errors.cpu()
-        salient = self.salient().cpu()
-        determined = self.determined.cpu()
+        effects = self.effects.detach()
+        errors = torch.zeros_like(effects) if self.errors is None else self.errors
+        by_term = [effects, errors, self.salient(), self.determined]
         rows = []
         for sample in range(self.samples):
-            own: Any = sample
-            numbers = list(range(len(names)))
-            if self.owners is not None:
-                own = (self.owners == sample).nonzero().flatten().cpu()
-                numbers = own.tolist()
-            own_effects = effects[own]
-            columns = [own_effects.tolist(), errors[own].tolist(), salient[own].tolist(), determined[own].tolist()]
+            terms = self.held.rows_of(sample)
+            numbers = self.held.numbers_of(sample).tolist()
+            columns = [values[terms].flatten().tolist() for values in by_term]
+            own_effects = effects[terms].flatten().cpu()
             for place in own_effects.abs().argsort(descending=True, stable=True).tolist():
                 number = numbers[place]
                 if orders[number] > 0:
@@ -537,11 +456,7 @@ class Terms(Saved, kind="terms", format=4):
         >>> ab.harsanyi(ab.ValueTable([0.0, 1.0, 1.0, 4.0])).by_order().ratios
         tensor([[0.0000, 0.5000, 0.5000]], dtype=torch.float64)
         """
-        if self.owners is None:
-            strength = sums_by_size(self.effects.abs())
-        else:
-            strength = self.effects.new_zeros(self.samples, len(self.names) + 1)
-            strength.index_put_((self.owners, self.orders), self.effects.abs(), accumulate=True)
+        strength = self.held.sums_by_order(self.effects.abs())
         ratios = normalize(pad(strength[:, 1:], (1, 0)), p=1, eps=torch.finfo(strength.dtype).tiny)
         return OrderProfile(strength, ratios)
 
@@ -557,11 +472,8 @@ class Terms(Saved, kind="terms", format=4):
         strength = self.effects.abs()
         if tau is not None:
             return (strength > tau) & self.measurable
-        if self.owners is None:
-            return (strength > _SALIENT_SHARE * strength[:, 1:].amax(1, keepdim=True)) & self.measurable
-        without_empty = strength * (self.orders > 0)
-        largest = strength.new_zeros(self.samples).scatter_reduce(0, self.owners, without_empty, "amax")
-        return (strength > _SALIENT_SHARE * largest[self.owners]) & self.measurable
+        largest = self.held.for_terms(self.held.largest(strength))
+        return (strength > _SALIENT_SHARE * largest) & self.measurable
 
     def predict(self, coalitions: Bool[Tensor, "rows players"]) -> Float[Tensor, "samples rows"]:
         """Compute the values of coalitions from the effects: v(S) = Σ_{T⊆S} U(T), or Σ_T w_T Π_{l∈T} s_l.
@@ -572,12 +484,16 @@ class Terms(Saved, kind="terms", format=4):
         """
         self._check_adds_up("predict")
         check_coalitions(coalitions, len(self.names))
-        if self.owners is None:
-            return zeta_(self.effects.detach().clone())[:, coalition_numbers(coalitions)]
+        return self._values(coalitions)
+
+    def _values(self, coalitions: Bool[Tensor, "rows players"] | None = None) -> Float[Tensor, "samples rows"]:
+        """Compute the values of coalitions, by default of all."""
         effects = self.effects.detach()
-        if self.basis == WALSH:
-            return walsh_values(self.sets, effects, self.owners, self.samples, coalitions)
-        return values_of_coalitions(self.sets, effects, self.owners, self.samples, coalitions)
+        if self.basis != WALSH:
+            return self.held.values(effects, coalitions)
+        if coalitions is None:
+            coalitions = enumerate_coalitions(len(self.names))
+        return walsh_values(self.sets, effects, self.owners, self.samples, coalitions)
 
     def reconstruct(
         self,
@@ -599,10 +515,8 @@ class Terms(Saved, kind="terms", format=4):
             used = replace(self, effects=self.effects * keep)
         if coalitions is not None:
             return used.predict(coalitions)
-        if used.is_full:
-            used._check_adds_up("reconstruct")
-            return zeta_(used.effects.detach().clone())
-        return used.predict(enumerate_coalitions(len(self.names)))
+        used._check_adds_up("reconstruct")
+        return used._values()
 
     def _check_adds_up(self, method: str) -> None:
         """Raise an error if the terms do not determine values: they are an index, or sets are left out."""
@@ -627,56 +541,12 @@ class Terms(Saved, kind="terms", format=4):
         if not 0 <= error < 1:
             raise wrong("error", "be a share between 0 and 1", error)
         if self.is_full:
-            return self._sparsity_of_table(error)
-        lengths = [self._sparsity_of_sample(sample, error) for sample in range(self.samples)]
+            return lengths_of_table(self.effects.detach(), self.noise, error)
+        lengths = [
+            length_of_listed(self.rebuilding_errors(sample), float(self.noise[sample]), error)
+            for sample in range(self.samples)
+        ]
         return torch.tensor(lengths, device=self.effects.device)
-
-    def _sparsity_of_table(self, error: float) -> Int[Tensor, " samples"]:
-        """Search the lengths of all samples of a full table at once."""
-        strength = self.effects.detach().abs()
-        strength[:, 0] = torch.inf  # v(∅) is always used: rank 0
-        order = strength.argsort(1, descending=True)
-        places = torch.arange(order.shape[1], device=order.device).expand_as(order)
-        rank = torch.empty_like(order).scatter_(1, order, places)
-        values = self.reconstruct()
-        # Rounding errors must not increase the number of effects.
-        tolerance = torch.maximum(error * values.std(1, correction=0), self.noise)
-
-        def suffices(k: Tensor) -> Tensor:
-            return (self.reconstruct(keep=rank <= k[:, None]) - values).square_().mean(1).sqrt() <= tolerance
-
-        low = torch.full_like(rank[:, 0], -1)
-        high = torch.zeros_like(low)
-        while True:
-            enough = suffices(high)
-            if bool(enough.all()):
-                break
-            low = torch.where(enough, low, high)
-            high = torch.where(enough, high, (2 * high + 1).clamp(max=rank.shape[1] - 1))
-        while bool((high - low > 1).any()):
-            middle = (low + high) // 2
-            enough = suffices(middle)
-            low = torch.where(enough, low, middle)
-            high = torch.where(enough, middle, high)
-        return high
-
-    def _sparsity_of_sample(self, sample: int, error: float) -> int:
-        """Search the length of one sample's listed terms."""
-        rebuilding = self.rebuilding_errors(sample)
-        tolerance = max(error * rebuilding.deviation, float(self.noise[sample]))
-        enough = (rebuilding.errors <= tolerance).tolist()
-        low = -1
-        high = 0
-        while not enough[high]:  # all sets are always enough
-            low = high
-            high = min(2 * high + 1, len(enough) - 1)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if enough[middle]:
-                high = middle
-            else:
-                low = middle
-        return high
 
     def rebuilding_errors(self, sample: int = 0) -> RebuildingErrors:
         """Compute the error of rebuilding all 2ⁿ values of a sample from its strongest listed sets.
@@ -690,14 +560,9 @@ class Terms(Saved, kind="terms", format=4):
         counted = terms.sets.any(1)
         sets = terms.sets[counted]
         effects = terms.effects[counted].detach()
-        ranked = effects.abs().argsort(descending=True, stable=True)
         if self.basis == WALSH:
-            squares = walsh_mean_squares(sets[ranked], effects[ranked])
-            return RebuildingErrors(squares.sqrt(), float(squares[0].sqrt()))
-        squares = mean_squares(sets[ranked], effects[ranked])
-        mean = (effects * 2.0 ** -sets.sum(1)).sum().double()
-        deviation = (squares[0] - mean.square()).clamp_min(0).sqrt()
-        return RebuildingErrors(squares.sqrt(), float(deviation))
+            return errors_of_walsh_terms(sets, effects)
+        return errors_of_effects(sets, effects)
 
     def shapley(self) -> Attribution:
         """Divide every effect equally among its players: φᵢ = Σ_{S∋i} U(S)/|S| [harsanyi1963simplified].
@@ -709,11 +574,7 @@ class Terms(Saved, kind="terms", format=4):
         shares = self.effects / self.orders.clamp_min(1)  # ∅ has no players to share its effect
         if self.basis == WALSH:
             shares = self.effects * walsh_shapley_shares(self.orders).to(self.effects)
-        if self.owners is None:
-            halves = [shares.unflatten(1, (-1, 2, 2**player))[:, :, 1] for player in range(len(self.names))]
-            values = torch.stack([half.sum((1, 2)) for half in halves], dim=1)
-        else:
-            values = sums_by_player(self.sets, shares, self.owners, self.samples)
+        values = self.held.sums_by_player(shares)
         errors = torch.zeros_like(values)
         if not self.is_exact:
             errors.fill_(torch.nan)
@@ -735,15 +596,7 @@ class Terms(Saved, kind="terms", format=4):
         if self.errors is not None:
             raise wrong("effects", "be exact for order_shapley", "estimates with standard errors")
         players = len(self.names)
-        effects = self.effects.detach()
-        if self.owners is None:
-            sizes = torch.arange(players + 1, device=effects.device)
-            by_size = sums_by_size_and_player(effects)
-        else:
-            sizes, places = self.orders.unique(return_inverse=True)
-            groups = self.owners * len(sizes) + places
-            sums = sums_by_player(self.sets, effects, groups, self.samples * len(sizes))
-            by_size = sums.unflatten(0, (self.samples, len(sizes)))
+        sizes, by_size = self.held.sums_by_size_and_player(self.effects.detach())
         shares = shares_by_context(sizes, players)
         if self.basis == WALSH:
             shares = walsh_shares_by_context(sizes, players)
@@ -773,27 +626,24 @@ class Terms(Saved, kind="terms", format=4):
             "full": self.is_full,
             "names": self.names,
             "sets": player_numbers(self.sets),
-            "owners": None if self.owners is None else self.owners.tolist(),
-            "effects": _json_numbers(self.effects),
-            "errors": None if self.errors is None else _json_numbers(self.errors),
-            "dtype": str(self.effects.dtype).removeprefix("torch."),
-            "noise": _json_numbers(self.noise),
+            "owners": self.owners,
+            "effects": self.effects,
+            "errors": self.errors,
+            "dtype": self.effects.dtype,
+            "noise": self.noise,
             "basis": self.basis,
             "readout": self.readout,
             "absence": self.absence,
-            "fidelity": None if self.fidelity is None else _json_numbers(self.fidelity),
-            "fidelity_error": None if self.fidelity_error is None else _json_numbers(self.fidelity_error),
+            "fidelity": self.fidelity,
+            "fidelity_error": self.fidelity_error,
             "highest_order": self.highest_order,
             "notes": self.notes,
             "evaluations": self.evaluations,
             "rows_seen": self.rows_seen,
             "order": self.order,
-            "base_values": None if self.base_values is None else _json_numbers(self.base_values),
+            "base_values": self.base_values,
         }
-        try:
-            return json.dumps(fields, ensure_ascii=False, allow_nan=False)
-        except ValueError as error:
-            raise wrong("effects", "be finite for JSON", "infinity") from error
+        return json_of(fields)
 
     @classmethod
     def from_json(cls, text: str) -> Terms:
@@ -803,79 +653,12 @@ class Terms(Saved, kind="terms", format=4):
         >>> ab.Terms.from_json(terms.to_json()).effects
         tensor([[ 2., -4., -3.,  6.]], dtype=torch.float64)
         """
-        try:
-            return cls._of_json_fields(json.loads(text))
-        except (LookupError, TypeError, ValueError, RuntimeError) as error:
-            raise wrong("text", "be the JSON of terms", "text in which something is missing or damaged") from error
-
-    @classmethod
-    def _of_json_fields(cls, fields: dict[str, Any]) -> Terms:
-        """Make terms from the fields of JSON."""
-        if fields["kind"] != cls.KIND or fields["format"] > cls.FORMAT:
-            raise ValueError(fields["kind"])
-        names = tuple(fields["names"])
-        dtype = _DTYPES[fields["dtype"]]
-        noise = _tensor_of_json(fields["noise"], dtype)
-        effects = _tensor_of_json(fields["effects"], dtype)
-        is_full = fields["full"]
-        if is_full and effects.shape != (len(fields["noise"]), 2 ** len(names)):
-            raise ValueError(tuple(effects.shape))
-        if not is_full and not len(effects) == len(fields["sets"]) == len(fields["owners"]):
-            raise ValueError(len(effects))
-        return cls(
-            effects,
-            names,
-            fields["readout"],
-            noise,
-            fields["evaluations"],
-            members=None if is_full else rows_of_players(fields["sets"], len(names)),
-            owners=None if is_full else torch.tensor(fields["owners"], dtype=torch.long),
-            errors=None if fields["errors"] is None else _tensor_of_json(fields["errors"], dtype),
-            basis=fields["basis"],
-            absence=fields["absence"],
-            fidelity=_fidelity_of_json(fields["fidelity"], len(noise)),
-            fidelity_error=_fidelity_of_json(fields.get("fidelity_error"), len(noise)),
-            highest_order=fields["highest_order"],
-            notes=tuple(fields["notes"]),
-            rows_seen=fields["rows_seen"],
-            order=fields["order"],
-            base_values=None if fields["base_values"] is None else _tensor_of_json(fields["base_values"], dtype),
-        )
+        return cls(**fields_of_json(text, cls.KIND, cls.FORMAT))
 
 
-def _for_each_sample(
-    name: str, numbers: Float[Tensor, " samples"] | float | None, samples: int
-) -> Float[Tensor, " samples"] | None:
-    """Return a number for each sample, from a number for each or for all of them."""
-    if numbers is None:
-        return None
-    by_sample = torch.as_tensor(numbers, dtype=torch.float64)
-    if by_sample.ndim == 0:
-        return by_sample.repeat(samples)
-    if by_sample.shape != (samples,):
-        raise wrong(name, f"hold one number for each of the {samples} samples", tuple(by_sample.shape))
-    return by_sample
-
-
-def _fidelity_of_json(numbers: Any, samples: int) -> Float[Tensor, " samples"] | None:
-    """Return fidelities, or their errors, of each sample; in format 3, one number stood for all samples."""
-    if isinstance(numbers, list):
-        numbers = _tensor_of_json(numbers, torch.float64)
-    return _for_each_sample("fidelity", numbers, samples)
-
-
-def _json_numbers(values: Float[Tensor, "*shape"]) -> list[Any]:
-    """Return numbers for JSON, with null for NaN."""
-    if values.ndim > 1:
-        return [_json_numbers(row) for row in values]
-    return [None if math.isnan(number) else number for number in values.tolist()]
-
-
-def _tensor_of_json(numbers: list[Any], dtype: torch.dtype) -> Tensor:
-    """Return the tensor from which `_json_numbers` made these numbers."""
-    if numbers and isinstance(numbers[0], list):
-        return torch.stack([_tensor_of_json(row, dtype) for row in numbers])
-    return torch.tensor([math.nan if number is None else number for number in numbers], dtype=dtype)
+def _part(values: Tensor | None, part: slice | Tensor) -> Tensor | None:
+    """Return a part of what terms may have or not."""
+    return None if values is None else values[part]
 
 
 def upgraded_terms(tensors: dict[str, Tensor], fields: dict[str, Any], place: str = "") -> dict[str, Any]:

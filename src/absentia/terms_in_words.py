@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from absentia.text import count_of, written
+from absentia.determined import WHY_NOT_DETERMINED, with_marks
+from absentia.text import align, count_of, fold, written
 
 HARSANYI = "Harsanyi"
 WALSH = "Walsh"
@@ -48,6 +50,22 @@ def share_explained(interactions: int, fidelity: float, error: float) -> str:
     if fidelity <= 0:
         return f"{subject} for none of the variation: R² is {written(fidelity, 2)}."
     return f"{subject} for {_percent_with_error(fidelity, error)} of the variation."
+
+
+def printed_terms(
+    heading: str,
+    rows: Sequence[tuple[str, ...]],
+    determined: Sequence[bool],
+    remarks: Sequence[str],
+    notes: Sequence[str],
+) -> str:
+    """Return the text of terms: a heading, the names and effects of the strongest, and what to know about them."""
+    lines = [f"{heading}:", *align(with_marks(rows, determined), 2)]
+    if not all(determined):
+        lines.append(f"  {WHY_NOT_DETERMINED}")
+    lines += [fold(f"  {remark}") for remark in remarks]
+    lines += [fold(f"  Note: {note}") for note in notes]
+    return "\n".join(lines)
 
 
 def _percent_with_error(share: float, error: float) -> str:

@@ -60,6 +60,7 @@ class Drawn(NamedTuple):
         return [self._weighted(self.sizes * row) for row in others]
 
     def _weighted(self, weights: Float[Tensor, " groups"]) -> Float[Tensor, " *values"]:
+        """Return the mean of the groups' means with these weights, which need not add up to 1."""
         return torch.tensordot(weights / weights.sum(), self.by_group.double(), dims=1)
 
 

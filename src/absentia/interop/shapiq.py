@@ -14,7 +14,7 @@ from torch import Tensor
 from absentia.absences.protocol import Absence, StandIns
 from absentia.arguments import checked
 from absentia.attributions import Attribution
-from absentia.coalitions import coalition_members, zeta
+from absentia.coalitions import zeta
 from absentia.data import Categorical, Table, as_tensor, check_number
 from absentia.errors import AbsentiaError, require, wrong
 from absentia.games import MAX_PLAYERS, Game, MaskedModel, ValueTable
@@ -99,16 +99,15 @@ def _index_values(terms: Terms, sample: int) -> Any:
 
 def _effects_by_set(terms: Terms, sample: int) -> dict[tuple[int, ...], float]:
     """Return the effects of a sample by the numbers of the players of their sets, with v(∅) among them."""
-    if terms.is_full:
-        of_table = terms.effects[sample].tolist()
-        return {coalition_members(number): effect for number, effect in enumerate(of_table)}
-    sample_terms = terms.of_sample(sample)
-    sets = sample_terms.sets
-    effects = sample_terms.effects.detach()
+    sample_terms = terms.only(sample % terms.samples)
+    effects = sample_terms.effects.detach().flatten()
     if terms.basis == WALSH:
-        sets, effects, _ = walsh_to_harsanyi(sets, effects)
+        sets, effects, _ = walsh_to_harsanyi(sample_terms.sets, effects)
+        players_of_all = player_numbers(sets)
+    else:
+        players_of_all = sample_terms.held.players_of_all()
     by_set: dict[tuple[int, ...], float] = {(): 0.0}
-    for players, effect in zip(player_numbers(sets), effects.tolist(), strict=True):
+    for players, effect in zip(players_of_all, effects.tolist(), strict=True):
         by_set[players] = by_set.get(players, 0.0) + effect
     return by_set
 

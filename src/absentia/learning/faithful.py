@@ -197,10 +197,16 @@ class FaithfulObjective:
         scored_rows = self._draw_rows(pool, self.scored_count, generator)
         scored = self._draw_scored(len(scored_rows), generator)
         empty = self._draw_empty(pool, generator)
-        like = self.evaluator.x[:1].expand(min(len(rows), self.noise_count), *self.evaluator.x.shape[1:])
-        references = self.source.encode(white_noise(self.within, like, generator))
-        batch = Batch(rows, coalitions, scored_rows, scored, empty, references, torch.ones(len(like)).double())
-        return batch._replace(usual=self._strength_in_noise(self.mean.expand_as(references), batch))
+        references = self._draw_noise(min(len(rows), self.noise_count), generator)
+        return Batch(
+            rows=rows,
+            coalitions=coalitions,
+            scored_rows=scored_rows,
+            scored=scored,
+            empty=empty,
+            references=references,
+            usual=self._strength_of_mean(references, coalitions, rows),
+        )
 
     def _draw_rows(self, pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """Draw samples without repetition as far as possible, the owners in turn."""
@@ -228,6 +234,11 @@ class FaithfulObjective:
         levels = (torch.arange(_SCORED_COALITIONS) + jitter) / _SCORED_COALITIONS
         sizes = (levels * (self.players + 1)).long().clamp_max(self.players).flatten()
         return draw_coalitions(self.players, sizes, generator).unflatten(0, (samples, _SCORED_COALITIONS))
+
+    def _draw_noise(self, count: int, generator: torch.Generator) -> Shaped[Tensor, "drawn *entries"]:
+        """Draw white noise in the range of the samples, encoded."""
+        like = self.evaluator.x[:1].expand(count, *self.evaluator.x.shape[1:])
+        return self.source.encode(white_noise(self.within, like, generator))
 
     def _draw_empty(self, pool: Tensor, generator: torch.Generator) -> Int[Tensor, "2 empty"]:
         """Draw the samples whose baselines are scored with all players absent, and those they are scored on."""
@@ -293,9 +304,20 @@ class FaithfulObjective:
         """Measure Σ|U(S)| of inputs against the white noise of a batch; if noise has no weight, use the mean's."""
         if not self.weights.noise:
             return batch.usual
-        count = len(batch.references)
-        coalitions = batch.coalitions if self.whole else batch.coalitions[:count]
-        return self._strengths(states, batch.references, coalitions, batch.rows[:count])
+        return self._strengths_in_noise(states, batch.references, batch.coalitions, batch.rows)
+
+    def _strength_of_mean(self, references: Tensor, coalitions: Tensor, rows: Tensor) -> Float[Tensor, " drawn"]:
+        """Measure Σ|U(S)| of the mean against white noise beside the first samples; 1 if noise has no weight."""
+        if not self.weights.noise:
+            return torch.ones(len(references)).double()
+        return self._strengths_in_noise(self.mean.expand_as(references), references, coalitions, rows)
+
+    def _strengths_in_noise(
+        self, states: Tensor, references: Tensor, coalitions: Tensor, rows: Tensor
+    ) -> Float[Tensor, " drawn"]:
+        """Measure Σ|U(S)| of inputs against white noise beside the first samples."""
+        count = len(references)
+        return self._strengths(states, references, coalitions if self.whole else coalitions[:count], rows[:count])
 
     def mean_by_owner(self, values: Float[Tensor, " samples"], rows: Tensor) -> Owners:
         """Average over the samples of each owner; 0 for owners without one."""

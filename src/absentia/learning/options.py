@@ -120,11 +120,15 @@ class LearningOptions:
 
     def decides_ties(self, loss: str) -> bool:
         """Return whether ties are decided in a search by one of the paper's losses."""
-        return loss == "interactions" if self.ties is None else self.ties
+        if self.ties is not None:
+            return self.ties
+        return loss == "interactions"
 
     def restarts(self, loss: str) -> bool:
         """Return whether a search by one of the paper's losses may start again from a usual baseline."""
-        return loss == "interactions" if self.restart is None else self.restart
+        if self.restart is not None:
+            return self.restart
+        return loss == "interactions"
 
     def __post_init__(self) -> None:
         if self.samples != "all":

@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from absentia.coalitions import coalition_members
 from absentia.terms import Terms
 from absentia.terms_in_words import WALSH
 from absentia.walsh import parity
@@ -55,26 +54,16 @@ class NumberedSets(NamedTuple):
 
 def sets_of_sample(terms: Terms, sample: int) -> NumberedSets:
     """Return all sets of a sample, including ∅, without writing out those of a full table."""
-    own = terms.only(sample)
-    effects = own.effects.detach().flatten().cpu()
-    errors = torch.zeros_like(effects) if own.errors is None else own.errors.flatten().cpu()
-    measurable = own.measurable.flatten().cpu()
-    orders = own.orders.cpu()
-    if own.members is None:
-        return NumberedSets(effects, errors, measurable, orders, coalition_members)
-    members = own.members.cpu()
-
-    def players_in(place: int) -> tuple[int, ...]:
-        return tuple(members[place].nonzero()[:, 0].tolist())
-
-    return NumberedSets(effects, errors, measurable, orders, players_in)
+    sample_terms = terms.only(sample)
+    effects = sample_terms.effects.detach().flatten().cpu()
+    errors = torch.zeros_like(effects) if sample_terms.errors is None else sample_terms.errors.flatten().cpu()
+    measurable = sample_terms.measurable.flatten().cpu()
+    return NumberedSets(effects, errors, measurable, sample_terms.orders.cpu(), sample_terms.held.players_in)
 
 
 def count_sets(terms: Terms, sample: int = 0) -> int:
     """Return the number of sets of players that have an effect in a sample."""
-    if terms.is_full:
-        return terms.effects.shape[1] - 1
-    return int((sets_of_sample(terms, sample).orders > 0).sum())
+    return int((terms.only(sample).orders > 0).sum())
 
 
 def ends_of(terms: Terms, sample: int) -> Ends | None:
@@ -90,9 +79,7 @@ def ends_of(terms: Terms, sample: int) -> Ends | None:
 
 def largest_order(terms: Terms) -> int:
     """Return the number of players in the largest set, at least 1."""
-    if terms.is_full:
-        return len(terms.names)
-    return max(1, *terms.orders.unique().tolist())
+    return max(1, terms.held.largest_order)
 
 
 def ranked_strengths(terms: Terms, sample: int) -> Float[Tensor, " sets"]:

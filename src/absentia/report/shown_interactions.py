@@ -67,9 +67,9 @@ def _has_curve(terms: Terms, samples: int) -> bool:
     """Return whether sparsity curves of the first samples are defined and quick to compute."""
     if not terms.adds_up:
         return False
-    if terms.owners is None:
-        return samples * 2 ** len(terms.names) <= _MOST_REBUILT
-    sets_by_sample = terms.owners.bincount(minlength=terms.samples)[:samples]
+    sets_by_sample = terms.held.counts[:samples]
+    if terms.is_full:
+        return int(sets_by_sample.sum()) <= _MOST_REBUILT
     return int(sets_by_sample.square().sum()) <= _MOST_PAIRS
 
 
