@@ -57,6 +57,7 @@ def test_a_slow_model_is_explained_by_the_coalitions_that_fit_a_minute(clock):
     assert found.record.rows_seen == found.shapley.rows_seen == model.rows
 
 
+@pytest.mark.slow
 def test_the_number_of_evaluations_repeats_a_result_of_any_speed(clock):
     slow = explain(Counting(clock, per_row=0.05))
     repeated = explain(Counting(clock, per_row=1e-6), evaluations=slow.record.evaluations)
@@ -90,6 +91,7 @@ def test_calls_that_take_long_whatever_they_hold_do_not_make_rows_slow(clock):
     assert found.record.exact
 
 
+@pytest.mark.slow
 def test_no_model_is_timed_with_a_single_row(clock):
     sizes = []
 
@@ -102,6 +104,7 @@ def test_no_model_is_timed_with_a_single_row(clock):
     assert min(sizes) == 2
 
 
+@pytest.mark.slow
 def test_all_samples_and_draws_count(clock):
     one = explain(Counting(clock, per_row=0.05))
     four = explain(Counting(clock, per_row=0.05), samples=4)
@@ -113,6 +116,7 @@ def test_all_samples_and_draws_count(clock):
     assert "evaluations=1024) repeats" in drawn.record.notes[1]
 
 
+@pytest.mark.slow
 def test_the_usual_number_for_many_players_shrinks_for_a_slow_model(clock):
     found = explain(Counting(clock, per_row=0.05), players=30)
     assert found.record.evaluations == 1024
@@ -128,6 +132,7 @@ def test_stand_ins_that_depend_on_the_coalition_are_timed_too(clock):
     assert found.record.rows_seen == model.rows
 
 
+@pytest.mark.slow
 def test_what_the_work_takes_is_said_before_it_begins(clock, capsys):
     explain(Counting(clock, per_row=0.05))
     out, err = capsys.readouterr()
@@ -143,6 +148,7 @@ def test_what_the_work_takes_is_said_before_it_begins(clock, capsys):
     assert 4 <= len(lines) <= 6  # of 164 seconds: after ten, and then every thirty
 
 
+@pytest.mark.slow
 def test_a_time_limit_decides_on_the_number(clock):
     began = clock.now
     found = explain(Counting(clock, per_row=0.01), seconds=20)

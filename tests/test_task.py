@@ -97,7 +97,7 @@ def test_a_model_that_is_not_deterministic_is_refused_by_every_function():
         lambda: ab.audit(model, FOUR_ROWS, absences={"zero": ab.Baseline(0.0)}),
     ):
         with pytest.raises(
-            AbsentiaError, match=r"the same for the same sample. Got results for sample \d+ that differ"
+            AbsentiaError, match=r"the same output for the same sample. Got results for sample \d+ that differ"
         ):
             run()
 
@@ -114,7 +114,7 @@ def test_a_model_that_changes_on_the_way_is_refused_with_the_sample_and_the_diff
 
 @pytest.mark.parametrize("work", [explain, lambda model: ab.learn_baseline(model, FOUR_ROWS)])
 def test_random_outputs_are_refused_also_where_they_are_small_beside_an_offset(work):
-    with pytest.raises(AbsentiaError, match="the same for the same sample"):
+    with pytest.raises(AbsentiaError, match="the same output for the same sample"):
         work(lambda rows: 1000 + rows.prod(1) + 2 * torch.randn(len(rows)))
 
 
@@ -148,7 +148,7 @@ def at_workers(model):
 def test_a_model_that_drifts_is_refused_by_every_function(work):
     steady = Drifting()
     work(steady)
-    with pytest.raises(AbsentiaError, match="the same for the same sample"):
+    with pytest.raises(AbsentiaError, match="the same output for the same sample"):
         work(Drifting(5 if work is at_workers else steady.calls // 2))
 
 
@@ -174,7 +174,7 @@ def test_a_readout_by_number_names_the_class_of_an_estimator():
 def test_a_model_that_depends_on_its_batch_is_noticed_when_values_are_sampled():
     torch.manual_seed(0)
     model = nn.Sequential(nn.BatchNorm1d(30, track_running_stats=False), nn.Linear(30, 1))
-    with pytest.raises(ab.AbsentiaError, match=r"model must return the same for the same sample"):
+    with pytest.raises(ab.AbsentiaError, match=r"model must return the same output for the same sample"):
         ab.explain(model, torch.randn(8, 30), absence=0.0)
 
 
@@ -223,7 +223,7 @@ def test_data_must_look_like_the_samples():
         ({"players": ab.Players.features(5)}, "x must have samples of the players' shape"),
         ({"model": lambda rows: rows[:1]}, "model must return one row for each of the 3 input rows"),
         ({"model": lambda rows: rows.long()}, "model must return floating-point numbers"),
-        ({"model": lambda rows: rows + torch.rand(len(rows), 1)}, "model must return the same for the same sample"),
+        ({"model": lambda rows: rows + torch.rand(len(rows), 1)}, "must return the same output for the same sample"),
         ({"model": nn.Sequential(nn.Linear(4, 3), nn.Softmax(1)), "y": LABELS}, "model must return logits"),
         ({"batch_size": 0}, "batch_size must be"),
     ],

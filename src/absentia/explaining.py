@@ -55,7 +55,7 @@ _FEW_ROWS = 2
 # Interactions of all samples are estimated if that takes at most this long, in seconds.
 _MOST_SECONDS_OF_INTERACTIONS = 60.0
 # What to do if a time limit is too short for any result.
-_NO_TIME = "Or use fewer players, fewer samples, or a quicker model."
+_NO_TIME = "Or use fewer players, fewer samples, or a faster model."
 
 
 @checked

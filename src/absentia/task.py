@@ -376,7 +376,7 @@ def check_repeated(first: Tensor, again: Tensor, sample: int, largest: float, va
     if apart > max(rounding, _MOST_APART * min(size, high - low)):
         got = f"results for sample {sample} that differ by {apart:.3g}"
         then = "Put it into evaluation mode, and fix the seed of its random draws."
-        raise wrong("model", "return the same for the same sample", got, then)
+        raise wrong("model", "return the same output for the same sample", got, then)
 
 
 def _precision_of(output: Outputs) -> torch.dtype:

@@ -524,7 +524,8 @@ class Terms(Saved, kind="terms", format=4):
             raise wrong("basis", f"be {' or '.join(BASES_OF_VALUES)} for {method}", self.basis)
         if self.highest_order is not None:
             got = f"those of at most {self.highest_order} players, because the others are too many"
-            raise wrong("terms", f"hold all sets that have an effect for {method}", got, "Ask the game itself.")
+            then = "Compute it from the game instead."
+            raise wrong("terms", f"hold all sets that have an effect for {method}", got, then)
 
     def sparsity(self, error: float = 0.05) -> Int[Tensor, " samples"]:
         """Return how few of the strongest effects reconstruct all 2ⁿ values.

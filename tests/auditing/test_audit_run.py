@@ -99,7 +99,7 @@ def test_an_audit_that_ends_early_checks_that_the_model_is_the_same(ending, monk
         clock.advance(0.02)
 
     model = StopsAfter(500, change_and_end)
-    with pytest.raises(ab.AbsentiaError, match="model must return the same for the same sample"):
+    with pytest.raises(ab.AbsentiaError, match="model must return the same output for the same sample"):
         ab.audit(model, randn(40, 6), None, METHODS, readout=ab.Output(0), seconds=1.0)
 
 

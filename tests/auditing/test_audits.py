@@ -18,6 +18,7 @@ from small_boosters import TWO, X
 from typechecker import unchecked
 
 
+@pytest.mark.slow
 def test_an_audit_of_scores_is_a_share_of_their_variance():
     machine = LinearSVC().fit(X, TWO)
     by_class = ab.audit(machine, X, TWO, absences=["mean", "median"], data=X)
@@ -180,6 +181,7 @@ def test_nonsense_gets_a_sentence(changes, sentence):
         unchecked(ab.audit)(**given_)
 
 
+@pytest.mark.slow
 def test_the_usual_absences_are_audited_by_default():
     data = samples(50, 3, seed=1)
     found = ab.audit(mlp(3), samples(5, 3), draws=1, data=data)
@@ -245,6 +247,7 @@ def test_baselines_of_classes_are_audited_as_they_are_explained():
         ab.audit(model, x, None, {"class": method})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own_data", [True, False])
 def test_a_baseline_is_learned_by_word(own_data, monkeypatch):
     monkeypatch.setattr("absentia.learning.options.FAITHFUL", replace(FAITHFUL, steps=4))

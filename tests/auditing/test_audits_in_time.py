@@ -30,6 +30,7 @@ def note_on_rows(found):
     return notes[0] if notes else None
 
 
+@pytest.mark.slow
 def test_a_slow_model_is_audited_by_the_rows_that_fit_a_minute(clock, capsys):
     began = clock.now
     found = audit(clock, 0.005)
@@ -45,6 +46,7 @@ def test_a_slow_model_is_audited_by_the_rows_that_fit_a_minute(clock, capsys):
     assert err.splitlines()[0].startswith("absentia: auditing takes about ")
 
 
+@pytest.mark.slow
 def test_the_smallest_plan_is_repeated_by_its_rows(clock):
     found = audit(clock, 1.0)
     assert f"evaluations={found.record.evaluations}) repeats this" in note_on_rows(found)

@@ -91,6 +91,7 @@ def test_other_files_get_a_sentence(found, tmp_path):
         found.save(tmp_path / "nowhere" / "audit")
 
 
+@pytest.mark.slow
 def test_a_frame_has_a_row_for_each_method_and_a_column_for_each_figure(found):
     pytest.importorskip("pandas")
     frame = found.to_frame()

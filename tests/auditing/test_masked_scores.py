@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import pytest
 import torch
 
 import absentia as ab
@@ -51,6 +52,7 @@ def test_sizes_of_many_players_are_spread_from_nobody_to_all():
     assert {after - before for before, after in itertools.pairwise(sizes)} <= {6, 7}
 
 
+@pytest.mark.slow
 def test_a_surrogate_is_a_floor_and_entries_that_stay_are_no_leak():
     x, y, model = two_blobs()
     found = ab.audit(model, x, y, {"own": OwnModel(), "b": 0.2}, draws=1)

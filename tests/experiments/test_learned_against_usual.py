@@ -111,6 +111,7 @@ def problem():
     return Problem("toy", "a sum", model, x, y, x, y, ab.Players.features(2), ab.Baseline(0.0))
 
 
+@pytest.mark.slow
 def test_differences_are_those_of_the_figures(problem):
     found = experiment.measure(problem, experiment.size_of("toy", quick=True), seed=0)
     assert list(found.differences) == ["zero", "mean", "median"]

@@ -94,6 +94,7 @@ def test_padding_is_not_attended_to(network, tokenizer, embeddings):
     torch.testing.assert_close(game(torch.tensor([[False, True]]))[0].double(), expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_embeddings_explain_as_tokens_do_and_can_be_learned(network, tokenizer):
     found = {}
     for embeddings in (False, True):
@@ -126,7 +127,7 @@ def test_longer_texts_keep_their_ends(network, tokenizer):
 
 def test_what_cannot_be_explained_gets_a_sentence(network, tokenizer):
     reader = ab.interop.from_transformers(network, tokenizer)
-    with pytest.raises(ab.AbsentiaError, match="texts must have their words at the same places"):
+    with pytest.raises(ab.AbsentiaError, match="texts must have their words at the same positions"):
         reader.samples(["unbelievable", "a bad film"])
     with pytest.raises(ab.AbsentiaError, match=r"texts must have at most 12 tokens\. Got 22"):
         reader.samples("bad " * 20)

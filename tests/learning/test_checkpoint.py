@@ -20,6 +20,7 @@ from small_learning import learn
 FOUR_ROWS = torch.rand(4, 3, generator=torch.Generator().manual_seed(1))
 
 
+@pytest.mark.slow
 def test_learning_goes_on_with_a_warning_if_its_checkpoint_cannot_be_written(tmp_path, monkeypatch):
     def learn(**more):
         return ab.learn_baseline(
@@ -108,6 +109,7 @@ def test_a_resumed_search_that_was_cut_short_does_not_claim_to_have_converged(mo
     assert again.record.stopped == first.record.stopped
 
 
+@pytest.mark.slow
 def test_a_search_over_categories_alone_is_kept_in_a_checkpoint(tmp_path):
     x = torch.eye(3).double().repeat(20, 1)
     options = {"categorical": [[0, 1, 2]], "rows_per_comparison": 2**9, "steps": 2, "checkpoint": tmp_path / "kept"}

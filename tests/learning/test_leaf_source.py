@@ -120,6 +120,7 @@ def test_sums_are_exact_beyond_the_players_of_tables():
     assert float(found[0]) == pytest.approx(float(ab.moebius(table)[0, 1:].abs().sum()), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_learned_values_are_no_worse_than_those_of_the_black_box():
     model = lgb()
     learned = ab.learn_baseline(model, X, TWO)
@@ -144,6 +145,7 @@ def as_black_box(model):
     return ab.from_numpy(model.predict_proba, probabilities=True)
 
 
+@pytest.mark.slow
 def test_the_loss_of_given_values_does_not_depend_on_the_way():
     model = lgb()
     options = ab.LearningOptions(rows_per_step=2**13)
@@ -152,6 +154,7 @@ def test_the_loss_of_given_values_does_not_depend_on_the_way():
     assert by_leaves == pytest.approx(by_model, rel=0.05)  # other samples are drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", ["all", "class", "sample"])
 def test_learning_from_leaves_is_reproducible(share):
     samples = slice(0, 12 if share == "sample" else None)
@@ -163,6 +166,7 @@ def test_learning_from_leaves_is_reproducible(share):
     assert results[0].record.trees == 20
 
 
+@pytest.mark.slow
 def test_values_are_those_of_the_data_or_of_a_usual_baseline():
     learned = ab.learn_baseline(lgb(), X, TWO)
     for column, value in enumerate(learned.values.tolist()):
@@ -195,6 +199,7 @@ def test_a_pipeline_is_searched_by_what_its_trees_see():
     assert learned.loss <= min(learned.record.compared.values())
 
 
+@pytest.mark.slow
 def test_forests_are_valued_from_the_leaves_that_coalitions_reach():
     forest = RandomForestClassifier(n_estimators=8, max_depth=4, random_state=0, n_jobs=1).fit(X, TWO)
     learned = ab.learn_baseline(forest, X, TWO, options=QUICK)
@@ -211,6 +216,7 @@ def test_trees_that_differ_from_the_model_are_not_used(monkeypatch):
     assert learned.evaluations > 0
 
 
+@pytest.mark.slow
 def test_leaves_are_not_used_without_compiled_loops(monkeypatch):
     monkeypatch.setattr("absentia.learning.leaf_source.is_compiled", lambda: False)
     learned = ab.learn_baseline(lgb(), X, TWO, options=SHORTEST)
@@ -218,6 +224,7 @@ def test_leaves_are_not_used_without_compiled_loops(monkeypatch):
     assert "numba" in learned.record.notes[0]
 
 
+@pytest.mark.slow
 def test_too_many_interactions_are_measured_on_drawn_players(monkeypatch):
     monkeypatch.setattr("absentia.learning.leaf_source._MOST_SETS", 1)
     learned = ab.learn_baseline(lgb(), X, TWO, options=QUICK)
@@ -244,6 +251,7 @@ def test_a_time_limit_and_ctrl_c_end_the_search_with_the_best_values(monkeypatch
     assert learned.loss <= min(learned.record.compared.values())
 
 
+@pytest.mark.slow
 def test_a_checkpoint_resumes_and_the_result_is_saved(tmp_path):
     options = ab.LearningOptions(checkpoint=tmp_path / "search.safetensors")
     first = ab.learn_baseline(lgb(), X, TWO, options=options)

@@ -268,6 +268,7 @@ def test_bad_input_gets_a_sentence(settings, sentence):
         unchecked(learn_baseline)(product, uniform(), options=LearningOptions(**options), **others)
 
 
+@pytest.mark.slow
 def test_an_array_is_one_start_and_a_list_is_several():
     given = uniform().mean(0)
     settings = {"bounds": (0.0, 1.0), "steps": 2, "polish": False}

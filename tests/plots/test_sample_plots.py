@@ -136,6 +136,7 @@ def test_the_overview_is_a_heat_map_for_images_and_three_panels_for_tables(six, 
         six.plot(tmp_path / "nowhere" / "six.png")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("players", [1, 2, 10])
 def test_no_labels_lie_on_each_other_or_leave_the_picture(players):
     explanation = explain(players, samples=1)

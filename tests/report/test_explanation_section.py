@@ -14,6 +14,7 @@ from absentia.text import written
 from rendered_pages import render
 
 
+@pytest.mark.slow
 def test_images_of_two_axes_are_shown_as_images(tmp_path):
     """Segments of (height, width) are areas; tokens with their embeddings are not."""
     segments = ab.Players.segments(torch.tensor([[0, 0, 1], [0, 1, 1]]))

@@ -11,6 +11,7 @@ from absentia.report.shown_numbers import texts
 from rendered_pages import Page, render
 
 
+@pytest.mark.slow
 def test_what_comes_from_data_stays_text(page):
     scripts = [(attrs, text) for tag, attrs, text in page.blocks if tag == "script"]
     assert len(scripts) == 1 + len(rendering.SCRIPTS)  # the data, and our own: no name has become another

@@ -401,7 +401,7 @@ def test_a_module_in_train_mode_is_switched_where_it_can_be_reached(name, way):
 @pytest.mark.parametrize("name", ["dropout", "norm"])
 def test_a_hidden_module_in_train_mode_is_noticed_by_its_outputs(name, way):
     model = networks()[name]
-    message = "model must return the same for the same sample.*Put it into evaluation mode"
+    message = "model must return the same output for the same sample.*Put it into evaluation mode"
     with pytest.raises(AbsentiaError, match=message):
         explain(NOT_SEARCHED[way](model))
     model.eval()

@@ -120,6 +120,7 @@ def test_shap_with_a_background(rows: int) -> None:
         assert_same(ab.shapley(ab.MaskedModel(model, x, 0, absence=ab.Baseline(background[0]))).values, theirs)
 
 
+@pytest.mark.slow
 def test_shap_with_a_masker_of_our_own() -> None:
     model = mlp()
     x = normal(3, FEATURES, seed=1)

@@ -28,7 +28,7 @@ from absentia.text import duration
 # Work is split into about this many steps. A step that a time limit cuts off is lost.
 _STEPS = 64
 # What to do if the time limit is too short to measure anything.
-NO_TIME = "Or audit fewer absences, or a quicker model."
+NO_TIME = "Or audit fewer absences, or a faster model."
 
 
 @dataclass(frozen=True, eq=False)

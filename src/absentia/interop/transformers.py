@@ -94,7 +94,8 @@ class TextModel(nn.Module):
         longest = max(len(encoding["input_ids"]) for encoding in encodings)
         most = self.tokenizer.model_max_length
         if longest > most:
-            raise wrong("texts", f"have at most {most} tokens", longest, "Cut them, or explain them part by part.")
+            then = "Truncate them, or explain them part by part."
+            raise wrong("texts", f"have at most {most} tokens", longest, then)
         tokens = torch.full((len(encodings), longest), self.tokenizer.pad_token_id or 0)
         for row, encoding in zip(tokens, encodings, strict=True):
             row[: len(encoding["input_ids"])] = torch.tensor(encoding["input_ids"])
@@ -109,7 +110,7 @@ class TextModel(nn.Module):
                     row[position] = word if self.words else position
         if self.words and not bool((owners == owners[0]).all()):
             then = 'Explain them one by one, or use from_transformers(…, players="token").'
-            raise wrong("texts", "have their words at the same places", "texts of different forms", then)
+            raise wrong("texts", "have their words at the same positions", "words at different positions", then)
         is_special_in_any = (owners == ALWAYS_PRESENT).any(0)
         return owners[0].masked_fill(is_special_in_any, ALWAYS_PRESENT)
 

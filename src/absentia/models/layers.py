@@ -38,7 +38,7 @@ def layer_output(model: Model, layer: str) -> Model:
         outputs: list[Tensor] = []
         run_watched(model, rows, [layers[layer]], lambda _part, _inputs, output: outputs.append(output.clone()))
         if not outputs:
-            raise AbsentiaError(f"The layer {layer!r} takes no part in the model's forward pass. Name another one.")
+            raise AbsentiaError(f"The model's forward pass does not use the layer {layer!r}. Choose another layer.")
         return outputs[-1]
 
     return run
