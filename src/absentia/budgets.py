@@ -14,7 +14,7 @@ from absentia.text import count_of, duration
 
 # The model of an explanation may take this long, in seconds, where the user set no limit of any kind.
 MINUTE = 60.0
-# More coalitions than these are drawn only while they have at most so many entries: their fit takes time as well.
+# More coalitions than these are drawn only up to this many entries, because their fit takes time as well.
 _MOST_ENTRIES = 2**21
 # The share of a time limit that the model may take. The rest is for the fit, and for work that takes longer.
 _SHARE_OF_LIMIT = 0.8
@@ -62,11 +62,11 @@ class Work:
         return max(self.usual_coalitions, _MOST_ENTRIES // self.players)
 
     def rows(self, coalitions: int) -> int:
-        """Return the rows of so many coalitions of every sample."""
+        """Return the number of rows that this many coalitions of every sample take."""
         return coalitions * self.draws * self.samples
 
     def seconds(self, coalitions: int) -> float:
-        """Return the time that so many coalitions of every sample take."""
+        """Return the time that this many coalitions of every sample take."""
         try:
             return self.rows(coalitions) * self.seconds_per_row
         except OverflowError:  # of more than a thousand players

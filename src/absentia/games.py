@@ -387,7 +387,7 @@ class MaskedModel:
         return part
 
     def use_batches_of(self, rows: int) -> None:
-        """Evaluate in batches of so many rows from now on."""
+        """Evaluate in batches of this size from now on."""
         self.evaluator = Evaluator(self.task.with_batch_size(rows))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -479,7 +479,7 @@ def _table_of(evaluator: Evaluator, fill: Fill, samples: Tensor, row_count: RowC
 
 @dataclass(frozen=True)
 class RowMeter:
-    """What tells the rows that the model of a game sees for one result.
+    """The number of rows that the model of a game sees for one result.
 
     The rows of setting up the game belong to each of its results, and those of its other results to none.
     """

@@ -105,7 +105,7 @@ class InteractionIndex:
         return weights.to(terms.effects)
 
     def set_weights(self, subset_size: int, order: int, players: int, most_added: int) -> SetWeights:
-        """Return the index of sets of a size as weights of Walsh terms of up to so many more players.
+        """Return the index of sets of a size as weights of Walsh terms with up to ``most_added`` more players.
 
         >>> InteractionIndex(sii).set_weights(1, order=2, players=3, most_added=2).of_terms
         tensor([[2.0000, 0.0000, 0.6667]], dtype=torch.float64)

@@ -243,7 +243,7 @@ class Task:
         return task
 
     def with_batch_size(self, batch_size: int) -> Task:
-        """Return the same task with batches of so many rows."""
+        """Return the same task with this batch size."""
         task = self._copy()
         task.batch_size = batch_size
         return task

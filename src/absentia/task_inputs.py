@@ -62,7 +62,7 @@ class TaskInputs:
 
     @classmethod
     def read(cls, encoded: EncodedInputs, axes: int | None = None) -> TaskInputs:
-        """Convert a model and samples; with ``axes``, an array with so many of them is a single sample."""
+        """Convert a model and samples; with ``axes``, an array with this number of axes is a single sample."""
         model = as_model(encoded.model)
         may_have_gaps = isinstance(model, NumpyModel)
         columns = getattr(encoded.x, "columns", None)
@@ -117,7 +117,7 @@ def model_rows(model: Model, rows: Rows, players: Players) -> Rows:
 
 
 def _as_batch(rows: Tensor, axes: int) -> Tensor:
-    """Return a batch of samples with so many axes; a single sample becomes a batch of one."""
+    """Return a batch of samples with this number of axes; a single sample becomes a batch of one."""
     if rows.ndim == 0:
         raise wrong("x", "be a sample or a batch of samples", "a single number")
     if rows.ndim == axes:

@@ -67,7 +67,7 @@ class Figures:
     prior: float  # the score of what can be said without a sample
     whole: float  # the score of predictions on whole samples
     everything: float  # all that there is to know
-    leaks_count: bool = True  # whether everything that ∅ tells is a leak
+    leaks_count: bool = True  # whether everything that ∅ reveals is a leak
 
     @property
     def level_score(self) -> float:

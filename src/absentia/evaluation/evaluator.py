@@ -276,7 +276,7 @@ class Evaluator:
             exact = self._values(masking, coalitions)
         except OutOfTime:
             raise
-        except Exception as error:  # a model that works in a type of its own may raise anything
+        except Exception as error:  # a model with a custom type may raise anything
             return not_measured(values, error)
         return MeasuredErrors(largest_errors(values.gather(1, numbers) - exact))
 
@@ -295,7 +295,7 @@ class Evaluator:
         return len(coalitions) * fill.draws
 
     def try_block(self, fill: StandIns, rows: int) -> int:
-        """Evaluate a block of a table, of at most so many rows, to see how long that takes; return their number."""
+        """Evaluate a block of a table with at most ``rows`` rows, in order to time it; return their number."""
         _layout, lattice, model = self._lattice(fill, self.players, rows)
         runner = self.task.runner(reuse_memory(model))
         with self.task.evaluation_mode():

@@ -128,7 +128,7 @@ def _run_instead(why: str) -> NotFromLeaves:
 
 
 def _mask(source: TreeSource, reading: TreeReading, task: Task, fill: StandIns) -> MaskedTrees | None:
-    """Return the ensemble on samples and stand-ins; None if columns cannot be told apart by their players."""
+    """Return the ensemble on samples and stand-ins; None if columns cannot be distinguished by their players."""
     from absentia.trees.masked_trees import MaskedTrees
 
     inner_rows = partial(source.inner_rows, reading)

@@ -19,9 +19,9 @@ SHORT_WORK = 5.0
 def time_values(
     evaluator: Evaluator, fill: Fill, rows: int, *, as_table: bool, short_work: float = SHORT_WORK
 ) -> RowTime:
-    """Return the time that each of so many rows takes, with masking and reading out.
+    """Return the time that each row takes, including masking and the readout.
 
-    Short work is not timed: the model's first run tells that it is short. ``as_table`` times the values of all
+    Short work is not timed: the model's first run shows that it is short. ``as_table`` times the values of all
     coalitions, which take less time than those of drawn ones.
     """
     seconds_of_first_run = evaluator.task.probe.seconds_per_row
@@ -34,7 +34,7 @@ def time_values(
 
 
 def _try_drawn(evaluator: Evaluator, fill: Fill, rows: int) -> int:
-    """Evaluate random coalitions, always the same ones, of about so many rows."""
+    """Evaluate random coalitions, always the same ones, that take about this many rows."""
     players = len(evaluator.players)
     count = max(1, rows // fill.draws)
     sizes = torch.arange(count) % (players + 1)

@@ -136,7 +136,7 @@ class LevelSweeps:
         return candidates
 
     def _levels(self, baseline: Baselines, coordinate: int) -> Float[Tensor, "levels own"]:
-        """Return the values of a coordinate's entries that the trees tell apart."""
+        """Return the values of a coordinate's entries that the trees distinguish."""
         space = self.space
         entries = space.entries(coordinate)
         if coordinate >= len(space.low):

@@ -49,9 +49,9 @@ def encode_inputs(
 ) -> EncodedInputs:
     """Encode DataFrames with columns that are not numbers, for an estimator; return other inputs as they are.
 
-    Categories are those that the model was fitted on, if it tells, or else those of the data, the samples and learned
-    ``absences`` together. Columns are put into the order of the fit, unless there are ``players``, who know the
-    columns of x by their numbers.
+    Categories are those that the model was fitted on, if it stores them, or else those of the data, the samples and
+    learned ``absences`` together. Columns are put into the order of the fit, unless there are ``players``, who know
+    the columns of x by their numbers.
     """
     if isinstance(model, NumpyModel) and model.table is not None:
         return EncodedInputs(model, _numbers_of("x", x, model.table), _numbers_of("data", data, model.table))

@@ -121,7 +121,7 @@ def _by_prediction(estimator: Any, fit: _Fit, probabilities: bool) -> NumpyModel
 
 
 def _feature_count(estimator: Any) -> int | None:
-    """Return the number of columns that an estimator or a Booster was fitted on, if it tells."""
+    """Return the number of columns that an estimator or a Booster was fitted on, if it stores it."""
     count: int | None = getattr(estimator, "n_features_in_", None)
     # A Booster of XGBoost has the first method, and one of LightGBM the second.
     for name in ("num_features", "num_feature"):

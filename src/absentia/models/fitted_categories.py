@@ -62,7 +62,7 @@ def _of_lightgbm(estimator: Any, candidates: Sequence[str]) -> dict[str, tuple[A
 
 
 def _of_xgboost(estimator: Any) -> dict[str, tuple[Any, ...]]:
-    """Read the categories of an XGBoost model, which needs pyarrow to tell them."""
+    """Read the categories of an XGBoost model, which needs pyarrow to return them."""
     booster = _xgboost_booster(estimator)
     if booster is None or find_spec("pyarrow") is None:
         return {}

@@ -149,7 +149,7 @@ def describe_change(value: str, attribution: Attribution, sample: int, ends: End
 
 
 def _who_adds_most(attribution: Attribution, sample: int, labels: Sequence[str]) -> str:
-    """Name the player that adds most to the value; return an empty text if none does, or none is known to."""
+    """Name the player that adds most to the value; return an empty text if there is none, or errors hide it."""
     values = attribution.values[sample]
     player = int(values.argmax())
     shown = values_by_player(attribution, sample)[player]
@@ -159,7 +159,7 @@ def _who_adds_most(attribution: Attribution, sample: int, labels: Sequence[str])
 
 
 def _who_takes_most(attribution: Attribution, sample: int, labels: Sequence[str]) -> str:
-    """Name the player that takes most from the value; return an empty text if none does, or none is known to."""
+    """Name the player that takes most from the value; return an empty text if there is none, or errors hide it."""
     values = attribution.values[sample]
     player = int(values.argmin())
     shown = values_by_player(attribution, sample)[player]

@@ -13,13 +13,13 @@ from typing import Any
 
 from absentia.text import count_of, duration, percent
 
-# Its attribute ``is_worker`` tells whether this thread is a worker's, which shows no progress of its own.
+# Its attribute ``is_worker`` says whether this thread is a worker's, which shows no progress itself.
 THIS_THREAD = threading.local()
 # Lines begin after this many seconds of work, ...
 _SECONDS_BEFORE_LINES = 10.0
 # ... and are at least this many seconds apart.
 _SECONDS_BETWEEN_LINES = 30.0
-# The lines of work in progress. Work within it shows no progress of its own.
+# The lines of work in progress. Work within it shows no progress itself.
 _LINES: set[ProgressLines] = set()
 # The bars that work within their work moves on, and by how much all of it does; the innermost is last.
 _MOVED: list[tuple[Any, float]] = []

@@ -12,7 +12,7 @@ _LONG_RUN = 0.1
 _FIRST_ROWS = 2
 # The next timed run has this many times as many rows.
 _GROWTH = 4
-# A timed run has at most one in so many of the rows that the work takes.
+# A timed run has at most one row for this many rows of the work.
 _ONE_IN = 32
 # A run that takes less than this many times as long as one of a quarter of its rows has a large fixed cost.
 _MOST_OF_FIXED_COST = 2.0
@@ -26,7 +26,7 @@ class RowTime:
     per_row: float
 
     def seconds_per_row(self, batch: int) -> float:
-        """Return the seconds that a row takes in batches of so many rows."""
+        """Return the seconds that a row takes in batches of this size."""
         return self.per_batch / batch + self.per_row
 
     def rows_within(self, seconds: float, most: int) -> int:
@@ -86,5 +86,5 @@ def _timed(run: Callable[[int], int], rows: int) -> Run:
 
 
 def rows_to_time(rows: int, batch: int) -> int:
-    """Return how many rows a timed run may have at most, for work of so many rows: a batch or a small share of it."""
+    """Return the maximum number of rows of a timed run: those of a batch, or a small share of the work."""
     return max(_FIRST_ROWS, min(batch, rows // _ONE_IN))

@@ -34,7 +34,7 @@ _CONSTANT_SHARE = 1e-9
 # The weight of each player in a part that is linear or constant, where it does not matter.
 _FREE_WEIGHT = 0.02
 
-# From the most players that Walsh terms have beside a set, to the weights of the numbers of each set of a size.
+# From the largest number of players that Walsh terms add to a set, to the weights of the numbers of a set.
 WeightsOf = Callable[[int], SetWeights]
 
 
@@ -84,7 +84,7 @@ class FittedGame:
 
     @property
     def most_added(self) -> int:
-        """The most players that Walsh terms have beside a set, if their variance is not negligible."""
+        """The largest number of players that Walsh terms add to a set, if their variance is not negligible."""
         return max(most_added_players(part.posterior.kernel) for part in self.parts)
 
     @property

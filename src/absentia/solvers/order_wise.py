@@ -30,7 +30,7 @@ _LEAST_ROUNDS = 2
 
 
 def order_weights(players: int, orders: Sequence[int], most_added: int) -> SetWeights:
-    """Return the weights of Walsh terms in what a player adds to coalitions of so many others.
+    """Return the weights of Walsh terms in what a player adds to coalitions of m others, for each order m.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def _with_means(estimates: SetEstimates, means: Float[Tensor, " players"]) -> Se
 
 
 def sample_order_marginals(game: Game, orders: Sequence[int] | None, evaluations: int, seed: int) -> OrderAttribution:
-    """Estimate the mean of |v(S∪i) − v(S)| by order from walks of their own."""
+    """Estimate the mean of |v(S∪i) − v(S)| by order from separately drawn walks."""
     players = len(game.names)
     chosen = tuple(range(players)) if orders is None else tuple(orders)
     plan = WalkPlan(players, tuple(sorted(set(chosen))))

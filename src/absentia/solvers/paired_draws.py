@@ -24,7 +24,7 @@ from absentia.games import Game, MaskedModel, ask, draws_of
 
 # Estimates need at least this many coalitions for each player.
 MIN_COALITIONS_PER_PLAYER = 4
-# Values of a random absence are kept apart for about this many groups of its draws, for the error of the draws.
+# Values of a random absence are kept for about this many groups of its draws, from which the error of draws follows.
 MOST_GROUPS = 10
 # Numbers that differ by less than this are the same up to rounding errors.
 _ROUNDING = 1e-9

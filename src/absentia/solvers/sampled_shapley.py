@@ -358,7 +358,7 @@ def _check_same_game(earlier: DrawnValues, drawn: DrawnValues) -> None:
 
 
 def _generator(seed: int, earlier: Any) -> torch.Generator:
-    """Return the generator of a seed; further draws have one of their own."""
+    """Return the generator of a seed; further draws have a separate one."""
     if earlier is None:
         return seeded(seed)
     return seeded(seed, "after", earlier.coalitions_per_sample)

@@ -50,7 +50,7 @@ def _what_is_read(text: str) -> dict[str, Any]:
 
 
 def stop_from_words(text: str) -> dict[str, Any] | None:
-    """Return the fields of an early stop of an audit or a search; None if the words tell of none."""
+    """Return the fields of an early stop of an audit or a search; None if the words do not mention one."""
     if text.startswith(_INTERRUPTED):
         return {"reason": "interrupted"}
     if text.startswith(_CALLBACK):

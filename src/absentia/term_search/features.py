@@ -9,7 +9,7 @@ from torch import Tensor
 
 from absentia.coalitions import Coalitions
 
-# A set that is within fewer coalitions than this, or this share of them, can't be told from noise.
+# A set that is within fewer coalitions than this, or this share of them, cannot be distinguished from noise.
 _LEAST_WITHIN = 8
 _LEAST_SHARE_WITHIN = 0.01
 

@@ -38,7 +38,7 @@ def forward_path(features: Float[Tensor, "rows features"], values: Float[Tensor,
     count = features.shape[1]
     most = min(most, count)
     factor = products.new_zeros(count, most)  # of the products, for the chosen features
-    left = products.diagonal().clone()  # of each feature's square, beside the chosen features
+    left = products.diagonal().clone()  # of each feature's square, without what the chosen ones explain
     least = _LEAST_LEFT * left
     is_open = torch.ones(count, dtype=torch.bool)
     chosen: list[int] = []

@@ -124,7 +124,7 @@ def _best_extensions(
 
 
 def _key(members: Bool[Tensor, " players"]) -> bytes:
-    """Return what tells a set from others."""
+    """Return a key that identifies a set."""
     return members.numpy().tobytes()
 
 
