@@ -33,12 +33,13 @@ def test_classes_are_shown_by_their_names_where_they_have_any(pictured):
     assert ab.plots.image_heat_map(named, sample=1).axes[0].get_title() == "sample 1, dog"
 
 
-def test_signs_are_written_on_heat_maps_for_grey():
-    players = ab.Players.grid((3, 4, 3), cells=(4, 3))
-    x = torch.rand(1, 3, 4, 3, generator=torch.Generator().manual_seed(0)).double()
-    signs = torch.ones(3, 4, 3).double()
-    signs[:, :2] = -1
+def test_signs_are_written_on_heat_maps_of_many_players(monkeypatch):
+    monkeypatch.setattr("absentia.plots.image_plots._MOST_NUMBERS", 4)
+    players = ab.Players.grid((3, 10, 10), cells=(4, 3))
+    x = torch.rand(1, 3, 10, 10, generator=torch.Generator().manual_seed(0)).double()
+    signs = torch.ones(3, 10, 10).double()
+    signs[:, :5] = -1
     explanation = ab.explain(lambda rows: (rows * signs).sum((1, 2, 3)), x, players=players, absence=ab.Baseline(0.0))
     axes = ab.plots.image_heat_map(explanation).axes[1]
-    assert {text.get_text() for text in axes.texts if text.get_position()[1] < 2} == {"−"}
-    assert {text.get_text() for text in axes.texts if text.get_position()[1] >= 2} == {"+"}
+    assert {text.get_text() for text in axes.texts if text.get_position()[1] < 5} == {"−"}
+    assert {text.get_text() for text in axes.texts if text.get_position()[1] >= 5} == {"+"}

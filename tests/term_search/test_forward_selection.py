@@ -34,6 +34,15 @@ def test_features_that_repeat_others_are_not_chosen():
     assert len(forward_path(features, values, most=5).chosen) == 3
 
 
+def test_the_first_feature_is_chosen_even_if_it_explains_nothing():
+    features = torch.tensor([[1.0, 1.0], [1.0, -1.0], [1.0, 1.0], [1.0, -1.0]])
+    path = forward_path(features, torch.tensor([2.0, -2.0, 2.0, -2.0]).double(), most=2)
+    assert path.chosen.tolist() == [0, 1]
+    assert path.residual_squares.tolist() == [16.0, 0.0]
+    nothing = forward_path(features, torch.zeros(4).double(), most=2)
+    assert nothing.chosen.tolist() == [0]
+
+
 def test_the_fit_is_that_of_least_squares():
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(30, 4, generator=generator)

@@ -47,7 +47,7 @@ def forward_path(features: Float[Tensor, "rows features"], values: Float[Tensor,
     for step in range(most):
         gains = torch.where(is_open & (left > least), moments.square() / left.clamp_min(1e-300), 0.0)
         best = int(gains.argmax()) if step > 0 else 0
-        if float(gains[best]) <= _LEAST_RESIDUAL * total:
+        if step > 0 and float(gains[best]) <= _LEAST_RESIDUAL * total:
             break
         column = (products[:, best] - factor[:, :step] @ factor[best, :step]) / left[best].sqrt()
         along = moments[best] / left[best].sqrt()
