@@ -172,6 +172,7 @@ class SlowsDown(Counting):
         return super().__call__(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"evaluations": 4096}, {"players": 30}], ids=["drawn", "requested", "many"])
 def test_a_model_that_becomes_slower_is_explained_by_fewer_coalitions(settings, clock):
     model = SlowsDown(clock, per_row=0.01)
@@ -232,6 +233,7 @@ def test_trees_read_from_leaves_are_exact_and_run_no_row_for_an_estimate(clock):
     assert found.record.rows_seen == sum(rows)
 
 
+@pytest.mark.slow
 def test_workers_share_the_samples_of_an_estimate(clock):
     with joblib.parallel_config("threading", n_jobs=2):
         found = explain(Slow(clock, math.inf, pause=0.0, per_row=0.05), samples=4)

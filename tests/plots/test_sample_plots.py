@@ -39,6 +39,7 @@ def test_bars_have_the_length_of_the_values_largest_first(six):
     assert all(len(label) <= 34 and label.endswith(r"\$ " + label[-1]) for label in labels)
 
 
+@pytest.mark.slow
 def test_bars_show_two_standard_errors(sampled):
     axes = ab.plots.bars(sampled, sample=1, most=5).axes[0]
     order = sampled.shapley.values[1].abs().argsort(descending=True)[:5]
@@ -67,6 +68,7 @@ def test_the_waterfall_leads_from_the_value_of_nothing_to_the_value(six):
     assert labels[-1] == f"all present: {output:.4g}".replace("-", "−")
 
 
+@pytest.mark.slow
 def test_the_waterfall_puts_small_players_together(sampled):
     axes = ab.plots.waterfall(sampled, most=5).axes[0]
     widths = [bar.get_width() for bar in axes.patches]
@@ -99,6 +101,7 @@ def test_the_mean_of_many_samples_has_errors_over_them(six):
     assert axes.get_xlabel() == "± 2 standard errors over samples"
 
 
+@pytest.mark.slow
 def test_sampled_attributions_of_many_samples_have_errors(sampled):
     axes = ab.plots.beeswarm(sampled, most=3).axes[0]
     order = sampled.shapley.values.abs().mean(0).argsort(descending=True)[:3].tolist()
@@ -123,6 +126,7 @@ def test_plot_draws_the_kind_that_is_asked_for(six, many, tmp_path):
         assert kind in ab.Explanation.plot.__doc__.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_the_overview_is_a_heat_map_for_images_and_three_panels_for_tables(six, sampled, pictured, tmp_path):
     titles = [axes.get_title() for axes in six.plot(tmp_path / "six.png", sample=1).axes]
     assert titles == ["Shapley values", "strongest 16 of 63 interactions", "strength by order"]
@@ -196,6 +200,7 @@ def test_a_mistake_gets_a_sentence(six, picture, arguments, sentence):
         getattr(ab.plots, picture)(six, **arguments)
 
 
+@pytest.mark.slow
 def test_what_is_not_a_result_or_has_no_interactions_gets_a_sentence(sampled):
     with pytest.raises(ab.AbsentiaError, match="explanation must be exact for a plot of interactions"):
         ab.plots.and_or_graph(replace(sampled, interactions=None))

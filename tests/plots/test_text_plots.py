@@ -34,6 +34,7 @@ def test_a_text_line_has_its_tokens_in_order_with_their_values_below():
     assert not [1 for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]
 
 
+@pytest.mark.slow
 def test_a_text_line_of_estimates_has_their_errors():
     players = ab.Players.tokens([f"word{number}" for number in range(26)])
     x = torch.ones(1, 26, dtype=torch.int64)

@@ -71,6 +71,7 @@ def test_large_results_are_trimmed_and_the_page_says_so(tmp_path):
         assert float(row["shown"]) == pytest.approx(mean, abs=1e-3 * max(overall))  # to the decimals of the largest
 
 
+@pytest.mark.slow
 def test_the_page_states_errors_of_estimates_and_what_values_lack(tmp_path):
     players = ab.Players.grid((1, 4, 4), (4, 4))
     x = torch.rand(2, 1, 4, 4, generator=torch.Generator().manual_seed(0))

@@ -154,6 +154,7 @@ def test_values_that_are_no_sums_are_computed_from_leaves() -> None:
     assert close(ab.value_table(game).values, enumerated(game).values)
 
 
+@pytest.mark.slow
 def test_sampled_values_say_which_readout_would_be_exact() -> None:
     rows = RANDOM.normal(size=(200, 30))
     forest = RandomForestClassifier(10, max_depth=3, random_state=0).fit(rows, rows[:, 0] > 0)

@@ -246,6 +246,7 @@ def test_a_method_of_ones_own_can_be_added(monkeypatch):
     torch.testing.assert_close(found.values, shapley(TABLE, evaluations=100, method="leverage").values)
 
 
+@pytest.mark.slow
 def test_drawn_values_are_not_saved(tmp_path):
     explanation = ab.explain(mlp(26), torch.randn(1, 26).double(), absence=0.0, evaluations=110)
     assert explanation.shapley.drawn is not None
