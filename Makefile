@@ -14,9 +14,9 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	$(BIN)/python -m pytest --numprocesses auto
 
-# All but the slow tests, in under two minutes on two cores.
+# Without the slow tests, the examples of experiments/, and the checks of axes, which take almost half of the time.
 quick: $(VENV)/.test
-	$(BIN)/python -m pytest --numprocesses auto -m "not slow" tests src
+	$(BIN)/python -m pytest --numprocesses auto -m "not slow" --jaxtyping-packages= tests src
 
 check: $(VENV)/.check test
 	$(BIN)/ruff format --check .

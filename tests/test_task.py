@@ -102,6 +102,7 @@ def test_a_model_that_is_not_deterministic_is_refused_by_every_function():
             run()
 
 
+@pytest.mark.usefixtures("clock")  # a slow machine would time the model with further calls
 @pytest.mark.parametrize("absence", [ab.Baseline(0.0), ab.NearestNeighbours(torch.rand(9, 12), neighbours=2)])
 @pytest.mark.parametrize("evaluations", [None, 100])
 def test_a_model_that_changes_on_the_way_is_refused_with_the_sample_and_the_difference(absence, evaluations):
