@@ -25,7 +25,7 @@ from absentia.determined import WHY_NOT_DETERMINED, with_marks
 from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.evaluation.leaf_values import LeafValues, NotFromLeaves
 from absentia.evaluation.row_times import SHORT_WORK, time_values
-from absentia.games import MAX_PLAYERS, MaskedModel, RowMeter, model_for, value_table
+from absentia.games import MAX_PLAYERS, MaskedModel, model_for, value_table
 from absentia.indices import order_shapley, shapley
 from absentia.interop import to_shap, to_shapiq
 from absentia.learning import LearnedBaseline, absence_for
@@ -39,19 +39,17 @@ from absentia.readouts import Features, Readout
 from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.progress import announce
 from absentia.runtime.workers import worker_count
-from absentia.solvers.cost_of_fits import seconds_of_few_terms
+from absentia.sampled_explanation import sampled_parts
+from absentia.solvers.cost_of_fits import seconds_of_fits
 from absentia.solvers.exact import harsanyi
-from absentia.solvers.few_terms import LEAST_COALITIONS, few_terms_of
 from absentia.solvers.leaves import LeafSums, sums_over_leaves
-from absentia.solvers.paired_draws import PairedValues
-from absentia.solvers.sampled_shapley import sample_shapley
 from absentia.storage import Saved, keep_figure
 from absentia.storage.old_words import upgraded_record
 from absentia.task import Task
 from absentia.task_inputs import TaskInputs, TaskOptions
 from absentia.terms import Interaction, Terms, upgraded_terms
 from absentia.terms_in_words import name_with_basis
-from absentia.text import align, count_of, duration, fold, html_result, written
+from absentia.text import align, count_of, fold, html_result, written
 from absentia.version import __version__
 
 # A larger gap between the sum of Shapley values and outputs − base_values is more than rounding, and is reported.
@@ -66,8 +64,6 @@ _SHARE_OF_A_BATCH = 0.03
 _SHARE_OF_SHORT_WORK = 0.1
 # The rows that the model has to run at least before anything is explained.
 _FEW_ROWS = 2
-# Interactions of all samples are estimated if that takes at most this long, in seconds.
-_MOST_SECONDS_OF_INTERACTIONS = 60.0
 # What to do if a time limit is too short for any result.
 _NO_TIME = "Or use fewer players, fewer samples, or a quicker model."
 # An explanation prints at most this many players and interactions, and a notebook shows somewhat more.
@@ -123,7 +119,7 @@ class Explanation(Saved, kind="explanation", format=5):
     outputs: Float[Tensor, " samples"]  # v(N), with all players present
     base_values: Float[Tensor, " samples"]  # v(∅), with all players absent
     shapley: Attribution  # adds up to outputs − base_values
-    order_shapley: OrderAttribution | None  # None if Shapley values were sampled, or beyond 24 players
+    order_shapley: OrderAttribution | None  # None if it would take long: for many players, or many drawn coalitions
     interactions: Terms | None  # all sets or listed ones; None if Shapley values were sampled
     stand_ins: Shaped[Tensor, "samples *entries"] | None  # samples with all players absent, averaged over the draws
     record: ExplanationRecord
@@ -528,7 +524,8 @@ def _as_frame(x: Table) -> Table:
 
 def _choose_budget(game: MaskedModel, evaluations: int | None, seconds: float | None, max_players: int) -> Budget:
     """Choose how many rows to evaluate for each sample, and say so if they take long."""
-    untimed = Work(len(game.players), game.draws, game.samples, seconds_per_row=0.0)
+    fit = partial(seconds_of_fits, players=len(game.players), samples=game.samples)
+    untimed = Work(len(game.players), game.draws, game.samples, seconds_per_row=0.0, fit=fit)
     if evaluations is None and sums_over_leaves(game) is not None:
         return Budget(untimed, BudgetReason.ALL)
     limit = game.task.limit
@@ -619,41 +616,16 @@ def _exact_results(game: MaskedModel) -> _Results:
 
 
 def _sampled_results(game: MaskedModel, budget: int, seed: int) -> _Results:
-    """Estimate Shapley values and few interactions from the same drawn coalitions."""
-    meter = RowMeter.start(game)
-    sampled = sample_shapley(game, budget, seed)
-    drawn = sampled.attribution.drawn
-    interactions = None
-    notes = list(sampled.attribution.notes)
-    if isinstance(drawn, PairedValues):
-        why_not = _why_no_interactions(game, drawn)
-        if why_not:
-            notes.append(why_not)
-        else:
-            interactions = few_terms_of(drawn, game, seed, None, meter)
-            if drawn.has_groups:
-                notes.append("Errors of interactions exclude the variance of the draws.")
+    """Estimate everything from the same drawn coalitions."""
+    parts = sampled_parts(game, budget, seed, game.task.limit.left)
     return _Results(
-        outputs=sampled.full,
-        base_values=sampled.empty,
-        shapley=sampled.attribution,
-        interactions=interactions,
-        notes=tuple(notes),
-        counts_draws=isinstance(drawn, PairedValues) and drawn.has_groups,
-    )
-
-
-def _why_no_interactions(game: MaskedModel, drawn: PairedValues) -> str:
-    """Say why few interactions are not estimated; empty if they are."""
-    if drawn.coalitions_per_sample < LEAST_COALITIONS:
-        return f"There are no interactions: they need at least {LEAST_COALITIONS} coalitions."
-    seconds = drawn.samples * seconds_of_few_terms(drawn.pairs, len(game.names))
-    if seconds <= min(_MOST_SECONDS_OF_INTERACTIONS, game.task.limit.left):
-        return ""
-    samples = count_of(drawn.samples, "sample")
-    return (
-        f"There are no interactions, which would take about {duration(seconds)} for {samples}. Explain fewer "
-        "samples, or use interactions(game, evaluations=…)."
+        outputs=parts.shapley.full,
+        base_values=parts.shapley.empty,
+        shapley=parts.shapley.attribution,
+        order_shapley=parts.order_shapley,
+        interactions=parts.interactions,
+        notes=parts.notes,
+        counts_draws=parts.counts_draws,
     )
 
 

@@ -25,6 +25,7 @@ from absentia.data import seeded
 from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
 from absentia.runtime.progress import progress
+from absentia.solvers.cost_of_fits import MOST_PAIRS_OF_FEW_TERMS
 from absentia.solvers.fitted_parts import FittedGame
 from absentia.solvers.paired_draws import (
     MIN_COALITIONS_PER_PLAYER,
@@ -49,8 +50,6 @@ from absentia.walsh import harsanyi_sets_of, walsh_to_harsanyi
 _HELD_OUT = 0.15
 _FEWEST_HELD_OUT = 24
 _MOST_HELD_OUT = 1000
-# The process is fitted to at most this many pairs.
-MOST_FITTED = 3000
 # Terms are added until the variation of the process that they miss is this share of the variation of the values that
 # the process misses, or this share of all variation if that is more.
 _LEFT_OF_UNEXPLAINED = 0.5
@@ -187,7 +186,7 @@ class Split:
     def process_of(self, sample: int, seed: int, kernels: Kernels | None = None) -> FittedGame:
         """Fit a process to pairs that are not held out: to all of them, or to some if they are many."""
         order = torch.randperm(len(self.fitted), generator=seeded(seed, "fitted"))
-        pairs = self.fitted[order[:MOST_FITTED].sort().values]
+        pairs = self.fitted[order[:MOST_PAIRS_OF_FEW_TERMS].sort().values]
         return FittedGame.of_sample(self.values, sample, seed, pairs, kernels)
 
 
