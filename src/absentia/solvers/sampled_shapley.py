@@ -294,9 +294,10 @@ class _Run:
         fit = seconds_of_process(fitted, drawn.coalitions.shape[1], drawn.samples)
         if fit <= max(_ALWAYS_WORTHWHILE, _WORTHWHILE_SHARE * self.seconds):
             return ""
+        what_else = "add some" if self.fit is not None else "add some, or pass method='process'"
         return (
             f"Regression was used: evaluating took {written(self.seconds, 2)} s, and fitting a Gaussian process "
-            f"would take about {written(fit, 2)} s. Evaluations are cheap here: add some, or pass method='process'."
+            f"would take about {written(fit, 2)} s. Evaluations are cheap here: {what_else}."
         )
 
     def draw_until(self, tolerance: float, budget: int) -> SampledShapley:
