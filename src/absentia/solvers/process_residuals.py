@@ -2,8 +2,8 @@
 
 The covariances of all pairs would need too much memory. Shapley values are linear in the game, so those of the
 process's predictions, which have a closed form, and those of what they leave add up. What is left is estimated by
-regression on pairs that the process has not seen, so that the errors of the regression, by a jackknife, are those of
-the sum.
+regression on pairs that the process has not seen, and on sizes of which all coalitions were drawn. So the errors of
+the regression, by a jackknife, are those of the sum.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def process_shapley_of_any(
         return process_shapley(values, seed, kernels)
     order = torch.randperm(values.pairs, generator=seeded(seed, "pairs of the process"))
     fitted = order[:FITTED_PAIRS].sort().values
-    others = order[FITTED_PAIRS:].sort().values
+    others = _unseen_pairs(values, fitted)
     estimates = []
     with progress(values.samples, "fitting the process", "sample") as bar:
         for sample in range(values.samples):
@@ -63,6 +63,18 @@ def process_shapley_of_any(
         torch.cat([estimate.errors for estimate in estimates]),
         by_group,
     )
+
+
+def _unseen_pairs(values: PairedValues, fitted: Int[Tensor, " fitted"]) -> Int[Tensor, " others"]:
+    """Return the pairs that were not fitted, and all of enumerated sizes: whole populations are not biased."""
+    is_other = torch.ones(values.pairs, dtype=torch.bool)
+    is_other[fitted] = False
+    first = 0
+    for stratum in values.strata:
+        if stratum.is_enumerated:
+            is_other[first : first + len(stratum.drawn)] = True
+        first += len(stratum.drawn)
+    return is_other.nonzero()[:, 0]
 
 
 def _of_sample(
