@@ -8,9 +8,9 @@ games: how much of the variation of fresh coalitions do the terms account for, b
     absentia says what 5,000 fresh coalitions show?
 planted: a few AND terms of orders 1 to 5 are planted among 20, 64 and 256 players, with noise. Are their sets found?
 
-Each game is written when it is done, so that a run that was stopped can be continued with ``--only``, and two runs
-can share the games. Most of the time is that of SPEX and ProxySPEX. Times are CPU
-seconds of one thread. A data set that cannot be had leaves its games out.
+Each game, and each budget of planted games, is written when it is done, so that a run that was stopped can be
+continued with ``--only``, and two runs can share the games. Most of the time is that of SPEX and ProxySPEX. Times are
+CPU seconds of one thread. A data set that cannot be had leaves its games out.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -210,9 +211,8 @@ def check_of_fidelity(terms: ab.Terms, shown: float) -> dict[str, Any]:
     return {"stated": stated, "error": error, "shown": shown, "within": within}
 
 
-def measure_planted(effort: Effort) -> list[dict[str, Any]]:
-    """Find the planted sets by every method, at every budget."""
-    measured = []
+def measure_planted(effort: Effort) -> Iterator[dict[str, Any]]:
+    """Find the planted sets by every method; yield what was measured at every budget."""
     for players in effort.planted_players:
         for multiple in effort.planted_multiples:
             evaluations = multiple * players
@@ -229,19 +229,22 @@ def measure_planted(effort: Effort) -> list[dict[str, Any]]:
                         if isinstance(fit.found, OwnTerms):
                             checks.append(check_of_fidelity(fit.found.found, judged["by size"]))
                     methods.setdefault(name, []).append(judged)
-            measured.append(
-                {
-                    "players": players,
-                    "multiple": multiple,
-                    "evaluations": evaluations,
-                    "planted": len(plant(players, 0).sets),
-                    "methods": methods,
-                    "fidelity": checks,
-                }
-            )
             shown = ", ".join(f"{name} {mean_of(judged, 'F1'):.2f}" for name, judged in methods.items())
             print(f"planted among {players}, {evaluations:,} evaluations, F1: {shown}", flush=True)
-    return measured
+            yield {
+                "players": players,
+                "multiple": multiple,
+                "evaluations": evaluations,
+                "planted": len(plant(players, 0).sets),
+                "methods": methods,
+                "fidelity": checks,
+            }
+
+
+def with_row(planted: list[dict[str, Any]], measured: dict[str, Any]) -> list[dict[str, Any]]:
+    """Add what was measured at one budget, in the place of what was measured there before."""
+    rows = {(row["players"], row["multiple"]): row for row in (*planted, measured)}
+    return [rows[place] for place in sorted(rows)]
 
 
 def judge_sets(found: Found, game: PlantedGame) -> dict[str, float]:
@@ -414,9 +417,10 @@ def run(chosen: argparse.Namespace) -> None:
     for name in chosen.only or (*effort.games, PLANTED):
         began = time.perf_counter()
         if name == PLANTED:
-            planted = measure_planted(effort)
-            record = read_record(file)  # read after measuring, because other games may run at the same time
-            record[PLANTED] = planted
+            for measured in measure_planted(effort):
+                record = read_record(file)  # read after measuring, because other games may run at the same time
+                record[PLANTED] = with_row(record.get(PLANTED, []), measured)
+                write_record(folder, record, machine)
         else:
             played = make(name, effort.samples)
             found = None if played is None else measure_game(played, effort)

@@ -57,7 +57,8 @@ def test_a_budget_by_time_is_the_largest_power_of_two_that_fits(players, draws, 
         assert budget.reason is BudgetReason.ALL
         return
     fewest = MIN_COALITIONS_PER_PLAYER * players + 2
-    expected = max(fewest, min(largest_power_that_fits(work, time), largest_power_below(work.most_coalitions)))
+    most = max(work.usual_coalitions, 2**13) if seconds is None else work.most_coalitions
+    expected = max(fewest, min(largest_power_that_fits(work, time), largest_power_below(most)))
     if expected >= 2**players:
         assert budget.evaluations is None
         return
@@ -160,3 +161,18 @@ def test_a_budget_after_one_that_took_too_long_fits_the_rest():
 )
 def test_long_work_is_announced_in_plain_words(budget, sentence):
     assert budget.announcement == sentence
+
+
+def test_budgets_leave_time_for_fits():
+    def fit(coalitions):
+        return coalitions / 100
+
+    work = Work(18, 1, 1, seconds_per_row=0.005, fit=fit)
+    budget = choose_budget(work)
+    assert budget.evaluations == 2**11  # 10 s and a fit of 20 s; twice as many would need 61 s
+    assert work.seconds_with_fits(budget.coalitions) <= MINUTE
+
+
+def test_fits_are_left_out_where_they_would_take_most_of_the_time():
+    work = Work(30, 1, 1, seconds_per_row=1e-4, fit=lambda coalitions: 20.0 + coalitions)
+    assert choose_budget(work, seconds=30.0).coalitions == largest_power_below(work.most_coalitions)

@@ -106,12 +106,16 @@ def test_too_many_players_are_sampled_and_the_record_says_so(sampled):
     assert not sampled.interactions.is_exact
     assert float(sampled.interactions.fidelity.min()) > 0.9
     assert "account for" in repr(sampled)
-    assert sampled.order_shapley is None
+    by_order = sampled.order_shapley
+    assert by_order.is_estimated
+    torch.testing.assert_close(by_order.values.mean(1), sampled.shapley.values)
     assert (sampled.shapley.errors > 0).all()
     direct = ab.shapley(
         ab.MaskedModel(mlp(30, 3), randn(2, 30), [0, 1], absence=ab.Baseline(0.0)), evaluations=400, seed=3
     )
-    assert torch.allclose(direct.values, sampled.shapley.values, rtol=1e-6)
+    # Its kernel is fitted without the coalitions that are held out for interactions.
+    apart = (direct.values - sampled.shapley.values) / direct.errors
+    assert float(apart.abs().max()) < 3
     assert sampled.record.evaluations == direct.evaluations == 2 * 400
     assert "As requested: values are estimated from 400 coalitions" in sampled.record.notes[0]
     unasked = ab.explain(lambda rows: rows.sum(1), randn(1, 25), absence=ab.Baseline(0.0))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TypeAlias
 
 from absentia.evaluation.rounding import MOST_MEASURED
 from absentia.games import MAX_PLAYERS
@@ -16,6 +18,11 @@ from absentia.text import count_of, duration
 MINUTE = 60.0
 # More coalitions than these are drawn only up to this many entries, because their fit takes time as well.
 _MOST_ENTRIES = 2**21
+# Without a time limit, more coalitions than this, or than the usual number, are not drawn for slow models: errors are
+# small by then, and fall slowly.
+_MOST_WITHOUT_LIMIT = 2**13
+# Fits make do with this many times fewer coalitions, so without fits there must be as many times more.
+_WORTH_OF_FITS = 16
 # The share of a time limit that the model may take. The rest is for the fit, and for work that takes longer.
 _SHARE_OF_LIMIT = 0.8
 # Work is announced if it takes at least this long, in seconds.
@@ -32,6 +39,15 @@ class BudgetReason(str, Enum):
     LIMIT = "time limit"  # the user's
 
 
+# From the number of drawn coalitions of each sample to the seconds that fits take.
+FitTime: TypeAlias = Callable[[int], float]
+
+
+def no_fit(coalitions: int) -> float:
+    """Return the time that a fit takes if there is none."""
+    return 0.0
+
+
 @dataclass(frozen=True)
 class Work:
     """The size of an explanation, and the time that each row takes."""
@@ -40,6 +56,7 @@ class Work:
     draws: int
     samples: int
     seconds_per_row: float
+    fit: FitTime = field(default=no_fit, compare=False)  # of all samples, by the number of drawn coalitions
 
     @property
     def all_coalitions(self) -> int:
@@ -61,6 +78,11 @@ class Work:
         """The number of coalitions beyond which no more are drawn for more time."""
         return max(self.usual_coalitions, _MOST_ENTRIES // self.players)
 
+    @property
+    def most_without_limit(self) -> int:
+        """The number of coalitions beyond which no more are drawn if the user set no time limit."""
+        return max(self.usual_coalitions, _MOST_WITHOUT_LIMIT)
+
     def rows(self, coalitions: int) -> int:
         """Return the number of rows that this many coalitions of every sample take."""
         return coalitions * self.draws * self.samples
@@ -77,14 +99,29 @@ class Work:
         """The time that all coalitions of every sample take, with the check of their rounding errors."""
         return self.seconds(self.all_coalitions + MOST_MEASURED)
 
-    def coalitions_within(self, seconds: float) -> int:
-        """Return how many coalitions of every sample fit this time: a power of two, but no fewer than are needed."""
-        seconds_of_one = self.seconds(1)
-        fitting = self.most_coalitions
-        if seconds < fitting * seconds_of_one:
-            fitting = int(seconds / seconds_of_one)
-        power_of_two = 2 ** (max(1, fitting).bit_length() - 1)
-        return max(self.fewest_coalitions, power_of_two)
+    def coalitions_within(self, seconds: float, most: int | None = None) -> int:
+        """Return how many coalitions of every sample fit this time: a power of two, but no fewer than are needed.
+
+        Fits are left out if the time allows many more coalitions without them.
+        """
+        most = self.most_coalitions if most is None else most
+        with_fits = self._power_within(seconds, most, self.fit)
+        without = self._power_within(seconds, most, no_fit)
+        fits = self.seconds(with_fits) + self.fit(with_fits) <= seconds
+        if fits and with_fits * _WORTH_OF_FITS >= without:
+            return max(self.fewest_coalitions, with_fits)
+        return max(self.fewest_coalitions, without)
+
+    def _power_within(self, seconds: float, most: int, fit: FitTime) -> int:
+        """Return the largest power of two, of at most so many coalitions, that fits the time; 1 if none does."""
+        power = 2 ** (max(1, most).bit_length() - 1)
+        while power > 1 and self.seconds(power) + fit(power) > seconds:
+            power //= 2
+        return power
+
+    def seconds_with_fits(self, coalitions: int) -> float:
+        """Return the time that so many drawn coalitions of every sample take, with their fits."""
+        return self.seconds(coalitions) + self.fit(coalitions)
 
 
 @dataclass(frozen=True)
@@ -143,22 +180,23 @@ class Budget:
         if self.seconds < LONG:
             return ""
         work = self.work
+        needed = self.seconds if self.evaluations is None else self.work.seconds_with_fits(self.coalitions)
         coalitions = f"{self.coalitions:,} coalitions"
         if self.evaluations is None:
             coalitions = f"all {coalitions}"
         if work.samples > 1:
             coalitions += f" of each of {count_of(work.samples, 'sample')}"
-        return f"explaining takes about {duration(self.seconds)} by {coalitions}{self._alternative()}."
+        return f"explaining takes about {duration(needed)} by {coalitions}{self._alternative()}."
 
     def _alternative(self) -> str:
         """Say how long fewer coalitions would take if these take long, or all of them if the time decided."""
         work = self.work
         if self.is_by_time and work.players <= MAX_PLAYERS:
             return f"; all {work.all_coalitions:,} would take about {duration(work.seconds_of_all)}"
-        fewer = work.coalitions_within(MINUTE)
+        fewer = work.coalitions_within(MINUTE, work.most_without_limit)
         if self.is_by_time or self.seconds <= MINUTE or fewer >= self.coalitions:
             return ""
-        needed = duration(work.seconds(fewer))
+        needed = duration(work.seconds_with_fits(fewer))
         return f"; about {needed} by {fewer:,}, with sampling errors (evaluations={fewer * work.draws})"
 
 
@@ -199,7 +237,8 @@ def choose_budget(
     reason = BudgetReason.MINUTE if seconds is None else BudgetReason.LIMIT
     if work.players <= max_players and work.seconds_of_all <= time:
         return Budget(work, BudgetReason.ALL, None, seconds)
-    coalitions = work.coalitions_within(time)
+    most = work.most_without_limit if seconds is None else work.most_coalitions
+    coalitions = work.coalitions_within(time, most)
     usual_fit = work.seconds(work.usual_coalitions) <= time
     wants_usual = seconds is None or math.isinf(seconds)
     if work.players > max_players and usual_fit and wants_usual:

@@ -22,7 +22,7 @@ from absentia.errors import wrong
 from absentia.evaluation.leaf_values import LeafValues, NotFromLeaves
 from absentia.evaluation.row_times import SHORT_WORK, time_values
 from absentia.explanation import Explanation, ExplanationRecord, class_name
-from absentia.games import MAX_PLAYERS, MaskedModel, RowMeter, model_for, value_table
+from absentia.games import MAX_PLAYERS, MaskedModel, model_for, value_table
 from absentia.indices import order_shapley, shapley
 from absentia.learning import LearnedBaseline, absence_for
 from absentia.models.encoded_inputs import encode_inputs
@@ -31,16 +31,14 @@ from absentia.readouts import Features, Readout
 from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.progress import announce
 from absentia.runtime.workers import worker_count
-from absentia.solvers.cost_of_fits import seconds_of_few_terms
+from absentia.sampled_explanation import sampled_parts
+from absentia.solvers.cost_of_fits import seconds_of_fits
 from absentia.solvers.exact import harsanyi
-from absentia.solvers.few_terms import LEAST_COALITIONS, few_terms_of
 from absentia.solvers.leaves import LeafSums, sums_over_leaves
-from absentia.solvers.paired_draws import PairedValues
-from absentia.solvers.sampled_shapley import sample_shapley
 from absentia.task import Task
 from absentia.task_inputs import TaskInputs, TaskOptions
 from absentia.terms import Terms
-from absentia.text import count_of, duration
+from absentia.text import count_of
 
 # Under a time limit, this share of the time is kept for fewer coalitions, if those that were chosen take too long.
 _SHARE_KEPT = 0.15
@@ -52,8 +50,6 @@ _SHARE_OF_A_BATCH = 0.03
 _SHARE_OF_SHORT_WORK = 0.1
 # The rows that the model has to run at least before anything is explained.
 _FEW_ROWS = 2
-# Interactions of all samples are estimated if that takes at most this long, in seconds.
-_MOST_SECONDS_OF_INTERACTIONS = 60.0
 # What to do if a time limit is too short for any result.
 _NO_TIME = "Or use fewer players, fewer samples, or a faster model."
 
@@ -231,7 +227,8 @@ def _as_frame(x: Table) -> Table:
 
 def _choose_budget(game: MaskedModel, evaluations: int | None, seconds: float | None, max_players: int) -> Budget:
     """Choose how many rows to evaluate for each sample, and say so if they take long."""
-    untimed = Work(len(game.players), game.draws, game.samples, seconds_per_row=0.0)
+    fit = partial(seconds_of_fits, players=len(game.players), samples=game.samples)
+    untimed = Work(len(game.players), game.draws, game.samples, seconds_per_row=0.0, fit=fit)
     if evaluations is None and sums_over_leaves(game) is not None:
         return Budget(untimed, BudgetReason.ALL)
     limit = game.task.limit
@@ -322,41 +319,16 @@ def _exact_results(game: MaskedModel) -> _Results:
 
 
 def _sampled_results(game: MaskedModel, budget: int, seed: int) -> _Results:
-    """Estimate Shapley values and few interactions from the same drawn coalitions."""
-    meter = RowMeter.start(game)
-    sampled = sample_shapley(game, budget, seed)
-    drawn = sampled.attribution.drawn
-    interactions = None
-    notes = list(sampled.attribution.notes)
-    if isinstance(drawn, PairedValues):
-        why_not = _why_no_interactions(game, drawn)
-        if why_not:
-            notes.append(why_not)
-        else:
-            interactions = few_terms_of(drawn, game, seed, None, meter)
-            if drawn.has_groups:
-                notes.append("Errors of interactions exclude the variance of the draws.")
+    """Estimate everything from the same drawn coalitions."""
+    parts = sampled_parts(game, budget, seed, game.task.limit.left)
     return _Results(
-        outputs=sampled.full,
-        base_values=sampled.empty,
-        shapley=sampled.attribution,
-        interactions=interactions,
-        notes=tuple(notes),
-        counts_draws=isinstance(drawn, PairedValues) and drawn.has_groups,
-    )
-
-
-def _why_no_interactions(game: MaskedModel, drawn: PairedValues) -> str:
-    """Say why few interactions are not estimated; empty if they are."""
-    if drawn.coalitions_per_sample < LEAST_COALITIONS:
-        return f"There are no interactions: they need at least {LEAST_COALITIONS} coalitions."
-    seconds = drawn.samples * seconds_of_few_terms(drawn.pairs, len(game.names))
-    if seconds <= min(_MOST_SECONDS_OF_INTERACTIONS, game.task.limit.left):
-        return ""
-    samples = count_of(drawn.samples, "sample")
-    return (
-        f"There are no interactions, which would take about {duration(seconds)} for {samples}. Explain fewer "
-        "samples, or use interactions(game, evaluations=…)."
+        outputs=parts.shapley.full,
+        base_values=parts.shapley.empty,
+        shapley=parts.shapley.attribution,
+        order_shapley=parts.order_shapley,
+        interactions=parts.interactions,
+        notes=parts.notes,
+        counts_draws=parts.counts_draws,
     )
 
 

@@ -86,7 +86,7 @@ class Explanation(Saved, kind="explanation", format=5):
     outputs: Float[Tensor, " samples"]  # v(N), with all players present
     base_values: Float[Tensor, " samples"]  # v(∅), with all players absent
     shapley: Attribution  # adds up to outputs − base_values
-    order_shapley: OrderAttribution | None  # None if Shapley values were sampled, or beyond 24 players
+    order_shapley: OrderAttribution | None  # None if it would take long: for many players, or many drawn coalitions
     interactions: Terms | None  # all sets or listed ones; None if Shapley values were sampled
     stand_ins: Shaped[Tensor, "samples *entries"] | None  # samples with all players absent, averaged over the draws
     record: ExplanationRecord

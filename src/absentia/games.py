@@ -17,7 +17,7 @@ from absentia.absences.protocol import Absence, BringsModel, Fill, check_absence
 from absentia.absences.words import named_absence
 from absentia.arguments import checked
 from absentia.coalitions import coalition_numbers, enumerate_coalitions, sums_by_size_and_player, table_players
-from absentia.data import Array, Categorical, Classes, CheckedRows, Rows, Table, as_tensor, blocks, check_columns
+from absentia.data import Array, Categorical, CheckedRows, Classes, Rows, Table, as_tensor, blocks, check_columns
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator, Tabulated, check_coalitions, check_finite, rounding_noise
 from absentia.evaluation.leaf_values import LeafValues, NotFromLeaves, leaf_values

@@ -30,9 +30,7 @@ def errors_of_effects(sets: Bool[Tensor, "sets players"], effects: Float[Tensor,
     return RebuildingErrors(squares.sqrt(), float(deviation))
 
 
-def errors_of_walsh_terms(
-    sets: Bool[Tensor, "sets players"], effects: Float[Tensor, " sets"]
-) -> RebuildingErrors:
+def errors_of_walsh_terms(sets: Bool[Tensor, "sets players"], effects: Float[Tensor, " sets"]) -> RebuildingErrors:
     """Return the errors of rebuilding values from the Walsh terms of sets other than ∅."""
     ranked = effects.abs().argsort(descending=True, stable=True)
     squares = walsh_mean_squares(sets[ranked], effects[ranked])

@@ -7,7 +7,7 @@ import absentia as ab
 from absentia import AbsentiaError, Baseline, MaskedModel, ValueTable, interactions
 from absentia.coalitions import draw_coalitions
 from absentia.solvers import few_terms as few_terms_module
-from absentia.solvers.few_terms import PartsOfProcess, Split, few_terms
+from absentia.solvers.few_terms import Split, few_terms
 from absentia.solvers.paired_draws import evaluate_pairs
 from absentia.term_search.features import Basis
 from known_games import mlp
@@ -130,17 +130,29 @@ def test_walsh_terms_are_converted_where_that_gives_few_effects():
     assert as_sets(terms.sets) == {(0,), (1,), (0, 1)}
 
 
+def exact_walsh_terms(game):
+    """The mean of the value times the product of the signs of each set, over all coalitions."""
+    players = len(game.names)
+    coalitions = torch.cartesian_prod(*[torch.tensor([False, True])] * players)
+    values = game(coalitions)[0].double()
+    odd = (coalitions.double() @ (~coalitions).double().T) % 2  # rows: sets; columns: absent players
+    return dict(zip(map(tuple, coalitions.tolist()), ((1 - 2 * odd) @ values / len(values)).tolist(), strict=True))
+
+
 @pytest.mark.slow
-def test_errors_of_effects_cover_what_refits_on_other_coalitions_give():
-    game = MaskedModel(mlp(26, hidden=24), 3 * torch.ones(1, 26).double(), absence=Baseline(0.1))
-    split = Split.of(evaluate_pairs(game, 400, torch.Generator().manual_seed(0)), 0).of_sample(0)
-    process = PartsOfProcess.fitted(split, 0)
-    coalitions = fresh_coalitions(26, 500)
-    weights = torch.randn(500, 6, generator=torch.Generator().manual_seed(1)).double() / 500
-    truth = game(coalitions)[0].double() @ weights
-    deviations = process.covariance(coalitions, weights).diagonal().sqrt()
-    scores = (process.predict(coalitions) @ weights - truth) / deviations
-    assert float(scores.abs().max()) < 4
+@pytest.mark.parametrize("players", [11, 12])
+def test_errors_cover_the_effects_of_a_network_by_enumeration(players):
+    network = mlp(players, hidden=24)
+    game = MaskedModel(network, 3 * torch.ones(1, players).double(), absence=Baseline(0.1))
+    truth = exact_walsh_terms(game)
+    covered = []
+    for seed in range(4):
+        terms = interactions(game, evaluations=40 * players, seed=seed, solver="few")
+        assert terms.basis == "Walsh"
+        found = zip(terms.sets, terms.effects.tolist(), terms.errors.tolist(), strict=True)
+        covered += [abs(effect - truth[tuple(row.tolist())]) <= 1.96 * error for row, effect, error in found]
+    assert len(covered) > 100
+    assert sum(covered) / len(covered) > 0.9
 
 
 def test_held_out_coalitions_are_seen_by_no_fit():

@@ -129,7 +129,7 @@ def check_rows(
 
 
 def check_numbers(rows: Tensor, least: int, name: str, kind: str, *, missing: bool) -> Tensor:
-    """Return a tensor of shape (rows, …), with booleans as numbers; raise an error for no rows or infinite numbers."""
+    """Return a tensor of shape (rows, …), booleans as numbers; raise an error for no rows or infinite numbers."""
     if rows.dtype == torch.bool:
         rows = rows.byte()
     if rows.ndim < 2 or len(rows) < least or rows.numel() == 0:

@@ -102,9 +102,7 @@ def _closure_of(function: FunctionType) -> list[Any]:
 
 
 @contextmanager
-def evaluation_mode(
-    model: Model, gradient: bool = False, parts: Sequence[nn.Module] | None = None
-) -> Iterator[None]:
+def evaluation_mode(model: Model, gradient: bool = False, parts: Sequence[nn.Module] | None = None) -> Iterator[None]:
     """Run in evaluation mode, with a graph of the inputs only if ``gradient``; the last thread restores flags.
 
     ``parts`` are the modules behind the model, if they are known already.

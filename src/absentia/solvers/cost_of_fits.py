@@ -27,6 +27,8 @@ _PREDICTED = 4000
 _SEARCHES = 20
 # Operations for each element of the quadrature.
 _PER_QUADRATURE = 1000
+# The process of few terms is fitted to at most this many pairs.
+MOST_PAIRS_OF_FEW_TERMS = 3000
 
 
 @cache
@@ -57,4 +59,17 @@ def seconds_of_few_terms(pairs: int, players: int) -> float:
     """Estimate how long it takes to search few terms of one sample with this many pairs of coalitions."""
     candidates = players + _CANDIDATES
     search = _SEARCHES * (2 * pairs + _PREDICTED) * candidates**2
-    return 2 * seconds_of_process(pairs, players, 1) + search / operations_per_second()
+    fitted = min(pairs, MOST_PAIRS_OF_FEW_TERMS)
+    return 2 * seconds_of_process(fitted, players, 1) + search / operations_per_second()
+
+
+def seconds_of_orders(pairs: int, players: int) -> float:
+    """Estimate how long it takes to estimate all order-wise values of one sample by a fitted process."""
+    factor = pairs**3 / 3
+    numbers = players**2
+    return 2 * (factor + 2 * numbers * pairs**2) / operations_per_second()
+
+
+def seconds_of_fits(coalitions: int, players: int, samples: int) -> float:
+    """Estimate how long all fits of an explanation take with this many drawn coalitions of each sample."""
+    return samples * seconds_of_few_terms(coalitions // 2, players)

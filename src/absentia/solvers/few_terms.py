@@ -3,33 +3,46 @@
 Some coalitions are held out, to measure how well the result predicts values that no fit saw. The others are fitted in
 two ways. Games that are sums of few effects are searched directly. Other games, such as most networks, are first
 fitted by a Gaussian process, which predicts the values of thousands of coalitions; few terms are then searched that
-agree with these predictions. Each is done in the Harsanyi and in the Walsh basis, and the one that predicts the
-coalitions held out best with the fewest terms is taken.
+agree with these predictions. The process is used where it predicts the held-out coalitions better than the terms of
+the direct search. Each is done in the Harsanyi and in the Walsh basis, and the one that predicts the held-out
+coalitions best with the fewest terms is taken.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from absentia.coalitions import Coalitions, draw_coalitions
-from absentia.cube.kernels import Part, part_of, signs_of
-from absentia.cube.likelihood import fit_kernel
-from absentia.cube.posterior import Posterior, scale_of
+from absentia.cube.kernels import CubeKernel
 from absentia.data import seeded
 from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
 from absentia.runtime.progress import progress
-from absentia.solvers.paired_draws import MIN_COALITIONS_PER_PLAYER, PairedValues, evaluate_pairs
+from absentia.solvers.cost_of_fits import MOST_PAIRS_OF_FEW_TERMS
+from absentia.solvers.fitted_parts import FittedGame
+from absentia.solvers.paired_draws import (
+    MIN_COALITIONS_PER_PLAYER,
+    PairedValues,
+    error_of_draws,
+    evaluate_pairs,
+)
 from absentia.solvers.process import check_small
-from absentia.term_search.features import Basis, features_of
-from absentia.term_search.forward_selection import least_squares
-from absentia.term_search.growth import ChosenTerms, Growth, grow_terms, stop_at_share, stop_by_information
+from absentia.solvers.process_terms import (
+    EstimatedTerms,
+    drawn_predictions,
+    estimated_walsh_terms,
+    fitted_terms,
+)
+from absentia.term_search.exchange import exchanged
+from absentia.term_search.features import Basis
+from absentia.term_search.growth import ChosenTerms, Growth, grow_terms, stop_by_information
 from absentia.terms import Terms
 from absentia.walsh import harsanyi_sets_of, walsh_to_harsanyi
 
@@ -37,21 +50,24 @@ from absentia.walsh import harsanyi_sets_of, walsh_to_harsanyi
 _HELD_OUT = 0.15
 _FEWEST_HELD_OUT = 24
 _MOST_HELD_OUT = 1000
-# The process is fitted to at most this many pairs, and predicts this many coalitions.
-_MOST_FITTED = 3000
-_PREDICTED = 4000
 # Terms are added until the variation of the process that they miss is this share of the variation of the values that
 # the process misses, or this share of all variation if that is more.
 _LEFT_OF_UNEXPLAINED = 0.5
 _LEAST_LEFT = 0.005
 # Squares below this share of the values' are rounding errors.
 _ROUNDING = 1e-12
+# A sum of terms that leaves less than this share of the variation is the game itself.
+_LEFT_OF_EXACT = 1e-10
 # Walsh terms are converted to Harsanyi effects if that gives at most this many times as many terms.
 _MOST_TIMES_AS_MANY = 2
 # Coalitions of a sample by default, or for each player.
 COALITIONS = 2**12
 COALITIONS_PER_PLAYER = 16
 LEAST_COALITIONS = 64
+
+
+# The kernels of the odd and the even part of a sample's game.
+Kernels = tuple[CubeKernel, ...]
 
 
 class Fidelity(NamedTuple):
@@ -75,13 +91,24 @@ def few_terms(game: Game, evaluations: int | None = None, *, seed: int = 0, max_
     return few_terms_of(values, game, seed, max_order, meter)
 
 
-def few_terms_of(values: PairedValues, game: Game, seed: int, max_order: int | None, meter: RowMeter) -> Terms:
-    """Return few terms that account for most of the values of drawn coalitions."""
+def few_terms_of(
+    values: PairedValues,
+    game: Game,
+    seed: int,
+    max_order: int | None,
+    meter: RowMeter,
+    kernels: Sequence[Kernels] | None = None,
+) -> Terms:
+    """Return few terms that account for most of the values of drawn coalitions.
+
+    ``kernels`` are those of `fit_kernels` for each sample, if they are fitted already.
+    """
     split = Split.of(values, seed)
     by_sample = []
     with progress(values.samples, "finding interactions", "sample") as bar:
         for sample in range(values.samples):
-            by_sample.append(_best_by_basis(split.of_sample(sample), seed, max_order))
+            search = _Search(split, sample, seed, max_order, None if kernels is None else kernels[sample])
+            by_sample.append(search.best_by_basis())
             bar.update()
     basis = _common_basis(by_sample)
     chosen = [best[basis] for best in by_sample]
@@ -100,7 +127,19 @@ def few_terms_of(values: PairedValues, game: Game, seed: int, max_order: int | N
         readout=readout_of(game),
         evaluations=values.samples * values.coalitions_per_sample * draws_of(game),
         rows_seen=meter.rows_seen,
+        notes=_notes(chosen, values.has_groups),
     )
+
+
+def fit_kernels(values: PairedValues, seed: int) -> list[Kernels]:
+    """Fit the kernels of each sample to the coalitions that are not held out."""
+    split = Split.of(values, seed)
+    fitted = []
+    with progress(values.samples, "fitting the process", "sample") as bar:
+        for sample in range(values.samples):
+            fitted.append(split.process_of(sample, seed).kernels)
+            bar.update()
+    return fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,48 +168,48 @@ class Split:
         check_small(complements)
         players = coalitions.shape[1]
         ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
-        end_values = torch.cat([sample_values.empty, sample_values.full])
         held_out = torch.cat([coalitions[self.held_out], ~coalitions[self.held_out]])
+        by_group = [
+            sample_values.drawn_by_group[0][:, self.fitted],
+            sample_values.complements_by_group[0][:, self.fitted],
+            sample_values.ends_by_group[0],
+        ]
         return SampleSplit(
-            first=coalitions[self.fitted],
-            first_values=drawn[self.fitted],
-            complement_values=complements[self.fitted],
-            ends=ends,
-            end_values=end_values,
+            coalitions=torch.cat([coalitions[self.fitted], ~coalitions[self.fitted], ends]),
+            values_by_group=torch.cat(by_group, dim=1),
+            shares=sample_values.shares,
             held_out=held_out,
             held_out_values=torch.cat([drawn[self.held_out], complements[self.held_out]]),
             held_out_weights=_weights_by_size(held_out),
         )
 
+    def process_of(self, sample: int, seed: int, kernels: Kernels | None = None) -> FittedGame:
+        """Fit a process to pairs that are not held out: to all of them, or to some if they are many."""
+        order = torch.randperm(len(self.fitted), generator=seeded(seed, "fitted"))
+        pairs = self.fitted[order[:MOST_PAIRS_OF_FEW_TERMS].sort().values]
+        return FittedGame.of_sample(self.values, sample, seed, pairs, kernels)
+
 
 @dataclass(frozen=True, eq=False)
 class SampleSplit:
-    """The values of one sample: of pairs that are fitted, of ∅ and all players, and of coalitions held out."""
+    """The values of one sample: of fitted pairs, of ∅ and all players, and of held-out coalitions."""
 
-    first: Bool[Tensor, "fitted players"]  # one coalition of each pair
-    first_values: Float[Tensor, " fitted"]
-    complement_values: Float[Tensor, " fitted"]
-    ends: Bool[Tensor, "2 players"]
-    end_values: Float[Tensor, " 2"]
+    coalitions: Bool[Tensor, "rows players"]  # those of the pairs, their complements, ∅ and all players
+    values_by_group: Float[Tensor, "groups rows"]
+    shares: Float[Tensor, " groups"]
     held_out: Bool[Tensor, "held_out players"]  # the complements come in the second half
     held_out_values: Float[Tensor, " held_out"]
     held_out_weights: Float[Tensor, " held_out"]
 
     @property
-    def coalitions(self) -> Bool[Tensor, "rows players"]:
-        """All fitted coalitions; ∅ and all players are repeated as often as another size occurs."""
-        return torch.cat([self.first, ~self.first, self.ends.repeat(self._repeats, 1)])
-
-    @property
     def values(self) -> Float[Tensor, " rows"]:
-        """Their values."""
-        return torch.cat([self.first_values, self.complement_values, self.end_values.repeat(self._repeats)])
+        """The values of the fitted coalitions."""
+        return self.shares @ self.values_by_group
 
     @property
-    def _repeats(self) -> int:
-        """How often a size occurs."""
-        players = self.first.shape[1]
-        return max(1, round(2 * len(self.first) / max(1, players - 1)))
+    def end_values(self) -> Float[Tensor, " 2"]:
+        """The values of ∅ and of all players."""
+        return self.values[-2:]
 
     def fidelity_of(self, predicted: Float[Tensor, " held_out"]) -> Fidelity:
         """Return R² of predictions for the coalitions held out, with its standard error."""
@@ -196,118 +235,99 @@ def _weights_by_size(coalitions: Bool[Tensor, "held_out players"]) -> Float[Tens
     return weights / weights.sum()
 
 
+class Meaning(str, Enum):
+    """What the effects of few terms are."""
+
+    SUM = (
+        "Effects are those of a sum of these terms that was fitted to the values. Errors count what it leaves as "
+        "noise, and whether other sets explain the values as well."
+    )
+    GAME = "Effects and errors are estimates for the model itself, not for the sum of the listed terms alone."
+    COEFFICIENT = (
+        "Each effect is a coefficient of the sum that predicts best. Its error includes how far it may be from the "
+        "effect of the same set in the model itself."
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Terms that were found in one way, the covariance of their errors, and how well they predict."""
+    """Terms that were found in one way, the errors of their effects, and how well they predict."""
 
     terms: ChosenTerms
-    covariance: Float[Tensor, "terms terms"]
+    errors: Float[Tensor, " terms"]
     fidelity: Fidelity
+    meaning: Meaning
+    covariance: Float[Tensor, "terms terms"] | None = None  # of the errors, if the terms are all but noise
 
 
-def _best_by_basis(split: SampleSplit, seed: int, max_order: int | None) -> dict[Basis, Found]:
-    """Search terms directly and by a process; return the better ones of each basis."""
-    growth = Growth(max_order=max_order)
-    directly = {basis: _found_directly(split, basis, growth) for basis in Basis}
-    process = PartsOfProcess.fitted(split, seed)
-    by_process = split.fidelity_of(process.predict(split.held_out))
-    if by_process.value <= max(found.fidelity.value for found in directly.values()):
-        return directly
-    predicted = process.drawn_predictions(split, seed)
-    unexplained = max(_LEAST_LEFT, _LEFT_OF_UNEXPLAINED * (1 - by_process.value))
-    best = {}
-    for basis in Basis:
-        found = _found_by_process(split, process, predicted, basis, growth, unexplained)
-        best[basis] = _better(directly[basis], found)
-    return best
+@dataclass(frozen=True)
+class _Search:
+    """A search of few terms for the values of one sample."""
+
+    split: Split
+    sample: int
+    seed: int
+    max_order: int | None
+    kernels: Kernels | None
+
+    def best_by_basis(self) -> dict[Basis, Found]:
+        """Search terms directly, and by a process where that predicts better; return those of each basis."""
+        split = self.split.of_sample(self.sample)
+        growth = Growth(max_order=self.max_order)
+        directly = {basis: _found_directly(split, basis, growth) for basis in Basis}
+        best = max(found.fidelity.value for found in directly.values())
+        if best >= 1 - _LEFT_OF_EXACT:
+            return directly
+        process = self.split.process_of(self.sample, self.seed, self.kernels)
+        by_process = split.fidelity_of(process.predict(split.held_out))
+        if by_process.value <= best:
+            return directly
+        left = max(_LEAST_LEFT, _LEFT_OF_UNEXPLAINED * (1 - by_process.value))
+        return self._found_by_process(split, process, growth, left)
+
+    def _found_by_process(
+        self, split: SampleSplit, process: FittedGame, growth: Growth, left: float
+    ) -> dict[Basis, Found]:
+        """Search terms that agree with the predictions of a process."""
+        predicted = drawn_predictions(process, split.end_values, self.seed)
+        found = {}
+        for basis in Basis:
+            fitted = fitted_terms(process, predicted, basis, growth, left)
+            found[basis] = _judged(split, fitted, Meaning.COEFFICIENT)
+        walsh = _judged(split, estimated_walsh_terms(process, predicted, growth, left), Meaning.GAME)
+        # They are preferred, unless coefficients clearly predict better.
+        by_coefficients = found[Basis.WALSH].fidelity
+        if by_coefficients.value - walsh.fidelity.value <= max(by_coefficients.error, _LEAST_LEFT):
+            found[Basis.WALSH] = walsh
+        return found
 
 
 def _found_directly(split: SampleSplit, basis: Basis, growth: Growth) -> Found:
     """Search terms that fit the drawn values, without those that could be noise."""
-    coalitions = split.coalitions
-    values = split.values
-    terms = grow_terms(coalitions, values, basis, growth, stop_by_information, prune=True)
-    features = features_of(terms.sets, coalitions, basis)
-    fit = least_squares(features, values)
-    freedom = max(1, 2 * len(split.first) - len(terms.effects))
-    variance = float((values - features.double() @ fit.coefficients).square().sum()) / freedom
-    return Found(terms, variance * fit.inverse, split.fidelity_of(terms.predict(split.held_out)))
+    grown = grow_terms(split.coalitions, split.values, basis, growth, stop_by_information, prune=True)
+    exchange = exchanged(split.coalitions, split.values, grown, growth)
+    covariance = exchange.covariance()
+    if len(split.shares) > 1:
+        covariance += error_of_draws(exchange.effects_of(split.values_by_group), split.shares).square().diag()
+    errors = covariance.diagonal().clamp_min(0).sqrt()
+    fidelity = split.fidelity_of(exchange.terms.predict(split.held_out))
+    return Found(exchange.terms, errors, fidelity, Meaning.SUM, covariance)
 
 
-class Predictions(NamedTuple):
-    """What a process predicts for drawn coalitions."""
-
-    coalitions: Coalitions
-    values: Float[Tensor, " coalitions"]
-
-
-@dataclass(frozen=True, eq=False)
-class PartsOfProcess:
-    """A Gaussian process of both parts of a game."""
-
-    parts: tuple[Posterior, ...]
-
-    @classmethod
-    def fitted(cls, split: SampleSplit, seed: int) -> PartsOfProcess:
-        """Fit the odd part first, whose weights of players are where the fit of the even part starts."""
-        rows = torch.randperm(len(split.first), generator=seeded(seed, "fitted"))[:_MOST_FITTED].sort().values
-        first = split.first[rows]
-        signs = signs_of(torch.cat([split.ends[1:], first]))
-        values = torch.cat([split.end_values[1:], split.first_values[rows]])
-        complements = torch.cat([split.end_values[:1], split.complement_values[rows]])
-        parts: list[Posterior] = []
-        weights = None
-        for part in Part:
-            own = part_of(part, values, complements)
-            kernel = fit_kernel(part, signs, own / scale_of(own), seeded(seed, part.value), start=weights)
-            weights = kernel.weights
-            parts.append(Posterior.of(kernel, signs, own))
-        return cls(tuple(parts))
-
-    def predict(self, coalitions: Bool[Tensor, "rows players"]) -> Float[Tensor, " rows"]:
-        """Return the expected values of coalitions."""
-        signs = signs_of(coalitions)
-        return torch.stack([part.predict(signs) for part in self.parts]).sum(0)
-
-    def drawn_predictions(self, split: SampleSplit, seed: int) -> Predictions:
-        """Return the expected values of coalitions whose sizes are drawn evenly; those of ∅ and all are known."""
-        players = split.first.shape[1]
-        generator = seeded(seed, "predicted")
-        sizes = torch.randint(0, players + 1, (_PREDICTED,), generator=generator)
-        coalitions = draw_coalitions(players, sizes, generator)
-        values = self.predict(coalitions)
-        values[sizes == 0] = split.end_values[0]
-        values[sizes == players] = split.end_values[1]
-        return Predictions(coalitions, values)
-
-    def covariance(
-        self, coalitions: Bool[Tensor, "rows players"], weights: Float[Tensor, "rows numbers"]
-    ) -> Float[Tensor, "numbers numbers"]:
-        """Return the covariance of numbers that are weighted sums of the values of coalitions."""
-        signs = signs_of(coalitions)
-        total = weights.new_zeros(weights.shape[1], weights.shape[1])
-        for part in self.parts:
-            prior = weights.T @ (part.kernel(signs, signs) @ weights)
-            total += part.covariance(part.kernel(part.signs, signs) @ weights, prior)
-        return total
+def _judged(split: SampleSplit, found: EstimatedTerms, meaning: Meaning) -> Found:
+    """Measure how well terms predict the held-out coalitions."""
+    fidelity = split.fidelity_of(found.terms.predict(split.held_out))
+    return Found(found.terms, found.errors, fidelity, meaning)
 
 
-def _found_by_process(
-    split: SampleSplit,
-    process: PartsOfProcess,
-    predicted: Predictions,
-    basis: Basis,
-    growth: Growth,
-    left: float,
-) -> Found:
-    """Search terms that agree with the predictions of a process."""
-    coalitions, values = predicted
-    terms = grow_terms(coalitions, values, basis, growth, stop_at_share(left), prune=False)
-    features = features_of(terms.sets, coalitions, basis)
-    # The effects are sums of values with these weights.
-    weights = features.double() @ least_squares(features, values).inverse
-    covariance = process.covariance(coalitions, weights)
-    return Found(terms, covariance, split.fidelity_of(terms.predict(split.held_out)))
+def _notes(chosen: list[Found], has_groups: bool) -> tuple[str, ...]:
+    """Say what effects are, and whether errors include the draws of a random absence."""
+    exact = all(found.meaning is Meaning.SUM and found.fidelity.value >= 1 - _LEFT_OF_EXACT for found in chosen)
+    meanings = {found.meaning for found in chosen}
+    notes = [] if exact else [meaning.value for meaning in Meaning if meaning in meanings]
+    if has_groups:
+        notes.append("Standard errors include the variance of the draws of the absence.")
+    return tuple(notes)
 
 
 def _better(first: Found, second: Found) -> Found:
@@ -329,7 +349,9 @@ def _common_basis(by_sample: list[dict[Basis, Found]]) -> Basis:
 
 
 def _is_convertible(found: Found) -> bool:
-    """Return whether the Harsanyi effects of Walsh terms are few enough to be shown instead."""
+    """Return whether Harsanyi effects can be shown instead of Walsh terms, because they are few and as certain."""
+    if found.covariance is None:
+        return False
     sets = found.terms.sets
     return harsanyi_sets_of(sets) <= _MOST_TIMES_AS_MANY * len(sets)
 
@@ -346,7 +368,7 @@ def _listed(found: Found, is_converted: bool) -> ListedTerms:
     """Return the terms of a sample, as Harsanyi effects if they are to be converted."""
     terms = found.terms
     if not is_converted:
-        return ListedTerms(terms.sets, terms.effects, found.covariance.diagonal().clamp_min(0).sqrt())
+        return ListedTerms(terms.sets, terms.effects, found.errors)
     converted = walsh_to_harsanyi(terms.sets, terms.effects, found.covariance)
     if converted.errors is None:  # only without a covariance
         raise wrong("covariance", "be converted with the effects", "none")

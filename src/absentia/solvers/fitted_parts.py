@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from absentia.coalitions import Coalitions
 from absentia.cube.diagonals import shapley_functional
-from absentia.cube.kernels import LEAST_NOISE, CubeKernel, Part, Signs
+from absentia.cube.kernels import LEAST_NOISE, CubeKernel, Part, Signs, signs_of
 from absentia.cube.likelihood import fit_kernel
 from absentia.cube.posterior import Posterior, scale_of
 from absentia.cube.set_functionals import Sets, SetWeights, most_added_players, set_functional, set_means
@@ -62,14 +63,26 @@ class FittedGame:
     shares: Float[Tensor, " groups"]
 
     @classmethod
-    def of_sample(cls, values: PairedValues, sample: int, seed: int) -> FittedGame:
-        """Fit the odd part first, whose weights of players are where the fit of the even part starts."""
+    def of_sample(
+        cls,
+        values: PairedValues,
+        sample: int,
+        seed: int,
+        pairs: Int[Tensor, " pairs"] | None = None,
+        kernels: tuple[CubeKernel, ...] | None = None,
+    ) -> FittedGame:
+        """Fit the odd part first, whose weights of players are where the fit of the even part starts.
+
+        ``pairs`` are the numbers of the pairs that the fit sees: all of them by default. ``kernels`` are those of
+        both parts, if they are fitted already.
+        """
         sample_values = values.of_samples([sample])
-        signs = signs_with_full(sample_values)
+        places = slice(None) if pairs is None else torch.cat([torch.zeros(1, dtype=torch.long), 1 + pairs])
+        signs = signs_with_full(sample_values)[places]
         parts = []
         start = None
-        for part in Part:
-            by_group = part_with_full(part, sample_values)[0]
+        for number, part in enumerate(Part):
+            by_group = part_with_full(part, sample_values)[0][:, places]
             mean = sample_values.shares @ by_group
             check_small(mean)
             if is_free(part, signs, mean):
@@ -77,10 +90,28 @@ class FittedGame:
                     FittedPart(Posterior.of(_free_kernel(part, signs), signs, mean), by_group, is_exact=True)
                 )
                 continue
-            posterior = _fitted(part, signs, mean, seed, start)
+            if kernels is None:
+                posterior = _fitted(part, signs, mean, seed, start)
+            else:
+                posterior = Posterior.of(kernels[number], signs, mean)
             start = posterior.kernel.weights
             parts.append(FittedPart(posterior, by_group))
         return cls(tuple(parts), sample_values.shares)
+
+    @property
+    def players(self) -> int:
+        """The number of players."""
+        return self.parts[0].posterior.kernel.players
+
+    @property
+    def kernels(self) -> tuple[CubeKernel, ...]:
+        """The kernels of the odd and the even part."""
+        return tuple(part.posterior.kernel for part in self.parts)
+
+    def predict(self, coalitions: Coalitions) -> Float[Tensor, " coalitions"]:
+        """Return the expected values of coalitions."""
+        signs = signs_of(coalitions)
+        return torch.stack([part.posterior.predict(signs) for part in self.parts]).sum(0)
 
     @property
     def most_added(self) -> int:

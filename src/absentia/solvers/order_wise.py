@@ -13,6 +13,7 @@ from torch import Tensor
 
 from absentia.attributions import OrderAttribution
 from absentia.coalitions import Coalitions
+from absentia.cube.kernels import CubeKernel
 from absentia.cube.set_functionals import SetWeights, all_sets, noise_matters
 from absentia.data import seeded
 from absentia.errors import wrong
@@ -63,10 +64,17 @@ def orders_shown(players: int) -> tuple[int, ...]:
 
 
 def order_shapley_of_pairs(
-    values: PairedValues, game: Game, seed: int, orders: Sequence[int] | None = None, rows_seen: int | None = None
+    values: PairedValues,
+    game: Game,
+    seed: int,
+    orders: Sequence[int] | None = None,
+    rows_seen: int | None = None,
+    kernels: Sequence[tuple[CubeKernel, ...]] | None = None,
+    means: Float[Tensor, "samples players"] | None = None,
 ) -> OrderAttribution:
     """Estimate order-wise Shapley values from the values of drawn coalitions, with standard errors.
 
+    ``kernels`` are those of both parts of each sample, if they are fitted already. ``means`` are Shapley values.
     Their mean over all orders is the Shapley value that the same process gives.
     """
     players = len(game.names)
@@ -75,10 +83,11 @@ def order_shapley_of_pairs(
     estimates_by_sample = []
     with progress(values.samples, "order-wise values", "sample") as bar:
         for sample in range(values.samples):
-            fitted = FittedGame.of_sample(values, sample, seed)
+            own = None if kernels is None else kernels[sample]
+            fitted = FittedGame.of_sample(values, sample, seed, kernels=own)
             estimates = fitted.estimates(all_sets(players, 1), partial(order_weights, players, chosen))
             if chosen == every:
-                estimates = _with_means(estimates, fitted.shapley)
+                estimates = _with_means(estimates, fitted.shapley if means is None else means[sample])
             estimates_by_sample.append(estimates)
             bar.update()
     notes = [f"Estimated by a Gaussian process from {values.coalitions_per_sample:,} coalitions of each sample."]

@@ -7,6 +7,7 @@ coalition and its complement. Each sample has a process of its own, in which eve
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.cube.diagonals import shapley_functional
-from absentia.cube.kernels import Part, Signs, part_of, signs_of
+from absentia.cube.kernels import CubeKernel, Part, Signs, part_of, signs_of
 from absentia.cube.likelihood import fit_kernel
 from absentia.cube.posterior import Posterior, scale_of
 from absentia.data import seeded
@@ -37,14 +38,18 @@ class ShapleyEstimate(NamedTuple):
     by_group: Float[Tensor, "groups samples players"] | None = None
 
 
-def process_shapley(values: PairedValues, seed: int) -> ShapleyEstimate:
-    """Estimate Shapley values by the odd part of a Gaussian process; they add up to v(N) − v(∅)."""
+def process_shapley(values: PairedValues, seed: int, kernels: Sequence[CubeKernel] | None = None) -> ShapleyEstimate:
+    """Estimate Shapley values by the odd part of a Gaussian process; they add up to v(N) − v(∅).
+
+    ``kernels`` are those of each sample, if they are fitted already.
+    """
     signs = signs_with_full(values)
     odd = part_with_full(Part.ODD, values)
     estimates = []
     with progress(values.samples, "fitting the process", "sample") as bar:
         for sample in range(values.samples):
-            estimates.append(_shapley_of_sample(values, sample, signs, odd[sample], seed))
+            kernel = None if kernels is None else kernels[sample]
+            estimates.append(_shapley_of_sample(values, sample, signs, odd[sample], seed, kernel))
             bar.update()
     by_group = None
     if values.has_groups:
@@ -57,14 +62,20 @@ def process_shapley(values: PairedValues, seed: int) -> ShapleyEstimate:
 
 
 def _shapley_of_sample(
-    values: PairedValues, sample: int, signs: Signs, odd: Float[Tensor, "groups coalitions"], seed: int
+    values: PairedValues,
+    sample: int,
+    signs: Signs,
+    odd: Float[Tensor, "groups coalitions"],
+    seed: int,
+    kernel: CubeKernel | None,
 ) -> ShapleyEstimate:
     """Estimate the Shapley values of one sample; the groups of draws come with it."""
     mean = values.shares @ odd
     check_small(mean)
     if is_linear(signs, mean):
         return _of_sample_by_regression(values, sample, seed)
-    kernel = fit_kernel(Part.ODD, signs, mean / scale_of(mean), seeded(seed, FIT_DRAW))
+    if kernel is None:
+        kernel = fit_kernel(Part.ODD, signs, mean / scale_of(mean), seeded(seed, FIT_DRAW))
     posterior = Posterior.of(kernel, signs, mean)
     functional = shapley_functional(kernel, signs)
     estimate = posterior.estimate(functional)

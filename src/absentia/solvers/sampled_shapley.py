@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.attributions import Attribution
+from absentia.cube.kernels import CubeKernel
 from absentia.data import check_number, seeded
 from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
@@ -25,7 +26,8 @@ from absentia.solvers.paired_draws import (
     games_asked,
 )
 from absentia.solvers.permutations import Walks, evaluate_walks, permutation_shapley
-from absentia.solvers.process import ShapleyEstimate, process_shapley
+from absentia.solvers.process import ShapleyEstimate
+from absentia.solvers.process_residuals import FITTED_PAIRS, MOST_PAIRS_OF_PROCESS, process_shapley_of_any
 from absentia.solvers.regression import leverage_shapley
 from absentia.text import written
 
@@ -35,13 +37,15 @@ AUTO = "auto"
 _EVALUATIONS_SAVED = 3.0
 # Seconds of a fit that nobody notices, so that "auto" accepts them even if evaluations take no time.
 _UNNOTICED_SECONDS = 0.3
-# Beyond this many pairs, the covariances of a process take more than 1 GB of memory.
-MOST_PAIRS_OF_PROCESS = 12_000
 # A tolerance is tried with this many coalitions for each player first, and then with more each time.
 _FIRST_COALITIONS_PER_PLAYER = 8
 _GROWTH = 2
 # Without a budget, drawing ends at this many coalitions of a sample.
 _MOST_COALITIONS = 2**17
+
+
+# From drawn values to the kernels of the odd part of each sample, or None.
+Fit = Callable[[PairedValues], Sequence[CubeKernel] | None]
 
 
 @runtime_checkable
@@ -138,7 +142,7 @@ def regression_shapley(values: PairedValues, seed: int) -> ShapleyEstimate:
 
 # The methods of `shapley` by name. Add one with `METHODS["name"] = OfPairs(function)`.
 METHODS: dict[str, ShapleyMethod] = {
-    "process": OfPairs(process_shapley),
+    "process": OfPairs(process_shapley_of_any),
     "leverage": OfPairs(regression_shapley),
     "antithetic": OfOrders(antithetic=True),
     "permutation": OfOrders(antithetic=False),
@@ -161,12 +165,16 @@ def sample_shapley(
     method: str = AUTO,
     tolerance: float | None = None,
     more: Attribution | None = None,
+    fit: Fit | None = None,
 ) -> SampledShapley:
-    """Estimate Shapley values from drawn coalitions, up to a budget or until a tolerance is reached."""
+    """Estimate Shapley values from drawn coalitions, up to a budget or until a tolerance is reached.
+
+    ``fit`` returns the kernels of a process that is fitted anyway, or None if it is not: "auto" uses them.
+    """
     if method not in (AUTO, *METHODS):
         raise wrong("method", f"be one of {AUTO}, {', '.join(METHODS)}", repr(method))
     check_number("tolerance", tolerance, 0, 1)
-    run = _Run(game, seed, method)
+    run = _Run(game, seed, method, fit)
     if more is not None:
         run.take_up(more)
     budget = _budget(game, evaluations, run.least)
@@ -197,7 +205,8 @@ class _Choice(NamedTuple):
 class _Run:
     """The state of one run: what was drawn so far, and what follows from it."""
 
-    def __init__(self, game: Game, seed: int, method: str) -> None:
+    def __init__(self, game: Game, seed: int, method: str, fit: Fit | None) -> None:
+        self.fit = fit
         self.game = game
         self.seed = seed
         self.method = method
@@ -275,10 +284,11 @@ class _Run:
         if self.method != AUTO:
             return _Choice(self.method, METHODS[self.method].estimate(self.drawn, self.seed))
         by_regression = METHODS["leverage"].estimate(self.drawn, self.seed)
-        why_not = self._why_no_process(self.drawn)
+        kernels = None if self.fit is None else self.fit(self.drawn)
+        why_not = self._why_no_process(self.drawn) if kernels is None else ""
         if why_not:
             return _Choice("leverage", by_regression, (why_not,))
-        by_process = METHODS["process"].estimate(self.drawn, self.seed)
+        by_process = process_shapley_of_any(self.drawn, self.seed, kernels)
         errors = (float(by_process.errors.square().mean()), float(by_regression.errors.square().mean()))
         if errors[0] < errors[1]:
             note = "A Gaussian process was fitted to the values: its errors are smaller than those of a regression."
@@ -290,16 +300,15 @@ class _Run:
         """Say why "auto" fits no process; empty if it does."""
         if drawn.is_complete:
             return "All coalitions were drawn, so the values are exact."
-        if drawn.pairs > MOST_PAIRS_OF_PROCESS:
-            return f"Regression was used: {drawn.pairs:,} pairs are too many to fit a Gaussian process."
-        fit = seconds_of_process(drawn.pairs, drawn.coalitions.shape[1], drawn.samples)
+        fitted = FITTED_PAIRS if drawn.pairs > MOST_PAIRS_OF_PROCESS else drawn.pairs
+        fit = seconds_of_process(fitted, drawn.coalitions.shape[1], drawn.samples)
         saved = self._seconds_saved(drawn)
         if fit <= max(_UNNOTICED_SECONDS, saved):
             return ""
+        what_else = "Add some" if self.fit is not None else "Add some, or pass method='process'"
         return (
             f"Regression was used: fitting a Gaussian process would take about {written(fit, 2)} s, and evaluations "
-            f"that halve the error of a regression take about {written(saved, 2)} s. Add some, or pass "
-            "method='process'."
+            f"that halve the error of a regression take about {written(saved, 2)} s. {what_else}."
         )
 
     def _seconds_saved(self, drawn: PairedValues) -> float:

@@ -1,0 +1,124 @@
+"""Shapley values of very many pairs: a process of some of them, and a regression of what it leaves of the others.
+
+The covariances of all pairs would need too much memory. Shapley values are linear in the game, so those of the
+process's predictions, which have a closed form, and those of what they leave add up. What is left is estimated by
+regression on pairs that the process has not seen, and on sizes of which all coalitions were drawn. So the errors of
+the regression, by a jackknife, are those of the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from absentia.cube.diagonals import shapley_functional
+from absentia.cube.kernels import CubeKernel, Part, signs_of
+from absentia.cube.likelihood import fit_kernel
+from absentia.cube.posterior import Posterior, scale_of
+from absentia.data import seeded
+from absentia.runtime.progress import progress
+from absentia.solvers.paired_draws import PairedValues, Stratum
+from absentia.solvers.process import (
+    FIT_DRAW,
+    ShapleyEstimate,
+    check_small,
+    part_with_full,
+    process_shapley,
+    signs_with_full,
+)
+from absentia.solvers.regression import leverage_shapley
+
+# With more pairs, the covariances of a process take more than 1 GB of memory.
+MOST_PAIRS_OF_PROCESS = 12_000
+# Beyond that, so many pairs are fitted.
+FITTED_PAIRS = 4000
+
+
+def process_shapley_of_any(
+    values: PairedValues, seed: int, kernels: Sequence[CubeKernel] | None = None
+) -> ShapleyEstimate:
+    """Estimate Shapley values by a process that sees all pairs, or some of them if they are too many.
+
+    ``kernels`` are those of the odd part of each sample, if they are fitted already.
+    """
+    if values.pairs <= MOST_PAIRS_OF_PROCESS:
+        return process_shapley(values, seed, kernels)
+    order = torch.randperm(values.pairs, generator=seeded(seed, "pairs of the process"))
+    fitted = order[:FITTED_PAIRS].sort().values
+    others = _unseen_pairs(values, fitted)
+    estimates = []
+    with progress(values.samples, "fitting the process", "sample") as bar:
+        for sample in range(values.samples):
+            kernel = None if kernels is None else kernels[sample]
+            estimates.append(_of_sample(values.of_samples([sample]), fitted, others, seed, kernel))
+            bar.update()
+    by_group = None
+    if values.has_groups:
+        by_group = torch.cat([estimate.by_group for estimate in estimates if estimate.by_group is not None], dim=1)
+    return ShapleyEstimate(
+        torch.cat([estimate.values for estimate in estimates]),
+        torch.cat([estimate.errors for estimate in estimates]),
+        by_group,
+    )
+
+
+def _unseen_pairs(values: PairedValues, fitted: Int[Tensor, " fitted"]) -> Int[Tensor, " others"]:
+    """Return the pairs that were not fitted, and all of enumerated sizes: whole populations are not biased."""
+    is_other = torch.ones(values.pairs, dtype=torch.bool)
+    is_other[fitted] = False
+    first = 0
+    for stratum in values.strata:
+        if stratum.is_enumerated:
+            is_other[first : first + len(stratum.drawn)] = True
+        first += len(stratum.drawn)
+    return is_other.nonzero()[:, 0]
+
+
+def _of_sample(
+    own: PairedValues,
+    fitted: Int[Tensor, " fitted"],
+    others: Int[Tensor, " others"],
+    seed: int,
+    kernel: CubeKernel | None,
+) -> ShapleyEstimate:
+    """Estimate the Shapley values of one sample."""
+    signs = signs_with_full(own)
+    places = torch.cat([torch.zeros(1, dtype=torch.long), 1 + fitted])
+    mean = own.shares @ part_with_full(Part.ODD, own)[0]
+    check_small(mean)
+    if kernel is None:
+        kernel = fit_kernel(Part.ODD, signs[places], mean[places] / scale_of(mean[places]), seeded(seed, FIT_DRAW))
+    posterior = Posterior.of(kernel, signs[places], mean[places])
+    of_process = posterior.mean(shapley_functional(kernel, posterior.signs))
+    left = _left_by(own, posterior, others)
+    regression = leverage_shapley(left, seeded(seed, "jackknife"))
+    by_group = None
+    if own.has_groups:
+        groups = [left.of_group(group) for group in range(len(left.shares))]
+        by_group = torch.stack([of_process + leverage_shapley(group, seeded(seed)).values for group in groups])
+    return ShapleyEstimate(of_process + regression.values, regression.errors, by_group)
+
+
+def _left_by(own: PairedValues, posterior: Posterior, others: Int[Tensor, " others"]) -> PairedValues:
+    """Return what a process of the odd part leaves of the values of pairs that it has not seen."""
+    predicted = posterior.predict(signs_of(own.coalitions[others]))
+    everyone = posterior.predict(posterior.signs[:1])
+    is_other = torch.zeros(own.pairs, dtype=torch.bool)
+    is_other[others] = True
+    strata = []
+    first = 0
+    for stratum in own.strata:
+        kept = stratum.drawn[is_other[first : first + len(stratum.drawn)]]
+        first += len(stratum.drawn)
+        if len(kept):
+            strata.append(Stratum(kept, stratum.total))
+    return PairedValues(
+        tuple(strata),
+        own.shares,
+        own.ends_by_group - torch.cat([-everyone, everyone]),
+        own.drawn_by_group[:, :, others] - predicted,
+        own.complements_by_group[:, :, others] + predicted,
+    )
