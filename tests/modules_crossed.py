@@ -1,7 +1,7 @@
 """Count what one call of the library runs through: ``python tests/modules_crossed.py``.
 
-Explaining one sample, auditing one sample, and learning from a few are traced: modules, calls of functions, checks and
-conversions of what users pass, and calls of the model itself. Absences are traced as instances and as words.
+Explaining one sample, auditing one sample, and learning from a few are traced: modules, calls of functions, checks
+and conversions of what users pass, and calls of the model itself. Absences are traced as instances and as words.
 """
 
 from __future__ import annotations

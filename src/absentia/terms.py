@@ -489,7 +489,7 @@ class Terms(Saved, kind="terms", format=4):
     def _values(self, coalitions: Bool[Tensor, "rows players"] | None = None) -> Float[Tensor, "samples rows"]:
         """Compute the values of coalitions, by default of all."""
         effects = self.effects.detach()
-        if self.basis != WALSH:
+        if self.basis != WALSH or self.owners is None:
             return self.held.values(effects, coalitions)
         if coalitions is None:
             coalitions = enumerate_coalitions(len(self.names))

@@ -134,31 +134,34 @@ def make_problem(
         raise wrong("loss", "be 'faithful', 'interactions', 'shapley' or 'marginal'", repr(loss))
     encoded = encode_inputs(model, x, players=players)
     adapter = as_model(encoded.model)
-    may_have_gaps = isinstance(adapter, NumpyModel)
-    columns = getattr(encoded.x, "columns", None)  # those of a DataFrame name the players
-    if not isinstance(columns, Iterable):
-        columns = None
+    columns = _column_names(encoded.x)
     check_fit(adapter, columns)
+    may_have_gaps = isinstance(adapter, NumpyModel)
     source = _draw_samples(encoded.x, y, loss, options, seed, missing=may_have_gaps)
     chosen = source.chosen
+    rows = check_numbers(source.data[chosen].detach(), 1, "x", "sample", missing=may_have_gaps)
     labels = labels_of(adapter) if class_names is None else tuple(class_names)
     numbers = None
     if source.classes is not None:
         numbers = class_numbers(source.classes, labels).cpu()[chosen]
-    rows = check_numbers(source.data[chosen].detach(), 1, "x", "sample", missing=may_have_gaps)
     task_options = TaskOptions(
-        None if numbers is None else CheckedClasses(numbers),
-        players,
-        select_classes(readout, chosen, len(source.data)),
+        y=None if numbers is None else CheckedClasses(numbers),
+        players=players,
+        readout=select_classes(readout, chosen, len(source.data)),
         class_names=[str(label) for label in labels] or None,
         categorical=categorical,
     )
-    evaluator = Evaluator(
-        Task.of_inputs(TaskInputs(adapter, rows, rows, columns, encoded.trial_rows), task_options, limit)
-    )
+    inputs = TaskInputs(adapter, rows, table=rows, columns=columns, trial_rows=encoded.trial_rows)
+    evaluator = Evaluator(Task.of_inputs(inputs, task_options, limit))
     owners, owner = torch.unique(_owner_labels(share, numbers, len(chosen)), return_inverse=True)
     classes = owners if share == "class" else None
     return Problem(evaluator, source.thinned_data(), owner, numbers, classes, loss, share, seed, options)
+
+
+def _column_names(x: Any) -> Any:
+    """Return the columns of a DataFrame, which name the players; None for samples without columns."""
+    columns = getattr(x, "columns", None)
+    return columns if isinstance(columns, Iterable) else None
 
 
 def _draw_samples(x: Any, y: Classes, loss: str, options: LearningOptions, seed: int, *, missing: bool) -> Source:
