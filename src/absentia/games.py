@@ -243,8 +243,9 @@ def model_for(absence: object, inputs: EncodedInputs) -> EncodedInputs:
 def resolve_absence(task: Task, absence: object, data: Table | CheckedRows | None, seed: int) -> Absence:
     """Return an absence as it is, or the one that a word or a number names, made from rows like the task's."""
     if not isinstance(absence, str | int | float):
-        if hasattr(data, "columns"):  # also of data that is not used
-            check_columns("data", data.columns, task.columns)
+        columns = getattr(data, "columns", None)
+        if columns is not None:  # also of data that is not used
+            check_columns("data", columns, task.columns)
         return task.coded(check_absence(absence))
     if data is not None and not isinstance(data, CheckedRows):
         data = CheckedRows(task.rows_of(data))

@@ -488,8 +488,8 @@ def baseline_loss(
         categorical=categorical,
     )
     evaluator = problem.evaluator
-    rows = CheckedRows(problem.data.unflatten(1, evaluator.players.shape).to(evaluator.x))
-    absence = absence_for(evaluator.task, absence, rows, seed)
+    data = problem.data.unflatten(1, evaluator.players.shape).to(evaluator.x)
+    absence = absence_for(evaluator.task, absence, CheckedRows(data), seed)
     classes = getattr(evaluator.readout, "y", None) if y is None else problem.numbers
     fill = evaluator.task.bind(absence, classes)
     if isinstance(absence, BringsModel) or not isinstance(fill, StandIns) or fill.draws != 1:
