@@ -52,12 +52,18 @@ class LeafValues:
     trees: MaskedTrees
     weights: LeafWeights | None  # None if the value is not a sum over leaves
     value_of: ValueOf
+    model_outputs: Callable[[np.ndarray], Tensor]  # the ensemble's outputs → what readouts take
     codes_of: Callable[[np.ndarray], np.ndarray]  # rows of inputs → their codes
     exact_readout: str  # what to explain instead for a value that is a sum over leaves
 
+    @property
+    def rounding_scale(self) -> float:
+        """A bound on the sums of absolute leaf values, which rounding errors are proportional to."""
+        return float(self.trees.ensemble.largest_sums().max())
+
     def rounding(self, values: Tensor) -> Tensor:
         """Return by how much values of this size may differ where leaves are added up in single precision."""
-        of_sums = _UNITS_APART * float(np.finfo(np.float32).eps) * float(self.trees.ensemble.largest_sums().max())
+        of_sums = _UNITS_APART * float(np.finfo(np.float32).eps) * self.rounding_scale
         return of_sums + _LOGARITHMS_APART * (1 + values.abs())
 
     def ends(self, samples: int) -> tuple[Float[Tensor, " samples"], Float[Tensor, "samples draws"]]:
@@ -159,9 +165,12 @@ def _values_of(
     """Return the values, as sums over leaves if they are that."""
     is_sum, exact_readout = _is_sum_of_outputs(task.readout, reading, task.probe.last)
 
+    def model_outputs(outputs: np.ndarray) -> Tensor:
+        return model.outputs(_answers(outputs, reading, source)).double()
+
     def value_of(outputs: np.ndarray, samples: int | Tensor) -> Tensor:
-        seen = model.outputs(_answers(outputs, reading, source)).double()
-        return task.readout(seen, torch.as_tensor(samples).expand(len(outputs))).double()
+        numbers = torch.as_tensor(samples).expand(len(outputs))
+        return task.readout(model_outputs(outputs), numbers).double()
 
     weights = None
     if is_sum:
@@ -172,7 +181,7 @@ def _values_of(
     def codes_of(rows: np.ndarray) -> np.ndarray:
         return reading.ensemble.codes(source.inner_rows(reading, rows))
 
-    return LeafValues(trees, weights, value_of, codes_of, exact_readout)
+    return LeafValues(trees, weights, value_of, model_outputs, codes_of, exact_readout)
 
 
 def _is_sum_of_outputs(readout: Readout, reading: TreeReading, output: Tensor) -> tuple[bool, str]:
