@@ -24,7 +24,7 @@ def fitted(classes: np.ndarray) -> lightgbm.LGBMClassifier:
 
 
 def audited(model: lightgbm.LGBMClassifier, classes: np.ndarray, **settings: object) -> ab.Audit:
-    return ab.audit(model, ROWS[:30], classes[:30], absences=ABSENCES, data=ROWS, draws=2, **settings)
+    return ab.audit(model, ROWS[:20], classes[:20], absences=ABSENCES, data=ROWS, draws=2, **settings)
 
 
 def assert_same(first: ab.Audit, second: ab.Audit, rtol: float) -> None:
@@ -55,10 +55,9 @@ def test_games_of_all_players_follow_from_leaves() -> None:
     tabulated = audited(model, TWO)
     assert listed.companions.by_order.shape[-1] == tabulated.companions.by_order.shape[-1] == 7
     assert listed.record.exact
-    few = slice(0, listed.companions.terms.shape[1])
     for name in ("terms", "by_order", "empty", "full", "shapley"):
         ours = getattr(listed.companions, name)[0]  # of "zero", which has a single draw
-        theirs = getattr(tabulated.companions, name)[0, few]
+        theirs = getattr(tabulated.companions, name)[0]
         torch.testing.assert_close(ours[:, :1], theirs[:, :1], rtol=1e-6, atol=1e-8)
 
 
