@@ -19,10 +19,10 @@ from absentia.trees.ensemble import Codes, TreeEnsemble, find_leaves
 from absentia.trees.index_sums import add_indices, repeated_differences
 from absentia.trees.joined_terms import TermTable, expand_sample, new_table, player_keys
 from absentia.trees.levels import PlayedTrees
+from absentia.trees.packed_walk import attribute_samples, pack
 from absentia.trees.paths import (
     Pair,
     Paths,
-    attribute_samples,
     count_terms,
     find_paths,
     sums_by_condition,
@@ -82,6 +82,11 @@ class MaskedTrees:
         keys = player_keys(self.player_count)
         return PlayedTrees(self.ensemble.nodes, self.ensemble.roots, self.player, keys)
 
+    @cached_property
+    def packed(self) -> np.ndarray:
+        """The numbers of the nodes, next to each other in memory."""
+        return pack(self.ensemble.nodes, self.player)
+
     def paths(self, sample: int, draws: Sequence[int] | None = None) -> Iterator[Paths]:
         """Yield the paths of a sample with each of its stand-ins."""
         stand_ins = self._stand_ins_of(sample)
@@ -119,6 +124,7 @@ class MaskedTrees:
     def attributions(self, leaves: LeafWeights, shares: LeafShares) -> np.ndarray:
         """Return the sums of the leaves' contributions to their players, samples × players."""
         values: np.ndarray = attribute_samples(
+            self.packed,
             self.played,
             self.samples,
             self.stand_ins,
