@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import absentia as ab
 from absentia.coalitions import enumerate_coalitions
 from absentia.indices import INDICES
-from absentia.trees.affordable_terms import TermBudget, expand_affordable
+from absentia.trees.affordable_terms import TermBudget, expand_affordable, order_by_time
 from absentia.trees.ensemble import TreeEnsemble
 from absentia.trees.masked_trees import LeafWeights, MaskedTrees
 from absentia.trees.paths import PRESENT
@@ -101,7 +101,9 @@ def test_low_orders_stay_exact_beyond_the_budget(seed: int, budget: TermBudget) 
     case = Case(seed)
     every = case.trees.terms(case.weights(), 0)
     counts = case.trees.count_terms(0)[None]
-    some = expand_affordable(case.trees, case.weights(), counts, budget)
+    order = order_by_time(case.trees, budget)
+    assert order <= 2 or counts[0, : order + 1].sum() <= budget.terms
+    some = expand_affordable(case.trees, case.weights(), budget, order)
     terms = some.by_sample[0]
     by_set = {tuple(row): effect for row, effect in zip(every.members, every.effects, strict=True)}
     highest_order = case.player_count if some.highest_order is None else some.highest_order
@@ -187,9 +189,9 @@ def test_plain_python_gives_the_same_as_compiled_loops(monkeypatch: pytest.Monke
     compiled = trees.terms(weights, 0)
     shapley = trees.shapley(weights)
     monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
-    from absentia.trees import ensemble, joined_terms, masked_trees, paths
+    from absentia.trees import ensemble, joined_terms, masked_trees, packed_walk, paths
 
-    for module in (ensemble, joined_terms, masked_trees, paths):
+    for module in (ensemble, joined_terms, masked_trees, packed_walk, paths):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, name, value.py_func)

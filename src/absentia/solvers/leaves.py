@@ -73,11 +73,10 @@ class LeafSums:
 
         game = self.game
         budget = TermBudget(most_terms, most_bytes)
-        counts = np.stack([self.trees.count_terms(sample) for sample in range(game.samples)])
-        leaves_out = order_by_time(counts, budget) < counts.shape[1] - 1
-        if leaves_out and len(game.names) <= enumerate_up_to:
+        order = order_by_time(self.trees, budget)
+        if order < self.trees.most_on_a_path and len(game.names) <= enumerate_up_to:
             return harsanyi(game)
-        affordable = expand_affordable(self.trees, self.weights, counts, budget)
+        affordable = expand_affordable(self.trees, self.weights, budget, order)
         notes: tuple[str, ...] = ()
         if affordable.highest_order is not None:
             note = (

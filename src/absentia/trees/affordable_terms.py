@@ -36,11 +36,10 @@ class AffordableTerms:
 
 
 def expand_affordable(
-    trees: MaskedTrees, leaves: LeafWeights, counts: np.ndarray, budget: TermBudget
+    trees: MaskedTrees, leaves: LeafWeights, budget: TermBudget, order_in_time: int
 ) -> AffordableTerms:
-    """Expand the leaves of all samples up to the highest order that all can afford; ``counts`` are samples × orders."""
+    """Expand the leaves of all samples up to the highest order that fits into memory, and is not beyond another."""
     samples = len(trees.samples)
-    order_in_time = order_by_time(counts, budget)
     order = order_in_time
     by_sample: list[SampleTerms] = []
     sets = 0
@@ -56,17 +55,26 @@ def expand_affordable(
             continue
         by_sample.append(terms)
         sets += len(terms.effects)
-    left_out = float(counts[:, order + 1 :].sum())
+    if order == trees.most_on_a_path:
+        return AffordableTerms(by_sample, None, 0.0, ends_by_memory=False)
+    left_out = float(_counts(trees)[:, order + 1 :].sum())
     highest_order = order if left_out > 0 else None
     return AffordableTerms(by_sample, highest_order, left_out, ends_by_memory=order < order_in_time)
 
 
-def order_by_time(counts: np.ndarray, budget: TermBudget) -> int:
+def order_by_time(trees: MaskedTrees, budget: TermBudget) -> int:
     """Return the highest order up to which all samples have few enough terms."""
-    longest = counts.shape[1] - 1
-    affordable = (counts.cumsum(1) <= budget.terms).all(0)
+    longest = trees.most_on_a_path
+    if trees.most_terms <= budget.terms:
+        return longest
+    affordable = (_counts(trees).cumsum(1) <= budget.terms).all(0)
     order = int(np.flatnonzero(affordable).max(initial=0))
     return min(longest, max(order, _LOW_ORDER))
+
+
+def _counts(trees: MaskedTrees) -> np.ndarray:
+    """Return the number of terms of all samples by order, before equal sets are joined: samples × orders."""
+    return np.stack([trees.count_terms(sample) for sample in range(len(trees.samples))])
 
 
 def _most_sets(trees: MaskedTrees, order: int, budget: TermBudget) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 
 from absentia.trees.compiled import compiled
 from absentia.trees.ensemble import Codes
-from absentia.trees.joined_terms import TermTable, add_effect, build_sets, new_sets
+from absentia.trees.joined_terms import TermTable, build_sets, enlarged, new_sets, place_of_set, write_set
 from absentia.trees.levels import PlayedTrees
 from absentia.trees.paths import PRESENT, Pair, find_paths
 
@@ -66,7 +66,11 @@ def add_indices(
                 chosen_absent = sets.absent[number]
                 share = differences[sets.sizes[number], absent - chosen_absent, present + chosen_absent]
                 sign = 1 - 2 * (chosen_absent & 1)
-                # No player is in all of these sets.
-                table = add_effect(table, sets, number, sign * share * leaf_weight, paths, start, start)
+                if table.length[0] == len(table.keys):
+                    table = enlarged(table)
+                where = place_of_set(table.places, table.keys, sets.keys[number])
+                if table.places[where] < 0:
+                    write_set(table, where, sets, number, paths, start, start)  # no player is in all of these sets
+                table.effects[table.places[where]] += sign * share * leaf_weight
             start = end
     return table

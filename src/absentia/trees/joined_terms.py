@@ -66,7 +66,7 @@ def new_table(max_order: int) -> TermTable:
 
 
 @compiled
-def _place_of(places: np.ndarray, keys: np.ndarray, key: np.int64) -> int:
+def place_of_set(places: np.ndarray, keys: np.ndarray, key: np.int64) -> int:
     """Return the slot of a key in the table: the one that holds it, or the free one where it belongs."""
     mask = len(places) - 1
     place = int(key & mask)
@@ -76,14 +76,14 @@ def _place_of(places: np.ndarray, keys: np.ndarray, key: np.int64) -> int:
 
 
 @compiled
-def _enlarged(table: TermTable) -> TermTable:
+def enlarged(table: TermTable) -> TermTable:
     """Return the table with twice the capacity."""
     members = np.empty((2 * len(table.members), table.members.shape[1]), np.int32)
     members[: len(table.members)] = table.members
     keys = doubled(table.keys)
     places = np.full(2 * len(table.places), -1, np.int32)
     for number in range(table.length[0]):
-        places[_place_of(places, keys, keys[number])] = number
+        places[place_of_set(places, keys, keys[number])] = number
     return TermTable(places, keys, doubled(table.sizes), members, doubled(table.effects), table.length)
 
 
@@ -112,25 +112,13 @@ def add_terms(
         sets, built = build_sets(sets, paths, start, end, keys, max_order, True)
         for number in range(built):
             sign = 1 - 2 * (sets.absent[number] & 1)
-            table = add_effect(table, sets, number, sign * weight, paths, start, end)
+            if table.length[0] == len(table.keys):
+                table = enlarged(table)
+            where = place_of_set(table.places, table.keys, sets.keys[number])
+            if table.places[where] < 0:
+                write_set(table, where, sets, number, paths, start, end)
+            table.effects[table.places[where]] += sign * weight
         start = end
-    return table
-
-
-@compiled
-def add_effect(
-    table: TermTable, sets: LeafSets, number: int, effect: float, paths: Paths, start: int, end: int
-) -> TermTable:
-    """Add to the effect of one of the sets of a leaf; return the table, which may have grown.
-
-    The players that all sets of the leaf have are those that must be present between ``start`` and ``end``.
-    """
-    if table.length[0] == len(table.keys):
-        table = _enlarged(table)
-    where = _place_of(table.places, table.keys, sets.keys[number])
-    if table.places[where] < 0:
-        _write_set(table, where, sets, number, paths.players[start:end], paths.states[start:end])
-    table.effects[table.places[where]] += effect
     return table
 
 
@@ -201,10 +189,13 @@ def build_sets(
 
 
 @compiled
-def _write_set(
-    table: TermTable, where: int, sets: LeafSets, number: int, players: np.ndarray, states: np.ndarray
+def write_set(
+    table: TermTable, where: int, sets: LeafSets, number: int, paths: Paths, start: int, end: int
 ) -> None:
-    """Add a new set to the table, with an effect of 0."""
+    """Add a new set to the table, with an effect of 0.
+
+    The players that all sets of the leaf have are those that must be present between ``start`` and ``end``.
+    """
     term = table.length[0]
     table.length[0] += 1
     table.places[where] = term
@@ -216,7 +207,7 @@ def _write_set(
         table.members[term, written] = sets.added[number]
         written += 1
         number = sets.earlier[number]
-    for player, state in zip(players, states):  # noqa: B905 (numba does not know strict)
-        if state == PRESENT:
-            table.members[term, written] = player
+    for place in range(start, end):
+        if paths.states[place] == PRESENT:
+            table.members[term, written] = paths.players[place]
             written += 1

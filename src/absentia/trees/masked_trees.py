@@ -76,6 +76,11 @@ class MaskedTrees:
         """A bound on the number of players on which a leaf depends."""
         return min(self.player_count, self.ensemble.depth)
 
+    @property
+    def most_terms(self) -> float:
+        """A bound on the number of terms of a sample, before equal sets are joined."""
+        return float(len(self.ensemble.leaf_trees)) * self.draws * 2.0**self.most_on_a_path
+
     @cached_property
     def played(self) -> PlayedTrees:
         """The trees and the players of their columns, as compiled loops take them."""

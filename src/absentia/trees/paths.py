@@ -154,56 +154,6 @@ def find_paths(nodes: Nodes, roots: np.ndarray, pair: Pair, player_count: int) -
 
 
 @compiled
-def _attribute_leaf(
-    walk: Walk, leaf_weight: float, gains: np.ndarray, losses: np.ndarray, values: np.ndarray
-) -> None:
-    """Add what the leaf at which a walk is contributes to its players; see `attribute_samples`."""
-    decided = walk.depth[0]
-    present = count_present(walk)
-    gain = leaf_weight * gains[present, decided - present]
-    loss = leaf_weight * losses[present, decided - present]
-    for place in range(decided):
-        player = walk.trail[place]
-        if walk.state[player] == PRESENT:
-            values[player] += gain
-        else:
-            values[player] -= loss
-
-
-@compiled
-def attribute_samples(
-    trees: PlayedTrees,
-    samples: Codes,
-    stand_ins: Codes,
-    weights: np.ndarray,
-    kinds: np.ndarray,
-    gains: np.ndarray,
-    losses: np.ndarray,
-) -> np.ndarray:
-    """Return the sums of the leaves' contributions over all stand-ins of each sample: samples × players.
-
-    Players that must be present get gains[a, b], the others −losses[a, b]: shares of the leaf's weight, for a players
-    that must be present and b that must be absent.
-    """
-    walk = new_walk(len(trees.keys))
-    values = np.zeros((len(samples), len(trees.keys)))
-    for sample in range(len(samples)):
-        leaf_weights = weights[kinds[sample]]
-        own_stand_ins = stand_ins[sample % len(stand_ins)]
-        for draw in range(len(own_stand_ins)):
-            pair = Pair(samples[sample], own_stand_ins[draw], trees.player)
-            for root in trees.roots:
-                leaf = walk_down(trees.nodes, root, pair, walk)
-                while True:
-                    _attribute_leaf(walk, leaf_weights[trees.nodes.leaf[leaf]], gains, losses, values[sample])
-                    if walk.open_count[0] == 0:
-                        break
-                    leaf = walk_down(trees.nodes, go_back(walk), pair, walk)
-                forget(walk, 0)
-    return values
-
-
-@compiled
 def sums_by_condition(
     trees: PlayedTrees, sample: Codes, stand_ins: Codes, leaf_weights: np.ndarray, longest: int
 ) -> np.ndarray:
