@@ -5,8 +5,9 @@
 
 Boosters are fitted to made-up data with LightGBM. Every explainer is prepared first, which is timed separately, and
 then explains the same rows against the same stand-ins: one row of means, or 100 rows of data. Results are compared
-before their times are reported. woodelf is left out if it cannot be imported, and the results say why. shapiq's TreeExplainer has another value
-function (path-dependent), so only its time can be compared.
+before their times are reported. woodelf is left out if it cannot be imported, and the results say why; so are the
+cases that a stopped run has not measured. shapiq's TreeExplainer has another value function (path-dependent), so only
+its time can be compared.
 """
 
 from __future__ import annotations

@@ -360,8 +360,8 @@ class Output:
 class LogOutput:
     """The logarithm of one number of the output, for positive predictions such as counts.
 
-    Boosters fitted with a loss for counts or for sizes, such as Poisson, gamma or Tweedie, add up logarithms. So their
-    interactions are exact for any number of columns.
+    Boosters fitted with a loss for counts or for sizes, such as Poisson, gamma or Tweedie, add up logarithms. So the
+    interactions of these logarithms are exact for any number of columns.
 
     Parameters
     ----------

@@ -182,6 +182,18 @@ class Setup:
             return 0 if isinstance(self.subject.leaves, AuditLeaves) else rows
         return rows if self.subject.leaves_of(method) is None else 0
 
+    def _notes_on_leaves(self) -> list[str]:
+        """Say which values follow from leaves, or why a model of trees is run."""
+        leaves = self.subject.leaves
+        if not isinstance(leaves, AuditLeaves):
+            return [leaves.note] if leaves.note else []
+        notes = [leaves.note]
+        others = [name for name, method in self.methods.items() if self.subject.leaves_of(method) is None]
+        if others:
+            names = ", ".join(others)
+            notes.append(f"For {names} the model is run, because what stands in depends on the coalition.")
+        return notes
+
     def make_reference(self, reference: Any) -> Reference:
         """Return what replaces absent players: white noise, or the draws of an absence one after another."""
         if isinstance(reference, str) and reference == "noise":
@@ -204,15 +216,7 @@ class Setup:
         plan = self.plan
         evaluator = self.subject.evaluator
         notes = []
-        leaves = self.subject.leaves
-        if isinstance(leaves, AuditLeaves):
-            notes.append(leaves.note)
-            others = [name for name, method in self.methods.items() if self.subject.leaves_of(method) is None]
-            if others:
-                names = ", ".join(others)
-                notes.append(f"For {names} the model is run, because what stands in depends on the coalition.")
-        elif leaves.note:
-            notes.append(leaves.note)
+        notes += self._notes_on_leaves()
         games = describe_games(plan.own.samples, plan.empty_samples, plan.own.players, len(evaluator.players))
         if games:
             notes.append(f"Length is measured {games}. Pass evaluations=… for more.")
@@ -259,9 +263,9 @@ def _whole_plan(subject: Subject, methods: Mapping[str, Method], draws: int, max
         methods=rows_of_methods,
         states=2 + len(maskers),
     )
-    if isinstance(subject.leaves, AuditLeaves) and subject.leaves.has_exact_games:
-        if all(subject.leaves_of(method) is not None for method in methods.values()):
-            return plan.from_leaves(len(evaluator.players), len(subject.region))
+    has_exact_games = isinstance(subject.leaves, AuditLeaves) and subject.leaves.has_exact_games
+    if has_exact_games and all(subject.leaves_of(method) is not None for method in methods.values()):
+        return plan.from_leaves(len(evaluator.players), len(subject.region))
     return plan
 
 

@@ -416,9 +416,7 @@ def _tabulate(
     return Tabulated.join(tables)
 
 
-def _tabulate_players(
-    setup: Setup, evaluator: Evaluator, fill: Fill, players: Players, numbers: Tensor
-) -> Tabulated:
+def _tabulate_players(setup: Setup, evaluator: Evaluator, fill: Fill, players: Players, numbers: Tensor) -> Tabulated:
     """Evaluate all coalitions of some players, while all other players are present."""
     leaves = setup.subject.leaves
     is_own_model = evaluator.model is setup.subject.evaluator.model

@@ -129,9 +129,7 @@ def listed_game_figures(
     figures = {}
     for name in whole[0]:
         of_samples = torch.stack([figure[name] for figure in whole])
-        left_out = [
-            torch.stack([parts[group][name] for parts in without]) for group in range(groups_left_out)
-        ]
+        left_out = [torch.stack([parts[group][name] for parts in without]) for group in range(groups_left_out)]
         figures[name] = pseudo_values(of_samples, left_out, shared)
     return figures
 

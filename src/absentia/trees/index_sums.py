@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,9 +24,7 @@ from absentia.trees.levels import PlayedTrees
 from absentia.trees.paths import PRESENT, Pair, find_paths
 
 
-def repeated_differences(
-    weight: Callable[[int, int, int], Fraction | float], order: int, longest: int
-) -> np.ndarray:
+def repeated_differences(weight: Callable[[int, int, int], Fraction | float], order: int, longest: int) -> np.ndarray:
     """Return Σ_j C(m, j)·(−1)^j·w(s, t + j), by s, m and t, for leaves that depend on at most ``longest`` players."""
     differences = np.zeros((order + 1, longest + 1, longest + 1))
     for subset_size in range(order + 1):
@@ -34,7 +33,7 @@ def repeated_differences(
         for repetition in range(len(row)):
             first = subset_size
             differences[subset_size, repetition, first : first + len(row)] = [float(number) for number in row]
-            row = [earlier - later for earlier, later in zip(row[:-1], row[1:], strict=True)]
+            row = [earlier - later for earlier, later in pairwise(row)]
     return differences
 
 

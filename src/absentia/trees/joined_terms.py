@@ -148,7 +148,7 @@ def build_sets(
 ) -> tuple[LeafSets, int]:
     """Build sets of a leaf's players up to an order; return their lists, which may have grown, and their number.
 
-    ``with_present`` builds the sets A ∪ T that have all players that must be present. Otherwise all subsets are built.
+    ``with_present`` builds the sets A ∪ T with all players that must be present. Otherwise all subsets are built.
     """
     key = np.int64(0)
     size = 0
@@ -189,9 +189,7 @@ def build_sets(
 
 
 @compiled
-def write_set(
-    table: TermTable, where: int, sets: LeafSets, number: int, paths: Paths, start: int, end: int
-) -> None:
+def write_set(table: TermTable, where: int, sets: LeafSets, number: int, paths: Paths, start: int, end: int) -> None:
     """Add a new set to the table, with an effect of 0.
 
     The players that all sets of the leaf have are those that must be present between ``start`` and ``end``.

@@ -183,7 +183,7 @@ class MaskedTrees:
     def terms(
         self, leaves: LeafWeights, sample: int, order: int | None = None, most_sets: float = math.inf
     ) -> SampleTerms | None:
-        """Return the sets of a sample and their effects, up to an order; None if there are more than ``most_sets``."""
+        """Return the sets of a sample and their effects up to an order; None for more than ``most_sets``."""
         longest = self.most_on_a_path if order is None else order
         table, complete = expand_sample(
             new_table(longest),

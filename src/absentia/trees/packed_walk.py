@@ -59,7 +59,7 @@ def _next_node(packed: np.ndarray, categories: np.ndarray, node: int, code: int)
 
 
 @compiled
-def attribute_samples(
+def attribute_samples(  # noqa: C901 (calls would copy the state of the walk)
     packed: np.ndarray,
     trees: PlayedTrees,
     samples: Codes,
