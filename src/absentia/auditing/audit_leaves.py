@@ -99,7 +99,8 @@ class AuditLeaves:
         for group in groups:
             masked = replace(trees, samples=samples, stand_ins=stand_ins[None, list(group)])
             by_group.append(masked.terms(own, 0))
-        sets, places = np.unique(np.concatenate([terms.members for terms in by_group]), axis=0, return_inverse=True)
+        rows: np.ndarray = np.concatenate([terms.members for terms in by_group])
+        sets, places = np.unique(rows, axis=0, return_inverse=True)
         effects = np.zeros((len(groups), len(sets)))
         ends = np.cumsum([len(terms.effects) for terms in by_group])
         for row, terms, own_places in zip(effects, by_group, np.split(places.ravel(), ends[:-1]), strict=True):

@@ -47,7 +47,7 @@ def expand_affordable(
         most_sets = _most_sets(trees, order, budget)
         # One player at a time is always listed.
         left = most_sets - sets if order > 1 else np.inf
-        terms = trees.terms(leaves, len(by_sample), order, left) if left > 0 else None
+        terms = trees.terms_within(leaves, len(by_sample), order, left) if left > 0 else None
         if terms is None:
             order -= 1
             by_sample = [earlier.up_to(order) for earlier in by_sample]

@@ -42,6 +42,10 @@ class LeafWeights(NamedTuple):
         weights: np.ndarray = self.weights[self.kinds[sample]]
         return weights
 
+    def base_of(self, sample: int) -> float:
+        """Return the value without any leaf for a sample."""
+        return float(self.base[self.kinds[sample]])
+
 
 class SampleTerms(NamedTuple):
     """The sets of one sample and their effects."""
@@ -171,7 +175,7 @@ class MaskedTrees:
             leaves.of_sample(sample) / self.draws,
             repeated_differences(weight, order, max(order, self.most_on_a_path)),
         )
-        base = float(leaves.base[leaves.kinds[sample]]) * float(weight(0, 0, order))
+        base = leaves.base_of(sample) * float(weight(0, 0, order))
         return self._read(leaves, sample, table, base)
 
     def count_terms(self, sample: int) -> np.ndarray:
@@ -180,23 +184,29 @@ class MaskedTrees:
         counts: np.ndarray = count_terms(self.played, self.samples[sample], self._stand_ins_of(sample), binomials)
         return counts
 
-    def terms(
-        self, leaves: LeafWeights, sample: int, order: int | None = None, most_sets: float = math.inf
-    ) -> SampleTerms | None:
-        """Return the sets of a sample and their effects up to an order; None for more than ``most_sets``."""
-        longest = self.most_on_a_path if order is None else order
-        table, complete = expand_sample(
-            new_table(longest),
+    def terms(self, leaves: LeafWeights, sample: int) -> SampleTerms:
+        """Return the sets of a sample and their effects."""
+        table, _ = self._expand(leaves, sample, self.most_on_a_path, math.inf)
+        return self._read(leaves, sample, table, leaves.base_of(sample))
+
+    def terms_within(self, leaves: LeafWeights, sample: int, order: int, most_sets: float) -> SampleTerms | None:
+        """Return the sets of up to so many players and their effects; None if there are too many sets."""
+        table, complete = self._expand(leaves, sample, order, most_sets)
+        if not complete:
+            return None
+        return self._read(leaves, sample, table, leaves.base_of(sample))
+
+    def _expand(self, leaves: LeafWeights, sample: int, order: int, most_sets: float) -> tuple[TermTable, bool]:
+        """Expand the leaves of a sample up to an order; return the table, and False if it was given up."""
+        return expand_sample(
+            new_table(order),
             self.played,
             self.samples[sample],
             self._stand_ins_of(sample),
             leaves.of_sample(sample) / self.draws,
-            longest,
+            order,
             float(most_sets),
         )
-        if not complete:
-            return None
-        return self._read(leaves, sample, table, float(leaves.base[leaves.kinds[sample]]))
 
     def _stand_ins_of(self, sample: int) -> Codes:
         """Return the stand-ins of a sample, draws × columns."""
