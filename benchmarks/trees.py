@@ -5,14 +5,15 @@
 
 Boosters are fitted to made-up data with LightGBM. Every explainer is prepared first, which is timed separately, and
 then explains the same rows against the same stand-ins: one row of means, or 100 rows of data. Results are compared
-before their times are reported. woodelf is left out if it is not installed. shapiq's TreeExplainer has another value
-function (path-dependent), so only its time can be compared.
+before their times are reported. woodelf is left out if it cannot be imported, and the results say why; so are the
+cases that a stopped run has not measured. shapiq's TreeExplainer has another value function (path-dependent), so only
+its time can be compared.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import functools
 import io
 import time
 from collections.abc import Callable
@@ -91,24 +92,34 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     seconds = []
     result = None
     for _ in range(REPEATS):
-        start = time.perf_counter()
+        start = time.process_time()
         result = work()
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     return min(seconds), result
 
 
 def explained_by_shap(fitted: Fitted, background: np.ndarray) -> tuple[float, float, np.ndarray]:
     """Return the seconds for preparing and for explaining, and the values."""
-    start = time.perf_counter()
+    start = time.process_time()
     explainer = shap.TreeExplainer(fitted.booster, background, feature_perturbation="interventional")
-    prepared = time.perf_counter() - start
+    prepared = time.process_time() - start
     seconds, values = timed(lambda: explainer.shap_values(fitted.rows))
     return prepared, seconds, np.asarray(values)
 
 
+@functools.cache
+def why_no_woodelf() -> str:
+    """Say why woodelf cannot be compared; empty if it can."""
+    try:
+        import woodelf  # noqa: F401
+    except ImportError as error:
+        return f"woodelf cannot be imported ({error}): pip install woodelf-explainer treelite"
+    return ""
+
+
 def explained_by_woodelf(fitted: Fitted, background: np.ndarray) -> tuple[float, np.ndarray] | None:
     """Return the seconds for explaining, and the values; None if it is not installed or fails."""
-    if importlib.util.find_spec("woodelf") is None:
+    if why_no_woodelf():
         return None
     import pandas
     from woodelf import WoodelfExplainer
@@ -124,10 +135,10 @@ def explained_by_woodelf(fitted: Fitted, background: np.ndarray) -> tuple[float,
 def explained_by_shapiq(fitted: Fitted) -> float:
     """Return the seconds per row that shapiq needs for path-dependent Shapley values."""
     explainer = shapiq.TreeExplainer(fitted.booster, max_order=1, index="SV")
-    start = time.perf_counter()
+    start = time.process_time()
     for row in fitted.rows[:SHAPIQ_ROWS]:
         explainer.explain(row)
-    return (time.perf_counter() - start) / min(SHAPIQ_ROWS, len(fitted.rows))
+    return (time.process_time() - start) / min(SHAPIQ_ROWS, len(fitted.rows))
 
 
 def compare(case: Case, background_rows: int) -> Row:
@@ -136,10 +147,10 @@ def compare(case: Case, background_rows: int) -> Row:
     background = fitted.background if background_rows > 1 else fitted.background.mean(0, keepdims=True)
     absence = ab.Marginal(torch.from_numpy(background))
     ab.shapley(ab.MaskedModel(fitted.booster, fitted.rows[:1], absence=absence))  # compiles on the first run
-    start = time.perf_counter()
+    start = time.process_time()
     game = ab.MaskedModel(fitted.booster, fitted.rows, absence=absence)
     game.leaf_values  # noqa: B018 (reads the trees, which are cached)
-    prepared = time.perf_counter() - start
+    prepared = time.process_time() - start
     own_seconds, own = timed(lambda: ab.shapley(game))
     terms_seconds, terms = timed(lambda: ab.interactions(game))
     shap_prepared, shap_seconds, by_shap = explained_by_shap(fitted, background)
@@ -180,6 +191,17 @@ def check_agreement(ours: np.ndarray, theirs: np.ndarray) -> None:
         raise RuntimeError(f"Results must agree within {AGREEMENT:g} to be compared. Got {apart:g} instead.")
 
 
+def not_measured(cases: list[tuple[Case, int]]) -> str:
+    """Name the cases that a run has not measured yet, or never will if it is stopped."""
+    if not cases:
+        return ""
+    names = [
+        f"{case.columns} columns × {case.trees} trees × depth {case.depth} against {background}"
+        for case, background in cases
+    ]
+    return f"Not measured, because the run was stopped: {'; '.join(names)}."
+
+
 def main() -> None:
     """Measure, print and write."""
     chosen = options(__doc__, "a small booster").parse_args()
@@ -187,15 +209,16 @@ def main() -> None:
     cases = QUICK if chosen.quick else FULL
     note = (
         "Shapley values of a row against the same stand-ins, equal within 1e-5 of the largest value, and all "
-        "interactions of the row, which no peer computes. Milliseconds a row, the least of three runs."
+        "interactions of the row, which no peer computes. CPU milliseconds a row, the least of three runs."
     )
     rows: list[Row] = []
-    table = Table("Shapley values and interactions of tree ensembles", note, rows)
-    for case in cases:
-        for background in (1, BACKGROUND_ROWS):
-            rows.append(compare(case, background))
-            print(", ".join(f"{name} {show(cell)}" for name, cell in rows[-1].items()), flush=True)
-            write("trees", "Tree ensembles: speed", machine, [table], chosen)  # a run that is stopped keeps its rows
+    planned = [(case, background) for case in cases for background in (1, BACKGROUND_ROWS)]
+    for number, (case, background) in enumerate(planned):
+        rows.append(compare(case, background))
+        remarks = [note, why_no_woodelf(), not_measured(planned[number + 1 :])]
+        table = Table("Shapley values and interactions of tree ensembles", " ".join(filter(None, remarks)), rows)
+        print(", ".join(f"{name} {show(cell)}" for name, cell in rows[-1].items()), flush=True)
+        write("trees", "Tree ensembles: speed", machine, [table], chosen)  # a run that is stopped keeps its rows
     print_table(table)
 
 

@@ -44,6 +44,7 @@ PUBLIC = {
     "LogOdds",
     "Logit",
     "Margin",
+    "LogOutput",
     "MeanDepth",
     "Marginal",
     "MarginalBenefits",

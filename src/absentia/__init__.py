@@ -25,7 +25,17 @@ from absentia.learning import LearnedBaseline, LearningOptions, baseline_loss, l
 from absentia.models.arrays import from_numpy
 from absentia.models.joined_inputs import JoinedInputs
 from absentia.players import Players
-from absentia.readouts import Features, Logit, LogOdds, Margin, MeanDepth, Output, Probability, Readout
+from absentia.readouts import (
+    Features,
+    Logit,
+    LogOdds,
+    LogOutput,
+    Margin,
+    MeanDepth,
+    Output,
+    Probability,
+    Readout,
+)
 from absentia.report import write_report
 from absentia.solvers.choice import interactions
 from absentia.solvers.contexts import context_map
@@ -55,6 +65,7 @@ __all__ = [
     "LearnedBaseline",
     "LearningOptions",
     "LogOdds",
+    "LogOutput",
     "Logit",
     "Margin",
     "Marginal",

@@ -153,7 +153,7 @@ def explain(
         class_names=task.class_names,
         notes=(
             *_notes_on_sampling(budget),
-            *_notes_on_leaves(game, budget.evaluations),
+            *_notes_on_leaves(game),
             *_notes_on_absence(game, results.counts_draws),
             *results.notes,
         ),
@@ -389,12 +389,12 @@ def _notes_on_sampling(budget: Budget) -> list[str]:
     return notes
 
 
-def _notes_on_leaves(game: MaskedModel, budget: int | None) -> list[str]:
+def _notes_on_leaves(game: MaskedModel) -> list[str]:
     """Say why a model of trees is not explained as a sum over its leaves."""
     values = game.leaf_values
     if isinstance(values, NotFromLeaves):
         return [values.note] if values.note else []
-    if values.weights is not None or budget is None:
+    if values.weights is not None:
         return []
     subject = game.readout_note.with_verb()
     return [

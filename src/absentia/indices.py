@@ -297,6 +297,9 @@ def index(
         return chosen.of_terms(game, order, name)
     if is_sampled:
         return sample_index(game, chosen, name, order, evaluations, seed)
+    leaves = sums_over_leaves(game)
+    if leaves is not None:
+        return leaves.interaction_index(chosen.weight, order, name)
     return chosen.of_terms(interactions(game), order, name)
 
 

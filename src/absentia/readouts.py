@@ -355,6 +355,43 @@ class Output:
         return tuple(index)
 
 
+@checked
+@dataclass(frozen=True)
+class LogOutput:
+    """The logarithm of one number of the output, for positive predictions such as counts.
+
+    Boosters fitted with a loss for counts or for sizes, such as Poisson, gamma or Tweedie, add up logarithms. So the
+    interactions of these logarithms are exact for any number of columns.
+
+    Parameters
+    ----------
+    index : int or tuple of int, default 0
+        The position of the number in one row of the output.
+
+    Examples
+    --------
+    >>> LogOutput()(torch.tensor([[1.0], [10.0]]), torch.tensor([0, 1]))
+    tensor([0.0000, 2.3026], dtype=torch.float64)
+    """
+
+    index: int | tuple[int, ...] = 0
+
+    def __str__(self) -> str:
+        return f"logarithm of {Output(self.index).note.short}"
+
+    def check(self, output: Outputs, samples: int) -> None:
+        """Raise an error unless the index names one positive number of the output."""
+        reader = Output(self.index)
+        reader.check(output, samples)
+        numbers = reader(output, torch.arange(len(output)))
+        if not bool((numbers > 0).all()):
+            raise wrong("model", "return positive numbers for LogOutput", f"{float(numbers.min()):g}")
+
+    def __call__(self, output: Outputs, sample: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+        """Return the logarithm of the number."""
+        return Output(self.index)(output, sample).double().log()
+
+
 def _names_one_number(positions: Sequence[Any], sizes: Sequence[int]) -> bool:
     """Return whether there is a valid position for each axis; True and False are not positions."""
     if len(positions) != len(sizes) or any(isinstance(position, bool) for position in positions):

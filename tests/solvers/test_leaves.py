@@ -12,13 +12,16 @@ import pytest
 import shap
 import torch
 import xgboost
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
+    AdaBoostRegressor,
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
     IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
@@ -26,6 +29,7 @@ from sklearn.ensemble import (
     VotingClassifier,
     VotingRegressor,
 )
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -299,3 +303,87 @@ def test_a_booster_of_another_number_of_columns_is_refused() -> None:
     model, _ = SUMS["XGBoost regression"]
     with pytest.raises(ab.AbsentiaError, match="columns"):
         ab.explain(model, ROWS[:2, :4], absence=0.0)
+
+
+def test_a_forest_of_lightgbm_is_read_by_its_means() -> None:
+    settings = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.6, "feature_fraction": 0.8}
+    model = lightgbm.LGBMClassifier(n_estimators=10, verbose=-1, **settings).fit(ROWS, TWO)
+    explanation = ab.explain(model, ROWS[:3], 1, absence=MEAN)
+    assert explanation.record.evaluations == 0
+    chances = model.predict_proba(ROWS[:3])[:, 1]
+    np.testing.assert_allclose(explanation.outputs, np.log(chances / (1 - chances)), rtol=1e-6)
+
+
+def test_the_best_model_of_a_search_is_explained_from_its_leaves() -> None:
+    search = GridSearchCV(RandomForestRegressor(3), {"max_depth": [2, 3]}, cv=2).fit(ROWS, NUMBERS)
+    explanation = ab.explain(search, ROWS[:2], absence=MEAN)
+    assert explanation.record.evaluations == 0
+    np.testing.assert_allclose(explanation.outputs, search.predict(ROWS[:2]))
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        (CalibratedClassifierCV(RandomForestClassifier(3, max_depth=3), cv=2), TWO),
+        (VotingRegressor([("a", RandomForestRegressor(3, max_depth=3))]), NUMBERS),
+        (AdaBoostRegressor(n_estimators=3), NUMBERS),
+    ],
+    ids=["calibrated", "vote", "AdaBoost"],
+)
+def test_why_trees_within_another_model_are_not_read_is_said(model: Any, target: np.ndarray) -> None:
+    notes = ab.explain(model.fit(ROWS, target), ROWS[:2], absence=MEAN).record.notes
+    assert any(f"the trees within a {type(model).__name__} are not read" in note for note in notes)
+
+
+def test_stand_ins_that_depend_on_the_coalition_are_said() -> None:
+    model, _ = SUMS["random forest"]
+    for absence in ("gaussian", "neighbours"):
+        notes = ab.explain(model, ROWS[:2], absence=absence, data=ROWS).record.notes
+        assert any("what stands in for absent columns depends on those that are present" in note for note in notes)
+
+
+def test_values_that_are_no_sums_name_the_exact_readout() -> None:
+    model, _ = SUMS["LightGBM of three classes"]
+    notes = ab.explain(model, ROWS[:2], absence=MEAN).record.notes
+    assert any("With readout=Logit(y), all results are exact" in note for note in notes)
+
+
+COUNTS = np.floor(np.exp(ROWS[:, 0] / 2) * 3)
+OF_COUNTS = {
+    "XGBoost": xgboost.XGBRegressor(objective="count:poisson", n_estimators=10, max_depth=3),
+    "LightGBM Poisson": lightgbm.LGBMRegressor(objective="poisson", n_estimators=10, verbose=-1),
+    "LightGBM Tweedie": lightgbm.LGBMRegressor(objective="tweedie", n_estimators=10, verbose=-1),
+    "histogram": HistGradientBoostingRegressor(loss="poisson", max_iter=10),
+}
+
+
+@pytest.mark.parametrize("name", OF_COUNTS)
+def test_models_of_counts_are_valued_from_leaves(name: str) -> None:
+    model = OF_COUNTS[name].fit(ROWS, COUNTS)
+    explanation = ab.explain(model, ROWS[:3], absence=MEAN)
+    assert any("With readout=LogOutput(), all results are exact" in note for note in explanation.record.notes)
+    np.testing.assert_allclose(explanation.outputs, model.predict(ROWS[:3]), rtol=1e-5)
+    game = ab.MaskedModel(model, ROWS[:3], absence=MEAN)
+    assert isinstance(game.leaf_values, LeafValues)
+    assert close(ab.value_table(game).values, enumerated(game).values)
+    of_logarithm = ab.MaskedModel(model, ROWS[:3], absence=SEVERAL, readout=ab.LogOutput())
+    assert sums_over_leaves(of_logarithm) is not None
+    assert close(ab.shapley(of_logarithm).values, ab.shapley(enumerated(of_logarithm)).values)
+
+
+@pytest.mark.parametrize("name", ["SII", "k-SII", "STII", "FSII", "BII", "FBII"])
+def test_indices_are_there_where_interactions_are_left_out(name: str) -> None:
+    rows = RANDOM.normal(size=(300, 30))
+    target = rows[:, 0] * rows[:, 1] + rows[:, :8].sum(1)
+    model = lightgbm.LGBMRegressor(n_estimators=20, verbose=-1).fit(rows, target)
+    game = ab.MaskedModel(model, rows[:2], absence=ab.Marginal(torch.from_numpy(rows[5:9])))
+    leaves = sums_over_leaves(game)
+    assert leaves is not None
+    from_leaves = ab.index(game, name, order=3)
+    listed = ab.index(leaves.terms(), name, order=3)
+    for sample in range(2):
+        numbers = {term.players: term.effect for term in listed.top(10**6, sample)}
+        for term in from_leaves.top(10**6, sample):
+            assert numbers.pop(term.players) == pytest.approx(term.effect, abs=1e-9)
+        assert all(abs(effect) < 1e-9 for effect in numbers.values())
+    assert torch.allclose(from_leaves.base_values, listed.base_values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -10,13 +12,14 @@ from hypothesis import strategies as st
 
 import absentia as ab
 from absentia.coalitions import enumerate_coalitions
+from absentia.indices import INDICES
+from absentia.trees.affordable_terms import TermBudget, expand_affordable, order_by_time
 from absentia.trees.ensemble import TreeEnsemble
-from absentia.trees.joined_terms import TermBudget
 from absentia.trees.masked_trees import LeafWeights, MaskedTrees
+from absentia.trees.paths import PRESENT
 from random_trees import random_ensemble, random_rows
 
 EXACT = 1e-11
-ALL = TermBudget(1e9, 1e9)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -85,28 +88,62 @@ def test_order_wise_values_are_those_of_all_coalitions(seed: int) -> None:
 @given(seeds)
 def test_terms_are_the_effects_of_all_coalitions(seed: int) -> None:
     case = Case(seed)
-    terms = case.trees.terms(case.weights(), 0, ALL)
+    terms = case.trees.terms(case.weights(), 0)
     effects = np.zeros(2**case.player_count)
     numbers = (terms.members * 2 ** np.arange(case.player_count)).sum(1)
     assert len(np.unique(numbers)) == len(numbers)
     effects[numbers] = terms.effects
     np.testing.assert_allclose(effects, ab.harsanyi(case.table()).effects[0].numpy(), atol=EXACT)
-    assert terms.left_out == 0
+
+
+@given(seeds, st.sampled_from([TermBudget(terms=8, bytes=1e9), TermBudget(terms=1e9, bytes=500)]))
+def test_low_orders_stay_exact_beyond_the_budget(seed: int, budget: TermBudget) -> None:
+    case = Case(seed)
+    every = case.trees.terms(case.weights(), 0)
+    counts = case.trees.count_terms(0)[None]
+    order = order_by_time(case.trees, budget)
+    assert order <= 2 or counts[0, : order + 1].sum() <= budget.terms
+    some = expand_affordable(case.trees, case.weights(), budget, order)
+    terms = some.by_sample[0]
+    by_set = {tuple(row): effect for row, effect in zip(every.members, every.effects, strict=True)}
+    highest_order = case.player_count if some.highest_order is None else some.highest_order
+    low = {members for members in by_set if sum(members) <= highest_order}
+    assert {tuple(row) for row in terms.members} == low
+    for members, effect in zip(terms.members, terms.effects, strict=True):
+        assert effect == pytest.approx(by_set[tuple(members)], abs=EXACT)
+    has_higher = any(sum(members) > highest_order for members in by_set)
+    assert some.left_out > 0 or not has_higher
+    assert some.left_out == counts[0, highest_order + 1 :].sum()
 
 
 @pytest.mark.slow
 @given(seeds)
-def test_low_orders_stay_exact_beyond_the_budget(seed: int) -> None:
+def test_terms_are_counted_before_equal_sets_are_joined(seed: int) -> None:
     case = Case(seed)
-    every = case.trees.terms(case.weights(), 0, ALL)
-    some = case.trees.terms(case.weights(), 0, TermBudget(8, 8))
-    by_set = {tuple(row): effect for row, effect in zip(every.members, every.effects, strict=True)}
-    low = {members for members in by_set if sum(members) <= some.highest_order}
-    assert {tuple(row) for row in some.members} == low
-    for members, effect in zip(some.members, some.effects, strict=True):
-        assert effect == pytest.approx(by_set[tuple(members)], abs=EXACT)
-    has_higher = any(sum(members) > some.highest_order for members in by_set)
-    assert some.left_out > 0 or not has_higher
+    counts = np.zeros(case.trees.most_on_a_path + 1)
+    for paths in case.trees.paths(0):
+        start = 0
+        for end in paths.ends:
+            present = int((paths.states[start:end] == PRESENT).sum())
+            absent = end - start - present
+            for added in range(absent + 1):
+                counts[present + added] += math.comb(absent, added)
+            start = end
+    np.testing.assert_array_equal(case.trees.count_terms(0), counts)
+
+
+@given(seeds, st.sampled_from(["SII", "k-SII", "STII", "FSII", "BII", "FBII"]), st.integers(1, 3))
+def test_indices_are_those_of_all_coalitions(seed: int, name: str, order: int) -> None:
+    case = Case(seed)
+    order = min(order, case.player_count)
+    expected = ab.index(case.table(), name, order=order)
+    weight = INDICES[name].weight
+    terms = case.trees.indices(case.weights(), 0, weight, order)
+    numbers = {tuple(row): effect for row, effect in zip(terms.members, terms.effects, strict=True)}
+    assert len(numbers) == len(terms.effects)
+    for row, effect in zip(expected.members.numpy(), expected.effects.numpy(), strict=True):
+        assert numbers.pop(tuple(row), 0.0) == pytest.approx(effect, abs=EXACT)
+    assert not numbers
 
 
 @given(seeds, st.integers(1, 3))
@@ -136,7 +173,7 @@ def deep_case(columns: int) -> tuple[MaskedTrees, LeafWeights, TreeEnsemble]:
 @pytest.mark.parametrize("columns", [63, 500])
 def test_many_columns_add_up_and_share_their_effects(columns: int) -> None:
     trees, weights, _ = deep_case(columns)
-    terms = trees.terms(weights, 0, ALL)
+    terms = trees.terms(weights, 0)
     empty, full = trees.ends(weights)
     assert terms.effects.sum() == pytest.approx(full[0])
     assert terms.effects[~terms.members.any(1)].sum() == pytest.approx(empty[0])
@@ -149,16 +186,16 @@ def test_many_columns_add_up_and_share_their_effects(columns: int) -> None:
 def test_plain_python_gives_the_same_as_compiled_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     numba = pytest.importorskip("numba")
     trees, weights, _ = deep_case(70)
-    compiled = trees.terms(weights, 0, ALL)
+    compiled = trees.terms(weights, 0)
     shapley = trees.shapley(weights)
     monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
-    from absentia.trees import ensemble, joined_terms, masked_trees, paths
+    from absentia.trees import ensemble, joined_terms, masked_trees, packed_walk, paths
 
-    for module in (ensemble, joined_terms, masked_trees, paths):
+    for module in (ensemble, joined_terms, masked_trees, packed_walk, paths):
         for name, value in list(vars(module).items()):
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(module, name, value.py_func)
-    plain = trees.terms(weights, 0, ALL)
+    plain = trees.terms(weights, 0)
     np.testing.assert_array_equal(plain.members, compiled.members)
     np.testing.assert_allclose(plain.effects, compiled.effects, atol=EXACT)
     np.testing.assert_allclose(trees.shapley(weights), shapley, atol=EXACT)
@@ -170,4 +207,4 @@ def test_a_column_that_equals_its_stand_in_gets_nothing(seed: int) -> None:
     case = Case(seed, draws=1)
     same = MaskedTrees(case.ensemble, case.trees.samples, case.trees.samples[None], case.player, case.player_count)
     assert not same.shapley(case.weights()).any()
-    assert len(same.terms(case.weights(), 0, ALL).effects) == 1
+    assert len(same.terms(case.weights(), 0).effects) == 1

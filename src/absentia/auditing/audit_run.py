@@ -148,7 +148,8 @@ class Run:
             self.outcomes.append(result.outcome)
             for name, cost in result.costs:
                 self.costs[name] += cost
-                bar.update(cost.evaluations)
+                if cost.evaluations:  # values from leaves take none
+                    bar.update(cost.evaluations)
         return stop
 
 

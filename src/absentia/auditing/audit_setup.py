@@ -12,6 +12,7 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from absentia.absences import Absence, BringsModel, Fill, StandIns
+from absentia.auditing.audit_leaves import AuditLeaves
 from absentia.auditing.plan import MethodRows, Plan
 from absentia.auditing.subject import Method, Subject, errors_about
 from absentia.auditing.verdict_text import describe_games
@@ -175,6 +176,24 @@ class Setup:
         """Which entries are present while the region is masked."""
         return _presence(self.subject)
 
+    def rows_run(self, method: Method | None, rows: int) -> int:
+        """Return how many rows the model is run on for values of a method; None stands for whole samples."""
+        if method is None:
+            return 0 if isinstance(self.subject.leaves, AuditLeaves) else rows
+        return rows if self.subject.leaves_of(method) is None else 0
+
+    def _notes_on_leaves(self) -> list[str]:
+        """Say which values follow from leaves, or why a model of trees is run."""
+        leaves = self.subject.leaves
+        if not isinstance(leaves, AuditLeaves):
+            return [leaves.note] if leaves.note else []
+        notes = [leaves.note]
+        others = [name for name, method in self.methods.items() if self.subject.leaves_of(method) is None]
+        if others:
+            names = ", ".join(others)
+            notes.append(f"For {names} the model is run, because what stands in depends on the coalition.")
+        return notes
+
     def make_reference(self, reference: Any) -> Reference:
         """Return what replaces absent players: white noise, or the draws of an absence one after another."""
         if isinstance(reference, str) and reference == "noise":
@@ -197,6 +216,7 @@ class Setup:
         plan = self.plan
         evaluator = self.subject.evaluator
         notes = []
+        notes += self._notes_on_leaves()
         games = describe_games(plan.own.samples, plan.empty_samples, plan.own.players, len(evaluator.players))
         if games:
             notes.append(f"Length is measured {games}. Pass evaluations=… for more.")
@@ -234,7 +254,7 @@ def _whole_plan(subject: Subject, methods: Mapping[str, Method], draws: int, max
         for method in methods.values()
     ]
     maskers = [method for method in methods.values() if not method.is_surrogate]
-    return Plan.of(
+    plan = Plan.of(
         samples=evaluator.samples,
         players=len(evaluator.players),
         region=len(subject.region),
@@ -243,6 +263,10 @@ def _whole_plan(subject: Subject, methods: Mapping[str, Method], draws: int, max
         methods=rows_of_methods,
         states=2 + len(maskers),
     )
+    has_exact_games = isinstance(subject.leaves, AuditLeaves) and subject.leaves.has_exact_games
+    if has_exact_games and all(subject.leaves_of(method) is not None for method in methods.values()):
+        return plan.from_leaves(len(evaluator.players), len(subject.region))
+    return plan
 
 
 def _plan_within(whole: Plan, evaluator: Evaluator, evaluations: int | None) -> Plan:

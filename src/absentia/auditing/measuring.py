@@ -16,15 +16,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from absentia.absences import Fill, StandIns
+from absentia.auditing.audit_leaves import AuditLeaves, coalitions_with_others
 from absentia.auditing.audit_record import Cost
 from absentia.auditing.audit_setup import Setup
 from absentia.auditing.jackknife import Drawn, draw_groups, join_methods
-from absentia.auditing.own_games import drawn_game_figures
+from absentia.auditing.own_games import drawn_game_figures, listed_game_figures
 from absentia.auditing.plan import Games, Plan
 from absentia.auditing.recalibration import Scale
 from absentia.auditing.split import ByClass, ByValue, Split
 from absentia.auditing.subject import Method
-from absentia.coalitions import draw_coalitions, moebius_
+from absentia.coalitions import draw_coalitions, enumerate_coalitions, moebius_
 from absentia.data import blocks, seeded
 from absentia.evaluation import Evaluator, Tabulated
 from absentia.players import Players
@@ -72,7 +73,7 @@ class SharedStep:
         for name, method in setup.methods.items():
             if setup.subject.has_one_empty_value(method):
                 by_method[name] = _drawn_values(setup, method, first, _nobody(setup), method.fill.draws)
-                ledger.book(name, method.fill.draws * method.fills)
+                ledger.book(name, setup.rows_run(method, method.fill.draws * method.fills))
         return SharedValues(by_method)
 
 
@@ -98,12 +99,12 @@ class EmptyStep:
     def measure(self, setup: Setup, ledger: Ledger) -> EmptyValues:
         """Evaluate the samples, whole and fully masked."""
         whole = _whole_values(setup, self.samples)
-        ledger.book(SHARED, len(whole))
+        ledger.book(SHARED, setup.rows_run(None, len(whole)))
         by_method = {}
         for name, method in setup.methods.items():
             if not setup.subject.has_one_empty_value(method):
                 by_method[name] = _drawn_values(setup, method, self.samples, _nobody(setup), method.fill.draws)
-                ledger.book(name, len(whole) * method.fill.draws * method.fills)
+                ledger.book(name, setup.rows_run(method, len(whole) * method.fill.draws * method.fills))
         return EmptyValues(whole, by_method)
 
 
@@ -139,7 +140,7 @@ class CurveStep:
         numbers = setup.numbers[self.samples]
         coalitions = self._coalitions(setup)
         whole = _whole_values(setup, self.samples)
-        ledger.book(SHARED, len(numbers))
+        ledger.book(SHARED, setup.rows_run(None, len(numbers)))
         split = self._split(setup, whole)
         curves = []
         for name, method in setup.methods.items():
@@ -148,7 +149,8 @@ class CurveStep:
             if method.is_surrogate:
                 all_present = _values(setup, method, [0], self.samples, _everybody(setup))[:, 0]
             curves.append(_scored_curve(split, drawn, all_present))
-            ledger.book(name, drawn.mean[..., 0].numel() * drawn.draws * method.fills)
+            rows = drawn.mean[..., 0].numel() * drawn.draws * method.fills
+            ledger.book(name, setup.rows_run(method, rows))
         return CurveValues(curves)
 
     def _coalitions(self, setup: Setup) -> Bool[Tensor, "samples sizes players"]:
@@ -197,14 +199,19 @@ class GamesStep:
     @staticmethod
     def rows(plan: Plan) -> int:
         """Return the rows of one sample."""
-        return plan.game_rows << plan.own.players
+        return plan.own_game_rows
 
     def measure(self, setup: Setup, ledger: Ledger) -> GameFigures:
-        """Evaluate all coalitions of each method's games."""
+        """Evaluate all coalitions of each method's games, or list their interactions."""
         players = setup.subject.evaluator.players
         figures = []
         for name, method in setup.methods.items():
             groups = _groups(setup, method, setup.plan.game_draws)
+            leaves = setup.subject.leaves_of(method)
+            if leaves is not None and setup.plan.own_from_leaves:
+                figures.append(self._of_leaves(setup, method, leaves, groups))
+                ledger.book(name, 0)
+                continue
             tables = []
             for group in groups:
                 fill = method.fill.select(draws=group)
@@ -212,8 +219,19 @@ class GamesStep:
             drawn = Drawn.of([table.values.cpu() for table in tables], groups)
             noise = torch.stack([table.noise.cpu() for table in tables]).amax(0)
             figures.append(drawn_game_figures(drawn, noise, setup.tau, method.shares_stand_ins))
-            ledger.book(name, sum(table.evaluations for table in tables))
+            ledger.book(name, setup.rows_run(method, sum(table.evaluations for table in tables)))
         return GameFigures({name: join_methods([figure[name] for figure in figures]) for name in figures[0]})
+
+    def _of_leaves(
+        self, setup: Setup, method: Method, leaves: AuditLeaves, groups: tuple[tuple[int, ...], ...]
+    ) -> dict[str, Tensor]:
+        """Return the figures of the games of all players, from the interactions that the leaves have."""
+        terms = []
+        for place in range(self.samples.start, self.samples.stop):
+            fill = method.fill.select(slice(place, place + 1))
+            assert isinstance(fill, StandIns)  # or there would be no leaves
+            terms.append(leaves.terms(fill, groups, int(setup.numbers[place])))
+        return listed_game_figures(terms, setup.tau, method.shares_stand_ins)
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,30 +254,46 @@ class RemovalStep:
     @staticmethod
     def rows(plan: Plan) -> int:
         """Return the rows of one sample."""
-        return plan.states << plan.removal.players
+        return plan.removal_rows
 
     def measure(self, setup: Setup, ledger: Ledger) -> Strengths:
         """Evaluate the games of the samples, of noise and of masked samples against the reference."""
         games = setup.plan.removal
         x = setup.x[: games.samples]
-        table = self._table(setup, x)
-        ledger.book(SHARED, table.evaluations)
-        rounding = table.noise.cpu() * _GROWTH**games.players / games.draws
-        strengths = [_strengths(table)]
-        table = self._table(setup, torch.where(setup.presence, x, setup.noise.draw("replacement", self.draw)))
-        ledger.book(SHARED, table.evaluations)
-        strengths.append(_strengths(table))
+        original = self._strengths(setup, x)
+        ledger.book(SHARED, original.rows)
+        rounding = original.rounding / games.draws
+        noise_inputs = torch.where(setup.presence, x, setup.noise.draw("replacement", self.draw))
+        noise = self._strengths(setup, noise_inputs)
+        ledger.book(SHARED, noise.rows)
+        strengths = [original.strengths, noise.strengths]
         for name, inputs in setup.masked.items():
-            table = self._table(setup, inputs[:, self.draw % inputs.shape[1]])
-            ledger.book(name, table.evaluations)
-            strengths.append(_strengths(table))
+            masked = self._strengths(setup, inputs[:, self.draw % inputs.shape[1]])
+            ledger.book(name, masked.rows)
+            strengths.append(masked.strengths)
         return Strengths(self.samples, self.draw, torch.stack(strengths), rounding)
 
-    def _table(self, setup: Setup, inputs: Tensor) -> Tabulated:
+    def _strengths(self, setup: Setup, inputs: Tensor) -> _StrengthsOfInputs:
+        """Return Σ|U(S)| over S ≠ ∅ of the games of some inputs."""
         fill = setup.reference.fill(self.draw, inputs)
         subject = setup.subject
         games = setup.plan.removal
-        return _tabulate(setup, subject.evaluator, fill, subject.region, games, self.samples, self.draw)
+        if setup.plan.removal_from_leaves and isinstance(subject.leaves, AuditLeaves) and isinstance(fill, StandIns):
+            numbers = setup.numbers[self.samples]
+            strengths = subject.leaves.strengths(fill.select(self.samples), numbers)
+            growth = _GROWTH**subject.leaves.most_on_a_path
+            return _StrengthsOfInputs(strengths, subject.leaves.rounding(numbers) * growth, 0)
+        table = _tabulate(setup, subject.evaluator, fill, subject.region, games, self.samples, self.draw)
+        return _StrengthsOfInputs(_strengths(table), table.noise.cpu() * _GROWTH**games.players, table.evaluations)
+
+
+@dataclass(frozen=True, eq=False)
+class _StrengthsOfInputs:
+    """The strengths of the games of some inputs, their rounding errors, and the rows that they took."""
+
+    strengths: Float[Tensor, " samples"]
+    rounding: Float[Tensor, " samples"]
+    rows: int
 
 
 def _strengths(table: Tabulated) -> Float[Tensor, " samples"]:
@@ -310,7 +344,10 @@ def _whole_values(setup: Setup, samples: slice) -> Float[Tensor, "samples number
     subject = setup.subject
     numbers = setup.numbers[samples]
     fill = StandIns(setup.x[samples], setup.x[samples, None])
-    values = subject.evaluator.values(fill, _everybody(setup), samples=numbers, readout=subject.every_class)
+    if isinstance(subject.leaves, AuditLeaves):
+        values = subject.leaves.values(fill, _everybody(setup), numbers, subject.measured_readout)
+    else:
+        values = subject.evaluator.values(fill, _everybody(setup), samples=numbers, readout=subject.every_class)
     return values.double().cpu().reshape(len(numbers), -1)
 
 
@@ -339,10 +376,14 @@ def _values(
 ) -> Float[Tensor, "samples coalitions numbers"]:
     """Return the values of coalitions, averaged over draws: the log-odds of every class, or the readout."""
     every_class = setup.subject.every_class
+    leaves = setup.subject.leaves_of(method)
     numbers = setup.numbers[samples]
 
     def values_of(fill: Fill) -> Tensor:
         selected = fill.select(samples, draws)
+        if leaves is not None and isinstance(selected, StandIns):
+            values = leaves.values(selected, coalitions, numbers, setup.subject.measured_readout)
+            return values.reshape(*values.shape[:2], -1)
         values = method.evaluator.values(selected, coalitions, samples=numbers, readout=every_class)
         return values.double().cpu().reshape(*values.shape[:2], -1)
 
@@ -363,12 +404,25 @@ def _tabulate(
 ) -> Tabulated:
     """Evaluate all coalitions of a few samples, or of games of a few players drawn for each sample."""
     if games.players == len(players):
-        return evaluator.table(fill.select(samples), samples=setup.numbers[samples], players=players)
+        return _tabulate_players(setup, evaluator, fill.select(samples), players, setup.numbers[samples])
     tables = []
     for place in range(samples.start, samples.stop):
         sample = slice(place, place + 1)
         stream = seeded(setup.subject.seed, "game", draw, int(setup.numbers[place]))
         drawn = torch.randperm(len(players), generator=stream)[: games.players].sort().values.tolist()
         own_players = players.only(drawn)
-        tables.append(evaluator.table(fill.select(sample), samples=setup.numbers[sample], players=own_players))
+        numbers = setup.numbers[sample]
+        tables.append(_tabulate_players(setup, evaluator, fill.select(sample), own_players, numbers))
     return Tabulated.join(tables)
+
+
+def _tabulate_players(setup: Setup, evaluator: Evaluator, fill: Fill, players: Players, numbers: Tensor) -> Tabulated:
+    """Evaluate all coalitions of some players, while all other players are present."""
+    leaves = setup.subject.leaves
+    is_own_model = evaluator.model is setup.subject.evaluator.model
+    if not isinstance(leaves, AuditLeaves) or not isinstance(fill, StandIns) or not is_own_model:
+        return evaluator.table(fill, samples=numbers, players=players)
+    coalitions = coalitions_with_others(enumerate_coalitions(len(players)), players, evaluator.players)
+    values = leaves.values(fill, coalitions, numbers, evaluator.readout)
+    noise = torch.finfo(torch.float64).eps * leaves.source.leaves.rounding_scale * torch.ones(len(values))
+    return Tabulated(values, noise.double(), 0, ())

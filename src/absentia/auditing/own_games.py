@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from absentia.auditing.audit_leaves import GroupedTerms
 from absentia.auditing.estimates import Estimate, estimates, ratio_of_means
 from absentia.auditing.jackknife import Drawn, pseudo_values
 from absentia.coalitions import coalition_sizes, moebius, sums_by_size
@@ -115,6 +116,35 @@ def drawn_game_figures(
     return {
         name: pseudo_values(figure, [left_out[name] for left_out in without], shared)
         for name, figure in whole.items()
+    }
+
+
+def listed_game_figures(
+    games: Sequence[GroupedTerms], tau: float | None, shared: bool
+) -> dict[str, Float[Tensor, "samples groups *figure"]]:
+    """Return the same figures of games of any number of players, given the interactions of each sample."""
+    whole = [_figures_of_terms(game.listed(game.effects.mean), tau) for game in games]
+    without = [[_figures_of_terms(game.listed(part), tau) for part in game.effects.without] for game in games]
+    groups_left_out = len(without[0])
+    figures = {}
+    for name in whole[0]:
+        of_samples = torch.stack([figure[name] for figure in whole])
+        left_out = [torch.stack([parts[group][name] for parts in without]) for group in range(groups_left_out)]
+        figures[name] = pseudo_values(of_samples, left_out, shared)
+    return figures
+
+
+def _figures_of_terms(terms: Terms, tau: float | None) -> dict[str, Tensor]:
+    """Return the figures of one sample's game from its listed interactions."""
+    length = terms.sparsity(RECONSTRUCTION_ERROR)[0].double()
+    return {
+        "salient": (terms.salient(tau) & (terms.orders > 0)).sum().double(),
+        "terms": length,
+        "by_order": terms.by_order().strength[0],
+        "empty": terms.effects[terms.orders == 0].sum(),
+        "full": terms.effects.sum(),
+        "shapley": terms.shapley().values[0],
+        "log_terms": length.clamp_min(1).log(),
     }
 
 

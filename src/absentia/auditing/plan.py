@@ -35,6 +35,12 @@ _FEW_PLAYERS = 8
 _ALL_DRAWS = 2**62
 # The limits on the draws of a random absence, tried in this order until the plan fits.
 _DRAWS = (_ALL_DRAWS, 32, 8, 2)
+# Games that follow from leaves take no rows, but some time. Those of R are measured on at most this many samples, ...
+_REMOVAL_SAMPLES_OF_LEAVES = 64
+# ... and own games on at most this many, ...
+_OWN_SAMPLES_OF_LEAVES = 24
+# ... with at most this many draws.
+_DRAWS_OF_LEAVES = 2
 # The share of the rows for fully masked samples.
 _SHARE_OF_EMPTY = 1 / 8
 # The share of the rows for the masking curve.
@@ -90,6 +96,8 @@ class Plan:
     states: int  # the number of inputs that R compares for a sample: itself, noise, and one for each method
     curve_draws: int = _ALL_DRAWS  # the maximum number of draws on the masking curve
     game_draws: int = _ALL_DRAWS  # the maximum number of draws in own games
+    own_from_leaves: bool = False  # whether the own games follow from the leaves of trees, without any rows
+    removal_from_leaves: bool = False  # whether the games of R do
 
     @classmethod
     def of(
@@ -107,6 +115,18 @@ class Plan:
         own = Games(samples, 1, _game_size(players, most))
         removal = Games(samples, draws, _game_size(region, most))
         return cls(samples, samples, min(players, _MOST_SIZES), own, removal, methods, states)
+
+    def from_leaves(self, players: int, region: int) -> Plan:
+        """Return the plan for a model whose interactions of all players follow from leaves, however many they are.
+
+        Tables of few players are still evaluated for the methods' own games.
+        """
+        removal = Games(min(self.samples, _REMOVAL_SAMPLES_OF_LEAVES), self.removal.draws, region)
+        plan = replace(self, removal=removal, removal_from_leaves=True)
+        if self.own.players == players:
+            return plan
+        own = Games(min(self.samples, _OWN_SAMPLES_OF_LEAVES), 1, players)
+        return replace(plan, own=own, own_from_leaves=True, game_draws=_DRAWS_OF_LEAVES)
 
     @property
     def fewest_samples(self) -> int:
@@ -131,9 +151,20 @@ class Plan:
         return sum(min(method.draws, self.game_draws) for method in self.methods)
 
     @property
+    def own_game_rows(self) -> int:
+        """The number of rows for one sample's own games."""
+        return 0 if self.own_from_leaves else self.game_rows << self.own.players
+
+    @property
+    def removal_rows(self) -> int:
+        """The number of rows for one sample and draw of R."""
+        return 0 if self.removal_from_leaves else self.states << self.removal.players
+
+    @property
     def rows(self) -> int:
         """The total number of rows that the model evaluates."""
-        games = self.own.coalitions * self.game_rows + self.removal.coalitions * self.states
+        games = self.own.samples * self.own.draws * self.own_game_rows
+        games += self.removal.samples * self.removal.draws * self.removal_rows
         return self.empty_rows + self.samples * self.curve_rows + games
 
     def within(self, rows: int) -> Plan:
@@ -142,9 +173,14 @@ class Plan:
             return self
         plan = self._empty_within(rows * _SHARE_OF_EMPTY)._curve_within(rows * _SHARE_OF_CURVE)
         left = rows - plan.empty_rows - plan.samples * plan.curve_rows
-        plan = plan._games_within(left * _SHARE_OF_GAMES)
-        left -= plan.own.coalitions * plan.game_rows
-        removal = replace(self.removal, samples=plan.samples).within(left / self.states)
+        if plan.own_from_leaves:
+            plan = replace(plan, own=replace(plan.own, samples=min(plan.own.samples, plan.samples)))
+        else:
+            plan = plan._games_within(left * _SHARE_OF_GAMES)
+        left -= plan.own.samples * plan.own.draws * plan.own_game_rows
+        removal = replace(self.removal, samples=min(self.removal.samples, plan.samples))
+        if not plan.removal_from_leaves:
+            removal = replace(self.removal, samples=plan.samples).within(left / self.states)
         return replace(plan, removal=removal)
 
     def _empty_within(self, rows: float) -> Plan:

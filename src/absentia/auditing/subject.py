@@ -14,13 +14,15 @@ from torch import Tensor
 from absentia.absences import Absence, BringsModel, Fill, StandIns
 from absentia.absences.protocol import describe_absence
 from absentia.absences.words import split_word, usual_words
+from absentia.auditing.audit_leaves import AuditLeaves, find_leaves_for_audit
 from absentia.data import CheckedRows, DataRange, Rows, Table, data_range
 from absentia.errors import AbsentiaError, wrong
 from absentia.evaluation import Evaluator
+from absentia.evaluation.leaf_values import NotFromLeaves
 from absentia.learning import absence_for
 from absentia.models.adapters import as_model
 from absentia.players import ALWAYS_PRESENT, Players
-from absentia.readouts import OF_CLASS, EveryClass, Features, LogOdds, Output
+from absentia.readouts import OF_CLASS, EveryClass, Features, LogOdds, Output, Readout
 from absentia.task import Task
 from absentia.task_inputs import TaskInputs, TaskOptions
 
@@ -71,6 +73,7 @@ class Subject:
     every_class: EveryClass | None  # reads the values of all classes, if samples have classes
     classes: Int[Tensor, " samples"]
     seed: int
+    leaves: AuditLeaves | NotFromLeaves
 
     @classmethod
     def of(cls, evaluator: Evaluator, region: Region | None, data: Table | None, seed: int) -> Subject:
@@ -96,9 +99,19 @@ class Subject:
             every_class=every_class,
             classes=classes,
             seed=seed,
+            leaves=find_leaves_for_audit(evaluator, masked, rows[-1]),
         )
         subject._check_range()
         return subject
+
+    def leaves_of(self, method: Method) -> AuditLeaves | None:
+        """Return the leaves from which a method's values are computed; None if the model is run."""
+        if isinstance(self.leaves, NotFromLeaves) or method.evaluator.model is not self.evaluator.model:
+            return None
+        fills = list(method.of_class.values()) or [method.fill]
+        if not all(isinstance(fill, StandIns) for fill in fills):
+            return None
+        return self.leaves
 
     def _check_range(self) -> None:
         """Raise an error if no white noise can be drawn."""
@@ -111,6 +124,11 @@ class Subject:
     def samples_are_the_data(self) -> bool:
         """Whether the data are the samples themselves, whether passed explicitly or by default."""
         return self.data is self.evaluator.x
+
+    @property
+    def measured_readout(self) -> Readout | EveryClass:
+        """What is read for scores: the values of every class, or the value itself."""
+        return self.every_class or self.evaluator.readout
 
     @property
     def in_nats(self) -> bool:

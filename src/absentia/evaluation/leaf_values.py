@@ -22,7 +22,7 @@ from absentia.data import seeded
 from absentia.errors import wrong
 from absentia.models.arrays import NumpyModel
 from absentia.models.tree_source import TreeSource, decision_of_depth, separate
-from absentia.readouts import Logit, LogOdds, Margin, MeanDepth, Output, Probability, Readout
+from absentia.readouts import Logit, LogOdds, LogOutput, Margin, MeanDepth, Output, Probability, Readout
 from absentia.task import Task
 
 if TYPE_CHECKING:
@@ -52,12 +52,21 @@ class LeafValues:
     trees: MaskedTrees
     weights: LeafWeights | None  # None if the value is not a sum over leaves
     value_of: ValueOf
+    model_outputs: Callable[[np.ndarray], Tensor]  # the ensemble's outputs → what readouts take
     codes_of: Callable[[np.ndarray], np.ndarray]  # rows of inputs → their codes
     exact_readout: str  # what to explain instead for a value that is a sum over leaves
+    sums_are_logarithms: bool = False  # whether predictions are exponentials of the sums over leaves
+
+    @property
+    def rounding_scale(self) -> float:
+        """A bound on the sums of absolute leaf values, which rounding errors are proportional to."""
+        return float(self.trees.ensemble.largest_sums().max())
 
     def rounding(self, values: Tensor) -> Tensor:
         """Return by how much values of this size may differ where leaves are added up in single precision."""
-        of_sums = _UNITS_APART * float(np.finfo(np.float32).eps) * float(self.trees.ensemble.largest_sums().max())
+        of_sums = _UNITS_APART * float(np.finfo(np.float32).eps) * self.rounding_scale
+        if self.sums_are_logarithms:
+            return (of_sums + _LOGARITHMS_APART) * (1 + values.abs())
         return of_sums + _LOGARITHMS_APART * (1 + values.abs())
 
     def ends(self, samples: int) -> tuple[Float[Tensor, " samples"], Float[Tensor, "samples draws"]]:
@@ -96,18 +105,23 @@ class NotFromLeaves:
 def leaf_values(task: Task, fill: Fill) -> LeafValues | NotFromLeaves:
     """Return the values of a task's samples from the leaves of its model's trees, if it has any that can be read."""
     model = task.model
-    if not isinstance(model, NumpyModel) or model.trees is None or not isinstance(fill, StandIns):
-        return NotFromLeaves()
-    if task.x.ndim != 2:
+    if not isinstance(model, NumpyModel) or model.trees is None or task.x.ndim != 2:
         return NotFromLeaves()
     # Imported here, because numba takes a second.
     from absentia.trees.ensemble import UnreadableTreesError
-    from absentia.trees.reading import Link
+    from absentia.trees.reading import Link, holds_trees
 
+    estimator = model.trees.estimator
+    if model.trees.why_not:
+        return _run_instead(model.trees.why_not)
     try:
         reading = model.trees.read()
         if reading is None:
+            if holds_trees(estimator):
+                return _run_instead(f"the trees within a {type(estimator).__name__} are not read")
             return NotFromLeaves()
+        if not isinstance(fill, StandIns):
+            return _run_instead("what stands in for absent columns depends on those that are present")
         if reading.link is Link.OTHER:
             return _run_instead("its predictions are not those of its leaves added up")
         trees = _mask(model.trees, reading, task, fill)
@@ -157,11 +171,16 @@ def _values_of(
     task: Task, model: NumpyModel, source: TreeSource, reading: TreeReading, trees: MaskedTrees
 ) -> LeafValues:
     """Return the values, as sums over leaves if they are that."""
+    from absentia.trees.reading import Link
+
     is_sum, exact_readout = _is_sum_of_outputs(task.readout, reading, task.probe.last)
 
+    def model_outputs(outputs: np.ndarray) -> Tensor:
+        return model.outputs(_answers(outputs, reading, source)).double()
+
     def value_of(outputs: np.ndarray, samples: int | Tensor) -> Tensor:
-        seen = model.outputs(_answers(outputs, reading, source)).double()
-        return task.readout(seen, torch.as_tensor(samples).expand(len(outputs))).double()
+        numbers = torch.as_tensor(samples).expand(len(outputs))
+        return task.readout(model_outputs(outputs), numbers).double()
 
     weights = None
     if is_sum:
@@ -172,7 +191,7 @@ def _values_of(
     def codes_of(rows: np.ndarray) -> np.ndarray:
         return reading.ensemble.codes(source.inner_rows(reading, rows))
 
-    return LeafValues(trees, weights, value_of, codes_of, exact_readout)
+    return LeafValues(trees, weights, value_of, model_outputs, codes_of, exact_readout, reading.link is Link.LOG)
 
 
 def _is_sum_of_outputs(readout: Readout, reading: TreeReading, output: Tensor) -> tuple[bool, str]:
@@ -186,6 +205,10 @@ def _is_sum_of_outputs(readout: Readout, reading: TreeReading, output: Tensor) -
         return kind is Probability, "Probability(y)"
     if reading.link is Link.MEAN_DEPTH:
         return kind is MeanDepth, "MeanDepth(model)"
+    if reading.link is Link.LOG:
+        return kind is LogOutput, "LogOutput()"
+    if reading.link is Link.IDENTITY:
+        return kind in (Logit, Margin, Output), "Output()"
     if kind is LogOdds:
         has_two_classes = output.ndim == 1 or output.shape[1] <= 2
         return has_two_classes, "Logit(y)"
@@ -199,6 +222,9 @@ def _answers(outputs: np.ndarray, reading: TreeReading, source: TreeSource) -> n
     if reading.link is Link.MEAN_DEPTH:
         return decision_of_depth(source.estimator, outputs[:, 0])
     answers = outputs[:, 0] if outputs.shape[1] == 1 else outputs
+    if reading.link is Link.LOG:
+        with np.errstate(over="ignore"):
+            answers = np.exp(answers)
     if source.margins is not None:
         return source.margins.of_raw(answers)
     return answers

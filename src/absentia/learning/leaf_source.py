@@ -106,26 +106,39 @@ class LeafSource:
 
     def _values(self, present: Tensor, absent: Tensor, coalitions: Tensor, samples: Tensor) -> Tensor:
         """Let the coalitions of each row walk through the trees."""
+        weights = self.leaves.weights
+        if weights is None:
+            outputs = self.outputs(present, absent, coalitions)
+            owners = samples.repeat_interleave(outputs.shape[1])
+            return self.leaves.value_of(outputs.reshape(-1, outputs.shape[2]), owners).reshape(len(present), -1)
+        kinds = weights.kinds[samples.numpy()]
+        sums = self._sums(present, absent, coalitions, weights.weights[:, :, None], kinds)
+        return torch.from_numpy(weights.base[kinds][:, None] + sums[:, :, 0])
+
+    def outputs(
+        self,
+        present: Int[Tensor, "rows columns"],
+        absent: Int[Tensor, "rows columns"],
+        coalitions: Bool[Tensor, "*rows coalitions players"],
+    ) -> np.ndarray:
+        """Return the ensemble's outputs for coalitions: rows × coalitions × outputs."""
+        ensemble = self.leaves.trees.ensemble
+        kinds = np.zeros(len(present), np.int64)
+        return ensemble.base + self._sums(present, absent, coalitions, ensemble.weights_by_output[None], kinds)
+
+    def _sums(
+        self, present: Tensor, absent: Tensor, coalitions: Tensor, leaf_weights: np.ndarray, kinds: np.ndarray
+    ) -> np.ndarray:
+        """Return the sums of leaf weights that coalitions reach: rows × coalitions × outputs."""
         from absentia.trees.coalition_values import bits_of, values_of_pairs
 
-        trees = self.leaves.trees
         asked = coalitions.numpy()
         bits = bits_of(asked if asked.ndim == 3 else asked[None])
-        weights = self.leaves.weights
-        if weights is not None:
-            kinds = weights.kinds[samples.numpy()]
-            leaf_weights = weights.weights[:, :, None]
-        else:
-            kinds = np.zeros(len(present), np.int64)
-            leaf_weights = trees.ensemble.weights_by_output[None]
-        sums = values_of_pairs(
-            trees.played, present.numpy(), absent.numpy(), bits, asked.shape[-2], leaf_weights, kinds
+        played = self.leaves.trees.played
+        sums: np.ndarray = values_of_pairs(
+            played, present.numpy(), absent.numpy(), bits, asked.shape[-2], leaf_weights, kinds
         )
-        if weights is not None:
-            return torch.from_numpy(weights.base[kinds][:, None] + sums[:, :, 0])
-        outputs = (trees.ensemble.base + sums).reshape(-1, trees.ensemble.outputs)
-        owners = samples.repeat_interleave(asked.shape[-2])
-        return self.leaves.value_of(outputs, owners).reshape(len(present), -1)
+        return sums
 
     def strength(
         self,

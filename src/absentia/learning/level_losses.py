@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,6 +16,9 @@ from absentia.learning.space import Baselines
 
 if TYPE_CHECKING:
     from absentia.trees.levels import Levels
+
+# Candidates are ranked on this share of the samples.
+_ROUGH_SHARE = 1 / 4
 
 
 class LevelLosses:
@@ -32,17 +36,29 @@ class LevelLosses:
 
     def losses(self, candidates: Float[Tensor, "owners levels entries"]) -> Float[Tensor, "owners levels"]:
         """Compute the loss of each candidate of each owner."""
+        return self._losses_on(self._figures, candidates)
+
+    def rough_losses(self, candidates: Float[Tensor, "owners levels entries"]) -> Float[Tensor, "owners levels"]:
+        """Compute the losses on a part of the samples, which is enough to rank candidates."""
+        return self._losses_on(self._figures[: math.ceil(_ROUGH_SHARE * len(self._figures))], candidates)
+
+    def _losses_on(
+        self, figures: list[_LevelFigures], candidates: Float[Tensor, "owners levels entries"]
+    ) -> Float[Tensor, "owners levels"]:
+        """Compute the loss of each candidate on some batches."""
         from absentia.trees.levels import MOST_LEVELS
 
         parts = candidates.split(MOST_LEVELS - 1, dim=1)
-        return torch.cat([self._losses_of_few(part) for part in parts], dim=1)
+        return torch.cat([self._losses_of_few(figures, part) for part in parts], dim=1)
 
-    def _losses_of_few(self, candidates: Float[Tensor, "owners levels entries"]) -> Float[Tensor, "owners levels"]:
+    def _losses_of_few(
+        self, of_batches: list[_LevelFigures], candidates: Float[Tensor, "owners levels entries"]
+    ) -> Float[Tensor, "owners levels"]:
         """Compute the loss of each candidate, of no more than can be followed together."""
         levels = self._levels(candidates)
         figures = []
         weights = []
-        for batch_figures in self._figures:
+        for batch_figures in of_batches:
             weight = len(batch_figures.batch.rows)
             figures.append(weight * batch_figures.at(levels))
             weights.append(weight)

@@ -2,7 +2,8 @@
 
 A tree only sees between which thresholds a value lies. So the values of a column fall into intervals in which the
 loss is constant. One value stands for each interval that the data reach: the median of the data in it. If there are
-many, some all over the range are tried, and all next to the present one.
+many, some all over the range are ranked on a part of the samples. Only the best of them are compared on all, in this
+sweep and in later ones, and all next to the present one.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ _LEAST_GAIN_OF_SWEEP = 1e-3
 # The maximum number of values of a column in which thresholds are looked for.
 _MOST_VALUES = 2048
 
-# The levels that are tried all over the range, and how far from the present one all levels are tried.
-_TRIED_LEVELS = 32
+# The levels that are ranked all over the range, and how many of them are compared on all samples.
+_RANKED_LEVELS = 32
+_BEST_LEVELS = 6
+# How far from the present level all levels are compared.
 _NEAREST_LEVELS = 3
 
 # The stream of random numbers that the orders of coordinates are drawn from.
@@ -63,6 +66,7 @@ class LevelSweeps:
         self.space = space
         self.state = state
         self.leverage = leverage
+        self._best_levels: dict[int, Int[Tensor, "owners best"]] = {}  # of each coordinate with many levels
 
     def sweep_while_it_helps(self, baseline: Baselines) -> Baselines:
         """Sweep until no other value of a coordinate helps."""
@@ -100,7 +104,7 @@ class LevelSweeps:
         """Try all levels of a coordinate, and move to each owner's best one; return the losses."""
         self.comparer.check_time()
         baseline = level_losses.present
-        candidates = self._candidates(baseline, coordinate, self._tried(baseline, coordinate, levels))
+        candidates = self._candidates(baseline, coordinate, self._tried(level_losses, coordinate, levels))
         of_candidates = level_losses.losses(candidates)
         self.leverage[coordinate].clamp_min_((of_candidates - losses[:, None]).abs().max())
         least_losses, best = of_candidates.min(1)
@@ -113,18 +117,31 @@ class LevelSweeps:
         return losses
 
     def _tried(
-        self, baseline: Baselines, coordinate: int, levels: Float[Tensor, "levels own"]
+        self, level_losses: LevelLosses, coordinate: int, levels: Float[Tensor, "levels own"]
     ) -> Float[Tensor, "owners tried own"]:
         """Return the levels that are tried for each owner, in ascending order; a level may occur twice."""
+        baseline = level_losses.present
         is_choice = coordinate >= len(self.space.low)
-        if is_choice or len(levels) <= _TRIED_LEVELS:
+        beside = torch.arange(-_NEAREST_LEVELS, _NEAREST_LEVELS + 1)
+        if is_choice or len(levels) <= _BEST_LEVELS + len(beside):
             return levels.expand(len(baseline), -1, -1)
+        if coordinate not in self._best_levels:
+            self._best_levels[coordinate] = self._rank(level_losses, coordinate, levels)
         present = baseline[:, self.space.entries(coordinate)[0]]
         nearest = (levels[:, 0] - present[:, None]).abs().argmin(1)
-        beside = nearest[:, None] + torch.arange(-_NEAREST_LEVELS, _NEAREST_LEVELS + 1)
-        everywhere = _evenly_spaced(len(levels), _TRIED_LEVELS).expand(len(baseline), -1)
-        numbers = torch.cat([everywhere, beside.clamp(0, len(levels) - 1)], dim=1).sort(1).values
+        close = (nearest[:, None] + beside).clamp(0, len(levels) - 1)
+        numbers = torch.cat([self._best_levels[coordinate], close], dim=1).sort(1).values
         return levels[numbers]
+
+    def _rank(
+        self, level_losses: LevelLosses, coordinate: int, levels: Float[Tensor, "levels own"]
+    ) -> Int[Tensor, "owners best"]:
+        """Return the numbers of the best levels all over the range, on a part of the samples."""
+        baseline = level_losses.present
+        numbers = _evenly_spaced(len(levels), _RANKED_LEVELS)
+        ranked = levels[numbers].expand(len(baseline), -1, -1)
+        losses = level_losses.rough_losses(self._candidates(baseline, coordinate, ranked))
+        return numbers[losses.argsort(1)[:, :_BEST_LEVELS]]
 
     def _candidates(
         self, baseline: Baselines, coordinate: int, levels: Float[Tensor, "owners levels own"]

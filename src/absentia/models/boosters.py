@@ -33,6 +33,9 @@ XGBOOST = Losses(
 LIGHTGBM = Losses(logits=("binary", "cross_entropy", "multiclass"), scores=("multiclassova",))
 CATBOOST = Losses(logits=("Logloss", "CrossEntropy", "MultiClass"), scores=("MultiClassOneVsAll",))
 
+# A line in the saved form of LightGBM's random forests.
+_AVERAGES = "average_output"
+
 # With this loss a Booster of XGBoost predicts labels.
 XGBOOST_LABELS = "multi:softmax"
 # With this loss XGBoost predicts the margins themselves.
@@ -148,6 +151,8 @@ def _of_lightgbm(booster: Any, read: Callable[[Any], Any], each_class: bool) -> 
     objective_lines = [line for line in saved_lines if line.startswith("objective=")]
     if not objective_lines:  # a custom loss has no name
         return Margins(read, scores=True)
+    if _AVERAGES in saved_lines:
+        read = partial(_averaged, read, _iterations(booster))
     objective, *settings = objective_lines[0].removeprefix("objective=").split()
     if objective in LIGHTGBM.scores:
         return Margins(read, scores=True)
@@ -156,6 +161,18 @@ def _of_lightgbm(booster: Any, read: Callable[[Any], Any], each_class: bool) -> 
     factors = [float(setting.removeprefix("sigmoid:")) for setting in settings if setting.startswith("sigmoid:")]
     factor = factors[0] if factors else 1.0
     return Margins(read, factor=factor, each_class=each_class)
+
+
+def _averaged(read: Callable[[Any], Any], iterations: int, rows: Any) -> np.ndarray:
+    """Return the mean of a forest's trees, which probabilities are computed from; its raw scores are their sum."""
+    sums: np.ndarray = np.asarray(read(rows))
+    return sums / iterations
+
+
+def _iterations(booster: Any) -> int:
+    """Return how many iterations a LightGBM booster predicts with."""
+    best = int(booster.best_iteration)
+    return best if best > 0 else int(booster.current_iteration())
 
 
 def _of_catboost_classifier(classifier: Any) -> Margins | None:

@@ -25,6 +25,7 @@ def wrap_estimator(estimator: Any, table: EncodedTable | None = None, *, probabi
 
     With ``probabilities``, the margins of boosters are used, and `confirm_margins` compares them with probabilities.
     """
+    estimator = _best_found(estimator)
     fit = _Fit.of(estimator, table)
     margins = find_margins(estimator) if probabilities else None
     trees = find_source(estimator, fit.rows_for_estimator, margins)
@@ -36,8 +37,17 @@ def wrap_estimator(estimator: Any, table: EncodedTable | None = None, *, probabi
         return replace(model, table=table)
     fallback = None
     if margins.predicts_probabilities:
-        fallback = _by_prediction(estimator, fit, probabilities)
+        not_read = replace(trees, why_not="its margins and its probabilities do not agree")
+        fallback = replace(_by_prediction(estimator, fit, probabilities), trees=not_read)
     return replace(_by_margins(margins, fit, fallback), trees=trees)
+
+
+def _best_found(estimator: Any) -> Any:
+    """Return the best estimator of a search over settings such as GridSearchCV, which predicts with it."""
+    is_search = type(estimator).__module__.startswith("sklearn.model_selection")
+    if is_search and hasattr(estimator, "best_estimator_"):
+        return estimator.best_estimator_
+    return estimator
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ class TreeSource:
     transformers: tuple[Any, ...]
     table: Callable[[np.ndarray], Any]  # rows of numbers → what the first step takes
     margins: Margins | None  # how a booster is read, if by its margins
+    why_not: str = ""  # why the trees are not used, if they are not
 
     def read(self) -> TreeReading | None:
         """Return the trees; None if the estimator has none that are known."""

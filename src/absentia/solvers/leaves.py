@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
@@ -21,12 +23,15 @@ from absentia.terms import Terms
 from absentia.text import count_of
 
 if TYPE_CHECKING:
-    from absentia.trees.masked_trees import LeafWeights, MaskedTrees
+    from absentia.trees.masked_trees import LeafWeights, MaskedTrees, SampleTerms
+
+# From the size of a subset, the size of a set that contains it, and the order, to the share of the effect.
+Weight: TypeAlias = Callable[[int, int, int], Fraction | float]
 
 # The leaves of a sample are expanded to at most this many terms, before equal sets are joined: some seconds.
 MOST_TERMS = 2.0**25
-# The sets of all samples take at most this many bytes, one for each set and player.
-MOST_BYTES = 2.0**29
+# The sets of all samples take at most this many bytes.
+MOST_BYTES = 2.0**30
 # Up to this many players, all coalitions are evaluated where expanding would take too long.
 _MOST_ENUMERATED = 16
 
@@ -53,30 +58,47 @@ class LeafSums:
         empty, full = self.trees.ends(self.weights)
         return torch.from_numpy(empty), torch.from_numpy(full)
 
-    def terms(self, most_terms: float = MOST_TERMS, enumerate_up_to: int = _MOST_ENUMERATED) -> Terms:
+    def terms(
+        self,
+        most_terms: float = MOST_TERMS,
+        enumerate_up_to: int = _MOST_ENUMERATED,
+        most_bytes: float = MOST_BYTES,
+    ) -> Terms:
         """Return the interactions: all of them, or those of the orders that have few enough terms.
 
         Few players are enumerated instead, from the leaves too.
         """
-        game = self.game
-        from absentia.trees.joined_terms import TermBudget  # imported here, because numba takes a second
+        # Imported here, because numba takes a second.
+        from absentia.trees.affordable_terms import TermBudget, expand_affordable, order_by_time
 
-        budget = TermBudget(most_terms, MOST_BYTES / (game.samples * len(game.names)))
-        by_sample = []
-        for sample in range(game.samples):
-            by_sample.append(self.trees.terms(self.weights, sample, budget))
-            if by_sample[-1].left_out and len(game.names) <= enumerate_up_to:
-                return harsanyi(game)
-        highest_order = None
+        game = self.game
+        budget = TermBudget(most_terms, most_bytes)
+        order = order_by_time(self.trees, budget)
+        if order < self.trees.most_on_a_path and len(game.names) <= enumerate_up_to:
+            return harsanyi(game)
+        affordable = expand_affordable(self.trees, self.weights, budget, order)
         notes: tuple[str, ...] = ()
-        left_out = sum(terms.left_out for terms in by_sample)
-        if left_out:
-            highest_order = min(terms.highest_order for terms in by_sample)
-            notes = (
-                f"Interactions of more than {highest_order} players are left out: leaves have about {left_out:.2g} "
-                "such terms. Shapley values and all listed interactions are exact.",
+        if affordable.highest_order is not None:
+            note = (
+                f"Interactions of more than {affordable.highest_order} players are left out: leaves have about "
+                f"{affordable.left_out:.2g} such terms. Shapley values and all listed interactions are exact."
             )
-            by_sample = [terms.up_to(highest_order) for terms in by_sample]
+            if affordable.ends_by_memory and game.samples > 1:
+                note += " Fewer samples at a time may have more."
+            notes = (note,)
+        terms = self._listed(affordable.by_sample)
+        return replace(terms, highest_order=affordable.highest_order, notes=notes)
+
+    def interaction_index(self, weight: Weight, order: int, name: str) -> Terms:
+        """Return an interaction index, given the share of the effect of a set that each of its subsets gets."""
+        samples = range(self.game.samples)
+        terms = self._listed([self.trees.indices(self.weights, sample, weight, order) for sample in samples])
+        empty, _ = self.ends()
+        return replace(terms, basis=name, order=order, base_values=empty)
+
+    def _listed(self, by_sample: Sequence[SampleTerms]) -> Terms:
+        """Return the sets of all samples as terms."""
+        game = self.game
         counts = torch.tensor([len(terms.effects) for terms in by_sample])
         return Terms.listed(
             torch.from_numpy(np.concatenate([terms.members for terms in by_sample])),
@@ -87,8 +109,6 @@ class LeafSums:
             noise=torch.tensor([terms.rounding for terms in by_sample], dtype=torch.float64),
             readout=readout_of(game),
             absence=describe_absence(game.absence),
-            highest_order=highest_order,
-            notes=notes,
             rows_seen=game.rows_of_setup,
         )
 

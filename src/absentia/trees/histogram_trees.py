@@ -52,7 +52,7 @@ def _link(booster: Any) -> tuple[Link, partial[Any]]:
     if booster.loss in _IDENTITY_LOSSES:
         return Link.IDENTITY, partial(with_names, booster, booster.predict)
     if booster.loss in _LOG_LOSSES:
-        return Link.OTHER, partial(_log_prediction, booster)
+        return Link.LOG, partial(_log_prediction, booster)
     raise UnreadableTreesError(f"The loss {booster.loss!r} of histogram gradient boosting is not known.")
 
 

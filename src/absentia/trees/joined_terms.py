@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from absentia.trees.compiled import compiled
-from absentia.trees.ensemble import Codes, Nodes
-from absentia.trees.paths import PRESENT, Pair, Paths, doubled, find_paths, terms_of_all_orders
+from absentia.trees.ensemble import Codes
+from absentia.trees.levels import PlayedTrees
+from absentia.trees.paths import PRESENT, Pair, Paths, doubled, find_paths
 
 # The seed of the random keys.
 _SEED = 20260101
@@ -22,13 +23,6 @@ _FULLEST = 0.5
 _FIRST_PLACES = 1024
 # The initial length of the lists of one leaf's sets.
 _FIRST_SETS = 64
-
-
-class TermBudget(NamedTuple):
-    """How much the expansion of a sample's leaves may take."""
-
-    terms: float  # before equal sets are joined: time
-    sets: float  # that are held: memory
 
 
 class TermTable(NamedTuple):
@@ -42,13 +36,13 @@ class TermTable(NamedTuple):
     length: np.ndarray  # the number of sets, as an array of one
 
 
-class _LeafSets(NamedTuple):
-    """The sets A ∪ T of one leaf while they are built: each is an earlier set plus one player of B."""
+class LeafSets(NamedTuple):
+    """Sets of players of one leaf while they are built: each is an earlier set plus one player."""
 
     keys: np.ndarray
     sizes: np.ndarray
-    signs: np.ndarray
-    earlier: np.ndarray  # the number of the set without the last player; −1 for A
+    absent: np.ndarray  # how many of the players must be absent at the leaf
+    earlier: np.ndarray  # the number of the set without the last player; −1 for the first set
     added: np.ndarray  # the last player
 
 
@@ -72,7 +66,7 @@ def new_table(max_order: int) -> TermTable:
 
 
 @compiled
-def _place_of(places: np.ndarray, keys: np.ndarray, key: np.int64) -> int:
+def place_of_set(places: np.ndarray, keys: np.ndarray, key: np.int64) -> int:
     """Return the slot of a key in the table: the one that holds it, or the free one where it belongs."""
     mask = len(places) - 1
     place = int(key & mask)
@@ -82,15 +76,27 @@ def _place_of(places: np.ndarray, keys: np.ndarray, key: np.int64) -> int:
 
 
 @compiled
-def _enlarged(table: TermTable) -> TermTable:
+def enlarged(table: TermTable) -> TermTable:
     """Return the table with twice the capacity."""
     members = np.empty((2 * len(table.members), table.members.shape[1]), np.int32)
     members[: len(table.members)] = table.members
     keys = doubled(table.keys)
     places = np.full(2 * len(table.places), -1, np.int32)
     for number in range(table.length[0]):
-        places[_place_of(places, keys, keys[number])] = number
+        places[place_of_set(places, keys, keys[number])] = number
     return TermTable(places, keys, doubled(table.sizes), members, doubled(table.effects), table.length)
+
+
+@compiled
+def new_sets() -> LeafSets:
+    """Return empty lists for the sets of a leaf."""
+    return LeafSets(
+        np.empty(_FIRST_SETS, np.int64),
+        np.empty(_FIRST_SETS, np.int32),
+        np.empty(_FIRST_SETS, np.int32),
+        np.empty(_FIRST_SETS, np.int32),
+        np.empty(_FIRST_SETS, np.int32),
+    )
 
 
 @compiled
@@ -98,25 +104,20 @@ def add_terms(
     table: TermTable, paths: Paths, leaf_weights: np.ndarray, keys: np.ndarray, max_order: int
 ) -> TermTable:
     """Add the terms of all leaves up to an order; return the table, which may have grown."""
-    sets = _LeafSets(
-        np.empty(_FIRST_SETS, np.int64),
-        np.empty(_FIRST_SETS, np.int32),
-        np.empty(_FIRST_SETS, np.int8),
-        np.empty(_FIRST_SETS, np.int32),
-        np.empty(_FIRST_SETS, np.int32),
-    )
+    sets = new_sets()
     start = 0
     for place in range(len(paths.leaves)):
         end = paths.ends[place]
         weight = leaf_weights[paths.leaves[place]]
-        sets, built = _build_sets(sets, paths, start, end, keys, max_order)
+        sets, built = build_sets(sets, paths, start, end, keys, max_order, True)
         for number in range(built):
+            sign = 1 - 2 * (sets.absent[number] & 1)
             if table.length[0] == len(table.keys):
-                table = _enlarged(table)
-            where = _place_of(table.places, table.keys, sets.keys[number])
+                table = enlarged(table)
+            where = place_of_set(table.places, table.keys, sets.keys[number])
             if table.places[where] < 0:
-                _write_set(table, where, sets, number, paths.players[start:end], paths.states[start:end])
-            table.effects[table.places[where]] += sets.signs[number] * weight
+                write_set(table, where, sets, number, paths, start, end)
+            table.effects[table.places[where]] += sign * weight
         start = end
     return table
 
@@ -124,56 +125,55 @@ def add_terms(
 @compiled
 def expand_sample(
     table: TermTable,
-    nodes: Nodes,
-    roots: np.ndarray,
+    trees: PlayedTrees,
     sample: Codes,
     stand_ins: Codes,
-    player: np.ndarray,
     leaf_weights: np.ndarray,
-    keys: np.ndarray,
     max_order: int,
-    budget: TermBudget,
+    most_sets: float,
 ) -> tuple[TermTable, bool]:
-    """Add the terms of a sample with all of its stand-ins; stop and return False if there are too many."""
-    expanded = 0.0
+    """Add the terms of a sample with all of its stand-ins; stop and return False if there are too many sets."""
     for draw in range(len(stand_ins)):
-        paths = find_paths(nodes, roots, Pair(sample, stand_ins[draw], player), len(keys))
-        expanded += terms_of_all_orders(paths)
-        if expanded > budget.terms:
-            return table, False
-        table = add_terms(table, paths, leaf_weights, keys, max_order)
-        if table.length[0] > budget.sets:
+        pair = Pair(sample, stand_ins[draw], trees.player)
+        paths = find_paths(trees.nodes, trees.roots, pair, len(trees.keys))
+        table = add_terms(table, paths, leaf_weights, trees.keys, max_order)
+        if table.length[0] > most_sets:
             return table, False
     return table, True
 
 
 @compiled
-def _build_sets(
-    sets: _LeafSets, paths: Paths, start: int, end: int, keys: np.ndarray, max_order: int
-) -> tuple[_LeafSets, int]:
-    """Build the sets of one leaf up to an order; return their lists, which may have grown, and their number."""
+def build_sets(
+    sets: LeafSets, paths: Paths, start: int, end: int, keys: np.ndarray, max_order: int, with_present: bool
+) -> tuple[LeafSets, int]:
+    """Build sets of a leaf's players up to an order; return their lists, which may have grown, and their number.
+
+    ``with_present`` builds the sets A ∪ T with all players that must be present. Otherwise all subsets are built.
+    """
     key = np.int64(0)
     size = 0
-    for place in range(start, end):
-        if paths.states[place] == PRESENT:
-            key ^= keys[paths.players[place]]
-            size += 1
+    if with_present:
+        for place in range(start, end):
+            if paths.states[place] == PRESENT:
+                key ^= keys[paths.players[place]]
+                size += 1
     if size > max_order:
         return sets, 0
     sets.keys[0] = key
     sets.sizes[0] = size
-    sets.signs[0] = 1
+    sets.absent[0] = 0
     sets.earlier[0] = -1
     built = 1
     for place in range(start, end):
-        if paths.states[place] == PRESENT:
+        is_present = paths.states[place] == PRESENT
+        if is_present and with_present:
             continue
         player = paths.players[place]
         while 2 * built > len(sets.keys):
-            sets = _LeafSets(
+            sets = LeafSets(
                 doubled(sets.keys),
                 doubled(sets.sizes),
-                doubled(sets.signs),
+                doubled(sets.absent),
                 doubled(sets.earlier),
                 doubled(sets.added),
             )
@@ -181,7 +181,7 @@ def _build_sets(
             if sets.sizes[number] < max_order:
                 sets.keys[built] = sets.keys[number] ^ keys[player]
                 sets.sizes[built] = sets.sizes[number] + 1
-                sets.signs[built] = -sets.signs[number]
+                sets.absent[built] = sets.absent[number] + (0 if is_present else 1)
                 sets.earlier[built] = number
                 sets.added[built] = player
                 built += 1
@@ -189,10 +189,11 @@ def _build_sets(
 
 
 @compiled
-def _write_set(
-    table: TermTable, where: int, sets: _LeafSets, number: int, players: np.ndarray, states: np.ndarray
-) -> None:
-    """Add a new set to the table, with an effect of 0."""
+def write_set(table: TermTable, where: int, sets: LeafSets, number: int, paths: Paths, start: int, end: int) -> None:
+    """Add a new set to the table, with an effect of 0.
+
+    The players that all sets of the leaf have are those that must be present between ``start`` and ``end``.
+    """
     term = table.length[0]
     table.length[0] += 1
     table.places[where] = term
@@ -204,7 +205,7 @@ def _write_set(
         table.members[term, written] = sets.added[number]
         written += 1
         number = sets.earlier[number]
-    for player, state in zip(players, states):  # noqa: B905 (numba does not know strict)
-        if state == PRESENT:
-            table.members[term, written] = player
+    for place in range(start, end):
+        if paths.states[place] == PRESENT:
+            table.members[term, written] = paths.players[place]
             written += 1

@@ -33,6 +33,8 @@ _REGRESSION = (
     "lambdarank",
     "rank_xendcg",
 )
+# Losses that predict the exponential of the raw output.
+_LOGARITHMS = ("poisson", "gamma", "tweedie")
 _LOGITS = ("binary", "cross_entropy", "multiclass")
 _SCORES = ("multiclassova",)
 # With this setting a loss predicts the squares of the raw outputs.
@@ -96,6 +98,8 @@ def _predictions(dump: Mapping[str, Any]) -> Link:
     name, settings = _objective(dump)
     if not name or (name in _REGRESSION and _OF_ROOTS not in settings):
         return Link.IDENTITY
+    if name in _LOGARITHMS:
+        return Link.LOG
     return Link.OTHER
 
 

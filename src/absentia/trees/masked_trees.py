@@ -9,15 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from absentia.trees.ensemble import Codes, TreeEnsemble, find_leaves
-from absentia.trees.joined_terms import TermBudget, TermTable, expand_sample, new_table, player_keys
+from absentia.trees.index_sums import add_indices, repeated_differences
+from absentia.trees.joined_terms import TermTable, expand_sample, new_table, player_keys
 from absentia.trees.levels import PlayedTrees
-from absentia.trees.paths import Pair, Paths, attribute_samples, count_terms, find_paths, values_of_coalitions
+from absentia.trees.packed_walk import attribute_samples, pack
+from absentia.trees.paths import (
+    Pair,
+    Paths,
+    count_terms,
+    find_paths,
+    sums_by_condition,
+    values_of_coalitions,
+)
 
 
 class LeafWeights(NamedTuple):
@@ -32,6 +42,10 @@ class LeafWeights(NamedTuple):
         weights: np.ndarray = self.weights[self.kinds[sample]]
         return weights
 
+    def base_of(self, sample: int) -> float:
+        """Return the value without any leaf for a sample."""
+        return float(self.base[self.kinds[sample]])
+
 
 class SampleTerms(NamedTuple):
     """The sets of one sample and their effects."""
@@ -39,8 +53,6 @@ class SampleTerms(NamedTuple):
     members: np.ndarray  # sets × players
     effects: np.ndarray
     rounding: float  # the size of the rounding errors in a value
-    highest_order: int  # sets of more players are left out
-    left_out: int  # approximate number of sets left out: terms of leaves, before equal sets are joined
 
     def up_to(self, order: int) -> SampleTerms:
         """Return the sets of at most this many players."""
@@ -68,15 +80,25 @@ class MaskedTrees:
         """A bound on the number of players on which a leaf depends."""
         return min(self.player_count, self.ensemble.depth)
 
+    @property
+    def most_terms(self) -> float:
+        """A bound on the number of terms of a sample, before equal sets are joined."""
+        return float(len(self.ensemble.leaf_trees)) * self.draws * 2.0**self.most_on_a_path
+
     @cached_property
     def played(self) -> PlayedTrees:
         """The trees and the players of their columns, as compiled loops take them."""
         keys = player_keys(self.player_count)
         return PlayedTrees(self.ensemble.nodes, self.ensemble.roots, self.player, keys)
 
+    @cached_property
+    def packed(self) -> np.ndarray:
+        """The numbers of the nodes, next to each other in memory."""
+        return pack(self.ensemble.nodes, self.player)
+
     def paths(self, sample: int, draws: Sequence[int] | None = None) -> Iterator[Paths]:
         """Yield the paths of a sample with each of its stand-ins."""
-        stand_ins = self.stand_ins[sample % len(self.stand_ins)]
+        stand_ins = self._stand_ins_of(sample)
         for stand_in in stand_ins if draws is None else stand_ins[list(draws)]:
             pair = Pair(self.samples[sample], stand_in, self.player)
             yield find_paths(self.ensemble.nodes, self.ensemble.roots, pair, self.player_count)
@@ -93,7 +115,7 @@ class MaskedTrees:
 
     def masked_codes(self, sample: int) -> Codes:
         """Return the codes of a sample with all players absent, draws × columns."""
-        return np.where(self.player < 0, self.samples[sample], self.stand_ins[sample % len(self.stand_ins)])
+        return np.where(self.player < 0, self.samples[sample], self._stand_ins_of(sample))
 
     def ends(self, leaves: LeafWeights) -> tuple[np.ndarray, np.ndarray]:
         """Return v(∅) and v(N) of each sample."""
@@ -111,6 +133,7 @@ class MaskedTrees:
     def attributions(self, leaves: LeafWeights, shares: LeafShares) -> np.ndarray:
         """Return the sums of the leaves' contributions to their players, samples × players."""
         values: np.ndarray = attribute_samples(
+            self.packed,
             self.played,
             self.samples,
             self.stand_ins,
@@ -132,48 +155,67 @@ class MaskedTrees:
     def order_shapley(self, leaves: LeafWeights) -> np.ndarray:
         """Return order-wise Shapley values, samples × orders × players."""
         longest = self.most_on_a_path
-        by_order = [
-            self.attributions(leaves, order_shares(longest, self.player_count, order))
-            for order in range(self.player_count)
-        ]
-        return np.stack(by_order, axis=1)
+        shares = _shares_of_orders(longest, self.player_count)
+        values = np.empty((len(self.samples), self.player_count, self.player_count))
+        for sample in range(len(self.samples)):
+            weights = leaves.of_sample(sample) / self.draws
+            sums = sums_by_condition(self.played, self.samples[sample], self._stand_ins_of(sample), weights, longest)
+            values[sample] = (sums.reshape(self.player_count, -1) @ shares).T
+        return values
 
-    def terms(self, leaves: LeafWeights, sample: int, budget: TermBudget) -> SampleTerms:
-        """Return the sets of a sample and their effects, up to the highest order whose terms fit the limit."""
-        order = self.most_on_a_path
-        left_out = 0
-        table, complete = self._expand(leaves, sample, order, budget)
+    def indices(
+        self, leaves: LeafWeights, sample: int, weight: Callable[[int, int, int], Fraction | float], order: int
+    ) -> SampleTerms:
+        """Return an interaction index of all sets of up to ``order`` players that share a leaf, and of ∅."""
+        table = add_indices(
+            new_table(order),
+            self.played,
+            self.samples[sample],
+            self._stand_ins_of(sample),
+            leaves.of_sample(sample) / self.draws,
+            repeated_differences(weight, order, max(order, self.most_on_a_path)),
+        )
+        base = leaves.base_of(sample) * float(weight(0, 0, order))
+        return self._read(leaves, sample, table, base)
+
+    def count_terms(self, sample: int) -> np.ndarray:
+        """Return the number of terms of each order, before equal sets are joined."""
+        binomials = _binomials(self.most_on_a_path)
+        counts: np.ndarray = count_terms(self.played, self.samples[sample], self._stand_ins_of(sample), binomials)
+        return counts
+
+    def terms(self, leaves: LeafWeights, sample: int) -> SampleTerms:
+        """Return the sets of a sample and their effects."""
+        table, _ = self._expand(leaves, sample, self.most_on_a_path, math.inf)
+        return self._read(leaves, sample, table, leaves.base_of(sample))
+
+    def terms_within(self, leaves: LeafWeights, sample: int, order: int, most_sets: float) -> SampleTerms | None:
+        """Return the sets of up to so many players and their effects; None if there are too many sets."""
+        table, complete = self._expand(leaves, sample, order, most_sets)
         if not complete:
-            counts = self._count_terms(sample)
-            affordable = np.flatnonzero(np.cumsum(counts) <= min(budget))
-            order = max(1, int(affordable[-1])) if len(affordable) else 1
-            left_out = int(counts[order + 1 :].sum())
-            table, _ = self._expand(leaves, sample, order, TermBudget(np.inf, np.inf))
-        rounding = float(np.finfo(np.float64).eps) * self.ensemble.strength(leaves.of_sample(sample))
-        members, effects = _read_table(table, self.player_count, leaves.base[leaves.kinds[sample]], rounding)
-        return SampleTerms(members, effects, rounding, order, left_out)
+            return None
+        return self._read(leaves, sample, table, leaves.base_of(sample))
 
-    def _expand(self, leaves: LeafWeights, sample: int, order: int, budget: TermBudget) -> tuple[TermTable, bool]:
-        """Expand the leaves of a sample up to an order; return the table, and False if there were too many terms."""
+    def _expand(self, leaves: LeafWeights, sample: int, order: int, most_sets: float) -> tuple[TermTable, bool]:
+        """Expand the leaves of a sample up to an order; return the table, and False if it was given up."""
         return expand_sample(
             new_table(order),
-            self.ensemble.nodes,
-            self.ensemble.roots,
+            self.played,
             self.samples[sample],
-            self.stand_ins[sample % len(self.stand_ins)],
-            self.player,
+            self._stand_ins_of(sample),
             leaves.of_sample(sample) / self.draws,
-            self.played.keys,
             order,
-            budget,
+            float(most_sets),
         )
 
-    def _count_terms(self, sample: int) -> np.ndarray:
-        """Return the number of terms of each order, before equal sets are joined."""
-        counts = np.zeros(self.most_on_a_path + 1)
-        for paths in self.paths(sample):
-            count_terms(paths, _binomials(self.most_on_a_path), counts)
-        return counts
+    def _stand_ins_of(self, sample: int) -> Codes:
+        """Return the stand-ins of a sample, draws × columns."""
+        return self.stand_ins[sample % len(self.stand_ins)]
+
+    def _read(self, leaves: LeafWeights, sample: int, table: TermTable, base: float) -> SampleTerms:
+        """Return the sets of a table; the base value belongs to ∅."""
+        rounding = float(np.finfo(np.float64).eps) * self.ensemble.strength(leaves.of_sample(sample))
+        return SampleTerms(*_read_table(table, self.player_count, base, rounding), rounding)
 
 
 @lru_cache(maxsize=32)
@@ -233,20 +275,33 @@ def banzhaf_shares(longest: int) -> LeafShares:
     return LeafShares.of(longest, share, share)
 
 
-def order_shares(longest: int, player_count: int, order: int) -> LeafShares:
-    """Return the shares of Shapley values of one order.
+@lru_cache(maxsize=8)
+def _shares_of_orders(longest: int, player_count: int) -> np.ndarray:
+    """Return the shares of Shapley values of all orders: (present or absent, |A|, |B|) × orders.
 
     A player of A changes the value if the others of A are present and B is absent. This holds for
     C(n − a − b, m − a + 1) of the C(n − 1, m) coalitions of size m. A player of B changes the value if A is present
-    and the others of B are absent.
+    and the others of B are absent, which is subtracted.
     """
-    contexts = math.comb(player_count - 1, order)
+    shares = np.zeros((2, longest + 1, longest + 1, player_count))
+    contexts = _binomial_row(player_count - 1)
+    for decided in range(1, longest + 1):
+        free = _binomial_row(player_count - decided)
+        for present in range(decided + 1):
+            absent = decided - present
+            for chosen, count in enumerate(free):
+                if present > 0:
+                    order = chosen + present - 1
+                    shares[0, present, absent, order] = count / contexts[order]
+                if absent > 0:
+                    order = chosen + present
+                    shares[1, present, absent, order] = -count / contexts[order]
+    return shares.reshape(-1, player_count)
 
-    def share(free: int, chosen: int) -> float:
-        return math.comb(free, chosen) / contexts if chosen >= 0 else 0.0
 
-    return LeafShares.of(
-        longest,
-        gain=lambda present, absent: share(player_count - present - absent, order - present + 1),
-        loss=lambda present, absent: share(player_count - present - absent, order - present),
-    )
+def _binomial_row(total: int) -> list[int]:
+    """Return C(total, k) for k = 0 … total."""
+    row = [1]
+    for chosen in range(total):
+        row.append(row[-1] * (total - chosen) // (chosen + 1))
+    return row

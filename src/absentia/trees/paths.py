@@ -154,84 +154,70 @@ def find_paths(nodes: Nodes, roots: np.ndarray, pair: Pair, player_count: int) -
 
 
 @compiled
-def _attribute_leaf(
-    walk: Walk, leaf_weight: float, gains: np.ndarray, losses: np.ndarray, values: np.ndarray
-) -> None:
-    """Add what the leaf at which a walk is contributes to its players; see `attribute_samples`."""
-    decided = walk.depth[0]
-    present = 0
-    for place in range(decided):
-        present += walk.state[walk.trail[place]] == PRESENT
-    gain = leaf_weight * gains[present, decided - present]
-    loss = leaf_weight * losses[present, decided - present]
-    for place in range(decided):
-        player = walk.trail[place]
-        if walk.state[player] == PRESENT:
-            values[player] += gain
-        else:
-            values[player] -= loss
-
-
-@compiled
-def attribute_samples(
-    trees: PlayedTrees,
-    samples: Codes,
-    stand_ins: Codes,
-    weights: np.ndarray,
-    kinds: np.ndarray,
-    gains: np.ndarray,
-    losses: np.ndarray,
+def sums_by_condition(
+    trees: PlayedTrees, sample: Codes, stand_ins: Codes, leaf_weights: np.ndarray, longest: int
 ) -> np.ndarray:
-    """Return the sums of the leaves' contributions over all stand-ins of each sample: samples × players.
+    """Return the weights of the leaves that depend on each player, added up by what they require.
 
-    Players that must be present get gains[a, b], the others −losses[a, b]: shares of the leaf's weight, for a players
-    that must be present and b that must be absent.
+    The array has the axes players × present or absent × |A| × |B|. ``longest`` is the largest number of players on
+    which a leaf depends.
     """
     walk = new_walk(len(trees.keys))
-    values = np.zeros((len(samples), len(trees.keys)))
-    for sample in range(len(samples)):
-        leaf_weights = weights[kinds[sample]]
-        own_stand_ins = stand_ins[sample % len(stand_ins)]
-        for draw in range(len(own_stand_ins)):
-            pair = Pair(samples[sample], own_stand_ins[draw], trees.player)
-            for root in trees.roots:
-                leaf = walk_down(trees.nodes, root, pair, walk)
-                while True:
-                    _attribute_leaf(walk, leaf_weights[trees.nodes.leaf[leaf]], gains, losses, values[sample])
-                    if walk.open_count[0] == 0:
-                        break
-                    leaf = walk_down(trees.nodes, go_back(walk), pair, walk)
-                forget(walk, 0)
-    return values
+    sums = np.zeros((len(trees.keys), 2, longest + 1, longest + 1))
+    for draw in range(len(stand_ins)):
+        pair = Pair(sample, stand_ins[draw], trees.player)
+        for root in trees.roots:
+            leaf = walk_down(trees.nodes, root, pair, walk)
+            while True:
+                leaf_weight = leaf_weights[trees.nodes.leaf[leaf]]
+                decided = walk.depth[0]
+                present = count_present(walk)
+                for place in range(decided):
+                    player = walk.trail[place]
+                    required = 0 if walk.state[player] == PRESENT else 1
+                    sums[player, required, present, decided - present] += leaf_weight
+                if walk.open_count[0] == 0:
+                    break
+                leaf = walk_down(trees.nodes, go_back(walk), pair, walk)
+            forget(walk, 0)
+    return sums
 
 
 @compiled
-def count_terms(paths: Paths, binomials: np.ndarray, counts: np.ndarray) -> None:
-    """Add the number of terms of each order that the leaves have, before equal sets are joined."""
-    start = 0
-    for place in range(len(paths.leaves)):
-        end = paths.ends[place]
-        present = 0
-        for number in range(start, end):
-            present += paths.states[number] == PRESENT
-        absent = end - start - present
-        for added in range(absent + 1):
-            counts[present + added] += binomials[absent, added]
-        start = end
+def count_present(walk: Walk) -> int:
+    """Return how many players must be present on the current path."""
+    present = 0
+    for place in range(walk.depth[0]):
+        present += walk.state[walk.trail[place]] == PRESENT
+    return present
 
 
 @compiled
-def terms_of_all_orders(paths: Paths) -> float:
-    """Return the number of terms that the leaves have, before equal sets are joined: 2^|B| each."""
-    total = 0.0
-    start = 0
-    for end in paths.ends:
-        absent = 0
-        for number in range(start, end):
-            absent += paths.states[number] == ABSENT
-        total += 2.0**absent
-        start = end
-    return total
+def count_terms(trees: PlayedTrees, sample: Codes, stand_ins: Codes, binomials: np.ndarray) -> np.ndarray:
+    """Return the number of terms of each order that the leaves have, before equal sets are joined.
+
+    ``binomials`` holds C(n, k) for all n and k up to the largest number of players on which a leaf depends.
+    """
+    longest = len(binomials) - 1
+    leaf_counts = np.zeros((longest + 1, longest + 1))
+    walk = new_walk(len(trees.keys))
+    for draw in range(len(stand_ins)):
+        pair = Pair(sample, stand_ins[draw], trees.player)
+        for root in trees.roots:
+            walk_down(trees.nodes, root, pair, walk)
+            while True:
+                present = count_present(walk)
+                leaf_counts[present, walk.depth[0] - present] += 1
+                if walk.open_count[0] == 0:
+                    break
+                walk_down(trees.nodes, go_back(walk), pair, walk)
+            forget(walk, 0)
+    counts = np.zeros(longest + 1)
+    for present in range(longest + 1):
+        for absent in range(longest + 1 - present):
+            for added in range(absent + 1):
+                counts[present + added] += leaf_counts[present, absent] * binomials[absent, added]
+    return counts
 
 
 @compiled

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from absentia.trees import catboost_trees, histogram_trees, lightgbm_trees, sklearn_trees, xgboost_trees
 from absentia.trees.ensemble import UnreadableTreesError
 from absentia.trees.tree_reading import Link, TreeReading, verify
@@ -41,6 +43,21 @@ def read_trees(estimator: Any) -> TreeReading | None:
     return None
 
 
+def holds_trees(estimator: Any) -> bool:
+    """Return whether one of the estimators that a model is made of is an ensemble of trees of a known library."""
+    members: list[Any] = []
+    for name in _MEMBERS:
+        member = getattr(estimator, name, None)
+        members += np.ravel(np.array(member, dtype=object)).tolist() if isinstance(member, _LISTS) else [member]
+    return any(_is_known(member) or holds_trees(member) for member in members if member is not None)
+
+
+def _is_known(estimator: Any) -> bool:
+    """Return whether there is a function that reads an estimator."""
+    parents = type(estimator).__mro__
+    return any((parent.__module__.partition(".")[0], parent.__name__) in _READERS for parent in parents)
+
+
 def _read(read: Callable[[Any], TreeReading | None], estimator: Any) -> TreeReading | None:
     """Read an estimator; raise an error if its trees have an unknown form, such as that of another version."""
     try:
@@ -52,6 +69,10 @@ def _read(read: Callable[[Any], TreeReading | None], estimator: Any) -> TreeRead
         cause = f"{type(error).__name__}: {error}"
         raise UnreadableTreesError(f"The trees of this {name} are stored in an unknown form ({cause}).") from error
 
+
+# Attributes in which scikit-learn's estimators keep those that they are made of.
+_MEMBERS = ("estimator", "estimators_", "calibrated_classifiers_", "final_estimator_")
+_LISTS = (list, tuple, np.ndarray)
 
 # Functions that read a model, by the package and name of its class or of a parent class.
 _READERS: dict[tuple[str, str], Callable[[Any], TreeReading | None]] = {

@@ -30,7 +30,9 @@ class Link(Enum):
     PROBABILITIES = "probabilities"
     # The raw output is the mean depth in an isolation forest; its scores are a decreasing function of the depth.
     MEAN_DEPTH = "mean depth"
-    # The outputs are another function of the raw outputs, such as the exponential function.
+    # The raw outputs are logarithms of the predictions of a regressor, such as counts.
+    LOG = "logarithm"
+    # The outputs are another function of the raw outputs.
     OTHER = "other"
 
 

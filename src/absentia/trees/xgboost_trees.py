@@ -58,7 +58,7 @@ class _Objective:
 
 
 _REGRESSION = _Objective(_same, Link.IDENTITY, Link.IDENTITY)
-_LOG_LINK = _Objective(_log, Link.OTHER, Link.OTHER)
+_LOG_LINK = _Objective(_log, Link.LOG, Link.LOG)
 _CLASSES = _Objective(_same, Link.LOG_ODDS_OR_LOGITS, Link.OTHER)
 
 _OBJECTIVES = {
