@@ -510,8 +510,8 @@ EXPERIMENT = Experiment(
     not_again=(
         "Values for each image, L_Shapley on images, and players of single pixels were not run. On MNIST, L_Shapley "
         "of cells takes 13 minutes to learn and to audit (table-1).",
-        "Distances from the foreground and the grid on one scale are those of MNIST, whose part takes 18 minutes on a "
-        "busy core; CIFAR-10, with ResNet-20, was not run again.",
+        "Distances from the foreground and the grid on one scale are those of MNIST, whose part takes 18 minutes on "
+        "a busy core; CIFAR-10, with ResNet-20, was not run again.",
         "Within the range of the data, L_Shapley from the mean alone was run: one start and one loss.",
     ),
     parts={

@@ -218,7 +218,7 @@ EXPERIMENT = Experiment(
                 "An earlier rule asked for one wrong value only, 0.5, and called this as stated.",
             ),
             judge_counts,
-            line=Line("counts of patterns (Theorems 3, 4)", "binom(…), 2^m′", _counted, ("ratios",), exact=True),
+            line=Line("counts of patterns (Theorem 4)", "binom(…), 2^m′", _counted, ("ratios",), exact=True),
         ),
     ),
     settings="The paper's functions, inputs and baseline values; everything is exact.",

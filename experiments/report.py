@@ -396,7 +396,7 @@ def _about(entries: Sequence[Entry], folder: Path) -> str:
     changed = sum(judged.claim.rule.was_changed for judged in claims)
     return (
         "Written by `python -m experiments report`; not to be edited. "
-        f"Of {len(claims)} claims of the paper: {counts}. {changed} rules replaced earlier ones. "
+        f"Of {len(claims)} claims: {counts}. {changed} rules replaced earlier ones. "
         f"[Words, networks and assumptions]({PAGES}/{SETTINGS}.md)."
     )
 

@@ -401,7 +401,7 @@ def test_the_report_counts_the_verdicts_and_the_rules_that_were_changed_and_says
     changed = replace(SQUARES, claims=(late,), not_again=("The odd ones take hours.",))
     entries = [(changed, Record("fig-0", {"squares": part})), (SQUARES, Record("fig-0", {}))]
     text = as_markdown(entries, tmp_path)
-    assert "Of 2 claims of the paper: as stated 1, not measured 1. 1 rules replaced earlier ones." in text
+    assert "Of 2 claims: as stated 1, not measured 1. 1 rules replaced earlier ones." in text
     assert "**By another method**: by another loss or search." in text
     meaning = "**by another method**: what it claims is found, but by another loss or search than the paper's"
     assert meaning in settings_markdown(entries)
