@@ -216,6 +216,13 @@ def test_players_that_the_model_ignores_are_said_to_be_undetermined():
     assert "undetermined  x4" in repr(learned)
 
 
+def test_a_constant_model_determines_nothing():
+    x = uniform()
+    learned = learn_baseline(lambda rows: rows[:, 0] * 0 + 1, x, options=LearningOptions(steps=5, rows_per_step=64))
+    assert learned.undetermined == [True] * 4
+    assert torch.equal(learned.values, x.mean(0))
+
+
 @pytest.mark.slow
 def test_constant_entries_keep_their_value():
     x = uniform()
