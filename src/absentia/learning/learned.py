@@ -18,6 +18,7 @@ from absentia.arguments import checked
 from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import DataFrame, Figure, require, wrong
 from absentia.learning.search_ends import SearchEnd
+from absentia.learning.value_profiles import ValueProfiles
 from absentia.players import MISSING, Players
 from absentia.plots import baselines
 from absentia.readout_notes import NOT_RECORDED, ReadoutNote
@@ -129,6 +130,7 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
     record: LearningRecord
     quantiles: Float[Tensor, "quantiles *entries"] | None = None  # of the data, at `QUANTILES`; none of tokens
     other_names: tuple[str, ...] = ()  # of players whose entries are unknown
+    profiles: ValueProfiles | None = None  # of the loss along each player's values; None in older files
 
     def __repr__(self) -> str:
         facts = [f"  {name:<12}  {text}" for name, text in self._facts.items()]

@@ -24,7 +24,7 @@ from absentia.learning.paper_objective import PaperObjective
 from absentia.learning.processes import summed_over_processes
 from absentia.learning.search_ends import CONVERGED, EndKind, SearchEnd
 from absentia.learning.space import HELD, Baselines, Owners, Space
-from absentia.learning.sweeps import SearchPlan, Sweeps
+from absentia.learning.sweeps import MAX_SWEPT, SearchPlan, Sweeps
 from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.stops import INTERRUPTED, Stop
 
@@ -335,8 +335,11 @@ class Search:
 
     # After the search
 
-    def undetermined(self, losses: Owners) -> Bool[Tensor, " players"]:
-        """Return which players have free values, none of which ever changed the loss."""
+    def seems_idle(self, losses: Owners) -> Bool[Tensor, " players"]:
+        """Return which players have free values, none of which changed the loss during the search.
+
+        A gradient of 0 says nothing about values further away: see `profile_values`.
+        """
         players = self.objective.evaluator.players
         space = self.space
         idle = (self.leverage >= 0) & (self.leverage <= _NO_LEVERAGE * float(losses.abs().max()))
@@ -346,3 +349,9 @@ class Search:
         idle_entries = idle[space.coordinate[moved]]
         unused = set(labels[idle_entries].tolist()) - set(labels[~idle_entries].tolist())
         return torch.tensor([player in unused for player in range(len(players))])
+
+    def was_swept(self) -> bool:
+        """Return whether other values of all coordinates were tried, so that leverage tells what matters."""
+        if self.level_sweeps is not None:
+            return True
+        return 0 < len(self.sweeps.coordinates) <= MAX_SWEPT and len(self.sweeps.coordinates) == len(self.space)
