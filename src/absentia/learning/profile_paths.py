@@ -18,8 +18,9 @@ from absentia.learning.space import HELD, Baselines, Space
 from absentia.learning.value_profiles import ProfilePath, SkipReason
 from absentia.players import Players
 
-# Values in equal steps, the bounds among them.
+# Values in equal steps, the bounds among them, and more of them if the quantiles of the data are few.
 _EVEN_VALUES = 5
+_EVEN_VALUES_ALONE = 9
 
 # Quantiles beside them.
 _LEVELS_BETWEEN = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -27,8 +28,8 @@ _LEVELS_BETWEEN = (0.05, 0.25, 0.5, 0.75, 0.95)
 # Values closer to each other than this share of the range are one.
 _CLOSE = 0.01
 
-# The maximum number of codes of a category that are tried.
-MOST_POINTS = 10
+# The maximum number of points of a path, such as codes of a category.
+MOST_POINTS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +91,17 @@ def _path_of_parameter(space: Space, parameter: int, present: Baselines) -> Path
     entries = space.entries(parameter)
     low = space.low[parameter]
     high = space.high[parameter]
-    steps = torch.linspace(0, 1, _EVEN_VALUES).double()
     quantiles = space.quantiles(parameter)[torch.isin(torch.tensor(QUANTILES), torch.tensor(_LEVELS_BETWEEN))]
-    points = _apart(low + steps * (high - low), quantiles, float(high - low))
+    points = _apart(_even(low, high, _EVEN_VALUES), quantiles, float(high - low))
+    if len(points) < _EVEN_VALUES_ALONE:
+        points = _apart(_even(low, high, _EVEN_VALUES_ALONE), quantiles, float(high - low))
     values = points[:, None].expand(-1, len(entries))
     return Path(ProfilePath.VALUES, points, entries, values, present[:, entries[0]].double())
+
+
+def _even(low: Tensor, high: Tensor, count: int) -> Float[Tensor, " values"]:
+    """Return values in equal steps from the lower to the upper bound."""
+    return low + torch.linspace(0, 1, count).double() * (high - low)
 
 
 def _apart(even: Tensor, quantiles: Tensor, width: float) -> Float[Tensor, " points"]:

@@ -8,7 +8,7 @@ the paper's losses on the first of the samples that baselines are compared on.
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -21,21 +21,25 @@ from absentia.learning.leaf_source import LeafSource
 from absentia.learning.level_losses import LevelLosses
 from absentia.learning.paper_objective import PaperObjective
 from absentia.learning.penalties import Penalty, Plan
+from absentia.learning.sample_draws import WeightedSamples
 from absentia.learning.space import Baselines
 from absentia.learning.value_profiles import ComparedLosses, GroupedFigures, compare_with_last
 
 # The samples of a profile: the most, the fewest with whole tables, and the fewest with drawn cubes.
-_MOST_SAMPLES = 64
-_FEWEST_WITH_TABLES = 24
-_FEWEST_WITH_CUBES = 32
+_MOST_SAMPLES = 128
+_MOST_SAMPLES_OF_LEAVES = 64
+_FEWEST_WITH_TABLES = 32
+_FEWEST_WITH_CUBES = 64
 _FEWEST_SAMPLES = 16
 
 # The fewest and the most players of drawn cubes, if tables are too large.
 _SMALLEST_CUBE = 4
 _LARGEST_CUBE = 8
 
-# The players of drawn cubes for the paper's losses.
-_CUBE_OF_PENALTY = 4
+# The players of drawn cubes for the paper's losses: the larger ones if each sample can have so many of them.
+_LARGER_CUBE_OF_PENALTY = 6
+_SMALLER_CUBE_OF_PENALTY = 4
+_FEWEST_LARGER_CUBES = 4
 
 # Errors come from this many groups of samples. Those of leaves are batches of their own.
 _GROUPS = 16
@@ -161,7 +165,7 @@ class LeafProfiles:
     """The default loss at the points of profiles, with values from the leaves of trees."""
 
     def __init__(self, objective: FaithfulObjective, source: LeafSource, learned: Baselines) -> None:
-        samples = min(len(objective.aside), max(objective.owners, _MOST_SAMPLES))
+        samples = min(len(objective.aside), max(objective.owners, _MOST_SAMPLES_OF_LEAVES))
         generator = seeded(objective.seed, _STREAM)
         drawn = objective.on_fewer_samples(samples, objective.cube).draw(objective.aside, generator, samples).rows
         self.rows = drawn
@@ -204,38 +208,27 @@ class LeafProfiles:
 class PaperProfiles:
     """One of the paper's losses at the points of profiles."""
 
-    def __init__(self, objective: PaperObjective, learned: Baselines, samples: int, penalty: Penalty) -> None:
+    def __init__(self, objective: PaperObjective, learned: Baselines, rows: WeightedSamples, size: _PenaltySize) -> None:
         self.objective = copy.copy(objective)
         self.objective.evaluations = 0
         self.learned = learned
+        self.rows = rows.rows
+        self.weights = rows.weights
         generator = seeded(objective.seed, _STREAM)
-        compared = objective.compared.part(slice(0, samples))
-        self.rows = compared.rows
-        self.weights = compared.weights
-        plans = [_plan_of(objective, penalty, samples, generator)]
+        plans = [size.plan(objective, generator)]
         self.tie_weight = 0.0
         if objective.decides_ties:
-            self.tie_weight = objective.tie_weight / objective.penalty.scale * penalty.scale
-            plans += [objective.all_orders.walks(samples, 1, generator), objective.detours]
+            self.tie_weight = objective.tie_weight / objective.penalty.scale * size.penalty.scale
+            plans += [objective.all_orders.walks(size.samples, 1, generator), objective.detours]
         self.plans = plans
 
     @classmethod
     def within(cls, objective: PaperObjective, learned: Baselines, rows: int) -> PaperProfiles | None:
         """Return the loss with at most this many rows for each point; None if these are too few."""
-        available = len(objective.compared.rows)
-        most = max(objective.owners, min(available, _MOST_SAMPLES))
-        fewest = min(available, max(objective.owners, _FEWEST_SAMPLES))
-        rows_for_ties = 2 * objective.penalty.players + 3 if objective.decides_ties else 0
-        affordable = min(most, rows // (objective.plan.rows_per_sample + rows_for_ties))
-        if affordable >= fewest:
-            return cls(objective, learned, affordable, objective.penalty)
-        players = min(_CUBE_OF_PENALTY, objective.penalty.largest)
-        smaller = replace(objective.penalty, per_sample=0, cube=players)
-        rows_of_plan = smaller.largest + 1 if smaller.loss == "marginal" else 2**players
-        affordable = min(most, rows // (rows_of_plan + rows_for_ties))
-        if affordable >= fewest:
-            return cls(objective, learned, affordable, smaller)
-        return None
+        size = _PenaltySize.within(objective, rows)
+        if size is None:
+            return None
+        return cls(objective, learned, objective.compared.part(slice(0, size.samples)), size)
 
     @property
     def evaluations(self) -> int:
@@ -266,13 +259,44 @@ class PaperProfiles:
         return self.objective.values(self.learned, rows, coalitions)
 
 
-def _plan_of(objective: PaperObjective, penalty: Penalty, samples: int, generator: torch.Generator) -> Plan:
-    """Return the plan of the comparison for the first samples, or a drawn one of a smaller penalty."""
-    if penalty == objective.penalty:
-        return objective.plan.of(slice(0, samples))
-    if penalty.loss == "marginal":
-        return penalty.walks(samples, 1, generator)
-    return penalty.subcubes(samples, 1, generator)  # a fit of order-wise values would mix players
+@dataclass(frozen=True)
+class _PenaltySize:
+    """The samples of a penalty, and the rows of each: those of the search's own plan, or of drawn cubes or walks."""
+
+    samples: int
+    rows_per_sample: int
+    penalty: Penalty
+
+    @classmethod
+    def within(cls, objective: PaperObjective, rows: int) -> _PenaltySize | None:
+        """Return the samples, the penalty and its rows that are affordable; None if there are too few."""
+        penalty = objective.penalty
+        available = len(objective.compared.rows)
+        most = max(objective.owners, min(available, _MOST_SAMPLES))
+        rows_for_ties = 2 * penalty.players + 3 if objective.decides_ties else 0
+        affordable = min(most, rows // (objective.plan.rows_per_sample + rows_for_ties))
+        if affordable >= min(available, max(objective.owners, _FEWEST_WITH_TABLES)):
+            return cls(affordable, objective.plan.rows_per_sample, penalty)
+        per_sample = rows // most - rows_for_ties
+        cube = _LARGER_CUBE_OF_PENALTY
+        if per_sample < _FEWEST_LARGER_CUBES * 2**cube:
+            cube = _SMALLER_CUBE_OF_PENALTY
+        smaller = replace(penalty, per_sample=0, cube=min(cube, penalty.largest))
+        fewest = smaller.largest + 1 if smaller.loss == "marginal" else 2**cube
+        samples = min(most, rows // (fewest + rows_for_ties))
+        if samples < min(available, max(objective.owners, _FEWEST_SAMPLES)):
+            return None
+        return cls(samples, max(fewest, per_sample), smaller)
+
+    def plan(self, objective: PaperObjective, generator: torch.Generator) -> Plan:
+        """Return the plan of the comparison for the first samples, or draw one of cubes or walks."""
+        if self.penalty == objective.penalty:
+            return objective.plan.of(slice(0, self.samples))
+        if self.penalty.loss == "marginal":
+            walks = max(1, self.rows_per_sample // (self.penalty.largest + 1))
+            return self.penalty.walks(self.samples, walks, generator)
+        # A fit of order-wise values would mix players.
+        return self.penalty.subcubes(self.samples, self.rows_per_sample, generator)
 
 
 def profiled_loss(

@@ -28,7 +28,7 @@ from absentia.runtime.limits import OutOfTime
 
 # Profiles take at most this share of the search's rows. A gradient takes about as long as three evaluations, a sweep
 # tries this many values of a coordinate and drops most of them early, and a search sweeps twice or more.
-SHARE_OF_SEARCH = 0.15
+SHARE_OF_SEARCH = 0.12
 _ROWS_PER_GRADIENT = 3
 _VALUES_PER_SWEEP = 10
 _SHARE_NOT_DROPPED = 0.3

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -111,9 +112,31 @@ class ValueProfile:
 
     @property
     def is_as_low(self) -> Bool[Tensor, " points"]:
-        """Whether the loss at each point is as low as at the learned value, as far as the samples tell."""
-        allowed = torch.maximum(_STANDARD_ERRORS * self.errors, torch.tensor(_LEVEL_SHARE * abs(self.loss)).double())
-        return self.excess <= allowed
+        """Whether the loss at each point is as low as at the learned value, as far as the samples tell.
+
+        What lies between two such points is as low, too, unless the loss is higher there than it may be at one of
+        them: differences to near values are known more exactly, but that alone makes no hill.
+        """
+        as_low = self.excess <= self._allowed
+        places = as_low.nonzero().flatten().tolist()
+        for first, second in pairwise(places):
+            most = float(torch.maximum(self._allowed[first], self._allowed[second]))
+            if bool((self.excess[first + 1 : second] <= most).all()):
+                as_low[first:second] = True
+        return as_low
+
+    @property
+    def _allowed(self) -> Float[Tensor, " points"]:
+        """By how much the loss at each point may be higher than at the learned value."""
+        share = torch.full_like(self.errors, _LEVEL_SHARE * abs(self.loss))
+        return torch.maximum(_STANDARD_ERRORS * self.errors, share)
+
+    @property
+    def highest_share(self) -> float:
+        """By how much the loss rises at most, as a share of the loss at the learned value."""
+        if self.loss == 0:
+            return 0.0
+        return max(0.0, float(self.excess.max()) / abs(self.loss))
 
     @property
     def low(self) -> float:
