@@ -318,9 +318,9 @@ class FaithfulObjective:
         anyone = torch.randint(len(self.owner), owned.shape, generator=generator)
         return torch.stack([owned, anyone])
 
-    def values(self, baseline: Baselines, rows: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
-        """Evaluate coalitions of these samples."""
-        return self._values(self.inputs[rows], self._stand_ins(baseline[None], rows), coalitions, rows)
+    def values_between(self, rows: Int[Tensor, " rows"], others: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
+        """Evaluate coalitions of samples whose absent players have the values of other samples."""
+        return self._values(self.inputs[rows], self.inputs[others], coalitions, rows)
 
     def _values(self, present: Tensor, absent: Tensor, coalitions: Tensor, rows: Tensor) -> Tensor:
         """Evaluate coalitions of inputs whose absent players are replaced by other inputs."""

@@ -41,7 +41,7 @@ from absentia.learning.learning_problem import (
 )
 from absentia.learning.options import FAITHFUL, AnyLoss, LearningOptions, schedule_of
 from absentia.learning.processes import process_count, rows_of_all_processes
-from absentia.learning.profiling import Profiling, profile_values
+from absentia.learning.profiling import SHARE_OF_SEARCH, Profiling, profile_values
 from absentia.learning.search import Search
 from absentia.learning.search_ends import EndKind, SearchEnd
 from absentia.learning.space import Baselines, Bounds, Owners, Space, describe_bounds, make_space
@@ -314,7 +314,14 @@ def _make_run(setup: SearchSetup, gradient: bool, source: ValueSource) -> Search
         identity = search_identity(objective, setup.space, plan, problem, setup.starts)
         checkpoint = Checkpoint(Path(options.checkpoint), identity)
     return Search(
-        objective, setup.space, plan, setup.limit, options.callback, checkpoint=checkpoint, ended=setup.ended
+        objective,
+        setup.space,
+        plan,
+        setup.limit,
+        options.callback,
+        checkpoint=checkpoint,
+        ended=setup.ended,
+        share_for_profiles=SHARE_OF_SEARCH if options.profiles else 0.0,
     )
 
 

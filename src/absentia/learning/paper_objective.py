@@ -93,7 +93,11 @@ class PaperObjective:
     @property
     def rows_per_comparison(self) -> int:
         """How many rows it takes to compare a baseline with others."""
-        return len(self.compared.rows) * self.plan.rows_per_sample
+        rows = len(self.compared.rows) * self.plan.rows_per_sample
+        if self.decides_ties:
+            rows += len(self.walked.rows) * self.walks.rows_per_sample
+            rows += len(self.detoured.rows) * self.detours.rows_per_sample
+        return rows
 
     @property
     def rows_per_gradient(self) -> int:
@@ -152,6 +156,13 @@ class PaperObjective:
         fill = StandIns(x, stand_ins)
         self.evaluations += len(rows) * coalitions.shape[-2]
         return shared_values(self.evaluator, fill, coalitions, rows, gradient=baseline.requires_grad)
+
+    def values_between(self, rows: Int[Tensor, " rows"], others: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
+        """Evaluate coalitions of samples whose absent players have the values of other samples."""
+        x = self.evaluator.x
+        fill = StandIns(x[rows.to(x.device)], x[others.to(x.device), None])
+        self.evaluations += len(rows) * coalitions.shape[-2]
+        return shared_values(self.evaluator, fill, coalitions, rows)
 
     def penalties(
         self, baselines: Float[Tensor, "baselines owners entries"], rows: Int[Tensor, " samples"], plan: Plan

@@ -7,7 +7,7 @@ level for all its entries. A category takes its codes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -42,6 +42,11 @@ class Path:
     values: Float[Tensor, "points own"]
     learned: Float[Tensor, " owners"]  # the learned value or code of each owner; NaN along levels
     reason: SkipReason | None = None
+
+    def at(self, points: Float[Tensor, " points"]) -> Path:
+        """Return a path of values with other points."""
+        values = points[:, None].expand(-1, len(self.entries))
+        return replace(self, points=points, values=values)
 
     def baselines(self, present: Baselines) -> Float[Tensor, "points owners entries"]:
         """Return the present baselines with the values of each point."""

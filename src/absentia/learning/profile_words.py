@@ -107,7 +107,7 @@ def sentence_on(profile: ValueProfile, categories: Sequence[str] = ()) -> str:
     if kind is ProfileKind.NO_EFFECT:
         return "no effect on the loss"
     if kind is ProfileKind.LEVEL:
-        return f"the loss is as low at all values: no rise beyond its error, by {_percent(profile.highest_share)} at most"
+        return f"no value raises the loss beyond its error; the largest rise is {_percent(profile.highest_share)}"
     if kind is ProfileKind.ADDITIVE:
         return "additive alone: its value follows from the distribution of the inputs, not from interactions"
     if kind is ProfileKind.IN_A_RANGE:
@@ -135,6 +135,9 @@ def _percent(share: float) -> str:
 
 def _range_of(profile: ValueProfile) -> str:
     """Describe the range in which the loss is as low."""
+    if profile.path is ProfilePath.LEVELS:
+        low = f"{100 * profile.low:.0f}"
+        return f"from the {low} % to the {100 * profile.high:.0f} % quantiles of its entries"
     low = _call_point(profile, profile.low)
     high = _call_point(profile, profile.high)
     if low == high:

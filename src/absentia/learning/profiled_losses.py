@@ -30,7 +30,7 @@ _MOST_SAMPLES = 128
 _MOST_SAMPLES_OF_LEAVES = 64
 _FEWEST_WITH_TABLES = 32
 _FEWEST_WITH_CUBES = 64
-_FEWEST_SAMPLES = 16
+_FEWEST_SAMPLES = 8
 
 # The fewest and the most players of drawn cubes, if tables are too large.
 _SMALLEST_CUBE = 4
@@ -65,8 +65,8 @@ class ProfiledLoss(Protocol):
     def compare(self, moved: Float[Tensor, "points owners entries"]) -> ComparedLosses:
         """Compute the losses of moved baselines, and last of the learned ones."""
 
-    def values(self, rows: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
-        """Evaluate coalitions of samples whose absent players have the learned values."""
+    def values(self, rows: Int[Tensor, " rows"], others: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
+        """Evaluate coalitions of samples whose absent players have the values of other samples."""
 
 
 def group_numbers(owner: Int[Tensor, " samples"], groups: int) -> Int[Tensor, " samples"]:
@@ -119,9 +119,10 @@ class FaithfulProfiles:
         for figure in objective.figures_of_samples(baselines, self.batch):
             sums.append(self._by_group(figure.values, figure.rows))
             weights.append(self._by_group(torch.ones(1, len(figure.rows)).double(), figure.rows)[..., 0])
-        of_mean = self.batch.rows[: len(self.batch.usual)]
-        sums.append(self._by_group(self.batch.usual.expand(len(baselines), -1), of_mean))
-        weights.append(self._by_group(torch.ones(1, len(of_mean)).double(), of_mean)[..., 0])
+        # The noise of the mean is a scale, which does not change with the samples that are left out.
+        scale = objective.mean_by_owner(self.batch.usual, self.batch.rows[: len(self.batch.usual)])
+        sums.append(scale[None, :, None].expand_as(sums[0]))
+        weights.append(torch.ones_like(weights[0]))
         return GroupedFigures(torch.stack(sums), torch.stack(weights))
 
     def _by_group(
@@ -133,9 +134,9 @@ class FaithfulProfiles:
         sums = torch.zeros(_GROUPS * self.objective.owners, len(values)).double()
         return sums.index_add(0, cells, values.T).unflatten(0, (_GROUPS, -1))
 
-    def values(self, rows: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
-        """Evaluate coalitions of samples whose absent players have the learned values."""
-        return self.objective.values(self.learned, rows, coalitions)
+    def values(self, rows: Int[Tensor, " rows"], others: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
+        """Evaluate coalitions of samples whose absent players have the values of other samples."""
+        return self.objective.values_between(rows, others, coalitions)
 
 
 def _size_within(objective: FaithfulObjective, rows: int) -> tuple[int, int] | None:
@@ -196,13 +197,16 @@ class LeafProfiles:
     def compare(self, moved: Float[Tensor, "points owners entries"]) -> ComparedLosses:
         """Compute the losses of moved baselines, and last of the learned ones."""
         figures = self._level_losses.figures(moved.transpose(0, 1))  # (batches, 5, owners, points), the present first
+        # The noise of the mean is a scale, which does not change with the samples that are left out.
+        scale = (figures[:, -1] * self.weights[:, None, None]).sum(0) / self.weights.sum()
+        figures = torch.cat([figures[:, :-1], scale.expand(len(figures), 1, -1, -1)], dim=1)
         learned_last = figures.roll(-1, dims=3).transpose(0, 1)
         weights = self.weights[None, :, None].expand(len(learned_last), -1, self.objective.owners)
         return compare_with_last(GroupedFigures(learned_last * weights[..., None], weights), self.objective.losses)
 
-    def values(self, rows: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
-        """Evaluate coalitions of samples whose absent players have the learned values."""
-        return self.objective.values(self.learned, rows, coalitions)
+    def values(self, rows: Int[Tensor, " rows"], others: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
+        """Evaluate coalitions of samples whose absent players have the values of other samples."""
+        return self.objective.values_between(rows, others, coalitions)
 
 
 class PaperProfiles:
@@ -254,9 +258,9 @@ class PaperProfiles:
         sums = torch.zeros(_GROUPS * self.objective.owners, len(values)).double()
         return sums.index_add(0, cells, values.T).unflatten(0, (_GROUPS, -1))
 
-    def values(self, rows: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
-        """Evaluate coalitions of samples whose absent players have the learned values."""
-        return self.objective.values(self.learned, rows, coalitions)
+    def values(self, rows: Int[Tensor, " rows"], others: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
+        """Evaluate coalitions of samples whose absent players have the values of other samples."""
+        return self.objective.values_between(rows, others, coalitions)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from absentia.coalitions import draw_coalitions
 from absentia.data import seeded
+from absentia.learning.closer_points import closer_points
 from absentia.learning.faithful import FaithfulObjective
 from absentia.learning.pace import StopLearning
 from absentia.learning.paper_objective import PaperObjective
@@ -23,17 +24,21 @@ from absentia.learning.profiled_losses import ProfiledLoss, profiled_loss
 from absentia.learning.search import Search
 from absentia.learning.space import Baselines
 from absentia.learning.sweeps import MAX_SWEPT
-from absentia.learning.value_profiles import SkipReason, ValueProfiles
+from absentia.learning.value_profiles import ComparedLosses, ProfilePath, SkipReason, ValueProfiles
 from absentia.runtime.limits import OutOfTime
 
 # Profiles take at most this share of the search's rows. A gradient takes about as long as three evaluations, a sweep
-# tries this many values of a coordinate and drops most of them early, and a search sweeps twice or more.
+# tries this many values of a coordinate and drops most of them early, and a search sweeps at least so many times.
 SHARE_OF_SEARCH = 0.12
 _ROWS_PER_GRADIENT = 3
 _VALUES_PER_SWEEP = 10
 _SHARE_NOT_DROPPED = 0.3
-_SWEEPS = 2
+_SWEEPS_AFTER_STEPS = 2
+_SWEEPS_WITHOUT_STEPS = 6
 _STEPS_PER_COMPARISON = 5
+
+# Minima away from the learned value are looked at more closely in so many rounds.
+_ROUNDS = 4
 
 # Whether a player is additive is measured on at most this many samples, in this many contexts.
 _SAMPLES_OF_CONTEXTS = 32
@@ -60,10 +65,22 @@ class Profiling(NamedTuple):
 class _Measured(NamedTuple):
     """The profile of one player: the losses at the points minus those at the learned values, and their errors."""
 
+    points: Float[Tensor, " points"]
     excess: Float[Tensor, "owners points"]
     errors: Float[Tensor, "owners points"]
     losses: Float[Tensor, " owners"]  # at the learned values
     is_additive: bool
+
+    def with_points(self, points: Float[Tensor, " added"], compared: ComparedLosses) -> _Measured:
+        """Return the profile with more points."""
+        excess = compared.losses[:, :-1] - compared.losses[:, -1:]
+        together = torch.cat([self.points, points])
+        order = together.argsort()
+        return self._replace(
+            points=together[order],
+            excess=torch.cat([self.excess, excess], dim=1)[:, order],
+            errors=torch.cat([self.errors, compared.errors[:, :-1]], dim=1)[:, order],
+        )
 
 
 def profile_values(run: Search, learned: Baselines) -> Profiling:
@@ -138,7 +155,8 @@ def _rows_of_search(run: Search) -> float:
     if swept > MAX_SWEPT:
         swept = 0
     steps = plan.steps + (plan.steps_again if swept else 0)
-    of_sweeps = _SWEEPS * swept * _VALUES_PER_SWEEP * _SHARE_NOT_DROPPED * objective.rows_per_comparison
+    sweeps = _SWEEPS_AFTER_STEPS if steps else _SWEEPS_WITHOUT_STEPS
+    of_sweeps = sweeps * swept * _VALUES_PER_SWEEP * _SHARE_NOT_DROPPED * objective.rows_per_comparison
     if isinstance(objective, FaithfulObjective):
         return _ROWS_PER_GRADIENT * steps * objective.rows_per_step + of_sweeps
     of_steps = _ROWS_PER_GRADIENT * steps * objective.rows_per_gradient
@@ -146,26 +164,39 @@ def _rows_of_search(run: Search) -> float:
 
 
 def _measure(run: Search, loss: ProfiledLoss, path: Path, player: int) -> _Measured:
-    """Compute the losses along a player's path, and whether the player is additive."""
+    """Compute the losses along a player's path, closer at other minima, and whether the player is additive."""
     compared = loss.compare(path.baselines(loss.learned))
-    return _Measured(
+    measured = _Measured(
+        points=path.points,
         excess=compared.losses[:, :-1] - compared.losses[:, -1:],
         errors=compared.errors[:, :-1],
         losses=compared.losses[:, -1],
         is_additive=_is_additive(run.objective, loss, player),
     )
+    if path.kind is not ProfilePath.VALUES or len(measured.excess) > 1:
+        return measured
+    for _ in range(_ROUNDS):
+        closer = closer_points(measured.points, measured.excess[0], float(path.learned[0]))
+        if not len(closer):
+            break
+        added = loss.compare(path.at(closer).baselines(loss.learned))
+        measured = measured.with_points(closer, added)
+    return measured
 
 
 def _is_additive(objective: PaperObjective | FaithfulObjective, loss: ProfiledLoss, player: int) -> bool:
-    """Return whether a player's effect is the same in drawn contexts: then no interaction holds it."""
+    """Return whether a player's effect is the same in drawn contexts: then no interaction holds it.
+
+    The values of other samples stand in for absent players, because learned values may hide interactions.
+    """
     players = len(objective.evaluator.players)
-    if players == 1:
+    if players == 1 or len(loss.rows) == 1:
         return False
     rows = loss.rows[:_SAMPLES_OF_CONTEXTS]
     without = _contexts(players, player, objective.seed)
     with_player = without.clone()
     with_player[:, player] = True
-    values = loss.values(rows, torch.cat([without, with_player])).double().cpu()
+    values = loss.values(rows, rows.roll(1), torch.cat([without, with_player])).double().cpu()
     before, after = values.split(len(without), dim=1)
     effects = after - before  # (samples, contexts, …)
     changes = (effects - effects[:, :1]).abs().mean()
@@ -196,13 +227,13 @@ def _profiles(
 ) -> ValueProfiles:
     """Collect the profiles of all players."""
     owners = run.objective.owners
-    shape = (owners, len(paths), max((len(paths[player].points) for player in measured), default=0))
+    shape = (owners, len(paths), max((len(profile.points) for profile in measured.values()), default=0))
     points, excess, errors = (torch.full(shape, math.nan).double() for _ in range(3))
     losses = torch.full((owners,), math.nan).double()
     additive = torch.zeros(len(paths), dtype=torch.bool)
     for player, profile in measured.items():
-        own = slice(len(paths[player].points))
-        points[:, player, own] = paths[player].points
+        own = slice(len(profile.points))
+        points[:, player, own] = profile.points
         excess[:, player, own] = profile.excess
         errors[:, player, own] = profile.errors
         additive[player] = profile.is_additive

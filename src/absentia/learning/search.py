@@ -63,6 +63,7 @@ class Search:
         *,
         checkpoint: Checkpoint | None = None,
         ended: bool = False,
+        share_for_profiles: float = 0.0,
     ) -> None:
         self.objective = objective
         self.space = space
@@ -81,6 +82,7 @@ class Search:
         self.finals: dict[str, float] = {}  # the penalty at the end of each start
         self.finished = CONVERGED  # how the search ends unless it is unfinished
         self.ended_by_user = False
+        self.share_for_profiles = share_for_profiles  # of the time that is left, reserved if there is a limit
 
     def _make_level_sweeps(self) -> LevelSweeps | None:
         """Return sweeps over all values that trees tell apart, if the loss is computed from sums over leaves."""
@@ -223,7 +225,10 @@ class Search:
         self._reserve_time(math.inf)
         losses = {name: self.comparer.mean_loss(baseline) for name, baseline in usual.items()}
         seconds_per_row = (self.limit.spent - began) / max(1, self.objective.evaluations - evaluations_before)
-        self._reserve_time(_LONGER_TO_JUDGE * rows_to_judge * seconds_per_row)
+        to_judge = _LONGER_TO_JUDGE * rows_to_judge * seconds_per_row
+        if self.limit.is_set:
+            to_judge += self.share_for_profiles * max(0.0, self.limit.left)
+        self._reserve_time(to_judge)
         return losses
 
     def _reserve_time(self, seconds: float) -> None:
