@@ -49,7 +49,7 @@ def test_it_carries_the_quantiles_of_all_data_and_the_labels(learned, data):
 def test_the_frame_has_a_row_for_each_entry(learned):
     frame = learned.to_frame()
     quantiles = ["0 %", "5 %", "25 %", "50 %", "75 %", "95 %", "100 %"]
-    assert list(frame.columns) == ["entry", "player", "value", *quantiles, "undetermined"]
+    assert list(frame.columns) == ["entry", "player", "value", *quantiles, "undetermined", "kind", "low", "high"]
     assert frame["player"].tolist() == [SCRIPT, "pair", "pair"]
     assert frame["value"].tolist() == learned.values.tolist()
     assert frame["50 %"].tolist() == learned.quantiles[3].tolist()

@@ -56,7 +56,7 @@ _ALLOWED_EXCESS = 0.2
 _EXCESS_WEIGHT = 1.5
 
 # If the loss is computed on fewer samples, it is scored with all players absent on this many for each of them.
-_EMPTY_PER_SAMPLE = 4
+_EMPTY_PER_SAMPLE = 8
 
 # One in this many of a batch's samples has its baseline compared with white noise.
 _SAMPLES_PER_NOISE = 4
@@ -209,8 +209,8 @@ class FaithfulObjective:
 
     def rows_per_sample(self, cube: int) -> int:
         """Return about how many rows it takes to compute the loss on a sample, within cubes of so many players."""
-        tables = 1 + 1 / _SAMPLES_PER_NOISE if self.weights.noise else 1
-        return int(tables * 2**cube) + _SCORED_COALITIONS + _EMPTY_PER_SAMPLE
+        tables = 2 if self.weights.noise else 1
+        return tables * 2**cube + _SCORED_COALITIONS + _EMPTY_PER_SAMPLE
 
     def on_fewer_samples(self, samples: int, cube: int) -> FaithfulObjective:
         """Return the loss on batches of this many samples, within cubes of at most so many players.
@@ -222,7 +222,7 @@ class FaithfulObjective:
         smaller.evaluations = 0
         smaller.batch = samples
         smaller.scored_count = samples
-        smaller.noise_count = max(1, samples // _SAMPLES_PER_NOISE)
+        smaller.noise_count = samples  # few draws of noise would make errors large
         smaller.empty_count = min(_MOST_EMPTY, _EMPTY_PER_SAMPLE * samples)
         if cube < self.cube and not self.source.sums_are_exact:
             smaller.cube = cube

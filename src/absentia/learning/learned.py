@@ -401,10 +401,17 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
         if record.notes:
             facts["note"] = " ".join(record.notes)
         if self.profiles is not None:
-            facts["values"] = summary_of(self.profiles)
+            facts["values"] = self.summary
         elif record.undetermined:
             facts["undetermined"] = f"{', '.join(record.undetermined)}; the start's values were kept"
         return facts
+
+    @property
+    def summary(self) -> str:
+        """How many values the loss determines; "not profiled" if there are no profiles."""
+        if self.profiles is None:
+            return "not profiled"
+        return summary_of(self.profiles)
 
     @property
     def _listed_notes(self) -> list[tuple[str, str]]:

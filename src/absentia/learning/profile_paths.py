@@ -88,7 +88,7 @@ def _no_path(present: Baselines, reason: SkipReason) -> Path:
     """Return a path without points."""
     nothing = torch.zeros(0).double()
     unknown = torch.full((len(present),), torch.nan).double()
-    return Path(ProfilePath.NONE, nothing, nothing.long(), nothing[:, None], unknown, reason)
+    return Path(ProfilePath.NONE, nothing, nothing.long(), torch.zeros(0, 0).double(), unknown, reason)
 
 
 def _path_of_parameter(space: Space, parameter: int, present: Baselines) -> Path:

@@ -33,6 +33,9 @@ _WHY_SKIPPED = {
     SkipReason.SEVERAL_CATEGORIES: "no path leads through several categories of a player",
 }
 
+# The mark beside values at all of which the loss is as low.
+UNDETERMINED = "undetermined"
+
 # The digits of values in sentences.
 _DIGITS = 3
 
@@ -157,7 +160,7 @@ def _call_point(profile: ValueProfile, point: float, categories: Sequence[str] =
 def doubt_about(kind: ProfileKind) -> str:
     """Return the mark beside a value in plots and tables; "" if the value is determined or nothing is known."""
     if kind in OPEN_KINDS:
-        return "undetermined"
+        return UNDETERMINED
     if kind in _LISTED:
         return kind.value
     return ""

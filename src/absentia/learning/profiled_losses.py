@@ -1,15 +1,15 @@
 """The loss at the points of profiles, on samples and coalitions that are the same for all of them.
 
 The loss is that of the search. On few evaluations, interactions within drawn cubes of players take the place of whole
-tables, as they do in a search with many players. The default loss is computed on the samples that are kept aside, and
-the paper's losses on the first of the samples that baselines are compared on.
+tables, as they do in a search with many players. The samples of the default loss are drawn from all samples, and those
+of the paper's losses are the first of the samples that baselines are compared on.
 """
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -27,7 +27,7 @@ from absentia.learning.value_profiles import ComparedLosses, GroupedFigures, com
 
 # The samples of a profile: the most, the fewest with whole tables, and the fewest with drawn cubes.
 _MOST_SAMPLES = 128
-_MOST_SAMPLES_OF_LEAVES = 64
+_MOST_SAMPLES_OF_LEAVES = 48
 _FEWEST_WITH_TABLES = 32
 _FEWEST_WITH_CUBES = 64
 _FEWEST_SAMPLES = 8
@@ -52,6 +52,7 @@ _MOST_ENTRIES = 2**24
 _STREAM = "profiles"
 
 
+@runtime_checkable
 class ProfiledLoss(Protocol):
     """A loss at the points of profiles; ``rows`` are the samples, and ``evaluations`` the rows that it took so far."""
 
@@ -85,7 +86,7 @@ class FaithfulProfiles:
         self.objective = objective
         self.learned = learned
         generator = seeded(objective.seed, _STREAM)
-        pool = objective.aside
+        pool = _pool(objective)
         self.batch = objective.draw(pool, generator, min(len(pool), objective.batch))
         self.rows = self.batch.rows
         self._at_once = max(1, _MOST_ENTRIES // (len(self.rows) * learned.shape[1]))
@@ -139,12 +140,17 @@ class FaithfulProfiles:
         return self.objective.values_between(rows, others, coalitions)
 
 
+def _pool(objective: FaithfulObjective) -> Int[Tensor, " samples"]:
+    """Return the samples to draw from: all of them, because those that are kept aside are too few to tell much."""
+    return torch.cat([objective.learned, objective.aside]).unique()
+
+
 def _size_within(objective: FaithfulObjective, rows: int) -> tuple[int, int] | None:
     """Return the samples, and the players of tables, of a loss that takes at most so many rows; None if none fits.
 
     Whole tables come first, then the largest cubes of enough samples, and then fewer samples with the smallest cubes.
     """
-    available = len(objective.aside)
+    available = len(_pool(objective))
     most = max(objective.owners, min(available, _MOST_SAMPLES))
 
     def affordable(cube: int) -> int:
@@ -166,9 +172,11 @@ class LeafProfiles:
     """The default loss at the points of profiles, with values from the leaves of trees."""
 
     def __init__(self, objective: FaithfulObjective, source: LeafSource, learned: Baselines) -> None:
-        samples = min(len(objective.aside), max(objective.owners, _MOST_SAMPLES_OF_LEAVES))
+        pool = _pool(objective)
+        samples = min(len(pool), max(objective.owners, _MOST_SAMPLES_OF_LEAVES))
         generator = seeded(objective.seed, _STREAM)
-        drawn = objective.on_fewer_samples(samples, objective.cube).draw(objective.aside, generator, samples).rows
+        drawn = objective.on_fewer_samples(samples, objective.cube).draw(pool, generator, samples).rows
+        self._pool = pool
         self.rows = drawn
         groups = self._groups(objective, drawn)
         self.objective = objective.on_fewer_samples(max(len(rows) for rows in groups), objective.cube)
@@ -191,8 +199,10 @@ class LeafProfiles:
         return [rows[numbers == number] for number in numbers.unique().tolist()]
 
     def _batch(self, rows: Int[Tensor, " samples"], generator: torch.Generator) -> Batch:
-        """Draw what a group of samples is evaluated on."""
-        return self.objective.draw(rows, generator, len(rows))
+        """Draw what a group of samples is evaluated on; scores cost little, and come from all samples."""
+        batch = self.objective.draw(rows, generator, len(rows))
+        everywhere = self.objective.draw(self._pool, generator, len(rows))
+        return batch._replace(empty=everywhere.empty)
 
     def compare(self, moved: Float[Tensor, "points owners entries"]) -> ComparedLosses:
         """Compute the losses of moved baselines, and last of the learned ones."""

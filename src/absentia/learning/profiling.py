@@ -24,7 +24,7 @@ from absentia.learning.profiled_losses import ProfiledLoss, profiled_loss
 from absentia.learning.search import Search
 from absentia.learning.space import Baselines
 from absentia.learning.sweeps import MAX_SWEPT
-from absentia.learning.value_profiles import ComparedLosses, ProfilePath, SkipReason, ValueProfiles
+from absentia.learning.value_profiles import ComparedLosses, ProfilePath, SkipReason, ValueProfile, ValueProfiles
 from absentia.runtime.limits import OutOfTime
 
 # Profiles take at most this share of the search's rows. A gradient takes about as long as three evaluations, a sweep
@@ -38,7 +38,13 @@ _SWEEPS_WITHOUT_STEPS = 6
 _STEPS_PER_COMPARISON = 5
 
 # Minima away from the learned value are looked at more closely in so many rounds.
-_ROUNDS = 4
+_ROUNDS = 3
+
+# The ends of the range in which the loss is as low are found by halving gaps in so many rounds, down to this share of
+# the width of all values.
+_ROUNDS_AT_EDGES = 2
+_SMALL_GAP = 1 / 20
+_MOST_ADDED = 4
 
 # Whether a player is additive is measured on at most this many samples, in this many contexts.
 _SAMPLES_OF_CONTEXTS = 32
@@ -70,6 +76,10 @@ class _Measured(NamedTuple):
     errors: Float[Tensor, "owners points"]
     losses: Float[Tensor, " owners"]  # at the learned values
     is_additive: bool
+
+    def as_profile(self, learned: float) -> ValueProfile:
+        """Return the profile of the only owner so far."""
+        return ValueProfile(self.points, self.excess[0], self.errors[0], learned, float(self.losses[0]))
 
     def with_points(self, points: Float[Tensor, " added"], compared: ComparedLosses) -> _Measured:
         """Return the profile with more points."""
@@ -131,7 +141,7 @@ class _Affordable(NamedTuple):
 def _affordable(run: Search, learned: Baselines, paths: list[Path], order: list[int]) -> _Affordable:
     """Return a loss on as many samples as all players together can afford, or on the fewest for some of them."""
     budget = SHARE_OF_SEARCH * _rows_of_search(run)
-    points = sum(len(paths[player].points) + 1 for player in order)
+    points = sum(len(paths[player].points) + _MOST_ADDED + 1 for player in order)
     if not order:
         return _Affordable(None, 0)
     loss = profiled_loss(run.objective, learned, int(budget / points))
@@ -140,7 +150,7 @@ def _affordable(run: Search, learned: Baselines, paths: list[Path], order: list[
     # Fewer players, of which each gets more rows: halve their number until enough samples are affordable.
     players = len(order) // 2
     while players:
-        loss = profiled_loss(run.objective, learned, int(budget / (players * (MOST_POINTS + 1))))
+        loss = profiled_loss(run.objective, learned, int(budget / (players * (MOST_POINTS + _MOST_ADDED + 1))))
         if loss is not None:
             return _Affordable(loss, players)
         players //= 2
@@ -175,13 +185,23 @@ def _measure(run: Search, loss: ProfiledLoss, path: Path, player: int) -> _Measu
     )
     if path.kind is not ProfilePath.VALUES or len(measured.excess) > 1:
         return measured
-    for _ in range(_ROUNDS):
-        closer = closer_points(measured.points, measured.excess[0], float(path.learned[0]))
+    learned = float(path.learned[0])
+    for turn in range(_ROUNDS):
+        closer = closer_points(measured.points, measured.excess[0], learned)
+        if turn < _ROUNDS_AT_EDGES:
+            closer = torch.cat([closer, _middles_of_edges(measured.as_profile(learned))]).sort().values
         if not len(closer):
             break
         added = loss.compare(path.at(closer).baselines(loss.learned))
         measured = measured.with_points(closer, added)
     return measured
+
+
+def _middles_of_edges(profile: ValueProfile) -> Float[Tensor, " middles"]:
+    """Return the middles of the gaps at the ends of the range in which the loss is as low, unless they are small."""
+    width = float(profile.points[-1] - profile.points[0])
+    middles = [(low + high) / 2 for low, high in profile.edges if high - low > _SMALL_GAP * width]
+    return torch.tensor(middles).double()
 
 
 def _is_additive(objective: PaperObjective | FaithfulObjective, loss: ProfiledLoss, player: int) -> bool:

@@ -24,7 +24,7 @@ _LEVEL_SHARE = 1e-3
 
 # A value is determined if the range in which the loss is as low has at most this share of the width of all values,
 # and holds at most this share of the values that were tried, which lie close to each other where the data do.
-_NARROW_WIDTH = 1 / 4
+_NARROW_WIDTH = 1 / 5
 _NARROW_COUNT = 1 / 3
 
 
@@ -137,6 +137,25 @@ class ValueProfile:
         if self.loss == 0:
             return 0.0
         return max(0.0, float(self.excess.max()) / abs(self.loss))
+
+    @property
+    def edges(self) -> tuple[tuple[float, float], ...]:
+        """The gaps at the ends of the range around the learned value: the last value inside and the first outside."""
+        home = self._home(self._runs())
+        if home is None:
+            before = self.points[self.points < self.learned]
+            after = self.points[self.points > self.learned]
+            inside_low = inside_high = self.learned
+        else:
+            before = self.points[: home.first]
+            after = self.points[home.last + 1 :]
+            inside_low, inside_high = self._range
+        gaps = []
+        if len(before):
+            gaps.append((float(before[-1]), inside_low))
+        if len(after):
+            gaps.append((inside_high, float(after[0])))
+        return tuple(gaps)
 
     @property
     def low(self) -> float:
