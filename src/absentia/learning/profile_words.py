@@ -59,7 +59,9 @@ def summary_of(profiles: ValueProfiles) -> str:
     profiled = [of_player for of_player, reason in zip(kinds, profiles.reasons, strict=True) if reason is None]
     if profiled:
         determined = sum(set(of_player) == {ProfileKind.DETERMINED} for of_player in profiled)
-        parts.append(f"{determined} of {len(profiled)} determined by the loss on {count_of(profiles.samples, 'sample')}")
+        parts.append(
+            f"{determined} of {len(profiled)} determined by the loss on {count_of(profiles.samples, 'sample')}"
+        )
     for reason, count in skipped.items():
         parts.append(f"{count:,} not profiled: {_WHY_SKIPPED[reason]}")
     return "; ".join(parts)

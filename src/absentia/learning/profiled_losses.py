@@ -1,7 +1,7 @@
 """The loss at the points of profiles, on samples and coalitions that are the same for all of them.
 
-The loss is that of the search. On few evaluations, interactions within drawn cubes of players take the place of whole
-tables, as they do in a search with many players. The samples of the default loss are drawn from all samples, and those
+The loss is that of the search. On few evaluations, interactions within drawn cubes of players take the place of
+whole tables, as they do in a search with many players. The samples of the default loss are drawn from all samples, and those
 of the paper's losses are the first of the samples that baselines are compared on.
 """
 
@@ -54,7 +54,7 @@ _STREAM = "profiles"
 
 @runtime_checkable
 class ProfiledLoss(Protocol):
-    """A loss at the points of profiles; ``rows`` are the samples, and ``evaluations`` the rows that it took so far."""
+    """A loss at the points of profiles; ``rows`` are the numbers of its samples."""
 
     rows: Int[Tensor, " samples"]
     learned: Baselines
@@ -71,7 +71,7 @@ class ProfiledLoss(Protocol):
 
 
 def group_numbers(owner: Int[Tensor, " samples"], groups: int) -> Int[Tensor, " samples"]:
-    """Number the groups of samples, so that those of each owner are spread over them evenly."""
+    """Return the group of each sample, so that those of each owner are spread over the groups evenly."""
     numbers = torch.zeros_like(owner)
     for number in owner.unique().tolist():
         own = (owner == number).nonzero().flatten()
@@ -222,7 +222,9 @@ class LeafProfiles:
 class PaperProfiles:
     """One of the paper's losses at the points of profiles."""
 
-    def __init__(self, objective: PaperObjective, learned: Baselines, rows: WeightedSamples, size: _PenaltySize) -> None:
+    def __init__(
+        self, objective: PaperObjective, learned: Baselines, rows: WeightedSamples, size: _PenaltySize
+    ) -> None:
         self.objective = copy.copy(objective)
         self.objective.evaluations = 0
         self.learned = learned

@@ -1,7 +1,7 @@
 """Profiling learned values, player by player, within a modest share of the evaluations of the search.
 
-If all players are too many, those that seemed not to matter come first. Work ends at the time limit and on Ctrl-C, and
-the players that are left have no profile.
+If all players are too many, those that seemed not to matter come first. Work ends at the time limit and on Ctrl-C,
+and the players that are left have no profile.
 """
 
 from __future__ import annotations

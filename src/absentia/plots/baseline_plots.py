@@ -57,8 +57,8 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     """Draw learned values on the distribution of the data: range, 5 to 95 %, middle half and median.
 
     A band shows within which range the loss is as low as at the value, and hollow marks show other minima that are as
-    low. Every entry is scaled to the range of its data, and its value is written beside it. Baselines of images are drawn
-    as images, next to the median and the range of the data.
+    low. Every entry is scaled to the range of its data, and its value is written beside it. Baselines of images are
+    drawn as images, next to the median and the range of the data.
 
     Parameters
     ----------
