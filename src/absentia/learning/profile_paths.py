@@ -1,8 +1,8 @@
 """Paths through the values of a player, along which the loss is profiled.
 
 A player with one entry is moved along its values: the bounds, values in equal steps between them, and quantiles of
-the data. Entries that share a value move together. A player with several entries is moved along quantile levels, the same
-level for all its entries. A category takes its codes.
+the data. Entries that share a value move together. A player with several entries is moved along quantile levels, the
+same level for all its entries. A category takes its codes.
 """
 
 from __future__ import annotations

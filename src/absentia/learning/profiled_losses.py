@@ -1,8 +1,8 @@
 """The loss at the points of profiles, on samples and coalitions that are the same for all of them.
 
 The loss is that of the search. On few evaluations, interactions within drawn cubes of players take the place of
-whole tables, as they do in a search with many players. The samples of the default loss are drawn from all samples, and those
-of the paper's losses are the first of the samples that baselines are compared on.
+whole tables, as they do in a search with many players. The samples of the default loss are drawn from all samples,
+and those of the paper's losses are the first of the samples that baselines are compared on.
 """
 
 from __future__ import annotations
