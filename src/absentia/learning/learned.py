@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -17,11 +18,12 @@ from absentia.absences.protocol import Fill
 from absentia.arguments import checked
 from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import DataFrame, Figure, require, wrong
-from absentia.learning.profile_words import PlayerNote, notes_on_players, summary_of
+from absentia.learning.profile_words import UNDETERMINED, PlayerNote, doubt_about, notes_on_players, summary_of
 from absentia.learning.search_ends import SearchEnd
 from absentia.learning.value_profiles import OPEN_KINDS, ProfileKind, ProfilePath, ValueProfiles
 from absentia.players import ALWAYS_PRESENT, MISSING, Players
 from absentia.plots import baselines
+from absentia.plots.learned_entries import Finding
 from absentia.readout_notes import NOT_RECORDED, ReadoutNote
 from absentia.storage import Saved, keep_figure
 from absentia.storage.old_words import upgraded_learning_record
@@ -175,7 +177,7 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
         """The players' names."""
         return self.other_names if self.players is None else self.players.names
 
-    @property
+    @cached_property
     def undetermined(self) -> list[bool]:
         """Whether the loss is as low at all values of each player, by number because players may share a name."""
         without_effect = self._has_no_effect
@@ -470,22 +472,26 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
             players = self.players.labels.flatten().tolist()
         for owner in range(owners):
             for player in players:
-                range_of_entry = self._range_of(player, owner)
-                kinds.append(range_of_entry.kind.value)
-                lows.append(range_of_entry.low)
-                highs.append(range_of_entry.high)
+                finding = self.finding(player, owner)
+                kinds.append(finding.kind)
+                lows.append(finding.low)
+                highs.append(finding.high)
         return {"kind": kinds, "low": lows, "high": highs}
 
-    def _range_of(self, player: int, owner: int) -> _EntryRange:
-        """Return what the loss says about the entries of a player."""
+    def finding(self, player: int, owner: int = 0) -> Finding:
+        """Return what the loss says about the entries of a player, of the baseline of one of the classes or samples."""
         if player == ALWAYS_PRESENT:
-            return _EntryRange(ProfileKind.FIXED, math.nan, math.nan)
+            return Finding(ProfileKind.FIXED.value)
+        doubt = ""
+        if self.players is not None and self.undetermined[player]:
+            doubt = UNDETERMINED
         if self.profiles is None:
-            return _EntryRange(ProfileKind.NOT_PROFILED, math.nan, math.nan)
+            return Finding(ProfileKind.NOT_PROFILED.value, doubt)
         profile = self.profiles.of(player, owner)
+        doubt = doubt or doubt_about(profile.kind)
         if profile.path is not ProfilePath.VALUES or profile.reason is not None:
-            return _EntryRange(profile.kind, math.nan, math.nan)
-        return _EntryRange(profile.kind, profile.low, profile.high)
+            return Finding(profile.kind.value, doubt)
+        return Finding(profile.kind.value, doubt, profile.low, profile.high, profile.other_minima)
 
     def _entry_values(self, values: Shaped[Tensor, "owners entries"]) -> list[float | str]:
         """Return the values of all entries of all owners, with categories by name."""
@@ -512,14 +518,6 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
             return [False] * entries
         marks = [*self.undetermined, False]  # the last for entries that are always present
         return [marks[label] for label in self.players.labels.flatten().tolist()]
-
-
-class _EntryRange(NamedTuple):
-    """What the loss says about an entry, and the range in which it is as low; NaN if that is no range of values."""
-
-    kind: ProfileKind
-    low: float
-    high: float
 
 
 def _recoded(codes: Tensor, player: str, names: Sequence[str], new_names: Sequence[str]) -> Tensor:

@@ -40,6 +40,7 @@ class Entries:
 class Finding:
     """What the loss says about an entry; the range in which it is as low is NaN if that is no range of values."""
 
+    kind: str = ""  # that of its profile
     doubt: str = ""  # why the value is not determined; "" if it is, or if nothing is known
     low: float = math.nan
     high: float = math.nan
@@ -88,25 +89,8 @@ def entries_of(learned: LearnedBaseline, most_entries: int, most_owners: int | N
         texts=as_players.texts(baselines),
         quantiles=quantiles,
         undetermined=[open_values[player] for player in player_of_entry],
-        findings=[
-            [_finding(learned, owner, player, open_values[player]) for player in player_of_entry]
-            for owner in range(len(baselines))
-        ],
+        findings=[[learned.finding(player, owner) for player in player_of_entry] for owner in range(len(baselines))],
     )
-
-
-def _finding(learned: LearnedBaseline, owner: int, player: int, is_open: bool) -> Finding:
-    """Return what the loss says about the entries of a player, whose value may be open over the whole range."""
-    from absentia.learning.profile_words import UNDETERMINED, doubt_about
-    from absentia.learning.value_profiles import ProfilePath
-
-    if learned.profiles is None:
-        return Finding(UNDETERMINED if is_open else "")
-    profile = learned.profiles.of(player, owner)
-    doubt = UNDETERMINED if is_open else doubt_about(profile.kind)
-    if profile.path is not ProfilePath.VALUES or profile.reason is not None:
-        return Finding(doubt)
-    return Finding(doubt, profile.low, profile.high, profile.other_minima)
 
 
 def _is_categorical(players: Players) -> list[bool]:
