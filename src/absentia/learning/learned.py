@@ -479,7 +479,7 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
         return {"kind": kinds, "low": lows, "high": highs}
 
     def finding(self, player: int, owner: int = 0) -> Finding:
-        """Return what the loss says about the entries of a player, of the baseline of one of the classes or samples."""
+        """Return what the loss says about the entries of a player, in the baseline of a class or sample."""
         if player == ALWAYS_PRESENT:
             return Finding(ProfileKind.FIXED.value)
         doubt = ""
