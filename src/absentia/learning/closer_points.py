@@ -26,7 +26,7 @@ def closer_points(
 
     >>> points = torch.tensor([-1.0, -0.6, -0.2, 0.2, 0.5, 1.0]).double()
     >>> closer_points(points, (points.abs() - 0.5).abs(), learned=0.5)
-    tensor([-0.5000, -0.4700], dtype=torch.float64)
+    tensor([-0.5333], dtype=torch.float64)
     """
     places = points.tolist()
     heights = excess.tolist()

@@ -239,8 +239,8 @@ class ValueProfiles:
     Examples
     --------
     >>> x = torch.rand(64, 3, generator=torch.Generator().manual_seed(0)).double()
-    >>> profiles = ab.learn_baseline(lambda rows: (rows[:, :2] - 0.25).prod(1), x).profiles
-    >>> [kind.value for kind in profiles.kinds()]
+    >>> learned = ab.learn_baseline(lambda rows: (rows[:, :2] - 0.25).prod(1), x, loss="interactions")
+    >>> [kind.value for kind in learned.profiles.kinds()]
     ['determined', 'determined', 'no effect']
     """
 
