@@ -218,7 +218,7 @@ def test_players_that_the_model_ignores_are_said_to_be_undetermined():
 
 def test_a_constant_model_determines_nothing():
     x = uniform()
-    learned = learn_baseline(lambda rows: rows[:, 0] * 0 + 1, x, options=LearningOptions(steps=5, rows_per_step=64))
+    learned = learn_baseline(lambda rows: rows[:, 0] * 0 + 1, x, options=LearningOptions(steps=10))
     assert learned.undetermined == [True] * 4
     assert torch.equal(learned.values, x.mean(0))
 
