@@ -403,7 +403,6 @@ class FaithfulObjective:
         """Measure Σ|U(S)| of inputs against the white noise of a batch; if noise has no weight, use the mean's."""
         if not self.weights.noise:
             return batch.usual
-<<<<<<< HEAD
         return self._strengths_in_noise(states, batch.references, batch.coalitions, batch.rows)
 
     def _strength_of_mean(self, references: Tensor, coalitions: Tensor, rows: Tensor) -> Float[Tensor, " drawn"]:
@@ -418,14 +417,10 @@ class FaithfulObjective:
         """Measure Σ|U(S)| of inputs against white noise beside the first samples."""
         count = len(references)
         return self._strengths(states, references, coalitions if self.whole else coalitions[:count], rows[:count])
-=======
-        rows = batch.rows[: len(batch.references)]
-        return self._strengths(states, batch.references, self._coalitions_of_noise(batch), rows)
 
     def _coalitions_of_noise(self, batch: Batch) -> Tensor:
         """Return the coalitions of the tables of white noise."""
         return batch.coalitions if self.whole else batch.coalitions[: len(batch.references)]
->>>>>>> 33a70c3 (Profile the loss along each player's learned values)
 
     def mean_by_owner(self, values: Float[Tensor, " samples"], rows: Tensor) -> Owners:
         """Average over the samples of each owner; 0 for owners without one."""
