@@ -269,6 +269,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = options(__doc__, "a minute")
-    parser.add_argument("--page-only", action="store_true", help="measure nothing; write the page from stored figures")
+    parser.add_argument("--page-only", action="store_true", help="write the page from stored figures alone")
     parser.add_argument("names", nargs="*", choices=[[], *MEASURES], metavar="NAME", help=f"of {', '.join(MEASURES)}")
     main(parser.parse_args())

@@ -132,6 +132,14 @@ def test_other_values_are_scored_by_their_squared_difference_to_the_full_value()
         )
 
 
+@pytest.mark.parametrize("output", [0.0, 1.0, -1e6])
+def test_the_score_of_a_constant_output_has_a_finite_gradient(output) -> None:
+    """The loss of learning multiplies the score by up to 4e12 before it is differentiated."""
+    values = torch.full((3, 1), output).double().requires_grad_()
+    (4e12 * Score(Output(0), torch.full((3,), output).double())(values).sum()).backward()
+    assert values.grad.tolist() == [[0.0]] * 3
+
+
 def test_descriptions_of_one_readout_are_of_the_same_kind_whatever_the_classes():
     _, predicted = default_readout(torch.eye(3), None)
     assert LogOdds([0, 1]).note.is_same_kind(predicted)

@@ -575,9 +575,20 @@ class Score:
     def prior(self) -> Float[Tensor, " samples"]:
         """The score of the best prediction made without the sample: class frequencies, or the mean."""
         if self.classes is None:
-            return self._squares / self._squares.mean().clamp_min(torch.finfo(self.full.dtype).tiny)
+            return self._squares / self._variance
         _, number, counts = torch.unique(self.classes, return_inverse=True, return_counts=True)
         return -(counts[number].to(self.full) / len(number)).log()
+
+    @property
+    def _variance(self) -> Float[Tensor, ""]:
+        """The variance of v(N), or for outputs that are constant the square of their rounding error.
+
+        It must not be so small that its inverse is infinite when it is scaled, because gradients would then be NaN.
+        """
+        precision = torch.finfo(self.full.dtype)
+        rounding = precision.eps * float(self.full.abs().max())
+        least = max(rounding**2, precision.tiny**0.5)
+        return self._squares.mean().clamp_min(least)
 
     @property
     def _squares(self) -> Float[Tensor, " samples"]:
@@ -592,4 +603,4 @@ class Score:
             return softplus(-values)
         full = (self.full if samples is None else self.full[samples])[:, None]
         squares = (values - full)[..., None].square().flatten(2).sum(2)
-        return squares / self._squares.mean().clamp_min(torch.finfo(squares.dtype).tiny)
+        return squares / self._variance

@@ -49,14 +49,14 @@ def test_it_carries_the_quantiles_of_all_data_and_the_labels(learned, data):
 def test_the_frame_has_a_row_for_each_entry(learned):
     frame = learned.to_frame()
     quantiles = ["0 %", "5 %", "25 %", "50 %", "75 %", "95 %", "100 %"]
-    assert list(frame.columns) == ["entry", "player", "value", *quantiles, "undetermined"]
+    assert list(frame.columns) == ["entry", "player", "value", *quantiles, "undetermined", "kind", "low", "high"]
     assert frame["player"].tolist() == [SCRIPT, "pair", "pair"]
     assert frame["value"].tolist() == learned.values.tolist()
     assert frame["50 %"].tolist() == learned.quantiles[3].tolist()
 
 
 def test_the_frame_of_classes_and_samples_says_whose_each_row_is(learned):
-    own = replace(learned, values=randn(2, 3), share="class", classes=torch.tensor([2, 4]))
+    own = replace(learned, values=randn(2, 3), share="class", classes=torch.tensor([2, 4]), profiles=None)
     frame = own.to_frame()
     assert frame["class"].tolist() == [2, 2, 2, 4, 4, 4]
     assert frame["value"].tolist() == own.values.flatten().tolist()
@@ -81,7 +81,7 @@ def test_notebooks_see_names_as_text(learned):
 def test_many_values_are_cut_short_in_notebooks(learned):
     numbers = torch.arange(25)
     players = ab.Players.features([str(number) for number in numbers])
-    html = replace(learned, values=randn(25), quantiles=randn(7, 25), players=players)._repr_html_()
+    html = replace(learned, values=randn(25), quantiles=randn(7, 25), players=players, profiles=None)._repr_html_()
     assert "… and 5 more values" in html
     assert html.count("<tr>") <= 20 + 1 + 6
 

@@ -213,7 +213,14 @@ def test_players_that_the_model_ignores_are_said_to_be_undetermined():
     learned = learn(lambda rows: product(rows[:, :4]), uniform(players=5), bounds=(0.0, 1.0), start=0.4)
     assert learned.record.undetermined == ("x4",)
     assert learned.values[4] == pytest.approx(0.4)
-    assert "undetermined  x4" in repr(learned)
+    assert "    x4  no effect on the loss" in repr(learned)
+
+
+def test_a_constant_model_determines_nothing():
+    x = uniform()
+    learned = learn_baseline(lambda rows: rows[:, 0] * 0 + 1, x, options=LearningOptions(steps=10))
+    assert learned.undetermined == [True] * 4
+    assert torch.equal(learned.values, x.mean(0))
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import torch
 import absentia as ab
 import small_results as results
 from absentia.learning import LearningOptions
+from absentia.learning.value_profiles import ProfilePath, ValueProfiles
 from absentia.plots.look import LOOKS
 from absentia.report.baseline_section import baseline_section
 from drawn_results import overlaps
@@ -43,7 +44,35 @@ def test_the_picture_puts_values_at_their_place_in_the_range_of_the_data(learned
     widths = (learned.quantiles[4] - learned.quantiles[2]) / (high - low)
     assert [box.get_width() for box in boxes] == pytest.approx(widths.tolist())
     assert [label.get_text() for label in axes.get_yticklabels()] == [SCRIPT, "pair 0", "pair 1"]
-    assert [text.get_text() for text in axes.texts] == [f"{v:.4g}".replace("-", "−") for v in learned.values.tolist()]
+    values = [text.get_text().partition(" ")[0] for text in axes.texts]
+    assert values == [f"{value:.4g}".replace("-", "−") for value in learned.values.tolist()]
+
+
+def test_ranges_are_bands_and_other_minima_are_hollow_marks():
+    """The data go from −2 to 2; the loss is as low from −1 to 0, where the value is, and at 1.5."""
+    points = torch.tensor([-2.0, -1.0, 0.0, 1.0, 1.5, 2.0]).double()
+    profiles = ValueProfiles(
+        points=points.expand(1, 2, -1),
+        excess=torch.tensor([[[1.0, 0.0, 0.0, 1.0, 0.0, 1.0], [0.0] * 6]]).double(),
+        errors=torch.zeros(1, 2, 6).double(),
+        learned=torch.tensor([[-0.5, 0.3]]).double(),
+        losses=torch.ones(1).double(),
+        additive=torch.zeros(2, dtype=torch.bool),
+        paths=(ProfilePath.VALUES,) * 2,
+        reasons=(None, None),
+        rounding=1e-9,
+        samples=20,
+        evaluations=100,
+    )
+    shown = results.learned(torch.tensor([-0.5, 0.3]).double(), ("a", "b"), profiles=profiles)
+    axes = ab.plots.baselines(shown).axes[0]
+    labels = axes.get_legend_handles_labels()[1]
+    assert "loss as low" in labels
+    band = next(lines for lines in axes.collections if lines.get_label() == "loss as low")
+    assert [segment[:, 0].tolist() for segment in band.get_segments()] == [[0.25, 0.5], [0.0, 1.0]]
+    minima = next(line for line in axes.lines if line.get_label() == "other minimum, as low")
+    assert (minima.get_xdata().tolist(), minima.get_ydata().tolist()) == ([0.875], [0])
+    assert [text.get_text() for text in axes.texts] == ["−0.5 (several minima)", "0.3 (undetermined)"]
 
 
 def test_constant_entries_are_drawn(learned):
@@ -55,7 +84,7 @@ def test_constant_entries_are_drawn(learned):
 
 def test_each_class_has_a_look_and_images_are_images(learned, tmp_path):
     values = torch.rand(2, 1, 4, 4, generator=torch.Generator().manual_seed(0)).double()
-    kind = {"share": "class", "classes": torch.tensor([0, 1])}
+    kind = {"share": "class", "classes": torch.tensor([0, 1]), "profiles": None}
     players = ab.Players.grid((1, 4, 4), (2, 2))
     quantiles = values[:1].expand(7, 1, 4, 4)
     images = replace(learned, values=values, players=players, quantiles=quantiles, **kind)

@@ -205,16 +205,16 @@ def test_wrong_budgets_and_values_are_refused():
 
 
 def test_the_default_budget_grows_with_the_players(monkeypatch):
-    class AskedEnough(Exception):
+    class AskedEnoughError(Exception):
         pass
 
     def refuse(game, pairs, generator):
-        raise AskedEnough(pairs)
+        raise AskedEnoughError(pairs)
 
     monkeypatch.setattr(few_terms_module, "evaluate_pairs", refuse)
-    with pytest.raises(AskedEnough, match="2047"):
+    with pytest.raises(AskedEnoughError, match="2047"):
         few_terms(Planted(30))
-    with pytest.raises(AskedEnough, match="2399"):
+    with pytest.raises(AskedEnoughError, match="2399"):
         few_terms(Planted(300))
 
 

@@ -12,6 +12,9 @@ All terms are computed on small new batches: whole tables of a few samples, or, 
 sub-cubes of many samples over drawn contexts.
 """
 
+from __future__ import annotations
+
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -52,6 +55,9 @@ _EMPTY_SHARE = 1 / 8
 _ALLOWED_EXCESS = 0.2
 _EXCESS_WEIGHT = 1.5
 
+# If the loss is computed on fewer samples, it is scored with all players absent on this many for each of them.
+_EMPTY_PER_SAMPLE = 8
+
 # One in this many of a batch's samples has its baseline compared with white noise.
 _SAMPLES_PER_NOISE = 4
 
@@ -81,6 +87,9 @@ _FIGURES = 5
 
 Figures: TypeAlias = Float[Tensor, "5 owners"]
 
+# Several baselines, such as those of the points of a profile.
+SeveralBaselines: TypeAlias = Float[Tensor, "baselines owners entries"]
+
 
 @dataclass(frozen=True)
 class Weights:
@@ -100,6 +109,35 @@ class Batch(NamedTuple):
     empty: Int[Tensor, "2 empty"]  # samples whose baselines are used, and samples that they are scored on
     references: Shaped[Tensor, "drawn *entries"]  # white noise, beside the baselines of the first samples
     usual: Float[Tensor, " drawn"]  # Σ|U(S)| of the mean against it
+
+
+class FigureOfSamples(NamedTuple):
+    """What a figure is the mean of, for each baseline and sample, and the samples, whose owners it counts for."""
+
+    values: Float[Tensor, "baselines samples"]
+    rows: Int[Tensor, " samples"]
+
+
+class _Repeated:
+    """Samples that are asked once for each of several baselines."""
+
+    def __init__(self, rows: Int[Tensor, " samples"], times: int) -> None:
+        self.times = times
+        self.rows = self.of(rows)
+
+    def of(self, own: Shaped[Tensor, "samples *axes"]) -> Shaped[Tensor, "asked *axes"]:
+        """Repeat what belongs to the samples."""
+        if self.times == 1:
+            return own
+        return own.repeat(self.times, *[1] * (own.ndim - 1))
+
+    def own(self, coalitions: Bool[Tensor, "*samples coalitions players"]) -> Tensor:
+        """Repeat coalitions, if each sample has its own."""
+        return coalitions if coalitions.ndim == 2 else self.of(coalitions)
+
+    def split(self, values: Float[Tensor, " asked"]) -> Float[Tensor, "baselines samples"]:
+        """Return the values of each baseline."""
+        return values.unflatten(0, (self.times, -1))
 
 
 class FaithfulObjective:
@@ -138,7 +176,8 @@ class FaithfulObjective:
         self.judged_all = True  # whether there was time to judge on all samples kept aside
         self._share_rows()
         self.score = Score(evaluator.readout, self._full_values(), evaluator.expected_values())
-        self.scales = self._measure_scales(mean.expand(self.owners, -1))
+        self._mean_baselines = mean.expand(self.owners, -1)
+        self.scales = self._measure_scales(self._mean_baselines)
         if isinstance(self.source, EvaluatedValues):
             self.source.recompute = evaluator.x.is_floating_point() and self._holds_too_much()
 
@@ -161,6 +200,41 @@ class FaithfulObjective:
             tables += 2 * self.noise_count  # of the baselines and of the mean
         scored_rows = self.scored_count * _SCORED_COALITIONS
         self.rows_per_step = tables * self.table_rows + scored_rows + min(self.empty_count, len(self.learned))
+
+    @property
+    def rows_per_comparison(self) -> int:
+        """About how many rows it takes to compare a baseline with others during the search."""
+        samples = max(self.owners, min(len(self.learned), _COMPARED_STEPS * self.rows // self.table_rows))
+        batches = math.ceil(samples / self.batch)
+        of_tables = samples * self.table_rows
+        if self.weights.noise:
+            of_tables += batches * self.noise_count * self.table_rows
+        of_scores = batches * (self.scored_count * _SCORED_COALITIONS + len(self.learned))
+        return of_tables + of_scores
+
+    def rows_per_sample(self, cube: int) -> int:
+        """Return about how many rows it takes to compute the loss on a sample, within cubes of so many players."""
+        tables = 2 if self.weights.noise else 1
+        return tables * 2**cube + _SCORED_COALITIONS + _EMPTY_PER_SAMPLE
+
+    def on_fewer_samples(self, samples: int, cube: int) -> FaithfulObjective:
+        """Return the loss on batches of this many samples, within cubes of at most so many players.
+
+        Its scales are measured again if cubes are smaller.
+        """
+        smaller = copy.copy(self)
+        vars(smaller).pop("compared_batches", None)
+        smaller.evaluations = 0
+        smaller.batch = samples
+        smaller.scored_count = samples
+        smaller.noise_count = samples  # few draws of noise would make errors large
+        smaller.empty_count = min(_MOST_EMPTY, _EMPTY_PER_SAMPLE * samples)
+        if cube < self.cube and not self.source.sums_are_exact:
+            smaller.cube = cube
+            smaller.table_rows = 2**cube
+            smaller.whole = False
+            smaller.scales = smaller._measure_scales(self._mean_baselines)
+        return smaller
 
     @property
     def settings(self) -> tuple[Any, ...]:
@@ -249,6 +323,10 @@ class FaithfulObjective:
         anyone = torch.randint(len(self.owner), owned.shape, generator=generator)
         return torch.stack([owned, anyone])
 
+    def values_between(self, rows: Int[Tensor, " rows"], others: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
+        """Evaluate coalitions of samples whose absent players have the values of other samples."""
+        return self._values(self.inputs[rows], self.inputs[others], coalitions, rows)
+
     def _values(self, present: Tensor, absent: Tensor, coalitions: Tensor, rows: Tensor) -> Tensor:
         """Evaluate coalitions of inputs whose absent players are replaced by other inputs."""
         self.evaluations += len(present) * coalitions.shape[-2]
@@ -266,39 +344,60 @@ class FaithfulObjective:
 
     def _measure(self, baseline: Baselines, batch: Batch) -> Iterator[Owners]:
         """Compute one by one: concision, score over sizes, score at ∅ above the prior, strength in white noise."""
-        yield self._concision(baseline, batch)
-        yield self._score_over_sizes(baseline, batch)
-        yield self._excess_at_nothing(baseline, batch)
-        yield self._noise(baseline, batch)
+        for figure in self.figures_of_samples(baseline[None], batch):
+            yield self.mean_by_owner(figure.values[0], figure.rows)
 
-    def _concision(self, baseline: Baselines, batch: Batch) -> Owners:
+    def figures_of_samples(self, baselines: SeveralBaselines, batch: Batch) -> Iterator[FigureOfSamples]:
+        """Compute what the figures are means of, one by one, for several baselines on the same draws."""
+        yield self._concision(baselines, batch)
+        yield self._score_over_sizes(baselines, batch)
+        yield self._excess_at_nothing(baselines, batch)
+        yield self._noise(baselines, batch)
+
+    def _concision(self, baselines: SeveralBaselines, batch: Batch) -> FigureOfSamples:
         """Compute Σ|U(S)| of samples."""
         rows = batch.rows
-        stand_ins = self._stand_ins(baseline, rows)
-        return self.mean_by_owner(self._strengths(self.inputs[rows], stand_ins, batch.coalitions, rows), rows)
+        asked = _Repeated(rows, len(baselines))
+        stand_ins = self._stand_ins(baselines, rows)
+        coalitions = asked.own(batch.coalitions)
+        strengths = self._strengths(asked.of(self.inputs[rows]), stand_ins, coalitions, asked.rows)
+        return FigureOfSamples(asked.split(strengths), rows)
 
-    def _score_over_sizes(self, baseline: Baselines, batch: Batch) -> Owners:
+    def _score_over_sizes(self, baselines: SeveralBaselines, batch: Batch) -> FigureOfSamples:
         """Compute the score of masked predictions over all coalition sizes."""
         rows = batch.scored_rows
-        values = self._values(self.inputs[rows], self._stand_ins(baseline, rows), batch.scored, rows)
-        return self.mean_by_owner(self.score(values, rows).mean(1), rows)
+        asked = _Repeated(rows, len(baselines))
+        stand_ins = self._stand_ins(baselines, rows)
+        values = self._values(asked.of(self.inputs[rows]), stand_ins, asked.own(batch.scored), asked.rows)
+        return FigureOfSamples(asked.split(self.score(values, asked.rows).mean(1)), rows)
 
-    def _excess_at_nothing(self, baseline: Baselines, batch: Batch) -> Owners:
+    def _excess_at_nothing(self, baselines: SeveralBaselines, batch: Batch) -> FigureOfSamples:
         """Compute how far the score with all players absent exceeds that of the best constant prediction."""
         owned, scored_on = batch.empty
+        asked = _Repeated(scored_on, len(baselines))
         nobody = torch.zeros(1, self.players, dtype=torch.bool)
-        values = self._values(self.inputs[scored_on], self._stand_ins(baseline, owned), nobody, scored_on)
-        score = self.score(values, scored_on)[:, 0]
-        return self.mean_by_owner(score - self.score.prior[scored_on], owned)
+        stand_ins = self._stand_ins(baselines, owned)
+        values = self._values(asked.of(self.inputs[scored_on]), stand_ins, nobody, asked.rows)
+        score = self.score(values, asked.rows)[:, 0]
+        return FigureOfSamples(asked.split(score - self.score.prior[asked.rows]), owned)
 
-    def _noise(self, baseline: Baselines, batch: Batch) -> Owners:
-        """Compute Σ|U(S)| of the baselines themselves against white noise."""
+    def _noise(self, baselines: SeveralBaselines, batch: Batch) -> FigureOfSamples:
+        """Compute Σ|U(S)| of the baselines themselves against white noise; if it has no weight, use the mean's."""
         rows = batch.rows[: len(batch.usual)]
-        return self.mean_by_owner(self._strength_in_noise(self._stand_ins(baseline, rows), batch), rows)
+        if not self.weights.noise:
+            return FigureOfSamples(batch.usual.expand(len(baselines), -1), rows)
+        asked = _Repeated(rows, len(baselines))
+        strengths = self._strengths(
+            self._stand_ins(baselines, rows),
+            asked.of(batch.references),
+            asked.own(self._coalitions_of_noise(batch)),
+            asked.rows,
+        )
+        return FigureOfSamples(asked.split(strengths), rows)
 
-    def _stand_ins(self, baseline: Baselines, rows: Tensor) -> Tensor:
-        """Return the baseline of each sample, encoded."""
-        return self.source.stand_ins(baseline, self.owner[rows])
+    def _stand_ins(self, baselines: SeveralBaselines, rows: Tensor) -> Tensor:
+        """Return the baseline of each sample, encoded, first of the first baselines, then of the next."""
+        return torch.cat([self.source.stand_ins(baseline, self.owner[rows]) for baseline in baselines])
 
     def _strength_in_noise(self, states: Tensor, batch: Batch) -> Float[Tensor, " drawn"]:
         """Measure Σ|U(S)| of inputs against the white noise of a batch; if noise has no weight, use the mean's."""
@@ -318,6 +417,10 @@ class FaithfulObjective:
         """Measure Σ|U(S)| of inputs against white noise beside the first samples."""
         count = len(references)
         return self._strengths(states, references, coalitions if self.whole else coalitions[:count], rows[:count])
+
+    def _coalitions_of_noise(self, batch: Batch) -> Tensor:
+        """Return the coalitions of the tables of white noise."""
+        return batch.coalitions if self.whole else batch.coalitions[: len(batch.references)]
 
     def mean_by_owner(self, values: Float[Tensor, " samples"], rows: Tensor) -> Owners:
         """Average over the samples of each owner; 0 for owners without one."""

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from absentia.learning.learned import LearnedBaseline, LearningRecord, best_candidate
+from absentia.learning.value_profiles import join_profiles
 
 
 def join_parts(parts: Sequence[LearnedBaseline], seconds: float) -> LearnedBaseline:
@@ -26,6 +27,7 @@ def join_parts(parts: Sequence[LearnedBaseline], seconds: float) -> LearnedBasel
         record=_join_records(parts, seconds),
         loss=_mean_loss(parts),
         history=_join_histories(parts),
+        profiles=join_profiles([part.profiles for part in parts]),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -17,13 +18,16 @@ from absentia.absences.protocol import Fill
 from absentia.arguments import checked
 from absentia.data import QUANTILES, Classes, class_numbers
 from absentia.errors import DataFrame, Figure, require, wrong
+from absentia.learning.profile_words import UNDETERMINED, PlayerNote, doubt_about, notes_on_players, summary_of
 from absentia.learning.search_ends import SearchEnd
-from absentia.players import MISSING, Players
+from absentia.learning.value_profiles import OPEN_KINDS, ProfileKind, ProfilePath, ValueProfiles
+from absentia.players import ALWAYS_PRESENT, MISSING, Players
 from absentia.plots import baselines
+from absentia.plots.learned_entries import Finding
 from absentia.readout_notes import NOT_RECORDED, ReadoutNote
 from absentia.storage import Saved, keep_figure
 from absentia.storage.old_words import upgraded_learning_record
-from absentia.text import count_of, html_result, written
+from absentia.text import align, count_of, html_result, written
 from absentia.version import __version__
 
 Share: TypeAlias = Literal["all", "class", "sample"]
@@ -36,6 +40,12 @@ _MOST_ROWS_SHOWN = 20
 
 # Quantiles that the table in a notebook leaves out.
 _NOT_SHOWN = ("5 %", "95 %")
+
+# The maximum number of players that are listed because the loss does not determine their values.
+_MOST_NOTES = 4
+
+# Whose baselines there are, in the plural.
+_PLURALS = {"all": "samples", "class": "classes", "sample": "samples"}
 
 # What usual baselines are called in a sentence.
 _CALLED = {"mean": "the mean", "median": "the median", "zero": "zero", "the middle": "the middle of the bounds"}
@@ -57,7 +67,8 @@ class LearningRecord:
     end: SearchEnd  # why it stopped
     evaluations: int  # rows that were evaluated for values of coalitions
     seconds: float
-    undetermined: tuple[str, ...]  # players that do not affect the loss: they keep the values of the first start
+    # Players of which no value that was tried changed the loss; they keep the values of the first start.
+    undetermined: tuple[str, ...]
     readout_note: ReadoutNote = NOT_RECORDED  # what the baseline was learned for
     chosen: str = ""  # the best on the samples kept aside: "learned", or a usual baseline
     compared: dict[str, float] = field(default_factory=dict)  # the loss of each candidate on these samples
@@ -129,15 +140,17 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
     record: LearningRecord
     quantiles: Float[Tensor, "quantiles *entries"] | None = None  # of the data, at `QUANTILES`; none of tokens
     other_names: tuple[str, ...] = ()  # of players whose entries are unknown
+    profiles: ValueProfiles | None = None  # of the loss along each player's values; None in older files
 
     def __repr__(self) -> str:
         facts = [f"  {name:<12}  {text}" for name, text in self._facts.items()]
-        return "\n".join([*self._outcome_lines, self.description, *facts])
+        lines = [*self._outcome_lines, self.description, *facts]
+        return "\n".join([*lines, *align(self._listed_notes, indent=4)])
 
     def _repr_html_(self) -> str:
         shown = {name: cells for name, cells in self._columns.items() if name not in _NOT_SHOWN}
         rows = [[_cell(cell) for cell in row] for row in zip(*shown.values(), strict=True)]
-        notes = []
+        notes = [" ".join(row).strip() for row in self._listed_notes]
         if len(rows) > _MOST_ROWS_SHOWN:
             notes.append(f"… and {len(rows) - _MOST_ROWS_SHOWN:,} more values")
         title = " ".join([*self._outcome_lines, self.description])
@@ -164,13 +177,34 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
         """The players' names."""
         return self.other_names if self.players is None else self.players.names
 
-    @property
+    @cached_property
     def undetermined(self) -> list[bool]:
-        """Which players do not affect the loss, by number because players may share a name."""
+        """Whether the loss is as low at all values of each player, by number because players may share a name."""
+        without_effect = self._has_no_effect
+        profiles = self.profiles
+        if profiles is None:
+            return without_effect
+        open_values = []
+        for player in range(len(self.names)):
+            kinds = {profiles.of(player, owner).kind for owner in range(profiles.owners)}
+            open_values.append(without_effect[player] or kinds <= set(OPEN_KINDS))
+        return open_values
+
+    @property
+    def _has_no_effect(self) -> list[bool]:
+        """Of which players no value changed the loss during the search."""
         numbers = self.record.undetermined_numbers
         if numbers is None:  # older files only know the names
             return [name in self.record.undetermined for name in self.names]
         return [player in numbers for player in range(len(self.names))]
+
+    @property
+    def player_notes(self) -> list[PlayerNote]:
+        """A sentence on each player whose value the loss does not determine; none if there are no profiles."""
+        if self.profiles is None:
+            return []
+        categories = () if self.players is None else self.players.categories
+        return notes_on_players(self.profiles, self.names, categories, _PLURALS[self.share])
 
     @property
     def class_labels(self) -> tuple[str | int, ...]:
@@ -239,7 +273,8 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
             if own_names and entry in names:
                 rows[:, entry] = _recoded(rows[:, entry], players.names[player], own_names, names[entry])
         renamed = players.with_category_names(names, renew=True)
-        return replace(self, values=values, players=renamed)
+        # Profiles have codes of this table, and nobody looks at them in another one.
+        return replace(self, values=values, players=renamed, profiles=None)
 
     def notes_on(self, readout: ReadoutNote) -> list[str]:
         """Return a note if the values were learned for another value than the one that is read out now."""
@@ -267,7 +302,11 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
         return header | {"record": record, "players": {"names": names, "integer": integer}}
 
     def to_frame(self) -> DataFrame:
-        """Return a pandas DataFrame with a row for each entry (of each class or sample) and the data's quantiles."""
+        """Return a pandas DataFrame with a row for each entry (of each class or sample) and the data's quantiles.
+
+        ``kind`` says what the loss says about the value, and from ``low`` to ``high`` the loss is as low. These are
+        NaN for categories, and for players with several entries.
+        """
         return require("pandas", "tables").DataFrame(self._columns)
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -303,7 +342,7 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
         usual = {name: count for name, count in record.picked.items() if name not in record.learned_names}
         total = sum(record.picked.values())
         learned = total - sum(usual.values())
-        noun = {"class": "classes", "sample": "samples"}[self.share]
+        noun = _PLURALS[self.share]
         listed = ", ".join(f"{_call(name)} for {count:,}" for name, count in usual.items())
         if not total:
             return ""
@@ -361,11 +400,29 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
             "starts": starts,
             "cost": f"{self._cost}, {record.seconds:.1f} s",
         }
-        if record.undetermined:
-            facts["undetermined"] = f"{', '.join(record.undetermined)}; the start's values were kept"
         if record.notes:
             facts["note"] = " ".join(record.notes)
+        if self.profiles is not None:
+            facts["values"] = self.summary
+        elif record.undetermined:
+            facts["undetermined"] = f"{', '.join(record.undetermined)}; the start's values were kept"
         return facts
+
+    @property
+    def summary(self) -> str:
+        """How many values the loss determines; "not profiled" if there are no profiles."""
+        if self.profiles is None:
+            return "not profiled"
+        return summary_of(self.profiles)
+
+    @property
+    def _listed_notes(self) -> list[tuple[str, str]]:
+        """The names of and sentences on the first players with open values, and how many more there are."""
+        notes = self.player_notes
+        rows = [(note.name, note.sentence) for note in notes[:_MOST_NOTES]]
+        if len(notes) > _MOST_NOTES:
+            rows.append((f"and {len(notes) - _MOST_NOTES:,} more", ""))
+        return rows
 
     @property
     def _cost(self) -> str:
@@ -403,7 +460,38 @@ class LearnedBaseline(Saved, kind="baseline", format=4):
         for level, row in zip(QUANTILES, quantiles.flatten(1).tolist(), strict=True):
             columns[f"{100 * level:.0f} %"] = row * owners
         columns["undetermined"] = self._entries_undetermined(entries) * owners
-        return columns
+        return columns | self._profile_columns(owners, entries)
+
+    def _profile_columns(self, owners: int, entries: int) -> dict[str, Sequence[Any]]:
+        """Return the kind of each value, and the range in which the loss is as low, of entries that move alone."""
+        kinds: list[str] = []
+        lows: list[float] = []
+        highs: list[float] = []
+        players = [ALWAYS_PRESENT] * entries
+        if self.players is not None:
+            players = self.players.labels.flatten().tolist()
+        for owner in range(owners):
+            for player in players:
+                finding = self.finding(player, owner)
+                kinds.append(finding.kind)
+                lows.append(finding.low)
+                highs.append(finding.high)
+        return {"kind": kinds, "low": lows, "high": highs}
+
+    def finding(self, player: int, owner: int = 0) -> Finding:
+        """Return what the loss says about the entries of a player, in the baseline of a class or sample."""
+        if player == ALWAYS_PRESENT:
+            return Finding(ProfileKind.FIXED.value)
+        doubt = ""
+        if self.players is not None and self.undetermined[player]:
+            doubt = UNDETERMINED
+        if self.profiles is None:
+            return Finding(ProfileKind.NOT_PROFILED.value, doubt)
+        profile = self.profiles.of(player, owner)
+        doubt = doubt or doubt_about(profile.kind)
+        if profile.path is not ProfilePath.VALUES or profile.reason is not None:
+            return Finding(profile.kind.value, doubt)
+        return Finding(profile.kind.value, doubt, profile.low, profile.high, profile.other_minima)
 
     def _entry_values(self, values: Shaped[Tensor, "owners entries"]) -> list[float | str]:
         """Return the values of all entries of all owners, with categories by name."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from absentia.absences.protocol import Absence, BringsModel, StandIns
@@ -41,11 +41,13 @@ from absentia.learning.learning_problem import (
 )
 from absentia.learning.options import FAITHFUL, AnyLoss, LearningOptions, schedule_of
 from absentia.learning.processes import process_count, rows_of_all_processes
+from absentia.learning.profiling import SHARE_OF_SEARCH, Profiling, profile_values
 from absentia.learning.search import Search
 from absentia.learning.search_ends import EndKind, SearchEnd
 from absentia.learning.space import Baselines, Bounds, Owners, Space, describe_bounds, make_space
 from absentia.learning.starts import Start, named_starts, start_baseline, usual_baselines
 from absentia.learning.sweeps import SearchPlan
+from absentia.learning.value_profiles import ValueProfiles
 from absentia.learning.value_sources import ValueSource
 from absentia.players import Players
 from absentia.readouts import Output, Readout
@@ -242,6 +244,7 @@ def _learn_part(
         history=choice.history,
         record=choice.record,
         quantiles=quantiles,
+        profiles=choice.profiles,
     )
     return LearnedPart(baseline, choice.ended_by_user)
 
@@ -253,6 +256,7 @@ class Choice(NamedTuple):
     losses: Owners
     history: Float[Tensor, "checks 2"]
     record: LearningRecord
+    profiles: ValueProfiles | None = None
     ended_by_user: bool = False
 
 
@@ -283,8 +287,9 @@ def _search(setup: SearchSetup) -> Choice:
     with _threads_for(setup, gradient, source):
         run = _make_run(setup, gradient, source)
         selection = _select(run, setup, gradient)
+        profiling = _profile(run, setup, selection)
     evaluator.check_still_same()
-    return _choice(run, setup, selection)
+    return _choice(run, setup, selection, profiling)
 
 
 def _threads_for(setup: SearchSetup, gradient: bool, source: ValueSource) -> AbstractContextManager[object]:
@@ -309,7 +314,14 @@ def _make_run(setup: SearchSetup, gradient: bool, source: ValueSource) -> Search
         identity = search_identity(objective, setup.space, plan, problem, setup.starts)
         checkpoint = Checkpoint(Path(options.checkpoint), identity)
     return Search(
-        objective, setup.space, plan, setup.limit, options.callback, checkpoint=checkpoint, ended=setup.ended
+        objective,
+        setup.space,
+        plan,
+        setup.limit,
+        options.callback,
+        checkpoint=checkpoint,
+        ended=setup.ended,
+        share_for_profiles=SHARE_OF_SEARCH if options.profiles else 0.0,
     )
 
 
@@ -322,9 +334,17 @@ def _select(run: Search, setup: SearchSetup, gradient: bool) -> Selection:
     return _select_faithful(run, run.objective, {} if finds_start else setup.starts, setup.usual)
 
 
-def _choice(run: Search, setup: SearchSetup, selection: Selection) -> Choice:
+def _profile(run: Search, setup: SearchSetup, selection: Selection) -> Profiling | None:
+    """Profile the selected values, unless the options say otherwise or the user has ended learning."""
+    if not setup.problem.options.profiles or run.ended_by_user:
+        return None
+    return profile_values(run, selection.values)
+
+
+def _choice(run: Search, setup: SearchSetup, selection: Selection, profiling: Profiling | None) -> Choice:
     """Return the selected values and how they were found; players that do not affect the loss keep their start."""
-    idle = run.undetermined(selection.losses)  # (players,)
+    profiles = None if profiling is None else profiling.profiles
+    idle = _idle_players(run, selection, profiles)
     determined = setup.problem.evaluator.players.presence(~idle).flatten()  # (entries,)
     values = torch.where(determined, selection.values, setup.first_start)  # (owners, entries)
     record = _record(run, setup.problem.loss, setup.bounds, idle, selection.compared)
@@ -335,7 +355,20 @@ def _choice(run: Search, setup: SearchSetup, selection: Selection) -> Choice:
         chosen = best_candidate(selection.compared, record.learned_names)
     record = replace(record, chosen=chosen, picked=dict(Counter(names)))
     history = torch.tensor(run.state.history).double().reshape(-1, 2)
-    return Choice(values, selection.losses, history, record, run.ended_by_user)
+    ended_by_user = run.ended_by_user or (profiling is not None and profiling.interrupted)
+    return Choice(values, selection.losses, history, record, profiles, ended_by_user)
+
+
+def _idle_players(run: Search, selection: Selection, profiles: ValueProfiles | None) -> Bool[Tensor, " players"]:
+    """Return the players of which no value that was tried changed the loss.
+
+    A gradient that is always 0 is not enough: a profile, or a sweep, must have tried other values.
+    """
+    seem_idle = run.seems_idle(selection.losses)
+    if profiles is None:
+        return seem_idle & run.was_swept()
+    has_profile = torch.tensor([reason is None for reason in profiles.reasons])
+    return seem_idle & torch.where(has_profile, profiles.has_no_effect, torch.tensor(run.was_swept()))
 
 
 def _search_plan(problem: Problem, gradient: bool) -> SearchPlan:

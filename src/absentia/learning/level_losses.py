@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -22,17 +23,25 @@ _ROUGH_SHARE = 1 / 4
 
 
 class LevelLosses:
-    """The losses of baselines that differ from the present ones in one coordinate, on all samples that are compared.
+    """The losses of baselines that differ from the present ones in one coordinate, on all samples of batches.
 
-    They equal the objective's own up to rounding.
+    By default these are the samples that are compared. The losses equal the objective's own up to rounding.
     """
 
-    def __init__(self, objective: FaithfulObjective, source: LeafSource, present: Baselines) -> None:
+    def __init__(
+        self,
+        objective: FaithfulObjective,
+        source: LeafSource,
+        present: Baselines,
+        batches: Sequence[Batch] | None = None,
+    ) -> None:
         self.objective = objective
         self.source = source
         self.present = present
         codes = source.encode(present.to(source.evaluator.x))
-        self._figures = [_LevelFigures(objective, source, codes, batch) for batch in objective.compared_batches]
+        if batches is None:
+            batches = objective.compared_batches
+        self._figures = [_LevelFigures(objective, source, codes, batch) for batch in batches]
 
     def losses(self, candidates: Float[Tensor, "owners levels entries"]) -> Float[Tensor, "owners levels"]:
         """Compute the loss of each candidate of each owner."""
@@ -55,16 +64,24 @@ class LevelLosses:
         self, of_batches: list[_LevelFigures], candidates: Float[Tensor, "owners levels entries"]
     ) -> Float[Tensor, "owners levels"]:
         """Compute the loss of each candidate, of no more than can be followed together."""
-        levels = self._levels(candidates)
-        figures = []
-        weights = []
-        for batch_figures in of_batches:
-            weight = len(batch_figures.batch.rows)
-            figures.append(weight * batch_figures.at(levels))
-            weights.append(weight)
-        means = torch.stack(figures).sum(0) / sum(weights)
+        figures = self._figures_of(of_batches, candidates)
+        weights = torch.tensor([float(len(batch_figures.batch.rows)) for batch_figures in of_batches])
+        means = (figures * weights.to(figures)[:, None, None, None]).sum(0) / weights.sum()
         of_present_and_candidates = self.objective.losses(means.flatten(1)).unflatten(0, means.shape[1:])
         return of_present_and_candidates[:, 1:]
+
+    def figures(
+        self, candidates: Float[Tensor, "owners levels entries"]
+    ) -> Float[Tensor, "batches 5 owners levels_and_present"]:
+        """Compute the figures of each batch, first of the present baselines and then of few candidates."""
+        return self._figures_of(self._figures, candidates)
+
+    def _figures_of(
+        self, of_batches: list[_LevelFigures], candidates: Float[Tensor, "owners levels entries"]
+    ) -> Float[Tensor, "batches 5 owners levels_and_present"]:
+        """Compute the figures of some batches."""
+        levels = self._levels(candidates)
+        return torch.stack([batch_figures.at(levels) for batch_figures in of_batches])
 
     def move_to(self, baselines: Baselines) -> None:
         """Take other baselines as the present ones."""

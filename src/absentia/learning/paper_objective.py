@@ -91,6 +91,20 @@ class PaperObjective:
         return self.evaluations
 
     @property
+    def rows_per_comparison(self) -> int:
+        """How many rows it takes to compare a baseline with others."""
+        rows = len(self.compared.rows) * self.plan.rows_per_sample
+        if self.decides_ties:
+            rows += len(self.walked.rows) * self.walks.rows_per_sample
+            rows += len(self.detoured.rows) * self.detours.rows_per_sample
+        return rows
+
+    @property
+    def rows_per_gradient(self) -> int:
+        """About how many rows a step along the gradient takes."""
+        return min(self.rows_per_comparison, self.rows // _COMPARISON_PER_STEP)
+
+    @property
     def decides_ties(self) -> bool:
         """Whether walks and detours have a weight in the loss."""
         return self.tie_weight > 0
@@ -142,6 +156,34 @@ class PaperObjective:
         fill = StandIns(x, stand_ins)
         self.evaluations += len(rows) * coalitions.shape[-2]
         return shared_values(self.evaluator, fill, coalitions, rows, gradient=baseline.requires_grad)
+
+    def values_between(self, rows: Int[Tensor, " rows"], others: Int[Tensor, " rows"], coalitions: Tensor) -> Tensor:
+        """Evaluate coalitions of samples whose absent players have the values of other samples."""
+        x = self.evaluator.x
+        fill = StandIns(x[rows.to(x.device)], x[others.to(x.device), None])
+        self.evaluations += len(rows) * coalitions.shape[-2]
+        return shared_values(self.evaluator, fill, coalitions, rows)
+
+    def penalties(
+        self, baselines: Float[Tensor, "baselines owners entries"], rows: Int[Tensor, " samples"], plan: Plan
+    ) -> Float[Tensor, "baselines samples"]:
+        """Compute the penalty of each sample for several baselines, without a gradient."""
+        count = len(baselines)
+        parts = []
+        for block in blocks(len(rows), max(1, _ROWS_PER_BLOCK // (count * plan.rows_per_sample))):
+            own = rows[block]
+            own_plan = plan.of(block)
+            coalitions = own_plan.coalitions
+            if coalitions.ndim == 3:
+                coalitions = coalitions.repeat(count, 1, 1)
+            asked = own.repeat(count)
+            x = self.evaluator.x[asked.to(self.evaluator.x.device)]
+            stand_ins = torch.cat([baseline[self.owner[own], None] for baseline in baselines])
+            fill = StandIns(x, stand_ins.unflatten(2, self.evaluator.players.shape).to(x))
+            self.evaluations += len(asked) * coalitions.shape[-2]
+            values = shared_values(self.evaluator, fill, coalitions, asked)
+            parts.append(own_plan.penalty(values).double().cpu().unflatten(0, (count, -1)))
+        return torch.cat(parts, dim=1)
 
     def losses(self, baseline: Baselines, samples: WeightedSamples, plan: Plan) -> Owners:
         """Compute the mean penalty over each owner's samples, in blocks; add its gradient to ``baseline.grad``."""

@@ -24,7 +24,7 @@ from absentia.learning.paper_objective import PaperObjective
 from absentia.learning.processes import summed_over_processes
 from absentia.learning.search_ends import CONVERGED, EndKind, SearchEnd
 from absentia.learning.space import HELD, Baselines, Owners, Space
-from absentia.learning.sweeps import SearchPlan, Sweeps
+from absentia.learning.sweeps import MAX_SWEPT, SearchPlan, Sweeps
 from absentia.runtime.limits import OutOfTime, TimeLimit
 from absentia.runtime.stops import INTERRUPTED, Stop
 
@@ -63,6 +63,7 @@ class Search:
         *,
         checkpoint: Checkpoint | None = None,
         ended: bool = False,
+        share_for_profiles: float = 0.0,
     ) -> None:
         self.objective = objective
         self.space = space
@@ -81,6 +82,7 @@ class Search:
         self.finals: dict[str, float] = {}  # the penalty at the end of each start
         self.finished = CONVERGED  # how the search ends unless it is unfinished
         self.ended_by_user = False
+        self.share_for_profiles = share_for_profiles  # of the time that is left, reserved if there is a limit
 
     def _make_level_sweeps(self) -> LevelSweeps | None:
         """Return sweeps over all values that trees tell apart, if the loss is computed from sums over leaves."""
@@ -223,7 +225,10 @@ class Search:
         self._reserve_time(math.inf)
         losses = {name: self.comparer.mean_loss(baseline) for name, baseline in usual.items()}
         seconds_per_row = (self.limit.spent - began) / max(1, self.objective.evaluations - evaluations_before)
-        self._reserve_time(_LONGER_TO_JUDGE * rows_to_judge * seconds_per_row)
+        to_judge = _LONGER_TO_JUDGE * rows_to_judge * seconds_per_row
+        if self.limit.is_set:
+            to_judge += self.share_for_profiles * max(0.0, self.limit.left)
+        self._reserve_time(to_judge)
         return losses
 
     def _reserve_time(self, seconds: float) -> None:
@@ -335,8 +340,11 @@ class Search:
 
     # After the search
 
-    def undetermined(self, losses: Owners) -> Bool[Tensor, " players"]:
-        """Return which players have free values, none of which ever changed the loss."""
+    def seems_idle(self, losses: Owners) -> Bool[Tensor, " players"]:
+        """Return which players have free values, none of which changed the loss during the search.
+
+        A gradient of 0 says nothing about values further away: see `profile_values`.
+        """
         players = self.objective.evaluator.players
         space = self.space
         idle = (self.leverage >= 0) & (self.leverage <= _NO_LEVERAGE * float(losses.abs().max()))
@@ -346,3 +354,9 @@ class Search:
         idle_entries = idle[space.coordinate[moved]]
         unused = set(labels[idle_entries].tolist()) - set(labels[~idle_entries].tolist())
         return torch.tensor([player in unused for player in range(len(players))])
+
+    def was_swept(self) -> bool:
+        """Return whether other values of all coordinates were tried, so that leverage tells what matters."""
+        if self.level_sweeps is not None:
+            return True
+        return 0 < len(self.sweeps.coordinates) <= MAX_SWEPT and len(self.sweeps.coordinates) == len(self.space)

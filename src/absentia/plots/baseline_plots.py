@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -19,6 +20,7 @@ from absentia.plots.learned_entries import (
     MEDIAN,
     UPPER_QUARTER,
     Entries,
+    Finding,
     baselines_by_owner,
     entries_of,
     owner_names,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 _MOST_OWNERS = 6  # classes that each have their own look
 _MOST_IMAGES = 10
+_BAND_WIDTH = 5.0  # of the range in which the loss is as low
 _STEEP = 30.0  # the scale is logarithmic if the loss falls by more than this factor
 
 
@@ -53,8 +56,9 @@ _BOXES = (
 def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     """Draw learned values on the distribution of the data: range, 5 to 95 %, middle half and median.
 
-    Every entry is scaled to the range of its data, and its value is written beside it. Baselines of images are drawn
-    as images, next to the median and the range of the data.
+    A band shows within which range the loss is as low as at the value, and hollow marks show other minima that are as
+    low. Every entry is scaled to the range of its data, and its value is written beside it. Baselines of images are
+    drawn as images, next to the median and the range of the data.
 
     Parameters
     ----------
@@ -82,6 +86,8 @@ def baselines(learned: LearnedBaseline, *, most: int = 40) -> Figure:
     width = torch.where(high > low, high - low, 1.0)  # constant entries are drawn at the left end
     if entries.quantiles is not None:
         _draw_data(axes, (entries.quantiles - low) / width)
+    if len(entries.findings) == 1:
+        _draw_findings(axes, entries.findings[0], low, width)
     _draw_values(axes, learned, (entries.values - low) / width)
     _write_values(axes, entries)
     left, right = axes.get_xlim()
@@ -109,6 +115,25 @@ def _draw_data(axes: Axes, places: Float[Tensor, "levels entries"]) -> None:
     axes.plot(places[MEDIAN], rows, "|", color="black", markersize=12, label="median of the data")
 
 
+def _draw_findings(
+    axes: Axes, findings: Sequence[Finding], low: Float[Tensor, " entries"], width: Float[Tensor, " entries"]
+) -> None:
+    """Draw the range in which the loss is as low, and mark other minima that are as low."""
+    colour = LOOKS["learned"].colour
+    ranges = [(row, finding) for row, finding in enumerate(findings) if finding.has_range]
+    if ranges:
+        rows = [row for row, _ in ranges]
+        starts = [(finding.low - float(low[row])) / float(width[row]) for row, finding in ranges]
+        ends = [(finding.high - float(low[row])) / float(width[row]) for row, finding in ranges]
+        axes.hlines(rows, starts, ends, color=colour, linewidth=_BAND_WIDTH, alpha=0.45, label="loss as low")
+    minima = [(row, value) for row, finding in enumerate(findings) for value in finding.minima]
+    if minima:
+        rows = [row for row, _ in minima]
+        places = [(value - float(low[row])) / float(width[row]) for row, value in minima]
+        style = LOOKS["learned"].style | {"markerfacecolor": "white"}
+        axes.plot(places, rows, linestyle="none", markersize=7, label="other minimum, as low", **style)
+
+
 def _draw_values(axes: Axes, learned: LearnedBaseline, places: Float[Tensor, "owners entries"]) -> None:
     """Mark the values, with a look for each class, or one look if all samples share a baseline."""
     rows = list(range(places.shape[1]))
@@ -129,8 +154,8 @@ def _write_values(axes: Axes, entries: Entries) -> None:
     """Write each value beside its row, unless there are several baselines."""
     if len(entries.texts) > 1:
         return
-    for row, (text, undetermined) in enumerate(zip(entries.texts[0], entries.undetermined, strict=True)):
-        shown = f"{text} (undetermined)" if undetermined else text
+    for row, (text, finding) in enumerate(zip(entries.texts[0], entries.findings[0], strict=True)):
+        shown = f"{text} ({finding.doubt})" if finding.doubt else text
         axes.annotate(shown, (1, row), xycoords=("axes fraction", "data"), va="center", fontsize=8, color=NEUTRAL)
 
 

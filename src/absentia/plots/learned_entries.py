@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,24 @@ class Entries:
     values: Float[Tensor, "owners entries"]
     texts: list[list[str]]  # the values as shown
     quantiles: Float[Tensor, "levels entries"] | None  # of the data; NaN for categories, None in old files
-    undetermined: list[bool]  # whether the value has no effect on the loss
+    undetermined: list[bool]  # whether the loss is as low at all values
+    findings: list[list[Finding]]  # of each owner's entries: what the loss says about them
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the loss says about an entry; the range in which it is as low is NaN if that is no range of values."""
+
+    kind: str = ""  # that of its profile
+    doubt: str = ""  # why the value is not determined; "" if it is, or if nothing is known
+    low: float = math.nan
+    high: float = math.nan
+    minima: tuple[float, ...] = ()  # other values at which the loss is as low
+
+    @property
+    def has_range(self) -> bool:
+        """Whether there is a range to draw."""
+        return self.high > self.low
 
 
 def players_of(learned: LearnedBaseline) -> Players:
@@ -62,16 +80,16 @@ def entries_of(learned: LearnedBaseline, most_entries: int, most_owners: int | N
         quantiles[:, _is_categorical(as_players)] = torch.nan  # categories have no order and therefore no range
     is_shown = as_players.labels != ALWAYS_PRESENT
     player_of_entry = players.labels[is_shown].tolist()
-    if learned.players is None:  # from an old file
-        undetermined = [False] * len(player_of_entry)
-    else:
-        undetermined = [learned.undetermined[player] for player in player_of_entry]
+    open_values = [False] * len(players)
+    if learned.players is not None:  # otherwise it is from an old file
+        open_values = learned.undetermined
     return Entries(
         names=list(as_players.names),
         values=as_players.means(baselines),
         texts=as_players.texts(baselines),
         quantiles=quantiles,
-        undetermined=undetermined,
+        undetermined=[open_values[player] for player in player_of_entry],
+        findings=[[learned.finding(player, owner) for player in player_of_entry] for owner in range(len(baselines))],
     )
 
 

@@ -21,21 +21,27 @@ const baseline = (() => {
     return () => 0.5;
   }
 
-  function entryRow(data, entry, value, text) {
+  function entryRow(data, owner, entry) {
     const place = scaleOfEntry(data.quantiles[entry]);
-    const undetermined = data.undetermined[entry];
-    const doubt = undetermined ? " (undetermined)" : "";
-    const lines = [`${data.names[entry]}: ${text}${doubt}`];
+    const doubt = data.doubts[owner][entry];
+    const lines = [`${data.names[entry]}: ${data.texts[owner][entry]}${inBrackets(doubt)}`];
+    const value = data.values[owner][entry];
+    const [low, high] = data.ranges[owner][entry].map((end) => (end === null ? NaN : place(end)));
+    const minima = data.minima[owner][entry].map((minimum) => ({entry, at: place(minimum)}));
     if (data.quantiles[entry][LEAST] !== null) {
       const levels = data.levels[entry];
       lines.push(`median ${levels[MEDIAN]}, data from ${levels[LEAST]} to ${levels[LARGEST]}`);
     }
-    return {entry, at: place(value), levels: data.quantiles[entry].map(place), undetermined, lines};
+    return {entry, at: place(value), levels: data.quantiles[entry].map(place), doubt, low, high, minima, lines};
   }
 
-  function drawEntries(element, data, values, texts) {
+  function inBrackets(doubt) {
+    return doubt ? ` (${doubt})` : "";
+  }
+
+  function drawEntries(element, data, owner) {
     const count = Math.min(data.names.length, MOST_DRAWN);
-    const rows = d3.range(count).map((entry) => entryRow(data, entry, values[entry], texts[entry]));
+    const rows = d3.range(count).map((entry) => entryRow(data, owner, entry));
     const width = element.clientWidth;
     const names = axes.room(data.names.slice(0, count), width);
     plot(element, "Baseline values in the range of the data", {
@@ -74,12 +80,21 @@ const baseline = (() => {
       Plot.ruleY(rows, {x1: level(LOW), x2: level(HIGH), y: "entry", stroke: NEUTRAL}),
       Plot.barX(rows, {x1: level(LOWER_QUARTER), x2: level(UPPER_QUARTER), y: "entry", ...box}),
       Plot.tickX(rows, {x: level(MEDIAN), y: "entry", stroke: "currentColor", strokeWidth: 2}),
+      Plot.ruleY(rows.filter((row) => row.high > row.low), {
+        x1: "low",
+        x2: "high",
+        y: "entry",
+        stroke: colour,
+        strokeWidth: 5,
+        strokeOpacity: 0.45,
+      }),
+      Plot.dot(rows.flatMap((row) => row.minima), {x: "at", y: "entry", symbol: "times", r: 5, stroke: colour}),
       Plot.dot(rows, {
         x: "at",
         y: "entry",
         symbol: "diamond",
         r: 5,
-        fill: (row) => (row.undetermined ? "var(--paper)" : colour),
+        fill: (row) => (row.doubt ? "var(--paper)" : colour),
         stroke: "currentColor",
         className: "value",
       }),
@@ -94,11 +109,11 @@ const baseline = (() => {
     return note;
   }
 
-  function fillTable(body, data, texts) {
+  function fillTable(body, data, owner) {
     const rows = data.names.map((name, entry) => {
-      const shownName = data.undetermined[entry] ? `${name} (undetermined)` : name;
+      const shownName = `${name}${inBrackets(data.doubts[owner][entry])}`;
       const levels = data.levels?.[entry] ?? [];
-      return [shownName, texts[entry], ...levels];
+      return [shownName, data.texts[owner][entry], ...levels];
     });
     const lines = d3.select(body).selectAll("tr").data(rows).join("tr");
     lines.selectAll("td").data((row) => row).join("td").text((cell) => cell);
@@ -126,8 +141,8 @@ const baseline = (() => {
     if (data.images) {
       drawPictures(at("pictures"), data, owner);
     } else {
-      if (data.quantiles) drawEntries(at("baseline"), data, data.values[owner], data.texts[owner]);
-      fillTable(section.querySelector(".entries tbody"), data, data.texts[owner]);
+      if (data.quantiles) drawEntries(at("baseline"), data, owner);
+      fillTable(section.querySelector(".entries tbody"), data, owner);
     }
     if (at("history")) drawHistory(at("history"), data);
   }

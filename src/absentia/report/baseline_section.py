@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from absentia.learning import LearnedBaseline
-from absentia.plots.learned_entries import MEDIAN, baselines_by_owner, entries_of, owner_names, players_of
+from absentia.plots.learned_entries import MEDIAN, Finding, baselines_by_owner, entries_of, owner_names, players_of
 from absentia.plots.look import LOOKS
 from absentia.report.pixels import ImageScale
 from absentia.report.section import Section
@@ -49,12 +49,22 @@ def _entries(learned: LearnedBaseline) -> dict[str, Any]:
         "names": entries.names,
         "values": numbers(entries.values),
         "texts": entries.texts,
-        "undetermined": entries.undetermined,
+        "doubts": [[finding.doubt for finding in findings] for findings in entries.findings],
+        "ranges": [[_range_of(finding) for finding in findings] for findings in entries.findings],
+        "minima": [[numbers(torch.tensor(finding.minima)) for finding in findings] for findings in entries.findings],
     }
     if entries.quantiles is not None:
         data["quantiles"] = numbers(entries.quantiles.T)
         data["levels"] = texts(entries.quantiles.T)
     return data
+
+
+def _range_of(finding: Finding) -> list[float | None]:
+    """Return the ends of the range in which the loss is as low; None if there is no range."""
+    if not finding.has_range:
+        return [None, None]
+    ends: list[float | None] = numbers(torch.tensor([finding.low, finding.high]))
+    return ends
 
 
 def _images(learned: LearnedBaseline) -> dict[str, Any]:
