@@ -43,7 +43,7 @@ def audit_payload(result: ab.Audit | ab.CrossAudit) -> dict[str, Any]:
     """Return an audit for JSON: the answer, how sure it is, and all figures of each method with their errors."""
     if isinstance(result, ab.CrossAudit):
         return _cross_audit_payload(result)
-    payload = {
+    payload: dict[str, Any] = {
         "command": "audit",
         "recommended": result.recommended,
         "confidence": result.confidence,
