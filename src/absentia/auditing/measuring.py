@@ -229,8 +229,8 @@ class GamesStep:
         terms = []
         for place in range(self.samples.start, self.samples.stop):
             fill = method.fill.select(slice(place, place + 1))
-            assert isinstance(fill, StandIns)  # or there would be no leaves
-            terms.append(leaves.terms(fill, groups, int(setup.numbers[place])))
+            if isinstance(fill, StandIns):  # as it is, or there would be no leaves
+                terms.append(leaves.terms(fill, groups, int(setup.numbers[place])))
         return listed_game_figures(terms, setup.tau, method.shares_stand_ins)
 
 

@@ -59,6 +59,16 @@ def _next_node(packed: np.ndarray, categories: np.ndarray, node: int, code: int)
 
 
 @compiled
+def _attribute_leaf(values: np.ndarray, decided: np.ndarray, state: np.ndarray, gain: float, loss: float) -> None:
+    """Add what a leaf contributes to the players that are decided on the way to it."""
+    for player in decided:
+        if state[player] == PRESENT:
+            values[player] += gain
+        else:
+            values[player] -= loss
+
+
+@compiled
 def attribute_samples(  # noqa: C901 (calls would copy the state of the walk)
     packed: np.ndarray,
     trees: PlayedTrees,
@@ -119,12 +129,7 @@ def attribute_samples(  # noqa: C901 (calls would copy the state of the walk)
                         leaf_weight = leaf_weights[packed[node, _LEAF]]
                         gain = leaf_weight * gains[present, depth - present]
                         loss = leaf_weight * losses[present, depth - present]
-                        for place in range(depth):
-                            player = trail[place]
-                            if state[player] == PRESENT:
-                                own_values[player] += gain
-                            else:
-                                own_values[player] -= loss
+                        _attribute_leaf(own_values, trail[:depth], state, gain, loss)
                     if open_count == 0:
                         break
                     open_count -= 1
