@@ -85,7 +85,6 @@ def attribute_samples(  # noqa: C901 (calls would copy the state of the walk)
     that must be present and b that must be absent.
     """
     categories = trees.nodes.categories
-    roots = trees.roots
     player_count = len(trees.keys)
     values = np.zeros((len(samples), player_count))
     state = np.zeros(player_count, np.uint8)
@@ -99,7 +98,7 @@ def attribute_samples(  # noqa: C901 (calls would copy the state of the walk)
         own_stand_ins = stand_ins[number % len(stand_ins)]
         for draw in range(len(own_stand_ins)):
             stand_in = own_stand_ins[draw]
-            for root in roots:
+            for root in trees.roots:
                 node = root
                 depth = 0
                 present = 0
@@ -127,9 +126,9 @@ def attribute_samples(  # noqa: C901 (calls would copy the state of the walk)
                         continue
                     if depth > 0:
                         leaf_weight = leaf_weights[packed[node, _LEAF]]
-                        gain = leaf_weight * gains[present, depth - present]
-                        loss = leaf_weight * losses[present, depth - present]
-                        _attribute_leaf(own_values, trail[:depth], state, gain, loss)
+                        absent = depth - present
+                        gain = leaf_weight * gains[present, absent]
+                        _attribute_leaf(own_values, trail[:depth], state, gain, leaf_weight * losses[present, absent])
                     if open_count == 0:
                         break
                     open_count -= 1
