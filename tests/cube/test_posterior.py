@@ -1,5 +1,7 @@
 """Posteriors against the textbook formulas on whole matrices."""
 
+import math
+
 import pytest
 import torch
 
@@ -34,7 +36,8 @@ def test_estimates_are_conditional_means_with_conditional_deviations():
     solved = torch.linalg.solve(noisy_covariances(), covariances)
     torch.testing.assert_close(estimate.values, solved.T @ VALUES)
     variances = KERNEL(fresh, fresh).diagonal() - (covariances * solved).sum(0)
-    stretch = posterior.scale * max(1.0, posterior.surprise) * posterior_module._OF_ESTIMATED_WEIGHTS
+    for_weights = posterior_module._OF_ESTIMATED_WEIGHTS * math.sqrt(1 + SIGNS.shape[1] / len(SIGNS))
+    stretch = posterior.scale * max(1.0, posterior.surprise) * for_weights
     torch.testing.assert_close(estimate.errors, variances.sqrt() * stretch)
     torch.testing.assert_close(posterior.weights_of(Functional(covariances, variances)), solved)
 

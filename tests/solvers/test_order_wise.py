@@ -60,7 +60,7 @@ def test_some_orders_are_those_of_all():
     assert some.orders == (4, 1)
     torch.testing.assert_close(some.errors, every.at(4, 1).errors)
     apart = (some.values - every.at(4, 1).values).abs()
-    assert (apart <= 0.05 * every.values.std()).all()  # only all orders together have a known mean
+    assert (apart <= some.errors).all()  # only all orders together have a known mean
 
 
 def test_drawn_pairs_can_be_used_again():
