@@ -174,7 +174,7 @@ class LeafSource:
         return find_levels(ensemble.nodes, ensemble.roots, codes)
 
 
-def leaf_source(evaluator: Evaluator, mean: Float[Tensor, " entries"]) -> LeafSource | NotFromLeaves:
+def leaf_source(evaluator: Evaluator, mean: Shaped[Tensor, "*entries"]) -> LeafSource | NotFromLeaves:
     """Return values from the leaves of the task's model, if they can be read and agree with it."""
     if isinstance(evaluator.readout, Features):
         return NotFromLeaves()
