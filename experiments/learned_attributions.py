@@ -505,7 +505,7 @@ EXPERIMENT = Experiment(
         "Values stay within mean ± 0.3 standard deviations, so that their attributions stay near the mean's.",
         "Zero is the zero of the published columns on tables, and black on images; the zero of normalised pixels has "
         "a row of its own.",
-        "Errors are over test samples of one network and one seed.",
+        "Errors of the tables are over test samples of one network and one seed each.",
     ),
     not_again=(
         "Values for each image, L_Shapley on images, and players of single pixels were not run. On MNIST, L_Shapley "

@@ -179,6 +179,9 @@ def _judged(experiment: Experiment, record: Record, claim: Claim, repeats: Repea
     over = _over_seeds([quantities, *(own for _, own, _ in others)])
     if others:
         others.insert(0, (min(parts[name].seed for name in figures), quantities, verdict))
+    by_seed = [judged.word for _, _, judged in others if judged is not None]
+    if len(set(by_seed)) > 1:
+        notes.append(f"{by_seed.count(verdict.word)} of {len(by_seed)} seeds")
     return JudgedClaim(experiment, claim, verdict, tuple(sorted(seeds)), over, tuple(others), tuple(notes))
 
 
@@ -395,7 +398,7 @@ def _about(entries: Sequence[Entry], folder: Path) -> str:
     counts = ", ".join(f"{word} {words[word]}" for word in [*MEANINGS, *others] if words[word])
     changed = sum(judged.claim.rule.was_changed for judged in claims)
     return (
-        "Written by `python -m experiments report`; not to be edited. "
+        "Written by `python -m experiments report`. "
         f"Of {len(claims)} claims: {counts}. {changed} rules replaced earlier ones. "
         f"[Words, networks and assumptions]({PAGES}/{SETTINGS}.md)."
     )

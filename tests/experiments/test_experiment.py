@@ -237,6 +237,13 @@ def test_figures_of_several_seeds_are_averaged_with_their_errors_and_counted(tmp
         save_record(seed_folder(tmp_path / "same", seed), "fig-0", "full", {"squares": same})
     (alike,) = judged_claims(one, record, tmp_path / "same")
     assert (alike.ours_in_short, alike.seed_count) == ("4.0 ± 0.5 in all", "3")  # over samples
+    assert not judged.notes
+
+    def strict(figures):
+        return Verdict("no" if figures["squares"]["sum"] > 5 else "as stated", "4", "Because.")
+
+    (split,) = judged_claims(replace(one, claims=(replace(one.claims[0], judge=strict),)), record, tmp_path)
+    assert split.words == "as stated; 2 of 3 seeds"
     text = page_markdown(one, record, tmp_path)
     assert "| the sum is that of both | 2 | 9.0 ± 0.5 in all | as stated |" in text
     assert "| [the sum (Fig. 0)](pages/fig-0.md) | 5 | 6.0 ± 1.5 in all | 3 |" in as_markdown(
