@@ -77,7 +77,7 @@ def check_logits(readout: Readout, output: Outputs, runner: BatchRunner, x: Tens
         raise wrong("model", must, "scores", then, then_in_commands)
     single = _is_single_logit(output)
     if single and isinstance(model, NumpyModel) and model.regression:
-        raise wrong("y", "be left out for a regression", "classes", "The output is then explained as it is.")
+        raise _y_of_regression()
     if are_probabilities(output) or returns_probabilities(runner, x, output):
         where = " in one column" if single else ""
         raise AbsentiaError(
@@ -492,6 +492,8 @@ def default_readout(
     if getattr(model, "regression", False) and not _is_single_logit(output):
         must = f"be Output(i) for a regression with {output.shape[1]} outputs, i from 0 to {output.shape[1] - 1}"
         raise wrong("readout", must, "none" if y is None else "y")
+    if getattr(model, "regression", False) and y is not None:
+        raise _y_of_regression()
     if names and not (y is None and _is_single_logit(output)):
         check_names(names, output)
     kind = Margin if _gives_scores(model) else LogOdds
@@ -503,6 +505,11 @@ def default_readout(
     predicted = _of_numbers(kind, output.argmax(1).cpu())
     note = _note_on_samples(Subject.PREDICTED_CLASSES, kind.quantity, predicted.y, [str(name) for name in names])
     return predicted, note
+
+
+def _y_of_regression() -> AbsentiaError:
+    """Return the error for targets or classes that are passed with a regression."""
+    return wrong("y", "be left out for a regression", "numbers", "Its predictions are explained as they are.")
 
 
 def select_classes(readout: Readout | None, chosen: Int[Tensor, " chosen"], samples: int) -> Readout | None:

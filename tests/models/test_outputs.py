@@ -33,6 +33,8 @@ def test_regressions_are_explained_one_output_at_a_time():
     assert ab.explain(one, X, absence=0.0).record.readout == "the output as it is"
     with pytest.raises(ab.AbsentiaError, match="y must be left out for a regression"):
         ab.explain(one, X, Y, absence=0.0)
+    with pytest.raises(ab.AbsentiaError, match="y must be left out for a regression"):
+        ab.audit(one, X, 100 * targets[:, 0], {"zero": 0.0})
 
 
 @pytest.mark.parametrize(
