@@ -93,13 +93,6 @@ class Posterior:
         variances = (functional.variances - explained.square().sum(0)).clamp_min(0)
         return Estimate(self.scale * values, self._error_unit * variances.sqrt())
 
-    def covariance(
-        self, covariances: Float[Tensor, "coalitions numbers"], prior: Float[Tensor, "numbers numbers"]
-    ) -> Float[Tensor, "numbers numbers"]:
-        """Return the covariance of the errors of numbers, from their covariances with the values and a priori."""
-        explained = solve_lower(self.factor, covariances)
-        return (prior - explained.T @ explained) * self._error_unit**2
-
     @property
     def _error_unit(self) -> float:
         """What errors are multiplied with: the unit of the values, and how far the kernel suits them."""
