@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from typing import Any
 
@@ -10,8 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import shap
+import shapiq
 import torch
 import xgboost
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
@@ -35,6 +39,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardSca
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import absentia as ab
+import tree_rows
 from absentia.evaluation.leaf_values import LeafValues, NotFromLeaves
 from absentia.solvers.leaves import sums_over_leaves
 
@@ -387,3 +392,141 @@ def test_indices_are_there_where_interactions_are_left_out(name: str) -> None:
             assert numbers.pop(term.players) == pytest.approx(term.effect, abs=1e-9)
         assert all(abs(effect) < 1e-9 for effect in numbers.values())
     assert torch.allclose(from_leaves.base_values, listed.base_values)
+
+
+# Columns of the tables of random boosters. The last ones hold categories.
+NUMERIC = 4
+CATEGORIES = {4: 5, 5: 3}
+INDICES = ["SII", "k-SII", "STII", "FSII", "BII", "FBII"]
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def table_with_gaps(random: np.random.Generator, *, categorical: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows with missing values, the last columns categories if asked for, and targets that depend on all."""
+    rows = tree_rows.table(random, 120, COLUMNS, missing=0.2)
+    if categorical:
+        rows = tree_rows.with_categories(rows, random, CATEGORIES)
+    filled = np.nan_to_num(rows, nan=1.5)
+    products = filled[:, 0] * filled[:, 4] + filled[:, 1] * filled[:, 5]
+    return rows, products + filled[:, 2] * (filled[:, 4] == 2) + (filled[:, 5] == 1) * np.isnan(rows[:, 3])
+
+
+def random_lightgbm(random: np.random.Generator, rows: np.ndarray, target: np.ndarray, *, categorical: bool) -> Any:
+    """Fit a LightGBM regressor with settings drawn at random."""
+    settings = {
+        "n_estimators": int(random.integers(2, 9)),
+        "num_leaves": int(random.integers(2, 16)),
+        "max_cat_to_onehot": int(random.integers(1, 6)),
+        "learning_rate": 0.5,
+    }
+    model = lightgbm.LGBMRegressor(
+        **settings, min_child_samples=3, min_data_per_group=5, cat_smooth=1, n_jobs=1, verbose=-1
+    )
+    columns = list(CATEGORIES) if categorical else "auto"
+    return model.fit(rows, target, categorical_feature=columns)
+
+
+def random_xgboost(random: np.random.Generator, rows: np.ndarray, target: np.ndarray, *, categorical: bool) -> Any:
+    """Fit an XGBoost regressor with settings drawn at random."""
+    settings = {
+        "n_estimators": int(random.integers(2, 9)),
+        "max_depth": int(random.integers(1, 6)),
+        "max_cat_to_onehot": int(random.integers(1, 6)),
+        "learning_rate": 0.5,
+    }
+    types = ["q"] * COLUMNS
+    if categorical:
+        types = ["c" if column in CATEGORIES else "q" for column in range(COLUMNS)]
+    model = xgboost.XGBRegressor(**settings, n_jobs=1, enable_categorical=True, feature_types=types)
+    return model.fit(rows, target)
+
+
+FITS = {"LightGBM": random_lightgbm, "XGBoost": random_xgboost}
+
+
+def random_game(library: str, seed: int, *, categorical: bool = True) -> ab.MaskedModel:
+    """Return the game of a random booster on two samples with missing values; some players hold several columns."""
+    random = np.random.default_rng(seed)
+    rows, target = table_with_gaps(random, categorical=categorical)
+    model = FITS[library](random, rows, target, categorical=categorical)
+    draws = int(random.integers(1, 5))
+    players = GROUPS if random.integers(2) else None
+    return ab.MaskedModel(model, rows[:2], absence=ab.Marginal(rows[10 : 10 + draws]), players=players)
+
+
+def sets_of(terms: ab.Terms, sample: int) -> dict[tuple[str, ...], float]:
+    """Return the effect of each set that is listed."""
+    return {term.players: term.effect for term in terms.top(10**6, sample)}
+
+
+@pytest.mark.slow
+@settings(max_examples=12)
+@given(st.sampled_from(list(FITS)), SEEDS)
+def test_missing_values_and_categories_of_boosters_give_the_results_of_enumeration(library: str, seed: int) -> None:
+    game = random_game(library, seed)
+    leaves = sums_over_leaves(game)
+    assert leaves is not None
+    table = enumerated(game)
+    every = ab.coalitions.enumerate_coalitions(len(game.names))
+    assert close(leaves.terms(enumerate_up_to=0).predict(every), table.values)
+    assert close(ab.shapley(game).values, ab.shapley(table).values)
+    assert close(ab.order_shapley(game).values, ab.order_shapley(table).values)
+    assert close(ab.banzhaf(game).values, ab.banzhaf(table).values)
+
+
+@pytest.mark.slow
+@settings(max_examples=12)
+@given(st.sampled_from(list(FITS)), SEEDS, st.sampled_from(INDICES), st.integers(1, 3))
+def test_indices_of_boosters_are_those_of_enumeration(library: str, seed: int, name: str, order: int) -> None:
+    game = random_game(library, seed)
+    assert sums_over_leaves(game) is not None
+    table = enumerated(game)
+    largest = float(table.values.abs().max())
+    from_leaves = ab.index(game, name, order=order)
+    from_table = ab.index(table, name, order=order)
+    for sample in range(game.samples):
+        numbers = sets_of(from_leaves, sample)
+        for members, effect in sets_of(from_table, sample).items():
+            assert numbers.pop(members, 0.0) == pytest.approx(effect, abs=1e-5 * largest)
+        assert all(abs(effect) < 1e-5 * largest for effect in numbers.values())
+
+
+@pytest.mark.slow
+@settings(max_examples=12)
+@given(st.sampled_from(list(FITS)), SEEDS)
+def test_shapley_values_with_missing_values_are_shap_s(library: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    rows, target = table_with_gaps(random, categorical=False)
+    model = FITS[library](random, rows, target, categorical=False)
+    background = rows[20:35]
+    explainer = shap.TreeExplainer(model, background, feature_perturbation="interventional")
+    expected = torch.from_numpy(np.asarray(explainer.shap_values(rows[:5], check_additivity=False))).double()
+    game = ab.MaskedModel(model, rows[:5], absence=ab.Marginal(background))
+    assert sums_over_leaves(game) is not None
+    assert close(ab.shapley(game).values, expected)
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_indices_of_trees_are_those_of_shapiq(name: str) -> None:
+    random = np.random.default_rng(3)
+    rows, target = table_with_gaps(random, categorical=True)
+    model = random_lightgbm(random, rows, target, categorical=True)
+    sample, stand_in = rows[np.isnan(rows).sum(1).argsort()[-2:]]  # those with the most missing values
+
+    def values(coalitions: np.ndarray) -> np.ndarray:
+        present = np.atleast_2d(coalitions).astype(bool)
+        predictions: np.ndarray = model.predict(np.where(present, sample, stand_in))
+        return predictions
+
+    theirs = shapiq.ExactComputer(values, n_players=COLUMNS)(name, order=3)
+    game = ab.MaskedModel(model, sample[None], absence=ab.Baseline(stand_in))
+    assert sums_over_leaves(game) is not None
+    numbers = sets_of(ab.index(game, name, order=3), 0)
+    compared = 0
+    for size in (1, 2, 3):
+        for members in itertools.combinations(range(COLUMNS), size):
+            names = tuple(game.names[player] for player in members)
+            assert numbers.pop(names, 0.0) == pytest.approx(theirs[members], abs=1e-9)
+            compared += 1
+    assert compared == 41
+    assert set(numbers) <= {()}
