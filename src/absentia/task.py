@@ -19,6 +19,7 @@ from absentia.absences.protocol import (
     Absence,
     BringsModel,
     Fill,
+    HoldsFrame,
     KnowsCategories,
     StandIns,
     check_shape,
@@ -307,9 +308,13 @@ class Task:
     def coded(self, absence: Absence) -> Absence:
         """Return an absence with categories by the codes of this task's table, if it knows them by name."""
         table = self.model.table if isinstance(self.model, NumpyModel) else None
-        if table is None or not isinstance(absence, KnowsCategories):
+        if table is None:
             return absence
-        return absence.coded_for(table.category_names)
+        if isinstance(absence, KnowsCategories):
+            return absence.coded_for(table.category_names)
+        if isinstance(absence, HoldsFrame) and absence.frame is not None:
+            return absence.of_numbers(table.encode(absence.frame))
+        return absence
 
     def probe_rows(self) -> Rows:
         """Return the rows of the first run; the last sample is run twice to check that the model is deterministic."""

@@ -201,3 +201,40 @@ def test_names_with_spaces_are_those_of_lightgbm() -> None:
     spaced = CODED.rename(columns={"work": "kind of work", "age": "age in years"})
     model = lightgbm.LGBMClassifier(n_estimators=5, min_child_samples=5, verbose=-1).fit(spaced, Y)
     assert ab.explain(model, spaced[:1], 1, absence="median", data=spaced).names == tuple(spaced.columns)
+
+
+@pytest.mark.parametrize("name", BOOSTERS)
+def test_a_background_may_hold_categories(name: str) -> None:
+    model = BOOSTERS[name]
+    rows = CODED[40:45]
+    game = ab.MaskedModel(model, CODED[:3], 1, absence=ab.Marginal(rows))
+    by_word = ab.MaskedModel(model, CODED[:3], 1, absence="marginal", data=rows)
+    torch.testing.assert_close(ab.value_table(game).values, ab.value_table(by_word).values)
+    one = ab.explain(model, CODED[:3], 1, absence=ab.Marginal(CODED[40:41]))
+    np.testing.assert_allclose(
+        one.interactions.predict(ab.coalitions.enumerate_coalitions(5))[2],
+        masked_by_hand(model, CODED, 2, 40),
+        atol=1e-4,
+    )
+
+
+def test_categories_of_a_background_are_known_though_no_sample_has_them() -> None:
+    plain = FRAME.astype({"hours": float, "level": object})
+    model = pipeline(FRAME, Y)
+    is_clerk = plain["work"] == "clerk"
+    same = plain[is_clerk][:3]
+    others = plain[~is_clerk][:4]
+    shuffled = others[others.columns[::-1]]
+    game = ab.MaskedModel(model, same, 1, absence=ab.Marginal(shuffled))
+    by_word = ab.MaskedModel(model, same, 1, absence="marginal", data=others)
+    torch.testing.assert_close(ab.value_table(game).values, ab.value_table(by_word).values)
+    audit = ab.audit(
+        model, plain[:20], 1, absences={"rows": ab.Marginal(others), "others": ab.Marginal(plain[20:30])}
+    )
+    assert list(audit.record.absences) == ["rows", "others"]
+
+
+def test_a_background_of_categories_needs_an_estimator() -> None:
+    with pytest.raises(ab.AbsentiaError, match=r"background must hold numbers.*an estimator as the model"):
+        ab.explain(lambda rows: rows.sum(1), np.zeros((2, FRAME.shape[1])), absence=ab.Marginal(CODED[:5]))
+    assert repr(ab.Marginal(CODED[:5], draws=2)) == "Marginal(2 of 5 rows)"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from typing import Literal
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -22,7 +22,10 @@ from absentia.data import (
     Table,
     as_tensor,
     check_number,
+    check_rows,
     column_groups,
+    has_categories,
+    is_frame,
     known_mean,
     known_median,
     known_mode,
@@ -228,8 +231,9 @@ class Marginal:
 
     Parameters
     ----------
-    background : array of shape (rows, …)
-        Rows such as the training data.
+    background : array of shape (rows, …) or DataFrame
+        Rows such as the training data. Text and categories of a DataFrame are encoded as those of the samples, which
+        must be a DataFrame as well, for a fitted estimator.
     draws : int, optional
         The number of rows to draw without replacement. The default is all rows.
     seed : int, default 0
@@ -245,7 +249,11 @@ class Marginal:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        rows = read_rows(self.background).clone()
+        background = self.background
+        if is_frame(background) and has_categories(background):
+            rows = background.copy()  # only a game knows how its model codes categories
+        else:
+            rows = read_rows(background).clone()
         check_number("draws", self.draws, 1, len(rows))
         object.__setattr__(self, "background", rows)
 
@@ -254,9 +262,22 @@ class Marginal:
         draws = rows if self.draws is None else self.draws
         return f"Marginal({draws} of {rows} rows)"
 
+    @property
+    def frame(self) -> Any:
+        """The background as a DataFrame, if it has categories that are not encoded yet; otherwise None."""
+        if isinstance(self.background, Tensor):
+            return None
+        return self.background
+
+    def of_numbers(self, rows: Rows) -> Marginal:
+        """Return the absence with the encoded rows of its DataFrame."""
+        return replace(self, background=rows)
+
     def bind(self, x: Samples) -> Fill:
         """Draw the rows."""
         rows = self.background
+        if self.frame is not None:  # not encoded: an error, except for booleans
+            rows = check_rows(self.frame, name="background", missing=True)
         check_shape("background", rows.shape[1:], x)
         check_whole("background", rows, x)
         if self.draws is not None:

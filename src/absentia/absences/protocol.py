@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Shaped
 from torch import Tensor
 
-from absentia.data import Classes, blocks, has_gaps
+from absentia.data import Classes, Rows, blocks, has_gaps
 from absentia.errors import wrong
 from absentia.models.model import Model
 from absentia.players import Players
@@ -67,6 +67,18 @@ class BringsModel(Protocol):
 
     def instead_of(self, model: Model) -> Model:
         """Return the model that replaces this model in the game; the readout applies to its output."""
+
+
+@runtime_checkable
+class HoldsFrame(Protocol):
+    """An absence that may hold a DataFrame with categories, to be encoded in the same way as the samples."""
+
+    @property
+    def frame(self) -> Any:
+        """The DataFrame; None if the absence holds numbers."""
+
+    def of_numbers(self, rows: Rows) -> Absence:
+        """Return the absence with these rows, the encoded DataFrame, instead."""
 
 
 @runtime_checkable

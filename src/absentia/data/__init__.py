@@ -11,6 +11,7 @@ from absentia.data.classes import (
     order_unknown,
     read_classes,
 )
+from absentia.data.frames import has_categories, is_frame, is_numeric
 from absentia.data.gaps import (
     has_gaps,
     known_deviation,
@@ -62,8 +63,11 @@ __all__ = [
     "data_quantiles",
     "data_range",
     "each_class",
+    "has_categories",
     "has_gaps",
     "holds_text",
+    "is_frame",
+    "is_numeric",
     "known_deviation",
     "known_least",
     "known_mean",

@@ -96,8 +96,9 @@ def _read_columns(name: str, frame: Any, missing: bool) -> np.ndarray:
             values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         except (TypeError, ValueError) as error:
             then = (
-                "Encode text and categories as numbers first: absentia.interop.EncodedTable.of(frame) does. Pass an "
-                "estimator as the model, and an absence by a word such as 'median', to have them encoded for you."
+                "Encode text and categories as numbers first: absentia.interop.EncodedTable.of(frame) does. To have "
+                "them encoded for you, pass an estimator as the model, x as a DataFrame, and an absence by a word "
+                "such as 'median', or as Marginal(frame)."
             )
             raise wrong(name, "hold numbers", f"{column.iloc[0]!r} in column {label!r}", then) from error
         refused = ~np.isfinite(values)

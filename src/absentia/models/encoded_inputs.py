@@ -5,7 +5,6 @@ Every public function that takes a model and samples calls `encode_inputs` first
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from absentia.data import Table
+from absentia.data import Table, has_categories, is_frame, is_numeric
 from absentia.errors import require, wrong
 from absentia.models.adapters import estimator_of
 from absentia.models.arrays import NumpyModel
@@ -50,18 +49,19 @@ def encode_inputs(
     """Encode DataFrames with columns that are not numbers, for an estimator; return other inputs as they are.
 
     Categories are those that the model was fitted on, if it stores them, or else those of the data, the samples and
-    learned ``absences`` together. Columns are put into the order of the fit, unless there are ``players``, who know
-    the columns of x by their numbers.
+    the ``absences`` together: of learned ones, and of backgrounds that are DataFrames. Columns are put into the order
+    of the fit, unless there are ``players``, who know the columns of x by their numbers.
     """
     if isinstance(model, NumpyModel) and model.table is not None:
         return EncodedInputs(model, _numbers_of("x", x, model.table), _numbers_of("data", data, model.table))
-    tables: dict[str, Any] = {"data": data, "x": x}
-    frames = {name: table for name, table in tables.items() if _is_frame(table)}
+    absences = list(absences)
+    tables: dict[str, Any] = {"data": data, "x": x, **_backgrounds(absences)}
+    frames = {name: table for name, table in tables.items() if is_frame(table)}
     estimator = estimator_of(model)
     if estimator is None or "x" not in frames:
         return EncodedInputs(model, x, data)
     learned = _names_of_categories(absences)
-    if not any(_has_categories(frame) or _lacks_any_of(frame, learned) for frame in frames.values()):
+    if not any(has_categories(frame) or _lacks_any_of(frame, learned) for frame in frames.values()):
         return EncodedInputs(model, x, data)
     table = encode_frames(estimator, frames, learned)
     if players is not None:
@@ -121,7 +121,7 @@ def _kinds_of_columns(
 
     A column without any known value may hold anything: the fit or a learned absence decides.
     """
-    with_text = [column for column in columns if not all(_is_numeric(frame[column]) for frame in frames.values())]
+    with_text = [column for column in columns if not all(is_numeric(frame[column]) for frame in frames.values())]
     text_columns = [column for column in with_text if not _is_boolean(column, frames)]
     empty = [column for column in columns if column not in text_columns and _is_empty(column, frames)]
     undecided = empty
@@ -140,7 +140,7 @@ def _kinds_of_columns(
 
 def as_fitted_categories(estimator: Any, frame: Any, argument: str) -> Any:
     """Return a frame with the categories that a booster was fitted on, where it has text, as files do."""
-    columns = [column for column in frame.columns if not _is_numeric(frame[column])]
+    columns = [column for column in frame.columns if not is_numeric(frame[column])]
     candidates = [column for column in columns if not _is_boolean(column, {argument: frame})]
     dtypes: dict[str, Any] = {
         column: "category" for column in category_columns(estimator, candidates) if column in columns
@@ -203,16 +203,6 @@ def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0]}"
 
 
-def _is_frame(table: Table) -> bool:
-    """Return whether a table is a DataFrame of pandas."""
-    return hasattr(table, "select_dtypes") and hasattr(table, "columns")
-
-
-def _has_categories(frame: Any) -> bool:
-    """Return whether a frame has a column that is not of numbers."""
-    return not all(_is_numeric(frame.iloc[:, number]) for number in range(frame.shape[1]))
-
-
 def _names_text(names: Sequence[str]) -> bool:
     """Return whether these names of categories are others than those of booleans."""
     return not _BOOLEAN_NAMES.issuperset(names)
@@ -228,21 +218,9 @@ def _is_empty(column: str, frames: Mapping[str, Any]) -> bool:
     return all(bool(frame[column].isna().all()) for frame in frames.values())
 
 
-def _is_numeric(column: Any) -> bool:
-    """Return whether a column holds numbers, also as objects; booleans and times are none."""
-    kind = getattr(column.dtype, "kind", "O")
-    if kind in "iuf":
-        return True
-    if kind in "mM":
-        return False
-    if column.dtype != object:
-        return False
-    return all(isinstance(value, numbers.Number) and not isinstance(value, bool) for value in column.dropna())
-
-
 def _numbers_of(name: str, table: Table, encoded: EncodedTable) -> Table:
     """Return a frame as the numbers of a table that the model decodes; anything else as it is."""
-    if not _is_frame(table) or not _has_categories(table):
+    if not is_frame(table) or not has_categories(table):
         return table
     return encoded.numbers(table)
 
@@ -326,10 +304,19 @@ def _dtype_of(parts: Sequence[Any], known: Sequence[Any], is_category: bool) -> 
     is_ordered = [bool(part.cat.ordered) for part in parts if hasattr(part, "cat")]
     if is_ordered or is_category:
         return require("pandas", "sklearn").CategoricalDtype(known, ordered=any(is_ordered))
-    dtypes = [part.dtype for part in parts if not _is_numeric(part)]
+    dtypes = [part.dtype for part in parts if not is_numeric(part)]
     if dtypes:
         return dtypes[0]
     return np.dtype(bool) if known == [False, True] else np.dtype(object)
+
+
+def _backgrounds(absences: Iterable[object]) -> dict[str, Any]:
+    """Return the DataFrames with categories that absences hold, by the names that errors give them."""
+    held = [getattr(absence, "frame", None) for absence in absences]
+    frames = [frame for frame in held if is_frame(frame)]
+    if len(frames) == 1:
+        return {"background": frames[0]}
+    return {f"background {number}": frame for number, frame in enumerate(frames, start=1)}
 
 
 def _names_of_categories(absences: Iterable[object]) -> dict[str, list[str]]:
