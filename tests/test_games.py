@@ -3,7 +3,7 @@ import pytest
 import torch
 
 import absentia as ab
-from absentia import AbsentiaError, Game, ValueTable, harsanyi, shapley, value_table
+from absentia import AbsentiaError, Game, ValueTable, shapley, value_table
 from absentia.coalitions import enumerate_coalitions
 from typechecker import unchecked
 
@@ -75,13 +75,15 @@ def test_rounding_noise_follows_the_type_of_the_values():
 
 def test_more_players_than_the_bound_are_refused_with_what_to_do_instead():
     with pytest.raises(AbsentiaError) as caught:
-        harsanyi(Many(25))
+        ab.order_marginals(Many(25))
     sentence = str(caught.value)
     assert "players must be at most 24" in sentence
     assert "Got 25 instead, which would take 1 × 2^25 = 3.4e+07 values, 0.25 GiB" in sentence
-    assert "shapley(game, evaluations=…)" in sentence
+    assert "by shapley, index or order_marginals(game, evaluations=…)" in sentence
     assert "value_table(game, max_players=25)" in sentence
-    shapley(Many(25), evaluations=500)  # the way out that it names
+    # The ways out that it names.
+    shapley(Many(25), evaluations=500)
+    ab.order_marginals(Many(25), orders=[0], evaluations=200)
 
 
 def test_the_bound_can_be_moved():

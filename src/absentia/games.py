@@ -214,9 +214,9 @@ def value_table(game: Game, *, max_players: int = MAX_PLAYERS) -> ValueTable:
     if players > max_players:
         raise AbsentiaError(
             f"players must be at most {max_players} for exact results. Got {players} instead, which would take "
-            f"{need}. Estimate with errors by shapley, index or order_marginals(game, evaluations=…), group "
-            "players with "
-            f"Players.groups or a coarser Players.grid, or raise the bound: value_table(game, max_players={players})."
+            f"{need}. Estimate with errors by shapley, index or order_marginals(game, evaluations=…), group players "
+            f"with Players.groups or a coarser Players.grid, or raise the bound: "
+            f"value_table(game, max_players={players})."
         )
     if size > MAX_TABLE_BYTES:
         raise AbsentiaError(

@@ -238,3 +238,13 @@ def test_a_background_of_categories_needs_an_estimator() -> None:
     with pytest.raises(ab.AbsentiaError, match=r"background must hold numbers.*an estimator as the model"):
         ab.explain(lambda rows: rows.sum(1), np.zeros((2, FRAME.shape[1])), absence=ab.Marginal(CODED[:5]))
     assert repr(ab.Marginal(CODED[:5], draws=2)) == "Marginal(2 of 5 rows)"
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
+def test_rows_of_numbers_for_a_booster_of_categories_are_refused(name: str) -> None:
+    model = BOOSTERS[name]
+    numbers = np.zeros((2, FRAME.shape[1]))
+    with pytest.raises(ab.AbsentiaError, match=r"x must be a DataFrame with the categories.*Pass a DataFrame"):
+        ab.explain(model, numbers, absence=0.0)
+    with pytest.raises(ab.AbsentiaError, match=r"x must be a DataFrame with the categories.*Pass a DataFrame"):
+        ab.explain(model, pd.DataFrame(numbers, columns=FRAME.columns), absence=0.0)

@@ -193,3 +193,21 @@ def test_a_regressor_may_have_an_empty_list_of_classes():
 def test_a_booster_names_the_columns_of_its_fit(booster, columns):
     with pytest.raises(ab.AbsentiaError, match=rf"x must have the 4 columns of the fit\. Got shape \({columns},\)"):
         ab.explain(booster(), np.zeros((2, columns)), 1, absence="zero")
+
+
+TARGETS = np.stack([TWO, THREE], axis=1)
+OF_TWO_TARGETS = [RandomForestClassifier(3), DecisionTreeClassifier(), KNeighborsClassifier()]
+
+
+@pytest.mark.parametrize("estimator", OF_TWO_TARGETS, ids=lambda estimator: type(estimator).__name__)
+def test_a_classifier_of_several_targets_is_explained_one_at_a_time(estimator):
+    estimator.fit(X, TARGETS)
+    with pytest.raises(
+        ab.AbsentiaError, match=r"estimator must have one output.*Got 2 outputs.*one output at a time"
+    ):
+        ab.explain(estimator, X[:2], absence=0.0)
+    with pytest.raises(ab.AbsentiaError, match=r"a list of 2 outputs of different shapes.*one output at a time"):
+        ab.explain(ab.from_numpy(estimator.predict_proba, probabilities=True), X[:2], absence=0.0)
+    # What the messages say to do.
+    of_second = ab.from_numpy(lambda rows: estimator.predict_proba(rows)[1], probabilities=True)
+    assert ab.explain(of_second, X[:2], absence=0.0, readout=ab.LogOdds(2)).outputs.shape == (2,)

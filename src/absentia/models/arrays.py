@@ -66,7 +66,14 @@ class NumpyModel:
 
 def _as_floats(prediction: Any, rows: int) -> np.ndarray:
     """Return a prediction as a floating-point array with one entry for each row."""
-    answer = np.asarray(prediction)
+    try:
+        answer = np.asarray(prediction)
+    except ValueError as error:
+        if not isinstance(prediction, list):
+            raise
+        then = "Explain one output at a time, such as predict_proba(rows)[0]."
+        got = f"a list of {len(prediction)} outputs of different shapes"
+        raise wrong("model", "return one array", got, then) from error
     must = "return real numbers, none of them missing"
     if np.ma.is_masked(prediction):
         raise wrong("model", must, "a masked array")

@@ -8,9 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from absentia.errors import require, wrong
+from absentia.errors import AbsentiaError, require, wrong
 from absentia.models.arrays import NumpyModel
 from absentia.models.boosters import Margins, find_margins
+from absentia.models.fitted_categories import fitted_on_categories
 from absentia.models.tree_source import find_source
 from absentia.tables import EncodedTable, as_in_table
 
@@ -58,6 +59,7 @@ class _Fit:
     features: int | None
     labels: tuple[Any, ...]
     table: EncodedTable | None  # decodes rows of numbers
+    on_categories: bool  # whether a booster was fitted to columns of categories
 
     @classmethod
     def of(cls, estimator: Any, table: EncodedTable | None) -> _Fit:
@@ -68,8 +70,9 @@ class _Fit:
         return cls(
             columns=tuple(columns),
             features=_feature_count(estimator),
-            labels=tuple(np.asarray(getattr(estimator, "classes_", ())).tolist()),
+            labels=_labels_of(estimator),
             table=table,
+            on_categories=bool(columns) and fitted_on_categories(estimator),
         )
 
     @property
@@ -98,11 +101,35 @@ class _Prediction:
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Call the method, and return its single output."""
-        answer = self.method(self.fit.rows_for_estimator(rows))
+        given = self.fit.rows_for_estimator(rows)
+        try:
+            answer = self.method(given)
+        except Exception as error:
+            if self.fit.on_categories and self.fit.table is None:
+                must = "be a DataFrame with the categories that the model was fitted on"
+                then = "Pass a DataFrame with the columns and dtypes of the fit, and data likewise."
+                raise wrong("x", must, "rows of numbers", then) from error
+            raise
         if isinstance(answer, list):
-            then = "Explain one estimator for each."
-            raise wrong("estimator", "have one output", f"{len(answer)} outputs", then)
+            raise _several_outputs(len(answer))
         return np.asarray(answer)
+
+
+def _labels_of(estimator: Any) -> tuple[Any, ...]:
+    """Return the classes of an estimator; raise an error if it has classes for each of several outputs."""
+    classes = getattr(estimator, "classes_", ())
+    if isinstance(classes, list) and any(isinstance(of_output, np.ndarray) for of_output in classes):
+        raise _several_outputs(len(classes))
+    return tuple(np.asarray(classes).tolist())
+
+
+def _several_outputs(outputs: int) -> AbsentiaError:
+    """Return the error for an estimator of several targets."""
+    then = (
+        "Explain one output at a time: pass an estimator fitted to that target alone, or "
+        "from_numpy(lambda rows: estimator.predict_proba(rows)[0], probabilities=True)."
+    )
+    return wrong("estimator", "have one output", f"{outputs} outputs", then)
 
 
 def _by_margins(margins: Margins, fit: _Fit, fallback: NumpyModel | None) -> NumpyModel:

@@ -36,6 +36,11 @@ def category_columns(estimator: Any, candidates: Sequence[str], empty: Sequence[
     return [name for name, kind in types if kind == "c"]
 
 
+def fitted_on_categories(estimator: Any) -> bool:
+    """Return whether a booster says that it was fitted to a DataFrame with columns of categories."""
+    return bool(_known_to_lightgbm(estimator)) or _xgboost_booster(estimator) is not None
+
+
 def _known_to_lightgbm(estimator: Any) -> list[Any] | None:
     """Return the categories of each column of categories of a LightGBM model; None for other estimators."""
     booster = getattr(estimator, "_Booster", estimator)  # booster_ of a model that is not fitted raises an error
