@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import lightgbm
@@ -530,3 +532,52 @@ def test_indices_of_trees_are_those_of_shapiq(name: str) -> None:
             compared += 1
     assert compared == 41
     assert set(numbers) <= {()}
+
+
+class Damaged(lightgbm.Booster):
+    """A booster that predicts as another one does, but whose export is changed."""
+
+    def __init__(self, booster: lightgbm.Booster, damage: Callable[[dict[str, Any]], Any]) -> None:
+        super().__init__(model_str=booster.model_to_string())
+        self.damage = damage
+
+    def dump_model(self, *arguments: Any, **settings: Any) -> dict[str, Any]:
+        dump: dict[str, Any] = copy.deepcopy(super().dump_model(*arguments, **settings))
+        self.damage(dump["tree_info"][0]["tree_structure"])
+        return dump
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (lambda root: root.pop("left_child"), "stored in an unknown form (KeyError: 'left_child')"),
+        (lambda root: root.update(split_feature=17), "must split one of 6 columns. Got column 17"),
+        (
+            lambda root: root.update(left_child=root["right_child"], right_child=root["left_child"]),
+            "give other outputs than the model",
+        ),
+    ],
+    ids=["a missing child", "a column that does not exist", "swapped children"],
+)
+def test_a_model_whose_export_is_damaged_is_run_and_said(damage: Callable[[dict[str, Any]], Any], why: str) -> None:
+    booster = lightgbm.LGBMRegressor(n_estimators=5, verbose=-1).fit(ROWS, NUMBERS).booster_
+    explanation = ab.explain(Damaged(booster, damage), ROWS[:2], absence=MEAN)
+    assert explanation.record.evaluations == 2 * 2**COLUMNS
+    (note,) = (note for note in explanation.record.notes if why in note)
+    assert "run on masked inputs" in note
+    of_whole = ab.explain(booster, ROWS[:2], absence=MEAN)
+    assert of_whole.record.evaluations == 0
+    assert close(explanation.shapley.values, of_whole.shapley.values)
+
+
+class Broken(RandomForestRegressor):
+    """A forest that has lost a tree's nodes, so that it cannot be run either."""
+
+    def predict(self, rows: np.ndarray) -> np.ndarray:
+        raise ValueError("node array from the pickle has an incompatible dtype")
+
+
+def test_a_damaged_model_that_cannot_be_run_has_a_clear_error() -> None:
+    model = Broken(3, max_depth=3).fit(ROWS, NUMBERS)
+    with pytest.raises(ab.AbsentiaError, match=r"The model fails on .* samples of shape \(6,\).*incompatible dtype"):
+        ab.explain(model, ROWS[:2], absence=MEAN)
