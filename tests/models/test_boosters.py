@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC
 import absentia as ab
 from absentia.interop import EncodedTable, from_estimator
 from absentia.models.adapters import as_model
+from absentia.models.estimators import wrap_estimator
 from small_boosters import GENERATOR, THREE, TWO, X, gb, lgb, note, outputs, xgb
 
 DIFFER = "margins differ from predict_proba: probabilities are read"
@@ -266,3 +267,25 @@ def test_catboost_is_read_by_its_raw_formula():
     assert note(several, THREE[:40]).startswith("score of each sample's class (")
     several.loss = "a loss that is not known"
     assert not as_model(several).margins
+
+
+class CatBoost(CatBoostClassifier):
+    """A plain CatBoost model, which predicts its raw formula and no probabilities."""
+
+    predict_proba = property()  # there is none
+
+    def predict(self, rows, prediction_type="RawFormulaVal"):
+        return super().predict(rows, prediction_type)
+
+
+CatBoost.__module__ = "catboost.core"
+
+
+def test_a_plain_catboost_model_of_classes_predicts_margins():
+    model = CatBoost("Logloss", [30.0, -20.0, 5.0, 1.0])
+    np.testing.assert_allclose(outputs(model), X[:40] @ model.slopes, rtol=1e-12)
+    raw = wrap_estimator(model, probabilities=False)
+    np.testing.assert_allclose(raw.predict(X[:5]), X[:5] @ model.slopes)
+    assert raw.scores
+    model.loss = "a loss that is not known"
+    assert as_model(model).scores

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import absentia as ab
 from absentia.trees.ensemble import UnreadableTreesError
 from absentia.trees.reading import Link, read_trees
 from tree_rows import assert_read, edge_rows, table, targets
@@ -71,7 +72,8 @@ def test_other_models():
     ova = catboost.CatBoostClassifier(**FEW, loss_function="MultiClassOneVsAll").fit(X, THREE)
     assert check(ova).link is Link.SCORES
     plain = catboost.CatBoost({**FEW, "loss_function": "Logloss"}).fit(X, TWO)
-    assert check(plain).link is Link.IDENTITY
+    assert check(plain).link is Link.LOG_ODDS_OR_LOGITS
+    assert check(catboost.CatBoost({**FEW, "loss_function": "RMSE"}).fit(X, NUMBERS)).link is Link.IDENTITY
     stopped = catboost.CatBoostClassifier(**{**FEW, "iterations": 100}, learning_rate=0.9)
     stopped.fit(X[:100], TWO[:100], eval_set=(X[100:], TWO[100:]), early_stopping_rounds=3)
     assert len(check(stopped).ensemble.roots) == stopped.tree_count_ < 100
@@ -91,3 +93,20 @@ def test_names_and_categories():
     model = catboost.CatBoostRegressor(**FEW, cat_features=["b"]).fit(frame, NUMBERS + (frame["b"] == "yes"))
     with pytest.raises(UnreadableTreesError, match="hashes"):
         read_trees(model)
+
+
+@pytest.mark.parametrize(("loss", "y"), [("Logloss", TWO), ("MultiClass", THREE), ("MultiClassOneVsAll", THREE)])
+def test_a_plain_model_of_classes_is_explained_as_the_classifier(loss, y):
+    settings = {**FEW, "loss_function": loss, "random_seed": 0, "learning_rate": 0.5}
+    plain = catboost.CatBoost(settings).fit(X, y)
+    classifier = catboost.CatBoostClassifier(**settings).fit(X, y)
+    rows = np.nan_to_num(X[:5])
+    of_plain, of_classifier = (
+        ab.explain(model, rows, 1, absence=0.0, readout=ab.Logit(1)) for model in (plain, classifier)
+    )
+    assert of_plain.record.evaluations == 0
+    assert of_classifier.outputs.abs().max() > 0.1
+    np.testing.assert_allclose(of_plain.outputs, of_classifier.outputs)
+    np.testing.assert_allclose(of_plain.shapley.values, of_classifier.shapley.values)
+    if loss == "Logloss":
+        np.testing.assert_allclose(ab.explain(plain, rows, 1, absence=0.0).outputs, plain.predict(rows))

@@ -180,13 +180,27 @@ def _of_catboost_classifier(classifier: Any) -> Margins | None:
     if not classifier.is_fitted():
         return None
     read = partial(classifier.predict, prediction_type="RawFormulaVal")
-    loss = str(classifier.get_all_params().get("loss_function", ""))
-    name = loss.partition(":")[0]  # drop parameters, as in Logloss:border=0.5
-    if name in CATBOOST.scores:
+    loss = _catboost_loss(classifier)
+    if loss in CATBOOST.scores:
         return Margins(read, scores=True)
-    if name in CATBOOST.logits:
+    if loss in CATBOOST.logits:
         return Margins(read, each_class=True)
     return None
+
+
+def _of_plain_catboost(model: Any) -> Margins | None:
+    """Read a plain CatBoost model, which predicts margins if its loss is one of classes; None for other losses."""
+    if not model.is_fitted() or np.size(model.classes_) == 0:
+        return None
+    read = partial(model.predict, prediction_type="RawFormulaVal")
+    if _catboost_loss(model) in CATBOOST.logits:
+        return Margins(read, each_class=True, predicts_probabilities=False)
+    return Margins(read, scores=True, predicts_probabilities=False)
+
+
+def _catboost_loss(model: Any) -> str:
+    """Return the loss that a CatBoost model was trained with, without parameters such as in Logloss:border=0.5."""
+    return str(model.get_all_params().get("loss_function", "")).partition(":")[0]
 
 
 def _of_gradient_boosting(classifier: Any) -> Margins:
@@ -207,6 +221,7 @@ _FINDERS: dict[tuple[str, str], Callable[[Any], Margins | None]] = {
     ("lightgbm", "LGBMClassifier"): _of_lightgbm_classifier,
     ("lightgbm", "Booster"): _of_lightgbm_booster,
     ("catboost", "CatBoostClassifier"): _of_catboost_classifier,
+    ("catboost", "CatBoost"): _of_plain_catboost,
     ("sklearn", "GradientBoostingClassifier"): _of_gradient_boosting,
     ("sklearn", "HistGradientBoostingClassifier"): _of_histogram_boosting,
 }

@@ -189,9 +189,11 @@ def _best_method(estimator: Any, last_step: Any) -> tuple[Callable[[Any], Any], 
     must = "have predict_proba, decision_function, or be a regressor with predict"
     if predict is None:
         raise wrong("estimator", must, type(estimator).__name__)
-    if np.size(getattr(estimator, "classes_", ())) > 0:  # regressors of CatBoost have an empty list of classes
+    margins = find_margins(estimator)
+    has_classes = np.size(getattr(estimator, "classes_", ())) > 0  # regressors of CatBoost have an empty list
+    if has_classes and margins is None:
         raise wrong("estimator", must, "one that only predicts classes")
-    return predict, _kind_of_plain_predictions(find_margins(estimator))
+    return predict, _kind_of_plain_predictions(margins)
 
 
 def _kind_of_plain_predictions(margins: Margins | None) -> PredictionKind:

@@ -46,10 +46,15 @@ def read_regressor(regressor: Any) -> TreeReading | None:
 
 
 def read_raw_model(model: Any) -> TreeReading | None:
-    """Read a CatBoostRanker or a plain CatBoost model, which predict their raw outputs."""
+    """Read a CatBoostRanker or a plain CatBoost model, which predict their raw outputs: of classes, their margins."""
     if not model.is_fitted():
         return None
-    return _read(model, Link.IDENTITY)
+    link = Link.IDENTITY
+    if _loss(model) in _LOGITS:
+        link = Link.LOG_ODDS_OR_LOGITS
+    elif np.size(model.classes_) > 0:
+        link = Link.SCORES
+    return _read(model, link)
 
 
 def _loss(model: Any) -> str:
