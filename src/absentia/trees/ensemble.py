@@ -228,57 +228,93 @@ def assemble(trees: Sequence[Tree], base: np.ndarray, columns: int, comparison: 
         raise UnreadableTreesError("The model must have at least one tree.")
     if not np.isfinite(base).all():
         raise UnreadableTreesError("The base score of the model must be finite.")
+    joined = _join(trees)
+    _check_columns(joined.column, columns)
+    _check_children(joined)
+    listing = _list_categories(trees, joined.roots, len(joined.column))
+    thresholds, cut = _cuts(joined.column, joined.threshold, listing.first, columns)
+    is_leaf = joined.column == LEAF
+    nodes = Nodes(
+        column=joined.column,
+        cut=cut,
+        left=joined.left.astype(np.int32),
+        right=joined.right.astype(np.int32),
+        missing_left=joined.missing_left,
+        first_category=listing.first,
+        category_count=listing.length,
+        listed_left=listing.listed_left,
+        leaf=np.where(is_leaf, np.cumsum(is_leaf) - 1, -1).astype(np.int32),
+        categories=listing.listed,
+    )
+    return TreeEnsemble(
+        nodes=nodes,
+        roots=joined.roots,
+        tree_outputs=np.array([tree.output for tree in trees], np.int32),
+        leaf_values=np.concatenate([tree.values[tree.columns == LEAF] for tree in trees]).astype(np.float64),
+        leaf_trees=joined.tree[is_leaf],
+        base=np.asarray(base, np.float64),
+        comparison=comparison,
+        thresholds=thresholds,
+        categorical=_categorical_columns(joined.column, listing.first, columns),
+    )
+
+
+class _JoinedTrees(NamedTuple):
+    """The nodes of all trees one after another, with one entry for each node except for the roots."""
+
+    column: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray  # numbers among the nodes of all trees, not yet checked
+    right: np.ndarray
+    missing_left: np.ndarray
+    tree: np.ndarray  # the number of the node's tree
+    end: np.ndarray  # the number after the last node of the tree
+    roots: np.ndarray  # the first node of each tree
+
+
+def _join(trees: Sequence[Tree]) -> _JoinedTrees:
+    """Write the nodes of all trees one after another."""
     sizes = np.array([len(tree.columns) for tree in trees])
-    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
-    column = np.concatenate([tree.columns for tree in trees]).astype(np.int32)
+    ends = np.cumsum(sizes)
+    roots = (ends - sizes).astype(np.int32)
+    root_of_node = np.repeat(roots, sizes)
+    return _JoinedTrees(
+        column=np.concatenate([tree.columns for tree in trees]).astype(np.int32),
+        threshold=np.concatenate([tree.thresholds for tree in trees]),
+        left=np.concatenate([tree.left for tree in trees]).astype(np.int64) + root_of_node,
+        right=np.concatenate([tree.right for tree in trees]).astype(np.int64) + root_of_node,
+        missing_left=np.concatenate([tree.missing_left for tree in trees]).astype(np.uint8),
+        tree=np.repeat(np.arange(len(trees), dtype=np.int32), sizes),
+        end=np.repeat(ends, sizes),
+        roots=roots,
+    )
+
+
+def _check_columns(column: np.ndarray, columns: int) -> None:
+    """Raise an error for a split by a column that the model does not have."""
     if column.max() >= columns:
         raise UnreadableTreesError(f"Trees must split one of {columns} columns. Got column {column.max()}.")
-    shift = np.repeat(roots, sizes)
-    left = np.concatenate([tree.left for tree in trees]).astype(np.int64) + shift
-    right = np.concatenate([tree.right for tree in trees]).astype(np.int64) + shift
-    _check_children(column, left, right, np.repeat(roots + sizes, sizes))
-    is_leaf = column == LEAF
-    leaf = np.where(is_leaf, np.cumsum(is_leaf) - 1, -1).astype(np.int32)
-    listing = _list_categories(trees, roots, len(column))
-    thresholds, cut = _cuts(column, np.concatenate([tree.thresholds for tree in trees]), listing.first, columns)
+
+
+def _check_children(joined: _JoinedTrees) -> None:
+    """Raise an error unless the children of each split come after it in the same tree, so that every walk ends."""
+    splits = np.flatnonzero(joined.column != LEAF)
+    for children in (joined.left[splits], joined.right[splits]):
+        if (children <= splits).any() or (children >= joined.end[splits]).any():
+            raise UnreadableTreesError("The children of a node must come after it, in the same tree.")
+
+
+def _categorical_columns(column: np.ndarray, first_category: np.ndarray, columns: int) -> np.ndarray:
+    """Return which columns are split by categories; raise an error for one that is split by numbers, too."""
+    by_categories = first_category >= 0
+    by_number = (column != LEAF) & ~by_categories
     categorical = np.zeros(columns, bool)
-    categorical[column[listing.first >= 0]] = True
-    by_number = ~is_leaf & (listing.first < 0)
+    categorical[column[by_categories]] = True
     if categorical[column[by_number]].any():
         raise UnreadableTreesError(
             "A column must be split by numbers or by categories. Got one that is split by both."
         )
-    nodes = Nodes(
-        column,
-        cut,
-        left.astype(np.int32),
-        right.astype(np.int32),
-        np.concatenate([tree.missing_left for tree in trees]).astype(np.uint8),
-        listing.first,
-        listing.length,
-        listing.listed_left,
-        leaf,
-        listing.listed,
-    )
-    return TreeEnsemble(
-        nodes,
-        roots,
-        np.array([tree.output for tree in trees], np.int32),
-        np.concatenate([tree.values[tree.columns == LEAF] for tree in trees]).astype(np.float64),
-        np.repeat(np.arange(len(trees), dtype=np.int32), sizes)[is_leaf],
-        np.asarray(base, np.float64),
-        comparison,
-        thresholds,
-        categorical,
-    )
-
-
-def _check_children(column: np.ndarray, left: np.ndarray, right: np.ndarray, ends: np.ndarray) -> None:
-    """Raise an error unless the children of each split come after it in the same tree, so that every walk ends."""
-    splits = np.flatnonzero(column != LEAF)
-    for children in (left[splits], right[splits]):
-        if (children <= splits).any() or (children >= ends[splits]).any():
-            raise UnreadableTreesError("The children of a node must come after it, in the same tree.")
+    return categorical
 
 
 class _Listing(NamedTuple):
