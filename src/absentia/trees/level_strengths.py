@@ -316,26 +316,45 @@ def scan_strengths(
     for row in range(len(others)):
         leaf_weights = weights[kinds[row]]
         leaves = _find_leaves(trees, others[row], levels, owners[row], levels_are_samples, leaf_weights, work)
-        start = kept.ends[row - 1] if row > 0 else 0
-        end = kept.ends[row]
-        _follow(leaves, kept.keys[start:end], kept.effects[start:end], kept.strengths[row], sums[row])
+        _follow(leaves, _kept_table(kept, row), sums[row])
     return sums
 
 
 @compiled
-def _follow(leaves: _LevelLeaves, kept_keys: np.ndarray, kept: np.ndarray, strength: float, sums: np.ndarray) -> None:
+def _kept_table(kept: KeptEffects, row: int) -> EffectTable:
+    """Return the effects of a pair; their keys and effects are those that are kept, not a copy."""
+    start = kept.ends[row - 1] if row > 0 else 0
+    end = kept.ends[row]
+    return EffectTable(
+        kept.keys[start:end],
+        kept.effects[start:end],
+        np.full(1, kept.lengths[row]),
+        np.full(1, kept.strengths[row]),
+    )
+
+
+@compiled
+def _change_at(leaves: _LevelLeaves, leaf: int, level: int) -> int:
+    """Return 1 if a leaf is reached from this level on, −1 if up to the level before it, and 0 otherwise."""
+    reached = leaves.levels[leaf]
+    return ((reached >> level) & 1) - ((reached >> (level - 1)) & 1)
+
+
+@compiled
+def _follow(leaves: _LevelLeaves, first: EffectTable, sums: np.ndarray) -> None:
     """Write Σ|U(S)| at every level, given the effects at the first."""
+    strength = first.strength[0]
     sums[0] = strength
     leaf_count = leaves.length[0]
     if leaf_count == 0:
         sums[:] = strength
         return
-    numbers, effects = _number_sets(leaves.keys[: leaves.ends[leaf_count - 1]], kept_keys, kept)
+    numbers, effects = _number_sets(leaves.keys[: leaves.ends[leaf_count - 1]], first.keys, first.effects)
     for level in range(1, len(sums)):
         start = 0
         for leaf in range(leaf_count):
             end = leaves.ends[leaf]
-            sign = ((leaves.levels[leaf] >> level) & 1) - ((leaves.levels[leaf] >> (level - 1)) & 1)
+            sign = _change_at(leaves, leaf, level)
             if sign != 0:
                 strength += sign * leaves.bounds[leaf]
                 for term in range(start, end):
@@ -387,22 +406,21 @@ def move_effects(
     for row in range(len(others)):
         leaf_weights = weights[kinds[row]]
         leaves = _find_leaves(trees, others[row], levels, owners[row], levels_are_samples, leaf_weights, work)
-        first = kept.ends[row - 1] if row > 0 else 0
-        last = kept.ends[row]
-        table = EffectTable(
-            kept.keys[first:last].copy(),
-            kept.effects[first:last].copy(),
-            np.full(1, kept.lengths[row]),
-            np.full(1, kept.strengths[row]),
-        )
-        start = 0
-        for leaf in range(leaves.length[0]):
-            end = leaves.ends[leaf]
-            sign = 1.0 if leaves.levels[leaf] == 2 else -1.0  # only the second level reaches it, or only the first
-            table = with_room(table, end - start)
-            table.strength[0] += sign * leaves.bounds[leaf]
-            for term in range(start, end):
-                add_effect(table, leaves.keys[term], sign * leaves.effects[term])
-            start = end
-        moved = _append(moved, row, table)
+        moved = _append(moved, row, _move(leaves, _kept_table(kept, row)))
     return moved
+
+
+@compiled
+def _move(leaves: _LevelLeaves, first: EffectTable) -> EffectTable:
+    """Return the effects at the second of two levels, given those at the first."""
+    table = EffectTable(first.keys.copy(), first.effects.copy(), first.length, first.strength)
+    start = 0
+    for leaf in range(leaves.length[0]):
+        end = leaves.ends[leaf]
+        sign = _change_at(leaves, leaf, 1)
+        table = with_room(table, end - start)
+        table.strength[0] += sign * leaves.bounds[leaf]
+        for term in range(start, end):
+            add_effect(table, leaves.keys[term], sign * leaves.effects[term])
+        start = end
+    return table
