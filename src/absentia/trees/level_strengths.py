@@ -21,7 +21,7 @@ from absentia.trees.effect_sums import (
     table_of_pair,
     with_room,
 )
-from absentia.trees.ensemble import Codes, goes_left
+from absentia.trees.ensemble import Codes, Nodes, goes_left
 from absentia.trees.levels import Levels, PlayedTrees
 from absentia.trees.paths import ABSENT, PRESENT, UNDECIDED, Pair, Walk, doubled, forget, new_walk
 
@@ -163,13 +163,28 @@ def _wait(waiting: _Waiting, length: int, node: int, levels: int, depth: int, pl
     return length + 1
 
 
+class _OtherRow(NamedTuple):
+    """The row that the levels stand in for, or that stands in for them."""
+
+    codes: Codes
+    state: int  # where a player is in this state, the other row decides which way to go
+    state_of_levels: int  # where it is in this one, the levels do
+
+
+@compiled
+def _other_row(codes: Codes, levels_are_samples: bool) -> _OtherRow:
+    """Return the other row, which is decisive for absent players if the levels are samples, else for present ones."""
+    if levels_are_samples:
+        return _OtherRow(codes, ABSENT, PRESENT)
+    return _OtherRow(codes, PRESENT, ABSENT)
+
+
 @compiled
 def _find_leaves(
     trees: PlayedTrees,
-    other: Codes,
+    other: _OtherRow,
     levels: Levels,
     owner: int,
-    levels_are_samples: bool,
     leaf_weights: np.ndarray,
     work: _Workspace,
 ) -> _LevelLeaves:
@@ -191,7 +206,7 @@ def _find_leaves(
                 _decide(walk, waiting.players[length], waiting.states[length])
             while trees.nodes.column[node] >= 0:
                 going_left = here & levels.left[owner, node]
-                node, here, length = _step(trees, node, other, here, going_left, levels_are_samples, work, length)
+                node, here, length = _step(trees, node, other, here, going_left, work, length)
             if here != every_level:
                 weight = leaf_weights[trees.nodes.leaf[node]]
                 leaves = _add_leaf(leaves, walk, here, weight, trees.keys, work.absent_keys)
@@ -199,44 +214,62 @@ def _find_leaves(
     return leaves
 
 
+class _Ways(NamedTuple):
+    """The two ways on from a split, and the levels that go there."""
+
+    of_other: int  # the node to which the other row goes
+    apart: int  # the other node
+    levels_with_other: int
+    levels_apart: int
+
+
+@compiled
+def _ways_on(nodes: Nodes, node: int, code: int, here: int, going_left: int) -> _Ways:
+    """Return the ways on from a split, given the other row's code of its column."""
+    if goes_left(nodes, node, code):
+        return _Ways(nodes.left[node], nodes.right[node], going_left, here & ~going_left)
+    return _Ways(nodes.right[node], nodes.left[node], here & ~going_left, going_left)
+
+
 @compiled
 def _step(
-    trees: PlayedTrees,
-    node: int,
-    other: Codes,
-    here: int,
-    going_left: int,
-    levels_are_samples: bool,
-    work: _Workspace,
-    length: int,
+    trees: PlayedTrees, node: int, other: _OtherRow, here: int, going_left: int, work: _Workspace, length: int
 ) -> tuple[int, int, int]:
     """Pass a split: return the next node, the levels that go there, and how many nodes are waiting now."""
-    nodes = trees.nodes
-    waiting = work.waiting
-    column = nodes.column[node]
+    column = trees.nodes.column[node]
     player = trees.player[column]
-    known = PRESENT if player < 0 else work.walk.state[player]
-    # The levels decide where a player is present, and the other row where it is absent; or the other way round.
-    state_of_levels = PRESENT if levels_are_samples else ABSENT
-    state_of_other = ABSENT if levels_are_samples else PRESENT
-    left = goes_left(nodes, node, other[column])
-    way_of_other = nodes.left[node] if left else nodes.right[node]
-    way_apart = nodes.right[node] if left else nodes.left[node]
-    with_other = going_left if left else here & ~going_left
-    apart = here & ~with_other
-    if known == state_of_other or apart == 0:
-        return way_of_other, here, length
+    state = PRESENT if player < 0 else work.walk.state[player]
+    ways = _ways_on(trees.nodes, node, other.codes[column], here, going_left)
+    if state == other.state or ways.levels_apart == 0:
+        return ways.of_other, here, length
+    if state == other.state_of_levels:
+        return _part(ways, work, length)
+    return _decide_and_part(ways, player, other.state, work, length)
+
+
+@compiled
+def _part(ways: _Ways, work: _Workspace, length: int) -> tuple[int, int, int]:
+    """Go on where the levels decide for the player of a split."""
+    if ways.levels_with_other == 0:
+        return ways.apart, ways.levels_apart, length
+    length = _wait(work.waiting, length, ways.apart, ways.levels_apart, work.walk.depth[0], -1, UNDECIDED)
+    return ways.of_other, ways.levels_with_other, length
+
+
+@compiled
+def _decide_and_part(
+    ways: _Ways, player: int, state_of_other: int, work: _Workspace, length: int
+) -> tuple[int, int, int]:
+    """Go on where the player of a split is undecided, and some levels go another way than the other row."""
+    state_of_levels = ABSENT if state_of_other == PRESENT else PRESENT
     depth = work.walk.depth[0]
-    if known == state_of_levels:
-        if with_other == 0:
-            return way_apart, here, length
-        return way_of_other, with_other, _wait(waiting, length, way_apart, apart, depth, -1, UNDECIDED)
-    length = _wait(waiting, length, way_apart, apart, depth, player, state_of_levels)
-    if with_other == 0:
+    length = _wait(work.waiting, length, ways.apart, ways.levels_apart, depth, player, state_of_levels)
+    if ways.levels_with_other == 0:
         _decide(work.walk, player, state_of_other)
-        return way_of_other, apart, length
+        return ways.of_other, ways.levels_apart, length
     # Where levels and the other row go the same way, the player need not be decided.
-    return way_of_other, with_other, _wait(waiting, length, way_of_other, apart, depth, player, state_of_other)
+    length = _wait(work.waiting, length, ways.of_other, ways.levels_apart, depth, player, state_of_other)
+    return ways.of_other, ways.levels_with_other, length
 
 
 @compiled
@@ -315,7 +348,8 @@ def scan_strengths(
     sums = np.empty((len(others), levels.codes.shape[1]))
     for row in range(len(others)):
         leaf_weights = weights[kinds[row]]
-        leaves = _find_leaves(trees, others[row], levels, owners[row], levels_are_samples, leaf_weights, work)
+        other = _other_row(others[row], levels_are_samples)
+        leaves = _find_leaves(trees, other, levels, owners[row], leaf_weights, work)
         _follow(leaves, _kept_table(kept, row), sums[row])
     return sums
 
@@ -405,7 +439,8 @@ def move_effects(
     moved = _keep_nothing(len(others))
     for row in range(len(others)):
         leaf_weights = weights[kinds[row]]
-        leaves = _find_leaves(trees, others[row], levels, owners[row], levels_are_samples, leaf_weights, work)
+        other = _other_row(others[row], levels_are_samples)
+        leaves = _find_leaves(trees, other, levels, owners[row], leaf_weights, work)
         moved = _append(moved, row, _move(leaves, _kept_table(kept, row)))
     return moved
 
