@@ -97,8 +97,8 @@ def test_categories_that_are_not_numbered_from_zero_cannot_be_read(wrong):
         ("squared_error", Link.IDENTITY),
         ("absolute_error", Link.IDENTITY),
         ("quantile", Link.IDENTITY),
-        ("poisson", Link.OTHER),
-        ("gamma", Link.OTHER),
+        ("poisson", Link.LOG),
+        ("gamma", Link.LOG),
     ],
 )
 def test_losses_have_their_link(loss, link):

@@ -103,9 +103,9 @@ def test_categories_of_pandas_are_read_by_their_codes():
         ("fair", Link.IDENTITY, Link.IDENTITY),
         ("quantile", Link.IDENTITY, Link.IDENTITY),
         ("mape", Link.IDENTITY, Link.IDENTITY),
-        ("poisson", Link.OTHER, Link.OTHER),
-        ("gamma", Link.OTHER, Link.OTHER),
-        ("tweedie", Link.OTHER, Link.OTHER),
+        ("poisson", Link.LOG, Link.LOG),
+        ("gamma", Link.LOG, Link.LOG),
+        ("tweedie", Link.LOG, Link.LOG),
         ("cross_entropy", Link.OTHER, Link.LOG_ODDS_OR_LOGITS),
         ("cross_entropy_lambda", Link.OTHER, Link.OTHER),
         ("binary", Link.OTHER, Link.LOG_ODDS_OR_LOGITS),
@@ -120,6 +120,8 @@ def test_losses_have_their_link(objective, of_regressor, of_booster, boosting):
     assert reading.link is of_regressor
     if of_regressor is Link.IDENTITY:
         np.testing.assert_allclose(reading.ensemble.predict(X)[:, 0], model.predict(X), rtol=1e-12)
+    if of_regressor is Link.LOG:
+        np.testing.assert_allclose(np.exp(reading.ensemble.predict(X)[:, 0]), model.predict(X), rtol=1e-9)
     assert check(model.booster_).link is of_booster
 
 

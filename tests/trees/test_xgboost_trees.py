@@ -99,10 +99,10 @@ def test_categories_of_pandas_are_read_by_their_codes():
         ("reg:absoluteerror", Link.IDENTITY, Link.IDENTITY),
         ("reg:pseudohubererror", Link.IDENTITY, Link.IDENTITY),
         ("reg:logistic", Link.OTHER, Link.OTHER),
-        ("reg:gamma", Link.OTHER, Link.OTHER),
-        ("reg:tweedie", Link.OTHER, Link.OTHER),
-        ("count:poisson", Link.OTHER, Link.OTHER),
-        ("survival:cox", Link.OTHER, Link.OTHER),
+        ("reg:gamma", Link.LOG, Link.LOG),
+        ("reg:tweedie", Link.LOG, Link.LOG),
+        ("count:poisson", Link.LOG, Link.LOG),
+        ("survival:cox", Link.LOG, Link.LOG),
         ("binary:logistic", Link.OTHER, Link.LOG_ODDS_OR_LOGITS),
         ("binary:logitraw", Link.IDENTITY, Link.LOG_ODDS_OR_LOGITS),
         ("binary:hinge", Link.OTHER, Link.SCORES),
@@ -117,6 +117,8 @@ def test_losses_have_their_base_score_and_link(objective, of_regressor, of_boost
     assert reading.link is of_regressor
     if of_regressor is Link.IDENTITY:
         np.testing.assert_allclose(reading.ensemble.predict(X)[:, 0], model.predict(X), rtol=1e-4, atol=1e-5)
+    if of_regressor is Link.LOG:
+        np.testing.assert_allclose(np.exp(reading.ensemble.predict(X)[:, 0]), model.predict(X), rtol=1e-4)
     assert check(model.get_booster()).link is of_booster
 
 
@@ -124,7 +126,10 @@ def test_survival_times():
     data = xgboost.DMatrix(X)
     data.set_float_info("label_lower_bound", np.exp(NUMBERS))
     data.set_float_info("label_upper_bound", np.exp(NUMBERS) + 1)
-    assert check(xgboost.train({"objective": "survival:aft", "max_depth": 3}, data, 4)).link is Link.OTHER
+    booster = xgboost.train({"objective": "survival:aft", "max_depth": 3}, data, 4)
+    reading = check(booster)
+    assert reading.link is Link.LOG
+    np.testing.assert_allclose(np.exp(reading.ensemble.predict(X)[:, 0]), booster.inplace_predict(X), rtol=1e-4)
 
 
 def test_classifiers_read_by_their_margins_have_scores_or_logits():
