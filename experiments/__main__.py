@@ -123,9 +123,12 @@ def _make_run(chosen: argparse.Namespace) -> Run:
         raise AbsentiaError(f"output must name a folder. Got the file {chosen.output} instead.")
     network = partial(trained_models.trained, retrain=chosen.retrain, quick=chosen.quick)
     return Run(
-        size="quick" if chosen.quick else "full", seed=chosen.seed, workers=chosen.workers, folder=chosen.output,
+        size="quick" if chosen.quick else "full",
+        seed=chosen.seed,
+        workers=chosen.workers,
+        folder=chosen.output,
         network=network,
-    )  # fmt: skip
+    )
 
 
 def _show(experiment: Experiment, record: Record, console: Console) -> None:

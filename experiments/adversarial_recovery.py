@@ -375,9 +375,14 @@ def control(run: Run) -> Found:
         figures |= {f"error of after, {kind}": errors[0], f"fall, {kind}": float(fall.mean())}
         figures |= {f"error of fall, {kind}": errors[1]}
         table.add(
-            kind, f"{count}", f"{float(before.mean()):.2f}", f"{float(after.mean()):.2f}", f"{errors[0]:.2f}",
-            f"{float(fall.mean()):.0%}", f"{errors[1]:.0%}",
-        )  # fmt: skip
+            kind,
+            f"{count}",
+            f"{float(before.mean()):.2f}",
+            f"{float(after.mean()):.2f}",
+            f"{errors[0]:.2f}",
+            f"{float(fall.mean()):.0%}",
+            f"{errors[1]:.0%}",
+        )
     return Found(figures, (table,))
 
 

@@ -73,16 +73,25 @@ def graph(run: Run) -> Found:
         figures |= {f"salient of {name}": salient, f"error of salient of {name}": salient_error}
         figures |= {f"R² of {name}": r2, f"error of R² of {name}": r2_error}
         table.add(
-            name, f"{found.effects.shape[1] - 1:,}", f"{salient:.1f}", f"{salient_error:.1f}", f"{r2:.4f}",
-            f"{r2_error:.4f}", f"{strength:.4g}", f"{strength_error:.2g}",
-        )  # fmt: skip
+            name,
+            f"{found.effects.shape[1] - 1:,}",
+            f"{salient:.1f}",
+            f"{salient_error:.1f}",
+            f"{r2:.4f}",
+            f"{r2_error:.4f}",
+            f"{strength:.4g}",
+            f"{strength_error:.2g}",
+        )
         if name in DRAWN:
             row = drawn[None]
             values = absence.values if isinstance(absence, ab.LearnedBaseline) else data.x_train.mean(0)
             explained = ab.explain(
-                of_published, as_published(data.x_test[row]), data.y_test[row], players=players,
+                of_published,
+                as_published(data.x_test[row]),
+                data.y_test[row],
+                players=players,
                 absence=ab.Baseline(as_published(values.to(data.std))),
-            )  # fmt: skip
+            )
             pictures.append(run.picture(name, ab.plots.and_or_graph(explained, strongest=SHOWN)))
     return Found(figures, (table,), tuple(pictures))
 

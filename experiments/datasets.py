@@ -77,9 +77,16 @@ TV_NEWS = DataSet(
 )
 # The first columns of the files; means of audio features, without their deviations and the words of bags after them.
 TV_COLUMNS = {
-    1: "shot length", 2: "motion", 4: "frame difference", 6: "short-time energy", 8: "zero crossings",
-    10: "spectral centroid", 12: "spectral roll-off", 14: "spectral flux", 16: "fundamental frequency",
-}  # fmt: skip
+    1: "shot length",
+    2: "motion",
+    4: "frame difference",
+    6: "short-time energy",
+    8: "zero crossings",
+    10: "spectral centroid",
+    12: "spectral roll-off",
+    14: "spectral flux",
+    16: "fundamental frequency",
+}
 
 # The columns of adult.data, in order. `education-num` codes the words in `education`, and `fnlwgt` weights rows for
 # population totals. Without these two, 12 players are left, as in the paper.

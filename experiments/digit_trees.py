@@ -260,9 +260,10 @@ def unseen_scores(data: ImageData, digit: int, run: Run, chosen: Mapping[Readout
     found: dict[str, float] = {}
     for readout, setting in chosen.items():
         absents = {
-            **tree.stand_ins(setting.rule), "SHAP": passed(tree.everything, RULES[setting.rule]),
+            **tree.stand_ins(setting.rule),
+            "SHAP": passed(tree.everything, RULES[setting.rule]),
             "learned": tree.learn(setting),
-        }  # fmt: skip
+        }
         for name, absent in absents.items():
             (found[f"{name}, {readout}"],) = tree.scores(x, setting.readout, setting.rule, absent, (setting.share,))
     exact, some = x.double(), torch.ones(x.shape[1], dtype=torch.bool)
@@ -322,9 +323,10 @@ def floors(run: Run) -> Found:
         x = images[: run.pick(full=300, quick=10, tiny=3), tree.bright]
         setting = chosen["log-odds"]
         absents = {
-            **tree.stand_ins(setting.rule), "SHAP": passed(tree.everything, RULES[setting.rule]),
+            **tree.stand_ins(setting.rule),
+            "SHAP": passed(tree.everything, RULES[setting.rule]),
             "learned": tree.learn(setting),
-        }  # fmt: skip
+        }
         some = torch.ones(x.shape[1], dtype=torch.bool)
         truth = true_shapley(x, some, setting.share, RULES[setting.rule])
         inside = float(tree.bright.double().mean())

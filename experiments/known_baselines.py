@@ -64,11 +64,23 @@ MEASURED = (
     "all of them is ruled by alternating effects of high order where a power of a sum bends a little."
 )
 PRINTED = {
-    "functions": {("shapley", 0.0): 98.06, ("shapley", 0.5): 98.70, ("shapley", 1.0): 98.70,
-                  ("marginal", 0.0): 98.06, ("marginal", 0.5): 98.14, ("marginal", 1.0): 98.14},
-    "tsang": {("shapley", 0.0): 88.52, ("shapley", 0.5): 91.80, ("shapley", 1.0): 90.16,
-              ("marginal", 0.0): 86.89, ("marginal", 0.5): 91.80, ("marginal", 1.0): 90.16},
-}  # fmt: skip
+    "functions": {
+        ("shapley", 0.0): 98.06,
+        ("shapley", 0.5): 98.70,
+        ("shapley", 1.0): 98.70,
+        ("marginal", 0.0): 98.06,
+        ("marginal", 0.5): 98.14,
+        ("marginal", 1.0): 98.14,
+    },
+    "tsang": {
+        ("shapley", 0.0): 88.52,
+        ("shapley", 0.5): 91.80,
+        ("shapley", 1.0): 90.16,
+        ("marginal", 0.0): 86.89,
+        ("marginal", 0.5): 91.80,
+        ("marginal", 1.0): 90.16,
+    },
+}
 # The paper's examples, and the variables whose printed true value is 1; those of all others are 0.
 EXAMPLES: dict[str, set[int]] = {
     "-0.185*a*(b+c)^2.432|-d*e*f*g": set(),
@@ -148,9 +160,14 @@ def run_trial(
     low, high = function.inputs
     start = low + trial.start * (high - low)
     learned = ab.learn_baseline(
-        function.model, x, loss=trial.loss, start=start, bounds=(low, high), seed=seed,
+        function.model,
+        x,
+        loss=trial.loss,
+        start=start,
+        bounds=(low, high),
+        seed=seed,
         options=make_options(trial.loss, rows, steps, additions),
-    )  # fmt: skip
+    )
     right = tuple(
         None if truth is None else abs(value - truth) < RIGHT_WITHIN
         for value, truth in zip(learned.values.tolist(), function.truth, strict=True)
@@ -213,17 +230,28 @@ def run_trials(
     pairs = PAIRS if additions == ALL_ADDITIONS else PAPERS_PAIRS
     jobs = {
         f"{number} {loss} {start} {additions}": (
-            functions[number], Trial(number, loss, start), samples, steps, run.seed, additions, rows
+            functions[number],
+            Trial(number, loss, start),
+            samples,
+            steps,
+            run.seed,
+            additions,
+            rows,
         )
         for loss, start in pairs
         for number in range(len(functions))
-    }  # fmt: skip
+    }
     found = run.each(_work, jobs).values()
     return [
-        Outcome(Trial(**one["trial"]), tuple(one["values"]), tuple(one["right"]), one["learned_loss"],
-                one["annotated_loss"])
+        Outcome(
+            Trial(**one["trial"]),
+            tuple(one["values"]),
+            tuple(one["right"]),
+            one["learned_loss"],
+            one["annotated_loss"],
+        )
         for one in found
-    ]  # fmt: skip
+    ]
 
 
 def tabulate(
@@ -395,9 +423,10 @@ def _ablation(
             cells.append(f"{accuracy:.2%}")
         table.add(loss, f"{start:g}", *cells, f"{of:,}", f"{printed[(loss, start)]:.2f}%")
     missed = ResultTable(
-        f"The misses of the plain search: {source}", MISSES_HEADS,
+        f"The misses of the plain search: {source}",
+        MISSES_HEADS,
         "A miss is explained where the loss at the learned values is lower than at the annotated ones.",
-    )  # fmt: skip
+    )
     missed.rows = [row for one in by_search["plain"] for row in _misses(functions[one.trial.function], one)]
     figures["misses"] = len(missed.rows)
     figures["misses with a lower loss"] = sum(float(row[-2]) < float(row[-1]) for row in missed.rows)

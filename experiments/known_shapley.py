@@ -412,8 +412,11 @@ def family(run: Run) -> Found:
     draws = run.pick(full=20, quick=3, tiny=2)
     low, mean, high = one_draw_accuracies(cases, run.seed, coalitions, draws)
     figures |= {
-        "coalitions": coalitions, "lowest of one draw": low, "mean of one draw": mean, "highest of one draw": high
-    }  # fmt: skip
+        "coalitions": coalitions,
+        "lowest of one draw": low,
+        "mean of one draw": mean,
+        "highest of one draw": high,
+    }
     chosen = ResultTable(
         "Kernel SHAP from few coalitions, on other functions",
         ("coalitions", "right, of all variables", "chosen"),

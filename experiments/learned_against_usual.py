@@ -60,9 +60,14 @@ WORK = {
     ),
 }
 QUICK: dict[str, Any] = {
-    "audited": 150, "evaluations": 2**14, "judged": 4, "coalitions": 512, "imitated": 64, "epochs": 2,
+    "audited": 150,
+    "evaluations": 2**14,
+    "judged": 4,
+    "coalitions": 512,
+    "imitated": 64,
+    "epochs": 2,
     "learning": {"samples": 20, "steps": 2, "rows_per_step": 256},
-}  # fmt: skip
+}
 
 
 def usual_tables(
@@ -123,24 +128,44 @@ def measure(problem: Problem, work: Work, seed: int) -> Measured:
     with one_thread():
         began, began_cpu = time.perf_counter(), time.process_time()
         learned = ab.learn_baseline(
-            problem.model, problem.x, problem.y, players=problem.players, categorical=problem.categorical, seed=seed,
+            problem.model,
+            problem.x,
+            problem.y,
+            players=problem.players,
+            categorical=problem.categorical,
+            seed=seed,
             options=ab.LearningOptions(**work.learning),
-        )  # fmt: skip
+        )
         seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
         methods = {**usual_methods(problem), "learned": learned}
         found = ab.audit(
-            problem.model, problem.x_test[: work.audited], _first(problem.y_test, work.audited), methods,
-            players=problem.players, data=problem.x, evaluations=work.evaluations, seed=seed,
-        )  # fmt: skip
+            problem.model,
+            problem.x_test[: work.audited],
+            _first(problem.y_test, work.audited),
+            methods,
+            players=problem.players,
+            data=problem.x,
+            evaluations=work.evaluations,
+            seed=seed,
+        )
         gaps = judge(problem, methods, work, seed)
     figures = audited_figures(found)
     for name in methods:
         figures[name] |= {key: _mean(gap[name]) for key, gap in gaps.items()}
     return Measured(
-        problem.name, seed, _settings(work), problem.about, describe(found, work), found.curve.unit, figures,
-        {name: compare(found, name) for name in methods if name != "learned"}, seconds, cpu_seconds,
-        learned.record.chosen, found.recommended,
-    )  # fmt: skip
+        problem.name,
+        seed,
+        _settings(work),
+        problem.about,
+        describe(found, work),
+        found.curve.unit,
+        figures,
+        {name: compare(found, name) for name in methods if name != "learned"},
+        seconds,
+        cpu_seconds,
+        learned.record.chosen,
+        found.recommended,
+    )
 
 
 def describe(found: ab.Audit, work: Work) -> str:
@@ -160,8 +185,10 @@ def describe(found: ab.Audit, work: Work) -> str:
 def usual_methods(problem: Problem) -> dict[str, ab.Absence]:
     """Make the methods that learning is compared with."""
     methods: dict[str, ab.Absence] = {
-        "zero": problem.zero, "mean": ab.Baseline.mean(problem.x), "median": ab.Baseline.median(problem.x)
-    }  # fmt: skip
+        "zero": problem.zero,
+        "mean": ab.Baseline.mean(problem.x),
+        "median": ab.Baseline.median(problem.x),
+    }
     if problem.players.is_image:
         methods["blur"] = ab.Blur(max(1.0, problem.x.shape[-1] / 20))
     return methods

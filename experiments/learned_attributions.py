@@ -152,9 +152,10 @@ def _paired(name: str, difference: Float[Tensor, " samples"]) -> dict[str, float
 def _agreement(name: str, found: Mapping[str, Tensor]) -> tuple[ResultTable, dict[str, Float[Tensor, " samples"]]]:
     """Tabulate the rank correlation of each setting's Shapley values with SHAP's and SAGE's; return their mean."""
     table = ResultTable(
-        f"Agreement of Shapley values: {name}", ("setting", "with SHAP's", "with SAGE's"),
+        f"Agreement of Shapley values: {name}",
+        ("setting", "with SHAP's", "with SAGE's"),
         f"Mean rank correlation over {len(next(iter(found.values())))} test samples.",
-    )  # fmt: skip
+    )
     by_sample = {}
     for setting, values in found.items():
         first, second = (rank_correlation(values, found[other]) for other in ("SHAP", "SAGE"))
@@ -219,7 +220,7 @@ def _images(name: str, images: ImageData, setting: Any, run: Run) -> Found:
         f"{len(scene.x)} test images, {side} × {side} cells; background: {what}, {float(behind.double().mean()):.0%} "
         "of them. The distance of a cell is that to the nearest cell of the foreground, in cells, weighted by |φ|. "
         "Shapley values are sampled. Errors are over images.",
-    )  # fmt: skip
+    )
     weights = {
         name: values.abs() / values.abs().sum(1, keepdim=True).clamp_min(1e-12)
         for name, values in attributions.items()
@@ -231,9 +232,12 @@ def _images(name: str, images: ImageData, setting: Any, run: Run) -> Found:
         figures |= _paired(f"background of {one}", shares[one])
         figures |= _paired(f"distance of {one}", distances[one])
         table.add(
-            one, f"{figures[f'background of {one}']:.1%}", f"{figures[f'error of background of {one}']:.1%}",
-            f"{figures[f'distance of {one}']:.3f}", f"{figures[f'error of distance of {one}']:.2g}",
-        )  # fmt: skip
+            one,
+            f"{figures[f'background of {one}']:.1%}",
+            f"{figures[f'error of background of {one}']:.1%}",
+            f"{figures[f'distance of {one}']:.3f}",
+            f"{figures[f'error of distance of {one}']:.2g}",
+        )
     for other in ("zero", NORMALISED, "mean", "blur"):
         figures |= _paired(f"background below {other}", shares[other] - shares["learned"])
         figures |= _paired(f"distance below {other}", distances[other] - distances["learned"])

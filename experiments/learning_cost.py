@@ -60,9 +60,11 @@ def image_part(name: str, run: Run) -> Found:
     table.add("published, here (extrapolated)", f"{schedule / 3600:,.0f}", "–", "–")
     table.add("ours, here", f"{seconds / 3600:.3f}", f"{learned.before:.4g}", f"{learned.after:.4g}")
     figures = {
-        "seconds of the schedule": schedule, "seconds of ours": seconds, "loss before": learned.before,
+        "seconds of the schedule": schedule,
+        "seconds of ours": seconds,
+        "loss before": learned.before,
         "loss of ours": learned.after,
-    }  # fmt: skip
+    }
     return Found(figures, (table,))
 
 

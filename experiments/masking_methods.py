@@ -79,22 +79,33 @@ SETTINGS = {
     "mnist": Setting(
         cells=(7, 7),
         printed={"zero": 1.1736, "mean": 0.3043, "blur": 0.4159, "conditional": 0.3780, "learned": 0.2185},
-        blur=3.0, rows=10_000, schedule=Schedule(images=2000, steps=250, batch=96, value="features", rate=0.03),
+        blur=3.0,
+        rows=10_000,
+        schedule=Schedule(images=2000, steps=250, batch=96, value="features", rate=0.03),
         tried="six settings (features or log-odds; all cells, the masked ones or pixels as players; colours of cells "
         "or of pixels) as the lowest in R on 20 training images",
         from_noise=Schedule(images=2000, steps=250, batch=48, rate=0.03, orders=1.0),
-        imputer_rows=4000, imputer_epochs=30, imputer_draws=4, draws=2,
+        imputer_rows=4000,
+        imputer_epochs=30,
+        imputer_draws=4,
+        draws=2,
     ),
     "cifar10": Setting(
         cells=(8, 8),
         printed={"zero": 0.6630, "mean": 0.8042, "blur": 0.7288, "conditional": 0.4027, "learned": 0.1211},
-        blur=4.0, rows=10_000, schedule=Schedule(images=2000, steps=120, batch=40),
+        blur=4.0,
+        rows=10_000,
+        schedule=Schedule(images=2000, steps=120, batch=40),
         tried="three settings (features or log-odds; all cells or the masked ones as players) as the lowest in R on "
         "5 training images",
         from_noise=Schedule(images=2000, steps=200, batch=40, orders=1.0),
-        imputer_rows=4000, imputer_epochs=30, imputer_draws=2, draws=1, shapley_rows=2**12,
+        imputer_rows=4000,
+        imputer_epochs=30,
+        imputer_draws=2,
+        draws=1,
+        shapley_rows=2**12,
     ),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +170,12 @@ def methods(
     """Make the masking methods of the paper's table, and one more."""
     players = ab.Players.grid(scene.shape, setting.cells)
     imputer = ab.train_imputer(
-        scene.data[: setting.imputer_rows], players=players, epochs=setting.imputer_epochs,
-        draws=setting.imputer_draws, seed=seed,
-    )  # fmt: skip
+        scene.data[: setting.imputer_rows],
+        players=players,
+        epochs=setting.imputer_epochs,
+        draws=setting.imputer_draws,
+        seed=seed,
+    )
     return {
         "zero": ab.Baseline(0.0),
         "mean": ab.Baseline.mean(scene.data),
@@ -189,13 +203,22 @@ def shapley_part(name: str, run: Run) -> Found:
     setting, scene = prepare(name, run)
     model = run.network(name, run.seed).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     learned = ab.learn_baseline(
-        model, scene.data, scene.labels, players=ab.Players.grid(scene.shape, setting.cells), loss="shapley",
-        start="mean", bounds=(0.0, 1.0), seed=run.seed,
+        model,
+        scene.data,
+        scene.labels,
+        players=ab.Players.grid(scene.shape, setting.cells),
+        loss="shapley",
+        start="mean",
+        bounds=(0.0, 1.0),
+        seed=run.seed,
         options=ab.LearningOptions(
-            orders=ORDERS, tie=scene.cells, samples=setting.shapley_images, steps=setting.shapley_steps,
+            orders=ORDERS,
+            tie=scene.cells,
+            samples=setting.shapley_images,
+            steps=setting.shapley_steps,
             rows_per_comparison=setting.shapley_rows,
         ),
-    )  # fmt: skip
+    )
     found = audit(model, scene, {SHAPLEY: learned}, setting, run.seed)
     record = learned.record
     note = (
@@ -267,20 +290,32 @@ def few_part(name: str, run: Run) -> Found:
     model = run.network(name, run.seed).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     mean = ab.Baseline.mean(scene.data)
     options = ab.LearningOptions(
-        orders=ORDERS, tie=scene.cells, samples="all", steps=run.pick(full=60, quick=6, tiny=2),
+        orders=ORDERS,
+        tie=scene.cells,
+        samples="all",
+        steps=run.pick(full=60, quick=6, tiny=2),
         rows_per_comparison=run.pick(full=2**11, quick=2**10, tiny=2**9),
-    )  # fmt: skip
+    )
     own = [
         ab.learn_baseline(
-            model, scene.x[row : row + 1], scene.y[row : row + 1], players=scene.players, loss="shapley",
-            start=mean.values, bounds=(0.0, 1.0), seed=run.seed, options=options,
+            model,
+            scene.x[row : row + 1],
+            scene.y[row : row + 1],
+            players=scene.players,
+            loss="shapley",
+            start=mean.values,
+            bounds=(0.0, 1.0),
+            seed=run.seed,
+            options=options,
         ).values
         for row in range(count)
-    ]  # fmt: skip
+    ]
     absences: dict[str, ab.Absence] = {
-        "mean": mean, EACH: ab.OwnBaselines(torch.stack(own).to(scene.x)), "zero": ab.Baseline(0.0),
+        "mean": mean,
+        EACH: ab.OwnBaselines(torch.stack(own).to(scene.x)),
+        "zero": ab.Baseline(0.0),
         "blur": ab.Blur(setting.blur),
-    }  # fmt: skip
+    }
     found = ab.cross_audit(
         model, scene.x, scene.y, absences, players=scene.players, data=scene.data, draws=1, seed=run.seed
     )
@@ -315,9 +350,12 @@ def noise_everywhere(model: nn.Module, scene: Scene, seed: int, draws: int) -> F
         reference = low + (high - low) * torch.rand(scene.x.shape[1:], generator=generator)
         for row in range(len(images)):
             game = ab.MaskedModel(
-                model, images[row : row + 1], scene.y[row : row + 1], absence=ab.Baseline(reference),
+                model,
+                images[row : row + 1],
+                scene.y[row : row + 1],
+                absence=ab.Baseline(reference),
                 players=scene.players,
-            )  # fmt: skip
+            )
             total[row] += float(ab.harsanyi(game).effects[0, 1:].abs().sum())
     return total / draws
 
@@ -361,9 +399,16 @@ def audit(
 ) -> ab.Audit:
     """Audit masking methods on the images of a scene."""
     return ab.audit(
-        model, scene.x, scene.y, absences,
-        players=scene.players, data=scene.data, draws=setting.draws, evaluations=setting.evaluations, seed=seed,
-    )  # fmt: skip
+        model,
+        scene.x,
+        scene.y,
+        absences,
+        players=scene.players,
+        data=scene.data,
+        draws=setting.draws,
+        evaluations=setting.evaluations,
+        seed=seed,
+    )
 
 
 def figures_of(found: ab.Audit) -> dict[str, float]:
@@ -382,9 +427,13 @@ def learn_by_default(
     """Learn a value for each pixel by the library's default loss; the masked cells are the players."""
     rows = scene.data[: setting.default_images]
     return ab.learn_baseline(
-        model, rows, scene.labels[: len(rows)], players=scene.players, seed=seed,
+        model,
+        rows,
+        scene.labels[: len(rows)],
+        players=scene.players,
+        seed=seed,
         options=ab.LearningOptions(steps=setting.default_steps, rows_per_step=setting.default_rows, noise=noise),
-    )  # fmt: skip
+    )
 
 
 def tabulate(name: str, found: ab.Audit, setting: Setting, learned: Colours, from_noise: Colours) -> ResultTable:
@@ -412,10 +461,15 @@ def add_rows(table: ResultTable, found: ab.Audit, printed: Mapping[str, float]) 
     for number, method in enumerate(found.methods):
         one = {key: values[number] for key, values in columns.items()}
         table.add(
-            method, f"{one['R']:.3f}", f"{one['R_error']:.3f}",
+            method,
+            f"{one['R']:.3f}",
+            f"{one['R_error']:.3f}",
             f"{printed[method]:.4f}" if method in printed else "–",
-            f"{one['removed']:.1%}", f"{one['strength']:.4g}", f"{one['salient']:.1f}", f"{one['low_orders']:.1%}",
-        )  # fmt: skip
+            f"{one['removed']:.1%}",
+            f"{one['strength']:.4g}",
+            f"{one['salient']:.1f}",
+            f"{one['low_orders']:.1%}",
+        )
 
 
 def describe(setting: Setting, learned: Colours) -> str:
@@ -448,8 +502,11 @@ def describe_from_noise(setting: Setting, learned: Colours) -> str:
 def goals(found: ab.Audit, method: str, printed: Mapping[str, float]) -> str:
     """Describe whether a learned baseline has the lowest R, and one as low as the paper's."""
     learned = found.methods.index(method)
-    rivals = {rival: found.removal.difference(number, learned)
-              for number, rival in enumerate(found.methods) if number != learned}  # fmt: skip
+    rivals = {
+        rival: found.removal.difference(number, learned)
+        for number, rival in enumerate(found.methods)
+        if number != learned
+    }
     above = ", ".join(f"{rival} {gap.value:+.3f} ± {gap.error:.3f}" for rival, gap in rivals.items())
     beaten = all(float(gap.value) > 2 * float(gap.error) for gap in rivals.values())
     value = float(found.R.value[learned])
@@ -500,9 +557,12 @@ def judge_lowest(figures: Figures) -> Verdict:
             f"{_few_words(figures)}"
         )
         return Verdict(
-            "by another method", "; ".join(lines), reason, "the default loss, which holds R's construction",
+            "by another method",
+            "; ".join(lines),
+            reason,
+            "the default loss, which holds R's construction",
             "default loss",
-        )  # fmt: skip
+        )
     return Verdict("no", "; ".join(lines), "Learned values do not have the lowest R by any of the losses.")
 
 

@@ -223,21 +223,29 @@ def learned_part(run: Run) -> Found:
         steps=run.pick(full=60, quick=4, tiny=2), rows_per_step=run.pick(full=None, quick=None, tiny=64)
     )
     papers = ab.LearningOptions(
-        samples=run.pick(full=64, quick=16, tiny=8), steps=run.pick(full=40, quick=4, tiny=2),
+        samples=run.pick(full=64, quick=16, tiny=8),
+        steps=run.pick(full=40, quick=4, tiny=2),
         rows_per_comparison=run.pick(full=2**12, quick=2**11, tiny=2**9),
-    )  # fmt: skip
+    )
     learned = {
         "the default loss": ab.learn_baseline(
             model, rows, labels, players=players, seed=run.seed, options=default
         ).values,
         **{
             f"L_{loss}": ab.learn_baseline(
-                model, rows, labels, players=players, loss=loss, start="mean", bounds=(0.0, 1.0), seed=run.seed,
+                model,
+                rows,
+                labels,
+                players=players,
+                loss=loss,
+                start="mean",
+                bounds=(0.0, 1.0),
+                seed=run.seed,
                 options=papers,
             ).values
             for loss in LOSSES
         },
-    }  # fmt: skip
+    }
     generator = torch.Generator().manual_seed(scene.seed)
     z = scene.noise(UNIFORM, count, generator)
     note = (

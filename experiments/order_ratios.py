@@ -81,10 +81,13 @@ def ratios(run: Run) -> Found:
             figures[f"top {number}.{place}"] = float(shares[-1])
             figures[f"order {number}.{place}"], figures[f"patterns {number}.{place}"] = order, patterns
             table.add(
-                case.text, ", ".join(f"{value:g}" for value in baseline),
+                case.text,
+                ", ".join(f"{value:g}" for value in baseline),
                 ", ".join(f"{share:.3f}" for share in shares.tolist()),
-                f"{order:.2f}", f"{float(profile.strength[0, 1:].sum()):.4g}", patterns,
-            )  # fmt: skip
+                f"{order:.2f}",
+                f"{float(profile.strength[0, 1:].sum()):.4g}",
+                patterns,
+            )
             bars.append(shares)
         drawn.append((case.text, bars))
     counted, counts = theorem_table()

@@ -96,9 +96,10 @@ def _tabular(data: TabularData, run: Run, rows: int) -> Found:
     )
     table = ResultTable(f"Interactions before and after learning: {data.name}", heads, note)
     orders = ResultTable(
-        f"Strength of each order: {data.name}", ("baseline", *(f"order {m}" for m in range(1, x.shape[1] + 1))),
+        f"Strength of each order: {data.name}",
+        ("baseline", *(f"order {m}" for m in range(1, x.shape[1] + 1))),
         "The mean |U(S)| of order m over the mean |v(N) − v(∅)|, ± standard errors over rows.",
-    )  # fmt: skip
+    )
     figures: dict[str, float] = {}
     curves, tau = {}, 0.0
     larger: dict[str, Tensor] = {}
@@ -181,9 +182,14 @@ def _draw(panels: Mapping[str, Mapping[str, Tensor]], first: int) -> Any:
         # Curves that lie on each other are both seen: markers are hollow and shrink, and lines differ.
         for (name, curve), (marker, line, size) in zip(curves.items(), _STYLES, strict=False):
             axes.plot(
-                range(first, first + len(curve)), curve.numpy(), marker=marker, linestyle=line, markersize=size,
-                fillstyle="none", label=name,
-            )  # fmt: skip
+                range(first, first + len(curve)),
+                curve.numpy(),
+                marker=marker,
+                linestyle=line,
+                markersize=size,
+                fillstyle="none",
+                label=name,
+            )
         axes.set(xlabel="order", ylabel=label)
         axes.locator_params(axis="x", integer=True)
         _set_scale(axes, list(curves.values()))

@@ -53,10 +53,11 @@ def measured(name: str, games: Mapping[str, list[ab.Interactions]], run: Run, ab
     histogram, ranks, rebuilding = figure.axes
     numbers = [number for number in NUMBERS if number < games[next(iter(games))][0].effects.shape[1]]
     by_number = ResultTable(
-        f"R² by the number of effects: {name}", ("absence", *(f"{number:,}" for number in numbers)),
+        f"R² by the number of effects: {name}",
+        ("absence", *(f"{number:,}" for number in numbers)),
         "R² of all masked outputs rebuilt from so many of the strongest effects, means over samples ± standard "
         "errors.",
-    )  # fmt: skip
+    )
     for absence, found in games.items():
         every = [one.effects.shape[1] - 1 for one in found]
         salient = [float(one.salient()[0, 1:].sum()) for one in found]
@@ -219,9 +220,10 @@ def _absences(
 def _papers(model: Any, x: Tensor, y: Tensor, players: ab.Players | None, run: Run) -> ab.LearnedBaseline:
     """Learn by the plain L_Shapley from the mean, within the range of the data."""
     options = ab.LearningOptions(
-        samples=run.pick(full=256, quick=32, tiny=8), steps=run.pick(full=60, quick=6, tiny=2),
+        samples=run.pick(full=256, quick=32, tiny=8),
+        steps=run.pick(full=60, quick=6, tiny=2),
         rows_per_comparison=run.pick(full=2**15, quick=2**12, tiny=2**9),
-    )  # fmt: skip
+    )
     return ab.learn_baseline(
         model, x, y, players=players, loss="shapley", start="mean", seed=run.seed, options=options
     )

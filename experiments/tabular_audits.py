@@ -123,11 +123,19 @@ def tabulate(name: str, found: ab.Audit) -> ResultTable:
     for number, method in enumerate(found.methods):
         one = {key: values[number] for key, values in columns.items()}
         table.add(
-            method, f"{one['R']:.3f}", f"{one['R_error']:.3f}", f"{one['removed']:.1%}", f"{one['strength']:.4g}",
-            f"{one['strength_error']:.2g}", f"{one['salient']:.1f}", f"{one['terms']:.1f}",
-            f"{one['low_orders']:.1%}", f"{one['empty_value']:+.3f}", f"{one['agreement']:.3f}",
+            method,
+            f"{one['R']:.3f}",
+            f"{one['R_error']:.3f}",
+            f"{one['removed']:.1%}",
+            f"{one['strength']:.4g}",
+            f"{one['strength_error']:.2g}",
+            f"{one['salient']:.1f}",
+            f"{one['terms']:.1f}",
+            f"{one['low_orders']:.1%}",
+            f"{one['empty_value']:+.3f}",
+            f"{one['agreement']:.3f}",
             f"{one['evaluations']:,}",
-        )  # fmt: skip
+        )
     return table
 
 

@@ -210,11 +210,13 @@ def compare(
         Entry("mean", "–", data.x_train.mean(0)),
         Entry("median", "–", data.x_train.median(0).values),
         Entry("published schedule", within, published.baseline, published.evaluations, published.seconds),
-        *(Entry(f"learned, {loss}", within, one.values, one.evaluations, one.seconds, cpu)
-          for loss, (one, cpu) in learned.items()),
+        *(
+            Entry(f"learned, {loss}", within, one.values, one.evaluations, one.seconds, cpu)
+            for loss, (one, cpu) in learned.items()
+        ),
         Entry("learned, interactions", "range", wide.values, wide.evaluations, wide.seconds, wide_cpu),
         Entry(FRUGAL, within, frugal.values, frugal.evaluations, frugal.seconds, frugal_cpu),
-    ]  # fmt: skip
+    ]
     x, y = held_out(data, rows, seed)
     found = [measure(model, x, y, entry.values) for entry in entries]
     course = " → ".join(f"{loss:.4g}" for loss in published.losses)
@@ -231,28 +233,43 @@ def compare(
     mean, schedule = found[1].strength, found[3].strength
     for entry, one in zip(entries, found, strict=True):
         table.add(
-            entry.label, entry.box, f"{one.strength:.4g}", f"{one.strength / mean:.3f}",
-            f"{one.strength / schedule:.3f}", f"{one.salient:.1f}", f"{one.r2:.4f}", f"{one.empty:+.3f}",
-            f"{one.low_orders:.4g}", f"{one.shapley:.4g}", f"{one.marginal:.4g}",
-            f"{entry.evaluations:,}", f"{entry.seconds:.1f}", f"{entry.cpu_seconds:.1f}",
-        )  # fmt: skip
+            entry.label,
+            entry.box,
+            f"{one.strength:.4g}",
+            f"{one.strength / mean:.3f}",
+            f"{one.strength / schedule:.3f}",
+            f"{one.salient:.1f}",
+            f"{one.r2:.4f}",
+            f"{one.empty:+.3f}",
+            f"{one.low_orders:.4g}",
+            f"{one.shapley:.4g}",
+            f"{one.marginal:.4g}",
+            f"{entry.evaluations:,}",
+            f"{entry.seconds:.1f}",
+            f"{entry.cpu_seconds:.1f}",
+        )
     goals = _goals(data.name, entries[:-1], found[:-1])
     losses = [
         compared_loss(model, data, "shapley", values, seed, options) for values in (published.baseline, frugal.values)
     ]
     fewer = published.evaluations / frugal.evaluations
     goals.add(
-        FRUGAL, "the published schedule's L_Shapley for ≤ 1/100 of the evaluations that it ran",
+        FRUGAL,
+        "the published schedule's L_Shapley for ≤ 1/100 of the evaluations that it ran",
         f"{losses[1]:.5g} (the schedule {losses[0]:.5g}) for {frugal.evaluations:,} evaluations, 1/{fewer:,.0f} of "
-        f"{published.evaluations:,} in {epochs} epochs", verdict(losses[1] <= losses[0] and fewer >= 100),
-    )  # fmt: skip
+        f"{published.evaluations:,} in {epochs} epochs",
+        verdict(losses[1] <= losses[0] and fewer >= 100),
+    )
     # An epoch of fewer samples than the paper's takes as much less.
     epoch = published.seconds / epochs * PAPER_SAMPLES / min(samples, len(data.x_train))
     figures = {
-        "seconds of an epoch": epoch, "loss of the schedule": losses[0], "loss of ours": losses[1],
-        "seconds of ours": frugal.seconds, "evaluations of the schedule": published.evaluations,
+        "seconds of an epoch": epoch,
+        "loss of the schedule": losses[0],
+        "loss of ours": losses[1],
+        "seconds of ours": frugal.seconds,
+        "evaluations of the schedule": published.evaluations,
         "evaluations of ours": frugal.evaluations,
-    }  # fmt: skip
+    }
     return figures, [table, goals]
 
 
@@ -316,8 +333,15 @@ def compare_starts(
     for label, one in ends.items():
         apart = float(((one.values - best.values).abs() / spreads).max())
         left = measure(model, x, y, one.values).strength
-        table.add(label, f"{one.loss:.5g}", f"{one.loss / best.loss - 1:.1%}", f"{left:.4g}", f"{apart:.3f}",
-                  f"{one.evaluations:,}", f"{one.seconds:.1f}")  # fmt: skip
+        table.add(
+            label,
+            f"{one.loss:.5g}",
+            f"{one.loss / best.loss - 1:.1%}",
+            f"{left:.4g}",
+            f"{apart:.3f}",
+            f"{one.evaluations:,}",
+            f"{one.seconds:.1f}",
+        )
     return spread, table
 
 

@@ -89,9 +89,17 @@ def _split(x: Any, y: Any, share: float, seed: int) -> Split:
 
 
 def _fit(
-    layers: Callable[[], nn.Module], x: Tensor, y: Tensor, seed: int, *, epochs: int, batch: int, rate: float,
-    decay: float = 0.0, loss: Loss = nn.functional.cross_entropy,
-) -> nn.Module:  # fmt: skip
+    layers: Callable[[], nn.Module],
+    x: Tensor,
+    y: Tensor,
+    seed: int,
+    *,
+    epochs: int,
+    batch: int,
+    rate: float,
+    decay: float = 0.0,
+    loss: Loss = nn.functional.cross_entropy,
+) -> nn.Module:
     """Train a small network by AdamW with a constant rate."""
     with drawn_by(seed):
         network = layers()
@@ -114,9 +122,14 @@ def _mlp(widths: Sequence[int], activation: Callable[[], nn.Module] = nn.ReLU) -
 def _cnn() -> nn.Module:
     """Build a small network for images of 8 × 8 pixels."""
     return nn.Sequential(
-        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(),
-        nn.Flatten(), nn.Linear(256, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(256, 10),
+    )
 
 
 def _classified(

@@ -57,8 +57,15 @@ def compare_trees(
     columns = ("baseline", "strength", "salient", f"R² of {STRONGEST} strongest", "v(∅)", "evaluations", "seconds")
     table = ResultTable(f"What baselines leave of the signal of boosted trees: {data.name}", columns, note)
     for entry, one in zip(entries, found, strict=True):
-        table.add(entry.label, f"{one.strength:.4g}", f"{one.salient:.1f}", f"{one.r2:.4f}", f"{one.empty:+.3f}",
-                  f"{entry.evaluations:,}", f"{entry.seconds:.1f}")  # fmt: skip
+        table.add(
+            entry.label,
+            f"{one.strength:.4g}",
+            f"{one.salient:.1f}",
+            f"{one.r2:.4f}",
+            f"{one.empty:+.3f}",
+            f"{entry.evaluations:,}",
+            f"{entry.seconds:.1f}",
+        )
     return Found({"learned": found[3].strength, "least of the usual": least}, (table,))
 
 

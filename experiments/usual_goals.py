@@ -29,12 +29,29 @@ MOST_SECONDS = {
     "mnist": 180.0,
 }
 FORMATS = {
-    "strength": "{:,.1f} ± {:,.1f}", "salient": "{:.1f} ± {:.1f}", "terms": "{:.1f} ± {:.1f}",
-    "evidence": "{:+.3f} ± {:.3f}", "score": "{:.3f} ± {:.3f}", "R": "{:.3f} ± {:.3f}",
-    "gaussian": "{:.3f} ± {:.3f}", "surrogate": "{:.3f} ± {:.3f}",
-}  # fmt: skip
-HEADS = ("method", "Σ|U|", "salient", "terms", "evidence", "score over sizes", "R", "gap by Gaussian",
-         "gap by surrogate", "recommended", "seconds", "CPU seconds")  # fmt: skip
+    "strength": "{:,.1f} ± {:,.1f}",
+    "salient": "{:.1f} ± {:.1f}",
+    "terms": "{:.1f} ± {:.1f}",
+    "evidence": "{:+.3f} ± {:.3f}",
+    "score": "{:.3f} ± {:.3f}",
+    "R": "{:.3f} ± {:.3f}",
+    "gaussian": "{:.3f} ± {:.3f}",
+    "surrogate": "{:.3f} ± {:.3f}",
+}
+HEADS = (
+    "method",
+    "Σ|U|",
+    "salient",
+    "terms",
+    "evidence",
+    "score over sizes",
+    "R",
+    "gap by Gaussian",
+    "gap by surrogate",
+    "recommended",
+    "seconds",
+    "CPU seconds",
+)
 
 
 @dataclass(frozen=True)
@@ -220,20 +237,34 @@ def _overview(rows: Sequence[Row]) -> ResultTable:
         "less that of the mean. Chosen: which baseline learning returned after it compared its own with the usual "
         "ones on samples set aside."
     )
-    heads = ("problem", "Σ|U| / mean's", "Σ|U| / median's", "|evidence| (mean's)", "R (mean's)",
-             "errors above the mean: Σ|U|, |evidence|, R", "gap by Gaussian", "gap by surrogate", "CPU seconds",
-             "chosen", "recommended")  # fmt: skip
+    heads = (
+        "problem",
+        "Σ|U| / mean's",
+        "Σ|U| / median's",
+        "|evidence| (mean's)",
+        "R (mean's)",
+        "errors above the mean: Σ|U|, |evidence|, R",
+        "gap by Gaussian",
+        "gap by surrogate",
+        "CPU seconds",
+        "chosen",
+        "recommended",
+    )
     table = ResultTable("Learned against the usual ones", heads, note)
     for row in rows:
         pairs = [f"{row.size('learned', name):.3f} ({row.size('mean', name):.3f})" for name in ("evidence", "R")]
         gaps = [row.gap(key) for key in REMOVERS]
         table.add(
-            row.problem, f"{row.ratio('mean'):.3f}", f"{row.ratio('median'):.3f}", *pairs,
+            row.problem,
+            f"{row.ratio('mean'):.3f}",
+            f"{row.ratio('median'):.3f}",
+            *pairs,
             ", ".join(f"{row.excess('mean', name):+.1f}" for name in COMPARED),
             *("–" if gap is None else f"{gap:+.3f}" for gap in gaps),
-            f"{fmean(one.cpu_seconds for one in row.found):.1f}", _counted([one.chosen for one in row.found]),
+            f"{fmean(one.cpu_seconds for one in row.found):.1f}",
+            _counted([one.chosen for one in row.found]),
             _counted([one.recommended or "none" for one in row.found]),
-        )  # fmt: skip
+        )
     return table
 
 

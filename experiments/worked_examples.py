@@ -172,9 +172,13 @@ def learned(run: Run) -> Found:
             figures |= {f"together found: {key}": sum(together), f"together of: {key}": len(together)}
             figures |= {f"right: {key}": right, f"values: {key}": len(values)}
             table.add(
-                f"{number}", loss, f"{sum(marks.values())} of {len(marks)}", f"{sum(together)} of {len(together)}",
-                f"{sum(alone)} of {len(alone)}", f"{right} of {len(values)}",
-            )  # fmt: skip
+                f"{number}",
+                loss,
+                f"{sum(marks.values())} of {len(marks)}",
+                f"{sum(together)} of {len(together)}",
+                f"{sum(alone)} of {len(alone)}",
+                f"{right} of {len(values)}",
+            )
     return Found(figures, (table,))
 
 
@@ -272,9 +276,12 @@ def _worked_table(example: WorkedExample) -> ResultTable:
     ]
     for name, values, printed in rows:
         table.add(
-            name, _listed(values.tolist()), _listed(printed), f"{_distance(values, printed):.2g}",
+            name,
+            _listed(values.tolist()),
+            _listed(printed),
+            f"{_distance(values, printed):.2g}",
             "yes" if agree(values, printed) else "no",
-        )  # fmt: skip
+        )
     return table
 
 
