@@ -34,7 +34,8 @@ from experiments.registry import EXPERIMENTS, names
 from experiments.report import corrected_tables, judged_claims, summed_up, write_report
 from experiments.tables import write_results
 
-WRONG_USE, INTERRUPTED = 2, 130
+WRONG_USE = 2
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -170,7 +171,9 @@ def _resume(what: str, chosen: argparse.Namespace) -> Journal:
 def _run_all(chosen: argparse.Namespace) -> None:
     """Run all experiments in turn; what fails is named at the end, and the others are still run."""
     reported = RESULTS if chosen.output is None else chosen.output
-    run, console, failed = _make_run(chosen), Console(stderr=chosen.json), []
+    run = _make_run(chosen)
+    console = Console(stderr=chosen.json)
+    failed = []
     journal = _resume("all", chosen)
     for experiment, part, error in measure_parts(
         [(one, part) for one in EXPERIMENTS for part in one.parts], run, journal

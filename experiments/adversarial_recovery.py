@@ -40,9 +40,11 @@ PRINTED = {
     "mnist-alexnet": (32 / 255, 2.53, 1.15),
     "cifar10-resnet20": (8 / 255, 1.19, 1.11),
 }
-ATTACK_STEPS, STARTS = 100, 3  # those that change the class at an earlier start have no other
+ATTACK_STEPS = 100
+STARTS = 3  # attacks that change the class at an earlier start have no other
 ORDERS = 0.2  # the paper's λ, as a share of the pixels
-OWN, OTHERS = "the original sample", "other samples of its class"
+OWN = "the original sample"
+OTHERS = "other samples of its class"
 FALL = 0.01  # the least share of the distance that counts as a fall
 ENOUGH = 0.5  # of the printed relative fall, by LeNet
 LOOKED_AT = 100  # test images of the draw that earlier versions of this experiment were tried on
@@ -127,9 +129,11 @@ def attack(
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         right = model(x).argmax(1) == y
-    end, kept = x.clone(), torch.arange(len(x))
+    end = x.clone()
+    kept = torch.arange(len(x))
     for start in range(STARTS):
-        origin, labels = x[kept], y[kept]
+        origin = x[kept]
+        labels = y[kept]
         moved = (origin + bound * (2 * torch.rand(origin.shape, generator=generator) - 1)).clamp(0, 1)
         for _ in range(steps):
             leaf = moved.clone().requires_grad_()
@@ -283,7 +287,8 @@ def recovery(part: str, run: Run) -> Found:
 
     here = replace(run, workers=1)
     schedules = [replace(one, steps=run.pick(full=one.steps, quick=8, tiny=2)) for one in SCHEDULES[part]]
-    chosen, tables = schedules[0], []
+    chosen = schedules[0]
+    tables = []
     figures: dict[str, float] = {}
     if len(schedules) > 1:
         rows = torch.randperm(len(data.x_train), generator=generator)[:to_choose]
@@ -325,7 +330,8 @@ def recovery(part: str, run: Run) -> Found:
     for kind, count in ((OWN, len(test.x)), (OTHERS, len(others))):
         far, total = torch.tensor([ends[f"{kind}, {row}"] for row in range(count)]).T
         start, after = (float(one.mean()) for one in (test.before()[:count], far))
-        error, nearer = float(far.var(correction=min(1, count - 1)) / count) ** 0.5, total <= moved[:count]
+        error = float(far.var(correction=min(1, count - 1)) / count) ** 0.5
+        nearer = total <= moved[:count]
         figures |= {f"after, {kind}": after, f"nearer, {kind}": float(nearer.double().mean())}
         figures |= {f"error, {kind}": error, f"before, {kind}": start, f"images, {kind}": count}
         measured = f"{start:.2f}", f"{after:.2f}", f"{error:.2f}", f"{nearer.double().mean():.0%}"
@@ -422,12 +428,17 @@ def _of_class(data: ImageData, label: int, count: int, generator: torch.Generato
 
 def judge(figures: Figures) -> Verdict:
     """Ask whether the distance falls in all networks, and by LeNet by half of the printed share or more."""
-    lines, falls, fails, harmless, rises = [], [], [], [], True
+    lines = []
+    falls = []
+    fails = []
+    harmless = []
+    rises = True
     for part in [part for part in PRINTED if part in figures]:
         found = figures[part]
         before, after, other = (found[key] for key in ("before", f"after, {OWN}", f"after, {OTHERS}"))
         _, before_printed, after_printed = PRINTED[part]
-        fall, printed = 1 - after / before, 1 - after_printed / before_printed
+        fall = 1 - after / before
+        printed = 1 - after_printed / before_printed
         lines.append(
             f"{part}: {before:.2f} → {plus_minus(after, found.get(f'error, {OWN}'), '.2f')} (on other samples → "
             f"{plus_minus(other, found.get(f'error, {OTHERS}'), '.2f')})"

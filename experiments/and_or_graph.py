@@ -103,7 +103,8 @@ def judge(figures: Figures) -> Verdict:
     lines = []
     few = []
     for name in names:
-        salient, r2 = found[f"salient of {name}"], found[f"R² of {name}"]
+        salient = found[f"salient of {name}"]
+        r2 = found[f"R² of {name}"]
         lines.append(
             f"{name}: {plus_minus(salient, found.get(f'error of salient of {name}'), '.0f')} salient, R² "
             f"{plus_minus(r2, found.get(f'error of R² of {name}'), '.3f')}"

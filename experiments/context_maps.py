@@ -26,7 +26,10 @@ DRAWN = 100  # contexts, of which the algorithm grows the best one
 KEPT = 0.9  # the share of |Δv| that a context keeps while players are taken out of it
 MUCH_LARGER = 2.0  # times the mean |Δv| of drawn contexts
 HIGH = 0.9  # a share of contexts that players of known patterns must reach
-PLAYERS, PATTERNS, SIZES = 16, 4, (2, 3, 4)  # of the games with known patterns
+# The games with known patterns.
+PLAYERS = 16
+PATTERNS = 4
+SIZES = (2, 3, 4)  # the number of players in a pattern
 
 
 def maps(run: Run) -> Found:
@@ -35,13 +38,15 @@ def maps(run: Run) -> Found:
     model = run.network("mnist", run.seed)
     generator = torch.Generator().manual_seed(run.seed)
     chosen = torch.randperm(len(data.x_test), generator=generator)[: run.pick(full=6, quick=2, tiny=2)].tolist()
-    side, times = int(data.x_test.shape[2]) // run.pick(full=2, quick=4, tiny=2), run.pick(full=12, quick=5, tiny=2)
+    side = int(data.x_test.shape[2]) // run.pick(full=2, quick=4, tiny=2)
+    times = run.pick(full=12, quick=5, tiny=2)
     players = ab.Players.grid(tuple(data.x_test.shape[1:]), (side, side))
     mean = ab.Baseline.mean(data.x_train)
 
     def contexts_of(index: int) -> tuple[int, list[float], list[float], list[float], list[float], float]:
         """Return a pixel, the map of its contexts, |Δv| of drawn and grown ones, and the map and size of reduced."""
-        x, y = data.x_test[index : index + 1], data.y_test[index : index + 1]
+        x = data.x_test[index : index + 1]
+        y = data.y_test[index : index + 1]
         game = ab.MaskedModel(model, x, y, absence=mean, players=players)
         own = torch.Generator().manual_seed(run.seed + index)
         ink = (_shade(x, side) > INK).nonzero().flatten()
@@ -86,8 +91,10 @@ def maps(run: Run) -> Found:
         maps_of = (("grown", "", shares, float(shares.sum())), ("reduced", "reduced ", reduced, float(size)))
         for kind, key, some, players_in in maps_of:
             weights = above_chance(some, int(strongest))
-            near, far = float((weights * apart).sum()), float(apart.mean())
-            on, all_on = float((weights * on_digit).sum()), float(on_digit.double().mean())
+            near = float((weights * apart).sum())
+            far = float(apart.mean())
+            on = float((weights * on_digit).sum())
+            all_on = float(on_digit.double().mean())
             figures |= {f"{key}nearer {number}": near / far, f"{key}on the digit {number}": on / max(all_on, 1e-12)}
             where.add(name, kind, f"{players_in:.1f}", f"{near:.1f}", f"{far:.1f}", f"{on:.1%}", f"{all_on:.1%}")
         strengths = float(drawn.mean()), float(drawn.max()), float(grown.mean())
@@ -154,18 +161,21 @@ def known(run: Run) -> Found:
         "and as they were added."
     )
     table = ResultTable("Contexts in games with known patterns", heads, note)
-    inside, outside = [], []
+    inside = []
+    outside = []
     for number in range(games):
         generator = torch.Generator().manual_seed(1000 * run.seed + number)
         game, patterns = game_of_patterns(generator)
-        within, beyond = [], []
+        within = []
+        beyond = []
         for player in sorted(set().union(*patterns)):
             shares = ab.context_map(game, player, drawn=DRAWN, seed=run.seed + PLAYERS * number + player).values[0]
             partners = set().union(*(pattern for pattern in patterns if player in pattern)) - {player}
             within += [float(shares[j]) for j in sorted(partners)]
             beyond += [float(shares[j]) for j in range(PLAYERS) if j != player and j not in partners]
         with_all = sum(share == 1 for share in within) / len(within)
-        mean, rest = sum(within) / len(within), sum(beyond) / len(beyond)
+        mean = sum(within) / len(within)
+        rest = sum(beyond) / len(beyond)
         table.add(f"{number}", f"{len(set().union(*patterns))}", f"{mean:.3f}", f"{rest:.3f}", f"{with_all:.0%}")
         inside.append(mean)
         outside.append(rest)
@@ -221,7 +231,8 @@ def _draw(drawn: list[tuple[Tensor, Tensor, Tensor, tuple[int, int]]]) -> Any:
 
 def judge_algorithm(figures: Figures) -> Verdict:
     """Ask whether grown contexts are much stronger than drawn ones, and hold the players of known patterns."""
-    lines, fails = [], []
+    lines = []
+    fails = []
     if "known" in figures:
         found = figures["known"]
         lines.append(f"known patterns: p(j|i) {found['inside']:.2f} inside, {found['outside']:.2f} outside")
@@ -253,7 +264,8 @@ def judge_maps(figures: Figures) -> Verdict:
         return Verdict("not measured", "–", "")
     found = figures["maps"]
     kinds = {"grown": ""} | ({"reduced": "reduced "} if "reduced nearer 0" in found else {})
-    shown, told = [], []
+    shown = []
+    told = []
     for kind, key in kinds.items():
         near, on = (_of_images(found, f"{key}{what} ") for what in ("nearer", "on the digit"))
         shown.append(

@@ -154,7 +154,8 @@ def credit(source: DataSet = CREDIT, seed: int = 0) -> TabularData:
     """
     lines = locate(source)[0].read_text(encoding="utf-8").splitlines()[1:]
     table = torch.tensor([[float(value) for value in line.split()] for line in lines], dtype=torch.float64)
-    raw, labels = table[:, :-1], table[:, -1].long()
+    raw = table[:, :-1]
+    labels = table[:, -1].long()
     categorical = tuple(i for i, name in enumerate(CREDIT_COLUMNS) if name not in CREDIT_NUMBERS)
     split = stratified_split(labels, share=0.2, seed=seed)
     return _standardised(source.name, CREDIT_COLUMNS, categorical, CREDIT_CLASSES, raw, labels, split)
@@ -162,7 +163,8 @@ def credit(source: DataSet = CREDIT, seed: int = 0) -> TabularData:
 
 def tv_news(source: DataSet = TV_NEWS, seed: int = 0) -> TabularData:
     """Load the shots of TV news: is one a commercial? Nine columns; a fifth of each class is test data."""
-    rows, labels = [], []
+    rows = []
+    labels = []
     for path in locate(source):
         for line in path.read_text(encoding="utf-8").splitlines():
             label, *entries = line.split()
@@ -219,7 +221,8 @@ def _standardised(
 ) -> TabularData:
     """Standardise by the training rows only, so that nothing of the test rows reaches the model."""
     train, test = split
-    mean, std = raw[train].mean(0), raw[train].std(0, correction=0)
+    mean = raw[train].mean(0)
+    std = raw[train].std(0, correction=0)
     std = torch.where(std > 0, std, 1.0)  # a constant column becomes 0, not NaN
     x = ((raw - mean) / std).float()
     return TabularData(
@@ -359,7 +362,8 @@ def _read_cifar(
     path: Path,
 ) -> tuple[UInt8[Tensor, "images channels height width"], Int64[Tensor, " images"]]:
     """Read a binary file of CIFAR-10: for each image its label, then its red, green and blue pixels."""
-    content, record = path.read_bytes(), 1 + math.prod(_CIFAR_SHAPE)
+    content = path.read_bytes()
+    record = 1 + math.prod(_CIFAR_SHAPE)
     if not content or len(content) % record:
         raise AbsentiaError(f"{path} must hold images of {record} bytes each. Got {len(content)} bytes instead.")
     rows = _as_bytes(content).view(-1, record)
@@ -370,7 +374,8 @@ def _as_bytes(content: bytes) -> UInt8[Tensor, " bytes"]:
     return torch.from_numpy(np.frombuffer(content, dtype=np.uint8).copy())  # torch needs writable memory
 
 
-ABSENT, UNKNOWN = 0, 1  # the numbers for no word, and for words that are not in the vocabulary
+ABSENT = 0  # the number for no word
+UNKNOWN = 1  # the number for words that are not in the vocabulary
 MIN_COUNT = 2  # rarer words are unknown
 _SST2_ADDRESS = "https://dl.fbaipublicfiles.com/glue/data/SST-2.zip"
 
@@ -497,7 +502,8 @@ def sentence_lengths(tokens: Int[Tensor, "sentences tokens"]) -> Int64[Tensor, "
 
 def _read_tsv(path: Path) -> tuple[list[list[str]], list[int]]:
     """Read lines of a sentence, a tab and a label; the first line names the columns."""
-    sentences, labels = [], []
+    sentences = []
+    labels = []
     for line in path.read_text(encoding="utf-8").split("\n")[1:]:
         if line:
             sentence, _, label = line.rpartition("\t")

@@ -29,7 +29,9 @@ ReadoutName: TypeAlias = Literal["log-odds", "probability"]
 
 PRINTED = {"zero": 92.99, "mean": 92.93, "SHAP": 93.37, "learned": 96.84}
 NEAR = 1.0  # points, for learned values
-STEEPNESS, BRIGHT, TOLERANCE = 40.0, 0.5, 0.01
+STEEPNESS = 40.0
+BRIGHT = 0.5
+TOLERANCE = 0.01
 READOUTS: tuple[ReadoutName, ...] = ("log-odds", "probability")
 # A pixel of the class is added if it is brighter than this: always by the footnote's rule.
 RULES = {"text": BRIGHT, "footnote": -1.0}
@@ -39,8 +41,13 @@ STARTS = ("zero", "mean")
 # "Zero" is black, because the text says that pixels are at least 0. In inputs from −1 to 1 it would be mid-grey.
 GREY = "zero as mid-grey"
 LEFT_OUT = 20  # the first test images of each class were looked at before this was written
-_WALKS, _BACKGROUNDS = 32, 64  # draws for each image
-_ORDERS, _RATE, _ROWS = 0.2, 0.02, 64
+# Draws for each image.
+_WALKS = 32
+_BACKGROUNDS = 64
+# Learning by L_marginal: λ as a share of the pixels, the rate of Adam, and the images in a step.
+_ORDERS = 0.2
+_RATE = 0.02
+_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -143,8 +150,10 @@ def descend(
     This is the loss alone. `absentia.learn_baseline` also breaks its ties, which the probability has many of, and so
     ends alike from both starts.
     """
-    generator, baseline = torch.Generator().manual_seed(seed), start.clone().requires_grad_()
-    orders, beta = max(1, round(_ORDERS * rows.shape[1])), setting.share * rows.shape[1]
+    generator = torch.Generator().manual_seed(seed)
+    baseline = start.clone().requires_grad_()
+    orders = max(1, round(_ORDERS * rows.shape[1]))
+    beta = setting.share * rows.shape[1]
     descent = torch.optim.Adam([baseline], lr=_RATE)
     for _ in range(steps):
         x = rows[torch.randint(len(rows), (_ROWS,), generator=generator)]
@@ -183,7 +192,8 @@ class Tree:
 
     def stand_ins(self, rule: str) -> dict[str, Float[Tensor, " some"]]:
         """Return the usual baseline values, as the tree adds them."""
-        above, nothing = RULES[rule], torch.zeros_like(self.train[0])
+        above = RULES[rule]
+        nothing = torch.zeros_like(self.train[0])
         return {
             "zero": nothing,
             GREY: passed(nothing + 0.5, above),
@@ -192,7 +202,8 @@ class Tree:
 
     def learn(self, setting: Setting) -> Float[Tensor, " some"]:
         """Learn baseline values by L_marginal from images that are not scored; return them as the tree adds them."""
-        rows, above = self.train[: -self.scored], RULES[setting.rule]
+        rows = self.train[: -self.scored]
+        above = RULES[setting.rule]
         start = torch.zeros_like(rows[0]) if setting.start == "zero" else self.everything.mean(0)
         steps = self.run.pick(full=150, quick=30, tiny=2)
         return passed(descend(rows, start, above, setting, steps, self.run.seed), above)
@@ -211,8 +222,10 @@ class Tree:
         shares: tuple[float, ...],
     ) -> list[float]:
         """Return the accuracy for each factor of β; several rows of absent values are a background, as in SHAP."""
-        above, some = RULES[rule], torch.ones_like(self.train[0], dtype=torch.bool)
-        background, betas = absent.ndim == 2, torch.tensor(shares) * x.shape[1]
+        above = RULES[rule]
+        some = torch.ones_like(self.train[0], dtype=torch.bool)
+        background = absent.ndim == 2
+        betas = torch.tensor(shares) * x.shape[1]
         generator = torch.Generator().manual_seed(self.run.seed)
         added = passed(x, above)
         if readout == "log-odds":
@@ -266,7 +279,8 @@ def unseen_scores(data: ImageData, digit: int, run: Run, chosen: Mapping[Readout
         }
         for name, absent in absents.items():
             (found[f"{name}, {readout}"],) = tree.scores(x, setting.readout, setting.rule, absent, (setting.share,))
-    exact, some = x.double(), torch.ones(x.shape[1], dtype=torch.bool)
+    exact = x.double()
+    some = torch.ones(x.shape[1], dtype=torch.bool)
     for rule, above in RULES.items():
         bounds = []
         for share in SHARES:
@@ -296,7 +310,8 @@ def distance(figures: Mapping[str, float], setting: Setting) -> float:
 def trees(run: Run) -> Found:
     """Choose a setting for each readout on training images, and measure these on test images."""
     data: ImageData = run.data("mnist")
-    digits, alone = range(run.pick(full=10, quick=2, tiny=1)), replace(run, workers=1)
+    digits = range(run.pick(full=10, quick=2, tiny=1))
+    alone = replace(run, workers=1)
     jobs = {f"training {digit}": digit for digit in digits}
     trained = _mean(alone.each(lambda digit: training_scores(data, digit, run), jobs))
     nearest = sorted(SETTINGS, key=lambda setting: distance(trained, setting))

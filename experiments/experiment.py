@@ -226,7 +226,8 @@ class Run:
 
         Progress is shown with the time left. Results are written line by line as they come.
         """
-        path, print_of_code = self.unfinished, _fingerprint(work)
+        path = self.unfinished
+        print_of_code = _fingerprint(work)
         done = _read_lines(path, print_of_code)
         path.parent.mkdir(parents=True, exist_ok=True)
         left = [(key, job) for key, job in jobs.items() if key not in done]
@@ -397,7 +398,9 @@ def _measure_aside(place: int, experiment: Experiment, name: str, run: Run) -> t
 
 def _measure_part(experiment: Experiment, name: str, run: Run) -> Part | AbsentiaError:
     """Measure a part; return the error of a user's kind that it ended with."""
-    began, found, missing = time.perf_counter(), None, ""
+    began = time.perf_counter()
+    found = None
+    missing = ""
     try:
         found = experiment.parts[name](replace(run, experiment=experiment.name, part=name))
     except NotToBeHadError as error:

@@ -57,8 +57,10 @@ MISSES_HEADS = (
     *("loss at learned", "loss at annotated"),
 )
 # Misses are compared on this many samples, with this many rows.
-THOROUGH_SAMPLES, THOROUGH_ROWS = 2**12, 2**22
-CUBE, ORDERS = 4, 0.5
+THOROUGH_SAMPLES = 2**12
+THOROUGH_ROWS = 2**22
+CUBE = 4
+ORDERS = 0.5
 MEASURED = (
     f"λ is half of the players; interactions are those within drawn groups of {CUBE} players, because the sum over "
     "all of them is ruled by alternating effects of high order where a power of a sum bends a little."
@@ -458,7 +460,8 @@ def printed(run: Run) -> Found:
         truth = parse_function(line).truth
         by_rule = {number for number, value in enumerate(truth, start=1) if value == 1}
         same = len(truth) - len(by_rule ^ ones)
-        agree, total = agree + same, total + len(truth)
+        agree += same
+        total += len(truth)
         listed = (", ".join(f"x{number}" for number in sorted(found)) or "none" for found in (by_rule, ones))
         table.add(line, *listed, f"{same} of {len(truth)}")
     return Found({"agree": agree, "variables": total}, (table,))
@@ -473,7 +476,8 @@ def judge_part(part: str, figures: Figures) -> Verdict:
     if plain is not None:
         ours = {pair: plain[f"plain: {pair[0]} from {pair[1]:g}"] for pair in PAPERS_PAIRS}
         fails = sum(ours[pair] < PRINTED[part][pair] - ROUNDING for pair in PAPERS_PAIRS)
-        least, most = min(ours.values()), max(ours.values())
+        least = min(ours.values())
+        most = max(ours.values())
         share = least / 100
         error = 100 * (share * (1 - share) / plain["variables"]) ** 0.5
         lines.append(f"plain {plus_minus(least, error, '.2f')} to {most:.2f} % (binomial error over the variables)")

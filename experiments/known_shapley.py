@@ -43,7 +43,9 @@ LEARNING_ROWS = 256
 # The printed values of the "setting in SHAP" are smaller than the exact ones by this factor.
 PRINTED_DIVISOR = 128
 DIVIDED = f"exact SHAP divided by {PRINTED_DIVISOR}"
-NOTHING, TRUTH, FEW = "φ = 0 for every variable", "true δ", "Kernel SHAP, few coalitions"
+NOTHING = "φ = 0 for every variable"
+TRUTH = "true δ"
+FEW = "Kernel SHAP, few coalitions"
 # Kernel SHAP is exact with all 254 coalitions, so the printed accuracy must come from fewer. The paper does not say
 # how many. The number is chosen among these on functions of other seeds: the run's seed plus these.
 GRID = (4, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 48, 64, 128)
@@ -337,7 +339,8 @@ def methods(seed: int, coalitions: int) -> dict[str, Method]:
 
     ``coalitions`` is the number from which the row of few coalitions is estimated.
     """
-    background, conditions = draw_inputs(BACKGROUND_ROWS, seed), draw_inputs(CONDITIONAL_ROWS, seed + 1)
+    background = draw_inputs(BACKGROUND_ROWS, seed)
+    conditions = draw_inputs(CONDITIONAL_ROWS, seed + 1)
     inputs = draw_inputs(LEARNING_ROWS, seed + 2)
     return {
         NOTHING: lambda case: torch.zeros_like(case.x),
@@ -398,7 +401,8 @@ def _scores_of(job: tuple[ShapleyCase, int, int]) -> list[dict[str, Any]]:
 
 def family(run: Run) -> Found:
     """Count the right Shapley values of generated functions for each absence."""
-    others, seeds = run.pick(full=100, quick=10, tiny=2), [run.seed + more for more in OTHER_SEEDS]
+    others = run.pick(full=100, quick=10, tiny=2)
+    seeds = [run.seed + more for more in OTHER_SEEDS]
     accuracies = kernel_accuracies(others, seeds)
     coalitions = nearest(accuracies)
     cases = addition_multiplication(run.pick(full=100, quick=3, tiny=2), run.seed)
@@ -452,7 +456,8 @@ def others(run: Run) -> Found:
 
 ALONE = "products of two factors or more"
 # Functions with lone factors, in the part of the losses and in one of their own.
-LONE_FUNCTIONS, MORE_LONE_FUNCTIONS = 9, 20
+LONE_FUNCTIONS = 9
+MORE_LONE_FUNCTIONS = 20
 LEARNERS: dict[str, tuple[Literal["shapley", "marginal", "interactions"], bool]] = {
     "L_Shapley, λ = 0.5 n": ("shapley", False),
     "L_marginal, λ = 0.5 n": ("marginal", False),
@@ -570,7 +575,8 @@ def judge_learned(figures: Figures) -> Verdict:
     papers = []
     for name in tuple(LEARNERS)[:2]:
         if f"{name}: {ALONE}" in losses:
-            accuracy, error = losses[f"{name}: {ALONE}"], losses[f"error of {name}: {ALONE}"]
+            accuracy = losses[f"{name}: {ALONE}"]
+            error = losses[f"error of {name}: {ALONE}"]
             lines.append(f"{name} {plus_minus(accuracy, error, '.1f')} %")
             papers.append(accuracy)
     lines.append(f"the best other {others:.2f} %")

@@ -126,7 +126,8 @@ def read(name: str, seed: int, quick: bool) -> Measured | None:
 def measure(problem: Problem, work: Work, seed: int) -> Measured:
     """Learn a baseline, audit it beside the usual ones, and let third parties judge their attributions."""
     with one_thread():
-        began, began_cpu = time.perf_counter(), time.process_time()
+        began = time.perf_counter()
+        began_cpu = time.process_time()
         learned = ab.learn_baseline(
             problem.model,
             problem.x,
@@ -136,7 +137,8 @@ def measure(problem: Problem, work: Work, seed: int) -> Measured:
             seed=seed,
             options=ab.LearningOptions(**work.learning),
         )
-        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
+        seconds = time.perf_counter() - began
+        cpu_seconds = time.process_time() - began_cpu
         methods = {**usual_methods(problem), "learned": learned}
         found = ab.audit(
             problem.model,
@@ -207,7 +209,9 @@ def judge(
     problem: Problem, methods: Mapping[str, ab.Absence], work: Work, seed: int
 ) -> dict[str, dict[str, Float[Tensor, " samples"]]]:
     """Measure the deletion gap of each method's Shapley values by each remover."""
-    x, y, players = problem.x_test[: work.judged], _first(problem.y_test, work.judged), problem.players
+    x = problem.x_test[: work.judged]
+    y = _first(problem.y_test, work.judged)
+    players = problem.players
     order = torch.randperm(len(problem.x), generator=torch.Generator().manual_seed(seed))[: work.imitated]
     removers: dict[str, ab.Absence] = {}
     if work.gaussian:

@@ -48,7 +48,9 @@ class SageGame:
         self, model: Any, x: Tensor, y: Tensor, absence: ab.Absence, players: ab.Players | None = None
     ) -> None:
         self.inner = ab.MaskedModel(model, x, absence=absence, players=players, readout=ab.Probability(y))
-        self.samples, self.names, self.draws = self.inner.samples, self.inner.names, self.inner.draws
+        self.samples = self.inner.samples
+        self.names = self.inner.names
+        self.draws = self.inner.draws
 
     def __call__(self, coalitions: Bool[Tensor, "coalitions players"]) -> Float[Tensor, "samples coalitions"]:
         """Return the log-odds of mean probabilities."""
@@ -62,8 +64,10 @@ def tabular(name: str, run: Run) -> Found:
     sizes: dict[str, Any] = run.pick(full={}, quick={"steps": 30}, tiny={"steps": 2, "samples": 16})
     options = ab.LearningOptions(**{"rows_per_comparison": run.pick(full=2**17, quick=2**15, tiny=2**10)} | sizes)
     starts = {"zero-init": raw_zero(data).double(), "mean-init": data.x_train.double().mean(0)}
-    centre, spread = data.x_train.double().mean(0), data.x_train.double().std(0, correction=0).clamp_min(1e-9)
-    low, high = centre - (1 - 1e-6) * BOX * spread, centre + (1 - 1e-6) * BOX * spread
+    centre = data.x_train.double().mean(0)
+    spread = data.x_train.double().std(0, correction=0).clamp_min(1e-9)
+    low = centre - (1 - 1e-6) * BOX * spread
+    high = centre + (1 - 1e-6) * BOX * spread
 
     def learn(loss: Literal["shapley", "marginal"], start: Tensor, bounds: Any) -> ab.LearnedBaseline:
         return ab.learn_baseline(
@@ -336,7 +340,8 @@ def judge_starts(figures: Figures) -> Verdict:
 
 def judge_agreement(figures: Figures) -> Verdict:
     """Ask for more agreement with SHAP's and SAGE's values than zero and the mean have."""
-    lines, holds = [], []
+    lines = []
+    holds = []
     for part in TABLES:
         if part in figures:
             found = figures[part]
@@ -387,7 +392,8 @@ def _similar(figures: Figures) -> list[Quantity]:
 
 def _agreement_above(figures: Figures) -> list[Quantity]:
     """Return the agreement above the mean's on census."""
-    found, key = figures["census"], "agreement above mean"
+    found = figures["census"]
+    key = "agreement above mean"
     return [Quantity("above mean {}", found[key], found[f"error of {key}"])]
 
 
@@ -403,7 +409,8 @@ def _points_below(figures: Figures) -> list[Quantity]:
 
 def judge_background(figures: Figures) -> Verdict:
     """Ask for a smaller share of the attributions on the background than zero, mean and blur have."""
-    lines, holds = [], []
+    lines = []
+    holds = []
     for part in ("mnist", "cifar10"):
         if part in figures:
             found = figures[part]

@@ -32,7 +32,8 @@ from experiments.tabular_baselines import tabular_part
 # The paper's time in seconds until convergence, on one GPU, and its epochs.
 PRINTED = {"census": (3780, 1000), "credit": (5580, 1000), "mnist": (9120, 200), "cifar10": (13440, 200)}
 OTHER_LOSS = "another loss, L_marginal along walks, so that neither losses nor times compare with the published"
-PIXELS, ORDERS = 100, 0.2  # the pixels that the paper draws as players, and λ as a share of them
+PIXELS = 100  # which the paper draws as players
+ORDERS = 0.2  # λ as a share of them
 
 
 def image_part(name: str, run: Run) -> Found:
@@ -87,7 +88,8 @@ def rows_per_second(model: torch.nn.Module, images: torch.Tensor, labels: torch.
 
 def judge_tables(figures: Figures) -> Verdict:
     """Compare our time with the paper's on tables, to as low a loss as that of its schedule where it ran."""
-    lines, shorter = [], []
+    lines = []
+    shorter = []
     for name in [name for name in ("census", "credit") if name in figures]:
         found = figures[name]
         printed, _ = PRINTED[name]

@@ -34,12 +34,15 @@ from experiments.tables import ResultTable, mean_and_error, plus_minus
 
 IMAGES = 20
 # The masked cells: four rows of three in the middle.
-MASKED_ROWS, MASKED_COLUMNS = 4, 3
+MASKED_ROWS = 4
+MASKED_COLUMNS = 3
 VALUES: dict[Value, str] = {
     "log-odds": "v the log-odds of the image's class",
     "features": "|Δv| the L1 norm of the change of the penultimate layer's features",
 }
-FROM_NOISE, DEFAULT, SHAPLEY = "learned from noise", "learned by default", "learned by L_Shapley"
+FROM_NOISE = "learned from noise"
+DEFAULT = "learned by default"
+SHAPLEY = "learned by L_Shapley"
 WITHOUT_NOISE = "learned by default, noise=0"
 EACH = "learned for each image"
 NOISE_TERM = "Warning: that loss has a term for the effects of its values against white noise, which R measures too."
@@ -48,7 +51,8 @@ LOSS_WITH_TIES = "paper's L_Shapley and small terms that decide ties"
 HEADS = ("method", "R", "± error", "the paper's R", "removed", "Σ|U| of its own game", "salient", "low orders")
 
 # An audit evaluates all coalitions of all images, however long it takes.
-ALL, QUICK = 10**12, 8_000
+ALL = 10**12
+QUICK = 8_000
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,8 @@ def set_scene(images: ImageData, setting: Setting, seed: int, count: int = IMAGE
     cells = ab.Players.grid(shape, setting.cells).labels
     cells = cells + int(cells.max() + 1) * torch.arange(shape[0])[:, None, None]
     players = ab.Players.grid(shape, setting.cells, only=central_cells(setting.cells))
-    data, labels = images.x_train[rows], images.y_train[rows]
+    data = images.x_train[rows]
+    labels = images.y_train[rows]
     return Scene(data, labels, images.x_test[test], images.y_test[test], shape, players, cells)
 
 
@@ -143,7 +148,8 @@ def central_cells(cells: tuple[int, int]) -> list[tuple[int, int]]:
     """
     if cells[0] < MASKED_ROWS or cells[1] < MASKED_COLUMNS:
         raise ab.AbsentiaError(f"cells must hold {MASKED_ROWS} rows of {MASKED_COLUMNS}. Got {cells} instead.")
-    top, left = (cells[0] - MASKED_ROWS) // 2, (cells[1] - MASKED_COLUMNS) // 2
+    top = (cells[0] - MASKED_ROWS) // 2
+    left = (cells[1] - MASKED_COLUMNS) // 2
     return [(top + row, left + column) for row in range(MASKED_ROWS) for column in range(MASKED_COLUMNS)]
 
 
@@ -156,11 +162,14 @@ def learn(model: nn.Module, scene: Scene, setting: Setting, seed: int) -> Colour
 def learn_from_noise(model: nn.Module, scene: Scene, setting: Setting, seed: int) -> Colours:
     """Learn a value for each pixel that leaves no signal of images whose players are white noise."""
     images = scene.data[: setting.from_noise.images]
-    low, high = scene.data.amin((0, 2, 3)).double(), scene.data.amax((0, 2, 3)).double()  # of each channel
+    # The range of each channel.
+    low = scene.data.amin((0, 2, 3)).double()
+    high = scene.data.amax((0, 2, 3)).double()
     unit = torch.rand(images.shape, generator=torch.Generator().manual_seed(seed))
     drawn = low[:, None, None] + (high - low)[:, None, None] * unit
     noisy = torch.where(scene.players.labels < 0, images, drawn.to(images))
-    labels, pixels = scene.labels[: len(images)], torch.arange(scene.cells.numel()).view(scene.cells.shape)
+    labels = scene.labels[: len(images)]
+    pixels = torch.arange(scene.cells.numel()).view(scene.cells.shape)
     return learn_colours(model, noisy, labels, scene.players, pixels, setting.from_noise, seed)
 
 
@@ -330,7 +339,8 @@ def few_part(name: str, run: Run) -> Found:
     for number, reference in enumerate(found.references):
         cells = []
         for place, method in enumerate(found.methods):
-            value, error = float(found.R[number, place]), float(found.errors[number, place])
+            value = float(found.R[number, place])
+            error = float(found.errors[number, place])
             cells.append("–" if math.isnan(value) else plus_minus(value, None if math.isnan(error) else error, ".2f"))
             if not math.isnan(value):
                 figures[f"by {reference}, R of {method}"] = value
@@ -342,7 +352,8 @@ def few_part(name: str, run: Run) -> Found:
 
 def noise_everywhere(model: nn.Module, scene: Scene, seed: int, draws: int) -> Float[Tensor, " images"]:
     """Return Σ|U(S)| of images that are white noise everywhere, with other noise as the reference."""
-    low, high = scene.data.amin((0, 2, 3))[:, None, None], scene.data.amax((0, 2, 3))[:, None, None]
+    low = scene.data.amin((0, 2, 3))[:, None, None]
+    high = scene.data.amax((0, 2, 3))[:, None, None]
     generator = torch.Generator().manual_seed(seed)
     total = torch.zeros(len(scene.x), dtype=torch.float64)
     for _ in range(draws):
@@ -387,7 +398,8 @@ def compare(
 ) -> tuple[dict[str, float], tuple[ResultTable, ...]]:
     """Audit the methods, and return R of each with the table of R beside the paper's."""
     model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # the same values in less time
-    learned, from_noise = learn(model, scene, setting, seed), learn_from_noise(model, scene, setting, seed)
+    learned = learn(model, scene, setting, seed)
+    from_noise = learn_from_noise(model, scene, setting, seed)
     absences = methods(scene, learned, from_noise, setting, seed)
     absences[DEFAULT] = learn_by_default(model, scene, setting, seed)
     found = audit(model, scene, absences, setting, seed)
@@ -523,7 +535,9 @@ PAPERS = ("learned", SHAPLEY)  # by the paper's losses
 
 def judge_lowest(figures: Figures) -> Verdict:
     """Ask whether learned values have the lowest R, and at most the printed one, everywhere."""
-    lines, by_default, by_papers = [], [], []
+    lines = []
+    by_default = []
+    by_papers = []
     for name in [name for name in SETTINGS if name in figures]:
         found = {**figures[name], **figures.get(f"{name}-shapley", {})}
         values = _of_methods(found, "R")
@@ -571,7 +585,8 @@ def _without_noise_words(figures: Figures) -> str:
     found = figures.get("mnist-more", {})
     if f"R of {WITHOUT_NOISE}" not in found:
         return ""
-    own, error = found[f"R of {WITHOUT_NOISE}"], found[f"error of {WITHOUT_NOISE}"]
+    own = found[f"R of {WITHOUT_NOISE}"]
+    error = found[f"error of {WITHOUT_NOISE}"]
     words = f" Without the term for white noise, the default loss has R {plus_minus(own, error, '.2f')} on MNIST"
     everywhere = {method: found[f"noise everywhere of {method}"] for method in ("mean", WITHOUT_NOISE)}
     mean = found.get("R of mean on the same images")
@@ -623,7 +638,8 @@ def _usual(figures: Figures) -> list[Quantity]:
 
 def judge_order(figures: Figures) -> Verdict:
     """Ask whether the conditional has the lowest R of the usual methods."""
-    lines, lowest = [], {}
+    lines = []
+    lowest = {}
     for name in [name for name in SETTINGS if name in figures]:
         printed = SETTINGS[name].printed
         values = _of_methods(figures[name], "R")

@@ -56,7 +56,8 @@ class Residual(nn.Module):
 
     def __init__(self, width: int, following: int, stride: int) -> None:
         super().__init__()
-        self.stride, self.added = stride, following - width
+        self.stride = stride
+        self.added = following - width
         self.body = nn.Sequential(
             nn.Conv2d(width, following, 3, stride, padding=1, bias=False),
             nn.BatchNorm2d(following),

@@ -28,11 +28,16 @@ from experiments.tables import ResultTable, mean_and_error, plus_minus
 PRINTED = (5.5285, 0.2321)
 RATIO = PRINTED[0] / PRINTED[1]
 CENTRE = (7, 7)  # the grid whose central 4 × 3 cells are players
-NINE, TWELVE, MIDDLE = "nine cells", "twelve cells", "twelve central cells"
-UNIFORM, WEAK = "uniform noise", "weak noise"
+NINE = "nine cells"
+TWELVE = "twelve cells"
+MIDDLE = "twelve central cells"
+UNIFORM = "uniform noise"
+WEAK = "weak noise"
 DEVIATION = 0.1  # of weak noise around the mean image
-ZERO, MEAN = "zero", "the mean image"
-OWN, SAME = "predicted class", "image's class"
+ZERO = "zero"
+MEAN = "the mean image"
+OWN = "predicted class"
+SAME = "image's class"
 MOST_BINS = 41
 NEARLY_ALL = 0.9
 # Numbers of draws of noise that stand for absence, at full size. Twelve cells take eight times as long as nine.
@@ -123,7 +128,8 @@ class Scene:
             predicted = self.model(z).argmax(1)
         fixed = {ZERO: torch.zeros_like(self.mean), MEAN: self.mean}
         stand_ins = fixed[absence][None] if absence in fixed else self.noise(absence, max(draws), generator)
-        cells, found = self.players(players), {}
+        cells = self.players(players)
+        found = {}
         images = self.effects_of(self.x, (self.y,), stand_ins, cells, draws)
         noises = self.effects_of(z, (predicted, self.y), stand_ins, cells, draws)
         for count, (image,), both in zip(draws, images, noises, strict=True):

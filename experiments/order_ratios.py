@@ -79,7 +79,8 @@ def ratios(run: Run) -> Found:
             order = float((shares * torch.arange(1, len(shares) + 1)).sum())
             patterns = int(found.measurable[0, 1:].sum())
             figures[f"top {number}.{place}"] = float(shares[-1])
-            figures[f"order {number}.{place}"], figures[f"patterns {number}.{place}"] = order, patterns
+            figures[f"order {number}.{place}"] = order
+            figures[f"patterns {number}.{place}"] = patterns
             table.add(
                 case.text,
                 ", ".join(f"{value:g}" for value in baseline),

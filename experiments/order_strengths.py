@@ -24,7 +24,8 @@ from experiments.tables import ResultTable, mean_and_error, plus_minus
 from experiments.tabular_baselines import held_out, raw_zero
 
 LOSSES: tuple[Literal["shapley", "marginal"], ...] = ("shapley", "marginal")
-ZERO, MEAN = "zero", "mean"
+ZERO = "zero"
+MEAN = "mean"
 ROUNDING = 1e-12  # relative
 # Sizes |U| above which effects are counted: six to each power of ten.
 SIZES = torch.logspace(-5, 2, 43, dtype=torch.float64)
@@ -101,7 +102,8 @@ def _tabular(data: TabularData, run: Run, rows: int) -> Found:
         "The mean |U(S)| of order m over the mean |v(N) − v(∅)|, ± standard errors over rows.",
     )
     figures: dict[str, float] = {}
-    curves, tau = {}, 0.0
+    curves = {}
+    tau = 0.0
     larger: dict[str, Tensor] = {}
     for name, values in baselines(model, data, run).items():
         parts = [
@@ -227,14 +229,16 @@ def _draw_distribution(larger: Mapping[str, Tensor], title: str) -> Any:
 
 def _compare(figures: Figures, asked: Sequence[tuple[str, str]]) -> tuple[list[str], list[bool]]:
     """Set figures by both losses beside those of zero and the mean, and say whether they are below zero's."""
-    lines, lower = [], []
+    lines = []
+    lower = []
     for part, what in asked:
         if part in figures:
             found = figures[part]
             shown = []
             for name in (ZERO, MEAN, *(f"L_{loss}" for loss in LOSSES)):
                 if f"{what} of {name}" in found:
-                    value, error = found[f"{what} of {name}"], found.get(f"error of {what} of {name}")
+                    value = found[f"{what} of {name}"]
+                    error = found.get(f"error of {what} of {name}")
                     shown.append(f"{name} {plus_minus(value, error)}")
             lines.append(f"{part}: {', '.join(shown)}")
             lower += [found[f"{what} of L_{loss}"] < found[f"{what} of {ZERO}"] for loss in LOSSES]
@@ -287,7 +291,9 @@ def judge_salient(figures: Figures) -> Verdict:
 
 def judge_function(figures: Figures) -> Verdict:
     """Ask whether both losses lower the Shapley values and marginal benefits of low orders, against zero."""
-    lines, lower, alike = [], [], []
+    lines = []
+    lower = []
+    alike = []
     measured = [part for part in FUNCTIONS if part in figures]
     for part in measured:
         for what in ("shapley", "marginal"):

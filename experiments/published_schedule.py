@@ -21,11 +21,14 @@ import absentia as ab
 
 BOX = 0.3  # the bounds of the released code: mean ± 0.3 standard deviations
 ORDERS = 0.5  # the paper's λ, as a share of the players
-PAPER_EPOCHS, PAPER_SAMPLES, PAPER_DRAWS = 1000, 1000, 100
+PAPER_EPOCHS = 1000
+PAPER_SAMPLES = 1000
+PAPER_DRAWS = 100
 PUBLISHED_BATCH = 50
 # The paper does not print its learning rate: the best of these in a short trial is taken.
 RATES = (0.003, 0.01, 0.03, 0.1)
-TRIAL_SAMPLES, TRIAL_BATCH = 40, 4
+TRIAL_SAMPLES = 40
+TRIAL_BATCH = 4
 # The most rows of masked inputs for which a graph is kept at a time.
 _ROWS_PER_BLOCK = 2**15
 
@@ -102,7 +105,8 @@ def published_schedule(
     low, high = entry_box(x.double(), box)
     baseline = x.double().mean(0).clamp(low, high)
     generator = torch.Generator().manual_seed(seed)
-    losses, evaluations = [], 0
+    losses = []
+    evaluations = 0
     for _ in range(epochs):
         total = 0.0
         for part in torch.randperm(drawn.evaluator.samples, generator=generator).split(batch):
@@ -160,7 +164,8 @@ def entry_box(
     data: Float[Tensor, "rows players"], box: float
 ) -> tuple[Float[Tensor, " players"], Float[Tensor, " players"]]:
     """Return mean − box · sd and mean + box · sd of each column."""
-    mean, spread = data.mean(0), box * data.std(0, correction=0)
+    mean = data.mean(0)
+    spread = box * data.std(0, correction=0)
     return mean - spread, mean + spread
 
 

@@ -447,7 +447,8 @@ def _paragraph(text: str) -> str:
 
 
 def _table(table: ResultTable) -> str:
-    title, rows = f"<h3>{html.escape(table.title)}</h3>", _rows(table.columns, table.rows)
+    title = f"<h3>{html.escape(table.title)}</h3>"
+    rows = _rows(table.columns, table.rows)
     if not table.sentences:
         return f"{title}{_paragraph(table.note)}{rows}"
     items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in table.sentences)

@@ -30,7 +30,8 @@ from experiments.tables import ResultTable, mean_and_error, plus_minus
 from experiments.tabular_baselines import raw_zero, reconstruction_r2
 from experiments.training import accuracy
 
-CELLS, QUICK_CELLS = (4, 3), (3, 3)
+CELLS = (4, 3)
+QUICK_CELLS = (3, 3)
 TOKENS = 10
 FEW = 100
 NUMBERS = (1, 3, 10, 30, 100, 300, 1000, 3000)  # of effects that outputs are rebuilt from
@@ -134,7 +135,8 @@ def tables(name: str, run: Run) -> Found:
     model = run.network(name, run.seed)
     each = run.pick(full=5, quick=3, tiny=1)
     chosen = torch.cat([(data.y_test == c).nonzero().flatten()[:each] for c in (0, 1)])
-    x, y = data.x_test[chosen], data.y_test[chosen]
+    x = data.x_test[chosen]
+    y = data.y_test[chosen]
     absences = _absences(model, data.x_train, data.y_train, None, run)
     absences["zero"] = ab.Baseline(raw_zero(data).to(x.dtype))
     absences["L_Shapley"] = _papers(model, data.x_train, data.y_train, None, run)
@@ -150,7 +152,8 @@ def images(name: str, network: str, run: Run) -> Found:
     data: ImageData = run.data(name)
     model = run.network(name, run.seed, network)
     count = run.pick(full=2 if network == "vgg16" else 10, quick=1, tiny=1)
-    x, y = data.x_test[:count], data.y_test[:count]
+    x = data.x_test[:count]
+    y = data.y_test[:count]
     players = ab.Players.grid(tuple(x.shape[1:]), run.pick(full=CELLS, quick=QUICK_CELLS))
     rows = data.x_train[: run.pick(full=2000, quick=500, tiny=40)]
     # Learning for VGG-16 takes fewer steps of fewer rows, so that it ends within minutes on two cores.
@@ -179,7 +182,8 @@ def sentences(network: str, run: Run) -> Found:
             inner.embedding(tokens[lengths == words][:, :words])
             for tokens, lengths in ((data.x_test, data.lengths_test), (data.x_train, data.lengths_train))
         )
-    y, labels = data.y_test[data.lengths_test == words], data.y_train[data.lengths_train == words]
+    y = data.y_test[data.lengths_test == words]
+    labels = data.y_train[data.lengths_train == words]
     count = run.pick(full=10, quick=3, tiny=1)
     width = int(x.shape[2])
     players = ab.Players.tokens(words, embedding=width)

@@ -141,7 +141,8 @@ def tabulate(name: str, found: ab.Audit) -> ResultTable:
 
 def judge(figures: Figures) -> Verdict:
     """Set the learned baseline beside the best by R, and say if it is one of the usual ones."""
-    lines, reasons = [], []
+    lines = []
+    reasons = []
     for name, found in figures.items():
         values = {key.removeprefix("R of "): value for key, value in found.items() if key.startswith("R of ")}
         best = min(values, key=lambda method: values[method])

@@ -40,7 +40,8 @@ Loss: TypeAlias = Literal["shapley", "marginal", "interactions"]
 LOSSES: tuple[Loss, ...] = ("shapley", "marginal", "interactions")
 # A short run with L_Shapley, to compare its cost with that of the published schedule.
 ROWS_PER_COMPARISON = 2**18
-FRUGAL, FRUGAL_ROWS = "learned, shapley, gradient alone", 2**14
+FRUGAL = "learned, shapley, gradient alone"
+FRUGAL_ROWS = 2**14
 HELD_OUT_ROWS = {"census": 256, "credit": 8}
 EPOCHS = {"census": 10, "credit": 4}  # of the published schedule
 STRONGEST = 100
@@ -164,7 +165,8 @@ def tabular_part(name: str, run: Run) -> Found:
 
     The ``epochs`` of the published schedule take a hundred times the evaluations of the short run.
     """
-    model, data = run.network(name, run.seed), run.data(name)
+    model = run.network(name, run.seed)
+    data = run.data(name)
     epochs = run.pick(full=EPOCHS[name], quick=1, tiny=1)
     rows = run.pick(full=HELD_OUT_ROWS[name], quick=max(2, HELD_OUT_ROWS[name] // 8), tiny=2)
     samples = run.pick(full=PAPER_SAMPLES, quick=16, tiny=4)
@@ -230,7 +232,8 @@ def compare(
         f"Learning used {learned_from} samples."
     )
     table = ResultTable(f"What baselines leave of the signal: {data.name}", COLUMNS, note)
-    mean, schedule = found[1].strength, found[3].strength
+    mean = found[1].strength
+    schedule = found[3].strength
     for entry, one in zip(entries, found, strict=True):
         table.add(
             entry.label,
@@ -281,7 +284,8 @@ def _goals(name: str, entries: Sequence[Entry], found: Sequence[Remains]) -> Res
         "the same for both."
     )
     table = ResultTable(f"Goals: {name}", ("baseline", "goal", "measured", "verdict"), note)
-    mean, schedule = found[1].strength, found[3].strength
+    mean = found[1].strength
+    schedule = found[3].strength
     for entry, one in zip(entries[4:], found[4:], strict=True):
         label = f"{entry.label} ({entry.box})"
         for goal, ratio, least in (

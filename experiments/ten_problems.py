@@ -78,13 +78,17 @@ def _sklearn(name: str, **options: Any) -> Any:
 
 def _split(x: Any, y: Any, share: float, seed: int) -> Split:
     """Draw training rows, standardise tables, and keep images as they are."""
-    rows, targets = torch.as_tensor(x).float(), torch.as_tensor(y).float()
+    rows = torch.as_tensor(x).float()
+    targets = torch.as_tensor(y).float()
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
-    kept, rest = order[: int(share * len(rows))], order[int(share * len(rows)) :]
+    kept = order[: int(share * len(rows))]
+    rest = order[int(share * len(rows)) :]
     zero = ab.Baseline(0.0)
     if rows.ndim == 2:
-        mean, std = rows[kept].mean(0), rows[kept].std(0)
-        rows, zero = (rows - mean) / std, ab.Baseline(-mean / std)
+        mean = rows[kept].mean(0)
+        std = rows[kept].std(0)
+        rows = (rows - mean) / std
+        zero = ab.Baseline(-mean / std)
     return Split(rows[kept], targets[kept], rows[rest], targets[rest], zero)
 
 
@@ -136,7 +140,8 @@ def _classified(
     name: str, kind: str, split: Split, players: ab.Players, layers: Callable[[], nn.Module], seed: int, **recipe: Any
 ) -> Problem:
     """Train a classifier, and make its problem."""
-    y, y_test = split.y.long(), split.y_test.long()
+    y = split.y.long()
+    y_test = split.y_test.long()
     model = _fit(layers, split.x, y, seed, **recipe)
     about = f"{kind}, accuracy {accuracy(model, split.x_test, y_test):.1%}"
     return Problem(name, about, model, split.x, y, split.x_test, y_test, players, split.zero)
@@ -145,7 +150,8 @@ def _classified(
 def wine(seed: int) -> Problem:
     """Predict which of three cultivars a wine is from, by 13 measurements."""
     found = _sklearn("wine")
-    split, players = _split(found.data, found.target, 0.7, seed), ab.Players.features(list(found.feature_names))
+    split = _split(found.data, found.target, 0.7, seed)
+    players = ab.Players.features(list(found.feature_names))
     layers = partial(_mlp, (13, 40, 40, 3))
     kind = "MLP 13-40-40-3"
     return _classified("wine", kind, split, players, layers, seed, epochs=150, batch=120, rate=5e-3)
@@ -177,9 +183,12 @@ def digits(seed: int, cells: tuple[int, int], name: str) -> Problem:
 def diabetes(seed: int) -> Problem:
     """Predict how far diabetes progresses within a year, by ten measurements; in standard deviations."""
     found = _sklearn("diabetes", scaled=False)
-    split, players = _split(found.data, found.target, 0.75, seed), ab.Players.features(list(found.feature_names))
-    mean, std = split.y.mean(), split.y.std()
-    y, y_test = (split.y - mean) / std, (split.y_test - mean) / std
+    split = _split(found.data, found.target, 0.75, seed)
+    players = ab.Players.features(list(found.feature_names))
+    mean = split.y.mean()
+    std = split.y.std()
+    y = (split.y - mean) / std
+    y_test = (split.y_test - mean) / std
 
     def loss(output: Tensor, wanted: Tensor) -> Tensor:
         return (output[:, 0] - wanted).square().mean()
@@ -193,7 +202,8 @@ def diabetes(seed: int) -> Problem:
 
 def table(seed: int, name: str) -> Problem:
     """Return the network of the census or the credit data, trained by the seed."""
-    data, model = LOADERS[name](), trained(name, seed)
+    data = LOADERS[name]()
+    model = trained(name, seed)
     about = f"MLP {data.x_train.shape[1]}-100-100-2, accuracy {accuracy(model, data.x_test, data.y_test):.1%}"
     return _of_table(data, name, about, model.requires_grad_(False), seed)
 
@@ -202,14 +212,16 @@ def trees(seed: int) -> Problem:
     """Train boosted trees on the census data, which have no gradient."""
     data = LOADERS["census"]()
     predict, score = train_trees(data, seed, iterations=100)
-    model, about = ab.from_numpy(predict, probabilities=True), f"100 boosted trees, accuracy {score:.1%}"
+    model = ab.from_numpy(predict, probabilities=True)
+    about = f"100 boosted trees, accuracy {score:.1%}"
     return _of_table(data, "trees", about, model, seed, data.categorical)
 
 
 def _of_table(
     data: TabularData, name: str, about: str, model: Any, seed: int, categorical: tuple[int, ...] = ()
 ) -> Problem:
-    players, zero = ab.Players.features(data.feature_names), ab.Baseline(raw_zero(data))
+    players = ab.Players.features(data.feature_names)
+    zero = ab.Baseline(raw_zero(data))
     x_test, y_test = _shuffled(data.x_test, data.y_test, seed)
     return Problem(name, about, model, data.x_train, data.y_train, x_test, y_test, players, zero, categorical)
 

@@ -52,7 +52,8 @@ RECIPES: dict[str, dict[str, Recipe]] = {
 }
 
 # The rows that networks of quick runs are trained on; fewer of the network that takes most time.
-QUICK_ROWS, FEWER_QUICK_ROWS = 2000, {"vgg16": 256}
+QUICK_ROWS = 2000
+FEWER_QUICK_ROWS = {"vgg16": 256}
 # Networks of seed 0 that come along: at most 2 MB each and 12 MB in all.
 COMMITTED = Path(__file__).parent / "models"
 

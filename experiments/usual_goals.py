@@ -17,11 +17,13 @@ Figure: TypeAlias = list[float]
 
 # A difference counts beyond this many errors, unless it is below a share of Σ|U|, or a number of nats or of R:
 # between methods that are nearly the same, rounding errors can be alike in all samples.
-SURE, NEGLIGIBLE = 2.0, 0.01
+SURE = 2.0
+NEGLIGIBLE = 0.01
 # The figures by which methods are compared; less is better. Evidence is invention less leak, by its absolute value.
 COMPARED = {"strength": "Σ|U|", "evidence": "|evidence|", "R": "R"}
 REMOVERS = {"gaussian": "Gaussian", "surrogate": "surrogate"}
-MOST_EVIDENCE, LEAST_GAP = 0.3, -0.02
+MOST_EVIDENCE = 0.3
+LEAST_GAP = -0.02
 # The most seconds of learning, in one thread.
 MOST_SECONDS = {
     **dict.fromkeys(("wine", "tumours", "diabetes", "census", "credit"), 20.0),
