@@ -208,10 +208,18 @@ def _usual(chosen: argparse.Namespace) -> None:
     console = Console(stderr=chosen.json)
     for table in tables:
         table.show(console)
-    words = ["--quick"] * chosen.quick + [f"--problems {','.join(chosen.problems or ())}"] * bool(chosen.problems)
-    given = f"--seed {chosen.seed}" if chosen.seeds is None else f"--seeds {','.join(map(str, chosen.seeds))}"
-    command = " ".join(["python -m experiments usual", *words, given])
-    path = write_results(chosen.output, "learned_against_usual" + "-quick" * chosen.quick, command, tables)
+    name = "learned_against_usual"
+    words = ["python -m experiments usual"]
+    if chosen.quick:
+        name += "-quick"
+        words.append("--quick")
+    if chosen.problems:
+        words.append(f"--problems {','.join(chosen.problems)}")
+    if chosen.seeds is None:
+        words.append(f"--seed {chosen.seed}")
+    else:
+        words.append(f"--seeds {','.join(map(str, chosen.seeds))}")
+    path = write_results(chosen.output, name, " ".join(words), tables)
     console.print(f"Written to [bold]{path}[/bold]")
     if chosen.json:
         print(path.with_suffix(".json").read_text(encoding="utf-8"))

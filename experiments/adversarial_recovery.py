@@ -34,11 +34,20 @@ from experiments.experiment import (
 from experiments.published_schedule import count_orders
 from experiments.tables import ResultTable, plus_minus
 
-# The bound of the attack, and the printed distances before and after.
+
+@dataclass(frozen=True)
+class PrintedRecovery:
+    """The bound of the paper's attack, and the distances that it prints before and after learning."""
+
+    bound: float
+    before: float
+    after: float
+
+
 PRINTED = {
-    "mnist-lenet": (32 / 255, 2.33, 0.43),
-    "mnist-alexnet": (32 / 255, 2.53, 1.15),
-    "cifar10-resnet20": (8 / 255, 1.19, 1.11),
+    "mnist-lenet": PrintedRecovery(bound=32 / 255, before=2.33, after=0.43),
+    "mnist-alexnet": PrintedRecovery(bound=32 / 255, before=2.53, after=1.15),
+    "cifar10-resnet20": PrintedRecovery(bound=8 / 255, before=1.19, after=1.11),
 }
 ATTACK_STEPS = 100
 STARTS = 3  # attacks that change the class at an earlier start have no other
@@ -263,7 +272,8 @@ def recover(
 def recovery(part: str, run: Run) -> Found:
     """Attack images, choose the steps on training images, learn from test images, and measure the distances."""
     name, network = part.split("-")
-    bound, before_printed, after_printed = PRINTED[part]
+    printed = PRINTED[part]
+    bound = printed.bound
     to_choose, to_attack, to_learn, by_others = (
         run.pick(full=full, quick=min(full, 1), tiny=min(full, 2)) for full in SIZES[part]
     )
@@ -335,7 +345,7 @@ def recovery(part: str, run: Run) -> Found:
         figures |= {f"after, {kind}": after, f"nearer, {kind}": float(nearer.double().mean())}
         figures |= {f"error, {kind}": error, f"before, {kind}": start, f"images, {kind}": count}
         measured = f"{start:.2f}", f"{after:.2f}", f"{error:.2f}", f"{nearer.double().mean():.0%}"
-        table.add(kind, f"{count}", *measured, f"{before_printed:g} → {after_printed:g}")
+        table.add(kind, f"{count}", *measured, f"{printed.before:g} → {printed.after:g}")
     return Found(figures, (*tables, table))
 
 
@@ -343,7 +353,7 @@ def control(run: Run) -> Found:
     """Start from adversarial examples and from random perturbations of the same size, on LeNet, without selection."""
     part = "mnist-lenet"
     name, network = part.split("-")
-    bound, _, _ = PRINTED[part]
+    bound = PRINTED[part].bound
     count = run.pick(full=6, quick=1, tiny=2)
     data: ImageData = run.data(name)
     model = run.network(name, run.seed, network)
@@ -436,19 +446,19 @@ def judge(figures: Figures) -> Verdict:
     for part in [part for part in PRINTED if part in figures]:
         found = figures[part]
         before, after, other = (found[key] for key in ("before", f"after, {OWN}", f"after, {OTHERS}"))
-        _, before_printed, after_printed = PRINTED[part]
         fall = 1 - after / before
-        printed = 1 - after_printed / before_printed
+        printed_fall = 1 - PRINTED[part].after / PRINTED[part].before
         lines.append(
             f"{part}: {before:.2f} → {plus_minus(after, found.get(f'error, {OWN}'), '.2f')} (on other samples → "
             f"{plus_minus(other, found.get(f'error, {OTHERS}'), '.2f')})"
         )
-        falls.append(f"by {fall:.0%} for {part} (printed {printed:.0%})")
+        falls.append(f"by {fall:.0%} for {part} (printed {printed_fall:.0%})")
         if fall < FALL:
             fails.append(f"For {part} it does not fall.")
-        elif part == "mnist-lenet" and fall < ENOUGH * printed:
+        elif part == "mnist-lenet" and fall < ENOUGH * printed_fall:
             fails.append(f"For {part} this is less than half of the printed share.")
-        harmless += [part] * (found["fooled"] == 0)
+        if found["fooled"] == 0:
+            harmless.append(part)
         rises &= other >= found.get(f"before, {OTHERS}", before)
     if not lines:
         return Verdict("not measured", "–", "")

@@ -236,8 +236,10 @@ def judge_algorithm(figures: Figures) -> Verdict:
     if "known" in figures:
         found = figures["known"]
         lines.append(f"known patterns: p(j|i) {found['inside']:.2f} inside, {found['outside']:.2f} outside")
-        fails += ["players of known patterns are missed"] * (found["inside"] < HIGH)
-        fails += ["others are in contexts as often"] * (found["outside"] >= found["inside"])
+        if found["inside"] < HIGH:
+            fails.append("players of known patterns are missed")
+        if found["outside"] >= found["inside"]:
+            fails.append("others are in contexts as often")
     if "maps" in figures:
         found = figures["maps"]
         drawn, largest, grown = (_of_images(found, f"{key} ") for key in STRENGTHS)
@@ -247,8 +249,10 @@ def judge_algorithm(figures: Figures) -> Verdict:
         lines.append(
             f"|Δv| grown : drawn {_mean_and_error(ratios)}, above the largest drawn in {higher} of {len(grown)}"
         )
-        fails += ["grown contexts are not much better than drawn ones"] * (ratio < MUCH_LARGER)
-        fails += ["the best of drawn contexts is as good"] * (higher < len(grown))
+        if ratio < MUCH_LARGER:
+            fails.append("grown contexts are not much better than drawn ones")
+        if higher < len(grown):
+            fails.append("the best of drawn contexts is as good")
     ours = "; ".join(lines)
     if not lines:
         return Verdict("not measured", "–", "")
@@ -263,7 +267,9 @@ def judge_maps(figures: Figures) -> Verdict:
     if "maps" not in figures:
         return Verdict("not measured", "–", "")
     found = figures["maps"]
-    kinds = {"grown": ""} | ({"reduced": "reduced "} if "reduced nearer 0" in found else {})
+    kinds = {"grown": ""}
+    if "reduced nearer 0" in found:
+        kinds["reduced"] = "reduced "
     shown = []
     told = []
     for kind, key in kinds.items():
@@ -289,7 +295,9 @@ def _compared(ratios: Sequence[float], below: str, above: str) -> str:
     mean, error = _moments(ratios)
     if mean < 1 - 2 * error:
         return below
-    return above if mean > 1 + 2 * error else f"neither {below} nor {above}"
+    if mean > 1 + 2 * error:
+        return above
+    return f"neither {below} nor {above}"
 
 
 def _grown(figures: Figures) -> list[Quantity]:

@@ -91,8 +91,20 @@ TV_COLUMNS = {
 # The columns of adult.data, in order. `education-num` codes the words in `education`, and `fnlwgt` weights rows for
 # population totals. Without these two, 12 players are left, as in the paper.
 ADULT_COLUMNS = (
-    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship"),
-    *("race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country"),
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education-num",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "native-country",
 )
 ADULT_DROPPED = ("fnlwgt", "education")
 ADULT_NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
@@ -100,9 +112,26 @@ ADULT_CLASSES = ("<=50K", ">50K")
 
 # The columns of SouthGermanCredit.asc under the English names of its code table.
 CREDIT_COLUMNS = (
-    *("status", "duration", "credit_history", "purpose", "amount", "savings", "employment_duration"),
-    *("installment_rate", "personal_status_sex", "other_debtors", "present_residence", "property", "age"),
-    *("other_installment_plans", "housing", "number_credits", "job", "people_liable", "telephone", "foreign_worker"),
+    "status",
+    "duration",
+    "credit_history",
+    "purpose",
+    "amount",
+    "savings",
+    "employment_duration",
+    "installment_rate",
+    "personal_status_sex",
+    "other_debtors",
+    "present_residence",
+    "property",
+    "age",
+    "other_installment_plans",
+    "housing",
+    "number_credits",
+    "job",
+    "people_liable",
+    "telephone",
+    "foreign_worker",
 )
 CREDIT_NUMBERS = ("duration", "amount", "age")  # the code table lists levels for all other columns
 CREDIT_CLASSES = ("bad", "good")

@@ -370,7 +370,8 @@ def measure_parts(
 def _workers(count: int | None) -> joblib.Parallel:
     """Return workers that hand back results as they are done, or all at the end if the backend cannot."""
     one_by_one = joblib.parallel.get_active_backend()[0].supports_return_generator
-    return joblib.Parallel(count or -1, return_as="generator_unordered" if one_by_one else "list", batch_size=1)
+    return_as = "generator_unordered" if one_by_one else "list"
+    return joblib.Parallel(count or -1, return_as=return_as, batch_size=1)
 
 
 def _side_by_side(parts: Sequence[tuple[Experiment, str]], run: Run) -> Iterator[tuple[Experiment, str, Any]]:
@@ -413,7 +414,9 @@ def _measure_part(experiment: Experiment, name: str, run: Run) -> Part | Absenti
 
 def record_file(folder: Path, experiment: str, size: Size) -> Path:
     """Return the file of a record; sizes other than the full one have files of their own."""
-    return folder / f"{experiment}{'' if size == 'full' else f'-{size}'}.json"
+    if size == "full":
+        return folder / f"{experiment}.json"
+    return folder / f"{experiment}-{size}.json"
 
 
 def save_record(folder: Path, experiment: str, size: Size, parts: Mapping[str, Part]) -> None:

@@ -53,8 +53,14 @@ ROWS_PER_COMPARISON = 2**17
 ROUNDING = 0.005  # of the printed accuracies
 PLAIN_ROWS = 2**16  # of the plain search, which compares baselines only to keep the best step
 MISSES_HEADS = (
-    *("loss", "start", "function", "variable", "learned", "annotated"),
-    *("loss at learned", "loss at annotated"),
+    "loss",
+    "start",
+    "function",
+    "variable",
+    "learned",
+    "annotated",
+    "loss at learned",
+    "loss at annotated",
 )
 # Misses are compared on this many samples, with this many rows.
 THOROUGH_SAMPLES = 2**12
@@ -213,11 +219,22 @@ def thorough_loss(
     return ab.baseline_loss(function.model, x, absence=ab.Baseline(baseline), loss=loss, options=options, seed=2)
 
 
-Job: TypeAlias = tuple[AnnotatedFunction, Trial, int, int, int, Additions, int]
+@dataclass(frozen=True)
+class Job:
+    """A trial on a function, and the size of its search."""
+
+    function: AnnotatedFunction
+    trial: Trial
+    samples: int
+    steps: int
+    seed: int
+    additions: Additions
+    rows: int
 
 
 def _work(job: Job) -> dict[str, Any]:
-    return asdict(run_trial(*job))
+    outcome = run_trial(job.function, job.trial, job.samples, job.steps, job.seed, job.additions, job.rows)
+    return asdict(outcome)
 
 
 def run_trials(
@@ -231,14 +248,14 @@ def run_trials(
     """Run all losses from their starts on all functions; Σ|U| only with all additions."""
     pairs = PAIRS if additions == ALL_ADDITIONS else PAPERS_PAIRS
     jobs = {
-        f"{number} {loss} {start} {additions}": (
-            functions[number],
-            Trial(number, loss, start),
-            samples,
-            steps,
-            run.seed,
-            additions,
-            rows,
+        f"{number} {loss} {start} {additions}": Job(
+            function=functions[number],
+            trial=Trial(number, loss, start),
+            samples=samples,
+            steps=steps,
+            seed=run.seed,
+            additions=additions,
+            rows=rows,
         )
         for loss, start in pairs
         for number in range(len(functions))

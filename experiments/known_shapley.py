@@ -458,10 +458,20 @@ ALONE = "products of two factors or more"
 # Functions with lone factors, in the part of the losses and in one of their own.
 LONE_FUNCTIONS = 9
 MORE_LONE_FUNCTIONS = 20
-LEARNERS: dict[str, tuple[Literal["shapley", "marginal", "interactions"], bool]] = {
-    "L_Shapley, λ = 0.5 n": ("shapley", False),
-    "L_marginal, λ = 0.5 n": ("marginal", False),
-    "Σ|U| with sweeps": ("interactions", True),
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A loss, and whether the search by it ends with sweeps."""
+
+    loss: Literal["shapley", "marginal", "interactions"]
+    polish: bool
+
+
+LEARNERS = {
+    "L_Shapley, λ = 0.5 n": Learner("shapley", polish=False),
+    "L_marginal, λ = 0.5 n": Learner("marginal", polish=False),
+    "Σ|U| with sweeps": Learner("interactions", polish=True),
 }
 
 
@@ -471,7 +481,9 @@ def _learned_scores(job: tuple[ShapleyCase, int, tuple[str, ...]]) -> dict[str, 
     torch.set_num_threads(1)
     inputs = draw_inputs(LEARNING_ROWS, seed + 2)
     values = {NOTHING: torch.zeros_like(case.x), "zero": with_baseline(case, 0.0)}
-    values |= {name: with_learned(case, inputs, seed, *LEARNERS[name]) for name in names}
+    for name in names:
+        learner = LEARNERS[name]
+        values[name] = with_learned(case, inputs, seed, learner.loss, learner.polish)
     return {name: asdict(score(case, one)) for name, one in values.items()}
 
 

@@ -100,7 +100,8 @@ def size_of(name: str, quick: bool = False) -> Work:
 
 
 def _file(name: str, seed: int, quick: bool) -> Path:
-    return cache_folder() / ("learned_against_usual" + "-quick" * quick) / f"{name}-seed{seed}.json"
+    folder = "learned_against_usual-quick" if quick else "learned_against_usual"
+    return cache_folder() / folder / f"{name}-seed{seed}.json"
 
 
 def _settings(work: Work) -> str:
@@ -120,7 +121,9 @@ def read(name: str, seed: int, quick: bool) -> Measured | None:
     if not path.is_file():
         return None
     content = json.loads(path.read_text(encoding="utf-8"))
-    return Measured(**content) if content["settings"] == _settings(size_of(name, quick)) else None
+    if content["settings"] != _settings(size_of(name, quick)):
+        return None
+    return Measured(**content)
 
 
 def measure(problem: Problem, work: Work, seed: int) -> Measured:

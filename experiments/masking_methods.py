@@ -341,7 +341,12 @@ def few_part(name: str, run: Run) -> Found:
         for place, method in enumerate(found.methods):
             value = float(found.R[number, place])
             error = float(found.errors[number, place])
-            cells.append("–" if math.isnan(value) else plus_minus(value, None if math.isnan(error) else error, ".2f"))
+            if math.isnan(value):
+                cells.append("–")
+            elif math.isnan(error):
+                cells.append(plus_minus(value, None, ".2f"))
+            else:
+                cells.append(plus_minus(value, error, ".2f"))
             if not math.isnan(value):
                 figures[f"by {reference}, R of {method}"] = value
             if not math.isnan(error):

@@ -25,8 +25,9 @@ from experiments.order_strengths import LOSSES, ratio_of_means
 from experiments.tables import ResultTable, mean_and_error, plus_minus
 
 # The mean |U(S)| that the paper prints for an image, and for white noise.
-PRINTED = (5.5285, 0.2321)
-RATIO = PRINTED[0] / PRINTED[1]
+PRINTED_IMAGE = 5.5285
+PRINTED_NOISE = 0.2321
+RATIO = PRINTED_IMAGE / PRINTED_NOISE
 CENTRE = (7, 7)  # the grid whose central 4 × 3 cells are players
 NINE = "nine cells"
 TWELVE = "twelve cells"
@@ -118,7 +119,9 @@ class Scene:
         shape = (int(channels), int(height), int(width))
         if name == MIDDLE:
             return ab.Players.grid(shape, CENTRE, only=central_cells(CENTRE))
-        return ab.Players.grid(shape, (3, 3) if name == NINE else (4, 3))
+        if name == NINE:
+            return ab.Players.grid(shape, (3, 3))
+        return ab.Players.grid(shape, (4, 3))
 
     def effects(self, players: str, noise: str, absence: str, draws: Sequence[int] = (1,)) -> dict[Setting, Effects]:
         """Measure images and noise by the log-odds, in the mean over each of some numbers of draws."""
@@ -156,7 +159,12 @@ class Scene:
 
 def scene_of(data: ImageData, model: nn.Module, train: bool, count: int, seed: int) -> Scene:
     """Draw images that were not looked at before, and take the mean and the range from training images."""
-    images, labels = (data.x_train, data.y_train) if train else (data.x_test, data.y_test)
+    if train:
+        images = data.x_train
+        labels = data.y_train
+    else:
+        images = data.x_test
+        labels = data.y_test
     drawn = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
     chosen = drawn.roll(0 if train else -LOOKED_AT)[:count]
     ends = tuple(one[:, None, None] for one in (data.x_train.amin((0, 2, 3)), data.x_train.amax((0, 2, 3))))
@@ -336,7 +344,7 @@ def judge(figures: Figures) -> Verdict:
         f"Of {tried} settings, the one nearest to {RATIO:.0f} : 1 on training images was taken "
         f"({key.removeprefix(CHOSEN)}). The ratio depends on the strength of the noise and on how many draws of it "
         "stand for absence, which the paper does not state; with zero as absence its sign turns. The mean |U| of "
-        f"images is {found['image']:.2g}, the printed one {PRINTED[0]:.2f}."
+        f"images is {found['image']:.2g}, the printed one {PRINTED_IMAGE:.2f}."
     )
     if by_loss:
         over = [name for name, value in by_loss.items() if value > 1]

@@ -86,8 +86,14 @@ def _tabular(data: TabularData, run: Run, rows: int) -> Found:
     model = run.network(data.name if data.name in ("census", "credit") else run.part, run.seed)
     x, y = held_out(data, rows, run.seed)
     heads = (
-        *("baseline", "strength of low orders", "± error", "Σ|U|", "± error", "salient"),
-        *("above 5 % of zero's largest", "± error"),
+        "baseline",
+        "strength of low orders",
+        "± error",
+        "Σ|U|",
+        "± error",
+        "salient",
+        "above 5 % of zero's largest",
+        "± error",
     )
     half = x.shape[1] // 2
     note = (

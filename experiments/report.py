@@ -122,7 +122,12 @@ class JudgedClaim:
     def cells_in_short(self) -> list[str]:
         """Return the row of the table of all claims."""
         line = self.claim.line
-        says, printed = (self.claim.says, self.claim.printed) if line is None else (line.says, line.printed)
+        if line is None:
+            says = self.claim.says
+            printed = self.claim.printed
+        else:
+            says = line.says
+            printed = line.printed
         word = self.verdict.word
         which = self.verdict.which_in_short or self.verdict.which
         words = f"{word}: {which}" if which else word

@@ -18,8 +18,18 @@ from experiments.tables import ResultTable
 from experiments.tabular_baselines import Model, held_out, learn, raw_zero
 
 HEADS = (
-    *("method", "R", "± error", "removed", "Σ|U| of its own game", "± error", "salient", "terms", "low orders"),
-    *("v(∅)", "agreement", "evaluations"),
+    "method",
+    "R",
+    "± error",
+    "removed",
+    "Σ|U| of its own game",
+    "± error",
+    "salient",
+    "terms",
+    "low orders",
+    "v(∅)",
+    "agreement",
+    "evaluations",
 )
 
 

@@ -47,15 +47,20 @@ EPOCHS = {"census": 10, "credit": 4}  # of the published schedule
 STRONGEST = 100
 SOBOL_STARTS = 3
 COLUMNS = (
-    *("baseline", "box", "strength", "of mean's", "of published", "salient", f"R² of {STRONGEST} strongest", "v(∅)"),
-    *(
-        "strength to order λ (Eq. 5)",
-        "L_Shapley (Eq. 7)",
-        "L_marginal (Eq. 7)",
-        "evaluations",
-        "seconds",
-        "CPU seconds",
-    ),
+    "baseline",
+    "box",
+    "strength",
+    "of mean's",
+    "of published",
+    "salient",
+    f"R² of {STRONGEST} strongest",
+    "v(∅)",
+    "strength to order λ (Eq. 5)",
+    "L_Shapley (Eq. 7)",
+    "L_marginal (Eq. 7)",
+    "evaluations",
+    "seconds",
+    "CPU seconds",
 )
 
 
