@@ -140,9 +140,9 @@ def _show(experiment: Experiment, record: Record, console: Console) -> None:
         verdict = judged.verdict
         about = f"{experiment.name}, {judged.claim.says}: {judged.words}."
         console.print(f"[bold]{about}[/bold] {verdict.ours}. {verdict.reason}")
-    found = summed_up(experiment, record)
-    if found is not None:
-        console.print(f"[bold]{experiment.name}:[/bold] {found.ours}. {found.reason}")
+    summary = summed_up(experiment, record)
+    if summary is not None:
+        console.print(f"[bold]{experiment.name}:[/bold] {summary.ours}. {summary.reason}")
 
 
 def _run_one(chosen: argparse.Namespace) -> None:
@@ -159,10 +159,10 @@ def _run_one(chosen: argparse.Namespace) -> None:
         print(path.read_text(encoding="utf-8"))
 
 
-def _resume(what: str, chosen: argparse.Namespace) -> Journal:
+def _resume(work: str, chosen: argparse.Namespace) -> Journal:
     """Open the journal of a command, and say what it finished before it was stopped."""
     size = "quick" if chosen.quick else "full"
-    journal = Journal(f"{what} {size} {chosen.seed} {chosen.retrain} {chosen.output.resolve()}")
+    journal = Journal(f"{work} {size} {chosen.seed} {chosen.retrain} {chosen.output.resolve()}")
     if journal.finished:
         print(f"Going on after {len(journal.finished)} finished parts.", file=sys.stderr)
     return journal

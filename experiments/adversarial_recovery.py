@@ -139,10 +139,10 @@ def attack(
     with torch.no_grad():
         right = model(x).argmax(1) == y
     end = x.clone()
-    kept = torch.arange(len(x))
+    not_fooled = torch.arange(len(x))
     for start in range(STARTS):
-        origin = x[kept]
-        labels = y[kept]
+        origin = x[not_fooled]
+        labels = y[not_fooled]
         moved = (origin + bound * (2 * torch.rand(origin.shape, generator=generator) - 1)).clamp(0, 1)
         for _ in range(steps):
             leaf = moved.clone().requires_grad_()
@@ -151,13 +151,13 @@ def attack(
             (slope,) = torch.autograd.grad(loss.sum(), leaf)
             moved = moved + 2.5 * bound / steps * slope.sign()
             moved = moved.clamp(origin - bound, origin + bound).clamp(0, 1)
-        end[kept] = moved
+        end[not_fooled] = moved
         with torch.no_grad():
-            kept = kept[model(moved).argmax(1) == labels]
-        if not len(kept):
+            not_fooled = not_fooled[model(moved).argmax(1) == labels]
+        if not len(not_fooled):
             break
     fooled = right.clone()
-    fooled[kept] = False
+    fooled[not_fooled] = False
     return Attacked(x, y, end, fooled)
 
 
@@ -167,8 +167,8 @@ def margin(scores: Float[Tensor, "rows classes"], labels: Int[Tensor, " rows"]) 
     >>> margin(torch.tensor([[1.0, 4.0, 2.0]]), torch.tensor([1]))
     tensor([-2.])
     """
-    own = nn.functional.one_hot(labels, scores.shape[1]).bool()
-    return scores.masked_fill(own, -math.inf).amax(1) - scores[own]
+    is_label = nn.functional.one_hot(labels, scores.shape[1]).bool()
+    return scores.masked_fill(is_label, -math.inf).amax(1) - scores[is_label]
 
 
 class SlopeAsConvolution(torch.autograd.Function):
@@ -189,7 +189,9 @@ class SlopeAsConvolution(torch.autograd.Function):
         """Convolve the slopes with the mirrored weights; the weights themselves get none."""
         (weight,) = ctx.saved_tensors
         mirrored = weight.flip(2, 3).transpose(0, 1).contiguous()
-        padding = tuple(size - 1 - own for size, own in zip(weight.shape[2:], ctx.padding, strict=True))
+        padding = tuple(
+            size - 1 - margin_size for size, margin_size in zip(weight.shape[2:], ctx.padding, strict=True)
+        )
         return nn.functional.conv2d(slopes[0], mirrored, padding=padding), None, None
 
 
@@ -202,10 +204,10 @@ class OneChannel(nn.Module):
 
     def forward(self, x: Float[Tensor, "rows 1 height width"]) -> Float[Tensor, "rows channels rest_of rest"]:
         """Convolve the inputs."""
-        across, down = (int(one) for one in self.plain.padding)
+        across, down = (int(size) for size in self.plain.padding)
         convolve: Any = SlopeAsConvolution.apply
-        found: Tensor = convolve(x, self.plain.weight.detach(), (across, down))
-        return found if self.plain.bias is None else found + self.plain.bias.detach()[:, None, None]
+        convolved: Tensor = convolve(x, self.plain.weight.detach(), (across, down))
+        return convolved if self.plain.bias is None else convolved + self.plain.bias.detach()[:, None, None]
 
 
 def quicker(features: nn.Sequential) -> nn.Sequential:
@@ -286,13 +288,16 @@ def recovery(part: str, run: Run) -> Found:
     drawn = drawn.roll(-LOOKED_AT)[:to_attack]
     all_attacked = attack(model, data.x_test[drawn], data.y_test[drawn], bound, attack_steps)
     test = all_attacked.first(to_learn)
-    others = torch.stack([_of_class(data, int(label), 64, generator) for label in test.y[:by_others]])
+    class_samples = torch.stack([_of_class(data, int(label), 64, generator) for label in test.y[:by_others]])
 
     def distances(job: tuple[Attacked, int, Tensor, Schedule]) -> list[float]:
         """Learn from one adversarial example, and return the L2 and L1 distances to its original."""
         attacked, row, samples, schedule = job
-        own = torch.Generator().manual_seed(run.seed + row)
-        gap = recover(features[schedule.activated], attacked.moved[row], samples, schedule, own) - attacked.x[row]
+        row_generator = torch.Generator().manual_seed(run.seed + row)
+        gap = (
+            recover(features[schedule.activated], attacked.moved[row], samples, schedule, row_generator)
+            - attacked.x[row]
+        )
         return [float(gap.norm()), float(gap.abs().sum())]
 
     here = replace(run, workers=1)
@@ -319,7 +324,7 @@ def recovery(part: str, run: Run) -> Found:
         figures |= {f"on training images, {one}": mean for one, mean in means.items()}
         tables.append(_tried(part, means, chosen, float(training.before().mean()), to_choose))
     jobs = {f"{OWN}, {row}": (test, row, test.x[row : row + 1], chosen) for row in range(len(test.x))}
-    jobs |= {f"{OTHERS}, {row}": (test, row, others[row], chosen) for row in range(len(others))}
+    jobs |= {f"{OTHERS}, {row}": (test, row, class_samples[row], chosen) for row in range(len(class_samples))}
     ends = here.each(distances, jobs)
     figures |= {"attacked": len(all_attacked.x), "fooled of attacked": float(all_attacked.fooled.double().mean())}
     figures |= {"before": float(test.before().mean()), "fooled": float(test.fooled.double().mean())}
@@ -337,7 +342,7 @@ def recovery(part: str, run: Run) -> Found:
     )
     table = ResultTable(f"Recovery from adversarial examples: {network} on {name}", heads, note)
     moved = (test.moved - test.x).abs().flatten(1).sum(1)
-    for kind, count in ((OWN, len(test.x)), (OTHERS, len(others))):
+    for kind, count in ((OWN, len(test.x)), (OTHERS, len(class_samples))):
         far, total = torch.tensor([ends[f"{kind}, {row}"] for row in range(count)]).T
         start, after = (float(one.mean()) for one in (test.before()[:count], far))
         error = float(far.var(correction=min(1, count - 1)) / count) ** 0.5
@@ -368,8 +373,8 @@ def control(run: Run) -> Found:
     def distance(job: tuple[int, Tensor]) -> float:
         """Learn from one start by the loss on the original sample, and return the distance to it."""
         row, start = job
-        own = torch.Generator().manual_seed(run.seed + row)
-        return float((recover(features, start[row], x[row : row + 1], schedule, own) - x[row]).norm())
+        row_generator = torch.Generator().manual_seed(run.seed + row)
+        return float((recover(features, start[row], x[row : row + 1], schedule, row_generator) - x[row]).norm())
 
     jobs = {f"{kind}, {row}": (row, start) for kind, start in starts.items() for row in range(count)}
     ends = replace(run, workers=1).each(distance, jobs)
@@ -386,7 +391,7 @@ def control(run: Run) -> Found:
         before = (start - x).flatten(1).norm(dim=1).double()
         after = torch.tensor([ends[f"{kind}, {row}"] for row in range(count)], dtype=torch.float64)
         fall = 1 - after / before
-        errors = [float(one.std(correction=min(1, count - 1))) / count**0.5 for one in (after, fall)]
+        errors = [float(values.std(correction=min(1, count - 1))) / count**0.5 for values in (after, fall)]
         figures |= {f"before, {kind}": float(before.mean()), f"after, {kind}": float(after.mean())}
         figures |= {f"error of after, {kind}": errors[0], f"fall, {kind}": float(fall.mean())}
         figures |= {f"error of fall, {kind}": errors[1]}
@@ -444,22 +449,22 @@ def judge(figures: Figures) -> Verdict:
     harmless = []
     rises = True
     for part in [part for part in PRINTED if part in figures]:
-        found = figures[part]
-        before, after, other = (found[key] for key in ("before", f"after, {OWN}", f"after, {OTHERS}"))
+        measured = figures[part]
+        before, after, other = (measured[key] for key in ("before", f"after, {OWN}", f"after, {OTHERS}"))
         fall = 1 - after / before
         printed_fall = 1 - PRINTED[part].after / PRINTED[part].before
         lines.append(
-            f"{part}: {before:.2f} → {plus_minus(after, found.get(f'error, {OWN}'), '.2f')} (on other samples → "
-            f"{plus_minus(other, found.get(f'error, {OTHERS}'), '.2f')})"
+            f"{part}: {before:.2f} → {plus_minus(after, measured.get(f'error, {OWN}'), '.2f')} (on other samples → "
+            f"{plus_minus(other, measured.get(f'error, {OTHERS}'), '.2f')})"
         )
         falls.append(f"by {fall:.0%} for {part} (printed {printed_fall:.0%})")
         if fall < FALL:
             fails.append(f"For {part} it does not fall.")
         elif part == "mnist-lenet" and fall < ENOUGH * printed_fall:
             fails.append(f"For {part} this is less than half of the printed share.")
-        if found["fooled"] == 0:
+        if measured["fooled"] == 0:
             harmless.append(part)
-        rises &= other >= found.get(f"before, {OTHERS}", before)
+        rises &= other >= measured.get(f"before, {OTHERS}", before)
     if not lines:
         return Verdict("not measured", "–", "")
     if harmless:
@@ -475,27 +480,28 @@ def judge(figures: Figures) -> Verdict:
         reason += f" {_control_words(figures['control'])}"
     if fails:
         return Verdict("no", "; ".join(lines), reason)
-    which = "only if the loss is shown the answer"
-    return Verdict("in one reading", "; ".join(lines), reason, which, "shown the answer")
+    reading = "only if the loss is shown the answer"
+    return Verdict("in one reading", "; ".join(lines), reason, reading, "shown the answer")
 
 
 def _end(figures: Figures) -> list[Quantity]:
     """Return the distances of LeNet's images after learning, on the original sample and on others."""
-    found = figures["mnist-lenet"]
+    measured = figures["mnist-lenet"]
     words = {"{}": OWN, "on others {}": OTHERS}
-    return [Quantity(word, found[f"after, {kind}"], found[f"error, {kind}"]) for word, kind in words.items()]
+    return [Quantity(word, measured[f"after, {kind}"], measured[f"error, {kind}"]) for word, kind in words.items()]
 
 
-def _control_words(found: Mapping[str, float]) -> str:
+def _control_words(measured: Mapping[str, float]) -> str:
     """Say how far the distance falls from random perturbations of the same size."""
     adversarial, random = (
-        f"{found[f'fall, {kind}']:.0%} ± {found[f'error of fall, {kind}']:.0%}" for kind in ("adversarial", "random")
+        f"{measured[f'fall, {kind}']:.0%} ± {measured[f'error of fall, {kind}']:.0%}"
+        for kind in ("adversarial", "random")
     )
     words = (
-        f"From random perturbations of the same size, on {found['images']:.0f} images without selection, it falls by "
-        f"{random}, and from the attacks on the same images by {adversarial}"
+        f"From random perturbations of the same size, on {measured['images']:.0f} images without selection, it falls "
+        f"by {random}, and from the attacks on the same images by {adversarial}"
     )
-    if found["fall, random"] < found["fall, adversarial"] / 2:
+    if measured["fall, random"] < measured["fall, adversarial"] / 2:
         return f"{words}."
     return f"{words}: what is recovered is not what is adversarial about a perturbation."
 

@@ -48,10 +48,12 @@ def maps(run: Run) -> Found:
         x = data.x_test[index : index + 1]
         y = data.y_test[index : index + 1]
         game = ab.MaskedModel(model, x, y, absence=mean, players=players)
-        own = torch.Generator().manual_seed(run.seed + index)
+        image_generator = torch.Generator().manual_seed(run.seed + index)
         ink = (_shade(x, side) > INK).nonzero().flatten()
-        tries = ink[torch.randperm(len(ink), generator=own)[:5]].tolist() or [int(_shade(x, side).argmax())]
-        drawn = torch.rand(DRAWN, len(players), generator=own) < 0.5
+        tries = ink[torch.randperm(len(ink), generator=image_generator)[:5]].tolist() or [
+            int(_shade(x, side).argmax())
+        ]
+        drawn = torch.rand(DRAWN, len(players), generator=image_generator) < 0.5
         strongest = max(tries, key=lambda player: float(benefits(game, player, drawn).max()))
         # One context at a time, whose shares are 0 and 1: it can be evaluated then.
         contexts = [
@@ -60,7 +62,7 @@ def maps(run: Run) -> Found:
         ]
         grown = torch.stack(contexts)
         strengths = [benefits(game, strongest, some).tolist() for some in (drawn, grown > 0.5)]
-        fewer = reduce_contexts(game, strongest, grown > 0.5, own).double()
+        fewer = reduce_contexts(game, strongest, grown > 0.5, image_generator).double()
         return strongest, grown.mean(0).tolist(), *strengths, fewer.mean(0).tolist(), float(fewer.sum(1).mean())
 
     found = replace(run, workers=1).each(contexts_of, {str(index): index for index in chosen})
@@ -124,11 +126,11 @@ def reduce_contexts(
     while changed:
         changed = False
         orders = torch.rand(contexts.shape, generator=generator).argsort(1)
-        for others in orders.T:
+        for candidates in orders.T:
             fewer = contexts.clone()
-            fewer[rows, others] = False
-            leaves = contexts[rows, others] & (benefits(game, player, fewer) >= enough)
-            contexts[rows[leaves], others[leaves]] = False
+            fewer[rows, candidates] = False
+            leaves = contexts[rows, candidates] & (benefits(game, player, fewer) >= enough)
+            contexts[rows[leaves], candidates[leaves]] = False
             changed |= bool(leaves.any())
     return contexts
 
@@ -139,8 +141,8 @@ def above_chance(shares: Float[Tensor, " players"], player: int) -> Float[Tensor
     >>> above_chance(torch.tensor([0.0, 1.0, 0.5, 0.0]), player=0)
     tensor([0., 1., 0., 0.])
     """
-    others = torch.arange(len(shares)) != player
-    weights = (shares - shares[others].mean()).clamp_min(0) * others
+    is_other = torch.arange(len(shares)) != player
+    weights = (shares - shares[is_other].mean()).clamp_min(0) * is_other
     return weights / weights.sum().clamp_min(1e-12)
 
 
@@ -198,8 +200,8 @@ def game_of_patterns(generator: torch.Generator) -> tuple[ab.MaskedModel, list[s
 
 def benefits(game: ab.MaskedModel, player: int, contexts: Bool[Tensor, "some players"]) -> Float[Tensor, " some"]:
     """Return |Δv_i(S)| of a player in each context."""
-    own = torch.arange(contexts.shape[1]) == player
-    having, without = game(torch.cat([contexts | own, contexts & ~own]))[0].chunk(2)
+    is_player = torch.arange(contexts.shape[1]) == player
+    having, without = game(torch.cat([contexts | is_player, contexts & ~is_player]))[0].chunk(2)
     return (having - without).abs().detach()
 
 
@@ -216,8 +218,8 @@ def _draw(drawn: list[tuple[Tensor, Tensor, Tensor, tuple[int, int]]]) -> Any:
         picture = torch.nn.functional.interpolate(image[None, None], size=(4 * side, 4 * side))[0, 0]
         panels = [1 - picture]
         for shares in (grown, reduced):
-            others = shares.flatten()[torch.arange(side**2) != row * side + column]
-            above = (shares - others.mean()).clamp_min(0)
+            other_shares = shares.flatten()[torch.arange(side**2) != row * side + column]
+            above = (shares - other_shares.mean()).clamp_min(0)
             scaled = above / above.max().clamp_min(1e-12)
             panels.append(scaled.repeat_interleave(4, 0).repeat_interleave(4, 1))
         gap = torch.zeros(4, 4 * side)
@@ -234,15 +236,15 @@ def judge_algorithm(figures: Figures) -> Verdict:
     lines = []
     fails = []
     if "known" in figures:
-        found = figures["known"]
-        lines.append(f"known patterns: p(j|i) {found['inside']:.2f} inside, {found['outside']:.2f} outside")
-        if found["inside"] < HIGH:
+        measured = figures["known"]
+        lines.append(f"known patterns: p(j|i) {measured['inside']:.2f} inside, {measured['outside']:.2f} outside")
+        if measured["inside"] < HIGH:
             fails.append("players of known patterns are missed")
-        if found["outside"] >= found["inside"]:
+        if measured["outside"] >= measured["inside"]:
             fails.append("others are in contexts as often")
     if "maps" in figures:
-        found = figures["maps"]
-        drawn, largest, grown = (_of_images(found, f"{key} ") for key in STRENGTHS)
+        measured = figures["maps"]
+        drawn, largest, grown = (_of_images(measured, f"{key} ") for key in STRENGTHS)
         ratios = [after / before for after, before in zip(grown, drawn, strict=True)]
         ratio = sum(grown) / sum(drawn)
         higher = sum(after > most for after, most in zip(grown, largest, strict=True))
@@ -266,15 +268,15 @@ def judge_maps(figures: Figures) -> Verdict:
     """Describe the maps; there is nothing printed to compare them with."""
     if "maps" not in figures:
         return Verdict("not measured", "–", "")
-    found = figures["maps"]
+    measured = figures["maps"]
     kinds = {"grown": ""}
-    if "reduced nearer 0" in found:
+    if "reduced nearer 0" in measured:
         kinds["reduced"] = "reduced "
-    shown = []
+    lines = []
     told = []
     for kind, key in kinds.items():
-        near, on = (_of_images(found, f"{key}{what} ") for what in ("nearer", "on the digit"))
-        shown.append(
+        near, on = (_of_images(measured, f"{key}{measure} ") for measure in ("nearer", "on the digit"))
+        lines.append(
             f"{kind}: {_mean_and_error(near)} of the distance of pixels at large, {_mean_and_error(on)} times as "
             "often on the digit"
         )
@@ -287,7 +289,7 @@ def judge_maps(figures: Figures) -> Verdict:
         f"{'; '.join(told)}. Part of this is no pattern: pixels at the border, which the mean image does not change, "
         "can't matter, and are taken out of reduced contexts."
     )
-    return Verdict("untestable", "; ".join(shown), reason)
+    return Verdict("untestable", "; ".join(lines), reason)
 
 
 def _compared(ratios: Sequence[float], below: str, above: str) -> str:
@@ -310,14 +312,14 @@ def _grown(figures: Figures) -> list[Quantity]:
 
 def _on_the_digit(figures: Figures) -> list[Quantity]:
     """Return how many times as often as at large pixels of reduced contexts are on the digit."""
-    found = figures["maps"]
-    start = "reduced on the digit " if "reduced on the digit 0" in found else "on the digit "
-    return [Quantity("on the digit {} times", *_moments(_of_images(found, start)), ".1f")]
+    measured = figures["maps"]
+    start = "reduced on the digit " if "reduced on the digit 0" in measured else "on the digit "
+    return [Quantity("on the digit {} times", *_moments(_of_images(measured, start)), ".1f")]
 
 
-def _of_images(found: Mapping[str, float], start: str) -> list[float]:
+def _of_images(measured: Mapping[str, float], start: str) -> list[float]:
     """Return a figure of all images."""
-    return [value for key, value in found.items() if key.startswith(start)]
+    return [value for key, value in measured.items() if key.startswith(start)]
 
 
 def _mean_and_error(values: Sequence[float]) -> str:

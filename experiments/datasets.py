@@ -200,10 +200,10 @@ def tv_news(source: DataSet = TV_NEWS, seed: int = 0) -> TabularData:
             values = dict(entry.split(":", 1) for entry in entries)
             rows.append([float(values.get(str(column), 0.0)) for column in TV_COLUMNS])
             labels.append(int(float(label) > 0))
-    found = torch.tensor(labels)
+    targets = torch.tensor(labels)
     raw = torch.tensor(rows, dtype=torch.float64)
-    split = stratified_split(found, share=0.2, seed=seed)
-    return _standardised(source.name, tuple(TV_COLUMNS.values()), (), ("news", "commercial"), raw, found, split)
+    split = stratified_split(targets, share=0.2, seed=seed)
+    return _standardised(source.name, tuple(TV_COLUMNS.values()), (), ("news", "commercial"), raw, targets, split)
 
 
 def stratified_split(

@@ -69,7 +69,7 @@ class Setting:
     @staticmethod
     def named(text: str) -> Setting:
         """Return the setting of this name."""
-        return next(one for one in SETTINGS if str(one) == text)
+        return next(setting for setting in SETTINGS if str(setting) == text)
 
     @property
     def words(self) -> str:
@@ -223,7 +223,7 @@ class Tree:
     ) -> list[float]:
         """Return the accuracy for each factor of β; several rows of absent values are a background, as in SHAP."""
         above = RULES[rule]
-        some = torch.ones_like(self.train[0], dtype=torch.bool)
+        everyone = torch.ones_like(self.train[0], dtype=torch.bool)
         background = absent.ndim == 2
         betas = torch.tensor(shares) * x.shape[1]
         generator = torch.Generator().manual_seed(self.run.seed)
@@ -237,7 +237,7 @@ class Tree:
                 absents = absent.expand(_WALKS, -1) if drawn is None else absent[drawn]
                 walks.append(shapley_of_step(row, absents, betas, generator))
             values = torch.stack(walks, 1)
-        truths = torch.stack([true_shapley(x, some, share, above, readout) for share in shares])
+        truths = torch.stack([true_shapley(x, everyone, share, above, readout) for share in shares])
         right = ((values - truths).abs() <= TOLERANCE).double().mean((1, 2))
         inside = float(self.bright.double().mean())
         return (inside * right + 1 - inside).tolist()
@@ -250,7 +250,7 @@ def training_scores(data: ImageData, digit: int, run: Run) -> dict[str, float]:
     """
     tree = Tree.of_class(data, digit, run)
     x = tree.train[-tree.scored :]
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for readout, rule in product(READOUTS, RULES):
         absents = {**tree.stand_ins(rule), "SHAP": passed(tree.everything, RULES[rule])}
         by_share = {name: tree.scores(x, readout, rule, absent, SHARES) for name, absent in absents.items()}
@@ -260,9 +260,9 @@ def training_scores(data: ImageData, digit: int, run: Run) -> dict[str, float]:
                 setting = Setting(readout, rule, share, start)
                 if same is None or readout == "probability":  # β adds a constant to the log-odds
                     same = tree.learn(setting)
-                found |= {f"{name}, {setting}": scores[number] for name, scores in by_share.items()}
-                (found[f"learned, {setting}"],) = tree.scores(x, readout, rule, same, (share,))
-    return found
+                figures |= {f"{name}, {setting}": scores[number] for name, scores in by_share.items()}
+                (figures[f"learned, {setting}"],) = tree.scores(x, readout, rule, same, (share,))
+    return figures
 
 
 def unseen_scores(data: ImageData, digit: int, run: Run, chosen: Mapping[ReadoutName, Setting]) -> dict[str, float]:
@@ -270,7 +270,7 @@ def unseen_scores(data: ImageData, digit: int, run: Run, chosen: Mapping[Readout
     tree = Tree.of_class(data, digit, run)
     images = data.x_test[data.y_test == digit].flatten(1)[run.pick(full=LEFT_OUT, quick=LEFT_OUT, tiny=0) :]
     x = images[: run.pick(full=300, quick=10, tiny=3), tree.bright]
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for readout, setting in chosen.items():
         absents = {
             **tree.stand_ins(setting.rule),
@@ -278,16 +278,16 @@ def unseen_scores(data: ImageData, digit: int, run: Run, chosen: Mapping[Readout
             "learned": tree.learn(setting),
         }
         for name, absent in absents.items():
-            (found[f"{name}, {readout}"],) = tree.scores(x, setting.readout, setting.rule, absent, (setting.share,))
+            (figures[f"{name}, {readout}"],) = tree.scores(x, setting.readout, setting.rule, absent, (setting.share,))
     exact = x.double()
-    some = torch.ones(x.shape[1], dtype=torch.bool)
+    everyone = torch.ones(x.shape[1], dtype=torch.bool)
     for rule, above in RULES.items():
         bounds = []
         for share in SHARES:
-            wanted = passed(exact, above) - true_shapley(exact, some, share, above) / STEEPNESS
+            wanted = passed(exact, above) - true_shapley(exact, everyone, share, above) / STEEPNESS
             bounds.append(best_constant(wanted, tree.bright))
-        found |= {f"best constant, {rule}, {share:g}": bound for share, bound in zip(SHARES, bounds, strict=True)}
-    return found
+        figures |= {f"best constant, {rule}, {share:g}": bound for share, bound in zip(SHARES, bounds, strict=True)}
+    return figures
 
 
 def best_constant(wanted: Float[Tensor, "rows some"], bright: Bool[Tensor, " pixels"]) -> float:
@@ -342,14 +342,14 @@ def floors(run: Run) -> Found:
             "SHAP": passed(tree.everything, RULES[setting.rule]),
             "learned": tree.learn(setting),
         }
-        some = torch.ones(x.shape[1], dtype=torch.bool)
-        truth = true_shapley(x, some, setting.share, RULES[setting.rule])
+        everyone = torch.ones(x.shape[1], dtype=torch.bool)
+        truth = true_shapley(x, everyone, setting.share, RULES[setting.rule])
         inside = float(tree.bright.double().mean())
-        own = {"φ = 0 everywhere": float((truth.abs() <= TOLERANCE).double().mean())}
+        own_figures = {"φ = 0 everywhere": float((truth.abs() <= TOLERANCE).double().mean())}
         for name in PRINTED:
             (score,) = tree.scores(x, setting.readout, setting.rule, absents[name], (setting.share,))
-            own[name] = (score - (1 - inside)) / inside
-        for name, value in own.items():
+            own_figures[name] = (score - (1 - inside)) / inside
+        for name, value in own_figures.items():
             scores[f"own, {name}"].append(value)
             scores[f"all, {name}"].append(inside * value + 1 - inside)
     note = (
@@ -374,7 +374,7 @@ def floors(run: Run) -> Found:
 def _mean(every: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Average the scores of classes, in per cent."""
     classes = list(every.values())
-    return {key: 100 * sum(one[key] for one in classes) / len(classes) for key in classes[0]}
+    return {key: 100 * sum(scores[key] for scores in classes) / len(classes) for key in classes[0]}
 
 
 def _test_table(figures: Mapping[str, float], classes: int) -> ResultTable:
@@ -405,8 +405,8 @@ def _training_table(trained: Mapping[str, float], nearest: list[Setting], classe
     heads = ("readout, rule, β / pixels, start of learning", *names, "distance")
     table = ResultTable("The choice of a setting on training images", heads, note)
     for setting in nearest:
-        shown = [f"{trained[f'{name}, {setting}']:.2f} %" for name in names]
-        table.add(setting, *shown, f"{distance(trained, setting):.1f}")
+        cells = [f"{trained[f'{name}, {setting}']:.2f} %" for name in names]
+        table.add(setting, *cells, f"{distance(trained, setting):.1f}")
     return table
 
 
@@ -416,11 +416,11 @@ def _bound(figures: Mapping[str, float], rule: str) -> float:
 
 def judge(figures: Figures) -> Verdict:
     """Ask whether learned values score highest, and as printed, in the setting that was chosen on training images."""
-    found = figures.get("trees")
-    if found is None:
+    measured = figures.get("trees")
+    if measured is None:
         return Verdict("not measured", "–", "")
-    chosen = SETTINGS[int(found["chosen"])]
-    scores = {name: found[f"{name}, {chosen.readout}"] for name in PRINTED}
+    chosen = SETTINGS[int(measured["chosen"])]
+    scores = {name: measured[f"{name}, {chosen.readout}"] for name in PRINTED}
     floor = figures.get("floor", {})
     ours = ", ".join(
         f"{name} {plus_minus(score, floor.get(f'error of all, {name}'), '.2f')}" for name, score in scores.items()
@@ -429,17 +429,19 @@ def judge(figures: Figures) -> Verdict:
     if floor:
         nothing = floor["all, φ = 0 everywhere"]
         ours += f"; the answer 0 everywhere {plus_minus(nothing, floor['error of all, φ = 0 everywhere'], '.2f')} %"
-        own = (
+        own_words = (
             f"{name} {plus_minus(floor[f'own, {name}'], floor[f'error of own, {name}'], '.1f')}" for name in PRINTED
         )
-        ours += f"; of the tree's own pixels {', '.join(own)} %"
+        ours += f"; of the tree's own pixels {', '.join(own_words)} %"
     if _leads(scores) > 0 and abs(scores["learned"] - PRINTED["learned"]) <= NEAR:
         reason = f"Learned values score highest, within {NEAR:g} point of the printed."
         return Verdict("in one reading", ours, reason, chosen.words)
-    by_step = {name: found[f"{name}, probability"] for name in PRINTED}
+    by_step = {name: measured[f"{name}, probability"] for name in PRINTED}
     near = "" if abs(by_step["learned"] - PRINTED["learned"]) <= NEAR else "not "
-    bound = max(_bound(found, rule) for rule in RULES)
-    highest = sum(_leads({name: found[f"training: {name}, {one}"] for name in PRINTED}) > 0 for one in SETTINGS)
+    bound = max(_bound(measured, rule) for rule in RULES)
+    highest = sum(
+        _leads({name: measured[f"training: {name}, {setting}"] for name in PRINTED}) > 0 for setting in SETTINGS
+    )
     reason = (
         f"By the log-odds, no constant can score above {bound:.2f} %, and the answer 0 everywhere scores as much as "
         "zero and learned values: the figure is one of the pixels that the tree does not read. By the probability, "
@@ -467,10 +469,10 @@ def _compared(scores: Mapping[str, float]) -> str:
 
 def _learned_and_floor(figures: Figures) -> list[Quantity]:
     """Return the accuracies of learned values and of the answer 0 everywhere."""
-    found = figures["floor"]
+    measured = figures["floor"]
     names = {"learned": "learned", "φ=0": "φ = 0 everywhere"}
     return [
-        Quantity(f"{word} {{}} %", found[f"all, {name}"], found[f"error of all, {name}"])
+        Quantity(f"{word} {{}} %", measured[f"all, {name}"], measured[f"error of all, {name}"])
         for word, name in names.items()
     ]
 

@@ -380,8 +380,10 @@ def _side_by_side(parts: Sequence[tuple[Experiment, str]], run: Run) -> Iterator
         yield from _in_turn(parts, run)
         return
     spread = _workers(run.workers)
-    own = replace(run, workers=1)
-    for place, result in spread(joblib.delayed(_measure_aside)(place, *one, own) for place, one in enumerate(parts)):
+    alone = replace(run, workers=1)
+    for place, result in spread(
+        joblib.delayed(_measure_aside)(place, *one, alone) for place, one in enumerate(parts)
+    ):
         yield (*parts[place], result)
 
 
@@ -400,16 +402,16 @@ def _measure_aside(place: int, experiment: Experiment, name: str, run: Run) -> t
 def _measure_part(experiment: Experiment, name: str, run: Run) -> Part | AbsentiaError:
     """Measure a part; return the error of a user's kind that it ended with."""
     began = time.perf_counter()
-    found = None
+    result = None
     missing = ""
     try:
-        found = experiment.parts[name](replace(run, experiment=experiment.name, part=name))
+        result = experiment.parts[name](replace(run, experiment=experiment.name, part=name))
     except NotToBeHadError as error:
         missing = str(error)
     except AbsentiaError as error:
         return error
     versions = f"absentia {__version__}, torch {torch.__version__}, Python {platform.python_version()}"
-    return Part(found, missing, run.size, run.seed, round(time.perf_counter() - began, 1), versions)
+    return Part(result, missing, run.size, run.seed, round(time.perf_counter() - began, 1), versions)
 
 
 def record_file(folder: Path, experiment: str, size: Size) -> Path:
@@ -462,11 +464,11 @@ def other_seeds(folder: Path, experiment: str) -> dict[int, Record]:
 
 
 def _read_part(content: dict[str, Any]) -> Part:
-    found = content.pop("found")
-    if found is None:
+    result = content.pop("found")
+    if result is None:
         return Part(None, **content)
-    tables = tuple(ResultTable(**table) for table in found["tables"])
-    return Part(Found(found["figures"], tables, tuple(found["pictures"])), **content)
+    tables = tuple(ResultTable(**table) for table in result["tables"])
+    return Part(Found(result["figures"], tables, tuple(result["pictures"])), **content)
 
 
 def _keyed(work: Callable[[Job], Any], key: str, job: Job) -> tuple[str, Any]:

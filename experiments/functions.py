@@ -261,8 +261,8 @@ class _Reader:
         return tuple(variables)
 
     def refuse(self, expected: str) -> ab.AbsentiaError:
-        got = repr(self.next) if self.next else "the end of the line"
-        return _refusal(self.name, f"{expected} in column {self._place + 1}", got)
+        token = repr(self.next) if self.next else "the end of the line"
+        return _refusal(self.name, f"{expected} in column {self._place + 1}", token)
 
 
 def _refusal(name: str, wanted: str, got: object) -> ab.AbsentiaError:

@@ -144,13 +144,13 @@ def binary_inputs(function: AnnotatedFunction, count: int, seed: int) -> Float[T
     """
     generator = torch.Generator().manual_seed(seed)
     if 2**function.players <= count:
-        ones = ab.enumerate_coalitions(function.players)[torch.randperm(2**function.players, generator=generator)]
+        is_one = ab.enumerate_coalitions(function.players)[torch.randperm(2**function.players, generator=generator)]
     else:
         sizes = torch.randint(0, function.players + 1, (count // 2,), generator=generator)
         drawn = ab.draw_coalitions(function.players, sizes, generator)
-        ones = torch.stack([drawn, ~drawn], dim=1).flatten(0, 1)
+        is_one = torch.stack([drawn, ~drawn], dim=1).flatten(0, 1)
     low, high = function.inputs
-    return torch.where(ones, high, low).double()
+    return torch.where(is_one, high, low).double()
 
 
 def run_trial(
@@ -260,16 +260,16 @@ def run_trials(
         for loss, start in pairs
         for number in range(len(functions))
     }
-    found = run.each(_work, jobs).values()
+    outcomes = run.each(_work, jobs).values()
     return [
         Outcome(
-            Trial(**one["trial"]),
-            tuple(one["values"]),
-            tuple(one["right"]),
-            one["learned_loss"],
-            one["annotated_loss"],
+            Trial(**outcome["trial"]),
+            tuple(outcome["values"]),
+            tuple(outcome["right"]),
+            outcome["learned_loss"],
+            outcome["annotated_loss"],
         )
-        for one in found
+        for outcome in outcomes
     ]
 
 
@@ -293,10 +293,10 @@ def tabulate(
         "4,096 samples and many more coalitions than learning draws.",
     )
     for loss, start in PAIRS:
-        mine = [one for one in outcomes if one.trial.loss == loss and one.trial.start == start]
-        missed = [row for one in mine for row in _misses(functions[one.trial.function], one)]
+        of_pair = [outcome for outcome in outcomes if outcome.trial.loss == loss and outcome.trial.start == start]
+        missed = [row for outcome in of_pair for row in _misses(functions[outcome.trial.function], outcome)]
         misses.rows += missed
-        marks = [mark for one in mine for mark in _marks(functions[one.trial.function], one)]
+        marks = [mark for outcome in of_pair for mark in _marks(functions[outcome.trial.function], outcome)]
         right = sum(ok for ok, _ in marks)
         lower = sum(float(row[-2]) < float(row[-1]) for row in missed)
         paper = printed.get((loss, start))
@@ -434,8 +434,8 @@ def _ablation(
         cells = []
         of = 0
         for name, outcomes in by_search.items():
-            mine = [one for one in outcomes if one.trial.loss == loss and one.trial.start == start]
-            marks = [ok for one in mine for ok, _ in _marks(functions[one.trial.function], one)]
+            of_pair = [outcome for outcome in outcomes if outcome.trial.loss == loss and outcome.trial.start == start]
+            marks = [ok for outcome in of_pair for ok, _ in _marks(functions[outcome.trial.function], outcome)]
             of = len(marks)
             accuracy = sum(marks) / of
             figures[f"{name}: {loss} from {start:g}"] = 100 * accuracy
@@ -446,7 +446,9 @@ def _ablation(
         MISSES_HEADS,
         "A miss is explained where the loss at the learned values is lower than at the annotated ones.",
     )
-    missed.rows = [row for one in by_search["plain"] for row in _misses(functions[one.trial.function], one)]
+    missed.rows = [
+        row for outcome in by_search["plain"] for row in _misses(functions[outcome.trial.function], outcome)
+    ]
     figures["misses"] = len(missed.rows)
     figures["misses with a lower loss"] = sum(float(row[-2]) < float(row[-1]) for row in missed.rows)
     figures["variables"] = of
@@ -473,13 +475,15 @@ def printed(run: Run) -> Found:
     heads = ("function", "1 by the rule", "1 as printed", "variables that agree")
     table = ResultTable("True baseline values of the paper's examples", heads, note)
     agree = total = 0
-    for line, ones in EXAMPLES.items():
+    for line, printed_ones in EXAMPLES.items():
         truth = parse_function(line).truth
         by_rule = {number for number, value in enumerate(truth, start=1) if value == 1}
-        same = len(truth) - len(by_rule ^ ones)
+        same = len(truth) - len(by_rule ^ printed_ones)
         agree += same
         total += len(truth)
-        listed = (", ".join(f"x{number}" for number in sorted(found)) or "none" for found in (by_rule, ones))
+        listed = (
+            ", ".join(f"x{number}" for number in sorted(numbers)) or "none" for numbers in (by_rule, printed_ones)
+        )
         table.add(line, *listed, f"{same} of {len(truth)}")
     return Found({"agree": agree, "variables": total}, (table,))
 
@@ -530,8 +534,8 @@ def _least(part: str, figures: Figures) -> list[Quantity]:
 
 def _following(figures: Figures) -> list[Quantity]:
     """Return how many printed values follow the paper's rule."""
-    found = figures["printed"]
-    return [Quantity(f"{{}} of {found['variables']:.0f}", found["agree"], form=".0f")]
+    measured = figures["printed"]
+    return [Quantity(f"{{}} of {measured['variables']:.0f}", measured["agree"], form=".0f")]
 
 
 def judge_printed(figures: Figures) -> Verdict:

@@ -89,8 +89,10 @@ def usual_tables(
                     problem = PROBLEMS[name](seed)
                 save(measure(problem, size_of(name, quick), seed), quick)
                 print(f"{name}, seed {seed}: measured in {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    there = {name: [one for seed in seeds if (one := read(name, seed, quick)) is not None] for name in PROBLEMS}
-    return tabulate({name: found for name, found in there.items() if found})
+    there = {
+        name: [measured for seed in seeds if (measured := read(name, seed, quick)) is not None] for name in PROBLEMS
+    }
+    return tabulate({name: of_problem for name, of_problem in there.items() if of_problem})
 
 
 def size_of(name: str, quick: bool = False) -> Work:
@@ -109,10 +111,10 @@ def _settings(work: Work) -> str:
     return f"{work}; {ab.LearningOptions(**work.learning)}; {_EVIDENCE}; absentia {ab.__version__}"
 
 
-def save(found: Measured, quick: bool) -> None:
+def save(measured: Measured, quick: bool) -> None:
     """Write what was measured to the cache."""
-    with written_whole(_file(found.problem, found.seed, quick)) as unfinished:
-        unfinished.write_text(json.dumps(asdict(found), indent=1, ensure_ascii=False), encoding="utf-8")
+    with written_whole(_file(measured.problem, measured.seed, quick)) as unfinished:
+        unfinished.write_text(json.dumps(asdict(measured), indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def read(name: str, seed: int, quick: bool) -> Measured | None:
@@ -143,7 +145,7 @@ def measure(problem: Problem, work: Work, seed: int) -> Measured:
         seconds = time.perf_counter() - began
         cpu_seconds = time.process_time() - began_cpu
         methods = {**usual_methods(problem), "learned": learned}
-        found = ab.audit(
+        audit = ab.audit(
             problem.model,
             problem.x_test[: work.audited],
             _first(problem.y_test, work.audited),
@@ -154,7 +156,7 @@ def measure(problem: Problem, work: Work, seed: int) -> Measured:
             seed=seed,
         )
         gaps = judge(problem, methods, work, seed)
-    figures = audited_figures(found)
+    figures = audited_figures(audit)
     for name in methods:
         figures[name] |= {key: _mean(gap[name]) for key, gap in gaps.items()}
     return Measured(
@@ -162,28 +164,28 @@ def measure(problem: Problem, work: Work, seed: int) -> Measured:
         seed,
         _settings(work),
         problem.about,
-        describe(found, work),
-        found.curve.unit,
+        describe(audit, work),
+        audit.curve.unit,
         figures,
-        {name: compare(found, name) for name in methods if name != "learned"},
+        {name: compare(audit, name) for name in methods if name != "learned"},
         seconds,
         cpu_seconds,
         learned.record.chosen,
-        found.recommended,
+        audit.recommended,
     )
 
 
-def describe(found: ab.Audit, work: Work) -> str:
+def describe(audit: ab.Audit, work: Work) -> str:
     """Describe how many samples each figure is from, and how many players a game has."""
     parts = {
-        "evidence": evidence_of_samples(found)[0],
-        "score": found.curve.prior,
-        "Σ|U|": found.companions.empty[0],
-        "R": found.removal.original,
+        "evidence": evidence_of_samples(audit)[0],
+        "score": audit.curve.prior,
+        "Σ|U|": audit.companions.empty[0],
+        "R": audit.removal.original,
     }
     samples = ", ".join(f"{len(samples)} for {name}" for name, samples in parts.items())
-    players = found.companions.by_order.shape[-1] - 1
-    games = "" if players == len(found.players) else f"; Σ|U| in drawn games of {players} players"
+    players = audit.companions.by_order.shape[-1] - 1
+    games = "" if players == len(audit.players) else f"; Σ|U| in drawn games of {players} players"
     return f"{samples}, {work.judged} at most for the gaps{games}"
 
 
@@ -199,12 +201,12 @@ def usual_methods(problem: Problem) -> dict[str, ab.Absence]:
     return methods
 
 
-def audited_figures(found: ab.Audit) -> dict[str, dict[str, Figure]]:
+def audited_figures(audit: ab.Audit) -> dict[str, dict[str, Figure]]:
     """Return the figures of each method, with their errors."""
-    columns = {name: values.tolist() for name, values in found.columns().items()}
+    columns = {name: values.tolist() for name, values in audit.columns().items()}
     return {
         method: {name: [columns[name][number], columns[f"{name}_error"][number]] for name in AUDITED}
-        for number, method in enumerate(found.methods)
+        for number, method in enumerate(audit.methods)
     }
 
 
@@ -266,27 +268,28 @@ def removed_in_turn(attributions: Float[Tensor, "samples players"]) -> Bool[Tens
     return torch.cat([rank < count - removed, rank >= removed], dim=1)
 
 
-def evidence_of_samples(found: ab.Audit) -> Float[Tensor, "methods samples"]:
+def evidence_of_samples(audit: ab.Audit) -> Float[Tensor, "methods samples"]:
     """Return the evidence of each sample, the mean over groups of draws; samples of rare classes are left out."""
-    if found.fully_masked is None:
+    if audit.fully_masked is None:
         raise ab.AbsentiaError("The audit has no fully masked samples. Run it again without a limit of time.")
-    evidence = found.fully_masked.evidence.nanmean(-1)
-    known = ~evidence.isnan().any(0)
-    if not bool(known.any()):
-        raise ab.AbsentiaError(f"Evidence was not measured: {found.fully_masked.reason}.")
-    return evidence[:, known]
+    evidence = audit.fully_masked.evidence.nanmean(-1)
+    is_known = ~evidence.isnan().any(0)
+    if not bool(is_known.any()):
+        raise ab.AbsentiaError(f"Evidence was not measured: {audit.fully_masked.reason}.")
+    return evidence[:, is_known]
 
 
-def compare(found: ab.Audit, method: str) -> dict[str, Figure]:
+def compare(audit: ab.Audit, method: str) -> dict[str, Figure]:
     """Return the learned figures less those of a method, sample by sample; below 0 learned is better."""
-    pair = [found.methods.index(name) for name in ("learned", method)]
-    strength, other = found.companions.strengths[pair].nanmean(-1)  # over groups of draws
-    evidence = evidence_of_samples(found)[pair]
-    mine, its = evidence * evidence.mean(1, keepdim=True).sign()  # so that the means are absolute values
-    removal = found.removal.difference(*pair)
+    pair = [audit.methods.index(name) for name in ("learned", method)]
+    strength, other = audit.companions.strengths[pair].nanmean(-1)  # over groups of draws
+    evidence = evidence_of_samples(audit)[pair]
+    # With the sign of the mean, so that the means are absolute values.
+    learned_evidence, other_evidence = evidence * evidence.mean(1, keepdim=True).sign()
+    removal = audit.removal.difference(*pair)
     return {
         "strength": _mean(strength - other),
-        "evidence": _mean(mine - its),
+        "evidence": _mean(learned_evidence - other_evidence),
         "R": [float(removal.value), float(removal.error)],
     }
 

@@ -105,11 +105,11 @@ def judge_tables(figures: Figures) -> Verdict:
     lines = []
     shorter = []
     for name in [name for name in ("census", "credit") if name in figures]:
-        found = figures[name]
-        ours = found["seconds of ours"]
-        schedule = found["seconds of an epoch"] * PAPER_EPOCHS
+        measured = figures[name]
+        ours = measured["seconds of ours"]
+        schedule = measured["seconds of an epoch"] * PAPER_EPOCHS
         lines.append(f"{name} {ours:,.0f} s (the paper's schedule here {schedule / 3600:,.0f} h, extrapolated)")
-        shorter.append(ours < PRINTED[name].seconds and found["loss of ours"] <= found["loss of the schedule"])
+        shorter.append(ours < PRINTED[name].seconds and measured["loss of ours"] <= measured["loss of the schedule"])
     if not lines:
         return Verdict("not measured", "–", "")
     if not all(shorter):

@@ -228,7 +228,7 @@ def shapley_part(name: str, run: Run) -> Found:
             rows_per_comparison=setting.shapley_rows,
         ),
     )
-    found = audit(model, scene, {SHAPLEY: learned}, setting, run.seed)
+    audited = audit(model, scene, {SHAPLEY: learned}, setting, run.seed)
     record = learned.record
     note = (
         f"The same images and noise as for the other methods. A colour for each of {len(learned.names)} cells by the "
@@ -238,8 +238,8 @@ def shapley_part(name: str, run: Run) -> Found:
         "setting was tried."
     )
     table = ResultTable(f"What values learned by L_Shapley leave and add: {name}", HEADS, note)
-    add_rows(table, found, {SHAPLEY: setting.printed["learned"]})
-    return Found(figures_of(found), (table,))
+    add_rows(table, audited, {SHAPLEY: setting.printed["learned"]})
+    return Found(figures_of(audited), (table,))
 
 
 def more_part(name: str, run: Run) -> Found:
@@ -252,13 +252,13 @@ def more_part(name: str, run: Run) -> Found:
         "mean": ab.Baseline.mean(scene.data),
         WITHOUT_NOISE: learn_by_default(model, scene, setting, run.seed, noise=0.0),
     }
-    found = audit(model, scene, absences, setting, run.seed)
-    removal = found.removal
+    audited = audit(model, scene, absences, setting, run.seed)
+    removal = audited.removal
     draws = run.pick(full=2, quick=1, tiny=1)
     whole = noise_everywhere(model, scene, run.seed, draws)
     original = removal.original.mean(1)
     note = (
-        f"{count} of the test images of the other table, {len(found.region)} cells masked, seed {run.seed}; means "
+        f"{count} of the test images of the other table, {len(audited.region)} cells masked, seed {run.seed}; means "
         "over images with standard errors. Noise inside: U_noise of the image with noise in the masked cells, as in "
         "R above. Noise everywhere: U_noise of an image that is noise everywhere, which the paper's words, “a white "
         "noise input”, allow. The default loss was taken without its term for white noise."
@@ -266,7 +266,7 @@ def more_part(name: str, run: Run) -> Found:
     heads = ("method", "R, noise inside", "± error", "R, noise everywhere", "± error", "Σ|U| in the masked image")
     table = ResultTable(f"R without the noise term, and noise everywhere: {name}", heads, note)
     figures: dict[str, float] = {}
-    for number, method in enumerate(found.methods):
+    for number, method in enumerate(audited.methods):
         masked = removal.masked[number].mean(1)
         inside = mean_and_error(((masked - removal.noise.mean(1)) / original).tolist())
         everywhere = mean_and_error(((masked - whole) / original).tolist())
@@ -280,7 +280,7 @@ def more_part(name: str, run: Run) -> Found:
             figures[f"R of {method} on the same images"] = inside[0]
         numbers = (f"{value:.3f}" for value in (*inside, *everywhere))
         table.add(method, *numbers, f"{float(masked.mean()):.4g}")
-    strengths = (float(one.mean()) for one in (original, removal.noise, whole))
+    strengths = (float(strength.mean()) for strength in (original, removal.noise, whole))
     figures |= dict(
         zip(("Σ|U| of images", "Σ|U| of noise inside", "Σ|U| of noise everywhere"), strengths, strict=True)
     )
@@ -305,7 +305,7 @@ def few_part(name: str, run: Run) -> Found:
         steps=run.pick(full=60, quick=6, tiny=2),
         rows_per_comparison=run.pick(full=2**11, quick=2**10, tiny=2**9),
     )
-    own = [
+    learned = [
         ab.learn_baseline(
             model,
             scene.x[row : row + 1],
@@ -321,11 +321,11 @@ def few_part(name: str, run: Run) -> Found:
     ]
     absences: dict[str, ab.Absence] = {
         "mean": mean,
-        EACH: ab.OwnBaselines(torch.stack(own).to(scene.x)),
+        EACH: ab.OwnBaselines(torch.stack(learned).to(scene.x)),
         "zero": ab.Baseline(0.0),
         "blur": ab.Blur(setting.blur),
     }
-    found = ab.cross_audit(
+    audited = ab.cross_audit(
         model, scene.x, scene.y, absences, players=scene.players, data=scene.data, draws=1, seed=run.seed
     )
     note = (
@@ -334,13 +334,13 @@ def few_part(name: str, run: Run) -> Found:
         f"each image, by the plain L_Shapley of this image alone, λ = {ORDERS:g} n, from the mean, "
         f"{options.steps} steps."
     )
-    table = ResultTable(f"R by other references: {name}", ("reference", *found.methods), note)
+    table = ResultTable(f"R by other references: {name}", ("reference", *audited.methods), note)
     figures: dict[str, float] = {"images": count}
-    for number, reference in enumerate(found.references):
+    for number, reference in enumerate(audited.references):
         cells = []
-        for place, method in enumerate(found.methods):
-            value = float(found.R[number, place])
-            error = float(found.errors[number, place])
+        for place, method in enumerate(audited.methods):
+            value = float(audited.R[number, place])
+            error = float(audited.errors[number, place])
             if math.isnan(value):
                 cells.append("–")
             elif math.isnan(error):
@@ -407,8 +407,8 @@ def compare(
     from_noise = learn_from_noise(model, scene, setting, seed)
     absences = methods(scene, learned, from_noise, setting, seed)
     absences[DEFAULT] = learn_by_default(model, scene, setting, seed)
-    found = audit(model, scene, absences, setting, seed)
-    return figures_of(found), (tabulate(name, found, setting, learned, from_noise),)
+    audited = audit(model, scene, absences, setting, seed)
+    return figures_of(audited), (tabulate(name, audited, setting, learned, from_noise),)
 
 
 def audit(
@@ -428,12 +428,12 @@ def audit(
     )
 
 
-def figures_of(found: ab.Audit) -> dict[str, float]:
+def figures_of(audited: ab.Audit) -> dict[str, float]:
     """Return R of each method and its error."""
-    columns = {key: values.tolist() for key, values in found.columns().items()}
+    columns = {key: values.tolist() for key, values in audited.columns().items()}
     return {
         f"{key} of {method}": columns[column][number]
-        for number, method in enumerate(found.methods)
+        for number, method in enumerate(audited.methods)
         for key, column in (("R", "R"), ("error", "R_error"))
     }
 
@@ -453,39 +453,39 @@ def learn_by_default(
     )
 
 
-def tabulate(name: str, found: ab.Audit, setting: Setting, learned: Colours, from_noise: Colours) -> ResultTable:
+def tabulate(name: str, audited: ab.Audit, setting: Setting, learned: Colours, from_noise: Colours) -> ResultTable:
     """Make a table of R, its companions, and the printed R."""
     note = (
-        f"{found.record.samples} test images of {name}, the {len(found.region)} cells in the middle masked, "
-        f"seed {found.record.seed}; {found.record.readout}; reference: {found.record.reference}, draws: "
-        f"{found.record.draws}. R of the unmasked images: {float(found.removal.unmasked.value):.3f}. The paper does "
-        "not say against which state its effects were measured, so that its figures and these can be compared in "
-        f"order only. {describe(setting, learned)} {describe_from_noise(setting, from_noise)} "
+        f"{audited.record.samples} test images of {name}, the {len(audited.region)} cells in the middle masked, "
+        f"seed {audited.record.seed}; {audited.record.readout}; reference: {audited.record.reference}, draws: "
+        f"{audited.record.draws}. R of the unmasked images: {float(audited.removal.unmasked.value):.3f}. The paper "
+        "does not say against which state its effects were measured, so that its figures and these can be compared "
+        f"in order only. {describe(setting, learned)} {describe_from_noise(setting, from_noise)} "
         f"{DEFAULT.capitalize()}: a value for each pixel by the library's default loss, the masked cells as players. "
         f"{NOISE_TERM} "
-        + " ".join(goals(found, method, setting.printed) for method in ("learned", FROM_NOISE, DEFAULT))
+        + " ".join(goals(audited, method, setting.printed) for method in ("learned", FROM_NOISE, DEFAULT))
         + " "
-        + " ".join((*found.verdict, *found.warnings, *found.notes_on_R))
+        + " ".join((*audited.verdict, *audited.warnings, *audited.notes_on_R))
     )
     table = ResultTable(f"What masking methods leave and add: {name}", HEADS, note)
-    add_rows(table, found, setting.printed)
+    add_rows(table, audited, setting.printed)
     return table
 
 
-def add_rows(table: ResultTable, found: ab.Audit, printed: Mapping[str, float]) -> None:
+def add_rows(table: ResultTable, audited: ab.Audit, printed: Mapping[str, float]) -> None:
     """Add a row for each audited method."""
-    columns = {key: values.tolist() for key, values in found.columns().items()}
-    for number, method in enumerate(found.methods):
-        one = {key: values[number] for key, values in columns.items()}
+    columns = {key: values.tolist() for key, values in audited.columns().items()}
+    for number, method in enumerate(audited.methods):
+        row = {key: values[number] for key, values in columns.items()}
         table.add(
             method,
-            f"{one['R']:.3f}",
-            f"{one['R_error']:.3f}",
+            f"{row['R']:.3f}",
+            f"{row['R_error']:.3f}",
             f"{printed[method]:.4f}" if method in printed else "–",
-            f"{one['removed']:.1%}",
-            f"{one['strength']:.4g}",
-            f"{one['salient']:.1f}",
-            f"{one['low_orders']:.1%}",
+            f"{row['removed']:.1%}",
+            f"{row['strength']:.4g}",
+            f"{row['salient']:.1f}",
+            f"{row['low_orders']:.1%}",
         )
 
 
@@ -516,17 +516,17 @@ def describe_from_noise(setting: Setting, learned: Colours) -> str:
     )
 
 
-def goals(found: ab.Audit, method: str, printed: Mapping[str, float]) -> str:
+def goals(audited: ab.Audit, method: str, printed: Mapping[str, float]) -> str:
     """Describe whether a learned baseline has the lowest R, and one as low as the paper's."""
-    learned = found.methods.index(method)
+    learned = audited.methods.index(method)
     rivals = {
-        rival: found.removal.difference(number, learned)
-        for number, rival in enumerate(found.methods)
+        rival: audited.removal.difference(number, learned)
+        for number, rival in enumerate(audited.methods)
         if number != learned
     }
     above = ", ".join(f"{rival} {gap.value:+.3f} ± {gap.error:.3f}" for rival, gap in rivals.items())
     beaten = all(float(gap.value) > 2 * float(gap.error) for gap in rivals.values())
-    value = float(found.R.value[learned])
+    value = float(audited.R.value[learned])
     as_printed = value <= printed["learned"]
     return (
         f"Goals, {method}: the lowest R by two standard errors ({'met' if beaten else 'missed'}: others' R less its "
@@ -544,19 +544,23 @@ def judge_lowest(figures: Figures) -> Verdict:
     by_default = []
     by_papers = []
     for name in [name for name in SETTINGS if name in figures]:
-        found = {**figures[name], **figures.get(f"{name}-shapley", {})}
-        values = _of_methods(found, "R")
-        errors = _of_methods(found, "error")
-        usual = {method: value for method, value in values.items() if not method.startswith("learned")}
-        best = min(usual, key=usual.__getitem__)
+        measured = {**figures[name], **figures.get(f"{name}-shapley", {})}
+        values = _of_methods(measured, "R")
+        errors = _of_methods(measured, "error")
+        usual_values = {method: value for method, value in values.items() if not method.startswith("learned")}
+        best = min(usual_values, key=usual_values.__getitem__)
         words = {"L_marginal": "learned", "L_Shapley": SHAPLEY, "default": DEFAULT}
-        shown = [
+        words_of_methods = [
             f"{word} {plus_minus(values[method], errors.get(method), '.2f')}"
             for word, method in [*words.items(), (best, best)]
             if method in values
         ]
-        lines.append(f"{name}: {', '.join(shown)}")
-        low = {m for m, value in values.items() if value < usual[best] and value <= SETTINGS[name].printed["learned"]}
+        lines.append(f"{name}: {', '.join(words_of_methods)}")
+        low = {
+            m
+            for m, value in values.items()
+            if value < usual_values[best] and value <= SETTINGS[name].printed["learned"]
+        }
         by_default.append(DEFAULT in low)
         by_papers.append(bool(low & set(PAPERS)))
     if not lines:
@@ -587,16 +591,16 @@ def judge_lowest(figures: Figures) -> Verdict:
 
 def _without_noise_words(figures: Figures) -> str:
     """Compare the default loss without its noise term with the mean, on the images where both were measured."""
-    found = figures.get("mnist-more", {})
-    if f"R of {WITHOUT_NOISE}" not in found:
+    measured = figures.get("mnist-more", {})
+    if f"R of {WITHOUT_NOISE}" not in measured:
         return ""
-    own = found[f"R of {WITHOUT_NOISE}"]
-    error = found[f"error of {WITHOUT_NOISE}"]
-    words = f" Without the term for white noise, the default loss has R {plus_minus(own, error, '.2f')} on MNIST"
-    everywhere = {method: found[f"noise everywhere of {method}"] for method in ("mean", WITHOUT_NOISE)}
-    mean = found.get("R of mean on the same images")
+    value = measured[f"R of {WITHOUT_NOISE}"]
+    error = measured[f"error of {WITHOUT_NOISE}"]
+    words = f" Without the term for white noise, the default loss has R {plus_minus(value, error, '.2f')} on MNIST"
+    everywhere = {method: measured[f"noise everywhere of {method}"] for method in ("mean", WITHOUT_NOISE)}
+    mean = measured.get("R of mean on the same images")
     if mean is not None:
-        compared = "above" if own > mean else "below"
+        compared = "above" if value > mean else "below"
         words += f", {compared} the mean's {mean:.2f} on the same images"
     compared = "above" if everywhere[WITHOUT_NOISE] > everywhere["mean"] else "below"
     return (
@@ -607,37 +611,38 @@ def _without_noise_words(figures: Figures) -> str:
 
 def _few_words(figures: Figures) -> str:
     """Say what values learned for each image leave, and whether the order depends on the reference."""
-    found = figures.get("mnist-few")
-    if found is None:
+    measured = figures.get("mnist-few")
+    if measured is None:
         return ""
-    each, mean = (found[f"by white noise, R of {method}"] for method in (EACH, "mean"))
-    references = [key.split(", R of ")[0] for key in found if key.endswith(f", R of {EACH}")]
+    each, mean = (measured[f"by white noise, R of {method}"] for method in (EACH, "mean"))
+    references = [key.split(", R of ")[0] for key in measured if key.endswith(f", R of {EACH}")]
     lower = sum(
-        found[f"{reference}, R of {EACH}"] < found[f"{reference}, R of mean"]
+        measured[f"{reference}, R of {EACH}"] < measured[f"{reference}, R of mean"]
         for reference in references
-        if f"{reference}, R of mean" in found
+        if f"{reference}, R of mean" in measured
     )
-    compared = sum(f"{reference}, R of mean" in found for reference in references)
+    compared = sum(f"{reference}, R of mean" in measured for reference in references)
     return (
-        f" Colours learned for each of {found['images']:.0f} images have R {each:.2f}, the mean {mean:.2f} there; by "
-        f"{lower} of {compared} references they are below the mean."
+        f" Colours learned for each of {measured['images']:.0f} images have R {each:.2f}, the mean {mean:.2f} there; "
+        f"by {lower} of {compared} references they are below the mean."
     )
 
 
 def _lowest(figures: Figures) -> list[Quantity]:
     """Return R by L_Shapley and of the mean on MNIST."""
-    found = {**figures["mnist"], **figures["mnist-shapley"]}
+    measured = {**figures["mnist"], **figures["mnist-shapley"]}
     return [
-        Quantity(f"{word} {{}}", found[f"R of {method}"], found[f"error of {method}"])
+        Quantity(f"{word} {{}}", measured[f"R of {method}"], measured[f"error of {method}"])
         for word, method in (("L_Shapley", SHAPLEY), ("mean", "mean"))
     ]
 
 
 def _usual(figures: Figures) -> list[Quantity]:
     """Return R of the conditional and of the mean on MNIST."""
-    found = figures["mnist"]
+    measured = figures["mnist"]
     return [
-        Quantity(f"{name} {{}}", found[f"R of {name}"], found[f"error of {name}"]) for name in ("conditional", "mean")
+        Quantity(f"{name} {{}}", measured[f"R of {name}"], measured[f"error of {name}"])
+        for name in ("conditional", "mean")
     ]
 
 
@@ -649,10 +654,12 @@ def judge_order(figures: Figures) -> Verdict:
         printed = SETTINGS[name].printed
         values = _of_methods(figures[name], "R")
         errors = _of_methods(figures[name], "error")
-        usual = [method for method in printed if method != "learned" and method in values]
-        shown = (f"{method} {plus_minus(values[method], errors.get(method), '.2f')}" for method in usual)
-        lines.append(f"{name}: {', '.join(shown)}")
-        lowest[name] = (min(usual, key=values.__getitem__), min(usual, key=printed.__getitem__))
+        usual_methods = [method for method in printed if method != "learned" and method in values]
+        words_of_methods = (
+            f"{method} {plus_minus(values[method], errors.get(method), '.2f')}" for method in usual_methods
+        )
+        lines.append(f"{name}: {', '.join(words_of_methods)}")
+        lowest[name] = (min(usual_methods, key=values.__getitem__), min(usual_methods, key=printed.__getitem__))
     if not lines:
         return Verdict("not measured", "–", "The usual methods were not measured.")
     if all(ours == "conditional" for ours, _ in lowest.values()):
@@ -663,10 +670,10 @@ def judge_order(figures: Figures) -> Verdict:
     return Verdict("no", "; ".join(lines), reason)
 
 
-def _of_methods(found: Mapping[str, float], what: str) -> dict[str, float]:
+def _of_methods(measured: Mapping[str, float], figure: str) -> dict[str, float]:
     """Return a figure of each method."""
-    start = f"{what} of "
-    return {key.removeprefix(start): value for key, value in found.items() if key.startswith(start)}
+    start = f"{figure} of "
+    return {key.removeprefix(start): value for key, value in measured.items() if key.startswith(start)}
 
 
 EXPERIMENT = Experiment(

@@ -353,5 +353,5 @@ def build(architecture: str, seed: int) -> nn.Module:
         return ARCHITECTURES[name](*map(int, numbers), seed=seed)
     except (TypeError, ValueError, IndexError) as error:  # too many or too few numbers, none, or no words at all
         must = f"architecture must be widths such as 12-100-100-2, or one of {', '.join(ARCHITECTURES)}"
-        then = "The last two need the size of the vocabulary, as in cnn-14311."
-        raise AbsentiaError(f"{must}. Got {architecture!r} instead. {then}") from error
+        sizes_of_texts = "The last two need the size of the vocabulary, as in cnn-14311."
+        raise AbsentiaError(f"{must}. Got {architecture!r} instead. {sizes_of_texts}") from error

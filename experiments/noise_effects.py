@@ -84,7 +84,7 @@ class Effects:
     @property
     def ratio_error(self) -> float:
         """Return the standard error of the ratio over samples, to first order."""
-        image, noise = (one.abs().mean(1) for one in (self.image, self.noise))
+        image, noise = (effects.abs().mean(1) for effects in (self.image, self.noise))
         return float(ratio_of_means(image, noise)[1]) if len(image) > 1 else 0.0
 
     @property
@@ -132,13 +132,13 @@ class Scene:
         fixed = {ZERO: torch.zeros_like(self.mean), MEAN: self.mean}
         stand_ins = fixed[absence][None] if absence in fixed else self.noise(absence, max(draws), generator)
         cells = self.players(players)
-        found = {}
+        effects = {}
         images = self.effects_of(self.x, (self.y,), stand_ins, cells, draws)
         noises = self.effects_of(z, (predicted, self.y), stand_ins, cells, draws)
         for count, (image,), both in zip(draws, images, noises, strict=True):
-            for classes, one in zip((OWN, SAME), both, strict=True):
-                found[Setting(players, noise, absence, count, classes)] = Effects(image, one)
-        return found
+            for classes, noise_effects in zip((OWN, SAME), both, strict=True):
+                effects[Setting(players, noise, absence, count, classes)] = Effects(image, noise_effects)
+        return effects
 
     def effects_of(
         self, x: Tensor, classes: Sequence[Tensor], stand_ins: Tensor, players: ab.Players, draws: Sequence[int]
@@ -167,7 +167,7 @@ def scene_of(data: ImageData, model: nn.Module, train: bool, count: int, seed: i
         labels = data.y_test
     drawn = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
     chosen = drawn.roll(0 if train else -LOOKED_AT)[:count]
-    ends = tuple(one[:, None, None] for one in (data.x_train.amin((0, 2, 3)), data.x_train.amax((0, 2, 3))))
+    ends = tuple(end[:, None, None] for end in (data.x_train.amin((0, 2, 3)), data.x_train.amax((0, 2, 3))))
     # Other noise on test images than on training images.
     return Scene(model, images[chosen], labels[chosen], data.x_train.mean(0), (ends[0], ends[1]), 2 * seed + train)
 
@@ -189,7 +189,10 @@ def try_settings(scene: Scene, draws: Mapping[str, Sequence[int]]) -> dict[Setti
 
 def measure_settings(scene: Scene, settings: Sequence[Setting]) -> dict[Setting, Effects]:
     """Measure some settings only."""
-    return {one: scene.effects(one.players, one.noise, one.absence, (one.draws,))[one] for one in settings}
+    return {
+        setting: scene.effects(setting.players, setting.noise, setting.absence, (setting.draws,))[setting]
+        for setting in settings
+    }
 
 
 def chosen_part(run: Run) -> Found:
@@ -200,7 +203,7 @@ def chosen_part(run: Run) -> Found:
     few: dict[str, tuple[int, ...]] = {NINE: (1, 4, 16)}
     draws = run.pick(full=DRAWS, quick=few, tiny=few | {MIDDLE: (1, 2)})
     tried = try_settings(scene_of(data, model, True, to_choose, run.seed), draws)
-    chosen = nearest({setting: found.ratio for setting, found in tried.items()})
+    chosen = nearest({setting: effects.ratio for setting, effects in tried.items()})
     plain, zero = (Setting(chosen.players, UNIFORM, absence, 1, chosen.classes) for absence in (UNIFORM, ZERO))
     measured = measure_settings(scene_of(data, model, False, to_test, run.seed), (chosen, plain, zero))
     tables = (
@@ -217,7 +220,7 @@ def chosen_part(run: Run) -> Found:
         ),
     )
     image, noise = measured[chosen].strengths
-    figures = {f"training, {setting}": found.ratio for setting, found in tried.items()}
+    figures = {f"training, {setting}": effects.ratio for setting, effects in tried.items()}
     figures |= {f"{CHOSEN}{chosen}": measured[chosen].ratio, "image": image, "noise": noise}
     figures |= {"larger": measured[chosen].larger, "images": to_test, ERROR: measured[chosen].ratio_error}
     figures |= {"plain": measured[plain].ratio, "zero": measured[zero].ratio}
@@ -275,12 +278,12 @@ def learned_part(run: Run) -> Found:
         effects = [
             next(scene.effects_of(x, (scene.y,), stand_in, players, (1,)))[0].abs().mean(1) for x in (scene.x, z)
         ]
-        found = Effects(*(one[:, None] for one in effects))
+        effects_of_both = Effects(*(one[:, None] for one in effects))
         image, noise = (mean_and_error(one.tolist()) for one in effects)
         ratio, error = ratio_of_means(*effects)
         figures |= {f"learned by {name}": float(ratio), f"error of learned by {name}": float(error)}
         numbers = (*image, *noise, float(ratio), float(error))
-        table.add(name, *(f"{number:.3g}" for number in numbers), f"{found.larger:.0%}")
+        table.add(name, *(f"{number:.3g}" for number in numbers), f"{effects_of_both.larger:.0%}")
     return Found(figures, (table,))
 
 
@@ -294,16 +297,16 @@ def plain_part(run: Run) -> Found:
     for noise in (UNIFORM, WEAK):
         measured |= scene.effects(NINE, noise, noise, run.pick(full=(1, 4), quick=(1, 2)))
     note = f"ResNet-20, {to_test} test images, seed {run.seed}; for information, nothing is chosen."
-    figures = {f"test, {setting}": found.ratio for setting, found in measured.items()}
+    figures = {f"test, {setting}": effects.ratio for setting, effects in measured.items()}
     figures |= {"plain": measured[plain].ratio, "zero": measured[zero].ratio}
     picture = run.picture("cifar10", _draw(measured[plain], str(plain)))
     return Found(figures, (_table("Effects of images and of white noise: cifar10", measured, note),), (picture,))
 
 
-def _table(title: str, found: Mapping[Setting, Effects], note: str) -> ResultTable:
+def _table(title: str, measured: Mapping[Setting, Effects], note: str) -> ResultTable:
     note = f"Mean |U(S)| of the log-odds over all sets S ≠ ∅, of images and of as many white noises. {note}"
     table = ResultTable(title, ("setting", "image", "noise", "ratio", "± error", "image larger"), note)
-    for setting, effects in found.items():
+    for setting, effects in measured.items():
         numbers = (f"{value:.4g}" for value in (*effects.strengths, effects.ratio))
         table.add(f"{setting}", *numbers, f"{effects.ratio_error:.2g}", f"{effects.larger:.0%}")
     return table
@@ -313,8 +316,10 @@ def _draw(effects: Effects, title: str) -> Any:
     """Draw the distributions of effects, on a logarithmic count."""
     figure = ab.plots.new_figure(2, height=3.0, title=f"Effects U(S) of all images: {title}")
     edge = float(effects.image.abs().max())
-    for axes, one, name in zip(figure.axes, (effects.image, effects.noise), ("images", "white noise"), strict=True):
-        axes.hist(one.flatten().numpy(), bins=MOST_BINS, range=(-edge, edge), log=True, color="#666666")
+    for axes, values, name in zip(
+        figure.axes, (effects.image, effects.noise), ("images", "white noise"), strict=True
+    ):
+        axes.hist(values.flatten().numpy(), bins=MOST_BINS, range=(-edge, edge), log=True, color="#666666")
         axes.set(title=name, xlabel="U(S)", ylabel="sets")
     return figure
 
@@ -323,28 +328,28 @@ def judge(figures: Figures) -> Verdict:
     """Ask whether on test images the chosen setting has about the printed ratio, in nearly all samples."""
     if "mnist" not in figures:
         return Verdict("not measured", "–", "The setting is chosen and judged on MNIST.")
-    found = figures["mnist"]
-    ((key, ratio),) = (one for one in found.items() if one[0].startswith(CHOSEN))
+    measured = figures["mnist"]
+    ((key, ratio),) = (one for one in measured.items() if one[0].startswith(CHOSEN))
     ours = (
-        f"{plus_minus(ratio, found.get(ERROR), '.0f')} : 1 in the nearest setting, mean |U| "
-        f"{found['image']:.2f} and {found['noise']:.4f}; "
-        f"one draw of noise {found['plain']:.1f} : 1, zero {found['zero']:.2f} : 1"
+        f"{plus_minus(ratio, measured.get(ERROR), '.0f')} : 1 in the nearest setting, mean |U| "
+        f"{measured['image']:.2f} and {measured['noise']:.4f}; "
+        f"one draw of noise {measured['plain']:.1f} : 1, zero {measured['zero']:.2f} : 1"
     )
     learned = figures.get("learned", {})
     start = "learned by "
     by_loss = {name.removeprefix(start): value for name, value in learned.items() if name.startswith(start)}
     if by_loss:
-        shown = (
+        words = (
             f"{name} {plus_minus(value, learned[f'error of {start}{name}'], '.2f')}"
             for name, value in by_loss.items()
         )
-        ours += f"; learned values: {', '.join(shown)} : 1"
-    tried = sum(one.startswith("training, ") for one in found)
+        ours += f"; learned values: {', '.join(words)} : 1"
+    tried = sum(one.startswith("training, ") for one in measured)
     reason = (
         f"Of {tried} settings, the one nearest to {RATIO:.0f} : 1 on training images was taken "
         f"({key.removeprefix(CHOSEN)}). The ratio depends on the strength of the noise and on how many draws of it "
         "stand for absence, which the paper does not state; with zero as absence its sign turns. The mean |U| of "
-        f"images is {found['image']:.2g}, the printed one {PRINTED_IMAGE:.2f}."
+        f"images is {measured['image']:.2g}, the printed one {PRINTED_IMAGE:.2f}."
     )
     if by_loss:
         over = [name for name, value in by_loss.items() if value > 1]
@@ -353,16 +358,16 @@ def judge(figures: Figures) -> Verdict:
         reason += f", and less by {', '.join(turned) or 'none'}."
     if WEAK in key:
         reason += f" Weak noise is normal around the mean image, with a deviation of {DEVIATION:g}."
-    if RATIO / 2 <= ratio <= 2 * RATIO and found["larger"] >= NEARLY_ALL:
+    if RATIO / 2 <= ratio <= 2 * RATIO and measured["larger"] >= NEARLY_ALL:
         return Verdict("in one reading", ours, reason, f"the nearest of {tried} settings", f"nearest of {tried}")
     return Verdict("no", ours, reason)
 
 
 def _ratio(figures: Figures) -> list[Quantity]:
     """Return the ratio in the setting that was chosen."""
-    found = figures["mnist"]
-    (ratio,) = (value for name, value in found.items() if name.startswith(CHOSEN))
-    return [Quantity("{} : 1", ratio, found.get(ERROR), ".0f")]
+    measured = figures["mnist"]
+    (ratio,) = (value for name, value in measured.items() if name.startswith(CHOSEN))
+    return [Quantity("{} : 1", ratio, measured.get(ERROR), ".0f")]
 
 
 EXPERIMENT = Experiment(

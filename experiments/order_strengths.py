@@ -51,8 +51,8 @@ def strength_by_order(
 ) -> tuple[Float[Tensor, "samples orders"], Float[Tensor, " samples"]]:
     """Return E_{|S|=m} |U(S)| for each order m ≥ 1, and |v(N) − v(∅)|, of one sample each."""
     counts = torch.bincount(rows[0].coalitions.sum(1)).double()[1:]
-    changes = torch.stack([one.effects[0, 1:].sum().abs() for one in rows])
-    strengths = torch.stack([one.by_order().strength[0, 1:] for one in rows])
+    changes = torch.stack([interactions.effects[0, 1:].sum().abs() for interactions in rows])
+    strengths = torch.stack([interactions.by_order().strength[0, 1:] for interactions in rows])
     return strengths / counts, changes
 
 
@@ -237,17 +237,17 @@ def _compare(figures: Figures, asked: Sequence[tuple[str, str]]) -> tuple[list[s
     """Set figures by both losses beside those of zero and the mean, and say whether they are below zero's."""
     lines = []
     lower = []
-    for part, what in asked:
+    for part, figure in asked:
         if part in figures:
-            found = figures[part]
-            shown = []
+            measured = figures[part]
+            words = []
             for name in (ZERO, MEAN, *(f"L_{loss}" for loss in LOSSES)):
-                if f"{what} of {name}" in found:
-                    value = found[f"{what} of {name}"]
-                    error = found.get(f"error of {what} of {name}")
-                    shown.append(f"{name} {plus_minus(value, error)}")
-            lines.append(f"{part}: {', '.join(shown)}")
-            lower += [found[f"{what} of L_{loss}"] < found[f"{what} of {ZERO}"] for loss in LOSSES]
+                if f"{figure} of {name}" in measured:
+                    value = measured[f"{figure} of {name}"]
+                    error = measured.get(f"error of {figure} of {name}")
+                    words.append(f"{name} {plus_minus(value, error)}")
+            lines.append(f"{part}: {', '.join(words)}")
+            lower += [measured[f"{figure} of L_{loss}"] < measured[f"{figure} of {ZERO}"] for loss in LOSSES]
     return lines, lower
 
 
@@ -258,21 +258,22 @@ def judge_orders(figures: Figures) -> Verdict:
         return Verdict("not measured", "–", "")
     if not all(lower):
         return Verdict("no", "; ".join(lines), "By one of the losses it is not lower than under zero.")
-    found = figures["census"]
+    measured = figures["census"]
     risen = [
         f"order {m} by L_{loss}"
         for m in range(1, 7)
         for loss in LOSSES
-        if f"order {m} of {ZERO}" in found and found[f"order {m} of L_{loss}"] > found[f"order {m} of {ZERO}"]
+        if f"order {m} of {ZERO}" in measured
+        and measured[f"order {m} of L_{loss}"] > measured[f"order {m} of {ZERO}"]
     ]
-    mean = found.get(f"low orders of {MEAN}")  # records of the plain losses have it
+    mean = measured.get(f"low orders of {MEAN}")  # records of the plain losses have it
     reason = "Both losses are lower than zero over the orders 1 … 6 together."
     if mean is None:
         reason += " The record is by a search with ties, restarts and sweeps."
         return Verdict("by another method", "; ".join(lines), reason, "a search with three additions")
     if risen:
         reason += f" Taken apart, these are higher than zero's: {', '.join(risen)}."
-    best = min(found[f"low orders of L_{loss}"] for loss in LOSSES)
+    best = min(measured[f"low orders of L_{loss}"] for loss in LOSSES)
     compared = "lower" if mean < best else "not lower"
     reason += f" The mean, which needs no learning, is {compared} than the lower of both."
     if risen:
@@ -290,8 +291,8 @@ def judge_salient(figures: Figures) -> Verdict:
             "Salient is counted by one threshold for all, 5 % of the mean of zero's largest effects; by each row's "
             "own the difference is smaller: see the table."
         )
-        which = "one threshold for all, of zero's effects"
-        return Verdict("in one reading", "; ".join(lines), reason, which, "one threshold")
+        reading = "one threshold for all, of zero's effects"
+        return Verdict("in one reading", "; ".join(lines), reason, reading, "one threshold")
     return Verdict("no", "; ".join(lines), "By one of the losses they are not fewer than under zero.")
 
 
@@ -302,9 +303,9 @@ def judge_function(figures: Figures) -> Verdict:
     alike = []
     measured = [part for part in FUNCTIONS if part in figures]
     for part in measured:
-        for what in ("shapley", "marginal"):
-            more, are = _compare(figures, ((part, what),))
-            lines += [f"F{FUNCTIONS[part] + 1}, {what}, {line.partition(': ')[2]}" for line in more]
+        for figure in ("shapley", "marginal"):
+            more, are = _compare(figures, ((part, figure),))
+            lines += [f"F{FUNCTIONS[part] + 1}, {figure}, {line.partition(': ')[2]}" for line in more]
             lower += are
         if _all_alike(figures[part]):
             alike.append(f"F{FUNCTIONS[part] + 1}")
@@ -323,7 +324,7 @@ def judge_function(figures: Figures) -> Verdict:
     return Verdict("no", ours, f"By one of the losses they are not lower than under zero. {reason}")
 
 
-def _all_alike(found: Mapping[str, float]) -> bool:
+def _all_alike(measured: Mapping[str, float]) -> bool:
     """Return whether both sums and both losses give the same figures, to rounding.
 
     >>> names = ("zero", "L_shapley", "L_marginal")
@@ -332,11 +333,11 @@ def _all_alike(found: Mapping[str, float]) -> bool:
     """
     sums = ("shapley", "marginal")
     same_sums = all(
-        math.isclose(*(found[f"{one} of {name}"] for one in sums), rel_tol=ROUNDING)
+        math.isclose(*(measured[f"{figure} of {name}"] for figure in sums), rel_tol=ROUNDING)
         for name in (ZERO, *(f"L_{loss}" for loss in LOSSES))
     )
     same_losses = all(
-        math.isclose(*(found[f"{one} of L_{loss}"] for loss in LOSSES), rel_tol=ROUNDING) for one in sums
+        math.isclose(*(measured[f"{figure} of L_{loss}"] for loss in LOSSES), rel_tol=ROUNDING) for figure in sums
     )
     return same_sums and same_losses
 
@@ -356,11 +357,11 @@ def _sums(figures: Figures) -> list[Quantity]:
     return _beside_zero(figures["tsang"], "shapley", ".1f")
 
 
-def _beside_zero(found: Mapping[str, float], what: str, form: str) -> list[Quantity]:
+def _beside_zero(measured: Mapping[str, float], figure: str, form: str) -> list[Quantity]:
     """Return a figure by L_Shapley, and that of zero."""
     names = {"L_Shapley": "L_shapley", "zero": ZERO}
     return [
-        Quantity(f"{word} {{}}", found[f"{what} of {name}"], found.get(f"error of {what} of {name}"), form)
+        Quantity(f"{word} {{}}", measured[f"{figure} of {name}"], measured.get(f"error of {figure} of {name}"), form)
         for word, name in names.items()
     ]
 

@@ -134,11 +134,11 @@ def choose_rate(
     drawn = _drawn_shapley(model, x, y, samples, draws, seed)
     everything = torch.arange(drawn.evaluator.samples)
     contexts = drawn.draw(len(everything), torch.Generator().manual_seed(seed))
-    found = {}
+    losses = {}
     for rate in RATES:
         end = published_schedule(model, x, y, 1, rate, seed, samples=samples, draws=draws, batch=TRIAL_BATCH)
-        found[rate] = float(drawn.loss(end.baseline, everything, contexts))
-    return min(found, key=lambda rate: found[rate])
+        losses[rate] = float(drawn.loss(end.baseline, everything, contexts))
+    return min(losses, key=lambda rate: losses[rate])
 
 
 def bernoulli_contexts(
@@ -147,8 +147,8 @@ def bernoulli_contexts(
     """Draw S for every player and order, then S ∪ i: coalitions are (without or with i) × i × order × draws."""
     share = torch.arange(orders)[:, None, None] / players
     drawn = torch.rand(samples, players, orders, draws, players, generator=generator) < share
-    own = torch.eye(players, dtype=torch.bool)[:, None, None]
-    return torch.stack([drawn & ~own, drawn | own], dim=1).flatten(1, 4)
+    is_player = torch.eye(players, dtype=torch.bool)[:, None, None]
+    return torch.stack([drawn & ~is_player, drawn | is_player], dim=1).flatten(1, 4)
 
 
 def count_orders(share: float, players: int) -> int:

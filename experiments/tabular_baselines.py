@@ -110,14 +110,14 @@ def reconstruction_r2(interactions: ab.Interactions, strongest: int) -> Float[Te
 def measure(model: Model, x: Tensor, y: Tensor | None, baseline: Tensor) -> Remains:
     """Compute what a baseline leaves on some rows, from one table of values."""
     table = ab.value_table(ab.MaskedModel(model, x, y, absence=ab.Baseline(baseline.to(x.dtype))))
-    found = ab.harsanyi(table)
-    by_order = found.by_order().strength
+    interactions = ab.harsanyi(table)
+    by_order = interactions.by_order().strength
     orders = count_orders(ORDERS, x.shape[1])
     penalised = range(min(orders + 1, x.shape[1]))  # the orders 0 … λ of Eq. 7
     return Remains(
         strength=float(by_order[:, 1:].sum(1).mean()),
-        salient=float(found.salient()[:, 1:].sum(1).double().mean()),
-        r2=float(reconstruction_r2(found, STRONGEST).mean()),
+        salient=float(interactions.salient()[:, 1:].sum(1).double().mean()),
+        r2=float(reconstruction_r2(interactions, STRONGEST).mean()),
         empty=float(table.values[:, 0].mean()),
         low_orders=float(by_order[:, 1 : orders + 1].sum(1).mean()),
         shapley=float(ab.order_shapley(table, penalised).values.abs().sum((1, 2)).mean()),
@@ -225,7 +225,7 @@ def compare(
         Entry(FRUGAL, within, frugal.values, frugal.evaluations, frugal.seconds, frugal_cpu),
     ]
     x, y = held_out(data, rows, seed)
-    found = [measure(model, x, y, entry.values) for entry in entries]
+    left_by_entry = [measure(model, x, y, entry.values) for entry in entries]
     course = " → ".join(f"{loss:.4g}" for loss in published.losses)
     note = (
         f"{len(x)} test rows of {data.name}, {x.shape[1]} players, λ = {count_orders(ORDERS, x.shape[1])}, "
@@ -237,9 +237,9 @@ def compare(
         f"Learning used {learned_from} samples."
     )
     table = ResultTable(f"What baselines leave of the signal: {data.name}", COLUMNS, note)
-    mean = found[1].strength
-    schedule = found[3].strength
-    for entry, one in zip(entries, found, strict=True):
+    mean = left_by_entry[1].strength
+    schedule = left_by_entry[3].strength
+    for entry, one in zip(entries, left_by_entry, strict=True):
         table.add(
             entry.label,
             entry.box,
@@ -256,7 +256,7 @@ def compare(
             f"{entry.seconds:.1f}",
             f"{entry.cpu_seconds:.1f}",
         )
-    goals = _goals(data.name, entries[:-1], found[:-1])
+    goals = _goals(data.name, entries[:-1], left_by_entry[:-1])
     losses = [
         compared_loss(model, data, "shapley", values, seed, options) for values in (published.baseline, frugal.values)
     ]
@@ -281,7 +281,7 @@ def compare(
     return figures, [table, goals]
 
 
-def _goals(name: str, entries: Sequence[Entry], found: Sequence[Remains]) -> ResultTable:
+def _goals(name: str, entries: Sequence[Entry], left_by_entry: Sequence[Remains]) -> ResultTable:
     """Make the table of goals, without the last one."""
     note = (
         "Σ|U| on the held-out rows. The last goal compares the published schedule's end with that of a short run, "
@@ -289,13 +289,13 @@ def _goals(name: str, entries: Sequence[Entry], found: Sequence[Remains]) -> Res
         "the same for both."
     )
     table = ResultTable(f"Goals: {name}", ("baseline", "goal", "measured", "verdict"), note)
-    mean = found[1].strength
-    schedule = found[3].strength
-    for entry, one in zip(entries[4:], found[4:], strict=True):
+    mean = left_by_entry[1].strength
+    schedule = left_by_entry[3].strength
+    for entry, left in zip(entries[4:], left_by_entry[4:], strict=True):
         label = f"{entry.label} ({entry.box})"
         for goal, ratio, least in (
-            ("mean", mean / one.strength, 5),
-            ("published schedule", schedule / one.strength, 3),
+            ("mean", mean / left.strength, 5),
+            ("published schedule", schedule / left.strength, 3),
         ):
             table.add(label, f"Σ|U| ≥ {least} × below the {goal}'s", f"{ratio:.2f} ×", verdict(ratio >= least))
         took = f"{entry.seconds:.1f} s, {entry.cpu_seconds:.1f} CPU seconds"
@@ -327,8 +327,8 @@ def compare_starts(
         label: learn(model, data, seed, options, loss="interactions", start=start, bounds=box)
         for label, start in starts.items()
     }
-    best = min(ends.values(), key=lambda one: one.loss)
-    losses = [one.loss for one in ends.values()]
+    best = min(ends.values(), key=lambda end: end.loss)
+    losses = [end.loss for end in ends.values()]
     spread = (max(losses) - min(losses)) / min(losses)
     x, y = held_out(data, rows, seed)
     note = (
@@ -339,17 +339,17 @@ def compare_starts(
     columns = ("start", "final loss", "above the best", "held-out strength", "furthest value from the best's, in sd")
     table = ResultTable(f"Where learning ends, by start: {data.name}", (*columns, "evaluations", "seconds"), note)
     spreads = values.std(0, correction=0).clamp_min(torch.finfo(torch.float64).tiny)
-    for label, one in ends.items():
-        apart = float(((one.values - best.values).abs() / spreads).max())
-        left = measure(model, x, y, one.values).strength
+    for label, end in ends.items():
+        apart = float(((end.values - best.values).abs() / spreads).max())
+        left = measure(model, x, y, end.values).strength
         table.add(
             label,
-            f"{one.loss:.5g}",
-            f"{one.loss / best.loss - 1:.1%}",
+            f"{end.loss:.5g}",
+            f"{end.loss / best.loss - 1:.1%}",
             f"{left:.4g}",
             f"{apart:.3f}",
-            f"{one.evaluations:,}",
-            f"{one.seconds:.1f}",
+            f"{end.evaluations:,}",
+            f"{end.seconds:.1f}",
         )
     return spread, table
 

@@ -81,15 +81,15 @@ def _split(x: Any, y: Any, share: float, seed: int) -> Split:
     rows = torch.as_tensor(x).float()
     targets = torch.as_tensor(y).float()
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
-    kept = order[: int(share * len(rows))]
+    training = order[: int(share * len(rows))]
     rest = order[int(share * len(rows)) :]
     zero = ab.Baseline(0.0)
     if rows.ndim == 2:
-        mean = rows[kept].mean(0)
-        std = rows[kept].std(0)
+        mean = rows[training].mean(0)
+        std = rows[training].std(0)
         rows = (rows - mean) / std
         zero = ab.Baseline(-mean / std)
-    return Split(rows[kept], targets[kept], rows[rest], targets[rest], zero)
+    return Split(rows[training], targets[training], rows[rest], targets[rest], zero)
 
 
 def _fit(
@@ -109,9 +109,9 @@ def _fit(
         network = layers()
         optimiser = torch.optim.AdamW(network.parameters(), rate, weight_decay=decay)
         for _ in range(epochs):
-            for some in torch.randperm(len(x)).split(batch):
+            for batch_rows in torch.randperm(len(x)).split(batch):
                 optimiser.zero_grad()
-                loss(network(x[some]), y[some]).backward()
+                loss(network(x[batch_rows]), y[batch_rows]).backward()
                 optimiser.step()
     return network.eval().requires_grad_(False)
 
@@ -149,9 +149,9 @@ def _classified(
 
 def wine(seed: int) -> Problem:
     """Predict which of three cultivars a wine is from, by 13 measurements."""
-    found = _sklearn("wine")
-    split = _split(found.data, found.target, 0.7, seed)
-    players = ab.Players.features(list(found.feature_names))
+    bunch = _sklearn("wine")
+    split = _split(bunch.data, bunch.target, 0.7, seed)
+    players = ab.Players.features(list(bunch.feature_names))
     layers = partial(_mlp, (13, 40, 40, 3))
     kind = "MLP 13-40-40-3"
     return _classified("wine", kind, split, players, layers, seed, epochs=150, batch=120, rate=5e-3)
@@ -159,14 +159,14 @@ def wine(seed: int) -> Problem:
 
 def tumours(seed: int) -> Problem:
     """Predict whether a tumour is benign, by 30 measurements: five qualities of cells, three statistics of each."""
-    found = _sklearn("breast_cancer")
+    bunch = _sklearn("breast_cancer")
     groups = {
         f"{quality}, {statistic}": [words.format(measured) for measured in QUALITIES[quality]]
         for quality in QUALITIES
         for statistic, words in STATISTICS.items()
     }
-    split = _split(found.data, found.target, 0.75, seed)
-    players = ab.Players.groups(groups, list(found.feature_names))
+    split = _split(bunch.data, bunch.target, 0.75, seed)
+    players = ab.Players.groups(groups, list(bunch.feature_names))
     layers = partial(_mlp, (30, 32, 32, 2), nn.GELU)
     kind = "MLP 30-32-32-2"
     return _classified("tumours", kind, split, players, layers, seed, epochs=200, batch=1000, rate=5e-3)
@@ -174,17 +174,17 @@ def tumours(seed: int) -> Problem:
 
 def digits(seed: int, cells: tuple[int, int], name: str) -> Problem:
     """Predict which digit an image of 8 × 8 pixels shows."""
-    found = _sklearn("digits")
-    split = _split(found.images[:, None] / 16, found.target, 0.75, seed)
+    bunch = _sklearn("digits")
+    split = _split(bunch.images[:, None] / 16, bunch.target, 0.75, seed)
     players = ab.Players.grid((1, 8, 8), cells)
     return _classified(name, "CNN of two layers", split, players, _cnn, seed, epochs=15, batch=32, rate=3e-3)
 
 
 def diabetes(seed: int) -> Problem:
     """Predict how far diabetes progresses within a year, by ten measurements; in standard deviations."""
-    found = _sklearn("diabetes", scaled=False)
-    split = _split(found.data, found.target, 0.75, seed)
-    players = ab.Players.features(list(found.feature_names))
+    bunch = _sklearn("diabetes", scaled=False)
+    split = _split(bunch.data, bunch.target, 0.75, seed)
+    players = ab.Players.features(list(bunch.feature_names))
     mean = split.y.mean()
     std = split.y.std()
     y = (split.y - mean) / std

@@ -205,12 +205,12 @@ def _header(path: Path, metadata: dict[str, str]) -> Header:
     missing = [field.name for field in fields(Header) if field.name not in metadata]
     if missing:
         raise _not_saved_here(path, f"a header without {', '.join(missing)}")
-    known = {field.name: metadata[field.name] for field in fields(Header)}
+    values = {field.name: metadata[field.name] for field in fields(Header)}
     try:
-        numbers = {"seed": int(known.pop("seed")), "test_accuracy": float(known.pop("test_accuracy"))}
+        numbers = {"seed": int(values.pop("seed")), "test_accuracy": float(values.pop("test_accuracy"))}
     except ValueError as error:
         raise _not_saved_here(path, "a header whose seed or test_accuracy is not a number") from error
-    return Header(**known, **numbers)  # type: ignore[arg-type]  # the numbers are the fields that are not strings
+    return Header(**values, **numbers)  # type: ignore[arg-type]  # the numbers are the fields that are not strings
 
 
 def _not_saved_here(path: Path, got: str) -> AbsentiaError:

@@ -86,10 +86,10 @@ def fit(network: nn.Module, data: AnyData, recipe: Recipe, seed: int) -> nn.Modu
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         with drawn_by(seed):
             return _follow(network, data, recipe, seed, torch.arange(len(data.x_train)), None, device)
-    kept, held_out = stratified_split(data.y_train, recipe.held_out, seed)
+    training_rows, held_out = stratified_split(data.y_train, recipe.held_out, seed)
     with drawn_by(seed), one_thread():
         best = _Best(held_out, recipe.patience, copy.deepcopy(network.state_dict()))
-        return _follow(network, data, recipe, seed, kept, best, torch.device("cpu"))
+        return _follow(network, data, recipe, seed, training_rows, best, torch.device("cpu"))
 
 
 def accuracy(model: nn.Module, x: Num[Tensor, "rows *entries"], y: Int64[Tensor, " rows"]) -> float:

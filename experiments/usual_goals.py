@@ -83,16 +83,16 @@ class Row:
 
     def figure(self, method: str, name: str) -> Figure:
         """Return the mean of a figure over the seeds, and its error."""
-        return over_seeds([one.methods[method][name] for one in self.found])
+        return over_seeds([measured.methods[method][name] for measured in self.found])
 
     def size(self, method: str, name: str) -> float:
         """Return the mean of a figure over the seeds, that of the evidence by its absolute value."""
-        values = [one.methods[method][name][0] for one in self.found]
+        values = [measured.methods[method][name][0] for measured in self.found]
         return fmean(abs(value) for value in values) if name == "evidence" else fmean(values)
 
     def excess(self, method: str, name: str) -> float:
         """Return by how many errors the learned figure is above that of a usual method; 0 for negligible ones."""
-        value, error = over_seeds([one.differences[method][name] for one in self.found])
+        value, error = over_seeds([measured.differences[method][name] for measured in self.found])
         unit = self.size(method, name) if name == "strength" else 1.0
         return value / error if abs(value) > NEGLIGIBLE * unit else 0.0
 
@@ -204,13 +204,13 @@ def _is_faithful(remover: str, row: Row) -> tuple[bool, str]:
 
 
 def _is_quick(row: Row) -> tuple[bool, str]:
-    seconds = max(one.cpu_seconds for one in row.found)
+    seconds = max(measured.cpu_seconds for measured in row.found)
     return seconds < MOST_SECONDS[row.problem], f"{seconds:.0f} s"
 
 
 def tabulate(there: Mapping[str, list[Measured]]) -> list[ResultTable]:
     """Make the table of the goals, a table with one line for each problem, and one for each problem."""
-    rows = [Row(name, found) for name, found in there.items()]
+    rows = [Row(name, measured) for name, measured in there.items()]
     return [_goals_table(rows), _overview(rows), *(_problem_table(row) for row in rows)]
 
 
@@ -263,9 +263,9 @@ def _overview(rows: Sequence[Row]) -> ResultTable:
             *pairs,
             ", ".join(f"{row.excess('mean', name):+.1f}" for name in COMPARED),
             *("–" if gap is None else f"{gap:+.3f}" for gap in gaps),
-            f"{fmean(one.cpu_seconds for one in row.found):.1f}",
-            _counted([one.chosen for one in row.found]),
-            _counted([one.recommended or "none" for one in row.found]),
+            f"{fmean(measured.cpu_seconds for measured in row.found):.1f}",
+            _counted([measured.chosen for measured in row.found]),
+            _counted([measured.recommended or "none" for measured in row.found]),
         )
     return table
 
@@ -281,8 +281,8 @@ def _counted(words: Sequence[str]) -> str:
 
 def _problem_table(row: Row) -> ResultTable:
     first = row.found[0]
-    models = "; ".join(dict.fromkeys(one.about for one in row.found))
-    seeds = ", ".join(str(one.seed) for one in row.found)
+    models = "; ".join(dict.fromkeys(measured.about for measured in row.found))
+    seeds = ", ".join(str(measured.seed) for measured in row.found)
     value = "probability of the sample's class" if row.is_in_nats else "output, in standard deviations of the target"
     note = (
         f"{models}. Seeds {seeds}; {first.rows}. Evidence (invention less leak) and score in {first.unit}; gap: the "
@@ -291,8 +291,11 @@ def _problem_table(row: Row) -> ResultTable:
     table = ResultTable(row.problem, HEADS, note)
     for method, figures in first.methods.items():
         cells = [FORMATS[name].format(*row.figure(method, name)) if name in figures else "–" for name in FORMATS]
-        times = [fmean(times) for times in zip(*((one.seconds, one.cpu_seconds) for one in row.found), strict=True)]
-        count = sum(one.recommended == method for one in row.found)
+        times = [
+            fmean(times)
+            for times in zip(*((measured.seconds, measured.cpu_seconds) for measured in row.found), strict=True)
+        ]
+        count = sum(measured.recommended == method for measured in row.found)
         took = [f"{seconds:.1f}" if method == "learned" else "–" for seconds in times]
         table.add(method, *cells, f"{count} of {len(row.found)}", *took)
     return table
