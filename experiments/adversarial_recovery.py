@@ -344,7 +344,8 @@ def recovery(part: str, run: Run) -> Found:
     moved = (test.moved - test.x).abs().flatten(1).sum(1)
     for kind, count in ((OWN, len(test.x)), (OTHERS, len(class_samples))):
         far, total = torch.tensor([ends[f"{kind}, {row}"] for row in range(count)]).T
-        start, after = (float(one.mean()) for one in (test.before()[:count], far))
+        start = float(test.before()[:count].mean())
+        after = float(far.mean())
         error = float(far.var(correction=min(1, count - 1)) / count) ** 0.5
         nearer = total <= moved[:count]
         figures |= {f"after, {kind}": after, f"nearer, {kind}": float(nearer.double().mean())}
@@ -450,7 +451,9 @@ def judge(figures: Figures) -> Verdict:
     rises = True
     for part in [part for part in PRINTED if part in figures]:
         measured = figures[part]
-        before, after, other = (measured[key] for key in ("before", f"after, {OWN}", f"after, {OTHERS}"))
+        before = measured["before"]
+        after = measured[f"after, {OWN}"]
+        other = measured[f"after, {OTHERS}"]
         fall = 1 - after / before
         printed_fall = 1 - PRINTED[part].after / PRINTED[part].before
         lines.append(
@@ -493,10 +496,8 @@ def _end(figures: Figures) -> list[Quantity]:
 
 def _control_words(measured: Mapping[str, float]) -> str:
     """Say how far the distance falls from random perturbations of the same size."""
-    adversarial, random = (
-        f"{measured[f'fall, {kind}']:.0%} ± {measured[f'error of fall, {kind}']:.0%}"
-        for kind in ("adversarial", "random")
-    )
+    adversarial = f"{measured['fall, adversarial']:.0%} ± {measured['error of fall, adversarial']:.0%}"
+    random = f"{measured['fall, random']:.0%} ± {measured['error of fall, random']:.0%}"
     words = (
         f"From random perturbations of the same size, on {measured['images']:.0f} images without selection, it falls "
         f"by {random}, and from the attacks on the same images by {adversarial}"

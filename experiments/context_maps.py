@@ -275,7 +275,8 @@ def judge_maps(figures: Figures) -> Verdict:
     lines = []
     told = []
     for kind, key in kinds.items():
-        near, on = (_of_images(measured, f"{key}{measure} ") for measure in ("nearer", "on the digit"))
+        near = _of_images(measured, f"{key}nearer ")
+        on = _of_images(measured, f"{key}on the digit ")
         lines.append(
             f"{kind}: {_mean_and_error(near)} of the distance of pixels at large, {_mean_and_error(on)} times as "
             "often on the digit"
@@ -304,7 +305,8 @@ def _compared(ratios: Sequence[float], below: str, above: str) -> str:
 
 def _grown(figures: Figures) -> list[Quantity]:
     """Return how many times the |Δv| of drawn contexts that of grown ones is."""
-    drawn, grown = (_of_images(figures["maps"], f"{key} ") for key in ("drawn", "grown"))
+    drawn = _of_images(figures["maps"], "drawn ")
+    grown = _of_images(figures["maps"], "grown ")
     return [
         Quantity("{} times", *_moments([after / before for after, before in zip(grown, drawn, strict=True)]), ".1f")
     ]

@@ -463,7 +463,8 @@ def sst2(source: DataSet = SST2, min_count: int = MIN_COUNT) -> TextData:
     (train, y_train), (test, y_test) = ((sentences, labels) for sentences, labels in parts)
     vocabulary = make_vocabulary(train, min_count)
     length = max(len(sentence) for sentence in train + test)
-    x_train, x_test = (encode(sentences, vocabulary, length) for sentences in (train, test))
+    x_train = encode(train, vocabulary, length)
+    x_test = encode(test, vocabulary, length)
     return TextData(
         name=source.name,
         vocabulary=vocabulary,

@@ -440,7 +440,8 @@ def read_record(folder: Path, experiment: str, size: Size) -> Record:
 
 def best_record(folder: Path, experiment: str) -> Record:
     """Read each part at full size where it was measured so, and at the quick size otherwise."""
-    quick, full = (read_record(folder, experiment, size).parts for size in ("quick", "full"))
+    quick = read_record(folder, experiment, "quick").parts
+    full = read_record(folder, experiment, "full").parts
     return Record(experiment, {**quick, **full})
 
 

@@ -542,7 +542,8 @@ def judge_printed(figures: Figures) -> Verdict:
     """Ask whether the true values that the paper prints for examples follow from its rule."""
     if "printed" not in figures:
         return Verdict("not measured", "–", "")
-    agree, variables = (figures["printed"][name] for name in ("agree", "variables"))
+    agree = figures["printed"]["agree"]
+    variables = figures["printed"]["variables"]
     ours = f"{agree:.0f} of {variables:.0f} follow its rule"
     if agree == variables:
         return Verdict("as stated", ours, "All printed values follow the rule.")

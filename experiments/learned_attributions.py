@@ -164,7 +164,8 @@ def _agreement(
     )
     by_sample = {}
     for setting, values in attributions.items():
-        first, second = (rank_correlation(values, attributions[other]) for other in ("SHAP", "SAGE"))
+        first = rank_correlation(values, attributions["SHAP"])
+        second = rank_correlation(values, attributions["SAGE"])
         by_sample[setting] = (first + second) / 2
         table.add(setting, f"{float(first.mean()):.3f}", f"{float(second.mean()):.3f}")
     return table, by_sample

@@ -280,10 +280,9 @@ def more_part(name: str, run: Run) -> Found:
             figures[f"R of {method} on the same images"] = inside[0]
         numbers = (f"{value:.3f}" for value in (*inside, *everywhere))
         table.add(method, *numbers, f"{float(masked.mean()):.4g}")
-    strengths = (float(strength.mean()) for strength in (original, removal.noise, whole))
-    figures |= dict(
-        zip(("Σ|U| of images", "Σ|U| of noise inside", "Σ|U| of noise everywhere"), strengths, strict=True)
-    )
+    figures["Σ|U| of images"] = float(original.mean())
+    figures["Σ|U| of noise inside"] = float(removal.noise.mean())
+    figures["Σ|U| of noise everywhere"] = float(whole.mean())
     table.note += (
         f" Σ|U|: images {figures['Σ|U| of images']:.4g}, noise inside {figures['Σ|U| of noise inside']:.4g}, noise "
         f"everywhere {figures['Σ|U| of noise everywhere']:.4g}."
@@ -614,7 +613,8 @@ def _few_words(figures: Figures) -> str:
     measured = figures.get("mnist-few")
     if measured is None:
         return ""
-    each, mean = (measured[f"by white noise, R of {method}"] for method in (EACH, "mean"))
+    each = measured[f"by white noise, R of {EACH}"]
+    mean = measured["by white noise, R of mean"]
     references = [key.split(", R of ")[0] for key in measured if key.endswith(f", R of {EACH}")]
     lower = sum(
         measured[f"{reference}, R of {EACH}"] < measured[f"{reference}, R of mean"]

@@ -84,7 +84,8 @@ class Effects:
     @property
     def ratio_error(self) -> float:
         """Return the standard error of the ratio over samples, to first order."""
-        image, noise = (effects.abs().mean(1) for effects in (self.image, self.noise))
+        image = self.image.abs().mean(1)
+        noise = self.noise.abs().mean(1)
         return float(ratio_of_means(image, noise)[1]) if len(image) > 1 else 0.0
 
     @property
@@ -204,7 +205,8 @@ def chosen_part(run: Run) -> Found:
     draws = run.pick(full=DRAWS, quick=few, tiny=few | {MIDDLE: (1, 2)})
     tried = try_settings(scene_of(data, model, True, to_choose, run.seed), draws)
     chosen = nearest({setting: effects.ratio for setting, effects in tried.items()})
-    plain, zero = (Setting(chosen.players, UNIFORM, absence, 1, chosen.classes) for absence in (UNIFORM, ZERO))
+    plain = Setting(chosen.players, UNIFORM, UNIFORM, 1, chosen.classes)
+    zero = Setting(chosen.players, UNIFORM, ZERO, 1, chosen.classes)
     measured = measure_settings(scene_of(data, model, False, to_test, run.seed), (chosen, plain, zero))
     tables = (
         _table(
@@ -292,7 +294,8 @@ def plain_part(run: Run) -> Found:
     data: ImageData = run.data("cifar10")
     to_test = run.pick(full=4, quick=1, tiny=2)
     scene = scene_of(data, run.network("cifar10", run.seed), False, to_test, run.seed)
-    plain, zero = (Setting(NINE, UNIFORM, absence, 1, SAME) for absence in (UNIFORM, ZERO))
+    plain = Setting(NINE, UNIFORM, UNIFORM, 1, SAME)
+    zero = Setting(NINE, UNIFORM, ZERO, 1, SAME)
     measured = measure_settings(scene, (plain, zero))
     for noise in (UNIFORM, WEAK):
         measured |= scene.effects(NINE, noise, noise, run.pick(full=(1, 4), quick=(1, 2)))

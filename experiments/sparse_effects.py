@@ -184,10 +184,8 @@ def sentences(network: str, run: Run) -> Found:
     words = run.pick(full=TOKENS, quick=TOKENS, tiny=int(data.lengths_test.min()))
     model = OfVectors(inner)
     with torch.no_grad():
-        x, rows = (
-            inner.embedding(tokens[lengths == words][:, :words])
-            for tokens, lengths in ((data.x_test, data.lengths_test), (data.x_train, data.lengths_train))
-        )
+        x = inner.embedding(data.x_test[data.lengths_test == words][:, :words])
+        rows = inner.embedding(data.x_train[data.lengths_train == words][:, :words])
     y = data.y_test[data.lengths_test == words]
     labels = data.y_train[data.lengths_train == words]
     count = run.pick(full=10, quick=3, tiny=1)

@@ -221,7 +221,8 @@ def judge_learned(figures: Figures) -> Verdict:
     lines = []
     complete = []
     for loss in LEARNED_LOSSES:
-        right, of = ([measured[f"{figure}: {loss}, example {n}"] for n in numbers] for figure in ("right", "values"))
+        right = [measured[f"right: {loss}, example {n}"] for n in numbers]
+        of = [measured[f"values: {loss}, example {n}"] for n in numbers]
         lines.append(f"{loss} {' / '.join(f'{r:.0f} of {o:.0f}' for r, o in zip(right, of, strict=True))}")
         complete.append(right == of)
     ours = f"φ right in examples 1 / 2 / 3: {'; '.join(lines)}"
