@@ -34,7 +34,8 @@ from experiments.registry import EXPERIMENTS, names
 from experiments.report import corrected_tables, judged_claims, summed_up, write_report
 from experiments.tables import write_results
 
-WRONG_USE, INTERRUPTED = 2, 130
+WRONG_USE = 2
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -123,9 +124,12 @@ def _make_run(chosen: argparse.Namespace) -> Run:
         raise AbsentiaError(f"output must name a folder. Got the file {chosen.output} instead.")
     network = partial(trained_models.trained, retrain=chosen.retrain, quick=chosen.quick)
     return Run(
-        size="quick" if chosen.quick else "full", seed=chosen.seed, workers=chosen.workers, folder=chosen.output,
+        size="quick" if chosen.quick else "full",
+        seed=chosen.seed,
+        workers=chosen.workers,
+        folder=chosen.output,
         network=network,
-    )  # fmt: skip
+    )
 
 
 def _show(experiment: Experiment, record: Record, console: Console) -> None:
@@ -136,9 +140,9 @@ def _show(experiment: Experiment, record: Record, console: Console) -> None:
         verdict = judged.verdict
         about = f"{experiment.name}, {judged.claim.says}: {judged.words}."
         console.print(f"[bold]{about}[/bold] {verdict.ours}. {verdict.reason}")
-    found = summed_up(experiment, record)
-    if found is not None:
-        console.print(f"[bold]{experiment.name}:[/bold] {found.ours}. {found.reason}")
+    summary = summed_up(experiment, record)
+    if summary is not None:
+        console.print(f"[bold]{experiment.name}:[/bold] {summary.ours}. {summary.reason}")
 
 
 def _run_one(chosen: argparse.Namespace) -> None:
@@ -155,10 +159,10 @@ def _run_one(chosen: argparse.Namespace) -> None:
         print(path.read_text(encoding="utf-8"))
 
 
-def _resume(what: str, chosen: argparse.Namespace) -> Journal:
+def _resume(work: str, chosen: argparse.Namespace) -> Journal:
     """Open the journal of a command, and say what it finished before it was stopped."""
     size = "quick" if chosen.quick else "full"
-    journal = Journal(f"{what} {size} {chosen.seed} {chosen.retrain} {chosen.output.resolve()}")
+    journal = Journal(f"{work} {size} {chosen.seed} {chosen.retrain} {chosen.output.resolve()}")
     if journal.finished:
         print(f"Going on after {len(journal.finished)} finished parts.", file=sys.stderr)
     return journal
@@ -167,7 +171,9 @@ def _resume(what: str, chosen: argparse.Namespace) -> Journal:
 def _run_all(chosen: argparse.Namespace) -> None:
     """Run all experiments in turn; what fails is named at the end, and the others are still run."""
     reported = RESULTS if chosen.output is None else chosen.output
-    run, console, failed = _make_run(chosen), Console(stderr=chosen.json), []
+    run = _make_run(chosen)
+    console = Console(stderr=chosen.json)
+    failed = []
     journal = _resume("all", chosen)
     for experiment, part, error in measure_parts(
         [(one, part) for one in EXPERIMENTS for part in one.parts], run, journal
@@ -202,10 +208,18 @@ def _usual(chosen: argparse.Namespace) -> None:
     console = Console(stderr=chosen.json)
     for table in tables:
         table.show(console)
-    words = ["--quick"] * chosen.quick + [f"--problems {','.join(chosen.problems or ())}"] * bool(chosen.problems)
-    given = f"--seed {chosen.seed}" if chosen.seeds is None else f"--seeds {','.join(map(str, chosen.seeds))}"
-    command = " ".join(["python -m experiments usual", *words, given])
-    path = write_results(chosen.output, "learned_against_usual" + "-quick" * chosen.quick, command, tables)
+    name = "learned_against_usual"
+    words = ["python -m experiments usual"]
+    if chosen.quick:
+        name += "-quick"
+        words.append("--quick")
+    if chosen.problems:
+        words.append(f"--problems {','.join(chosen.problems)}")
+    if chosen.seeds is None:
+        words.append(f"--seed {chosen.seed}")
+    else:
+        words.append(f"--seeds {','.join(map(str, chosen.seeds))}")
+    path = write_results(chosen.output, name, " ".join(words), tables)
     console.print(f"Written to [bold]{path}[/bold]")
     if chosen.json:
         print(path.with_suffix(".json").read_text(encoding="utf-8"))

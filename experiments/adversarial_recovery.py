@@ -34,15 +34,26 @@ from experiments.experiment import (
 from experiments.published_schedule import count_orders
 from experiments.tables import ResultTable, plus_minus
 
-# The bound of the attack, and the printed distances before and after.
+
+@dataclass(frozen=True)
+class PrintedRecovery:
+    """The bound of the paper's attack, and the distances that it prints before and after learning."""
+
+    bound: float
+    before: float
+    after: float
+
+
 PRINTED = {
-    "mnist-lenet": (32 / 255, 2.33, 0.43),
-    "mnist-alexnet": (32 / 255, 2.53, 1.15),
-    "cifar10-resnet20": (8 / 255, 1.19, 1.11),
+    "mnist-lenet": PrintedRecovery(bound=32 / 255, before=2.33, after=0.43),
+    "mnist-alexnet": PrintedRecovery(bound=32 / 255, before=2.53, after=1.15),
+    "cifar10-resnet20": PrintedRecovery(bound=8 / 255, before=1.19, after=1.11),
 }
-ATTACK_STEPS, STARTS = 100, 3  # those that change the class at an earlier start have no other
+ATTACK_STEPS = 100
+STARTS = 3  # attacks that change the class at an earlier start have no other
 ORDERS = 0.2  # the paper's λ, as a share of the pixels
-OWN, OTHERS = "the original sample", "other samples of its class"
+OWN = "the original sample"
+OTHERS = "other samples of its class"
 FALL = 0.01  # the least share of the distance that counts as a fall
 ENOUGH = 0.5  # of the printed relative fall, by LeNet
 LOOKED_AT = 100  # test images of the draw that earlier versions of this experiment were tried on
@@ -127,9 +138,11 @@ def attack(
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         right = model(x).argmax(1) == y
-    end, kept = x.clone(), torch.arange(len(x))
+    end = x.clone()
+    not_fooled = torch.arange(len(x))
     for start in range(STARTS):
-        origin, labels = x[kept], y[kept]
+        origin = x[not_fooled]
+        labels = y[not_fooled]
         moved = (origin + bound * (2 * torch.rand(origin.shape, generator=generator) - 1)).clamp(0, 1)
         for _ in range(steps):
             leaf = moved.clone().requires_grad_()
@@ -138,13 +151,13 @@ def attack(
             (slope,) = torch.autograd.grad(loss.sum(), leaf)
             moved = moved + 2.5 * bound / steps * slope.sign()
             moved = moved.clamp(origin - bound, origin + bound).clamp(0, 1)
-        end[kept] = moved
+        end[not_fooled] = moved
         with torch.no_grad():
-            kept = kept[model(moved).argmax(1) == labels]
-        if not len(kept):
+            not_fooled = not_fooled[model(moved).argmax(1) == labels]
+        if not len(not_fooled):
             break
     fooled = right.clone()
-    fooled[kept] = False
+    fooled[not_fooled] = False
     return Attacked(x, y, end, fooled)
 
 
@@ -154,8 +167,8 @@ def margin(scores: Float[Tensor, "rows classes"], labels: Int[Tensor, " rows"]) 
     >>> margin(torch.tensor([[1.0, 4.0, 2.0]]), torch.tensor([1]))
     tensor([-2.])
     """
-    own = nn.functional.one_hot(labels, scores.shape[1]).bool()
-    return scores.masked_fill(own, -math.inf).amax(1) - scores[own]
+    is_label = nn.functional.one_hot(labels, scores.shape[1]).bool()
+    return scores.masked_fill(is_label, -math.inf).amax(1) - scores[is_label]
 
 
 class SlopeAsConvolution(torch.autograd.Function):
@@ -176,7 +189,9 @@ class SlopeAsConvolution(torch.autograd.Function):
         """Convolve the slopes with the mirrored weights; the weights themselves get none."""
         (weight,) = ctx.saved_tensors
         mirrored = weight.flip(2, 3).transpose(0, 1).contiguous()
-        padding = tuple(size - 1 - own for size, own in zip(weight.shape[2:], ctx.padding, strict=True))
+        padding = tuple(
+            size - 1 - margin_size for size, margin_size in zip(weight.shape[2:], ctx.padding, strict=True)
+        )
         return nn.functional.conv2d(slopes[0], mirrored, padding=padding), None, None
 
 
@@ -189,10 +204,10 @@ class OneChannel(nn.Module):
 
     def forward(self, x: Float[Tensor, "rows 1 height width"]) -> Float[Tensor, "rows channels rest_of rest"]:
         """Convolve the inputs."""
-        across, down = (int(one) for one in self.plain.padding)
+        across, down = (int(size) for size in self.plain.padding)
         convolve: Any = SlopeAsConvolution.apply
-        found: Tensor = convolve(x, self.plain.weight.detach(), (across, down))
-        return found if self.plain.bias is None else found + self.plain.bias.detach()[:, None, None]
+        convolved: Tensor = convolve(x, self.plain.weight.detach(), (across, down))
+        return convolved if self.plain.bias is None else convolved + self.plain.bias.detach()[:, None, None]
 
 
 def quicker(features: nn.Sequential) -> nn.Sequential:
@@ -259,7 +274,8 @@ def recover(
 def recovery(part: str, run: Run) -> Found:
     """Attack images, choose the steps on training images, learn from test images, and measure the distances."""
     name, network = part.split("-")
-    bound, before_printed, after_printed = PRINTED[part]
+    printed = PRINTED[part]
+    bound = printed.bound
     to_choose, to_attack, to_learn, by_others = (
         run.pick(full=full, quick=min(full, 1), tiny=min(full, 2)) for full in SIZES[part]
     )
@@ -272,18 +288,22 @@ def recovery(part: str, run: Run) -> Found:
     drawn = drawn.roll(-LOOKED_AT)[:to_attack]
     all_attacked = attack(model, data.x_test[drawn], data.y_test[drawn], bound, attack_steps)
     test = all_attacked.first(to_learn)
-    others = torch.stack([_of_class(data, int(label), 64, generator) for label in test.y[:by_others]])
+    class_samples = torch.stack([_of_class(data, int(label), 64, generator) for label in test.y[:by_others]])
 
     def distances(job: tuple[Attacked, int, Tensor, Schedule]) -> list[float]:
         """Learn from one adversarial example, and return the L2 and L1 distances to its original."""
         attacked, row, samples, schedule = job
-        own = torch.Generator().manual_seed(run.seed + row)
-        gap = recover(features[schedule.activated], attacked.moved[row], samples, schedule, own) - attacked.x[row]
+        row_generator = torch.Generator().manual_seed(run.seed + row)
+        gap = (
+            recover(features[schedule.activated], attacked.moved[row], samples, schedule, row_generator)
+            - attacked.x[row]
+        )
         return [float(gap.norm()), float(gap.abs().sum())]
 
     here = replace(run, workers=1)
     schedules = [replace(one, steps=run.pick(full=one.steps, quick=8, tiny=2)) for one in SCHEDULES[part]]
-    chosen, tables = schedules[0], []
+    chosen = schedules[0]
+    tables = []
     figures: dict[str, float] = {}
     if len(schedules) > 1:
         rows = torch.randperm(len(data.x_train), generator=generator)[:to_choose]
@@ -304,7 +324,7 @@ def recovery(part: str, run: Run) -> Found:
         figures |= {f"on training images, {one}": mean for one, mean in means.items()}
         tables.append(_tried(part, means, chosen, float(training.before().mean()), to_choose))
     jobs = {f"{OWN}, {row}": (test, row, test.x[row : row + 1], chosen) for row in range(len(test.x))}
-    jobs |= {f"{OTHERS}, {row}": (test, row, others[row], chosen) for row in range(len(others))}
+    jobs |= {f"{OTHERS}, {row}": (test, row, class_samples[row], chosen) for row in range(len(class_samples))}
     ends = here.each(distances, jobs)
     figures |= {"attacked": len(all_attacked.x), "fooled of attacked": float(all_attacked.fooled.double().mean())}
     figures |= {"before": float(test.before().mean()), "fooled": float(test.fooled.double().mean())}
@@ -322,14 +342,16 @@ def recovery(part: str, run: Run) -> Found:
     )
     table = ResultTable(f"Recovery from adversarial examples: {network} on {name}", heads, note)
     moved = (test.moved - test.x).abs().flatten(1).sum(1)
-    for kind, count in ((OWN, len(test.x)), (OTHERS, len(others))):
+    for kind, count in ((OWN, len(test.x)), (OTHERS, len(class_samples))):
         far, total = torch.tensor([ends[f"{kind}, {row}"] for row in range(count)]).T
-        start, after = (float(one.mean()) for one in (test.before()[:count], far))
-        error, nearer = float(far.var(correction=min(1, count - 1)) / count) ** 0.5, total <= moved[:count]
+        start = float(test.before()[:count].mean())
+        after = float(far.mean())
+        error = float(far.var(correction=min(1, count - 1)) / count) ** 0.5
+        nearer = total <= moved[:count]
         figures |= {f"after, {kind}": after, f"nearer, {kind}": float(nearer.double().mean())}
         figures |= {f"error, {kind}": error, f"before, {kind}": start, f"images, {kind}": count}
         measured = f"{start:.2f}", f"{after:.2f}", f"{error:.2f}", f"{nearer.double().mean():.0%}"
-        table.add(kind, f"{count}", *measured, f"{before_printed:g} → {after_printed:g}")
+        table.add(kind, f"{count}", *measured, f"{printed.before:g} → {printed.after:g}")
     return Found(figures, (*tables, table))
 
 
@@ -337,7 +359,7 @@ def control(run: Run) -> Found:
     """Start from adversarial examples and from random perturbations of the same size, on LeNet, without selection."""
     part = "mnist-lenet"
     name, network = part.split("-")
-    bound, _, _ = PRINTED[part]
+    bound = PRINTED[part].bound
     count = run.pick(full=6, quick=1, tiny=2)
     data: ImageData = run.data(name)
     model = run.network(name, run.seed, network)
@@ -352,8 +374,8 @@ def control(run: Run) -> Found:
     def distance(job: tuple[int, Tensor]) -> float:
         """Learn from one start by the loss on the original sample, and return the distance to it."""
         row, start = job
-        own = torch.Generator().manual_seed(run.seed + row)
-        return float((recover(features, start[row], x[row : row + 1], schedule, own) - x[row]).norm())
+        row_generator = torch.Generator().manual_seed(run.seed + row)
+        return float((recover(features, start[row], x[row : row + 1], schedule, row_generator) - x[row]).norm())
 
     jobs = {f"{kind}, {row}": (row, start) for kind, start in starts.items() for row in range(count)}
     ends = replace(run, workers=1).each(distance, jobs)
@@ -370,14 +392,19 @@ def control(run: Run) -> Found:
         before = (start - x).flatten(1).norm(dim=1).double()
         after = torch.tensor([ends[f"{kind}, {row}"] for row in range(count)], dtype=torch.float64)
         fall = 1 - after / before
-        errors = [float(one.std(correction=min(1, count - 1))) / count**0.5 for one in (after, fall)]
+        errors = [float(values.std(correction=min(1, count - 1))) / count**0.5 for values in (after, fall)]
         figures |= {f"before, {kind}": float(before.mean()), f"after, {kind}": float(after.mean())}
         figures |= {f"error of after, {kind}": errors[0], f"fall, {kind}": float(fall.mean())}
         figures |= {f"error of fall, {kind}": errors[1]}
         table.add(
-            kind, f"{count}", f"{float(before.mean()):.2f}", f"{float(after.mean()):.2f}", f"{errors[0]:.2f}",
-            f"{float(fall.mean()):.0%}", f"{errors[1]:.0%}",
-        )  # fmt: skip
+            kind,
+            f"{count}",
+            f"{float(before.mean()):.2f}",
+            f"{float(after.mean()):.2f}",
+            f"{errors[0]:.2f}",
+            f"{float(fall.mean()):.0%}",
+            f"{errors[1]:.0%}",
+        )
     return Found(figures, (table,))
 
 
@@ -417,23 +444,30 @@ def _of_class(data: ImageData, label: int, count: int, generator: torch.Generato
 
 def judge(figures: Figures) -> Verdict:
     """Ask whether the distance falls in all networks, and by LeNet by half of the printed share or more."""
-    lines, falls, fails, harmless, rises = [], [], [], [], True
+    lines = []
+    falls = []
+    fails = []
+    harmless = []
+    rises = True
     for part in [part for part in PRINTED if part in figures]:
-        found = figures[part]
-        before, after, other = (found[key] for key in ("before", f"after, {OWN}", f"after, {OTHERS}"))
-        _, before_printed, after_printed = PRINTED[part]
-        fall, printed = 1 - after / before, 1 - after_printed / before_printed
+        measured = figures[part]
+        before = measured["before"]
+        after = measured[f"after, {OWN}"]
+        other = measured[f"after, {OTHERS}"]
+        fall = 1 - after / before
+        printed_fall = 1 - PRINTED[part].after / PRINTED[part].before
         lines.append(
-            f"{part}: {before:.2f} → {plus_minus(after, found.get(f'error, {OWN}'), '.2f')} (on other samples → "
-            f"{plus_minus(other, found.get(f'error, {OTHERS}'), '.2f')})"
+            f"{part}: {before:.2f} → {plus_minus(after, measured.get(f'error, {OWN}'), '.2f')} (on other samples → "
+            f"{plus_minus(other, measured.get(f'error, {OTHERS}'), '.2f')})"
         )
-        falls.append(f"by {fall:.0%} for {part} (printed {printed:.0%})")
+        falls.append(f"by {fall:.0%} for {part} (printed {printed_fall:.0%})")
         if fall < FALL:
             fails.append(f"For {part} it does not fall.")
-        elif part == "mnist-lenet" and fall < ENOUGH * printed:
+        elif part == "mnist-lenet" and fall < ENOUGH * printed_fall:
             fails.append(f"For {part} this is less than half of the printed share.")
-        harmless += [part] * (found["fooled"] == 0)
-        rises &= other >= found.get(f"before, {OTHERS}", before)
+        if measured["fooled"] == 0:
+            harmless.append(part)
+        rises &= other >= measured.get(f"before, {OTHERS}", before)
     if not lines:
         return Verdict("not measured", "–", "")
     if harmless:
@@ -449,27 +483,26 @@ def judge(figures: Figures) -> Verdict:
         reason += f" {_control_words(figures['control'])}"
     if fails:
         return Verdict("no", "; ".join(lines), reason)
-    which = "only if the loss is shown the answer"
-    return Verdict("in one reading", "; ".join(lines), reason, which, "shown the answer")
+    reading = "only if the loss is shown the answer"
+    return Verdict("in one reading", "; ".join(lines), reason, reading, "shown the answer")
 
 
 def _end(figures: Figures) -> list[Quantity]:
     """Return the distances of LeNet's images after learning, on the original sample and on others."""
-    found = figures["mnist-lenet"]
+    measured = figures["mnist-lenet"]
     words = {"{}": OWN, "on others {}": OTHERS}
-    return [Quantity(word, found[f"after, {kind}"], found[f"error, {kind}"]) for word, kind in words.items()]
+    return [Quantity(word, measured[f"after, {kind}"], measured[f"error, {kind}"]) for word, kind in words.items()]
 
 
-def _control_words(found: Mapping[str, float]) -> str:
+def _control_words(measured: Mapping[str, float]) -> str:
     """Say how far the distance falls from random perturbations of the same size."""
-    adversarial, random = (
-        f"{found[f'fall, {kind}']:.0%} ± {found[f'error of fall, {kind}']:.0%}" for kind in ("adversarial", "random")
-    )
+    adversarial = f"{measured['fall, adversarial']:.0%} ± {measured['error of fall, adversarial']:.0%}"
+    random = f"{measured['fall, random']:.0%} ± {measured['error of fall, random']:.0%}"
     words = (
-        f"From random perturbations of the same size, on {found['images']:.0f} images without selection, it falls by "
-        f"{random}, and from the attacks on the same images by {adversarial}"
+        f"From random perturbations of the same size, on {measured['images']:.0f} images without selection, it falls "
+        f"by {random}, and from the attacks on the same images by {adversarial}"
     )
-    if found["fall, random"] < found["fall, adversarial"] / 2:
+    if measured["fall, random"] < measured["fall, adversarial"] / 2:
         return f"{words}."
     return f"{words}: what is recovered is not what is adversarial about a perturbation."
 

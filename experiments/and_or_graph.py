@@ -66,45 +66,55 @@ def graph(run: Run) -> Found:
         "median": ab.Baseline.median(data.x_train),
     }
     for name, absence in absences.items():
-        found = ab.harsanyi(ab.MaskedModel(model, data.x_test[chosen], data.y_test[chosen], absence=absence))
-        salient, salient_error = mean_and_error(found.salient()[:, 1:].sum(1).tolist())
-        r2, r2_error = mean_and_error(reconstruction_r2(found, FEW).tolist())
-        strength, strength_error = mean_and_error(found.effects[:, 1:].abs().sum(1).tolist())
+        interactions = ab.harsanyi(ab.MaskedModel(model, data.x_test[chosen], data.y_test[chosen], absence=absence))
+        salient, salient_error = mean_and_error(interactions.salient()[:, 1:].sum(1).tolist())
+        r2, r2_error = mean_and_error(reconstruction_r2(interactions, FEW).tolist())
+        strength, strength_error = mean_and_error(interactions.effects[:, 1:].abs().sum(1).tolist())
         figures |= {f"salient of {name}": salient, f"error of salient of {name}": salient_error}
         figures |= {f"R² of {name}": r2, f"error of R² of {name}": r2_error}
         table.add(
-            name, f"{found.effects.shape[1] - 1:,}", f"{salient:.1f}", f"{salient_error:.1f}", f"{r2:.4f}",
-            f"{r2_error:.4f}", f"{strength:.4g}", f"{strength_error:.2g}",
-        )  # fmt: skip
+            name,
+            f"{interactions.effects.shape[1] - 1:,}",
+            f"{salient:.1f}",
+            f"{salient_error:.1f}",
+            f"{r2:.4f}",
+            f"{r2_error:.4f}",
+            f"{strength:.4g}",
+            f"{strength_error:.2g}",
+        )
         if name in DRAWN:
             row = drawn[None]
             values = absence.values if isinstance(absence, ab.LearnedBaseline) else data.x_train.mean(0)
             explained = ab.explain(
-                of_published, as_published(data.x_test[row]), data.y_test[row], players=players,
+                of_published,
+                as_published(data.x_test[row]),
+                data.y_test[row],
+                players=players,
                 absence=ab.Baseline(as_published(values.to(data.std))),
-            )  # fmt: skip
+            )
             pictures.append(run.picture(name, ab.plots.and_or_graph(explained, strongest=SHOWN)))
     return Found(figures, (table,), tuple(pictures))
 
 
 def judge(figures: Figures) -> Verdict:
     """Ask whether fewer than a hundred patterns are salient and rebuild the outputs, by L_Shapley or by default."""
-    found = figures["graph"]
-    names = [name for name in ("L_Shapley", "learned", "median", "mean") if f"R² of {name}" in found]
+    measured = figures["graph"]
+    names = [name for name in ("L_Shapley", "learned", "median", "mean") if f"R² of {name}" in measured]
     lines = []
     few = []
     for name in names:
-        salient, r2 = found[f"salient of {name}"], found[f"R² of {name}"]
+        salient = measured[f"salient of {name}"]
+        r2 = measured[f"R² of {name}"]
         lines.append(
-            f"{name}: {plus_minus(salient, found.get(f'error of salient of {name}'), '.0f')} salient, R² "
-            f"{plus_minus(r2, found.get(f'error of R² of {name}'), '.3f')}"
+            f"{name}: {plus_minus(salient, measured.get(f'error of salient of {name}'), '.0f')} salient, R² "
+            f"{plus_minus(r2, measured.get(f'error of R² of {name}'), '.3f')}"
         )
         if salient < FEW and r2 > ENOUGH:
             few.append(name)
     ours = "; ".join(lines)
     if "L_Shapley" in few:
         return Verdict("as stated", ours, "So it is under values learned by the paper's L_Shapley.")
-    if "learned" in few and returned_the_median(found):
+    if "learned" in few and returned_the_median(measured):
         reason = (
             "Under the median, which learning by absentia's default loss returned: both have the same figures, and "
             f"nothing is gained by learning. The paper does not name its baseline. {_listed(names, few)}"
@@ -119,31 +129,31 @@ def judge(figures: Figures) -> Verdict:
     return Verdict("no", ours, f"The {FEW} strongest patterns do not rebuild the outputs. {_listed(names, few)}")
 
 
-def returned_the_median(found: Mapping[str, float]) -> bool:
+def returned_the_median(measured: Mapping[str, float]) -> bool:
     """Return whether the learned values have exactly the figures of the median.
 
     >>> returned_the_median({"R² of learned": 0.9, "salient of learned": 4.0, "R² of median": 0.9})
     False
     """
     kinds = ("salient", "R²")
-    return all(f"{kind} of median" in found for kind in kinds) and all(
-        found[f"{kind} of learned"] == found[f"{kind} of median"] for kind in kinds
+    return all(f"{kind} of median" in measured for kind in kinds) and all(
+        measured[f"{kind} of learned"] == measured[f"{kind} of median"] for kind in kinds
     )
 
 
 def _salient(figures: Figures) -> list[Quantity]:
     """Return how many patterns are salient by L_Shapley and by the median."""
-    found = figures["graph"]
+    measured = figures["graph"]
     return [
-        Quantity(f"{name} {{}}", found[f"salient of {name}"], found.get(f"error of salient of {name}"), ".0f")
+        Quantity(f"{name} {{}}", measured[f"salient of {name}"], measured.get(f"error of salient of {name}"), ".0f")
         for name in ("L_Shapley", "median")
     ]
 
 
 def _listed(names: Sequence[str], few: Sequence[str]) -> str:
     """Say under which values it is so, and under which it is not."""
-    others = [name for name in names if name not in few]
-    return f"It is so under: {', '.join(few) or 'none'}; not under: {', '.join(others) or 'none'}."
+    many = [name for name in names if name not in few]
+    return f"It is so under: {', '.join(few) or 'none'}; not under: {', '.join(many) or 'none'}."
 
 
 EXPERIMENT = Experiment(

@@ -26,7 +26,10 @@ DRAWN = 100  # contexts, of which the algorithm grows the best one
 KEPT = 0.9  # the share of |Δv| that a context keeps while players are taken out of it
 MUCH_LARGER = 2.0  # times the mean |Δv| of drawn contexts
 HIGH = 0.9  # a share of contexts that players of known patterns must reach
-PLAYERS, PATTERNS, SIZES = 16, 4, (2, 3, 4)  # of the games with known patterns
+# The games with known patterns.
+PLAYERS = 16
+PATTERNS = 4
+SIZES = (2, 3, 4)  # the number of players in a pattern
 
 
 def maps(run: Run) -> Found:
@@ -35,18 +38,22 @@ def maps(run: Run) -> Found:
     model = run.network("mnist", run.seed)
     generator = torch.Generator().manual_seed(run.seed)
     chosen = torch.randperm(len(data.x_test), generator=generator)[: run.pick(full=6, quick=2, tiny=2)].tolist()
-    side, times = int(data.x_test.shape[2]) // run.pick(full=2, quick=4, tiny=2), run.pick(full=12, quick=5, tiny=2)
+    side = int(data.x_test.shape[2]) // run.pick(full=2, quick=4, tiny=2)
+    times = run.pick(full=12, quick=5, tiny=2)
     players = ab.Players.grid(tuple(data.x_test.shape[1:]), (side, side))
     mean = ab.Baseline.mean(data.x_train)
 
     def contexts_of(index: int) -> tuple[int, list[float], list[float], list[float], list[float], float]:
         """Return a pixel, the map of its contexts, |Δv| of drawn and grown ones, and the map and size of reduced."""
-        x, y = data.x_test[index : index + 1], data.y_test[index : index + 1]
+        x = data.x_test[index : index + 1]
+        y = data.y_test[index : index + 1]
         game = ab.MaskedModel(model, x, y, absence=mean, players=players)
-        own = torch.Generator().manual_seed(run.seed + index)
+        image_generator = torch.Generator().manual_seed(run.seed + index)
         ink = (_shade(x, side) > INK).nonzero().flatten()
-        tries = ink[torch.randperm(len(ink), generator=own)[:5]].tolist() or [int(_shade(x, side).argmax())]
-        drawn = torch.rand(DRAWN, len(players), generator=own) < 0.5
+        tries = ink[torch.randperm(len(ink), generator=image_generator)[:5]].tolist() or [
+            int(_shade(x, side).argmax())
+        ]
+        drawn = torch.rand(DRAWN, len(players), generator=image_generator) < 0.5
         strongest = max(tries, key=lambda player: float(benefits(game, player, drawn).max()))
         # One context at a time, whose shares are 0 and 1: it can be evaluated then.
         contexts = [
@@ -55,7 +62,7 @@ def maps(run: Run) -> Found:
         ]
         grown = torch.stack(contexts)
         strengths = [benefits(game, strongest, some).tolist() for some in (drawn, grown > 0.5)]
-        fewer = reduce_contexts(game, strongest, grown > 0.5, own).double()
+        fewer = reduce_contexts(game, strongest, grown > 0.5, image_generator).double()
         return strongest, grown.mean(0).tolist(), *strengths, fewer.mean(0).tolist(), float(fewer.sum(1).mean())
 
     found = replace(run, workers=1).each(contexts_of, {str(index): index for index in chosen})
@@ -86,8 +93,10 @@ def maps(run: Run) -> Found:
         maps_of = (("grown", "", shares, float(shares.sum())), ("reduced", "reduced ", reduced, float(size)))
         for kind, key, some, players_in in maps_of:
             weights = above_chance(some, int(strongest))
-            near, far = float((weights * apart).sum()), float(apart.mean())
-            on, all_on = float((weights * on_digit).sum()), float(on_digit.double().mean())
+            near = float((weights * apart).sum())
+            far = float(apart.mean())
+            on = float((weights * on_digit).sum())
+            all_on = float(on_digit.double().mean())
             figures |= {f"{key}nearer {number}": near / far, f"{key}on the digit {number}": on / max(all_on, 1e-12)}
             where.add(name, kind, f"{players_in:.1f}", f"{near:.1f}", f"{far:.1f}", f"{on:.1%}", f"{all_on:.1%}")
         strengths = float(drawn.mean()), float(drawn.max()), float(grown.mean())
@@ -117,11 +126,11 @@ def reduce_contexts(
     while changed:
         changed = False
         orders = torch.rand(contexts.shape, generator=generator).argsort(1)
-        for others in orders.T:
+        for candidates in orders.T:
             fewer = contexts.clone()
-            fewer[rows, others] = False
-            leaves = contexts[rows, others] & (benefits(game, player, fewer) >= enough)
-            contexts[rows[leaves], others[leaves]] = False
+            fewer[rows, candidates] = False
+            leaves = contexts[rows, candidates] & (benefits(game, player, fewer) >= enough)
+            contexts[rows[leaves], candidates[leaves]] = False
             changed |= bool(leaves.any())
     return contexts
 
@@ -132,8 +141,8 @@ def above_chance(shares: Float[Tensor, " players"], player: int) -> Float[Tensor
     >>> above_chance(torch.tensor([0.0, 1.0, 0.5, 0.0]), player=0)
     tensor([0., 1., 0., 0.])
     """
-    others = torch.arange(len(shares)) != player
-    weights = (shares - shares[others].mean()).clamp_min(0) * others
+    is_other = torch.arange(len(shares)) != player
+    weights = (shares - shares[is_other].mean()).clamp_min(0) * is_other
     return weights / weights.sum().clamp_min(1e-12)
 
 
@@ -154,18 +163,21 @@ def known(run: Run) -> Found:
         "and as they were added."
     )
     table = ResultTable("Contexts in games with known patterns", heads, note)
-    inside, outside = [], []
+    inside = []
+    outside = []
     for number in range(games):
         generator = torch.Generator().manual_seed(1000 * run.seed + number)
         game, patterns = game_of_patterns(generator)
-        within, beyond = [], []
+        within = []
+        beyond = []
         for player in sorted(set().union(*patterns)):
             shares = ab.context_map(game, player, drawn=DRAWN, seed=run.seed + PLAYERS * number + player).values[0]
             partners = set().union(*(pattern for pattern in patterns if player in pattern)) - {player}
             within += [float(shares[j]) for j in sorted(partners)]
             beyond += [float(shares[j]) for j in range(PLAYERS) if j != player and j not in partners]
         with_all = sum(share == 1 for share in within) / len(within)
-        mean, rest = sum(within) / len(within), sum(beyond) / len(beyond)
+        mean = sum(within) / len(within)
+        rest = sum(beyond) / len(beyond)
         table.add(f"{number}", f"{len(set().union(*patterns))}", f"{mean:.3f}", f"{rest:.3f}", f"{with_all:.0%}")
         inside.append(mean)
         outside.append(rest)
@@ -188,8 +200,8 @@ def game_of_patterns(generator: torch.Generator) -> tuple[ab.MaskedModel, list[s
 
 def benefits(game: ab.MaskedModel, player: int, contexts: Bool[Tensor, "some players"]) -> Float[Tensor, " some"]:
     """Return |Δv_i(S)| of a player in each context."""
-    own = torch.arange(contexts.shape[1]) == player
-    having, without = game(torch.cat([contexts | own, contexts & ~own]))[0].chunk(2)
+    is_player = torch.arange(contexts.shape[1]) == player
+    having, without = game(torch.cat([contexts | is_player, contexts & ~is_player]))[0].chunk(2)
     return (having - without).abs().detach()
 
 
@@ -206,8 +218,8 @@ def _draw(drawn: list[tuple[Tensor, Tensor, Tensor, tuple[int, int]]]) -> Any:
         picture = torch.nn.functional.interpolate(image[None, None], size=(4 * side, 4 * side))[0, 0]
         panels = [1 - picture]
         for shares in (grown, reduced):
-            others = shares.flatten()[torch.arange(side**2) != row * side + column]
-            above = (shares - others.mean()).clamp_min(0)
+            other_shares = shares.flatten()[torch.arange(side**2) != row * side + column]
+            above = (shares - other_shares.mean()).clamp_min(0)
             scaled = above / above.max().clamp_min(1e-12)
             panels.append(scaled.repeat_interleave(4, 0).repeat_interleave(4, 1))
         gap = torch.zeros(4, 4 * side)
@@ -221,23 +233,28 @@ def _draw(drawn: list[tuple[Tensor, Tensor, Tensor, tuple[int, int]]]) -> Any:
 
 def judge_algorithm(figures: Figures) -> Verdict:
     """Ask whether grown contexts are much stronger than drawn ones, and hold the players of known patterns."""
-    lines, fails = [], []
+    lines = []
+    fails = []
     if "known" in figures:
-        found = figures["known"]
-        lines.append(f"known patterns: p(j|i) {found['inside']:.2f} inside, {found['outside']:.2f} outside")
-        fails += ["players of known patterns are missed"] * (found["inside"] < HIGH)
-        fails += ["others are in contexts as often"] * (found["outside"] >= found["inside"])
+        measured = figures["known"]
+        lines.append(f"known patterns: p(j|i) {measured['inside']:.2f} inside, {measured['outside']:.2f} outside")
+        if measured["inside"] < HIGH:
+            fails.append("players of known patterns are missed")
+        if measured["outside"] >= measured["inside"]:
+            fails.append("others are in contexts as often")
     if "maps" in figures:
-        found = figures["maps"]
-        drawn, largest, grown = (_of_images(found, f"{key} ") for key in STRENGTHS)
+        measured = figures["maps"]
+        drawn, largest, grown = (_of_images(measured, f"{key} ") for key in STRENGTHS)
         ratios = [after / before for after, before in zip(grown, drawn, strict=True)]
         ratio = sum(grown) / sum(drawn)
         higher = sum(after > most for after, most in zip(grown, largest, strict=True))
         lines.append(
             f"|Δv| grown : drawn {_mean_and_error(ratios)}, above the largest drawn in {higher} of {len(grown)}"
         )
-        fails += ["grown contexts are not much better than drawn ones"] * (ratio < MUCH_LARGER)
-        fails += ["the best of drawn contexts is as good"] * (higher < len(grown))
+        if ratio < MUCH_LARGER:
+            fails.append("grown contexts are not much better than drawn ones")
+        if higher < len(grown):
+            fails.append("the best of drawn contexts is as good")
     ours = "; ".join(lines)
     if not lines:
         return Verdict("not measured", "–", "")
@@ -251,12 +268,16 @@ def judge_maps(figures: Figures) -> Verdict:
     """Describe the maps; there is nothing printed to compare them with."""
     if "maps" not in figures:
         return Verdict("not measured", "–", "")
-    found = figures["maps"]
-    kinds = {"grown": ""} | ({"reduced": "reduced "} if "reduced nearer 0" in found else {})
-    shown, told = [], []
+    measured = figures["maps"]
+    kinds = {"grown": ""}
+    if "reduced nearer 0" in measured:
+        kinds["reduced"] = "reduced "
+    lines = []
+    told = []
     for kind, key in kinds.items():
-        near, on = (_of_images(found, f"{key}{what} ") for what in ("nearer", "on the digit"))
-        shown.append(
+        near = _of_images(measured, f"{key}nearer ")
+        on = _of_images(measured, f"{key}on the digit ")
+        lines.append(
             f"{kind}: {_mean_and_error(near)} of the distance of pixels at large, {_mean_and_error(on)} times as "
             "often on the digit"
         )
@@ -269,7 +290,7 @@ def judge_maps(figures: Figures) -> Verdict:
         f"{'; '.join(told)}. Part of this is no pattern: pixels at the border, which the mean image does not change, "
         "can't matter, and are taken out of reduced contexts."
     )
-    return Verdict("untestable", "; ".join(shown), reason)
+    return Verdict("untestable", "; ".join(lines), reason)
 
 
 def _compared(ratios: Sequence[float], below: str, above: str) -> str:
@@ -277,12 +298,15 @@ def _compared(ratios: Sequence[float], below: str, above: str) -> str:
     mean, error = _moments(ratios)
     if mean < 1 - 2 * error:
         return below
-    return above if mean > 1 + 2 * error else f"neither {below} nor {above}"
+    if mean > 1 + 2 * error:
+        return above
+    return f"neither {below} nor {above}"
 
 
 def _grown(figures: Figures) -> list[Quantity]:
     """Return how many times the |Δv| of drawn contexts that of grown ones is."""
-    drawn, grown = (_of_images(figures["maps"], f"{key} ") for key in ("drawn", "grown"))
+    drawn = _of_images(figures["maps"], "drawn ")
+    grown = _of_images(figures["maps"], "grown ")
     return [
         Quantity("{} times", *_moments([after / before for after, before in zip(grown, drawn, strict=True)]), ".1f")
     ]
@@ -290,14 +314,14 @@ def _grown(figures: Figures) -> list[Quantity]:
 
 def _on_the_digit(figures: Figures) -> list[Quantity]:
     """Return how many times as often as at large pixels of reduced contexts are on the digit."""
-    found = figures["maps"]
-    start = "reduced on the digit " if "reduced on the digit 0" in found else "on the digit "
-    return [Quantity("on the digit {} times", *_moments(_of_images(found, start)), ".1f")]
+    measured = figures["maps"]
+    start = "reduced on the digit " if "reduced on the digit 0" in measured else "on the digit "
+    return [Quantity("on the digit {} times", *_moments(_of_images(measured, start)), ".1f")]
 
 
-def _of_images(found: Mapping[str, float], start: str) -> list[float]:
+def _of_images(measured: Mapping[str, float], start: str) -> list[float]:
     """Return a figure of all images."""
-    return [value for key, value in found.items() if key.startswith(start)]
+    return [value for key, value in measured.items() if key.startswith(start)]
 
 
 def _mean_and_error(values: Sequence[float]) -> str:

@@ -77,15 +77,34 @@ TV_NEWS = DataSet(
 )
 # The first columns of the files; means of audio features, without their deviations and the words of bags after them.
 TV_COLUMNS = {
-    1: "shot length", 2: "motion", 4: "frame difference", 6: "short-time energy", 8: "zero crossings",
-    10: "spectral centroid", 12: "spectral roll-off", 14: "spectral flux", 16: "fundamental frequency",
-}  # fmt: skip
+    1: "shot length",
+    2: "motion",
+    4: "frame difference",
+    6: "short-time energy",
+    8: "zero crossings",
+    10: "spectral centroid",
+    12: "spectral roll-off",
+    14: "spectral flux",
+    16: "fundamental frequency",
+}
 
 # The columns of adult.data, in order. `education-num` codes the words in `education`, and `fnlwgt` weights rows for
 # population totals. Without these two, 12 players are left, as in the paper.
 ADULT_COLUMNS = (
-    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship"),
-    *("race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country"),
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education-num",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "native-country",
 )
 ADULT_DROPPED = ("fnlwgt", "education")
 ADULT_NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
@@ -93,9 +112,26 @@ ADULT_CLASSES = ("<=50K", ">50K")
 
 # The columns of SouthGermanCredit.asc under the English names of its code table.
 CREDIT_COLUMNS = (
-    *("status", "duration", "credit_history", "purpose", "amount", "savings", "employment_duration"),
-    *("installment_rate", "personal_status_sex", "other_debtors", "present_residence", "property", "age"),
-    *("other_installment_plans", "housing", "number_credits", "job", "people_liable", "telephone", "foreign_worker"),
+    "status",
+    "duration",
+    "credit_history",
+    "purpose",
+    "amount",
+    "savings",
+    "employment_duration",
+    "installment_rate",
+    "personal_status_sex",
+    "other_debtors",
+    "present_residence",
+    "property",
+    "age",
+    "other_installment_plans",
+    "housing",
+    "number_credits",
+    "job",
+    "people_liable",
+    "telephone",
+    "foreign_worker",
 )
 CREDIT_NUMBERS = ("duration", "amount", "age")  # the code table lists levels for all other columns
 CREDIT_CLASSES = ("bad", "good")
@@ -147,7 +183,8 @@ def credit(source: DataSet = CREDIT, seed: int = 0) -> TabularData:
     """
     lines = locate(source)[0].read_text(encoding="utf-8").splitlines()[1:]
     table = torch.tensor([[float(value) for value in line.split()] for line in lines], dtype=torch.float64)
-    raw, labels = table[:, :-1], table[:, -1].long()
+    raw = table[:, :-1]
+    labels = table[:, -1].long()
     categorical = tuple(i for i, name in enumerate(CREDIT_COLUMNS) if name not in CREDIT_NUMBERS)
     split = stratified_split(labels, share=0.2, seed=seed)
     return _standardised(source.name, CREDIT_COLUMNS, categorical, CREDIT_CLASSES, raw, labels, split)
@@ -155,17 +192,18 @@ def credit(source: DataSet = CREDIT, seed: int = 0) -> TabularData:
 
 def tv_news(source: DataSet = TV_NEWS, seed: int = 0) -> TabularData:
     """Load the shots of TV news: is one a commercial? Nine columns; a fifth of each class is test data."""
-    rows, labels = [], []
+    rows = []
+    labels = []
     for path in locate(source):
         for line in path.read_text(encoding="utf-8").splitlines():
             label, *entries = line.split()
             values = dict(entry.split(":", 1) for entry in entries)
             rows.append([float(values.get(str(column), 0.0)) for column in TV_COLUMNS])
             labels.append(int(float(label) > 0))
-    found = torch.tensor(labels)
+    targets = torch.tensor(labels)
     raw = torch.tensor(rows, dtype=torch.float64)
-    split = stratified_split(found, share=0.2, seed=seed)
-    return _standardised(source.name, tuple(TV_COLUMNS.values()), (), ("news", "commercial"), raw, found, split)
+    split = stratified_split(targets, share=0.2, seed=seed)
+    return _standardised(source.name, tuple(TV_COLUMNS.values()), (), ("news", "commercial"), raw, targets, split)
 
 
 def stratified_split(
@@ -212,7 +250,8 @@ def _standardised(
 ) -> TabularData:
     """Standardise by the training rows only, so that nothing of the test rows reaches the model."""
     train, test = split
-    mean, std = raw[train].mean(0), raw[train].std(0, correction=0)
+    mean = raw[train].mean(0)
+    std = raw[train].std(0, correction=0)
     std = torch.where(std > 0, std, 1.0)  # a constant column becomes 0, not NaN
     x = ((raw - mean) / std).float()
     return TabularData(
@@ -352,7 +391,8 @@ def _read_cifar(
     path: Path,
 ) -> tuple[UInt8[Tensor, "images channels height width"], Int64[Tensor, " images"]]:
     """Read a binary file of CIFAR-10: for each image its label, then its red, green and blue pixels."""
-    content, record = path.read_bytes(), 1 + math.prod(_CIFAR_SHAPE)
+    content = path.read_bytes()
+    record = 1 + math.prod(_CIFAR_SHAPE)
     if not content or len(content) % record:
         raise AbsentiaError(f"{path} must hold images of {record} bytes each. Got {len(content)} bytes instead.")
     rows = _as_bytes(content).view(-1, record)
@@ -363,7 +403,8 @@ def _as_bytes(content: bytes) -> UInt8[Tensor, " bytes"]:
     return torch.from_numpy(np.frombuffer(content, dtype=np.uint8).copy())  # torch needs writable memory
 
 
-ABSENT, UNKNOWN = 0, 1  # the numbers for no word, and for words that are not in the vocabulary
+ABSENT = 0  # the number for no word
+UNKNOWN = 1  # the number for words that are not in the vocabulary
 MIN_COUNT = 2  # rarer words are unknown
 _SST2_ADDRESS = "https://dl.fbaipublicfiles.com/glue/data/SST-2.zip"
 
@@ -422,7 +463,8 @@ def sst2(source: DataSet = SST2, min_count: int = MIN_COUNT) -> TextData:
     (train, y_train), (test, y_test) = ((sentences, labels) for sentences, labels in parts)
     vocabulary = make_vocabulary(train, min_count)
     length = max(len(sentence) for sentence in train + test)
-    x_train, x_test = (encode(sentences, vocabulary, length) for sentences in (train, test))
+    x_train = encode(train, vocabulary, length)
+    x_test = encode(test, vocabulary, length)
     return TextData(
         name=source.name,
         vocabulary=vocabulary,
@@ -490,7 +532,8 @@ def sentence_lengths(tokens: Int[Tensor, "sentences tokens"]) -> Int64[Tensor, "
 
 def _read_tsv(path: Path) -> tuple[list[list[str]], list[int]]:
     """Read lines of a sentence, a tab and a label; the first line names the columns."""
-    sentences, labels = [], []
+    sentences = []
+    labels = []
     for line in path.read_text(encoding="utf-8").split("\n")[1:]:
         if line:
             sentence, _, label = line.rpartition("\t")

@@ -29,7 +29,9 @@ ReadoutName: TypeAlias = Literal["log-odds", "probability"]
 
 PRINTED = {"zero": 92.99, "mean": 92.93, "SHAP": 93.37, "learned": 96.84}
 NEAR = 1.0  # points, for learned values
-STEEPNESS, BRIGHT, TOLERANCE = 40.0, 0.5, 0.01
+STEEPNESS = 40.0
+BRIGHT = 0.5
+TOLERANCE = 0.01
 READOUTS: tuple[ReadoutName, ...] = ("log-odds", "probability")
 # A pixel of the class is added if it is brighter than this: always by the footnote's rule.
 RULES = {"text": BRIGHT, "footnote": -1.0}
@@ -39,8 +41,13 @@ STARTS = ("zero", "mean")
 # "Zero" is black, because the text says that pixels are at least 0. In inputs from −1 to 1 it would be mid-grey.
 GREY = "zero as mid-grey"
 LEFT_OUT = 20  # the first test images of each class were looked at before this was written
-_WALKS, _BACKGROUNDS = 32, 64  # draws for each image
-_ORDERS, _RATE, _ROWS = 0.2, 0.02, 64
+# Draws for each image.
+_WALKS = 32
+_BACKGROUNDS = 64
+# Learning by L_marginal: λ as a share of the pixels, the rate of Adam, and the images in a step.
+_ORDERS = 0.2
+_RATE = 0.02
+_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class Setting:
     @staticmethod
     def named(text: str) -> Setting:
         """Return the setting of this name."""
-        return next(one for one in SETTINGS if str(one) == text)
+        return next(setting for setting in SETTINGS if str(setting) == text)
 
     @property
     def words(self) -> str:
@@ -143,8 +150,10 @@ def descend(
     This is the loss alone. `absentia.learn_baseline` also breaks its ties, which the probability has many of, and so
     ends alike from both starts.
     """
-    generator, baseline = torch.Generator().manual_seed(seed), start.clone().requires_grad_()
-    orders, beta = max(1, round(_ORDERS * rows.shape[1])), setting.share * rows.shape[1]
+    generator = torch.Generator().manual_seed(seed)
+    baseline = start.clone().requires_grad_()
+    orders = max(1, round(_ORDERS * rows.shape[1]))
+    beta = setting.share * rows.shape[1]
     descent = torch.optim.Adam([baseline], lr=_RATE)
     for _ in range(steps):
         x = rows[torch.randint(len(rows), (_ROWS,), generator=generator)]
@@ -183,7 +192,8 @@ class Tree:
 
     def stand_ins(self, rule: str) -> dict[str, Float[Tensor, " some"]]:
         """Return the usual baseline values, as the tree adds them."""
-        above, nothing = RULES[rule], torch.zeros_like(self.train[0])
+        above = RULES[rule]
+        nothing = torch.zeros_like(self.train[0])
         return {
             "zero": nothing,
             GREY: passed(nothing + 0.5, above),
@@ -192,7 +202,8 @@ class Tree:
 
     def learn(self, setting: Setting) -> Float[Tensor, " some"]:
         """Learn baseline values by L_marginal from images that are not scored; return them as the tree adds them."""
-        rows, above = self.train[: -self.scored], RULES[setting.rule]
+        rows = self.train[: -self.scored]
+        above = RULES[setting.rule]
         start = torch.zeros_like(rows[0]) if setting.start == "zero" else self.everything.mean(0)
         steps = self.run.pick(full=150, quick=30, tiny=2)
         return passed(descend(rows, start, above, setting, steps, self.run.seed), above)
@@ -211,8 +222,10 @@ class Tree:
         shares: tuple[float, ...],
     ) -> list[float]:
         """Return the accuracy for each factor of β; several rows of absent values are a background, as in SHAP."""
-        above, some = RULES[rule], torch.ones_like(self.train[0], dtype=torch.bool)
-        background, betas = absent.ndim == 2, torch.tensor(shares) * x.shape[1]
+        above = RULES[rule]
+        everyone = torch.ones_like(self.train[0], dtype=torch.bool)
+        background = absent.ndim == 2
+        betas = torch.tensor(shares) * x.shape[1]
         generator = torch.Generator().manual_seed(self.run.seed)
         added = passed(x, above)
         if readout == "log-odds":
@@ -224,7 +237,7 @@ class Tree:
                 absents = absent.expand(_WALKS, -1) if drawn is None else absent[drawn]
                 walks.append(shapley_of_step(row, absents, betas, generator))
             values = torch.stack(walks, 1)
-        truths = torch.stack([true_shapley(x, some, share, above, readout) for share in shares])
+        truths = torch.stack([true_shapley(x, everyone, share, above, readout) for share in shares])
         right = ((values - truths).abs() <= TOLERANCE).double().mean((1, 2))
         inside = float(self.bright.double().mean())
         return (inside * right + 1 - inside).tolist()
@@ -237,7 +250,7 @@ def training_scores(data: ImageData, digit: int, run: Run) -> dict[str, float]:
     """
     tree = Tree.of_class(data, digit, run)
     x = tree.train[-tree.scored :]
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for readout, rule in product(READOUTS, RULES):
         absents = {**tree.stand_ins(rule), "SHAP": passed(tree.everything, RULES[rule])}
         by_share = {name: tree.scores(x, readout, rule, absent, SHARES) for name, absent in absents.items()}
@@ -247,9 +260,9 @@ def training_scores(data: ImageData, digit: int, run: Run) -> dict[str, float]:
                 setting = Setting(readout, rule, share, start)
                 if same is None or readout == "probability":  # β adds a constant to the log-odds
                     same = tree.learn(setting)
-                found |= {f"{name}, {setting}": scores[number] for name, scores in by_share.items()}
-                (found[f"learned, {setting}"],) = tree.scores(x, readout, rule, same, (share,))
-    return found
+                figures |= {f"{name}, {setting}": scores[number] for name, scores in by_share.items()}
+                (figures[f"learned, {setting}"],) = tree.scores(x, readout, rule, same, (share,))
+    return figures
 
 
 def unseen_scores(data: ImageData, digit: int, run: Run, chosen: Mapping[ReadoutName, Setting]) -> dict[str, float]:
@@ -257,22 +270,24 @@ def unseen_scores(data: ImageData, digit: int, run: Run, chosen: Mapping[Readout
     tree = Tree.of_class(data, digit, run)
     images = data.x_test[data.y_test == digit].flatten(1)[run.pick(full=LEFT_OUT, quick=LEFT_OUT, tiny=0) :]
     x = images[: run.pick(full=300, quick=10, tiny=3), tree.bright]
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for readout, setting in chosen.items():
         absents = {
-            **tree.stand_ins(setting.rule), "SHAP": passed(tree.everything, RULES[setting.rule]),
+            **tree.stand_ins(setting.rule),
+            "SHAP": passed(tree.everything, RULES[setting.rule]),
             "learned": tree.learn(setting),
-        }  # fmt: skip
+        }
         for name, absent in absents.items():
-            (found[f"{name}, {readout}"],) = tree.scores(x, setting.readout, setting.rule, absent, (setting.share,))
-    exact, some = x.double(), torch.ones(x.shape[1], dtype=torch.bool)
+            (figures[f"{name}, {readout}"],) = tree.scores(x, setting.readout, setting.rule, absent, (setting.share,))
+    exact = x.double()
+    everyone = torch.ones(x.shape[1], dtype=torch.bool)
     for rule, above in RULES.items():
         bounds = []
         for share in SHARES:
-            wanted = passed(exact, above) - true_shapley(exact, some, share, above) / STEEPNESS
+            wanted = passed(exact, above) - true_shapley(exact, everyone, share, above) / STEEPNESS
             bounds.append(best_constant(wanted, tree.bright))
-        found |= {f"best constant, {rule}, {share:g}": bound for share, bound in zip(SHARES, bounds, strict=True)}
-    return found
+        figures |= {f"best constant, {rule}, {share:g}": bound for share, bound in zip(SHARES, bounds, strict=True)}
+    return figures
 
 
 def best_constant(wanted: Float[Tensor, "rows some"], bright: Bool[Tensor, " pixels"]) -> float:
@@ -295,7 +310,8 @@ def distance(figures: Mapping[str, float], setting: Setting) -> float:
 def trees(run: Run) -> Found:
     """Choose a setting for each readout on training images, and measure these on test images."""
     data: ImageData = run.data("mnist")
-    digits, alone = range(run.pick(full=10, quick=2, tiny=1)), replace(run, workers=1)
+    digits = range(run.pick(full=10, quick=2, tiny=1))
+    alone = replace(run, workers=1)
     jobs = {f"training {digit}": digit for digit in digits}
     trained = _mean(alone.each(lambda digit: training_scores(data, digit, run), jobs))
     nearest = sorted(SETTINGS, key=lambda setting: distance(trained, setting))
@@ -322,17 +338,18 @@ def floors(run: Run) -> Found:
         x = images[: run.pick(full=300, quick=10, tiny=3), tree.bright]
         setting = chosen["log-odds"]
         absents = {
-            **tree.stand_ins(setting.rule), "SHAP": passed(tree.everything, RULES[setting.rule]),
+            **tree.stand_ins(setting.rule),
+            "SHAP": passed(tree.everything, RULES[setting.rule]),
             "learned": tree.learn(setting),
-        }  # fmt: skip
-        some = torch.ones(x.shape[1], dtype=torch.bool)
-        truth = true_shapley(x, some, setting.share, RULES[setting.rule])
+        }
+        everyone = torch.ones(x.shape[1], dtype=torch.bool)
+        truth = true_shapley(x, everyone, setting.share, RULES[setting.rule])
         inside = float(tree.bright.double().mean())
-        own = {"φ = 0 everywhere": float((truth.abs() <= TOLERANCE).double().mean())}
+        own_figures = {"φ = 0 everywhere": float((truth.abs() <= TOLERANCE).double().mean())}
         for name in PRINTED:
             (score,) = tree.scores(x, setting.readout, setting.rule, absents[name], (setting.share,))
-            own[name] = (score - (1 - inside)) / inside
-        for name, value in own.items():
+            own_figures[name] = (score - (1 - inside)) / inside
+        for name, value in own_figures.items():
             scores[f"own, {name}"].append(value)
             scores[f"all, {name}"].append(inside * value + 1 - inside)
     note = (
@@ -357,7 +374,7 @@ def floors(run: Run) -> Found:
 def _mean(every: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Average the scores of classes, in per cent."""
     classes = list(every.values())
-    return {key: 100 * sum(one[key] for one in classes) / len(classes) for key in classes[0]}
+    return {key: 100 * sum(scores[key] for scores in classes) / len(classes) for key in classes[0]}
 
 
 def _test_table(figures: Mapping[str, float], classes: int) -> ResultTable:
@@ -388,8 +405,8 @@ def _training_table(trained: Mapping[str, float], nearest: list[Setting], classe
     heads = ("readout, rule, β / pixels, start of learning", *names, "distance")
     table = ResultTable("The choice of a setting on training images", heads, note)
     for setting in nearest:
-        shown = [f"{trained[f'{name}, {setting}']:.2f} %" for name in names]
-        table.add(setting, *shown, f"{distance(trained, setting):.1f}")
+        cells = [f"{trained[f'{name}, {setting}']:.2f} %" for name in names]
+        table.add(setting, *cells, f"{distance(trained, setting):.1f}")
     return table
 
 
@@ -399,11 +416,11 @@ def _bound(figures: Mapping[str, float], rule: str) -> float:
 
 def judge(figures: Figures) -> Verdict:
     """Ask whether learned values score highest, and as printed, in the setting that was chosen on training images."""
-    found = figures.get("trees")
-    if found is None:
+    measured = figures.get("trees")
+    if measured is None:
         return Verdict("not measured", "–", "")
-    chosen = SETTINGS[int(found["chosen"])]
-    scores = {name: found[f"{name}, {chosen.readout}"] for name in PRINTED}
+    chosen = SETTINGS[int(measured["chosen"])]
+    scores = {name: measured[f"{name}, {chosen.readout}"] for name in PRINTED}
     floor = figures.get("floor", {})
     ours = ", ".join(
         f"{name} {plus_minus(score, floor.get(f'error of all, {name}'), '.2f')}" for name, score in scores.items()
@@ -412,17 +429,19 @@ def judge(figures: Figures) -> Verdict:
     if floor:
         nothing = floor["all, φ = 0 everywhere"]
         ours += f"; the answer 0 everywhere {plus_minus(nothing, floor['error of all, φ = 0 everywhere'], '.2f')} %"
-        own = (
+        own_words = (
             f"{name} {plus_minus(floor[f'own, {name}'], floor[f'error of own, {name}'], '.1f')}" for name in PRINTED
         )
-        ours += f"; of the tree's own pixels {', '.join(own)} %"
+        ours += f"; of the tree's own pixels {', '.join(own_words)} %"
     if _leads(scores) > 0 and abs(scores["learned"] - PRINTED["learned"]) <= NEAR:
         reason = f"Learned values score highest, within {NEAR:g} point of the printed."
         return Verdict("in one reading", ours, reason, chosen.words)
-    by_step = {name: found[f"{name}, probability"] for name in PRINTED}
+    by_step = {name: measured[f"{name}, probability"] for name in PRINTED}
     near = "" if abs(by_step["learned"] - PRINTED["learned"]) <= NEAR else "not "
-    bound = max(_bound(found, rule) for rule in RULES)
-    highest = sum(_leads({name: found[f"training: {name}, {one}"] for name in PRINTED}) > 0 for one in SETTINGS)
+    bound = max(_bound(measured, rule) for rule in RULES)
+    highest = sum(
+        _leads({name: measured[f"training: {name}, {setting}"] for name in PRINTED}) > 0 for setting in SETTINGS
+    )
     reason = (
         f"By the log-odds, no constant can score above {bound:.2f} %, and the answer 0 everywhere scores as much as "
         "zero and learned values: the figure is one of the pixels that the tree does not read. By the probability, "
@@ -450,10 +469,10 @@ def _compared(scores: Mapping[str, float]) -> str:
 
 def _learned_and_floor(figures: Figures) -> list[Quantity]:
     """Return the accuracies of learned values and of the answer 0 everywhere."""
-    found = figures["floor"]
+    measured = figures["floor"]
     names = {"learned": "learned", "φ=0": "φ = 0 everywhere"}
     return [
-        Quantity(f"{word} {{}} %", found[f"all, {name}"], found[f"error of all, {name}"])
+        Quantity(f"{word} {{}} %", measured[f"all, {name}"], measured[f"error of all, {name}"])
         for word, name in names.items()
     ]
 

@@ -61,8 +61,8 @@ def locate(source: DataSet) -> tuple[Path, ...]:
     """Find the files of a data set, download those that are missing, and check all of them."""
     named = os.environ.get(DATA_VARIABLE)
     if named and not Path(named).is_dir():
-        then = "Correct it, or unset it to download the data."
-        raise AbsentiaError(f"{DATA_VARIABLE} must name a folder. Got {named!r} instead. {then}")
+        remedy = "Correct it, or unset it to download the data."
+        raise AbsentiaError(f"{DATA_VARIABLE} must name a folder. Got {named!r} instead. {remedy}")
     return tuple(_checked(_place(file, source), file) for file in source.files)
 
 
@@ -153,10 +153,10 @@ def _unpack(archive: Path, files: list[DataFile]) -> None:
 
 def _member(names: list[str], file: DataFile) -> str:
     """Find a file in the list of an archive, in any folder; of several, return the one nearest the top."""
-    found = [name for name in names if PurePosixPath(name).name == PurePosixPath(file.path).name]
-    if not found:
+    members = [name for name in names if PurePosixPath(name).name == PurePosixPath(file.path).name]
+    if not members:
         raise FileNotFoundError(f"{file.path} is not in the archive")
-    return min(found, key=len)
+    return min(members, key=len)
 
 
 def _write(content: bytes, file: DataFile) -> None:
@@ -169,11 +169,11 @@ def _checked(path: Path, file: DataFile) -> Path:
     if not file.checksum:
         return path
     algorithm, _, expected = file.checksum.partition(":")
-    found = hashlib.new(algorithm, path.read_bytes()).hexdigest() if path.is_file() else "no such file"
-    if found != expected:
+    checksum = hashlib.new(algorithm, path.read_bytes()).hexdigest() if path.is_file() else "no such file"
+    if checksum != expected:
         source = f"from {file.address}" if file.address else f"by hand: {file.by_hand}"
         raise AbsentiaError(
-            f"{path} must have the {algorithm} checksum {expected}. Got {found} instead. Replace it {source}."
+            f"{path} must have the {algorithm} checksum {expected}. Got {checksum} instead. Replace it {source}."
         )
     return path
 

@@ -226,7 +226,8 @@ class Run:
 
         Progress is shown with the time left. Results are written line by line as they come.
         """
-        path, print_of_code = self.unfinished, _fingerprint(work)
+        path = self.unfinished
+        print_of_code = _fingerprint(work)
         done = _read_lines(path, print_of_code)
         path.parent.mkdir(parents=True, exist_ok=True)
         left = [(key, job) for key, job in jobs.items() if key not in done]
@@ -369,7 +370,8 @@ def measure_parts(
 def _workers(count: int | None) -> joblib.Parallel:
     """Return workers that hand back results as they are done, or all at the end if the backend cannot."""
     one_by_one = joblib.parallel.get_active_backend()[0].supports_return_generator
-    return joblib.Parallel(count or -1, return_as="generator_unordered" if one_by_one else "list", batch_size=1)
+    return_as = "generator_unordered" if one_by_one else "list"
+    return joblib.Parallel(count or -1, return_as=return_as, batch_size=1)
 
 
 def _side_by_side(parts: Sequence[tuple[Experiment, str]], run: Run) -> Iterator[tuple[Experiment, str, Any]]:
@@ -378,8 +380,10 @@ def _side_by_side(parts: Sequence[tuple[Experiment, str]], run: Run) -> Iterator
         yield from _in_turn(parts, run)
         return
     spread = _workers(run.workers)
-    own = replace(run, workers=1)
-    for place, result in spread(joblib.delayed(_measure_aside)(place, *one, own) for place, one in enumerate(parts)):
+    alone = replace(run, workers=1)
+    for place, result in spread(
+        joblib.delayed(_measure_aside)(place, *one, alone) for place, one in enumerate(parts)
+    ):
         yield (*parts[place], result)
 
 
@@ -397,20 +401,24 @@ def _measure_aside(place: int, experiment: Experiment, name: str, run: Run) -> t
 
 def _measure_part(experiment: Experiment, name: str, run: Run) -> Part | AbsentiaError:
     """Measure a part; return the error of a user's kind that it ended with."""
-    began, found, missing = time.perf_counter(), None, ""
+    began = time.perf_counter()
+    result = None
+    missing = ""
     try:
-        found = experiment.parts[name](replace(run, experiment=experiment.name, part=name))
+        result = experiment.parts[name](replace(run, experiment=experiment.name, part=name))
     except NotToBeHadError as error:
         missing = str(error)
     except AbsentiaError as error:
         return error
     versions = f"absentia {__version__}, torch {torch.__version__}, Python {platform.python_version()}"
-    return Part(found, missing, run.size, run.seed, round(time.perf_counter() - began, 1), versions)
+    return Part(result, missing, run.size, run.seed, round(time.perf_counter() - began, 1), versions)
 
 
 def record_file(folder: Path, experiment: str, size: Size) -> Path:
     """Return the file of a record; sizes other than the full one have files of their own."""
-    return folder / f"{experiment}{'' if size == 'full' else f'-{size}'}.json"
+    if size == "full":
+        return folder / f"{experiment}.json"
+    return folder / f"{experiment}-{size}.json"
 
 
 def save_record(folder: Path, experiment: str, size: Size, parts: Mapping[str, Part]) -> None:
@@ -432,7 +440,8 @@ def read_record(folder: Path, experiment: str, size: Size) -> Record:
 
 def best_record(folder: Path, experiment: str) -> Record:
     """Read each part at full size where it was measured so, and at the quick size otherwise."""
-    quick, full = (read_record(folder, experiment, size).parts for size in ("quick", "full"))
+    quick = read_record(folder, experiment, "quick").parts
+    full = read_record(folder, experiment, "full").parts
     return Record(experiment, {**quick, **full})
 
 
@@ -456,11 +465,11 @@ def other_seeds(folder: Path, experiment: str) -> dict[int, Record]:
 
 
 def _read_part(content: dict[str, Any]) -> Part:
-    found = content.pop("found")
-    if found is None:
+    result = content.pop("found")
+    if result is None:
         return Part(None, **content)
-    tables = tuple(ResultTable(**table) for table in found["tables"])
-    return Part(Found(found["figures"], tables, tuple(found["pictures"])), **content)
+    tables = tuple(ResultTable(**table) for table in result["tables"])
+    return Part(Found(result["figures"], tables, tuple(result["pictures"])), **content)
 
 
 def _keyed(work: Callable[[Job], Any], key: str, job: Job) -> tuple[str, Any]:

@@ -15,7 +15,8 @@ from absentia import AbsentiaError
 from experiments.functions import AnnotatedFunction, parse_function
 
 # Some of Tsang's functions divide by a variable or take its logarithm, so the paper's inputs are not 0 and 1.
-LOW, HIGH = 0.001, 0.999
+LOW = 0.001
+HIGH = 0.999
 
 # Taken from the paper's hundred released functions.
 _PLAYERS = (10, 15)
@@ -82,7 +83,8 @@ def _draw_sigmoid(chance: random.Random, letters: str) -> str:
     """Draw a sigmoid whose threshold only one state passes: that with the highest or the lowest sum."""
     steepness = chance.randint(*_STEEPNESS)
     passing, other = chance.choice([("+", "-"), ("-", "+")])
-    body, passed = "", 0
+    body = ""
+    passed = 0
     for product in _draw_products(chance, letters):
         # Only a single variable may have the other sign: it is 0 in the passing state; a product is 0 in many states.
         sign = chance.choice([passing, other]) if len(product) == 1 else passing

@@ -117,7 +117,8 @@ class SigmoidTerm:
     def most_infrequent(self, states: Float[Tensor, "states players"]) -> Bool[Tensor, " states"]:
         """Mark the states on the rarer side of one half; none, if the sides are equally frequent."""
         argument = self._argument(states)
-        above, below = argument > 0, argument < 0
+        above = argument > 0
+        below = argument < 0
         if above.sum() == below.sum():
             return torch.zeros_like(above)
         return above if above.sum() < below.sum() else below
@@ -212,7 +213,8 @@ class _Reader:
     """The tokens of a line, and the current place."""
 
     def __init__(self, line: str, name: str) -> None:
-        self.line, self.name = line.strip(), name
+        self.line = line.strip()
+        self.name = name
         self._place = 0
 
     @property
@@ -259,8 +261,8 @@ class _Reader:
         return tuple(variables)
 
     def refuse(self, expected: str) -> ab.AbsentiaError:
-        got = repr(self.next) if self.next else "the end of the line"
-        return _refusal(self.name, f"{expected} in column {self._place + 1}", got)
+        token = repr(self.next) if self.next else "the end of the line"
+        return _refusal(self.name, f"{expected} in column {self._place + 1}", token)
 
 
 def _refusal(name: str, wanted: str, got: object) -> ab.AbsentiaError:
@@ -311,7 +313,8 @@ def _sigmoid_term(reader: _Reader, sign: float) -> SigmoidTerm:
     products: list[tuple[float, tuple[int, ...]]] = []
     constant = 0.0
     while True:
-        weight, number = reader.sign(), reader.number()
+        weight = reader.sign()
+        number = reader.number()
         if number is not None and reader.next in ("+", "-", ")"):
             constant += weight * number
         else:

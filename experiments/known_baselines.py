@@ -53,22 +53,42 @@ ROWS_PER_COMPARISON = 2**17
 ROUNDING = 0.005  # of the printed accuracies
 PLAIN_ROWS = 2**16  # of the plain search, which compares baselines only to keep the best step
 MISSES_HEADS = (
-    *("loss", "start", "function", "variable", "learned", "annotated"),
-    *("loss at learned", "loss at annotated"),
+    "loss",
+    "start",
+    "function",
+    "variable",
+    "learned",
+    "annotated",
+    "loss at learned",
+    "loss at annotated",
 )
 # Misses are compared on this many samples, with this many rows.
-THOROUGH_SAMPLES, THOROUGH_ROWS = 2**12, 2**22
-CUBE, ORDERS = 4, 0.5
+THOROUGH_SAMPLES = 2**12
+THOROUGH_ROWS = 2**22
+CUBE = 4
+ORDERS = 0.5
 MEASURED = (
     f"λ is half of the players; interactions are those within drawn groups of {CUBE} players, because the sum over "
     "all of them is ruled by alternating effects of high order where a power of a sum bends a little."
 )
 PRINTED = {
-    "functions": {("shapley", 0.0): 98.06, ("shapley", 0.5): 98.70, ("shapley", 1.0): 98.70,
-                  ("marginal", 0.0): 98.06, ("marginal", 0.5): 98.14, ("marginal", 1.0): 98.14},
-    "tsang": {("shapley", 0.0): 88.52, ("shapley", 0.5): 91.80, ("shapley", 1.0): 90.16,
-              ("marginal", 0.0): 86.89, ("marginal", 0.5): 91.80, ("marginal", 1.0): 90.16},
-}  # fmt: skip
+    "functions": {
+        ("shapley", 0.0): 98.06,
+        ("shapley", 0.5): 98.70,
+        ("shapley", 1.0): 98.70,
+        ("marginal", 0.0): 98.06,
+        ("marginal", 0.5): 98.14,
+        ("marginal", 1.0): 98.14,
+    },
+    "tsang": {
+        ("shapley", 0.0): 88.52,
+        ("shapley", 0.5): 91.80,
+        ("shapley", 1.0): 90.16,
+        ("marginal", 0.0): 86.89,
+        ("marginal", 0.5): 91.80,
+        ("marginal", 1.0): 90.16,
+    },
+}
 # The paper's examples, and the variables whose printed true value is 1; those of all others are 0.
 EXAMPLES: dict[str, set[int]] = {
     "-0.185*a*(b+c)^2.432|-d*e*f*g": set(),
@@ -124,13 +144,13 @@ def binary_inputs(function: AnnotatedFunction, count: int, seed: int) -> Float[T
     """
     generator = torch.Generator().manual_seed(seed)
     if 2**function.players <= count:
-        ones = ab.enumerate_coalitions(function.players)[torch.randperm(2**function.players, generator=generator)]
+        is_one = ab.enumerate_coalitions(function.players)[torch.randperm(2**function.players, generator=generator)]
     else:
         sizes = torch.randint(0, function.players + 1, (count // 2,), generator=generator)
         drawn = ab.draw_coalitions(function.players, sizes, generator)
-        ones = torch.stack([drawn, ~drawn], dim=1).flatten(0, 1)
+        is_one = torch.stack([drawn, ~drawn], dim=1).flatten(0, 1)
     low, high = function.inputs
-    return torch.where(ones, high, low).double()
+    return torch.where(is_one, high, low).double()
 
 
 def run_trial(
@@ -148,9 +168,14 @@ def run_trial(
     low, high = function.inputs
     start = low + trial.start * (high - low)
     learned = ab.learn_baseline(
-        function.model, x, loss=trial.loss, start=start, bounds=(low, high), seed=seed,
+        function.model,
+        x,
+        loss=trial.loss,
+        start=start,
+        bounds=(low, high),
+        seed=seed,
         options=make_options(trial.loss, rows, steps, additions),
-    )  # fmt: skip
+    )
     right = tuple(
         None if truth is None else abs(value - truth) < RIGHT_WITHIN
         for value, truth in zip(learned.values.tolist(), function.truth, strict=True)
@@ -194,11 +219,22 @@ def thorough_loss(
     return ab.baseline_loss(function.model, x, absence=ab.Baseline(baseline), loss=loss, options=options, seed=2)
 
 
-Job: TypeAlias = tuple[AnnotatedFunction, Trial, int, int, int, Additions, int]
+@dataclass(frozen=True)
+class Job:
+    """A trial on a function, and the size of its search."""
+
+    function: AnnotatedFunction
+    trial: Trial
+    samples: int
+    steps: int
+    seed: int
+    additions: Additions
+    rows: int
 
 
 def _work(job: Job) -> dict[str, Any]:
-    return asdict(run_trial(*job))
+    outcome = run_trial(job.function, job.trial, job.samples, job.steps, job.seed, job.additions, job.rows)
+    return asdict(outcome)
 
 
 def run_trials(
@@ -212,18 +248,29 @@ def run_trials(
     """Run all losses from their starts on all functions; Σ|U| only with all additions."""
     pairs = PAIRS if additions == ALL_ADDITIONS else PAPERS_PAIRS
     jobs = {
-        f"{number} {loss} {start} {additions}": (
-            functions[number], Trial(number, loss, start), samples, steps, run.seed, additions, rows
+        f"{number} {loss} {start} {additions}": Job(
+            function=functions[number],
+            trial=Trial(number, loss, start),
+            samples=samples,
+            steps=steps,
+            seed=run.seed,
+            additions=additions,
+            rows=rows,
         )
         for loss, start in pairs
         for number in range(len(functions))
-    }  # fmt: skip
-    found = run.each(_work, jobs).values()
+    }
+    outcomes = run.each(_work, jobs).values()
     return [
-        Outcome(Trial(**one["trial"]), tuple(one["values"]), tuple(one["right"]), one["learned_loss"],
-                one["annotated_loss"])
-        for one in found
-    ]  # fmt: skip
+        Outcome(
+            Trial(**outcome["trial"]),
+            tuple(outcome["values"]),
+            tuple(outcome["right"]),
+            outcome["learned_loss"],
+            outcome["annotated_loss"],
+        )
+        for outcome in outcomes
+    ]
 
 
 def tabulate(
@@ -246,10 +293,10 @@ def tabulate(
         "4,096 samples and many more coalitions than learning draws.",
     )
     for loss, start in PAIRS:
-        mine = [one for one in outcomes if one.trial.loss == loss and one.trial.start == start]
-        missed = [row for one in mine for row in _misses(functions[one.trial.function], one)]
+        of_pair = [outcome for outcome in outcomes if outcome.trial.loss == loss and outcome.trial.start == start]
+        missed = [row for outcome in of_pair for row in _misses(functions[outcome.trial.function], outcome)]
         misses.rows += missed
-        marks = [mark for one in mine for mark in _marks(functions[one.trial.function], one)]
+        marks = [mark for outcome in of_pair for mark in _marks(functions[outcome.trial.function], outcome)]
         right = sum(ok for ok, _ in marks)
         lower = sum(float(row[-2]) < float(row[-1]) for row in missed)
         paper = printed.get((loss, start))
@@ -387,18 +434,21 @@ def _ablation(
         cells = []
         of = 0
         for name, outcomes in by_search.items():
-            mine = [one for one in outcomes if one.trial.loss == loss and one.trial.start == start]
-            marks = [ok for one in mine for ok, _ in _marks(functions[one.trial.function], one)]
+            of_pair = [outcome for outcome in outcomes if outcome.trial.loss == loss and outcome.trial.start == start]
+            marks = [ok for outcome in of_pair for ok, _ in _marks(functions[outcome.trial.function], outcome)]
             of = len(marks)
             accuracy = sum(marks) / of
             figures[f"{name}: {loss} from {start:g}"] = 100 * accuracy
             cells.append(f"{accuracy:.2%}")
         table.add(loss, f"{start:g}", *cells, f"{of:,}", f"{printed[(loss, start)]:.2f}%")
     missed = ResultTable(
-        f"The misses of the plain search: {source}", MISSES_HEADS,
+        f"The misses of the plain search: {source}",
+        MISSES_HEADS,
         "A miss is explained where the loss at the learned values is lower than at the annotated ones.",
-    )  # fmt: skip
-    missed.rows = [row for one in by_search["plain"] for row in _misses(functions[one.trial.function], one)]
+    )
+    missed.rows = [
+        row for outcome in by_search["plain"] for row in _misses(functions[outcome.trial.function], outcome)
+    ]
     figures["misses"] = len(missed.rows)
     figures["misses with a lower loss"] = sum(float(row[-2]) < float(row[-1]) for row in missed.rows)
     figures["variables"] = of
@@ -425,12 +475,15 @@ def printed(run: Run) -> Found:
     heads = ("function", "1 by the rule", "1 as printed", "variables that agree")
     table = ResultTable("True baseline values of the paper's examples", heads, note)
     agree = total = 0
-    for line, ones in EXAMPLES.items():
+    for line, printed_ones in EXAMPLES.items():
         truth = parse_function(line).truth
         by_rule = {number for number, value in enumerate(truth, start=1) if value == 1}
-        same = len(truth) - len(by_rule ^ ones)
-        agree, total = agree + same, total + len(truth)
-        listed = (", ".join(f"x{number}" for number in sorted(found)) or "none" for found in (by_rule, ones))
+        same = len(truth) - len(by_rule ^ printed_ones)
+        agree += same
+        total += len(truth)
+        listed = (
+            ", ".join(f"x{number}" for number in sorted(numbers)) or "none" for numbers in (by_rule, printed_ones)
+        )
         table.add(line, *listed, f"{same} of {len(truth)}")
     return Found({"agree": agree, "variables": total}, (table,))
 
@@ -444,7 +497,8 @@ def judge_part(part: str, figures: Figures) -> Verdict:
     if plain is not None:
         ours = {pair: plain[f"plain: {pair[0]} from {pair[1]:g}"] for pair in PAPERS_PAIRS}
         fails = sum(ours[pair] < PRINTED[part][pair] - ROUNDING for pair in PAPERS_PAIRS)
-        least, most = min(ours.values()), max(ours.values())
+        least = min(ours.values())
+        most = max(ours.values())
         share = least / 100
         error = 100 * (share * (1 - share) / plain["variables"]) ** 0.5
         lines.append(f"plain {plus_minus(least, error, '.2f')} to {most:.2f} % (binomial error over the variables)")
@@ -480,15 +534,16 @@ def _least(part: str, figures: Figures) -> list[Quantity]:
 
 def _following(figures: Figures) -> list[Quantity]:
     """Return how many printed values follow the paper's rule."""
-    found = figures["printed"]
-    return [Quantity(f"{{}} of {found['variables']:.0f}", found["agree"], form=".0f")]
+    measured = figures["printed"]
+    return [Quantity(f"{{}} of {measured['variables']:.0f}", measured["agree"], form=".0f")]
 
 
 def judge_printed(figures: Figures) -> Verdict:
     """Ask whether the true values that the paper prints for examples follow from its rule."""
     if "printed" not in figures:
         return Verdict("not measured", "–", "")
-    agree, variables = (figures["printed"][name] for name in ("agree", "variables"))
+    agree = figures["printed"]["agree"]
+    variables = figures["printed"]["variables"]
     ours = f"{agree:.0f} of {variables:.0f} follow its rule"
     if agree == variables:
         return Verdict("as stated", ours, "All printed values follow the rule.")

@@ -43,7 +43,9 @@ LEARNING_ROWS = 256
 # The printed values of the "setting in SHAP" are smaller than the exact ones by this factor.
 PRINTED_DIVISOR = 128
 DIVIDED = f"exact SHAP divided by {PRINTED_DIVISOR}"
-NOTHING, TRUTH, FEW = "φ = 0 for every variable", "true δ", "Kernel SHAP, few coalitions"
+NOTHING = "φ = 0 for every variable"
+TRUTH = "true δ"
+FEW = "Kernel SHAP, few coalitions"
 # Kernel SHAP is exact with all 254 coalitions, so the printed accuracy must come from fewer. The paper does not say
 # how many. The number is chosen among these on functions of other seeds: the run's seed plus these.
 GRID = (4, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 48, 64, 128)
@@ -283,8 +285,8 @@ def with_shap(case: ShapleyCase, background: Float[Tensor, "rows players"]) -> F
         import shap
 
         masker = shap.maskers.Independent(background.numpy(), max_samples=len(background))
-        found = shap.ExactExplainer(_numpy_model(case), masker)(case.x[None].numpy(), silent=True)
-    return torch.as_tensor(np.asarray(found.values)[0]).double()
+        explanation = shap.ExactExplainer(_numpy_model(case), masker)(case.x[None].numpy(), silent=True)
+    return torch.as_tensor(np.asarray(explanation.values)[0]).double()
 
 
 def with_kernel_shap(
@@ -304,11 +306,11 @@ def with_kernel_shap(
 
         explainer = shap.KernelExplainer(_numpy_model(case), background.numpy())
         state = np.random.get_state()  # noqa: NPY002  shap draws coalitions by the global generator
-        own = random.Random(case.function.text).randrange(2**32)
-        np.random.seed(own if draw is None else draw)  # noqa: NPY002
-        found = explainer.shap_values(case.x[None].numpy(), silent=True, **options)
+        function_seed = random.Random(case.function.text).randrange(2**32)
+        np.random.seed(function_seed if draw is None else draw)  # noqa: NPY002
+        attributions = explainer.shap_values(case.x[None].numpy(), silent=True, **options)
         np.random.set_state(state)  # noqa: NPY002
-    return torch.as_tensor(np.asarray(found)[0]).double()
+    return torch.as_tensor(np.asarray(attributions)[0]).double()
 
 
 def _numpy_model(case: ShapleyCase) -> Callable[[Any], Any]:
@@ -337,7 +339,8 @@ def methods(seed: int, coalitions: int) -> dict[str, Method]:
 
     ``coalitions`` is the number from which the row of few coalitions is estimated.
     """
-    background, conditions = draw_inputs(BACKGROUND_ROWS, seed), draw_inputs(CONDITIONAL_ROWS, seed + 1)
+    background = draw_inputs(BACKGROUND_ROWS, seed)
+    conditions = draw_inputs(CONDITIONAL_ROWS, seed + 1)
     inputs = draw_inputs(LEARNING_ROWS, seed + 2)
     return {
         NOTHING: lambda case: torch.zeros_like(case.x),
@@ -370,12 +373,12 @@ def one_draw_accuracies(
 ) -> tuple[float, float, float]:
     """Return the lowest, mean and highest accuracy of Kernel SHAP if all functions share a draw, over some draws."""
     background = draw_inputs(BACKGROUND_ROWS, seed)
-    found = []
+    accuracies = []
     for draw in range(draws):
         scores = [score(case, with_kernel_shap(case, background, coalitions, draw)) for case in cases]
         total = sum(scores, Score((0, 0), (0, 0)))
-        found.append(100 * total.right[0] / total.of[0])
-    return min(found), sum(found) / len(found), max(found)
+        accuracies.append(100 * total.right[0] / total.of[0])
+    return min(accuracies), sum(accuracies) / len(accuracies), max(accuracies)
 
 
 def nearest(accuracies: Mapping[int, float]) -> int:
@@ -398,7 +401,8 @@ def _scores_of(job: tuple[ShapleyCase, int, int]) -> list[dict[str, Any]]:
 
 def family(run: Run) -> Found:
     """Count the right Shapley values of generated functions for each absence."""
-    others, seeds = run.pick(full=100, quick=10, tiny=2), [run.seed + more for more in OTHER_SEEDS]
+    others = run.pick(full=100, quick=10, tiny=2)
+    seeds = [run.seed + more for more in OTHER_SEEDS]
     accuracies = kernel_accuracies(others, seeds)
     coalitions = nearest(accuracies)
     cases = addition_multiplication(run.pick(full=100, quick=3, tiny=2), run.seed)
@@ -412,8 +416,11 @@ def family(run: Run) -> Found:
     draws = run.pick(full=20, quick=3, tiny=2)
     low, mean, high = one_draw_accuracies(cases, run.seed, coalitions, draws)
     figures |= {
-        "coalitions": coalitions, "lowest of one draw": low, "mean of one draw": mean, "highest of one draw": high
-    }  # fmt: skip
+        "coalitions": coalitions,
+        "lowest of one draw": low,
+        "mean of one draw": mean,
+        "highest of one draw": high,
+    }
     chosen = ResultTable(
         "Kernel SHAP from few coalitions, on other functions",
         ("coalitions", "right, of all variables", "chosen"),
@@ -440,7 +447,7 @@ def others(run: Run) -> Found:
     table = ResultTable("The other settings, with errors", ("absence", "right", "± error", "the paper"), note)
     figures: dict[str, float] = {}
     for name, method in absences.items():
-        shares = [one.right[0] / one.of[0] for one in (score(case, method(case)) for case in cases)]
+        shares = [counted.right[0] / counted.of[0] for counted in (score(case, method(case)) for case in cases)]
         mean, error = mean_and_error([100 * share for share in shares])
         figures |= {name: mean, f"error of {name}": error}
         table.add(name, f"{mean:.2f} %", f"{error:.2f} %", PRINTED[name])
@@ -449,11 +456,22 @@ def others(run: Run) -> Found:
 
 ALONE = "products of two factors or more"
 # Functions with lone factors, in the part of the losses and in one of their own.
-LONE_FUNCTIONS, MORE_LONE_FUNCTIONS = 9, 20
-LEARNERS: dict[str, tuple[Literal["shapley", "marginal", "interactions"], bool]] = {
-    "L_Shapley, λ = 0.5 n": ("shapley", False),
-    "L_marginal, λ = 0.5 n": ("marginal", False),
-    "Σ|U| with sweeps": ("interactions", True),
+LONE_FUNCTIONS = 9
+MORE_LONE_FUNCTIONS = 20
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A loss, and whether the search by it ends with sweeps."""
+
+    loss: Literal["shapley", "marginal", "interactions"]
+    polish: bool
+
+
+LEARNERS = {
+    "L_Shapley, λ = 0.5 n": Learner("shapley", polish=False),
+    "L_marginal, λ = 0.5 n": Learner("marginal", polish=False),
+    "Σ|U| with sweeps": Learner("interactions", polish=True),
 }
 
 
@@ -463,8 +481,10 @@ def _learned_scores(job: tuple[ShapleyCase, int, tuple[str, ...]]) -> dict[str, 
     torch.set_num_threads(1)
     inputs = draw_inputs(LEARNING_ROWS, seed + 2)
     values = {NOTHING: torch.zeros_like(case.x), "zero": with_baseline(case, 0.0)}
-    values |= {name: with_learned(case, inputs, seed, *LEARNERS[name]) for name in names}
-    return {name: asdict(score(case, one)) for name, one in values.items()}
+    for name in names:
+        learner = LEARNERS[name]
+        values[name] = with_learned(case, inputs, seed, learner.loss, learner.polish)
+    return {name: asdict(score(case, attributions)) for name, attributions in values.items()}
 
 
 KEPT_FACTORS = "lone factors kept, several products"
@@ -558,76 +578,81 @@ def tabulate(totals: Mapping[str, Score], functions: int, seed: int, coalitions:
 
 def judge_learned(figures: Figures) -> Verdict:
     """Ask for all values by one of the paper's losses, or by Σ|U| with sweeps, and for clearly less by the others."""
-    found = figures.get("family")
-    if found is None:
+    measured = figures.get("family")
+    if measured is None:
         return Verdict("not measured", "–", "")
     losses = figures.get("losses", {})
-    others = max(found[name] for name in methods(0, 1) if name not in ("learned", TRUTH))
-    lines = [f"Σ|U| with sweeps {found['learned']:.2f} %"]
+    best_other = max(measured[name] for name in methods(0, 1) if name not in ("learned", TRUTH))
+    lines = [f"Σ|U| with sweeps {measured['learned']:.2f} %"]
     papers = []
     for name in tuple(LEARNERS)[:2]:
         if f"{name}: {ALONE}" in losses:
-            accuracy, error = losses[f"{name}: {ALONE}"], losses[f"error of {name}: {ALONE}"]
+            accuracy = losses[f"{name}: {ALONE}"]
+            error = losses[f"error of {name}: {ALONE}"]
             lines.append(f"{name} {plus_minus(accuracy, error, '.1f')} %")
             papers.append(accuracy)
-    lines.append(f"the best other {others:.2f} %")
+    lines.append(f"the best other {best_other:.2f} %")
     ours = "; ".join(lines)
-    if any(accuracy >= ALL_RIGHT and others <= accuracy - CLEARLY for accuracy in papers):
+    if any(accuracy >= ALL_RIGHT and best_other <= accuracy - CLEARLY for accuracy in papers):
         reason = "By one of the paper's losses alone, on functions of a generator of our own."
         return Verdict("in one reading", ours, reason, "our functions, without lone factors")
-    if found["learned"] >= ALL_RIGHT and others <= found["learned"] - CLEARLY:
+    if measured["learned"] >= ALL_RIGHT and best_other <= measured["learned"] - CLEARLY:
         reason = (
             "Only values learned by Σ|U| of all orders with sweeps are all right, which is neither of the paper's "
             f"losses, and only without lone factors, whose δ no sparsity determines.{_lone_words(figures)}"
         )
-        which = "Σ|U| of all orders with sweeps, no lone factors"
-        return Verdict("by another method", ours, reason, which, "Σ|U|, sweeps")
+        reading = "Σ|U| of all orders with sweeps, no lone factors"
+        return Verdict("by another method", ours, reason, reading, "Σ|U|, sweeps")
     return Verdict("no", ours, "No loss finds all values.")
 
 
 def _lone_words(figures: Figures) -> str:
     """Say how many values are right of functions with lone factors."""
-    found = figures.get("lone", figures.get("losses", {}))
-    shown = []
+    measured = figures.get("lone", figures.get("losses", {}))
+    shares = []
     for name in LEARNERS:
         key = f"{name}: {KEPT_FACTORS}"
-        if key in found:
-            shown.append(f"{name.partition(',')[0]} {plus_minus(found[key], found[f'error of {key}'], '.0f')} %")
-    return f" Of functions with lone factors, right are: {', '.join(shown)}." if shown else ""
+        if key in measured:
+            shares.append(
+                f"{name.partition(',')[0]} {plus_minus(measured[key], measured[f'error of {key}'], '.0f')} %"
+            )
+    return f" Of functions with lone factors, right are: {', '.join(shares)}." if shares else ""
 
 
 def _by_papers(figures: Figures) -> list[Quantity]:
     """Return the lower of the accuracies of the paper's two losses."""
-    found = figures["losses"]
-    least = min(tuple(LEARNERS)[:2], key=lambda name: found[f"{name}: {ALONE}"])
-    return [Quantity("{} %", found[f"{least}: {ALONE}"], found[f"error of {least}: {ALONE}"], ".1f")]
+    measured = figures["losses"]
+    least = min(tuple(LEARNERS)[:2], key=lambda name: measured[f"{name}: {ALONE}"])
+    return [Quantity("{} %", measured[f"{least}: {ALONE}"], measured[f"error of {least}: {ALONE}"], ".1f")]
 
 
 def _by_shap(figures: Figures) -> list[Quantity]:
     """Return the accuracy of exact SHAP."""
-    found = figures["others"]
-    return [Quantity("{} %", found["exact SHAP"], found["error of exact SHAP"], ".1f")]
+    measured = figures["others"]
+    return [Quantity("{} %", measured["exact SHAP"], measured["error of exact SHAP"], ".1f")]
 
 
 def judge_others(figures: Figures) -> Verdict:
     """Ask for the printed rows of the other settings within a few points."""
     if "family" not in figures:
         return Verdict("not measured", "–", "")
-    found = figures["family"]
-    near = {name: abs(found[name] - _printed(name)) <= NEAR for name in PRINTED if name != "learned"}
+    measured = figures["family"]
+    near = {name: abs(measured[name] - _printed(name)) <= NEAR for name in PRINTED if name != "learned"}
     errors = figures.get("others", {})
-    shown = (
-        f"{name.partition(',')[0]} {plus_minus(found[name], errors.get(f'error of {name}'), '.1f')}" for name in near
+    scores = (
+        f"{name.partition(',')[0]} {plus_minus(measured[name], errors.get(f'error of {name}'), '.1f')}"
+        for name in near
     )
-    ours = ", ".join(shown) + " %"
+    ours = ", ".join(scores) + " %"
     missed = [name for name, holds in near.items() if not holds]
     if not missed:
         return Verdict("as stated", ours, f"All rows are within {NEAR:g} points.")
     reason = (
         f"Further than {NEAR:g} points: {', '.join(missed)}. Exact SHAP divided by {PRINTED_DIVISOR}, as in the "
-        f"worked examples, scores {found[DIVIDED]:.2f} %, and the answer 0 scores {found[NOTHING]:.2f} %. Kernel "
-        f"SHAP scores {found[FEW]:.2f} % with {found['coalitions']:.0f} of 254 coalitions, a number chosen on other "
-        "functions. The generator was fitted to the rows of zero and mean, so that these are no evidence."
+        f"worked examples, scores {measured[DIVIDED]:.2f} %, and the answer 0 scores {measured[NOTHING]:.2f} %. "
+        f"Kernel SHAP scores {measured[FEW]:.2f} % with {measured['coalitions']:.0f} of 254 coalitions, a number "
+        "chosen on other functions. The generator was fitted to the rows of zero and mean, so that these are no "
+        "evidence."
     )
     return Verdict("no", ours, reason)
 

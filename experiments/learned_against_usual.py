@@ -60,9 +60,14 @@ WORK = {
     ),
 }
 QUICK: dict[str, Any] = {
-    "audited": 150, "evaluations": 2**14, "judged": 4, "coalitions": 512, "imitated": 64, "epochs": 2,
+    "audited": 150,
+    "evaluations": 2**14,
+    "judged": 4,
+    "coalitions": 512,
+    "imitated": 64,
+    "epochs": 2,
     "learning": {"samples": 20, "steps": 2, "rows_per_step": 256},
-}  # fmt: skip
+}
 
 
 def usual_tables(
@@ -84,8 +89,10 @@ def usual_tables(
                     problem = PROBLEMS[name](seed)
                 save(measure(problem, size_of(name, quick), seed), quick)
                 print(f"{name}, seed {seed}: measured in {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    there = {name: [one for seed in seeds if (one := read(name, seed, quick)) is not None] for name in PROBLEMS}
-    return tabulate({name: found for name, found in there.items() if found})
+    there = {
+        name: [measured for seed in seeds if (measured := read(name, seed, quick)) is not None] for name in PROBLEMS
+    }
+    return tabulate({name: of_problem for name, of_problem in there.items() if of_problem})
 
 
 def size_of(name: str, quick: bool = False) -> Work:
@@ -95,7 +102,8 @@ def size_of(name: str, quick: bool = False) -> Work:
 
 
 def _file(name: str, seed: int, quick: bool) -> Path:
-    return cache_folder() / ("learned_against_usual" + "-quick" * quick) / f"{name}-seed{seed}.json"
+    folder = "learned_against_usual-quick" if quick else "learned_against_usual"
+    return cache_folder() / folder / f"{name}-seed{seed}.json"
 
 
 def _settings(work: Work) -> str:
@@ -103,10 +111,10 @@ def _settings(work: Work) -> str:
     return f"{work}; {ab.LearningOptions(**work.learning)}; {_EVIDENCE}; absentia {ab.__version__}"
 
 
-def save(found: Measured, quick: bool) -> None:
+def save(measured: Measured, quick: bool) -> None:
     """Write what was measured to the cache."""
-    with written_whole(_file(found.problem, found.seed, quick)) as unfinished:
-        unfinished.write_text(json.dumps(asdict(found), indent=1, ensure_ascii=False), encoding="utf-8")
+    with written_whole(_file(measured.problem, measured.seed, quick)) as unfinished:
+        unfinished.write_text(json.dumps(asdict(measured), indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def read(name: str, seed: int, quick: bool) -> Measured | None:
@@ -115,64 +123,90 @@ def read(name: str, seed: int, quick: bool) -> Measured | None:
     if not path.is_file():
         return None
     content = json.loads(path.read_text(encoding="utf-8"))
-    return Measured(**content) if content["settings"] == _settings(size_of(name, quick)) else None
+    if content["settings"] != _settings(size_of(name, quick)):
+        return None
+    return Measured(**content)
 
 
 def measure(problem: Problem, work: Work, seed: int) -> Measured:
     """Learn a baseline, audit it beside the usual ones, and let third parties judge their attributions."""
     with one_thread():
-        began, began_cpu = time.perf_counter(), time.process_time()
+        began = time.perf_counter()
+        began_cpu = time.process_time()
         learned = ab.learn_baseline(
-            problem.model, problem.x, problem.y, players=problem.players, categorical=problem.categorical, seed=seed,
+            problem.model,
+            problem.x,
+            problem.y,
+            players=problem.players,
+            categorical=problem.categorical,
+            seed=seed,
             options=ab.LearningOptions(**work.learning),
-        )  # fmt: skip
-        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
+        )
+        seconds = time.perf_counter() - began
+        cpu_seconds = time.process_time() - began_cpu
         methods = {**usual_methods(problem), "learned": learned}
-        found = ab.audit(
-            problem.model, problem.x_test[: work.audited], _first(problem.y_test, work.audited), methods,
-            players=problem.players, data=problem.x, evaluations=work.evaluations, seed=seed,
-        )  # fmt: skip
+        audit = ab.audit(
+            problem.model,
+            problem.x_test[: work.audited],
+            _first(problem.y_test, work.audited),
+            methods,
+            players=problem.players,
+            data=problem.x,
+            evaluations=work.evaluations,
+            seed=seed,
+        )
         gaps = judge(problem, methods, work, seed)
-    figures = audited_figures(found)
+    figures = audited_figures(audit)
     for name in methods:
         figures[name] |= {key: _mean(gap[name]) for key, gap in gaps.items()}
     return Measured(
-        problem.name, seed, _settings(work), problem.about, describe(found, work), found.curve.unit, figures,
-        {name: compare(found, name) for name in methods if name != "learned"}, seconds, cpu_seconds,
-        learned.record.chosen, found.recommended,
-    )  # fmt: skip
+        problem.name,
+        seed,
+        _settings(work),
+        problem.about,
+        describe(audit, work),
+        audit.curve.unit,
+        figures,
+        {name: compare(audit, name) for name in methods if name != "learned"},
+        seconds,
+        cpu_seconds,
+        learned.record.chosen,
+        audit.recommended,
+    )
 
 
-def describe(found: ab.Audit, work: Work) -> str:
+def describe(audit: ab.Audit, work: Work) -> str:
     """Describe how many samples each figure is from, and how many players a game has."""
     parts = {
-        "evidence": evidence_of_samples(found)[0],
-        "score": found.curve.prior,
-        "Σ|U|": found.companions.empty[0],
-        "R": found.removal.original,
+        "evidence": evidence_of_samples(audit)[0],
+        "score": audit.curve.prior,
+        "Σ|U|": audit.companions.empty[0],
+        "R": audit.removal.original,
     }
     samples = ", ".join(f"{len(samples)} for {name}" for name, samples in parts.items())
-    players = found.companions.by_order.shape[-1] - 1
-    games = "" if players == len(found.players) else f"; Σ|U| in drawn games of {players} players"
+    players = audit.companions.by_order.shape[-1] - 1
+    games = "" if players == len(audit.players) else f"; Σ|U| in drawn games of {players} players"
     return f"{samples}, {work.judged} at most for the gaps{games}"
 
 
 def usual_methods(problem: Problem) -> dict[str, ab.Absence]:
     """Make the methods that learning is compared with."""
     methods: dict[str, ab.Absence] = {
-        "zero": problem.zero, "mean": ab.Baseline.mean(problem.x), "median": ab.Baseline.median(problem.x)
-    }  # fmt: skip
+        "zero": problem.zero,
+        "mean": ab.Baseline.mean(problem.x),
+        "median": ab.Baseline.median(problem.x),
+    }
     if problem.players.is_image:
         methods["blur"] = ab.Blur(max(1.0, problem.x.shape[-1] / 20))
     return methods
 
 
-def audited_figures(found: ab.Audit) -> dict[str, dict[str, Figure]]:
+def audited_figures(audit: ab.Audit) -> dict[str, dict[str, Figure]]:
     """Return the figures of each method, with their errors."""
-    columns = {name: values.tolist() for name, values in found.columns().items()}
+    columns = {name: values.tolist() for name, values in audit.columns().items()}
     return {
         method: {name: [columns[name][number], columns[f"{name}_error"][number]] for name in AUDITED}
-        for number, method in enumerate(found.methods)
+        for number, method in enumerate(audit.methods)
     }
 
 
@@ -180,7 +214,9 @@ def judge(
     problem: Problem, methods: Mapping[str, ab.Absence], work: Work, seed: int
 ) -> dict[str, dict[str, Float[Tensor, " samples"]]]:
     """Measure the deletion gap of each method's Shapley values by each remover."""
-    x, y, players = problem.x_test[: work.judged], _first(problem.y_test, work.judged), problem.players
+    x = problem.x_test[: work.judged]
+    y = _first(problem.y_test, work.judged)
+    players = problem.players
     order = torch.randperm(len(problem.x), generator=torch.Generator().manual_seed(seed))[: work.imitated]
     removers: dict[str, ab.Absence] = {}
     if work.gaussian:
@@ -232,27 +268,28 @@ def removed_in_turn(attributions: Float[Tensor, "samples players"]) -> Bool[Tens
     return torch.cat([rank < count - removed, rank >= removed], dim=1)
 
 
-def evidence_of_samples(found: ab.Audit) -> Float[Tensor, "methods samples"]:
+def evidence_of_samples(audit: ab.Audit) -> Float[Tensor, "methods samples"]:
     """Return the evidence of each sample, the mean over groups of draws; samples of rare classes are left out."""
-    if found.fully_masked is None:
+    if audit.fully_masked is None:
         raise ab.AbsentiaError("The audit has no fully masked samples. Run it again without a limit of time.")
-    evidence = found.fully_masked.evidence.nanmean(-1)
-    known = ~evidence.isnan().any(0)
-    if not bool(known.any()):
-        raise ab.AbsentiaError(f"Evidence was not measured: {found.fully_masked.reason}.")
-    return evidence[:, known]
+    evidence = audit.fully_masked.evidence.nanmean(-1)
+    is_known = ~evidence.isnan().any(0)
+    if not bool(is_known.any()):
+        raise ab.AbsentiaError(f"Evidence was not measured: {audit.fully_masked.reason}.")
+    return evidence[:, is_known]
 
 
-def compare(found: ab.Audit, method: str) -> dict[str, Figure]:
+def compare(audit: ab.Audit, method: str) -> dict[str, Figure]:
     """Return the learned figures less those of a method, sample by sample; below 0 learned is better."""
-    pair = [found.methods.index(name) for name in ("learned", method)]
-    strength, other = found.companions.strengths[pair].nanmean(-1)  # over groups of draws
-    evidence = evidence_of_samples(found)[pair]
-    mine, its = evidence * evidence.mean(1, keepdim=True).sign()  # so that the means are absolute values
-    removal = found.removal.difference(*pair)
+    pair = [audit.methods.index(name) for name in ("learned", method)]
+    strength, other = audit.companions.strengths[pair].nanmean(-1)  # over groups of draws
+    evidence = evidence_of_samples(audit)[pair]
+    # With the sign of the mean, so that the means are absolute values.
+    learned_evidence, other_evidence = evidence * evidence.mean(1, keepdim=True).sign()
+    removal = audit.removal.difference(*pair)
     return {
         "strength": _mean(strength - other),
-        "evidence": _mean(mine - its),
+        "evidence": _mean(learned_evidence - other_evidence),
         "R": [float(removal.value), float(removal.error)],
     }
 

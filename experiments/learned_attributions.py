@@ -48,7 +48,9 @@ class SageGame:
         self, model: Any, x: Tensor, y: Tensor, absence: ab.Absence, players: ab.Players | None = None
     ) -> None:
         self.inner = ab.MaskedModel(model, x, absence=absence, players=players, readout=ab.Probability(y))
-        self.samples, self.names, self.draws = self.inner.samples, self.inner.names, self.inner.draws
+        self.samples = self.inner.samples
+        self.names = self.inner.names
+        self.draws = self.inner.draws
 
     def __call__(self, coalitions: Bool[Tensor, "coalitions players"]) -> Float[Tensor, "samples coalitions"]:
         """Return the log-odds of mean probabilities."""
@@ -62,8 +64,10 @@ def tabular(name: str, run: Run) -> Found:
     sizes: dict[str, Any] = run.pick(full={}, quick={"steps": 30}, tiny={"steps": 2, "samples": 16})
     options = ab.LearningOptions(**{"rows_per_comparison": run.pick(full=2**17, quick=2**15, tiny=2**10)} | sizes)
     starts = {"zero-init": raw_zero(data).double(), "mean-init": data.x_train.double().mean(0)}
-    centre, spread = data.x_train.double().mean(0), data.x_train.double().std(0, correction=0).clamp_min(1e-9)
-    low, high = centre - (1 - 1e-6) * BOX * spread, centre + (1 - 1e-6) * BOX * spread
+    centre = data.x_train.double().mean(0)
+    spread = data.x_train.double().std(0, correction=0).clamp_min(1e-9)
+    low = centre - (1 - 1e-6) * BOX * spread
+    high = centre + (1 - 1e-6) * BOX * spread
 
     def learn(loss: Literal["shapley", "marginal"], start: Tensor, bounds: Any) -> ab.LearnedBaseline:
         return ab.learn_baseline(
@@ -73,14 +77,14 @@ def tabular(name: str, run: Run) -> Found:
     learned = {start: learn("shapley", values.clamp(low, high), BOX) for start, values in starts.items()}
     by_marginal = {start: learn("marginal", values.clamp(low, high), BOX) for start, values in starts.items()}
     in_range = learn("shapley", starts["mean-init"], "range")
-    first, second = (one.values.double() for one in learned.values())
+    first, second = (baseline.values.double() for baseline in learned.values())
     ends = {
-        **{f"{start}, L_Shapley": one.values.double() for start, one in learned.items()},
-        **{f"{start}, L_marginal": one.values.double() for start, one in by_marginal.items()},
+        **{f"{start}, L_Shapley": baseline.values.double() for start, baseline in learned.items()},
+        **{f"{start}, L_marginal": baseline.values.double() for start, baseline in by_marginal.items()},
         RANGE: in_range.values.double(),
     }
     same = (first - second).abs() <= SIMILAR * 2 * BOX * spread
-    third, fourth = (one.values.double() for one in by_marginal.values())
+    third, fourth = (baseline.values.double() for baseline in by_marginal.values())
     same_by_marginal = (third - fourth).abs() <= SIMILAR * 2 * BOX * spread
     x, y = held_out(data, run.pick(full=30, quick=6, tiny=2), run.seed)
     zero = {"zero": ab.Baseline(raw_zero(data).to(x.dtype))}
@@ -135,12 +139,12 @@ def _settings(
         for name, absence in {**absences, "mean": ab.Baseline.mean(rows), "SHAP": background}.items()
     }
     games["SAGE"] = SageGame(model, x, y, background, players)
-    found = {}
+    attributions = {}
     for name, game in games.items():
         # A value near 0 is measured by many evaluations only; ResNet-20 has no time for these.
         most = run.pick(full=8192 if run.part == "mnist" else 1024, quick=512, tiny=300) * getattr(game, "draws", 1)
-        found[name] = ab.shapley(game, evaluations=most, seed=run.seed).values
-    return found
+        attributions[name] = ab.shapley(game, evaluations=most, seed=run.seed).values
+    return attributions
 
 
 def _paired(name: str, difference: Float[Tensor, " samples"]) -> dict[str, float]:
@@ -149,15 +153,19 @@ def _paired(name: str, difference: Float[Tensor, " samples"]) -> dict[str, float
     return {name: float(difference.mean()), f"error of {name}": error}
 
 
-def _agreement(name: str, found: Mapping[str, Tensor]) -> tuple[ResultTable, dict[str, Float[Tensor, " samples"]]]:
+def _agreement(
+    name: str, attributions: Mapping[str, Tensor]
+) -> tuple[ResultTable, dict[str, Float[Tensor, " samples"]]]:
     """Tabulate the rank correlation of each setting's Shapley values with SHAP's and SAGE's; return their mean."""
     table = ResultTable(
-        f"Agreement of Shapley values: {name}", ("setting", "with SHAP's", "with SAGE's"),
-        f"Mean rank correlation over {len(next(iter(found.values())))} test samples.",
-    )  # fmt: skip
+        f"Agreement of Shapley values: {name}",
+        ("setting", "with SHAP's", "with SAGE's"),
+        f"Mean rank correlation over {len(next(iter(attributions.values())))} test samples.",
+    )
     by_sample = {}
-    for setting, values in found.items():
-        first, second = (rank_correlation(values, found[other]) for other in ("SHAP", "SAGE"))
+    for setting, values in attributions.items():
+        first = rank_correlation(values, attributions["SHAP"])
+        second = rank_correlation(values, attributions["SAGE"])
         by_sample[setting] = (first + second) / 2
         table.add(setting, f"{float(first.mean()):.3f}", f"{float(second.mean()):.3f}")
     return table, by_sample
@@ -172,7 +180,7 @@ def rank_correlation(
     tensor([1.0000], dtype=torch.float64)
     """
     ranks = [values.argsort(1).argsort(1).double() for values in (first, second)]
-    a, b = (one - one.mean(1, keepdim=True) for one in ranks)
+    a, b = (rank - rank.mean(1, keepdim=True) for rank in ranks)
     return (a * b).sum(1) / (a.norm(dim=1) * b.norm(dim=1)).clamp_min(1e-12)
 
 
@@ -211,29 +219,32 @@ def _images(name: str, images: ImageData, setting: Any, run: Run) -> Found:
         inner = torch.zeros(side, side, dtype=torch.bool)
         inner[side // 4 : side - side // 4, side // 4 : side - side // 4] = True
         behind = (~inner).flatten().expand(len(scene.x), -1)
-    what = "cells without ink" if name == "mnist" else "cells outside of the central quarter"
+    region = "cells without ink" if name == "mnist" else "cells outside of the central quarter"
     away = distances_from(~behind, side)
     table = ResultTable(
         f"Attributions on the background: {name}",
         ("setting", "share of Σ|φ|", "± error", "mean distance from the foreground", "± error"),
-        f"{len(scene.x)} test images, {side} × {side} cells; background: {what}, {float(behind.double().mean()):.0%} "
-        "of them. The distance of a cell is that to the nearest cell of the foreground, in cells, weighted by |φ|. "
-        "Shapley values are sampled. Errors are over images.",
-    )  # fmt: skip
+        f"{len(scene.x)} test images, {side} × {side} cells; background: {region}, "
+        f"{float(behind.double().mean()):.0%} of them. The distance of a cell is that to the nearest cell of the "
+        "foreground, in cells, weighted by |φ|. Shapley values are sampled. Errors are over images.",
+    )
     weights = {
         name: values.abs() / values.abs().sum(1, keepdim=True).clamp_min(1e-12)
         for name, values in attributions.items()
     }
-    shares = {name: (some * behind).sum(1) for name, some in weights.items()}
-    distances = {name: (some * away).sum(1) for name, some in weights.items()}
+    shares = {name: (weight * behind).sum(1) for name, weight in weights.items()}
+    distances = {name: (weight * away).sum(1) for name, weight in weights.items()}
     figures: dict[str, float] = {}
     for one in weights:
         figures |= _paired(f"background of {one}", shares[one])
         figures |= _paired(f"distance of {one}", distances[one])
         table.add(
-            one, f"{figures[f'background of {one}']:.1%}", f"{figures[f'error of background of {one}']:.1%}",
-            f"{figures[f'distance of {one}']:.3f}", f"{figures[f'error of distance of {one}']:.2g}",
-        )  # fmt: skip
+            one,
+            f"{figures[f'background of {one}']:.1%}",
+            f"{figures[f'error of background of {one}']:.1%}",
+            f"{figures[f'distance of {one}']:.3f}",
+            f"{figures[f'error of distance of {one}']:.2g}",
+        )
     for other in ("zero", NORMALISED, "mean", "blur"):
         figures |= _paired(f"background below {other}", shares[other] - shares["learned"])
         figures |= _paired(f"distance below {other}", distances[other] - distances["learned"])
@@ -254,9 +265,9 @@ def distances_from(inside: Bool[Tensor, "samples cells"], side: int) -> Float[Te
     return nearest.where(nearest.isfinite(), torch.zeros(()))
 
 
-def _draw_bars(found: Mapping[str, Tensor], names: tuple[str, ...]) -> Any:
+def _draw_bars(attributions: Mapping[str, Tensor], names: tuple[str, ...]) -> Any:
     """Draw the Shapley values of the first row under each setting, all on one scale."""
-    rows = {name: values[0] for name, values in found.items()}
+    rows = {name: values[0] for name, values in attributions.items()}
     most = max(float(values.abs().max()) for values in rows.values())
     return _draw_columns(rows, names, "Shapley values of one row", most)
 
@@ -278,12 +289,12 @@ def _draw_columns(panels: Mapping[str, Tensor], names: tuple[str, ...], title: s
     return figure
 
 
-def _draw_grid(x: Tensor, colours: Tensor, found: Mapping[str, Tensor], side: int) -> Any:
+def _draw_grid(x: Tensor, colours: Tensor, attributions: Mapping[str, Tensor], side: int) -> Any:
     """Draw images below each other, and the Shapley values of their cells under each setting, on one scale a row."""
     count = len(x)
-    figure = ab.plots.new_figure(2 + len(found), width=1.5, height=0.3 + 1.45 * count)
+    figure = ab.plots.new_figure(2 + len(attributions), width=1.5, height=0.3 + 1.45 * count)
     grey = x.shape[1] == 1
-    ends = torch.stack([values[:count].abs().amax(1) for values in found.values()]).amax(0).clamp_min(1e-12)
+    ends = torch.stack([values[:count].abs().amax(1) for values in attributions.values()]).amax(0).clamp_min(1e-12)
 
     def show(axes: Any, pictures: Tensor, name: str, white: float, **how: Any) -> None:
         """Stack pictures with a gap between them."""
@@ -294,12 +305,12 @@ def _draw_grid(x: Tensor, colours: Tensor, found: Mapping[str, Tensor], side: in
         axes.set_title(name, fontsize=8)
         axes.axis("off")
 
-    first, second, *others = figure.axes
+    first, second, *remaining = figure.axes
     limits = {"cmap": "gray", "vmin": 0, "vmax": 1}
     for axes, pictures, name in ((first, x, "image"), (second, colours[None], "learned values")):
         pixels = pictures[:, 0] if grey else pictures.movedim(1, -1).clamp(0, 1)
         show(axes, pixels.float(), name, 1.0, **limits)
-    for axes, (name, values) in zip(others, found.items(), strict=True):
+    for axes, (name, values) in zip(remaining, attributions.items(), strict=True):
         scaled = values[:count] / ends[:, None]
         show(axes, scaled.view(count, side, side), name.replace(" of ", " of\n"), 0.0, cmap="RdBu_r", vmin=-1, vmax=1)
     return figure
@@ -332,23 +343,24 @@ def judge_starts(figures: Figures) -> Verdict:
 
 def judge_agreement(figures: Figures) -> Verdict:
     """Ask for more agreement with SHAP's and SAGE's values than zero and the mean have."""
-    lines, holds = [], []
+    lines = []
+    holds = []
     for part in TABLES:
         if part in figures:
-            found = figures[part]
+            measured = figures[part]
             differences = []
             for name in ("zero", "mean"):
                 key = f"agreement above {name}"
-                differences.append(f"above {name} {plus_minus(found[key], found[f'error of {key}'], '.2f')}")
-                holds.append(_above(found, key))
+                differences.append(f"above {name} {plus_minus(measured[key], measured[f'error of {key}'], '.2f')}")
+                holds.append(_above(measured, key))
             lines.append(f"{part}: {', '.join(differences)}")
     if not lines:
         return Verdict("not measured", "–", "")
     if all(holds):
         reason = "The agreement is higher than that of zero and the mean by two standard errors."
         if all(PLAIN in figures[part] for part in TABLES if part in figures):
-            which = "within the box of the released code"
-            return Verdict("in one reading", "; ".join(lines), reason, which, "released box")
+            reading = "within the box of the released code"
+            return Verdict("in one reading", "; ".join(lines), reason, reading, "released box")
         return Verdict("by another method", "; ".join(lines), reason, "a search with sweeps and restarts")
     linear = ", ".join(f"{figures[part]['linear']:.2f} ({part})" for part in TABLES if part in figures)
     reason = (
@@ -361,16 +373,16 @@ def judge_agreement(figures: Figures) -> Verdict:
 
 def _in_range_words(figures: Figures) -> str:
     """Say how much the values within the range of the data agree, which have one start and one loss."""
-    shown = [
+    shares = [
         f"{figures[part][f'agreement of {RANGE}']:.2f} on {part}"
         for part in TABLES
         if part in figures and f"agreement of {RANGE}" in figures[part]
     ]
-    if not shown:
+    if not shares:
         return ""
     inside = ", ".join(f"{figures[part]['agreement of mean-init']:.2f}" for part in TABLES if part in figures)
     return (
-        f" Within the range of the data, the agreement is {' and '.join(shown)}, by L_Shapley from the mean alone, "
+        f" Within the range of the data, the agreement is {' and '.join(shares)}, by L_Shapley from the mean alone, "
         f"one start and one loss; within the box it is {inside}."
     )
 
@@ -383,8 +395,9 @@ def _similar(figures: Figures) -> list[Quantity]:
 
 def _agreement_above(figures: Figures) -> list[Quantity]:
     """Return the agreement above the mean's on census."""
-    found, key = figures["census"], "agreement above mean"
-    return [Quantity("above mean {}", found[key], found[f"error of {key}"])]
+    measured = figures["census"]
+    key = "agreement above mean"
+    return [Quantity("above mean {}", measured[key], measured[f"error of {key}"])]
 
 
 def _points_below(figures: Figures) -> list[Quantity]:
@@ -399,18 +412,21 @@ def _points_below(figures: Figures) -> list[Quantity]:
 
 def judge_background(figures: Figures) -> Verdict:
     """Ask for a smaller share of the attributions on the background than zero, mean and blur have."""
-    lines, holds = [], []
+    lines = []
+    holds = []
     for part in ("mnist", "cifar10"):
         if part in figures:
-            found = figures[part]
+            measured = figures[part]
             # On digits the zero of plain pixels is the background itself: nothing can fall on it.
             names = (NORMALISED if part == "mnist" else "zero", "mean", "blur")
             differences = []
             for name in names:
                 key = f"background below {name}"
-                differences.append(f"below {name} {100 * found[key]:.0f} ± {100 * found[f'error of {key}']:.0f}")
-                holds.append(_above(found, key))
-            lines.append(f"{part}: {found['background of learned']:.0%}, points {', '.join(differences)}")
+                differences.append(
+                    f"below {name} {100 * measured[key]:.0f} ± {100 * measured[f'error of {key}']:.0f}"
+                )
+                holds.append(_above(measured, key))
+            lines.append(f"{part}: {measured['background of learned']:.0%}, points {', '.join(differences)}")
     if not lines:
         return Verdict("not measured", "–", "")
     if all(holds):
@@ -439,9 +455,9 @@ def _distance_words(figures: Figures) -> str:
     )
 
 
-def _above(found: Mapping[str, float], name: str) -> bool:
+def _above(measured: Mapping[str, float], name: str) -> bool:
     """Return whether a paired difference is above 0 by two standard errors."""
-    return found[name] > 2 * found[f"error of {name}"]
+    return measured[name] > 2 * measured[f"error of {name}"]
 
 
 EXPERIMENT = Experiment(

@@ -34,12 +34,15 @@ from experiments.tables import ResultTable, mean_and_error, plus_minus
 
 IMAGES = 20
 # The masked cells: four rows of three in the middle.
-MASKED_ROWS, MASKED_COLUMNS = 4, 3
+MASKED_ROWS = 4
+MASKED_COLUMNS = 3
 VALUES: dict[Value, str] = {
     "log-odds": "v the log-odds of the image's class",
     "features": "|Δv| the L1 norm of the change of the penultimate layer's features",
 }
-FROM_NOISE, DEFAULT, SHAPLEY = "learned from noise", "learned by default", "learned by L_Shapley"
+FROM_NOISE = "learned from noise"
+DEFAULT = "learned by default"
+SHAPLEY = "learned by L_Shapley"
 WITHOUT_NOISE = "learned by default, noise=0"
 EACH = "learned for each image"
 NOISE_TERM = "Warning: that loss has a term for the effects of its values against white noise, which R measures too."
@@ -48,7 +51,8 @@ LOSS_WITH_TIES = "paper's L_Shapley and small terms that decide ties"
 HEADS = ("method", "R", "± error", "the paper's R", "removed", "Σ|U| of its own game", "salient", "low orders")
 
 # An audit evaluates all coalitions of all images, however long it takes.
-ALL, QUICK = 10**12, 8_000
+ALL = 10**12
+QUICK = 8_000
 
 
 @dataclass(frozen=True)
@@ -79,22 +83,33 @@ SETTINGS = {
     "mnist": Setting(
         cells=(7, 7),
         printed={"zero": 1.1736, "mean": 0.3043, "blur": 0.4159, "conditional": 0.3780, "learned": 0.2185},
-        blur=3.0, rows=10_000, schedule=Schedule(images=2000, steps=250, batch=96, value="features", rate=0.03),
+        blur=3.0,
+        rows=10_000,
+        schedule=Schedule(images=2000, steps=250, batch=96, value="features", rate=0.03),
         tried="six settings (features or log-odds; all cells, the masked ones or pixels as players; colours of cells "
         "or of pixels) as the lowest in R on 20 training images",
         from_noise=Schedule(images=2000, steps=250, batch=48, rate=0.03, orders=1.0),
-        imputer_rows=4000, imputer_epochs=30, imputer_draws=4, draws=2,
+        imputer_rows=4000,
+        imputer_epochs=30,
+        imputer_draws=4,
+        draws=2,
     ),
     "cifar10": Setting(
         cells=(8, 8),
         printed={"zero": 0.6630, "mean": 0.8042, "blur": 0.7288, "conditional": 0.4027, "learned": 0.1211},
-        blur=4.0, rows=10_000, schedule=Schedule(images=2000, steps=120, batch=40),
+        blur=4.0,
+        rows=10_000,
+        schedule=Schedule(images=2000, steps=120, batch=40),
         tried="three settings (features or log-odds; all cells or the masked ones as players) as the lowest in R on "
         "5 training images",
         from_noise=Schedule(images=2000, steps=200, batch=40, orders=1.0),
-        imputer_rows=4000, imputer_epochs=30, imputer_draws=2, draws=1, shapley_rows=2**12,
+        imputer_rows=4000,
+        imputer_epochs=30,
+        imputer_draws=2,
+        draws=1,
+        shapley_rows=2**12,
     ),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +135,8 @@ def set_scene(images: ImageData, setting: Setting, seed: int, count: int = IMAGE
     cells = ab.Players.grid(shape, setting.cells).labels
     cells = cells + int(cells.max() + 1) * torch.arange(shape[0])[:, None, None]
     players = ab.Players.grid(shape, setting.cells, only=central_cells(setting.cells))
-    data, labels = images.x_train[rows], images.y_train[rows]
+    data = images.x_train[rows]
+    labels = images.y_train[rows]
     return Scene(data, labels, images.x_test[test], images.y_test[test], shape, players, cells)
 
 
@@ -132,7 +148,8 @@ def central_cells(cells: tuple[int, int]) -> list[tuple[int, int]]:
     """
     if cells[0] < MASKED_ROWS or cells[1] < MASKED_COLUMNS:
         raise ab.AbsentiaError(f"cells must hold {MASKED_ROWS} rows of {MASKED_COLUMNS}. Got {cells} instead.")
-    top, left = (cells[0] - MASKED_ROWS) // 2, (cells[1] - MASKED_COLUMNS) // 2
+    top = (cells[0] - MASKED_ROWS) // 2
+    left = (cells[1] - MASKED_COLUMNS) // 2
     return [(top + row, left + column) for row in range(MASKED_ROWS) for column in range(MASKED_COLUMNS)]
 
 
@@ -145,11 +162,14 @@ def learn(model: nn.Module, scene: Scene, setting: Setting, seed: int) -> Colour
 def learn_from_noise(model: nn.Module, scene: Scene, setting: Setting, seed: int) -> Colours:
     """Learn a value for each pixel that leaves no signal of images whose players are white noise."""
     images = scene.data[: setting.from_noise.images]
-    low, high = scene.data.amin((0, 2, 3)).double(), scene.data.amax((0, 2, 3)).double()  # of each channel
+    # The range of each channel.
+    low = scene.data.amin((0, 2, 3)).double()
+    high = scene.data.amax((0, 2, 3)).double()
     unit = torch.rand(images.shape, generator=torch.Generator().manual_seed(seed))
     drawn = low[:, None, None] + (high - low)[:, None, None] * unit
     noisy = torch.where(scene.players.labels < 0, images, drawn.to(images))
-    labels, pixels = scene.labels[: len(images)], torch.arange(scene.cells.numel()).view(scene.cells.shape)
+    labels = scene.labels[: len(images)]
+    pixels = torch.arange(scene.cells.numel()).view(scene.cells.shape)
     return learn_colours(model, noisy, labels, scene.players, pixels, setting.from_noise, seed)
 
 
@@ -159,9 +179,12 @@ def methods(
     """Make the masking methods of the paper's table, and one more."""
     players = ab.Players.grid(scene.shape, setting.cells)
     imputer = ab.train_imputer(
-        scene.data[: setting.imputer_rows], players=players, epochs=setting.imputer_epochs,
-        draws=setting.imputer_draws, seed=seed,
-    )  # fmt: skip
+        scene.data[: setting.imputer_rows],
+        players=players,
+        epochs=setting.imputer_epochs,
+        draws=setting.imputer_draws,
+        seed=seed,
+    )
     return {
         "zero": ab.Baseline(0.0),
         "mean": ab.Baseline.mean(scene.data),
@@ -189,14 +212,23 @@ def shapley_part(name: str, run: Run) -> Found:
     setting, scene = prepare(name, run)
     model = run.network(name, run.seed).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     learned = ab.learn_baseline(
-        model, scene.data, scene.labels, players=ab.Players.grid(scene.shape, setting.cells), loss="shapley",
-        start="mean", bounds=(0.0, 1.0), seed=run.seed,
+        model,
+        scene.data,
+        scene.labels,
+        players=ab.Players.grid(scene.shape, setting.cells),
+        loss="shapley",
+        start="mean",
+        bounds=(0.0, 1.0),
+        seed=run.seed,
         options=ab.LearningOptions(
-            orders=ORDERS, tie=scene.cells, samples=setting.shapley_images, steps=setting.shapley_steps,
+            orders=ORDERS,
+            tie=scene.cells,
+            samples=setting.shapley_images,
+            steps=setting.shapley_steps,
             rows_per_comparison=setting.shapley_rows,
         ),
-    )  # fmt: skip
-    found = audit(model, scene, {SHAPLEY: learned}, setting, run.seed)
+    )
+    audited = audit(model, scene, {SHAPLEY: learned}, setting, run.seed)
     record = learned.record
     note = (
         f"The same images and noise as for the other methods. A colour for each of {len(learned.names)} cells by the "
@@ -206,8 +238,8 @@ def shapley_part(name: str, run: Run) -> Found:
         "setting was tried."
     )
     table = ResultTable(f"What values learned by L_Shapley leave and add: {name}", HEADS, note)
-    add_rows(table, found, {SHAPLEY: setting.printed["learned"]})
-    return Found(figures_of(found), (table,))
+    add_rows(table, audited, {SHAPLEY: setting.printed["learned"]})
+    return Found(figures_of(audited), (table,))
 
 
 def more_part(name: str, run: Run) -> Found:
@@ -220,13 +252,13 @@ def more_part(name: str, run: Run) -> Found:
         "mean": ab.Baseline.mean(scene.data),
         WITHOUT_NOISE: learn_by_default(model, scene, setting, run.seed, noise=0.0),
     }
-    found = audit(model, scene, absences, setting, run.seed)
-    removal = found.removal
+    audited = audit(model, scene, absences, setting, run.seed)
+    removal = audited.removal
     draws = run.pick(full=2, quick=1, tiny=1)
     whole = noise_everywhere(model, scene, run.seed, draws)
     original = removal.original.mean(1)
     note = (
-        f"{count} of the test images of the other table, {len(found.region)} cells masked, seed {run.seed}; means "
+        f"{count} of the test images of the other table, {len(audited.region)} cells masked, seed {run.seed}; means "
         "over images with standard errors. Noise inside: U_noise of the image with noise in the masked cells, as in "
         "R above. Noise everywhere: U_noise of an image that is noise everywhere, which the paper's words, “a white "
         "noise input”, allow. The default loss was taken without its term for white noise."
@@ -234,7 +266,7 @@ def more_part(name: str, run: Run) -> Found:
     heads = ("method", "R, noise inside", "± error", "R, noise everywhere", "± error", "Σ|U| in the masked image")
     table = ResultTable(f"R without the noise term, and noise everywhere: {name}", heads, note)
     figures: dict[str, float] = {}
-    for number, method in enumerate(found.methods):
+    for number, method in enumerate(audited.methods):
         masked = removal.masked[number].mean(1)
         inside = mean_and_error(((masked - removal.noise.mean(1)) / original).tolist())
         everywhere = mean_and_error(((masked - whole) / original).tolist())
@@ -248,10 +280,9 @@ def more_part(name: str, run: Run) -> Found:
             figures[f"R of {method} on the same images"] = inside[0]
         numbers = (f"{value:.3f}" for value in (*inside, *everywhere))
         table.add(method, *numbers, f"{float(masked.mean()):.4g}")
-    strengths = (float(one.mean()) for one in (original, removal.noise, whole))
-    figures |= dict(
-        zip(("Σ|U| of images", "Σ|U| of noise inside", "Σ|U| of noise everywhere"), strengths, strict=True)
-    )
+    figures["Σ|U| of images"] = float(original.mean())
+    figures["Σ|U| of noise inside"] = float(removal.noise.mean())
+    figures["Σ|U| of noise everywhere"] = float(whole.mean())
     table.note += (
         f" Σ|U|: images {figures['Σ|U| of images']:.4g}, noise inside {figures['Σ|U| of noise inside']:.4g}, noise "
         f"everywhere {figures['Σ|U| of noise everywhere']:.4g}."
@@ -267,21 +298,33 @@ def few_part(name: str, run: Run) -> Found:
     model = run.network(name, run.seed).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     mean = ab.Baseline.mean(scene.data)
     options = ab.LearningOptions(
-        orders=ORDERS, tie=scene.cells, samples="all", steps=run.pick(full=60, quick=6, tiny=2),
+        orders=ORDERS,
+        tie=scene.cells,
+        samples="all",
+        steps=run.pick(full=60, quick=6, tiny=2),
         rows_per_comparison=run.pick(full=2**11, quick=2**10, tiny=2**9),
-    )  # fmt: skip
-    own = [
+    )
+    learned = [
         ab.learn_baseline(
-            model, scene.x[row : row + 1], scene.y[row : row + 1], players=scene.players, loss="shapley",
-            start=mean.values, bounds=(0.0, 1.0), seed=run.seed, options=options,
+            model,
+            scene.x[row : row + 1],
+            scene.y[row : row + 1],
+            players=scene.players,
+            loss="shapley",
+            start=mean.values,
+            bounds=(0.0, 1.0),
+            seed=run.seed,
+            options=options,
         ).values
         for row in range(count)
-    ]  # fmt: skip
+    ]
     absences: dict[str, ab.Absence] = {
-        "mean": mean, EACH: ab.OwnBaselines(torch.stack(own).to(scene.x)), "zero": ab.Baseline(0.0),
+        "mean": mean,
+        EACH: ab.OwnBaselines(torch.stack(learned).to(scene.x)),
+        "zero": ab.Baseline(0.0),
         "blur": ab.Blur(setting.blur),
-    }  # fmt: skip
-    found = ab.cross_audit(
+    }
+    audited = ab.cross_audit(
         model, scene.x, scene.y, absences, players=scene.players, data=scene.data, draws=1, seed=run.seed
     )
     note = (
@@ -290,13 +333,19 @@ def few_part(name: str, run: Run) -> Found:
         f"each image, by the plain L_Shapley of this image alone, λ = {ORDERS:g} n, from the mean, "
         f"{options.steps} steps."
     )
-    table = ResultTable(f"R by other references: {name}", ("reference", *found.methods), note)
+    table = ResultTable(f"R by other references: {name}", ("reference", *audited.methods), note)
     figures: dict[str, float] = {"images": count}
-    for number, reference in enumerate(found.references):
+    for number, reference in enumerate(audited.references):
         cells = []
-        for place, method in enumerate(found.methods):
-            value, error = float(found.R[number, place]), float(found.errors[number, place])
-            cells.append("–" if math.isnan(value) else plus_minus(value, None if math.isnan(error) else error, ".2f"))
+        for place, method in enumerate(audited.methods):
+            value = float(audited.R[number, place])
+            error = float(audited.errors[number, place])
+            if math.isnan(value):
+                cells.append("–")
+            elif math.isnan(error):
+                cells.append(plus_minus(value, None, ".2f"))
+            else:
+                cells.append(plus_minus(value, error, ".2f"))
             if not math.isnan(value):
                 figures[f"by {reference}, R of {method}"] = value
             if not math.isnan(error):
@@ -307,7 +356,8 @@ def few_part(name: str, run: Run) -> Found:
 
 def noise_everywhere(model: nn.Module, scene: Scene, seed: int, draws: int) -> Float[Tensor, " images"]:
     """Return Σ|U(S)| of images that are white noise everywhere, with other noise as the reference."""
-    low, high = scene.data.amin((0, 2, 3))[:, None, None], scene.data.amax((0, 2, 3))[:, None, None]
+    low = scene.data.amin((0, 2, 3))[:, None, None]
+    high = scene.data.amax((0, 2, 3))[:, None, None]
     generator = torch.Generator().manual_seed(seed)
     total = torch.zeros(len(scene.x), dtype=torch.float64)
     for _ in range(draws):
@@ -315,9 +365,12 @@ def noise_everywhere(model: nn.Module, scene: Scene, seed: int, draws: int) -> F
         reference = low + (high - low) * torch.rand(scene.x.shape[1:], generator=generator)
         for row in range(len(images)):
             game = ab.MaskedModel(
-                model, images[row : row + 1], scene.y[row : row + 1], absence=ab.Baseline(reference),
+                model,
+                images[row : row + 1],
+                scene.y[row : row + 1],
+                absence=ab.Baseline(reference),
                 players=scene.players,
-            )  # fmt: skip
+            )
             total[row] += float(ab.harsanyi(game).effects[0, 1:].abs().sum())
     return total / draws
 
@@ -349,11 +402,12 @@ def compare(
 ) -> tuple[dict[str, float], tuple[ResultTable, ...]]:
     """Audit the methods, and return R of each with the table of R beside the paper's."""
     model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload] # the same values in less time
-    learned, from_noise = learn(model, scene, setting, seed), learn_from_noise(model, scene, setting, seed)
+    learned = learn(model, scene, setting, seed)
+    from_noise = learn_from_noise(model, scene, setting, seed)
     absences = methods(scene, learned, from_noise, setting, seed)
     absences[DEFAULT] = learn_by_default(model, scene, setting, seed)
-    found = audit(model, scene, absences, setting, seed)
-    return figures_of(found), (tabulate(name, found, setting, learned, from_noise),)
+    audited = audit(model, scene, absences, setting, seed)
+    return figures_of(audited), (tabulate(name, audited, setting, learned, from_noise),)
 
 
 def audit(
@@ -361,17 +415,24 @@ def audit(
 ) -> ab.Audit:
     """Audit masking methods on the images of a scene."""
     return ab.audit(
-        model, scene.x, scene.y, absences,
-        players=scene.players, data=scene.data, draws=setting.draws, evaluations=setting.evaluations, seed=seed,
-    )  # fmt: skip
+        model,
+        scene.x,
+        scene.y,
+        absences,
+        players=scene.players,
+        data=scene.data,
+        draws=setting.draws,
+        evaluations=setting.evaluations,
+        seed=seed,
+    )
 
 
-def figures_of(found: ab.Audit) -> dict[str, float]:
+def figures_of(audited: ab.Audit) -> dict[str, float]:
     """Return R of each method and its error."""
-    columns = {key: values.tolist() for key, values in found.columns().items()}
+    columns = {key: values.tolist() for key, values in audited.columns().items()}
     return {
         f"{key} of {method}": columns[column][number]
-        for number, method in enumerate(found.methods)
+        for number, method in enumerate(audited.methods)
         for key, column in (("R", "R"), ("error", "R_error"))
     }
 
@@ -382,40 +443,49 @@ def learn_by_default(
     """Learn a value for each pixel by the library's default loss; the masked cells are the players."""
     rows = scene.data[: setting.default_images]
     return ab.learn_baseline(
-        model, rows, scene.labels[: len(rows)], players=scene.players, seed=seed,
+        model,
+        rows,
+        scene.labels[: len(rows)],
+        players=scene.players,
+        seed=seed,
         options=ab.LearningOptions(steps=setting.default_steps, rows_per_step=setting.default_rows, noise=noise),
-    )  # fmt: skip
+    )
 
 
-def tabulate(name: str, found: ab.Audit, setting: Setting, learned: Colours, from_noise: Colours) -> ResultTable:
+def tabulate(name: str, audited: ab.Audit, setting: Setting, learned: Colours, from_noise: Colours) -> ResultTable:
     """Make a table of R, its companions, and the printed R."""
     note = (
-        f"{found.record.samples} test images of {name}, the {len(found.region)} cells in the middle masked, "
-        f"seed {found.record.seed}; {found.record.readout}; reference: {found.record.reference}, draws: "
-        f"{found.record.draws}. R of the unmasked images: {float(found.removal.unmasked.value):.3f}. The paper does "
-        "not say against which state its effects were measured, so that its figures and these can be compared in "
-        f"order only. {describe(setting, learned)} {describe_from_noise(setting, from_noise)} "
+        f"{audited.record.samples} test images of {name}, the {len(audited.region)} cells in the middle masked, "
+        f"seed {audited.record.seed}; {audited.record.readout}; reference: {audited.record.reference}, draws: "
+        f"{audited.record.draws}. R of the unmasked images: {float(audited.removal.unmasked.value):.3f}. The paper "
+        "does not say against which state its effects were measured, so that its figures and these can be compared "
+        f"in order only. {describe(setting, learned)} {describe_from_noise(setting, from_noise)} "
         f"{DEFAULT.capitalize()}: a value for each pixel by the library's default loss, the masked cells as players. "
         f"{NOISE_TERM} "
-        + " ".join(goals(found, method, setting.printed) for method in ("learned", FROM_NOISE, DEFAULT))
+        + " ".join(goals(audited, method, setting.printed) for method in ("learned", FROM_NOISE, DEFAULT))
         + " "
-        + " ".join((*found.verdict, *found.warnings, *found.notes_on_R))
+        + " ".join((*audited.verdict, *audited.warnings, *audited.notes_on_R))
     )
     table = ResultTable(f"What masking methods leave and add: {name}", HEADS, note)
-    add_rows(table, found, setting.printed)
+    add_rows(table, audited, setting.printed)
     return table
 
 
-def add_rows(table: ResultTable, found: ab.Audit, printed: Mapping[str, float]) -> None:
+def add_rows(table: ResultTable, audited: ab.Audit, printed: Mapping[str, float]) -> None:
     """Add a row for each audited method."""
-    columns = {key: values.tolist() for key, values in found.columns().items()}
-    for number, method in enumerate(found.methods):
-        one = {key: values[number] for key, values in columns.items()}
+    columns = {key: values.tolist() for key, values in audited.columns().items()}
+    for number, method in enumerate(audited.methods):
+        row = {key: values[number] for key, values in columns.items()}
         table.add(
-            method, f"{one['R']:.3f}", f"{one['R_error']:.3f}",
+            method,
+            f"{row['R']:.3f}",
+            f"{row['R_error']:.3f}",
             f"{printed[method]:.4f}" if method in printed else "–",
-            f"{one['removed']:.1%}", f"{one['strength']:.4g}", f"{one['salient']:.1f}", f"{one['low_orders']:.1%}",
-        )  # fmt: skip
+            f"{row['removed']:.1%}",
+            f"{row['strength']:.4g}",
+            f"{row['salient']:.1f}",
+            f"{row['low_orders']:.1%}",
+        )
 
 
 def describe(setting: Setting, learned: Colours) -> str:
@@ -445,14 +515,17 @@ def describe_from_noise(setting: Setting, learned: Colours) -> str:
     )
 
 
-def goals(found: ab.Audit, method: str, printed: Mapping[str, float]) -> str:
+def goals(audited: ab.Audit, method: str, printed: Mapping[str, float]) -> str:
     """Describe whether a learned baseline has the lowest R, and one as low as the paper's."""
-    learned = found.methods.index(method)
-    rivals = {rival: found.removal.difference(number, learned)
-              for number, rival in enumerate(found.methods) if number != learned}  # fmt: skip
+    learned = audited.methods.index(method)
+    rivals = {
+        rival: audited.removal.difference(number, learned)
+        for number, rival in enumerate(audited.methods)
+        if number != learned
+    }
     above = ", ".join(f"{rival} {gap.value:+.3f} ± {gap.error:.3f}" for rival, gap in rivals.items())
     beaten = all(float(gap.value) > 2 * float(gap.error) for gap in rivals.values())
-    value = float(found.R.value[learned])
+    value = float(audited.R.value[learned])
     as_printed = value <= printed["learned"]
     return (
         f"Goals, {method}: the lowest R by two standard errors ({'met' if beaten else 'missed'}: others' R less its "
@@ -466,21 +539,27 @@ PAPERS = ("learned", SHAPLEY)  # by the paper's losses
 
 def judge_lowest(figures: Figures) -> Verdict:
     """Ask whether learned values have the lowest R, and at most the printed one, everywhere."""
-    lines, by_default, by_papers = [], [], []
+    lines = []
+    by_default = []
+    by_papers = []
     for name in [name for name in SETTINGS if name in figures]:
-        found = {**figures[name], **figures.get(f"{name}-shapley", {})}
-        values = _of_methods(found, "R")
-        errors = _of_methods(found, "error")
-        usual = {method: value for method, value in values.items() if not method.startswith("learned")}
-        best = min(usual, key=usual.__getitem__)
+        measured = {**figures[name], **figures.get(f"{name}-shapley", {})}
+        values = _of_methods(measured, "R")
+        errors = _of_methods(measured, "error")
+        usual_values = {method: value for method, value in values.items() if not method.startswith("learned")}
+        best = min(usual_values, key=usual_values.__getitem__)
         words = {"L_marginal": "learned", "L_Shapley": SHAPLEY, "default": DEFAULT}
-        shown = [
+        words_of_methods = [
             f"{word} {plus_minus(values[method], errors.get(method), '.2f')}"
             for word, method in [*words.items(), (best, best)]
             if method in values
         ]
-        lines.append(f"{name}: {', '.join(shown)}")
-        low = {m for m, value in values.items() if value < usual[best] and value <= SETTINGS[name].printed["learned"]}
+        lines.append(f"{name}: {', '.join(words_of_methods)}")
+        low = {
+            m
+            for m, value in values.items()
+            if value < usual_values[best] and value <= SETTINGS[name].printed["learned"]
+        }
         by_default.append(DEFAULT in low)
         by_papers.append(bool(low & set(PAPERS)))
     if not lines:
@@ -500,23 +579,27 @@ def judge_lowest(figures: Figures) -> Verdict:
             f"{_few_words(figures)}"
         )
         return Verdict(
-            "by another method", "; ".join(lines), reason, "the default loss, which holds R's construction",
+            "by another method",
+            "; ".join(lines),
+            reason,
+            "the default loss, which holds R's construction",
             "default loss",
-        )  # fmt: skip
+        )
     return Verdict("no", "; ".join(lines), "Learned values do not have the lowest R by any of the losses.")
 
 
 def _without_noise_words(figures: Figures) -> str:
     """Compare the default loss without its noise term with the mean, on the images where both were measured."""
-    found = figures.get("mnist-more", {})
-    if f"R of {WITHOUT_NOISE}" not in found:
+    measured = figures.get("mnist-more", {})
+    if f"R of {WITHOUT_NOISE}" not in measured:
         return ""
-    own, error = found[f"R of {WITHOUT_NOISE}"], found[f"error of {WITHOUT_NOISE}"]
-    words = f" Without the term for white noise, the default loss has R {plus_minus(own, error, '.2f')} on MNIST"
-    everywhere = {method: found[f"noise everywhere of {method}"] for method in ("mean", WITHOUT_NOISE)}
-    mean = found.get("R of mean on the same images")
+    value = measured[f"R of {WITHOUT_NOISE}"]
+    error = measured[f"error of {WITHOUT_NOISE}"]
+    words = f" Without the term for white noise, the default loss has R {plus_minus(value, error, '.2f')} on MNIST"
+    everywhere = {method: measured[f"noise everywhere of {method}"] for method in ("mean", WITHOUT_NOISE)}
+    mean = measured.get("R of mean on the same images")
     if mean is not None:
-        compared = "above" if own > mean else "below"
+        compared = "above" if value > mean else "below"
         words += f", {compared} the mean's {mean:.2f} on the same images"
     compared = "above" if everywhere[WITHOUT_NOISE] > everywhere["mean"] else "below"
     return (
@@ -527,51 +610,56 @@ def _without_noise_words(figures: Figures) -> str:
 
 def _few_words(figures: Figures) -> str:
     """Say what values learned for each image leave, and whether the order depends on the reference."""
-    found = figures.get("mnist-few")
-    if found is None:
+    measured = figures.get("mnist-few")
+    if measured is None:
         return ""
-    each, mean = (found[f"by white noise, R of {method}"] for method in (EACH, "mean"))
-    references = [key.split(", R of ")[0] for key in found if key.endswith(f", R of {EACH}")]
+    each = measured[f"by white noise, R of {EACH}"]
+    mean = measured["by white noise, R of mean"]
+    references = [key.split(", R of ")[0] for key in measured if key.endswith(f", R of {EACH}")]
     lower = sum(
-        found[f"{reference}, R of {EACH}"] < found[f"{reference}, R of mean"]
+        measured[f"{reference}, R of {EACH}"] < measured[f"{reference}, R of mean"]
         for reference in references
-        if f"{reference}, R of mean" in found
+        if f"{reference}, R of mean" in measured
     )
-    compared = sum(f"{reference}, R of mean" in found for reference in references)
+    compared = sum(f"{reference}, R of mean" in measured for reference in references)
     return (
-        f" Colours learned for each of {found['images']:.0f} images have R {each:.2f}, the mean {mean:.2f} there; by "
-        f"{lower} of {compared} references they are below the mean."
+        f" Colours learned for each of {measured['images']:.0f} images have R {each:.2f}, the mean {mean:.2f} there; "
+        f"by {lower} of {compared} references they are below the mean."
     )
 
 
 def _lowest(figures: Figures) -> list[Quantity]:
     """Return R by L_Shapley and of the mean on MNIST."""
-    found = {**figures["mnist"], **figures["mnist-shapley"]}
+    measured = {**figures["mnist"], **figures["mnist-shapley"]}
     return [
-        Quantity(f"{word} {{}}", found[f"R of {method}"], found[f"error of {method}"])
+        Quantity(f"{word} {{}}", measured[f"R of {method}"], measured[f"error of {method}"])
         for word, method in (("L_Shapley", SHAPLEY), ("mean", "mean"))
     ]
 
 
 def _usual(figures: Figures) -> list[Quantity]:
     """Return R of the conditional and of the mean on MNIST."""
-    found = figures["mnist"]
+    measured = figures["mnist"]
     return [
-        Quantity(f"{name} {{}}", found[f"R of {name}"], found[f"error of {name}"]) for name in ("conditional", "mean")
+        Quantity(f"{name} {{}}", measured[f"R of {name}"], measured[f"error of {name}"])
+        for name in ("conditional", "mean")
     ]
 
 
 def judge_order(figures: Figures) -> Verdict:
     """Ask whether the conditional has the lowest R of the usual methods."""
-    lines, lowest = [], {}
+    lines = []
+    lowest = {}
     for name in [name for name in SETTINGS if name in figures]:
         printed = SETTINGS[name].printed
         values = _of_methods(figures[name], "R")
         errors = _of_methods(figures[name], "error")
-        usual = [method for method in printed if method != "learned" and method in values]
-        shown = (f"{method} {plus_minus(values[method], errors.get(method), '.2f')}" for method in usual)
-        lines.append(f"{name}: {', '.join(shown)}")
-        lowest[name] = (min(usual, key=values.__getitem__), min(usual, key=printed.__getitem__))
+        usual_methods = [method for method in printed if method != "learned" and method in values]
+        words_of_methods = (
+            f"{method} {plus_minus(values[method], errors.get(method), '.2f')}" for method in usual_methods
+        )
+        lines.append(f"{name}: {', '.join(words_of_methods)}")
+        lowest[name] = (min(usual_methods, key=values.__getitem__), min(usual_methods, key=printed.__getitem__))
     if not lines:
         return Verdict("not measured", "–", "The usual methods were not measured.")
     if all(ours == "conditional" for ours, _ in lowest.values()):
@@ -582,10 +670,10 @@ def judge_order(figures: Figures) -> Verdict:
     return Verdict("no", "; ".join(lines), reason)
 
 
-def _of_methods(found: Mapping[str, float], what: str) -> dict[str, float]:
+def _of_methods(measured: Mapping[str, float], figure: str) -> dict[str, float]:
     """Return a figure of each method."""
-    start = f"{what} of "
-    return {key.removeprefix(start): value for key, value in found.items() if key.startswith(start)}
+    start = f"{figure} of "
+    return {key.removeprefix(start): value for key, value in measured.items() if key.startswith(start)}
 
 
 EXPERIMENT = Experiment(

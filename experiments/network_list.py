@@ -25,7 +25,8 @@ USED_IN = {
 
 
 # The figures of a record that say how often a network that does not come along is right, and of how many samples.
-ACCURACY, OF_SAMPLES = "accuracy of the network", "samples of the accuracy"
+ACCURACY = "accuracy of the network"
+OF_SAMPLES = "samples of the accuracy"
 # The experiment and the part whose record has them.
 MEASURED_BY = {
     ("mnist", "alexnet"): ("table-8", "mnist-alexnet"),

@@ -56,7 +56,8 @@ class Residual(nn.Module):
 
     def __init__(self, width: int, following: int, stride: int) -> None:
         super().__init__()
-        self.stride, self.added = stride, following - width
+        self.stride = stride
+        self.added = following - width
         self.body = nn.Sequential(
             nn.Conv2d(width, following, 3, stride, padding=1, bias=False),
             nn.BatchNorm2d(following),
@@ -143,10 +144,11 @@ def resnet(layers: int, seed: int = 0, colours: int = 3) -> nn.Sequential:
     if layers < 8 or layers % 6 != 2:
         raise AbsentiaError(f"layers must be 6n + 2 for n blocks of each width, such as 20. Got {layers} instead.")
     widths = [width for width in (16, 32, 64) for _ in range((layers - 2) // 6)]
+    statistics = CIFAR_STATISTICS if colours == 3 else MNIST_STATISTICS
     with drawn_by(seed):
         return _he(
             nn.Sequential(
-                Normalise(*(CIFAR_STATISTICS if colours == 3 else MNIST_STATISTICS)),
+                Normalise(*statistics),
                 *(nn.Conv2d(colours, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()),
                 *(Residual(before, width, 1 + (before < width)) for before, width in _pairs(16, widths)),
                 *(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
@@ -163,8 +165,11 @@ def vgg16(seed: int = 0, colours: int = 3) -> nn.Sequential:
     >>> vgg16().eval()(torch.zeros(2, 3, 32, 32)).shape, vgg16(colours=1).eval()(torch.zeros(2, 1, 28, 28)).shape
     (torch.Size([2, 10]), torch.Size([2, 10]))
     """
-    first = [Normalise(*CIFAR_STATISTICS)] if colours == 3 else [nn.ZeroPad2d(2), Normalise(*MNIST_STATISTICS)]
-    layers: list[nn.Module] = [*first]
+    layers: list[nn.Module]
+    if colours == 3:
+        layers = [Normalise(*CIFAR_STATISTICS)]
+    else:
+        layers = [nn.ZeroPad2d(2), Normalise(*MNIST_STATISTICS)]
     before = colours
     with drawn_by(seed):
         for stage in VGG16_WIDTHS:
@@ -348,5 +353,5 @@ def build(architecture: str, seed: int) -> nn.Module:
         return ARCHITECTURES[name](*map(int, numbers), seed=seed)
     except (TypeError, ValueError, IndexError) as error:  # too many or too few numbers, none, or no words at all
         must = f"architecture must be widths such as 12-100-100-2, or one of {', '.join(ARCHITECTURES)}"
-        then = "The last two need the size of the vocabulary, as in cnn-14311."
-        raise AbsentiaError(f"{must}. Got {architecture!r} instead. {then}") from error
+        sizes_of_texts = "The last two need the size of the vocabulary, as in cnn-14311."
+        raise AbsentiaError(f"{must}. Got {architecture!r} instead. {sizes_of_texts}") from error

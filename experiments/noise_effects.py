@@ -25,14 +25,20 @@ from experiments.order_strengths import LOSSES, ratio_of_means
 from experiments.tables import ResultTable, mean_and_error, plus_minus
 
 # The mean |U(S)| that the paper prints for an image, and for white noise.
-PRINTED = (5.5285, 0.2321)
-RATIO = PRINTED[0] / PRINTED[1]
+PRINTED_IMAGE = 5.5285
+PRINTED_NOISE = 0.2321
+RATIO = PRINTED_IMAGE / PRINTED_NOISE
 CENTRE = (7, 7)  # the grid whose central 4 × 3 cells are players
-NINE, TWELVE, MIDDLE = "nine cells", "twelve cells", "twelve central cells"
-UNIFORM, WEAK = "uniform noise", "weak noise"
+NINE = "nine cells"
+TWELVE = "twelve cells"
+MIDDLE = "twelve central cells"
+UNIFORM = "uniform noise"
+WEAK = "weak noise"
 DEVIATION = 0.1  # of weak noise around the mean image
-ZERO, MEAN = "zero", "the mean image"
-OWN, SAME = "predicted class", "image's class"
+ZERO = "zero"
+MEAN = "the mean image"
+OWN = "predicted class"
+SAME = "image's class"
 MOST_BINS = 41
 NEARLY_ALL = 0.9
 # Numbers of draws of noise that stand for absence, at full size. Twelve cells take eight times as long as nine.
@@ -78,7 +84,8 @@ class Effects:
     @property
     def ratio_error(self) -> float:
         """Return the standard error of the ratio over samples, to first order."""
-        image, noise = (one.abs().mean(1) for one in (self.image, self.noise))
+        image = self.image.abs().mean(1)
+        noise = self.noise.abs().mean(1)
         return float(ratio_of_means(image, noise)[1]) if len(image) > 1 else 0.0
 
     @property
@@ -113,7 +120,9 @@ class Scene:
         shape = (int(channels), int(height), int(width))
         if name == MIDDLE:
             return ab.Players.grid(shape, CENTRE, only=central_cells(CENTRE))
-        return ab.Players.grid(shape, (3, 3) if name == NINE else (4, 3))
+        if name == NINE:
+            return ab.Players.grid(shape, (3, 3))
+        return ab.Players.grid(shape, (4, 3))
 
     def effects(self, players: str, noise: str, absence: str, draws: Sequence[int] = (1,)) -> dict[Setting, Effects]:
         """Measure images and noise by the log-odds, in the mean over each of some numbers of draws."""
@@ -123,13 +132,14 @@ class Scene:
             predicted = self.model(z).argmax(1)
         fixed = {ZERO: torch.zeros_like(self.mean), MEAN: self.mean}
         stand_ins = fixed[absence][None] if absence in fixed else self.noise(absence, max(draws), generator)
-        cells, found = self.players(players), {}
+        cells = self.players(players)
+        effects = {}
         images = self.effects_of(self.x, (self.y,), stand_ins, cells, draws)
         noises = self.effects_of(z, (predicted, self.y), stand_ins, cells, draws)
         for count, (image,), both in zip(draws, images, noises, strict=True):
-            for classes, one in zip((OWN, SAME), both, strict=True):
-                found[Setting(players, noise, absence, count, classes)] = Effects(image, one)
-        return found
+            for classes, noise_effects in zip((OWN, SAME), both, strict=True):
+                effects[Setting(players, noise, absence, count, classes)] = Effects(image, noise_effects)
+        return effects
 
     def effects_of(
         self, x: Tensor, classes: Sequence[Tensor], stand_ins: Tensor, players: ab.Players, draws: Sequence[int]
@@ -150,10 +160,15 @@ class Scene:
 
 def scene_of(data: ImageData, model: nn.Module, train: bool, count: int, seed: int) -> Scene:
     """Draw images that were not looked at before, and take the mean and the range from training images."""
-    images, labels = (data.x_train, data.y_train) if train else (data.x_test, data.y_test)
+    if train:
+        images = data.x_train
+        labels = data.y_train
+    else:
+        images = data.x_test
+        labels = data.y_test
     drawn = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
     chosen = drawn.roll(0 if train else -LOOKED_AT)[:count]
-    ends = tuple(one[:, None, None] for one in (data.x_train.amin((0, 2, 3)), data.x_train.amax((0, 2, 3))))
+    ends = tuple(end[:, None, None] for end in (data.x_train.amin((0, 2, 3)), data.x_train.amax((0, 2, 3))))
     # Other noise on test images than on training images.
     return Scene(model, images[chosen], labels[chosen], data.x_train.mean(0), (ends[0], ends[1]), 2 * seed + train)
 
@@ -175,7 +190,10 @@ def try_settings(scene: Scene, draws: Mapping[str, Sequence[int]]) -> dict[Setti
 
 def measure_settings(scene: Scene, settings: Sequence[Setting]) -> dict[Setting, Effects]:
     """Measure some settings only."""
-    return {one: scene.effects(one.players, one.noise, one.absence, (one.draws,))[one] for one in settings}
+    return {
+        setting: scene.effects(setting.players, setting.noise, setting.absence, (setting.draws,))[setting]
+        for setting in settings
+    }
 
 
 def chosen_part(run: Run) -> Found:
@@ -186,8 +204,9 @@ def chosen_part(run: Run) -> Found:
     few: dict[str, tuple[int, ...]] = {NINE: (1, 4, 16)}
     draws = run.pick(full=DRAWS, quick=few, tiny=few | {MIDDLE: (1, 2)})
     tried = try_settings(scene_of(data, model, True, to_choose, run.seed), draws)
-    chosen = nearest({setting: found.ratio for setting, found in tried.items()})
-    plain, zero = (Setting(chosen.players, UNIFORM, absence, 1, chosen.classes) for absence in (UNIFORM, ZERO))
+    chosen = nearest({setting: effects.ratio for setting, effects in tried.items()})
+    plain = Setting(chosen.players, UNIFORM, UNIFORM, 1, chosen.classes)
+    zero = Setting(chosen.players, UNIFORM, ZERO, 1, chosen.classes)
     measured = measure_settings(scene_of(data, model, False, to_test, run.seed), (chosen, plain, zero))
     tables = (
         _table(
@@ -203,7 +222,7 @@ def chosen_part(run: Run) -> Found:
         ),
     )
     image, noise = measured[chosen].strengths
-    figures = {f"training, {setting}": found.ratio for setting, found in tried.items()}
+    figures = {f"training, {setting}": effects.ratio for setting, effects in tried.items()}
     figures |= {f"{CHOSEN}{chosen}": measured[chosen].ratio, "image": image, "noise": noise}
     figures |= {"larger": measured[chosen].larger, "images": to_test, ERROR: measured[chosen].ratio_error}
     figures |= {"plain": measured[plain].ratio, "zero": measured[zero].ratio}
@@ -223,21 +242,29 @@ def learned_part(run: Run) -> Found:
         steps=run.pick(full=60, quick=4, tiny=2), rows_per_step=run.pick(full=None, quick=None, tiny=64)
     )
     papers = ab.LearningOptions(
-        samples=run.pick(full=64, quick=16, tiny=8), steps=run.pick(full=40, quick=4, tiny=2),
+        samples=run.pick(full=64, quick=16, tiny=8),
+        steps=run.pick(full=40, quick=4, tiny=2),
         rows_per_comparison=run.pick(full=2**12, quick=2**11, tiny=2**9),
-    )  # fmt: skip
+    )
     learned = {
         "the default loss": ab.learn_baseline(
             model, rows, labels, players=players, seed=run.seed, options=default
         ).values,
         **{
             f"L_{loss}": ab.learn_baseline(
-                model, rows, labels, players=players, loss=loss, start="mean", bounds=(0.0, 1.0), seed=run.seed,
+                model,
+                rows,
+                labels,
+                players=players,
+                loss=loss,
+                start="mean",
+                bounds=(0.0, 1.0),
+                seed=run.seed,
                 options=papers,
             ).values
             for loss in LOSSES
         },
-    }  # fmt: skip
+    }
     generator = torch.Generator().manual_seed(scene.seed)
     z = scene.noise(UNIFORM, count, generator)
     note = (
@@ -253,12 +280,12 @@ def learned_part(run: Run) -> Found:
         effects = [
             next(scene.effects_of(x, (scene.y,), stand_in, players, (1,)))[0].abs().mean(1) for x in (scene.x, z)
         ]
-        found = Effects(*(one[:, None] for one in effects))
+        effects_of_both = Effects(*(one[:, None] for one in effects))
         image, noise = (mean_and_error(one.tolist()) for one in effects)
         ratio, error = ratio_of_means(*effects)
         figures |= {f"learned by {name}": float(ratio), f"error of learned by {name}": float(error)}
         numbers = (*image, *noise, float(ratio), float(error))
-        table.add(name, *(f"{number:.3g}" for number in numbers), f"{found.larger:.0%}")
+        table.add(name, *(f"{number:.3g}" for number in numbers), f"{effects_of_both.larger:.0%}")
     return Found(figures, (table,))
 
 
@@ -267,21 +294,22 @@ def plain_part(run: Run) -> Found:
     data: ImageData = run.data("cifar10")
     to_test = run.pick(full=4, quick=1, tiny=2)
     scene = scene_of(data, run.network("cifar10", run.seed), False, to_test, run.seed)
-    plain, zero = (Setting(NINE, UNIFORM, absence, 1, SAME) for absence in (UNIFORM, ZERO))
+    plain = Setting(NINE, UNIFORM, UNIFORM, 1, SAME)
+    zero = Setting(NINE, UNIFORM, ZERO, 1, SAME)
     measured = measure_settings(scene, (plain, zero))
     for noise in (UNIFORM, WEAK):
         measured |= scene.effects(NINE, noise, noise, run.pick(full=(1, 4), quick=(1, 2)))
     note = f"ResNet-20, {to_test} test images, seed {run.seed}; for information, nothing is chosen."
-    figures = {f"test, {setting}": found.ratio for setting, found in measured.items()}
+    figures = {f"test, {setting}": effects.ratio for setting, effects in measured.items()}
     figures |= {"plain": measured[plain].ratio, "zero": measured[zero].ratio}
     picture = run.picture("cifar10", _draw(measured[plain], str(plain)))
     return Found(figures, (_table("Effects of images and of white noise: cifar10", measured, note),), (picture,))
 
 
-def _table(title: str, found: Mapping[Setting, Effects], note: str) -> ResultTable:
+def _table(title: str, measured: Mapping[Setting, Effects], note: str) -> ResultTable:
     note = f"Mean |U(S)| of the log-odds over all sets S ≠ ∅, of images and of as many white noises. {note}"
     table = ResultTable(title, ("setting", "image", "noise", "ratio", "± error", "image larger"), note)
-    for setting, effects in found.items():
+    for setting, effects in measured.items():
         numbers = (f"{value:.4g}" for value in (*effects.strengths, effects.ratio))
         table.add(f"{setting}", *numbers, f"{effects.ratio_error:.2g}", f"{effects.larger:.0%}")
     return table
@@ -291,8 +319,10 @@ def _draw(effects: Effects, title: str) -> Any:
     """Draw the distributions of effects, on a logarithmic count."""
     figure = ab.plots.new_figure(2, height=3.0, title=f"Effects U(S) of all images: {title}")
     edge = float(effects.image.abs().max())
-    for axes, one, name in zip(figure.axes, (effects.image, effects.noise), ("images", "white noise"), strict=True):
-        axes.hist(one.flatten().numpy(), bins=MOST_BINS, range=(-edge, edge), log=True, color="#666666")
+    for axes, values, name in zip(
+        figure.axes, (effects.image, effects.noise), ("images", "white noise"), strict=True
+    ):
+        axes.hist(values.flatten().numpy(), bins=MOST_BINS, range=(-edge, edge), log=True, color="#666666")
         axes.set(title=name, xlabel="U(S)", ylabel="sets")
     return figure
 
@@ -301,28 +331,28 @@ def judge(figures: Figures) -> Verdict:
     """Ask whether on test images the chosen setting has about the printed ratio, in nearly all samples."""
     if "mnist" not in figures:
         return Verdict("not measured", "–", "The setting is chosen and judged on MNIST.")
-    found = figures["mnist"]
-    ((key, ratio),) = (one for one in found.items() if one[0].startswith(CHOSEN))
+    measured = figures["mnist"]
+    ((key, ratio),) = (one for one in measured.items() if one[0].startswith(CHOSEN))
     ours = (
-        f"{plus_minus(ratio, found.get(ERROR), '.0f')} : 1 in the nearest setting, mean |U| "
-        f"{found['image']:.2f} and {found['noise']:.4f}; "
-        f"one draw of noise {found['plain']:.1f} : 1, zero {found['zero']:.2f} : 1"
+        f"{plus_minus(ratio, measured.get(ERROR), '.0f')} : 1 in the nearest setting, mean |U| "
+        f"{measured['image']:.2f} and {measured['noise']:.4f}; "
+        f"one draw of noise {measured['plain']:.1f} : 1, zero {measured['zero']:.2f} : 1"
     )
     learned = figures.get("learned", {})
     start = "learned by "
     by_loss = {name.removeprefix(start): value for name, value in learned.items() if name.startswith(start)}
     if by_loss:
-        shown = (
+        words = (
             f"{name} {plus_minus(value, learned[f'error of {start}{name}'], '.2f')}"
             for name, value in by_loss.items()
         )
-        ours += f"; learned values: {', '.join(shown)} : 1"
-    tried = sum(one.startswith("training, ") for one in found)
+        ours += f"; learned values: {', '.join(words)} : 1"
+    tried = sum(one.startswith("training, ") for one in measured)
     reason = (
         f"Of {tried} settings, the one nearest to {RATIO:.0f} : 1 on training images was taken "
         f"({key.removeprefix(CHOSEN)}). The ratio depends on the strength of the noise and on how many draws of it "
         "stand for absence, which the paper does not state; with zero as absence its sign turns. The mean |U| of "
-        f"images is {found['image']:.2g}, the printed one {PRINTED[0]:.2f}."
+        f"images is {measured['image']:.2g}, the printed one {PRINTED_IMAGE:.2f}."
     )
     if by_loss:
         over = [name for name, value in by_loss.items() if value > 1]
@@ -331,16 +361,16 @@ def judge(figures: Figures) -> Verdict:
         reason += f", and less by {', '.join(turned) or 'none'}."
     if WEAK in key:
         reason += f" Weak noise is normal around the mean image, with a deviation of {DEVIATION:g}."
-    if RATIO / 2 <= ratio <= 2 * RATIO and found["larger"] >= NEARLY_ALL:
+    if RATIO / 2 <= ratio <= 2 * RATIO and measured["larger"] >= NEARLY_ALL:
         return Verdict("in one reading", ours, reason, f"the nearest of {tried} settings", f"nearest of {tried}")
     return Verdict("no", ours, reason)
 
 
 def _ratio(figures: Figures) -> list[Quantity]:
     """Return the ratio in the setting that was chosen."""
-    found = figures["mnist"]
-    (ratio,) = (value for name, value in found.items() if name.startswith(CHOSEN))
-    return [Quantity("{} : 1", ratio, found.get(ERROR), ".0f")]
+    measured = figures["mnist"]
+    (ratio,) = (value for name, value in measured.items() if name.startswith(CHOSEN))
+    return [Quantity("{} : 1", ratio, measured.get(ERROR), ".0f")]
 
 
 EXPERIMENT = Experiment(

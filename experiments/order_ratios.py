@@ -73,18 +73,22 @@ def ratios(run: Run) -> Found:
     for number, case in enumerate(CASES, start=1):
         bars = []
         for place, baseline in enumerate(case.baselines):
-            found = interactions_of(case, baseline)
-            profile = found.by_order()
+            interactions = interactions_of(case, baseline)
+            profile = interactions.by_order()
             shares = profile.ratios[0, 1:]
             order = float((shares * torch.arange(1, len(shares) + 1)).sum())
-            patterns = int(found.measurable[0, 1:].sum())
+            patterns = int(interactions.measurable[0, 1:].sum())
             figures[f"top {number}.{place}"] = float(shares[-1])
-            figures[f"order {number}.{place}"], figures[f"patterns {number}.{place}"] = order, patterns
+            figures[f"order {number}.{place}"] = order
+            figures[f"patterns {number}.{place}"] = patterns
             table.add(
-                case.text, ", ".join(f"{value:g}" for value in baseline),
+                case.text,
+                ", ".join(f"{value:g}" for value in baseline),
                 ", ".join(f"{share:.3f}" for share in shares.tolist()),
-                f"{order:.2f}", f"{float(profile.strength[0, 1:].sum()):.4g}", patterns,
-            )  # fmt: skip
+                f"{order:.2f}",
+                f"{float(profile.strength[0, 1:].sum()):.4g}",
+                patterns,
+            )
             bars.append(shares)
         drawn.append((case.text, bars))
     counted, counts = theorem_table()
@@ -109,8 +113,8 @@ def theorem_table() -> tuple[ResultTable, dict[str, float]]:
     for name, value in WRONG_VALUES.items():
         agree = within = 0
         for wrong in range(6):
-            found = interactions_of(case, tuple(value if i < wrong else 0.0 for i in range(5)))
-            orders = found.coalitions.sum(1)[found.effects[0] != 0]
+            interactions = interactions_of(case, tuple(value if i < wrong else 0.0 for i in range(5)))
+            orders = interactions.coalitions.sum(1)[interactions.effects[0] != 0]
             ours = [int((orders == k).sum()) for k in range(6)]
             theirs = [math.comb(wrong, k - 5 + wrong) if k >= 5 - wrong else 0 for k in range(6)]
             agree += ours == theirs
@@ -140,10 +144,10 @@ PAIRS = tuple((case, wrong) for case in range(1, 4) for wrong in range(1, 4))
 
 def judge_ratios(figures: Figures) -> Verdict:
     """Ask for a larger share of the highest order under the correct values than under each incorrect one."""
-    found = figures["ratios"]
-    larger = sum(found[f"top {case}.0"] > found[f"top {case}.{wrong}"] for case, wrong in PAIRS)
-    higher = sum(found[f"order {case}.0"] > found[f"order {case}.{wrong}"] for case, wrong in PAIRS)
-    fewer = sum(found[f"patterns {case}.0"] < found[f"patterns {case}.{wrong}"] for case, wrong in PAIRS)
+    measured = figures["ratios"]
+    larger = sum(measured[f"top {case}.0"] > measured[f"top {case}.{wrong}"] for case, wrong in PAIRS)
+    higher = sum(measured[f"order {case}.0"] > measured[f"order {case}.{wrong}"] for case, wrong in PAIRS)
+    fewer = sum(measured[f"patterns {case}.0"] < measured[f"patterns {case}.{wrong}"] for case, wrong in PAIRS)
     ours = f"the highest order's share is larger in {larger} of {len(PAIRS)} comparisons"
     reason = (
         "Judged by the paper's r_m, whose bars carry no numbers; for information, the mean order is higher in "
@@ -156,12 +160,12 @@ def judge_ratios(figures: Figures) -> Verdict:
 
 def judge_counts(figures: Figures) -> Verdict:
     """Ask for the theorems' counts for all numbers of incorrect values, of any size."""
-    found = figures["ratios"]
-    counts = {name: found[f"theorem 4, b′ = {name}"] for name in WRONG_VALUES}
-    within = all(found[f"theorem 3, b′ = {name}"] == 6 for name in WRONG_VALUES)
-    shown = "; ".join(f"{count:.0f} of 6 with b′ = {name}" for name, count in counts.items())
+    measured = figures["ratios"]
+    counts = {name: measured[f"theorem 4, b′ = {name}"] for name in WRONG_VALUES}
+    within = all(measured[f"theorem 3, b′ = {name}"] == 6 for name in WRONG_VALUES)
+    words = "; ".join(f"{count:.0f} of 6 with b′ = {name}" for name, count in counts.items())
     bound = "always" if within else "not always"
-    ours = f"binom(…) right for {shown}; at most 2^m′ {bound}"
+    ours = f"binom(…) right for {words}; at most 2^m′ {bound}"
     if within and all(count == 6 for count in counts.values()):
         return Verdict("as stated", ours, "All patterns of a product of five factors are counted.")
     if within and all(count == 6 for name, count in counts.items() if name != OF_X):
@@ -176,8 +180,8 @@ def judge_counts(figures: Figures) -> Verdict:
 
 def _larger(figures: Figures) -> list[Quantity]:
     """Return the number of comparisons in which the highest order has a larger share."""
-    found = figures["ratios"]
-    larger = sum(found[f"top {case}.0"] > found[f"top {case}.{wrong}"] for case, wrong in PAIRS)
+    measured = figures["ratios"]
+    larger = sum(measured[f"top {case}.0"] > measured[f"top {case}.{wrong}"] for case, wrong in PAIRS)
     return [Quantity(f"{{}} of {len(PAIRS)}", larger, form=".0f")]
 
 

@@ -24,7 +24,8 @@ from experiments.tables import ResultTable, mean_and_error, plus_minus
 from experiments.tabular_baselines import held_out, raw_zero
 
 LOSSES: tuple[Literal["shapley", "marginal"], ...] = ("shapley", "marginal")
-ZERO, MEAN = "zero", "mean"
+ZERO = "zero"
+MEAN = "mean"
 ROUNDING = 1e-12  # relative
 # Sizes |U| above which effects are counted: six to each power of ten.
 SIZES = torch.logspace(-5, 2, 43, dtype=torch.float64)
@@ -50,8 +51,8 @@ def strength_by_order(
 ) -> tuple[Float[Tensor, "samples orders"], Float[Tensor, " samples"]]:
     """Return E_{|S|=m} |U(S)| for each order m ≥ 1, and |v(N) − v(∅)|, of one sample each."""
     counts = torch.bincount(rows[0].coalitions.sum(1)).double()[1:]
-    changes = torch.stack([one.effects[0, 1:].sum().abs() for one in rows])
-    strengths = torch.stack([one.by_order().strength[0, 1:] for one in rows])
+    changes = torch.stack([interactions.effects[0, 1:].sum().abs() for interactions in rows])
+    strengths = torch.stack([interactions.by_order().strength[0, 1:] for interactions in rows])
     return strengths / counts, changes
 
 
@@ -85,8 +86,14 @@ def _tabular(data: TabularData, run: Run, rows: int) -> Found:
     model = run.network(data.name if data.name in ("census", "credit") else run.part, run.seed)
     x, y = held_out(data, rows, run.seed)
     heads = (
-        *("baseline", "strength of low orders", "± error", "Σ|U|", "± error", "salient"),
-        *("above 5 % of zero's largest", "± error"),
+        "baseline",
+        "strength of low orders",
+        "± error",
+        "Σ|U|",
+        "± error",
+        "salient",
+        "above 5 % of zero's largest",
+        "± error",
     )
     half = x.shape[1] // 2
     note = (
@@ -96,11 +103,13 @@ def _tabular(data: TabularData, run: Run, rows: int) -> Found:
     )
     table = ResultTable(f"Interactions before and after learning: {data.name}", heads, note)
     orders = ResultTable(
-        f"Strength of each order: {data.name}", ("baseline", *(f"order {m}" for m in range(1, x.shape[1] + 1))),
+        f"Strength of each order: {data.name}",
+        ("baseline", *(f"order {m}" for m in range(1, x.shape[1] + 1))),
         "The mean |U(S)| of order m over the mean |v(N) − v(∅)|, ± standard errors over rows.",
-    )  # fmt: skip
+    )
     figures: dict[str, float] = {}
-    curves, tau = {}, 0.0
+    curves = {}
+    tau = 0.0
     larger: dict[str, Tensor] = {}
     for name, values in baselines(model, data, run).items():
         parts = [
@@ -181,9 +190,14 @@ def _draw(panels: Mapping[str, Mapping[str, Tensor]], first: int) -> Any:
         # Curves that lie on each other are both seen: markers are hollow and shrink, and lines differ.
         for (name, curve), (marker, line, size) in zip(curves.items(), _STYLES, strict=False):
             axes.plot(
-                range(first, first + len(curve)), curve.numpy(), marker=marker, linestyle=line, markersize=size,
-                fillstyle="none", label=name,
-            )  # fmt: skip
+                range(first, first + len(curve)),
+                curve.numpy(),
+                marker=marker,
+                linestyle=line,
+                markersize=size,
+                fillstyle="none",
+                label=name,
+            )
         axes.set(xlabel="order", ylabel=label)
         axes.locator_params(axis="x", integer=True)
         _set_scale(axes, list(curves.values()))
@@ -221,17 +235,19 @@ def _draw_distribution(larger: Mapping[str, Tensor], title: str) -> Any:
 
 def _compare(figures: Figures, asked: Sequence[tuple[str, str]]) -> tuple[list[str], list[bool]]:
     """Set figures by both losses beside those of zero and the mean, and say whether they are below zero's."""
-    lines, lower = [], []
-    for part, what in asked:
+    lines = []
+    lower = []
+    for part, figure in asked:
         if part in figures:
-            found = figures[part]
-            shown = []
+            measured = figures[part]
+            words = []
             for name in (ZERO, MEAN, *(f"L_{loss}" for loss in LOSSES)):
-                if f"{what} of {name}" in found:
-                    value, error = found[f"{what} of {name}"], found.get(f"error of {what} of {name}")
-                    shown.append(f"{name} {plus_minus(value, error)}")
-            lines.append(f"{part}: {', '.join(shown)}")
-            lower += [found[f"{what} of L_{loss}"] < found[f"{what} of {ZERO}"] for loss in LOSSES]
+                if f"{figure} of {name}" in measured:
+                    value = measured[f"{figure} of {name}"]
+                    error = measured.get(f"error of {figure} of {name}")
+                    words.append(f"{name} {plus_minus(value, error)}")
+            lines.append(f"{part}: {', '.join(words)}")
+            lower += [measured[f"{figure} of L_{loss}"] < measured[f"{figure} of {ZERO}"] for loss in LOSSES]
     return lines, lower
 
 
@@ -242,21 +258,22 @@ def judge_orders(figures: Figures) -> Verdict:
         return Verdict("not measured", "–", "")
     if not all(lower):
         return Verdict("no", "; ".join(lines), "By one of the losses it is not lower than under zero.")
-    found = figures["census"]
+    measured = figures["census"]
     risen = [
         f"order {m} by L_{loss}"
         for m in range(1, 7)
         for loss in LOSSES
-        if f"order {m} of {ZERO}" in found and found[f"order {m} of L_{loss}"] > found[f"order {m} of {ZERO}"]
+        if f"order {m} of {ZERO}" in measured
+        and measured[f"order {m} of L_{loss}"] > measured[f"order {m} of {ZERO}"]
     ]
-    mean = found.get(f"low orders of {MEAN}")  # records of the plain losses have it
+    mean = measured.get(f"low orders of {MEAN}")  # records of the plain losses have it
     reason = "Both losses are lower than zero over the orders 1 … 6 together."
     if mean is None:
         reason += " The record is by a search with ties, restarts and sweeps."
         return Verdict("by another method", "; ".join(lines), reason, "a search with three additions")
     if risen:
         reason += f" Taken apart, these are higher than zero's: {', '.join(risen)}."
-    best = min(found[f"low orders of L_{loss}"] for loss in LOSSES)
+    best = min(measured[f"low orders of L_{loss}"] for loss in LOSSES)
     compared = "lower" if mean < best else "not lower"
     reason += f" The mean, which needs no learning, is {compared} than the lower of both."
     if risen:
@@ -274,19 +291,21 @@ def judge_salient(figures: Figures) -> Verdict:
             "Salient is counted by one threshold for all, 5 % of the mean of zero's largest effects; by each row's "
             "own the difference is smaller: see the table."
         )
-        which = "one threshold for all, of zero's effects"
-        return Verdict("in one reading", "; ".join(lines), reason, which, "one threshold")
+        reading = "one threshold for all, of zero's effects"
+        return Verdict("in one reading", "; ".join(lines), reason, reading, "one threshold")
     return Verdict("no", "; ".join(lines), "By one of the losses they are not fewer than under zero.")
 
 
 def judge_function(figures: Figures) -> Verdict:
     """Ask whether both losses lower the Shapley values and marginal benefits of low orders, against zero."""
-    lines, lower, alike = [], [], []
+    lines = []
+    lower = []
+    alike = []
     measured = [part for part in FUNCTIONS if part in figures]
     for part in measured:
-        for what in ("shapley", "marginal"):
-            more, are = _compare(figures, ((part, what),))
-            lines += [f"F{FUNCTIONS[part] + 1}, {what}, {line.partition(': ')[2]}" for line in more]
+        for figure in ("shapley", "marginal"):
+            more, are = _compare(figures, ((part, figure),))
+            lines += [f"F{FUNCTIONS[part] + 1}, {figure}, {line.partition(': ')[2]}" for line in more]
             lower += are
         if _all_alike(figures[part]):
             alike.append(f"F{FUNCTIONS[part] + 1}")
@@ -305,7 +324,7 @@ def judge_function(figures: Figures) -> Verdict:
     return Verdict("no", ours, f"By one of the losses they are not lower than under zero. {reason}")
 
 
-def _all_alike(found: Mapping[str, float]) -> bool:
+def _all_alike(measured: Mapping[str, float]) -> bool:
     """Return whether both sums and both losses give the same figures, to rounding.
 
     >>> names = ("zero", "L_shapley", "L_marginal")
@@ -314,11 +333,11 @@ def _all_alike(found: Mapping[str, float]) -> bool:
     """
     sums = ("shapley", "marginal")
     same_sums = all(
-        math.isclose(*(found[f"{one} of {name}"] for one in sums), rel_tol=ROUNDING)
+        math.isclose(*(measured[f"{figure} of {name}"] for figure in sums), rel_tol=ROUNDING)
         for name in (ZERO, *(f"L_{loss}" for loss in LOSSES))
     )
     same_losses = all(
-        math.isclose(*(found[f"{one} of L_{loss}"] for loss in LOSSES), rel_tol=ROUNDING) for one in sums
+        math.isclose(*(measured[f"{figure} of L_{loss}"] for loss in LOSSES), rel_tol=ROUNDING) for figure in sums
     )
     return same_sums and same_losses
 
@@ -338,11 +357,11 @@ def _sums(figures: Figures) -> list[Quantity]:
     return _beside_zero(figures["tsang"], "shapley", ".1f")
 
 
-def _beside_zero(found: Mapping[str, float], what: str, form: str) -> list[Quantity]:
+def _beside_zero(measured: Mapping[str, float], figure: str, form: str) -> list[Quantity]:
     """Return a figure by L_Shapley, and that of zero."""
     names = {"L_Shapley": "L_shapley", "zero": ZERO}
     return [
-        Quantity(f"{word} {{}}", found[f"{what} of {name}"], found.get(f"error of {what} of {name}"), form)
+        Quantity(f"{word} {{}}", measured[f"{figure} of {name}"], measured.get(f"error of {figure} of {name}"), form)
         for word, name in names.items()
     ]
 

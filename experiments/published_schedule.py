@@ -21,11 +21,14 @@ import absentia as ab
 
 BOX = 0.3  # the bounds of the released code: mean ± 0.3 standard deviations
 ORDERS = 0.5  # the paper's λ, as a share of the players
-PAPER_EPOCHS, PAPER_SAMPLES, PAPER_DRAWS = 1000, 1000, 100
+PAPER_EPOCHS = 1000
+PAPER_SAMPLES = 1000
+PAPER_DRAWS = 100
 PUBLISHED_BATCH = 50
 # The paper does not print its learning rate: the best of these in a short trial is taken.
 RATES = (0.003, 0.01, 0.03, 0.1)
-TRIAL_SAMPLES, TRIAL_BATCH = 40, 4
+TRIAL_SAMPLES = 40
+TRIAL_BATCH = 4
 # The most rows of masked inputs for which a graph is kept at a time.
 _ROWS_PER_BLOCK = 2**15
 
@@ -102,7 +105,8 @@ def published_schedule(
     low, high = entry_box(x.double(), box)
     baseline = x.double().mean(0).clamp(low, high)
     generator = torch.Generator().manual_seed(seed)
-    losses, evaluations = [], 0
+    losses = []
+    evaluations = 0
     for _ in range(epochs):
         total = 0.0
         for part in torch.randperm(drawn.evaluator.samples, generator=generator).split(batch):
@@ -130,11 +134,11 @@ def choose_rate(
     drawn = _drawn_shapley(model, x, y, samples, draws, seed)
     everything = torch.arange(drawn.evaluator.samples)
     contexts = drawn.draw(len(everything), torch.Generator().manual_seed(seed))
-    found = {}
+    losses = {}
     for rate in RATES:
         end = published_schedule(model, x, y, 1, rate, seed, samples=samples, draws=draws, batch=TRIAL_BATCH)
-        found[rate] = float(drawn.loss(end.baseline, everything, contexts))
-    return min(found, key=lambda rate: found[rate])
+        losses[rate] = float(drawn.loss(end.baseline, everything, contexts))
+    return min(losses, key=lambda rate: losses[rate])
 
 
 def bernoulli_contexts(
@@ -143,8 +147,8 @@ def bernoulli_contexts(
     """Draw S for every player and order, then S ∪ i: coalitions are (without or with i) × i × order × draws."""
     share = torch.arange(orders)[:, None, None] / players
     drawn = torch.rand(samples, players, orders, draws, players, generator=generator) < share
-    own = torch.eye(players, dtype=torch.bool)[:, None, None]
-    return torch.stack([drawn & ~own, drawn | own], dim=1).flatten(1, 4)
+    is_player = torch.eye(players, dtype=torch.bool)[:, None, None]
+    return torch.stack([drawn & ~is_player, drawn | is_player], dim=1).flatten(1, 4)
 
 
 def count_orders(share: float, players: int) -> int:
@@ -160,7 +164,8 @@ def entry_box(
     data: Float[Tensor, "rows players"], box: float
 ) -> tuple[Float[Tensor, " players"], Float[Tensor, " players"]]:
     """Return mean − box · sd and mean + box · sd of each column."""
-    mean, spread = data.mean(0), box * data.std(0, correction=0)
+    mean = data.mean(0)
+    spread = box * data.std(0, correction=0)
     return mean - spread, mean + spread
 
 

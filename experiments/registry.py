@@ -48,10 +48,12 @@ EXPERIMENTS: tuple[Experiment, ...] = tuple(
 
 def names() -> dict[str, tuple[Experiment, tuple[str, ...]]]:
     """Return the experiment and the parts that each name and alias stands for; no parts are all of them."""
-    found: dict[str, tuple[Experiment, tuple[str, ...]]] = {one.name: (one, ()) for one in EXPERIMENTS}
-    for one in EXPERIMENTS:
-        for alias, parts in one.aliases.items():
-            if alias in found:
+    experiments: dict[str, tuple[Experiment, tuple[str, ...]]] = {
+        experiment.name: (experiment, ()) for experiment in EXPERIMENTS
+    }
+    for experiment in EXPERIMENTS:
+        for alias, parts in experiment.aliases.items():
+            if alias in experiments:
                 raise AbsentiaError(f"names of experiments must differ. Got {alias!r} twice instead.")
-            found[alias] = (one, parts)
-    return found
+            experiments[alias] = (experiment, parts)
+    return experiments

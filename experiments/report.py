@@ -112,7 +112,7 @@ class JudgedClaim:
         """The figures of the table of all claims."""
         if not self.quantities:
             return self.verdict.ours
-        return ", ".join(str(one) for one in self.quantities)
+        return ", ".join(str(quantity) for quantity in self.quantities)
 
     def cells(self) -> list[str]:
         """Return the row of the claim's own page."""
@@ -122,10 +122,15 @@ class JudgedClaim:
     def cells_in_short(self) -> list[str]:
         """Return the row of the table of all claims."""
         line = self.claim.line
-        says, printed = (self.claim.says, self.claim.printed) if line is None else (line.says, line.printed)
+        if line is None:
+            says = self.claim.says
+            printed = self.claim.printed
+        else:
+            says = line.says
+            printed = line.printed
         word = self.verdict.word
-        which = self.verdict.which_in_short or self.verdict.which
-        words = f"{word}: {which}" if which else word
+        reading = self.verdict.which_in_short or self.verdict.which
+        words = f"{word}: {reading}" if reading else word
         if self.notes:
             words += f"; {', '.join(self.notes)}"
         link = f"[{says}]({PAGES}/{self.experiment.name}.md)"
@@ -151,7 +156,9 @@ def judged_claims(experiment: Experiment, record: Record, folder: Path | None = 
     """Judge the claims of an experiment by its record; the records of other seeds are in a folder."""
     repeats: Repeats = {}
     if folder is not None:
-        repeats = {seed: one.figures() for seed, one in other_seeds(folder, experiment.name).items()}
+        repeats = {
+            seed: record_of_seed.figures() for seed, record_of_seed in other_seeds(folder, experiment.name).items()
+        }
     return [_judged(experiment, record, claim, repeats) for claim in experiment.claims]
 
 
@@ -169,20 +176,20 @@ def _judged(experiment: Experiment, record: Record, claim: Claim, repeats: Repea
         notes.append(f"without {', '.join(left)}")
     seeds = {part.seed for part in parts.values() if part.found is not None}
     quantities = _quantities(claim, figures)
-    others: list[tuple[int, tuple[Quantity, ...], Verdict | None]] = []
+    seed_results: list[tuple[int, tuple[Quantity, ...], Verdict | None]] = []
     for seed, of_seed in sorted(repeats.items()):
-        own = _quantities(claim, of_seed)
-        if own:
+        seed_quantities = _quantities(claim, of_seed)
+        if seed_quantities:
             judged = claim.judge(of_seed) if figures.keys() <= of_seed.keys() else None
-            others.append((seed, own, judged))
+            seed_results.append((seed, seed_quantities, judged))
             seeds.add(seed)
-    over = _over_seeds([quantities, *(own for _, own, _ in others)])
-    if others:
-        others.insert(0, (min(parts[name].seed for name in figures), quantities, verdict))
-    by_seed = [judged.word for _, _, judged in others if judged is not None]
+    over = _over_seeds([quantities, *(seed_quantities for _, seed_quantities, _ in seed_results)])
+    if seed_results:
+        seed_results.insert(0, (min(parts[name].seed for name in figures), quantities, verdict))
+    by_seed = [judged.word for _, _, judged in seed_results if judged is not None]
     if len(set(by_seed)) > 1:
         notes.append(f"{by_seed.count(verdict.word)} of {len(by_seed)} seeds")
-    return JudgedClaim(experiment, claim, verdict, tuple(sorted(seeds)), over, tuple(others), tuple(notes))
+    return JudgedClaim(experiment, claim, verdict, tuple(sorted(seeds)), over, tuple(seed_results), tuple(notes))
 
 
 def _quantities(claim: Claim, figures: Figures) -> tuple[Quantity, ...]:
@@ -197,15 +204,15 @@ def _over_seeds(of_seeds: Sequence[tuple[Quantity, ...]]) -> tuple[Quantity, ...
     first, *rest = of_seeds
     if not rest:
         return first
-    found = []
+    combined = []
     for same in zip(*of_seeds, strict=True):
-        values = [one.value for one in same]
+        values = [quantity.value for quantity in same]
         if max(values) - min(values) <= SAME * abs(values[0]):
-            found.append(same[0])  # the seed changes nothing: the error is that over samples
+            combined.append(same[0])  # the seed changes nothing: the error is that over samples
             continue
         mean, error = mean_and_error(values)
-        found.append(replace(same[0], value=mean, error=error))
-    return tuple(found)
+        combined.append(replace(same[0], value=mean, error=error))
+    return tuple(combined)
 
 
 def _verdict(claim: Claim, figures: Figures, reasons: Sequence[str]) -> Verdict:
@@ -227,11 +234,11 @@ def summed_up(experiment: Experiment, record: Record) -> Verdict | None:
 
 def corrected_tables(experiment: Experiment, record: Record, part: str) -> list[ResultTable]:
     """Return the tables of a part, with the experiment's corrections in their notes."""
-    found = record.parts[part].found
-    if found is None:
+    result = record.parts[part].found
+    if result is None:
         return []
     tables = []
-    for table in found.tables:
+    for table in result.tables:
         note = table.note
         for correction in experiment.corrections:
             if correction.part == part:
@@ -248,7 +255,7 @@ def as_markdown(entries: Sequence[Entry], folder: Path) -> str:
     rows = [judged.cells_in_short() for judged in _all_claims(entries, folder)]
     lines += _markdown_table(SHORT_HEADS, rows)
     beyond = [(experiment, summed_up(experiment, record)) for experiment, record in entries]
-    links = [f"{_link(experiment)}: {found.ours}." for experiment, found in beyond if found is not None]
+    links = [f"{_link(experiment)}: {summary.ours}." for experiment, summary in beyond if summary is not None]
     if links:
         lines += ["", f"Beyond the paper: {' '.join(links)}"]
     if (folder / USUAL).is_file():
@@ -278,7 +285,8 @@ def settings_markdown(entries: Sequence[Entry]) -> str:
     lines += [_times_words(entries), ""]
     lines += ["## Assumptions", ""]
     lines += _markdown_table(
-        ASSUMPTION_HEADS, [[one.topic, one.stated, one.released, one.ours] for one in ASSUMPTIONS]
+        ASSUMPTION_HEADS,
+        [[assumption.topic, assumption.stated, assumption.released, assumption.ours] for assumption in ASSUMPTIONS],
     )
     return "\n".join(lines) + "\n"
 
@@ -292,15 +300,18 @@ def page_markdown(experiment: Experiment, record: Record, folder: Path) -> str:
     judged = judged_claims(experiment, record, folder)
     if judged:
         lines += ["## Side by side", ""]
-        lines += _markdown_table(CLAIM_HEADS, [one.cells() for one in judged])
+        lines += _markdown_table(CLAIM_HEADS, [judged_claim.cells() for judged_claim in judged])
         lines.append("")
-        for one in judged:
-            lines.append(f"- **{one.claim.says}**: {one.words}. {one.verdict.reason} *Rule*: {one.claim.rule}")
+        for judged_claim in judged:
+            lines.append(
+                f"- **{judged_claim.claim.says}**: {judged_claim.words}. {judged_claim.verdict.reason} *Rule*: "
+                f"{judged_claim.claim.rule}"
+            )
         lines.append("")
         lines += _seed_lines(judged)
-    found = summed_up(experiment, record)
-    if found is not None:
-        lines += ["## Found", "", f"{found.ours}. {found.reason}", ""]
+    summary = summed_up(experiment, record)
+    if summary is not None:
+        lines += ["## Found", "", f"{summary.ours}. {summary.reason}", ""]
     if experiment.caveats:
         lines += ["## Caveats", "", *(f"- {caveat}" for caveat in experiment.caveats), ""]
     if experiment.not_again:
@@ -319,12 +330,19 @@ def page_markdown(experiment: Experiment, record: Record, folder: Path) -> str:
 def _seed_lines(judged: Sequence[JudgedClaim]) -> list[str]:
     """Set the figures and verdicts of several seeds beside each other."""
     rows = []
-    for one in judged:
-        for seed, quantities, verdict in one.each:
+    for judged_claim in judged:
+        for seed, quantities, verdict in judged_claim.each:
             figures = ", ".join(str(quantity) for quantity in quantities)
-            rows.append([one.claim.says, f"{seed}", figures, "–" if verdict is None else verdict.word])
-        if one.each:
-            rows.append([one.claim.says, f"mean of {len(one.seeds)} ± error over seeds", one.ours_in_short, "–"])
+            rows.append([judged_claim.claim.says, f"{seed}", figures, "–" if verdict is None else verdict.word])
+        if judged_claim.each:
+            rows.append(
+                [
+                    judged_claim.claim.says,
+                    f"mean of {len(judged_claim.seeds)} ± error over seeds",
+                    judged_claim.ours_in_short,
+                    "–",
+                ]
+            )
     if not rows:
         return []
     heads = ("claim", "seed", "figures", "verdict by the same rule")
@@ -372,7 +390,9 @@ def as_html(entries: Sequence[Entry], folder: Path) -> str:
         body.append(f'<p class="note">{html.escape(ABOUT_USUAL)}: <a href="{USUAL}">{USUAL}</a>.</p>')
     records = {experiment.name: record for experiment, record in entries}
     body += ["<h2>Networks</h2>", _rows(NETWORK_HEADS, [network.cells() for network in networks(records)])]
-    assumptions = [[one.topic, one.stated, one.released, one.ours] for one in ASSUMPTIONS]
+    assumptions = [
+        [assumption.topic, assumption.stated, assumption.released, assumption.ours] for assumption in ASSUMPTIONS
+    ]
     body += ["<h2>Assumptions</h2>", _rows(ASSUMPTION_HEADS, assumptions)]
     for experiment, record in entries:
         body.append(f'<h2 id="{experiment.name}">{experiment.name}: {html.escape(experiment.title)}</h2>')
@@ -394,8 +414,8 @@ def _about(entries: Sequence[Entry], folder: Path) -> str:
     """Count the verdicts on the paper's claims."""
     claims = _all_claims(entries, folder)
     words = Counter(judged.verdict.word for judged in claims)
-    others = sorted(words.keys() - MEANINGS.keys())
-    counts = ", ".join(f"{word} {words[word]}" for word in [*MEANINGS, *others] if words[word])
+    other_words = sorted(words.keys() - MEANINGS.keys())
+    counts = ", ".join(f"{word} {words[word]}" for word in [*MEANINGS, *other_words] if words[word])
     changed = sum(judged.claim.rule.was_changed for judged in claims)
     return (
         "Written by `python -m experiments report`. "
@@ -447,7 +467,8 @@ def _paragraph(text: str) -> str:
 
 
 def _table(table: ResultTable) -> str:
-    title, rows = f"<h3>{html.escape(table.title)}</h3>", _rows(table.columns, table.rows)
+    title = f"<h3>{html.escape(table.title)}</h3>"
+    rows = _rows(table.columns, table.rows)
     if not table.sentences:
         return f"{title}{_paragraph(table.note)}{rows}"
     items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in table.sentences)

@@ -30,7 +30,8 @@ from experiments.tables import ResultTable, mean_and_error, plus_minus
 from experiments.tabular_baselines import raw_zero, reconstruction_r2
 from experiments.training import accuracy
 
-CELLS, QUICK_CELLS = (4, 3), (3, 3)
+CELLS = (4, 3)
+QUICK_CELLS = (3, 3)
 TOKENS = 10
 FEW = 100
 NUMBERS = (1, 3, 10, 30, 100, 300, 1000, 3000)  # of effects that outputs are rebuilt from
@@ -53,17 +54,20 @@ def measured(name: str, games: Mapping[str, list[ab.Interactions]], run: Run, ab
     histogram, ranks, rebuilding = figure.axes
     numbers = [number for number in NUMBERS if number < games[next(iter(games))][0].effects.shape[1]]
     by_number = ResultTable(
-        f"R² by the number of effects: {name}", ("absence", *(f"{number:,}" for number in numbers)),
+        f"R² by the number of effects: {name}",
+        ("absence", *(f"{number:,}" for number in numbers)),
         "R² of all masked outputs rebuilt from so many of the strongest effects, means over samples ± standard "
         "errors.",
-    )  # fmt: skip
-    for absence, found in games.items():
-        every = [one.effects.shape[1] - 1 for one in found]
-        salient = [float(one.salient()[0, 1:].sum()) for one in found]
+    )
+    for absence, samples in games.items():
+        every = [interactions.effects.shape[1] - 1 for interactions in samples]
+        salient = [float(interactions.salient()[0, 1:].sum()) for interactions in samples]
         shares = [number / of for number, of in zip(salient, every, strict=True)]
         share, share_error = mean_and_error(shares)
-        rebuilt, rebuilt_error = mean_and_error([float(_r2(one, one.salient())) for one in found])
-        few, few_error = mean_and_error([float(reconstruction_r2(one, FEW)[0]) for one in found])
+        rebuilt, rebuilt_error = mean_and_error(
+            [float(_r2(interactions, interactions.salient())) for interactions in samples]
+        )
+        few, few_error = mean_and_error([float(reconstruction_r2(interactions, FEW)[0]) for interactions in samples])
         figures |= {f"share of {absence}": share, f"R² of {absence}": rebuilt, f"few of {absence}": few}
         figures |= {
             f"error of share of {absence}": share_error,
@@ -72,12 +76,15 @@ def measured(name: str, games: Mapping[str, list[ab.Interactions]], run: Run, ab
         }
         cells = (f"{sum(every) / count:,.0f}", f"{sum(salient) / count:.1f}", f"{share:.1%} ± {share_error:.1%}")
         table.add(absence, *cells, f"{rebuilt:.3f} ± {rebuilt_error:.1g}", f"{few:.3f} ± {few_error:.1g}")
-        sizes = torch.stack([one.effects[0, 1:].abs().sort(descending=True).values for one in found])
+        sizes = torch.stack(
+            [interactions.effects[0, 1:].abs().sort(descending=True).values for interactions in samples]
+        )
         of_largest = sizes / sizes[:, :1].clamp_min(1e-12)
         histogram.hist(of_largest.flatten().numpy(), bins=40, range=(0, 1), histtype="step", log=True, label=absence)
         ranks.plot(range(1, of_largest.shape[1] + 1), of_largest.mean(0).clamp_min(1e-9).numpy(), label=absence)
         curve = {
-            number: mean_and_error([float(reconstruction_r2(one, number)[0]) for one in found]) for number in numbers
+            number: mean_and_error([float(reconstruction_r2(interactions, number)[0]) for interactions in samples])
+            for number in numbers
         }
         by_number.add(absence, *(f"{mean:.3f} ± {error:.1g}" for mean, error in curve.values()))
         figures |= {f"R² by {number} of {absence}": mean for number, (mean, _) in curve.items()}
@@ -93,12 +100,13 @@ def measured(name: str, games: Mapping[str, list[ab.Interactions]], run: Run, ab
 def draw_histograms(games: Mapping[str, list[ab.Interactions]], title: str) -> Any:
     """Draw a histogram of |U(S)| of all samples under each absence, all on one scale."""
     sizes = {
-        absence: torch.cat([one.effects[0, 1:].abs() for one in found]).numpy() for absence, found in games.items()
+        absence: torch.cat([interactions.effects[0, 1:].abs() for interactions in samples]).numpy()
+        for absence, samples in games.items()
     }
-    edge = max(float(some.max()) for some in sizes.values())
+    edge = max(float(strengths.max()) for strengths in sizes.values())
     figure = ab.plots.new_figure(len(sizes), width=2.6, height=2.6, title=title)
-    for axes, (absence, some) in zip(figure.axes, sizes.items(), strict=True):
-        axes.hist(some, bins=BINS, range=(0, edge), log=True, color="#666666")
+    for axes, (absence, strengths) in zip(figure.axes, sizes.items(), strict=True):
+        axes.hist(strengths, bins=BINS, range=(0, edge), log=True, color="#666666")
         axes.set(title=absence, xlabel="|U(S)|", ylim=(0.7, None))
     most = max(axes.get_ylim()[1] for axes in figure.axes)
     for axes in figure.axes:
@@ -107,12 +115,12 @@ def draw_histograms(games: Mapping[str, list[ab.Interactions]], title: str) -> A
     return figure
 
 
-def _r2(found: ab.Interactions, keep: Tensor) -> Tensor:
+def _r2(interactions: ab.Interactions, keep: Tensor) -> Tensor:
     """Compute R² of all values rebuilt from v(∅) and the effects that are kept."""
     keep = keep.clone()
     keep[:, 0] = True
-    values = found.reconstruct()
-    left = (found.reconstruct(keep=keep) - values).square().sum(1)
+    values = interactions.reconstruct()
+    left = (interactions.reconstruct(keep=keep) - values).square().sum(1)
     total = (values - values.mean(1, keepdim=True)).square().sum(1).clamp_min(1e-30)
     return (1 - left / total)[0]
 
@@ -133,15 +141,16 @@ def tables(name: str, run: Run) -> Found:
     model = run.network(name, run.seed)
     each = run.pick(full=5, quick=3, tiny=1)
     chosen = torch.cat([(data.y_test == c).nonzero().flatten()[:each] for c in (0, 1)])
-    x, y = data.x_test[chosen], data.y_test[chosen]
+    x = data.x_test[chosen]
+    y = data.y_test[chosen]
     absences = _absences(model, data.x_train, data.y_train, None, run)
     absences["zero"] = ab.Baseline(raw_zero(data).to(x.dtype))
     absences["L_Shapley"] = _papers(model, data.x_train, data.y_train, None, run)
-    games = {word: _effects(model, x, y, one, None) for word, one in absences.items()}
-    found = measured(f"MLP on {name}", games, run, " Zero is the zero of the columns as published.")
+    games = {word: _effects(model, x, y, absence, None) for word, absence in absences.items()}
+    result = measured(f"MLP on {name}", games, run, " Zero is the zero of the columns as published.")
     title = f"Effects |U(S)| of {len(x)} rows of {name}"
     histograms = run.picture(f"{run.part}-histograms", draw_histograms(games, title))
-    return replace(found, pictures=(histograms, *found.pictures))
+    return replace(result, pictures=(histograms, *result.pictures))
 
 
 def images(name: str, network: str, run: Run) -> Found:
@@ -149,7 +158,8 @@ def images(name: str, network: str, run: Run) -> Found:
     data: ImageData = run.data(name)
     model = run.network(name, run.seed, network)
     count = run.pick(full=2 if network == "vgg16" else 10, quick=1, tiny=1)
-    x, y = data.x_test[:count], data.y_test[:count]
+    x = data.x_test[:count]
+    y = data.y_test[:count]
     players = ab.Players.grid(tuple(x.shape[1:]), run.pick(full=CELLS, quick=QUICK_CELLS))
     rows = data.x_train[: run.pick(full=2000, quick=500, tiny=40)]
     # Learning for VGG-16 takes fewer steps of fewer rows, so that it ends within minutes on two cores.
@@ -163,8 +173,8 @@ def images(name: str, network: str, run: Run) -> Found:
     count = run.pick(full=2000, quick=200, tiny=4)
     score = accuracy(model, data.x_test[:count], data.y_test[:count])
     about = f" The network is right on {score:.1%} of the first {count:,} test images."
-    found = measured(f"{network} on {name}", games, run, about)
-    return replace(found, figures={**found.figures, ACCURACY: score, OF_SAMPLES: count})
+    result = measured(f"{network} on {name}", games, run, about)
+    return replace(result, figures={**result.figures, ACCURACY: score, OF_SAMPLES: count})
 
 
 def sentences(network: str, run: Run) -> Found:
@@ -174,11 +184,10 @@ def sentences(network: str, run: Run) -> Found:
     words = run.pick(full=TOKENS, quick=TOKENS, tiny=int(data.lengths_test.min()))
     model = OfVectors(inner)
     with torch.no_grad():
-        x, rows = (
-            inner.embedding(tokens[lengths == words][:, :words])
-            for tokens, lengths in ((data.x_test, data.lengths_test), (data.x_train, data.lengths_train))
-        )
-    y, labels = data.y_test[data.lengths_test == words], data.y_train[data.lengths_train == words]
+        x = inner.embedding(data.x_test[data.lengths_test == words][:, :words])
+        rows = inner.embedding(data.x_train[data.lengths_train == words][:, :words])
+    y = data.y_test[data.lengths_test == words]
+    labels = data.y_train[data.lengths_train == words]
     count = run.pick(full=10, quick=3, tiny=1)
     width = int(x.shape[2])
     players = ab.Players.tokens(words, embedding=width)
@@ -186,10 +195,10 @@ def sentences(network: str, run: Run) -> Found:
     same = torch.arange(width).expand(words, width)
     absences = _absences(model, rows[:most], labels[:most], players, run, tie=same)
     absences["mean"] = ab.Baseline(rows.mean((0, 1)).expand(words, width).contiguous())
-    games = {word: _effects(model, x[:count], y[:count], one, players) for word, one in absences.items()}
-    found = measured(f"{network} on sst2", games, run)
+    games = {word: _effects(model, x[:count], y[:count], absence, players) for word, absence in absences.items()}
+    result = measured(f"{network} on sst2", games, run)
     score = accuracy(inner, data.x_test, data.y_test)
-    return replace(found, figures={**found.figures, ACCURACY: score, OF_SAMPLES: len(data.x_test)})
+    return replace(result, figures={**result.figures, ACCURACY: score, OF_SAMPLES: len(data.x_test)})
 
 
 def tv_news(run: Run) -> Found:
@@ -219,9 +228,10 @@ def _absences(
 def _papers(model: Any, x: Tensor, y: Tensor, players: ab.Players | None, run: Run) -> ab.LearnedBaseline:
     """Learn by the plain L_Shapley from the mean, within the range of the data."""
     options = ab.LearningOptions(
-        samples=run.pick(full=256, quick=32, tiny=8), steps=run.pick(full=60, quick=6, tiny=2),
+        samples=run.pick(full=256, quick=32, tiny=8),
+        steps=run.pick(full=60, quick=6, tiny=2),
         rows_per_comparison=run.pick(full=2**15, quick=2**12, tiny=2**9),
-    )  # fmt: skip
+    )
     return ab.learn_baseline(
         model, x, y, players=players, loss="shapley", start="mean", seed=run.seed, options=options
     )
@@ -245,68 +255,75 @@ OURS = ("mnist", "cifar10-resnet32", "cifar10-vgg16")  # beyond the paper's
 
 def judge_most(figures: Figures) -> Verdict:
     """Ask whether most effects of the census network are near zero under every absence."""
-    found = figures.get("census")
-    if found is None:
+    census = figures.get("census")
+    if census is None:
         return Verdict("not measured", "–", "")
-    names = [key.removeprefix("share of ") for key in found if key.startswith("share of ")]
-    errors = {name: found.get(f"error of share of {name}") for name in names}
+    names = [key.removeprefix("share of ") for key in census if key.startswith("share of ")]
+    errors = {name: census.get(f"error of share of {name}") for name in names}
     ours = "salient: " + ", ".join(
-        f"{name} {plus_minus(100 * found[f'share of {name}'], None if error is None else 100 * error, '.0f')} %"
+        f"{name} {plus_minus(100 * census[f'share of {name}'], None if error is None else 100 * error, '.0f')} %"
         for name, error in errors.items()
     )
-    if all(found[f"share of {name}"] < 0.5 for name in names):
+    if all(census[f"share of {name}"] < 0.5 for name in names):
         reason = "Fewer than half of the effects are above 5 % of the row's largest, under every absence."
-        which = "almost zero is below 5 % of the largest"
-        return Verdict("in one reading", ours, reason, which, "below 5 %")
+        reading = "almost zero is below 5 % of the largest"
+        return Verdict("in one reading", ours, reason, reading, "below 5 %")
     return Verdict("no", ours, "Under some absence at least half of the effects are salient.")
 
 
 def judge_few(figures: Figures) -> Verdict:
     """Ask whether the strongest hundred rebuild the outputs of most networks of the paper."""
-    papers = {name: found for name, found in figures.items() if name not in OURS}
+    papers = {name: network_figures for name, network_figures in figures.items() if name not in OURS}
     if not papers:
         return Verdict("not measured", "–", "")
     ours = f"R² by {FEW}, learned: " + ", ".join(
-        f"{name} {plus_minus(found['few of learned'], found.get('error of few of learned'), '.3f')}"
-        for name, found in papers.items()
+        f"{name} "
+        f"{plus_minus(network_figures['few of learned'], network_figures.get('error of few of learned'), '.3f')}"
+        for name, network_figures in papers.items()
     )
-    usual = sum(max(found["few of zero"], found["few of mean"]) >= ENOUGH for found in papers.values())
-    enough = sum(found["few of learned"] >= ENOUGH for found in papers.values())
-    ours += f"; by zero or the mean {ENOUGH:g} in {usual} of {len(papers)}"
-    plain = {name: found for name, found in papers.items() if "few of L_Shapley" in found}
+    enough_by_usual = sum(
+        max(network_figures["few of zero"], network_figures["few of mean"]) >= ENOUGH
+        for network_figures in papers.values()
+    )
+    enough = sum(network_figures["few of learned"] >= ENOUGH for network_figures in papers.values())
+    ours += f"; by zero or the mean {ENOUGH:g} in {enough_by_usual} of {len(papers)}"
+    plain = {
+        name: network_figures for name, network_figures in papers.items() if "few of L_Shapley" in network_figures
+    }
     if plain:
         ours += "; by the plain L_Shapley " + ", ".join(
-            f"{name} {plus_minus(found['few of L_Shapley'], found['error of few of L_Shapley'], '.2f')}"
-            for name, found in plain.items()
+            f"{name} "
+            f"{plus_minus(network_figures['few of L_Shapley'], network_figures['error of few of L_Shapley'], '.2f')}"
+            for name, network_figures in plain.items()
         )
-    if usual == len(papers):
+    if enough_by_usual == len(papers):
         return Verdict("as stated", ours, "The usual absences suffice for every network.")
     reason = (
         f"{ENOUGH:g} is reached in {enough} of {len(papers)} networks of the paper under values learned for this "
-        f"purpose, by a loss of our own that asks mainly for few interactions; by zero or the mean in {usual}. The "
-        "paper does not state what stands for absence."
+        "purpose, by a loss of our own that asks mainly for few interactions; by zero or the mean in "
+        f"{enough_by_usual}. The paper does not state what stands for absence."
     )
     if enough > len(papers) / 2:
-        which = "values that were learned for few effects as absence"
-        return Verdict("in one reading", ours, reason, which, "learned for it")
+        reading = "values that were learned for few effects as absence"
+        return Verdict("in one reading", ours, reason, reading, "learned for it")
     return Verdict("no", ours, reason)
 
 
 def _salient(figures: Figures) -> list[Quantity]:
     """Return the shares of salient effects on census under zero and the mean."""
-    found = figures["census"]
-    errors = {name: found.get(f"error of share of {name}") for name in ("zero", "mean")}
+    census = figures["census"]
+    errors = {name: census.get(f"error of share of {name}") for name in ("zero", "mean")}
     return [
-        Quantity(f"{name} {{}} %", 100 * found[f"share of {name}"], None if error is None else 100 * error, ".0f")
+        Quantity(f"{name} {{}} %", 100 * census[f"share of {name}"], None if error is None else 100 * error, ".0f")
         for name, error in errors.items()
     ]
 
 
 def _r2_by_few(figures: Figures) -> list[Quantity]:
     """Return R² of the strongest hundred on census, under the mean and under values learned for it."""
-    found = figures["census"]
+    census = figures["census"]
     return [
-        Quantity(f"{name} {{}}", found[f"few of {name}"], found.get(f"error of few of {name}"), ".3f")
+        Quantity(f"{name} {{}}", census[f"few of {name}"], census.get(f"error of few of {name}"), ".3f")
         for name in ("mean", "learned")
     ]
 

@@ -18,8 +18,18 @@ from experiments.tables import ResultTable
 from experiments.tabular_baselines import Model, held_out, learn, raw_zero
 
 HEADS = (
-    *("method", "R", "± error", "removed", "Σ|U| of its own game", "± error", "salient", "terms", "low orders"),
-    *("v(∅)", "agreement", "evaluations"),
+    "method",
+    "R",
+    "± error",
+    "removed",
+    "Σ|U| of its own game",
+    "± error",
+    "salient",
+    "terms",
+    "low orders",
+    "v(∅)",
+    "agreement",
+    "evaluations",
 )
 
 
@@ -61,15 +71,15 @@ def audit_part(name: str, run: Run) -> Found:
     smaller = run.pick(quick=(8, 2, 200, 64, 20), tiny=(2, 1, 20, 8, 2), full=None)
     if smaller is not None:
         work = Work(*smaller)
-    found = compare(run.network(name, run.seed), run.data(name), work, run.seed)
-    return Found(figures_of(found), (tabulate(name, found),))
+    audit = compare(run.network(name, run.seed), run.data(name), work, run.seed)
+    return Found(figures_of(audit), (tabulate(name, audit),))
 
 
-def figures_of(found: ab.Audit) -> dict[str, float]:
+def figures_of(audit: ab.Audit) -> dict[str, float]:
     """Return R and Σ|U| of each method."""
-    columns = found.columns()
+    columns = audit.columns()
     figures = {}
-    for number, method in enumerate(found.methods):
+    for number, method in enumerate(audit.methods):
         figures[f"R of {method}"] = float(columns["R"][number])
         figures[f"strength of {method}"] = float(columns["strength"][number])
     return figures
@@ -102,43 +112,52 @@ def compare(model: Model, data: TabularData, work: Work, seed: int) -> ab.Audit:
     )
 
 
-def tabulate(name: str, found: ab.Audit) -> ResultTable:
+def tabulate(name: str, audit: ab.Audit) -> ResultTable:
     """Make a table of all figures of an audit, in the order of the methods."""
-    record = found.record
+    record = audit.record
     played = "" if record.exact else f", in drawn games of {record.game_players}, one for each draw"
     learned = "Learned: by the default loss, on training rows."
-    equal = equal_to_learned(figures_of(found))
+    equal = equal_to_learned(figures_of(audit))
     if equal:
         learned += f" Its figures are those of the {equal[0]}, which learning returned."
     note = (
-        f"{record.samples} test rows of {name}, all {len(found.players)} players masked{played}; seed {record.seed}; "
+        f"{record.samples} test rows of {name}, all {len(audit.players)} players masked{played}; seed {record.seed}; "
         f"log-odds of each row's class; reference: {record.reference}, {record.draws} draws. "
         "R of the unmasked rows: "
-        f"{float(found.removal.unmasked.value):.3f}. Salient: {record.threshold}; terms: effects that rebuild all "
+        f"{float(audit.removal.unmasked.value):.3f}. Salient: {record.threshold}; terms: effects that rebuild all "
         "values to 5 %; low orders: up to half the players; agreement: mean rank correlation with the others' "
-        f"Shapley values. {learned} " + " ".join((*found.verdict, *found.warnings, *found.notes_on_R, *record.notes))
+        f"Shapley values. {learned} " + " ".join((*audit.verdict, *audit.warnings, *audit.notes_on_R, *record.notes))
     )
     table = ResultTable(f"What masking methods leave and add: {name}", HEADS, note)
-    columns = {key: values.tolist() for key, values in found.columns().items()}
-    for number, method in enumerate(found.methods):
-        one = {key: values[number] for key, values in columns.items()}
+    columns = {key: values.tolist() for key, values in audit.columns().items()}
+    for number, method in enumerate(audit.methods):
+        row = {key: values[number] for key, values in columns.items()}
         table.add(
-            method, f"{one['R']:.3f}", f"{one['R_error']:.3f}", f"{one['removed']:.1%}", f"{one['strength']:.4g}",
-            f"{one['strength_error']:.2g}", f"{one['salient']:.1f}", f"{one['terms']:.1f}",
-            f"{one['low_orders']:.1%}", f"{one['empty_value']:+.3f}", f"{one['agreement']:.3f}",
-            f"{one['evaluations']:,}",
-        )  # fmt: skip
+            method,
+            f"{row['R']:.3f}",
+            f"{row['R_error']:.3f}",
+            f"{row['removed']:.1%}",
+            f"{row['strength']:.4g}",
+            f"{row['strength_error']:.2g}",
+            f"{row['salient']:.1f}",
+            f"{row['terms']:.1f}",
+            f"{row['low_orders']:.1%}",
+            f"{row['empty_value']:+.3f}",
+            f"{row['agreement']:.3f}",
+            f"{row['evaluations']:,}",
+        )
     return table
 
 
 def judge(figures: Figures) -> Verdict:
     """Set the learned baseline beside the best by R, and say if it is one of the usual ones."""
-    lines, reasons = [], []
-    for name, found in figures.items():
-        values = {key.removeprefix("R of "): value for key, value in found.items() if key.startswith("R of ")}
+    lines = []
+    reasons = []
+    for name, measured in figures.items():
+        values = {key.removeprefix("R of "): value for key, value in measured.items() if key.startswith("R of ")}
         best = min(values, key=lambda method: values[method])
         lines.append(f"{name} R {values['learned']:.2f} learned, {values[best]:.2f} {best}")
-        equal = equal_to_learned(found)
+        equal = equal_to_learned(measured)
         if equal:
             reasons.append(
                 f"On {name}, learning by the default loss returned the {equal[0]}, and gained nothing on it."

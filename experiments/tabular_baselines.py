@@ -40,21 +40,27 @@ Loss: TypeAlias = Literal["shapley", "marginal", "interactions"]
 LOSSES: tuple[Loss, ...] = ("shapley", "marginal", "interactions")
 # A short run with L_Shapley, to compare its cost with that of the published schedule.
 ROWS_PER_COMPARISON = 2**18
-FRUGAL, FRUGAL_ROWS = "learned, shapley, gradient alone", 2**14
+FRUGAL = "learned, shapley, gradient alone"
+FRUGAL_ROWS = 2**14
 HELD_OUT_ROWS = {"census": 256, "credit": 8}
 EPOCHS = {"census": 10, "credit": 4}  # of the published schedule
 STRONGEST = 100
 SOBOL_STARTS = 3
 COLUMNS = (
-    *("baseline", "box", "strength", "of mean's", "of published", "salient", f"R² of {STRONGEST} strongest", "v(∅)"),
-    *(
-        "strength to order λ (Eq. 5)",
-        "L_Shapley (Eq. 7)",
-        "L_marginal (Eq. 7)",
-        "evaluations",
-        "seconds",
-        "CPU seconds",
-    ),
+    "baseline",
+    "box",
+    "strength",
+    "of mean's",
+    "of published",
+    "salient",
+    f"R² of {STRONGEST} strongest",
+    "v(∅)",
+    "strength to order λ (Eq. 5)",
+    "L_Shapley (Eq. 7)",
+    "L_marginal (Eq. 7)",
+    "evaluations",
+    "seconds",
+    "CPU seconds",
 )
 
 
@@ -104,14 +110,14 @@ def reconstruction_r2(interactions: ab.Interactions, strongest: int) -> Float[Te
 def measure(model: Model, x: Tensor, y: Tensor | None, baseline: Tensor) -> Remains:
     """Compute what a baseline leaves on some rows, from one table of values."""
     table = ab.value_table(ab.MaskedModel(model, x, y, absence=ab.Baseline(baseline.to(x.dtype))))
-    found = ab.harsanyi(table)
-    by_order = found.by_order().strength
+    interactions = ab.harsanyi(table)
+    by_order = interactions.by_order().strength
     orders = count_orders(ORDERS, x.shape[1])
     penalised = range(min(orders + 1, x.shape[1]))  # the orders 0 … λ of Eq. 7
     return Remains(
         strength=float(by_order[:, 1:].sum(1).mean()),
-        salient=float(found.salient()[:, 1:].sum(1).double().mean()),
-        r2=float(reconstruction_r2(found, STRONGEST).mean()),
+        salient=float(interactions.salient()[:, 1:].sum(1).double().mean()),
+        r2=float(reconstruction_r2(interactions, STRONGEST).mean()),
         empty=float(table.values[:, 0].mean()),
         low_orders=float(by_order[:, 1 : orders + 1].sum(1).mean()),
         shapley=float(ab.order_shapley(table, penalised).values.abs().sum((1, 2)).mean()),
@@ -164,7 +170,8 @@ def tabular_part(name: str, run: Run) -> Found:
 
     The ``epochs`` of the published schedule take a hundred times the evaluations of the short run.
     """
-    model, data = run.network(name, run.seed), run.data(name)
+    model = run.network(name, run.seed)
+    data = run.data(name)
     epochs = run.pick(full=EPOCHS[name], quick=1, tiny=1)
     rows = run.pick(full=HELD_OUT_ROWS[name], quick=max(2, HELD_OUT_ROWS[name] // 8), tiny=2)
     samples = run.pick(full=PAPER_SAMPLES, quick=16, tiny=4)
@@ -210,13 +217,15 @@ def compare(
         Entry("mean", "–", data.x_train.mean(0)),
         Entry("median", "–", data.x_train.median(0).values),
         Entry("published schedule", within, published.baseline, published.evaluations, published.seconds),
-        *(Entry(f"learned, {loss}", within, one.values, one.evaluations, one.seconds, cpu)
-          for loss, (one, cpu) in learned.items()),
+        *(
+            Entry(f"learned, {loss}", within, one.values, one.evaluations, one.seconds, cpu)
+            for loss, (one, cpu) in learned.items()
+        ),
         Entry("learned, interactions", "range", wide.values, wide.evaluations, wide.seconds, wide_cpu),
         Entry(FRUGAL, within, frugal.values, frugal.evaluations, frugal.seconds, frugal_cpu),
-    ]  # fmt: skip
+    ]
     x, y = held_out(data, rows, seed)
-    found = [measure(model, x, y, entry.values) for entry in entries]
+    left_by_entry = [measure(model, x, y, entry.values) for entry in entries]
     course = " → ".join(f"{loss:.4g}" for loss in published.losses)
     note = (
         f"{len(x)} test rows of {data.name}, {x.shape[1]} players, λ = {count_orders(ORDERS, x.shape[1])}, "
@@ -228,35 +237,51 @@ def compare(
         f"Learning used {learned_from} samples."
     )
     table = ResultTable(f"What baselines leave of the signal: {data.name}", COLUMNS, note)
-    mean, schedule = found[1].strength, found[3].strength
-    for entry, one in zip(entries, found, strict=True):
+    mean = left_by_entry[1].strength
+    schedule = left_by_entry[3].strength
+    for entry, one in zip(entries, left_by_entry, strict=True):
         table.add(
-            entry.label, entry.box, f"{one.strength:.4g}", f"{one.strength / mean:.3f}",
-            f"{one.strength / schedule:.3f}", f"{one.salient:.1f}", f"{one.r2:.4f}", f"{one.empty:+.3f}",
-            f"{one.low_orders:.4g}", f"{one.shapley:.4g}", f"{one.marginal:.4g}",
-            f"{entry.evaluations:,}", f"{entry.seconds:.1f}", f"{entry.cpu_seconds:.1f}",
-        )  # fmt: skip
-    goals = _goals(data.name, entries[:-1], found[:-1])
+            entry.label,
+            entry.box,
+            f"{one.strength:.4g}",
+            f"{one.strength / mean:.3f}",
+            f"{one.strength / schedule:.3f}",
+            f"{one.salient:.1f}",
+            f"{one.r2:.4f}",
+            f"{one.empty:+.3f}",
+            f"{one.low_orders:.4g}",
+            f"{one.shapley:.4g}",
+            f"{one.marginal:.4g}",
+            f"{entry.evaluations:,}",
+            f"{entry.seconds:.1f}",
+            f"{entry.cpu_seconds:.1f}",
+        )
+    goals = _goals(data.name, entries[:-1], left_by_entry[:-1])
     losses = [
         compared_loss(model, data, "shapley", values, seed, options) for values in (published.baseline, frugal.values)
     ]
     fewer = published.evaluations / frugal.evaluations
     goals.add(
-        FRUGAL, "the published schedule's L_Shapley for ≤ 1/100 of the evaluations that it ran",
+        FRUGAL,
+        "the published schedule's L_Shapley for ≤ 1/100 of the evaluations that it ran",
         f"{losses[1]:.5g} (the schedule {losses[0]:.5g}) for {frugal.evaluations:,} evaluations, 1/{fewer:,.0f} of "
-        f"{published.evaluations:,} in {epochs} epochs", verdict(losses[1] <= losses[0] and fewer >= 100),
-    )  # fmt: skip
+        f"{published.evaluations:,} in {epochs} epochs",
+        verdict(losses[1] <= losses[0] and fewer >= 100),
+    )
     # An epoch of fewer samples than the paper's takes as much less.
     epoch = published.seconds / epochs * PAPER_SAMPLES / min(samples, len(data.x_train))
     figures = {
-        "seconds of an epoch": epoch, "loss of the schedule": losses[0], "loss of ours": losses[1],
-        "seconds of ours": frugal.seconds, "evaluations of the schedule": published.evaluations,
+        "seconds of an epoch": epoch,
+        "loss of the schedule": losses[0],
+        "loss of ours": losses[1],
+        "seconds of ours": frugal.seconds,
+        "evaluations of the schedule": published.evaluations,
         "evaluations of ours": frugal.evaluations,
-    }  # fmt: skip
+    }
     return figures, [table, goals]
 
 
-def _goals(name: str, entries: Sequence[Entry], found: Sequence[Remains]) -> ResultTable:
+def _goals(name: str, entries: Sequence[Entry], left_by_entry: Sequence[Remains]) -> ResultTable:
     """Make the table of goals, without the last one."""
     note = (
         "Σ|U| on the held-out rows. The last goal compares the published schedule's end with that of a short run, "
@@ -264,12 +289,13 @@ def _goals(name: str, entries: Sequence[Entry], found: Sequence[Remains]) -> Res
         "the same for both."
     )
     table = ResultTable(f"Goals: {name}", ("baseline", "goal", "measured", "verdict"), note)
-    mean, schedule = found[1].strength, found[3].strength
-    for entry, one in zip(entries[4:], found[4:], strict=True):
+    mean = left_by_entry[1].strength
+    schedule = left_by_entry[3].strength
+    for entry, left in zip(entries[4:], left_by_entry[4:], strict=True):
         label = f"{entry.label} ({entry.box})"
         for goal, ratio, least in (
-            ("mean", mean / one.strength, 5),
-            ("published schedule", schedule / one.strength, 3),
+            ("mean", mean / left.strength, 5),
+            ("published schedule", schedule / left.strength, 3),
         ):
             table.add(label, f"Σ|U| ≥ {least} × below the {goal}'s", f"{ratio:.2f} ×", verdict(ratio >= least))
         took = f"{entry.seconds:.1f} s, {entry.cpu_seconds:.1f} CPU seconds"
@@ -301,8 +327,8 @@ def compare_starts(
         label: learn(model, data, seed, options, loss="interactions", start=start, bounds=box)
         for label, start in starts.items()
     }
-    best = min(ends.values(), key=lambda one: one.loss)
-    losses = [one.loss for one in ends.values()]
+    best = min(ends.values(), key=lambda end: end.loss)
+    losses = [end.loss for end in ends.values()]
     spread = (max(losses) - min(losses)) / min(losses)
     x, y = held_out(data, rows, seed)
     note = (
@@ -313,11 +339,18 @@ def compare_starts(
     columns = ("start", "final loss", "above the best", "held-out strength", "furthest value from the best's, in sd")
     table = ResultTable(f"Where learning ends, by start: {data.name}", (*columns, "evaluations", "seconds"), note)
     spreads = values.std(0, correction=0).clamp_min(torch.finfo(torch.float64).tiny)
-    for label, one in ends.items():
-        apart = float(((one.values - best.values).abs() / spreads).max())
-        left = measure(model, x, y, one.values).strength
-        table.add(label, f"{one.loss:.5g}", f"{one.loss / best.loss - 1:.1%}", f"{left:.4g}", f"{apart:.3f}",
-                  f"{one.evaluations:,}", f"{one.seconds:.1f}")  # fmt: skip
+    for label, end in ends.items():
+        apart = float(((end.values - best.values).abs() / spreads).max())
+        left = measure(model, x, y, end.values).strength
+        table.add(
+            label,
+            f"{end.loss:.5g}",
+            f"{end.loss / best.loss - 1:.1%}",
+            f"{left:.4g}",
+            f"{apart:.3f}",
+            f"{end.evaluations:,}",
+            f"{end.seconds:.1f}",
+        )
     return spread, table
 
 

@@ -78,28 +78,40 @@ def _sklearn(name: str, **options: Any) -> Any:
 
 def _split(x: Any, y: Any, share: float, seed: int) -> Split:
     """Draw training rows, standardise tables, and keep images as they are."""
-    rows, targets = torch.as_tensor(x).float(), torch.as_tensor(y).float()
+    rows = torch.as_tensor(x).float()
+    targets = torch.as_tensor(y).float()
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
-    kept, rest = order[: int(share * len(rows))], order[int(share * len(rows)) :]
+    training = order[: int(share * len(rows))]
+    rest = order[int(share * len(rows)) :]
     zero = ab.Baseline(0.0)
     if rows.ndim == 2:
-        mean, std = rows[kept].mean(0), rows[kept].std(0)
-        rows, zero = (rows - mean) / std, ab.Baseline(-mean / std)
-    return Split(rows[kept], targets[kept], rows[rest], targets[rest], zero)
+        mean = rows[training].mean(0)
+        std = rows[training].std(0)
+        rows = (rows - mean) / std
+        zero = ab.Baseline(-mean / std)
+    return Split(rows[training], targets[training], rows[rest], targets[rest], zero)
 
 
 def _fit(
-    layers: Callable[[], nn.Module], x: Tensor, y: Tensor, seed: int, *, epochs: int, batch: int, rate: float,
-    decay: float = 0.0, loss: Loss = nn.functional.cross_entropy,
-) -> nn.Module:  # fmt: skip
+    layers: Callable[[], nn.Module],
+    x: Tensor,
+    y: Tensor,
+    seed: int,
+    *,
+    epochs: int,
+    batch: int,
+    rate: float,
+    decay: float = 0.0,
+    loss: Loss = nn.functional.cross_entropy,
+) -> nn.Module:
     """Train a small network by AdamW with a constant rate."""
     with drawn_by(seed):
         network = layers()
         optimiser = torch.optim.AdamW(network.parameters(), rate, weight_decay=decay)
         for _ in range(epochs):
-            for some in torch.randperm(len(x)).split(batch):
+            for batch_rows in torch.randperm(len(x)).split(batch):
                 optimiser.zero_grad()
-                loss(network(x[some]), y[some]).backward()
+                loss(network(x[batch_rows]), y[batch_rows]).backward()
                 optimiser.step()
     return network.eval().requires_grad_(False)
 
@@ -114,16 +126,22 @@ def _mlp(widths: Sequence[int], activation: Callable[[], nn.Module] = nn.ReLU) -
 def _cnn() -> nn.Module:
     """Build a small network for images of 8 × 8 pixels."""
     return nn.Sequential(
-        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(),
-        nn.Flatten(), nn.Linear(256, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(256, 10),
+    )
 
 
 def _classified(
     name: str, kind: str, split: Split, players: ab.Players, layers: Callable[[], nn.Module], seed: int, **recipe: Any
 ) -> Problem:
     """Train a classifier, and make its problem."""
-    y, y_test = split.y.long(), split.y_test.long()
+    y = split.y.long()
+    y_test = split.y_test.long()
     model = _fit(layers, split.x, y, seed, **recipe)
     about = f"{kind}, accuracy {accuracy(model, split.x_test, y_test):.1%}"
     return Problem(name, about, model, split.x, y, split.x_test, y_test, players, split.zero)
@@ -131,8 +149,9 @@ def _classified(
 
 def wine(seed: int) -> Problem:
     """Predict which of three cultivars a wine is from, by 13 measurements."""
-    found = _sklearn("wine")
-    split, players = _split(found.data, found.target, 0.7, seed), ab.Players.features(list(found.feature_names))
+    bunch = _sklearn("wine")
+    split = _split(bunch.data, bunch.target, 0.7, seed)
+    players = ab.Players.features(list(bunch.feature_names))
     layers = partial(_mlp, (13, 40, 40, 3))
     kind = "MLP 13-40-40-3"
     return _classified("wine", kind, split, players, layers, seed, epochs=150, batch=120, rate=5e-3)
@@ -140,14 +159,14 @@ def wine(seed: int) -> Problem:
 
 def tumours(seed: int) -> Problem:
     """Predict whether a tumour is benign, by 30 measurements: five qualities of cells, three statistics of each."""
-    found = _sklearn("breast_cancer")
+    bunch = _sklearn("breast_cancer")
     groups = {
         f"{quality}, {statistic}": [words.format(measured) for measured in QUALITIES[quality]]
         for quality in QUALITIES
         for statistic, words in STATISTICS.items()
     }
-    split = _split(found.data, found.target, 0.75, seed)
-    players = ab.Players.groups(groups, list(found.feature_names))
+    split = _split(bunch.data, bunch.target, 0.75, seed)
+    players = ab.Players.groups(groups, list(bunch.feature_names))
     layers = partial(_mlp, (30, 32, 32, 2), nn.GELU)
     kind = "MLP 30-32-32-2"
     return _classified("tumours", kind, split, players, layers, seed, epochs=200, batch=1000, rate=5e-3)
@@ -155,18 +174,21 @@ def tumours(seed: int) -> Problem:
 
 def digits(seed: int, cells: tuple[int, int], name: str) -> Problem:
     """Predict which digit an image of 8 × 8 pixels shows."""
-    found = _sklearn("digits")
-    split = _split(found.images[:, None] / 16, found.target, 0.75, seed)
+    bunch = _sklearn("digits")
+    split = _split(bunch.images[:, None] / 16, bunch.target, 0.75, seed)
     players = ab.Players.grid((1, 8, 8), cells)
     return _classified(name, "CNN of two layers", split, players, _cnn, seed, epochs=15, batch=32, rate=3e-3)
 
 
 def diabetes(seed: int) -> Problem:
     """Predict how far diabetes progresses within a year, by ten measurements; in standard deviations."""
-    found = _sklearn("diabetes", scaled=False)
-    split, players = _split(found.data, found.target, 0.75, seed), ab.Players.features(list(found.feature_names))
-    mean, std = split.y.mean(), split.y.std()
-    y, y_test = (split.y - mean) / std, (split.y_test - mean) / std
+    bunch = _sklearn("diabetes", scaled=False)
+    split = _split(bunch.data, bunch.target, 0.75, seed)
+    players = ab.Players.features(list(bunch.feature_names))
+    mean = split.y.mean()
+    std = split.y.std()
+    y = (split.y - mean) / std
+    y_test = (split.y_test - mean) / std
 
     def loss(output: Tensor, wanted: Tensor) -> Tensor:
         return (output[:, 0] - wanted).square().mean()
@@ -180,7 +202,8 @@ def diabetes(seed: int) -> Problem:
 
 def table(seed: int, name: str) -> Problem:
     """Return the network of the census or the credit data, trained by the seed."""
-    data, model = LOADERS[name](), trained(name, seed)
+    data = LOADERS[name]()
+    model = trained(name, seed)
     about = f"MLP {data.x_train.shape[1]}-100-100-2, accuracy {accuracy(model, data.x_test, data.y_test):.1%}"
     return _of_table(data, name, about, model.requires_grad_(False), seed)
 
@@ -189,14 +212,16 @@ def trees(seed: int) -> Problem:
     """Train boosted trees on the census data, which have no gradient."""
     data = LOADERS["census"]()
     predict, score = train_trees(data, seed, iterations=100)
-    model, about = ab.from_numpy(predict, probabilities=True), f"100 boosted trees, accuracy {score:.1%}"
+    model = ab.from_numpy(predict, probabilities=True)
+    about = f"100 boosted trees, accuracy {score:.1%}"
     return _of_table(data, "trees", about, model, seed, data.categorical)
 
 
 def _of_table(
     data: TabularData, name: str, about: str, model: Any, seed: int, categorical: tuple[int, ...] = ()
 ) -> Problem:
-    players, zero = ab.Players.features(data.feature_names), ab.Baseline(raw_zero(data))
+    players = ab.Players.features(data.feature_names)
+    zero = ab.Baseline(raw_zero(data))
     x_test, y_test = _shuffled(data.x_test, data.y_test, seed)
     return Problem(name, about, model, data.x_train, data.y_train, x_test, y_test, players, zero, categorical)
 

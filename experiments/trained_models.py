@@ -52,7 +52,8 @@ RECIPES: dict[str, dict[str, Recipe]] = {
 }
 
 # The rows that networks of quick runs are trained on; fewer of the network that takes most time.
-QUICK_ROWS, FEWER_QUICK_ROWS = 2000, {"vgg16": 256}
+QUICK_ROWS = 2000
+FEWER_QUICK_ROWS = {"vgg16": 256}
 # Networks of seed 0 that come along: at most 2 MB each and 12 MB in all.
 COMMITTED = Path(__file__).parent / "models"
 
@@ -204,12 +205,12 @@ def _header(path: Path, metadata: dict[str, str]) -> Header:
     missing = [field.name for field in fields(Header) if field.name not in metadata]
     if missing:
         raise _not_saved_here(path, f"a header without {', '.join(missing)}")
-    known = {field.name: metadata[field.name] for field in fields(Header)}
+    values = {field.name: metadata[field.name] for field in fields(Header)}
     try:
-        numbers = {"seed": int(known.pop("seed")), "test_accuracy": float(known.pop("test_accuracy"))}
+        numbers = {"seed": int(values.pop("seed")), "test_accuracy": float(values.pop("test_accuracy"))}
     except ValueError as error:
         raise _not_saved_here(path, "a header whose seed or test_accuracy is not a number") from error
-    return Header(**known, **numbers)  # type: ignore[arg-type]  # the numbers are the fields that are not strings
+    return Header(**values, **numbers)  # type: ignore[arg-type]  # the numbers are the fields that are not strings
 
 
 def _not_saved_here(path: Path, got: str) -> AbsentiaError:

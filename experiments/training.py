@@ -66,7 +66,9 @@ class _Best:
         network.train()
         self.epochs_since += 1
         if loss < self.loss:
-            self.loss, self.weights, self.epochs_since = loss, copy.deepcopy(network.state_dict()), 0
+            self.loss = loss
+            self.weights = copy.deepcopy(network.state_dict())
+            self.epochs_since = 0
         return self.epochs_since >= self.patience
 
 
@@ -84,10 +86,10 @@ def fit(network: nn.Module, data: AnyData, recipe: Recipe, seed: int) -> nn.Modu
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         with drawn_by(seed):
             return _follow(network, data, recipe, seed, torch.arange(len(data.x_train)), None, device)
-    kept, held_out = stratified_split(data.y_train, recipe.held_out, seed)
+    training_rows, held_out = stratified_split(data.y_train, recipe.held_out, seed)
     with drawn_by(seed), one_thread():
         best = _Best(held_out, recipe.patience, copy.deepcopy(network.state_dict()))
-        return _follow(network, data, recipe, seed, kept, best, torch.device("cpu"))
+        return _follow(network, data, recipe, seed, training_rows, best, torch.device("cpu"))
 
 
 def accuracy(model: nn.Module, x: Num[Tensor, "rows *entries"], y: Int64[Tensor, " rows"]) -> float:
@@ -128,7 +130,8 @@ def shift_and_flip(
     count, _, height, width = images.shape
     padded = nn.functional.pad(images, (shift, shift, shift, shift))
     top, left = torch.randint(2 * shift + 1, (2, count, 1), generator=generator).to(images.device)
-    rows, columns = top + torch.arange(height).to(top), left + torch.arange(width).to(left)
+    rows = top + torch.arange(height).to(top)
+    columns = left + torch.arange(width).to(left)
     if flip:
         mirrored = torch.randint(2, (count, 1), generator=generator).bool().to(images.device)
         columns = torch.where(mirrored, columns.flip(1), columns)
@@ -153,12 +156,14 @@ def _follow(
     generator = torch.Generator().manual_seed(seed)
     batches = _batches(rows, recipe, generator)
     half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bfloat16 and _is_fast_in_bfloat16(device))
-    loss_so_far, right_so_far = 0.0, 0.0
+    loss_so_far = 0.0
+    right_so_far = 0.0
     bar = tqdm(batches, desc=f"training on {data.name}", unit="batch", delay=2, disable=None, leave=False)
     for step, batch in enumerate(bar):
         for group in optimiser.param_groups:
             group["lr"] = recipe.learning_rate * (one_cycle_rate(step, len(batches)) if best is None else 1)
-        x, y = data.x_train[batch].to(device), data.y_train[batch].to(device)
+        x = data.x_train[batch].to(device)
+        y = data.y_train[batch].to(device)
         if images:
             x = shift_and_flip(x, recipe.shift, recipe.flip, generator)
         optimiser.zero_grad()

@@ -46,20 +46,27 @@ def compare_trees(
         Entry("learned, interactions", "range", learned.values, learned.evaluations, learned.seconds),
     ]
     x, y = held_out(data, rows, seed)
-    found = [measure(model, x, y, entry.values) for entry in entries]
-    least = min(one.strength for one in found[:3])
+    left_by_entry = [measure(model, x, y, entry.values) for entry in entries]
+    least = min(left.strength for left in left_by_entry[:3])
     note = (
         f"scikit-learn's HistGradientBoostingClassifier, {iterations} iterations, accuracy {score:.2%} on the test "
         f"rows; seed {seed}. Learned without a gradient from {learned_from} samples; categorical columns take values "
-        f"that occur. Held-out strength, Σ|U|, on {len(x)} test rows is {found[3].strength / least:.3f} of the least "
-        f"of the usual three (goal: lower than all, {verdict(found[3].strength < least)})."
+        f"that occur. Held-out strength, Σ|U|, on {len(x)} test rows is {left_by_entry[3].strength / least:.3f} of "
+        f"the least of the usual three (goal: lower than all, {verdict(left_by_entry[3].strength < least)})."
     )
     columns = ("baseline", "strength", "salient", f"R² of {STRONGEST} strongest", "v(∅)", "evaluations", "seconds")
     table = ResultTable(f"What baselines leave of the signal of boosted trees: {data.name}", columns, note)
-    for entry, one in zip(entries, found, strict=True):
-        table.add(entry.label, f"{one.strength:.4g}", f"{one.salient:.1f}", f"{one.r2:.4f}", f"{one.empty:+.3f}",
-                  f"{entry.evaluations:,}", f"{entry.seconds:.1f}")  # fmt: skip
-    return Found({"learned": found[3].strength, "least of the usual": least}, (table,))
+    for entry, left in zip(entries, left_by_entry, strict=True):
+        table.add(
+            entry.label,
+            f"{left.strength:.4g}",
+            f"{left.salient:.1f}",
+            f"{left.r2:.4f}",
+            f"{left.empty:+.3f}",
+            f"{entry.evaluations:,}",
+            f"{entry.seconds:.1f}",
+        )
+    return Found({"learned": left_by_entry[3].strength, "least of the usual": least}, (table,))
 
 
 def train_trees(data: TabularData, seed: int, iterations: int) -> tuple[Callable[..., Any], float]:
@@ -75,7 +82,8 @@ def train_trees(data: TabularData, seed: int, iterations: int) -> tuple[Callable
 
 def judge(figures: Figures) -> Verdict:
     """Ask for less than the usual baselines leave."""
-    learned, least = figures["trees"]["learned"], figures["trees"]["least of the usual"]
+    learned = figures["trees"]["learned"]
+    least = figures["trees"]["least of the usual"]
     ours = f"Σ|U| {learned:.4g}, the least of zero, mean and median {least:.4g}"
     if learned < least:
         reason = "Learned by Σ|U| itself, on other rows; one data set and one seed."

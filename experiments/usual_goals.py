@@ -17,11 +17,13 @@ Figure: TypeAlias = list[float]
 
 # A difference counts beyond this many errors, unless it is below a share of Σ|U|, or a number of nats or of R:
 # between methods that are nearly the same, rounding errors can be alike in all samples.
-SURE, NEGLIGIBLE = 2.0, 0.01
+SURE = 2.0
+NEGLIGIBLE = 0.01
 # The figures by which methods are compared; less is better. Evidence is invention less leak, by its absolute value.
 COMPARED = {"strength": "Σ|U|", "evidence": "|evidence|", "R": "R"}
 REMOVERS = {"gaussian": "Gaussian", "surrogate": "surrogate"}
-MOST_EVIDENCE, LEAST_GAP = 0.3, -0.02
+MOST_EVIDENCE = 0.3
+LEAST_GAP = -0.02
 # The most seconds of learning, in one thread.
 MOST_SECONDS = {
     **dict.fromkeys(("wine", "tumours", "diabetes", "census", "credit"), 20.0),
@@ -29,12 +31,29 @@ MOST_SECONDS = {
     "mnist": 180.0,
 }
 FORMATS = {
-    "strength": "{:,.1f} ± {:,.1f}", "salient": "{:.1f} ± {:.1f}", "terms": "{:.1f} ± {:.1f}",
-    "evidence": "{:+.3f} ± {:.3f}", "score": "{:.3f} ± {:.3f}", "R": "{:.3f} ± {:.3f}",
-    "gaussian": "{:.3f} ± {:.3f}", "surrogate": "{:.3f} ± {:.3f}",
-}  # fmt: skip
-HEADS = ("method", "Σ|U|", "salient", "terms", "evidence", "score over sizes", "R", "gap by Gaussian",
-         "gap by surrogate", "recommended", "seconds", "CPU seconds")  # fmt: skip
+    "strength": "{:,.1f} ± {:,.1f}",
+    "salient": "{:.1f} ± {:.1f}",
+    "terms": "{:.1f} ± {:.1f}",
+    "evidence": "{:+.3f} ± {:.3f}",
+    "score": "{:.3f} ± {:.3f}",
+    "R": "{:.3f} ± {:.3f}",
+    "gaussian": "{:.3f} ± {:.3f}",
+    "surrogate": "{:.3f} ± {:.3f}",
+}
+HEADS = (
+    "method",
+    "Σ|U|",
+    "salient",
+    "terms",
+    "evidence",
+    "score over sizes",
+    "R",
+    "gap by Gaussian",
+    "gap by surrogate",
+    "recommended",
+    "seconds",
+    "CPU seconds",
+)
 
 
 @dataclass(frozen=True)
@@ -64,16 +83,16 @@ class Row:
 
     def figure(self, method: str, name: str) -> Figure:
         """Return the mean of a figure over the seeds, and its error."""
-        return over_seeds([one.methods[method][name] for one in self.found])
+        return over_seeds([measured.methods[method][name] for measured in self.found])
 
     def size(self, method: str, name: str) -> float:
         """Return the mean of a figure over the seeds, that of the evidence by its absolute value."""
-        values = [one.methods[method][name][0] for one in self.found]
+        values = [measured.methods[method][name][0] for measured in self.found]
         return fmean(abs(value) for value in values) if name == "evidence" else fmean(values)
 
     def excess(self, method: str, name: str) -> float:
         """Return by how many errors the learned figure is above that of a usual method; 0 for negligible ones."""
-        value, error = over_seeds([one.differences[method][name] for one in self.found])
+        value, error = over_seeds([measured.differences[method][name] for measured in self.found])
         unit = self.size(method, name) if name == "strength" else 1.0
         return value / error if abs(value) > NEGLIGIBLE * unit else 0.0
 
@@ -185,13 +204,13 @@ def _is_faithful(remover: str, row: Row) -> tuple[bool, str]:
 
 
 def _is_quick(row: Row) -> tuple[bool, str]:
-    seconds = max(one.cpu_seconds for one in row.found)
+    seconds = max(measured.cpu_seconds for measured in row.found)
     return seconds < MOST_SECONDS[row.problem], f"{seconds:.0f} s"
 
 
 def tabulate(there: Mapping[str, list[Measured]]) -> list[ResultTable]:
     """Make the table of the goals, a table with one line for each problem, and one for each problem."""
-    rows = [Row(name, found) for name, found in there.items()]
+    rows = [Row(name, measured) for name, measured in there.items()]
     return [_goals_table(rows), _overview(rows), *(_problem_table(row) for row in rows)]
 
 
@@ -220,20 +239,34 @@ def _overview(rows: Sequence[Row]) -> ResultTable:
         "less that of the mean. Chosen: which baseline learning returned after it compared its own with the usual "
         "ones on samples set aside."
     )
-    heads = ("problem", "Σ|U| / mean's", "Σ|U| / median's", "|evidence| (mean's)", "R (mean's)",
-             "errors above the mean: Σ|U|, |evidence|, R", "gap by Gaussian", "gap by surrogate", "CPU seconds",
-             "chosen", "recommended")  # fmt: skip
+    heads = (
+        "problem",
+        "Σ|U| / mean's",
+        "Σ|U| / median's",
+        "|evidence| (mean's)",
+        "R (mean's)",
+        "errors above the mean: Σ|U|, |evidence|, R",
+        "gap by Gaussian",
+        "gap by surrogate",
+        "CPU seconds",
+        "chosen",
+        "recommended",
+    )
     table = ResultTable("Learned against the usual ones", heads, note)
     for row in rows:
         pairs = [f"{row.size('learned', name):.3f} ({row.size('mean', name):.3f})" for name in ("evidence", "R")]
         gaps = [row.gap(key) for key in REMOVERS]
         table.add(
-            row.problem, f"{row.ratio('mean'):.3f}", f"{row.ratio('median'):.3f}", *pairs,
+            row.problem,
+            f"{row.ratio('mean'):.3f}",
+            f"{row.ratio('median'):.3f}",
+            *pairs,
             ", ".join(f"{row.excess('mean', name):+.1f}" for name in COMPARED),
             *("–" if gap is None else f"{gap:+.3f}" for gap in gaps),
-            f"{fmean(one.cpu_seconds for one in row.found):.1f}", _counted([one.chosen for one in row.found]),
-            _counted([one.recommended or "none" for one in row.found]),
-        )  # fmt: skip
+            f"{fmean(measured.cpu_seconds for measured in row.found):.1f}",
+            _counted([measured.chosen for measured in row.found]),
+            _counted([measured.recommended or "none" for measured in row.found]),
+        )
     return table
 
 
@@ -248,8 +281,8 @@ def _counted(words: Sequence[str]) -> str:
 
 def _problem_table(row: Row) -> ResultTable:
     first = row.found[0]
-    models = "; ".join(dict.fromkeys(one.about for one in row.found))
-    seeds = ", ".join(str(one.seed) for one in row.found)
+    models = "; ".join(dict.fromkeys(measured.about for measured in row.found))
+    seeds = ", ".join(str(measured.seed) for measured in row.found)
     value = "probability of the sample's class" if row.is_in_nats else "output, in standard deviations of the target"
     note = (
         f"{models}. Seeds {seeds}; {first.rows}. Evidence (invention less leak) and score in {first.unit}; gap: the "
@@ -258,8 +291,11 @@ def _problem_table(row: Row) -> ResultTable:
     table = ResultTable(row.problem, HEADS, note)
     for method, figures in first.methods.items():
         cells = [FORMATS[name].format(*row.figure(method, name)) if name in figures else "–" for name in FORMATS]
-        times = [fmean(times) for times in zip(*((one.seconds, one.cpu_seconds) for one in row.found), strict=True)]
-        count = sum(one.recommended == method for one in row.found)
+        times = [
+            fmean(times)
+            for times in zip(*((measured.seconds, measured.cpu_seconds) for measured in row.found), strict=True)
+        ]
+        count = sum(measured.recommended == method for measured in row.found)
         took = [f"{seconds:.1f}" if method == "learned" else "–" for seconds in times]
         table.add(method, *cells, f"{count} of {len(row.found)}", *took)
     return table

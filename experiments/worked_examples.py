@@ -154,27 +154,31 @@ def learned(run: Run) -> Found:
         function = case.function
         for loss in LEARNED_LOSSES:
             options = ab.LearningOptions(samples="all", polish=True, steps=steps)
-            found = ab.learn_baseline(
+            baseline = ab.learn_baseline(
                 function.model, x, loss=loss, start=0.5, bounds=(0.0, 1.0), seed=run.seed, options=options
             )
             marks = {
-                variable: abs(float(found.values[variable]) - truth) <= FOUND_WITHIN
+                variable: abs(float(baseline.values[variable]) - truth) <= FOUND_WITHIN
                 for variable, truth in enumerate(function.truth)
                 if truth is not None
             }
             lone = lone_variables(function.model)
             alone = [mark for variable, mark in marks.items() if variable in lone]
             together = [mark for variable, mark in marks.items() if variable not in lone]
-            values = with_baseline(case, found.values)
+            values = with_baseline(case, baseline.values)
             right = int(((values - case.shapley).abs() <= FOUND_WITHIN).sum())
             key = f"{loss}, example {number}"
             figures |= {f"found: {key}": sum(marks.values()), f"of: {key}": len(marks)}
             figures |= {f"together found: {key}": sum(together), f"together of: {key}": len(together)}
             figures |= {f"right: {key}": right, f"values: {key}": len(values)}
             table.add(
-                f"{number}", loss, f"{sum(marks.values())} of {len(marks)}", f"{sum(together)} of {len(together)}",
-                f"{sum(alone)} of {len(alone)}", f"{right} of {len(values)}",
-            )  # fmt: skip
+                f"{number}",
+                loss,
+                f"{sum(marks.values())} of {len(marks)}",
+                f"{sum(together)} of {len(together)}",
+                f"{sum(alone)} of {len(alone)}",
+                f"{right} of {len(values)}",
+            )
     return Found(figures, (table,))
 
 
@@ -182,8 +186,8 @@ def judge_rows(figures: Figures) -> Verdict:
     """Ask for all printed digits of truth, zero and mean."""
     if "examples" not in figures:
         return Verdict("not measured", "–", "")
-    found = figures["examples"]
-    right = sum(found[name] for name in AGREEING)
+    measured = figures["examples"]
+    right = sum(measured[name] for name in AGREEING)
     ours = f"{right:.0f} of 9 rows to all printed digits"
     if right == 9:
         reason = "The printed mean rows are those of 0.5, not of the text's 0.7."
@@ -195,9 +199,9 @@ def judge_shap(figures: Figures) -> Verdict:
     """Ask for the printed rows of the setting in SHAP."""
     if "examples" not in figures:
         return Verdict("not measured", "–", "")
-    found = figures["examples"]
-    exact = found["setting in SHAP, exact"]
-    apart = found["largest difference after the division"]
+    measured = figures["examples"]
+    exact = measured["setting in SHAP, exact"]
+    apart = measured["largest difference after the division"]
     ours = f"{exact:.0f} of 3 rows; divided by {PRINTED_DIVISOR}, within {apart:.2g}"
     if exact == 3:
         return Verdict("as stated", ours, "The exact values are the printed ones.")
@@ -210,21 +214,22 @@ def judge_shap(figures: Figures) -> Verdict:
 
 def judge_learned(figures: Figures) -> Verdict:
     """Ask whether one of the paper's losses gives the right Shapley values in all three examples."""
-    found = figures.get("learned")
-    if found is None:
+    measured = figures.get("learned")
+    if measured is None:
         return Verdict("not measured", "–", "")
     numbers = range(1, 4)
     lines = []
     complete = []
     for loss in LEARNED_LOSSES:
-        right, of = ([found[f"{what}: {loss}, example {n}"] for n in numbers] for what in ("right", "values"))
+        right = [measured[f"right: {loss}, example {n}"] for n in numbers]
+        of = [measured[f"values: {loss}, example {n}"] for n in numbers]
         lines.append(f"{loss} {' / '.join(f'{r:.0f} of {o:.0f}' for r, o in zip(right, of, strict=True))}")
         complete.append(right == of)
     ours = f"φ right in examples 1 / 2 / 3: {'; '.join(lines)}"
     if any(complete[:2]):
         return Verdict("as stated", ours, "By one of the paper's losses all Shapley values are the printed ones.")
-    found_of = sum(found[f"together found: interactions, example {n}"] for n in numbers)
-    of_all = sum(found[f"together of: interactions, example {n}"] for n in numbers)
+    found_of = sum(measured[f"together found: interactions, example {n}"] for n in numbers)
+    of_all = sum(measured[f"together of: interactions, example {n}"] for n in numbers)
     reason = (
         f"Σ|U| finds {found_of:.0f} of {of_all:.0f} δ of factors that have others beside them, and no loss finds δ "
         "of a lone term c·(x − δ): no sparsity determines it, because the term is the same function of x for every "
@@ -245,9 +250,9 @@ def _rows_of_shap(figures: Figures) -> list[Quantity]:
 
 def _values_right(figures: Figures) -> list[Quantity]:
     """Return how many Shapley values are right by the better of the paper's losses."""
-    found = figures["learned"]
-    right = [sum(found[f"right: {loss}, example {n}"] for n in range(1, 4)) for loss in LEARNED_LOSSES[:2]]
-    of = sum(found[f"values: shapley, example {n}"] for n in range(1, 4))
+    measured = figures["learned"]
+    right = [sum(measured[f"right: {loss}, example {n}"] for n in range(1, 4)) for loss in LEARNED_LOSSES[:2]]
+    of = sum(measured[f"values: shapley, example {n}"] for n in range(1, 4))
     return [Quantity(f"{{}} of {of:.0f}", max(right), form=".0f" if max(right) == int(max(right)) else ".1f")]
 
 
@@ -272,9 +277,12 @@ def _worked_table(example: WorkedExample) -> ResultTable:
     ]
     for name, values, printed in rows:
         table.add(
-            name, _listed(values.tolist()), _listed(printed), f"{_distance(values, printed):.2g}",
+            name,
+            _listed(values.tolist()),
+            _listed(printed),
+            f"{_distance(values, printed):.2g}",
             "yes" if agree(values, printed) else "no",
-        )  # fmt: skip
+        )
     return table
 
 
