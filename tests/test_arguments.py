@@ -47,7 +47,7 @@ FOUND = ab.explain(total, X, absence=0.0)
         (lambda: ab.Players.tokens(10**6, embedding=10**6), "This takes more memory than there is: 7,450.6 GiB. Use"),
         (
             lambda: ab.shapley(3, evaluations=99),
-            "game must be a game such as MaskedModel(…) or ValueTable(values). Got 3",
+            "game must be a game such as MaskedModel(…) or ValueTable(values) or Terms. Got 3",
         ),
         (lambda: ab.moebius([1.0, 2.0]), "values must be a tensor. Got [1.0, 2.0] instead."),
         (lambda: ab.Baseline.median(X, 3), "categorical must be a list of columns. Got 3 instead."),

@@ -24,7 +24,7 @@ _CANDIDATES = 1000
 # The number of coalitions in such a search.
 _PREDICTED = 4000
 # The number of such searches for a sample.
-_SEARCHES = 20
+_SEARCHES = 30
 # Operations for each element of the quadrature.
 _PER_QUADRATURE = 1000
 # The process of few terms is fitted to at most this many pairs.
