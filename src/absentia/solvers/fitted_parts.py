@@ -14,7 +14,7 @@ from torch import Tensor
 from absentia.coalitions import Coalitions
 from absentia.cube.diagonals import shapley_functional
 from absentia.cube.kernels import LEAST_NOISE, CubeKernel, Part, Signs, signs_of
-from absentia.cube.likelihood import fit_kernel
+from absentia.cube.likelihood import fit_kernel, weights_by_slope
 from absentia.cube.posterior import Posterior, scale_of
 from absentia.cube.set_functionals import Sets, SetWeights, most_added_players, set_functional, set_means
 from absentia.data import blocks, seeded
@@ -89,12 +89,13 @@ class FittedGame:
                 parts.append(
                     FittedPart(Posterior.of(_free_kernel(part, signs), signs, mean), by_group, is_exact=True)
                 )
+                start = weights_by_slope(signs, mean)
                 continue
             if kernels is None:
                 posterior = _fitted(part, signs, mean, seed, start)
             else:
                 posterior = Posterior.of(kernels[number], signs, mean)
-            start = posterior.kernel.weights
+            start = _start_of_other_part(posterior)
             parts.append(FittedPart(posterior, by_group))
         return cls(tuple(parts), sample_values.shares)
 
@@ -179,6 +180,16 @@ def _free_kernel(part: Part, signs: Signs) -> CubeKernel:
     """Return the kernel of a part that is linear or constant: hardly anything varies beside."""
     weights = torch.full((signs.shape[1],), _FREE_WEIGHT).to(signs)
     return CubeKernel(part, weights, amplitude=LEAST_NOISE, noise=LEAST_NOISE)
+
+
+def _start_of_other_part(posterior: Posterior) -> Float[Tensor, " players"]:
+    """Return first weights of players for the other part: those of this one, unless it is almost linear.
+
+    Then its weights tell nothing, and players with steep slopes are likely to matter in the other part, too.
+    """
+    weights = posterior.kernel.weights
+    by_slope = weights_by_slope(posterior.signs, posterior.values)
+    return weights if float(weights.max()) > float(by_slope.mean()) else by_slope
 
 
 def _fitted(
