@@ -29,10 +29,16 @@ TESTS_OF_A_MINUTE = ("test_budgets",)
 OPERATIONS_PER_SECOND = 5e10
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _fits_take_the_time_of_a_usual_machine():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("absentia.solvers.cost_of_fits.operations_per_second", lambda: OPERATIONS_PER_SECOND)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _results_do_not_depend_on_the_machine(request, monkeypatch):
-    """Fits take the time of a usual machine. Without a clock set by hand, models may take any time."""
-    monkeypatch.setattr("absentia.solvers.cost_of_fits.operations_per_second", lambda: OPERATIONS_PER_SECOND)
+    """Without a clock set by hand, models may take any time, so that a busy machine changes no result."""
     if "clock" in request.fixturenames or request.module.__name__.endswith(TESTS_OF_A_MINUTE):
         return
     for module in ("budgets", "auditing.audit_setup", "auditing.audit_run"):

@@ -13,6 +13,8 @@ from absentia.cube.likelihood import STAGES
 _MEASURED_SIZE = 256
 # The number of products that are timed. The quickest counts, because other programs may compute, too.
 _MEASURED_TIMES = 25
+# A machine that seems slower than this, in operations a second, is busy with other work for a moment.
+_LEAST_SPEED = 1e10
 # Operations of a likelihood for each entry of the covariances, without those of the factorisation.
 _PER_ENTRY = 360
 # Operations of the factorisation and of an inverse, as a multiple of the number of coalitions cubed.
@@ -40,7 +42,7 @@ def operations_per_second() -> float:
         began = time.perf_counter()
         matrix @ matrix
         quickest = min(quickest, time.perf_counter() - began)
-    return 2 * _MEASURED_SIZE**3 / max(quickest, 1e-9)
+    return max(_LEAST_SPEED, 2 * _MEASURED_SIZE**3 / max(quickest, 1e-9))
 
 
 def seconds_of_process(coalitions: int, players: int, samples: int) -> float:
