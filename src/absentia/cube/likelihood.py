@@ -1,13 +1,15 @@
-"""The fit of a kernel: weights of players, amplitude and noise that make the values of coalitions most likely.
+"""The fit of kernels: weights of players, amplitudes and noise that make the values of coalitions most likely.
 
 The marginal likelihood of values y with covariances K is maximised [rasmussen2006gaussian], with a weak prior that
 keeps the weights of players together: yᵀK⁻¹y/2 + log|K|/2 is made small. Its gradient has a closed form, and some
-hundred coalitions are enough for it, because there are few parameters.
+hundred coalitions are enough for it, because there are few parameters. The parts of a game can be fitted together;
+they have the same weights of players then, but amplitudes and noise of their own.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +27,8 @@ _LEAST_SLOPE = 0.02
 _RIDGE = 0.01
 _FIRST_AMPLITUDE = 0.2
 _FIRST_NOISE = 0.003
+# The prior standard deviation of the logarithms of weights, about their mean.
+_PRIOR_SPREAD = math.sqrt(2)
 # At this weight r = tanh(ρ) is about 0.9.
 _LARGEST_WEIGHT = 1.5
 # The search may try steps that are far too large; these bounds keep numbers finite.
@@ -50,60 +54,65 @@ class Stage:
 STAGES = (Stage(coalitions=600, losses=20), Stage(coalitions=1200, losses=6))
 
 
+class PartValues(NamedTuple):
+    """The values of one part of a game, with a mean square of about 1."""
+
+    part: Part
+    values: Float[Tensor, " coalitions"]
+
+
 class Loss(NamedTuple):
-    """The negative logarithm of the likelihood, with its gradient by the logarithms of the parameters."""
+    """The negative logarithm of a likelihood, with its gradient by the logarithms of the parameters."""
 
     value: float
     gradient: Float[Tensor, " parameters"]
 
 
-def fit_kernel(
-    part: Part,
+def fit_kernels(
     signs: Signs,
-    values: Float[Tensor, " coalitions"],
+    parts: Sequence[PartValues],
+    start: Float[Tensor, " players"],
     generator: torch.Generator,
-    start: Float[Tensor, " players"] | None = None,
     stages: tuple[Stage, ...] = STAGES,
-) -> CubeKernel:
-    """Fit a kernel to one part of a game, whose values have a mean square of about 1.
+) -> list[CubeKernel]:
+    """Fit the kernels of one or both parts of a game, which have the same weights of players.
 
-    ``start`` holds first weights of the players, such as those of the other part.
+    ``start`` holds the first weights, such as those of `weights_by_slope`.
     """
-    if start is None:
-        start = weights_by_slope(signs, values)
     ends = torch.tensor([_FIRST_AMPLITUDE, _FIRST_NOISE]).to(signs)
-    parameters = torch.cat([start, ends]).log()
+    parameters = torch.cat([start, ends.repeat(len(parts))]).log()
     order = torch.randperm(len(signs), generator=generator)
     for number, stage in enumerate(stages):
         if number > 0 and len(signs) <= stages[number - 1].coalitions:
             break  # there are no coalitions that the stage before has not seen
         seen = order[: stage.coalitions]
-        parameters = _descend(part, parameters, signs[seen], values[seen], stage)
-    return kernel_of(part, parameters)
+        seen_parts = [PartValues(part, values[seen]) for part, values in parts]
+        parameters = _descend(parameters, signs[seen], seen_parts, stage)
+    return kernels_of(parameters, parts)
 
 
-def weights_by_slope(signs: Signs, values: Float[Tensor, " coalitions"]) -> Float[Tensor, " players"]:
-    """Return first weights: larger for players with a steeper slope in a linear fit."""
+def weights_by_slope(signs: Signs, odd: Float[Tensor, " coalitions"]) -> Float[Tensor, " players"]:
+    """Return first weights: larger for players with a steeper slope in a linear fit to the odd part."""
     players = signs.shape[1]
     moments = signs.T @ signs / len(signs) + _RIDGE * torch.eye(players).to(signs)
-    slopes = torch.linalg.solve(moments, signs.T @ values / len(signs)).abs()
+    slopes = torch.linalg.solve(moments, signs.T @ odd / len(signs)).abs()
     slopes = slopes.clamp_min(max(_LEAST_SLOPE * float(slopes.max()), torch.finfo(slopes.dtype).tiny))
     return _FIRST_WEIGHT * (slopes / slopes.mean()) ** _SLOPE_POWER
 
 
-def kernel_of(part: Part, parameters: Float[Tensor, " parameters"]) -> CubeKernel:
-    """Return the kernel whose parameters have these logarithms: the weights, the amplitude and the noise."""
-    weights = parameters[:-2].exp().clamp(_LEAST_WEIGHT, _LARGEST_WEIGHT)
-    amplitude, noise = parameters[-2:].clamp_max(_LARGEST_LOGARITHM).exp().tolist()
-    return CubeKernel(part, weights, amplitude, noise + LEAST_NOISE)
+def kernels_of(parameters: Float[Tensor, " parameters"], parts: Sequence[PartValues]) -> list[CubeKernel]:
+    """Return the kernels with these logarithms of parameters: the weights, then amplitude and noise of each part."""
+    players = len(parameters) - 2 * len(parts)
+    weights = parameters[:players].exp().clamp(_LEAST_WEIGHT, _LARGEST_WEIGHT)
+    kernels = []
+    for part, logarithms in zip(parts, parameters[players:].view(-1, 2), strict=True):
+        amplitude, noise = logarithms.clamp_max(_LARGEST_LOGARITHM).exp().tolist()
+        kernels.append(CubeKernel(part.part, weights, amplitude, noise + LEAST_NOISE))
+    return kernels
 
 
 def _descend(
-    part: Part,
-    parameters: Float[Tensor, " parameters"],
-    signs: Signs,
-    values: Float[Tensor, " coalitions"],
-    stage: Stage,
+    parameters: Float[Tensor, " parameters"], signs: Signs, parts: Sequence[PartValues], stage: Stage
 ) -> Float[Tensor, " parameters"]:
     """Search by the quasi-Newton method L-BFGS; return the parameters of the least loss."""
     tried = parameters.clone()
@@ -121,7 +130,7 @@ def _descend(
 
     def loss_of_tried() -> float:
         nonlocal best, least
-        loss = loss_of(part, tried, signs, values)
+        loss = loss_of(tried, signs, parts)
         tried.grad = loss.gradient
         if loss.value < least:
             least = loss.value
@@ -132,26 +141,39 @@ def _descend(
     return best
 
 
-def loss_of(
-    part: Part, parameters: Float[Tensor, " parameters"], signs: Signs, values: Float[Tensor, " coalitions"]
-) -> Loss:
-    """Return the negative log-likelihood of values, with the prior of the weights, and its gradient."""
-    kernel = kernel_of(part, parameters)
+def loss_of(parameters: Float[Tensor, " parameters"], signs: Signs, parts: Sequence[PartValues]) -> Loss:
+    """Return the negative log-likelihood of the parts, with the prior of their weights, and its gradient."""
+    players = signs.shape[1]
+    spread = parameters[:players] - parameters[:players].mean()
+    value = float(spread.square().sum()) / (2 * _PRIOR_SPREAD**2)
+    gradient = torch.zeros_like(parameters)
+    gradient[:players] = spread / _PRIOR_SPREAD**2
+    for number, kernel in enumerate(kernels_of(parameters, parts)):
+        of_part = negative_log_likelihood(kernel, signs, parts[number].values)
+        value += of_part.value
+        gradient[:players] += of_part.gradient[:players]
+        first = players + 2 * number
+        gradient[first : first + 2] = of_part.gradient[players:]
+    return Loss(value, gradient)
+
+
+def negative_log_likelihood(kernel: CubeKernel, signs: Signs, values: Float[Tensor, " coalitions"]) -> Loss:
+    """Return the negative log-likelihood of values, and its gradient by the logarithms of a kernel's parameters."""
     weights = kernel.weights
     largest = kernel.largest_agreement
+    is_odd = kernel.part is Part.ODD
     agreement = (signs * weights) @ signs.T
-    shape, slope = shape_and_slope_of(part, agreement, largest)
-    if part is Part.ODD:
+    shape, slope = shape_and_slope_of(kernel.part, agreement, largest)
+    if is_odd:
         covariances = kernel.amplitude * shape + kernel.free_variance * (signs @ signs.T)
     else:
         covariances = kernel.amplitude * shape + kernel.free_variance
     covariances.diagonal().add_(kernel.noise)
     factor, failed = torch.linalg.cholesky_ex(covariances)
     if int(failed):
-        return Loss(math.inf, torch.zeros_like(parameters))
+        return Loss(math.inf, torch.zeros(len(weights) + 2).to(weights))
     solved = torch.cholesky_solve(values[:, None], factor)[:, 0]
-    spread = parameters[:-2] - parameters[:-2].mean()
-    value = float(values @ solved) / 2 + float(factor.diagonal().log().sum()) + float(spread.square().sum()) / 2
+    value = float(values @ solved) / 2 + float(factor.diagonal().log().sum())
 
     # The derivative of the loss by an entry of the covariances is half of this matrix.
     # Symmetric; its transpose has the rows one after the other, like the shape.
@@ -163,7 +185,10 @@ def loss_of(
     by_agreement = by_covariance.mul_(slope)
     along_players = (signs * (by_agreement @ signs)).sum(0)
     tanh = math.tanh(largest)
-    by_largest = along_shape * (1 / tanh if part is Part.ODD else tanh)
+    if is_odd:
+        by_largest = along_shape / tanh
+    else:
+        by_largest = along_shape * tanh
     by_weights = kernel.amplitude * (along_players - by_largest) / 2
-    gradient = torch.cat([by_weights * weights + spread, torch.tensor([by_amplitude, by_noise]).to(weights)])
+    gradient = torch.cat([by_weights * weights, torch.tensor([by_amplitude, by_noise]).to(weights)])
     return Loss(value, gradient)

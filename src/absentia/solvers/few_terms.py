@@ -26,6 +26,7 @@ from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
 from absentia.runtime.progress import progress
 from absentia.solvers.cost_of_fits import MOST_PAIRS_OF_FEW_TERMS
+from absentia.solvers.fitted_kernels import check_small
 from absentia.solvers.fitted_parts import FittedGame
 from absentia.solvers.paired_draws import (
     MIN_COALITIONS_PER_PLAYER,
@@ -33,7 +34,6 @@ from absentia.solvers.paired_draws import (
     error_of_draws,
     evaluate_pairs,
 )
-from absentia.solvers.process import check_small
 from absentia.solvers.process_terms import (
     EstimatedTerms,
     drawn_predictions,

@@ -13,27 +13,23 @@ from torch import Tensor
 
 from absentia.coalitions import Coalitions
 from absentia.cube.diagonals import shapley_functional
-from absentia.cube.kernels import LEAST_NOISE, CubeKernel, Part, Signs, signs_of
-from absentia.cube.likelihood import fit_kernel, weights_by_slope
-from absentia.cube.posterior import Posterior, scale_of
+from absentia.cube.kernels import CubeKernel, Part, signs_of
+from absentia.cube.posterior import Posterior
 from absentia.cube.set_functionals import Sets, SetWeights, most_added_players, set_functional, set_means
-from absentia.data import blocks, seeded
-from absentia.solvers.paired_draws import PairedValues, error_of_draws
-from absentia.solvers.process import (
-    FIT_DRAW,
+from absentia.data import blocks
+from absentia.solvers.fitted_kernels import (
     check_small,
-    is_linear,
+    free_kernel,
+    is_free,
+    kernels_of_parts,
     part_with_full,
     signs_with_full,
-    with_efficiency,
 )
+from absentia.solvers.paired_draws import PairedValues, error_of_draws
+from absentia.solvers.process import with_efficiency
 
 # Errors are computed for this many numbers at once, each of which has a covariance with each coalition.
 _NUMBERS_AT_ONCE = 1024
-# An even part whose values differ by no more than this share of the largest is constant.
-_CONSTANT_SHARE = 1e-9
-# The weight of each player in a part that is linear or constant, where it does not matter.
-_FREE_WEIGHT = 0.02
 
 # From the largest number of players that Walsh terms add to a set, to the weights of the numbers of a set.
 WeightsOf = Callable[[int], SetWeights]
@@ -71,33 +67,29 @@ class FittedGame:
         pairs: Int[Tensor, " pairs"] | None = None,
         kernels: tuple[CubeKernel, ...] | None = None,
     ) -> FittedGame:
-        """Fit the odd part first, whose weights of players are where the fit of the even part starts.
+        """Fit both parts to the values of one sample.
 
         ``pairs`` are the numbers of the pairs that the fit sees: all of them by default. ``kernels`` are those of
         both parts, if they are fitted already.
         """
-        sample_values = values.of_samples([sample])
+        own = values.of_samples([sample])
         places = slice(None) if pairs is None else torch.cat([torch.zeros(1, dtype=torch.long), 1 + pairs])
-        signs = signs_with_full(sample_values)[places]
+        signs = signs_with_full(own)[places]
+        by_group = {part: part_with_full(part, own)[0][:, places] for part in Part}
+        means = {part: own.shares @ by_group[part] for part in Part}
+        for part in Part:
+            check_small(means[part])
+        free = [part for part in Part if is_free(part, signs, means[part])]
+        if kernels is None:
+            of_parts = kernels_of_parts(signs, means, free, seed)
+        else:
+            of_parts = {kernel.part: kernel for kernel in kernels}
         parts = []
-        start = None
-        for number, part in enumerate(Part):
-            by_group = part_with_full(part, sample_values)[0][:, places]
-            mean = sample_values.shares @ by_group
-            check_small(mean)
-            if is_free(part, signs, mean):
-                parts.append(
-                    FittedPart(Posterior.of(_free_kernel(part, signs), signs, mean), by_group, is_exact=True)
-                )
-                start = weights_by_slope(signs, mean)
-                continue
-            if kernels is None:
-                posterior = _fitted(part, signs, mean, seed, start)
-            else:
-                posterior = Posterior.of(kernels[number], signs, mean)
-            start = _start_of_other_part(posterior)
-            parts.append(FittedPart(posterior, by_group))
-        return cls(tuple(parts), sample_values.shares)
+        for part in Part:
+            is_exact = part in free
+            kernel = free_kernel(part, signs) if is_exact else of_parts[part]
+            parts.append(FittedPart(Posterior.of(kernel, signs, means[part]), by_group[part], is_exact))
+        return cls(tuple(parts), own.shares)
 
     @property
     def players(self) -> int:
@@ -167,35 +159,3 @@ class FittedGame:
         if len(self.shares) > 1:
             variances += error_of_draws(by_group, self.shares).square()
         return SetEstimates(values.view(shape), variances.sqrt().view(shape))
-
-
-def is_free(part: Part, signs: Signs, values: Float[Tensor, " coalitions"]) -> bool:
-    """Return whether a part is what a process leaves free: linear if it is odd, constant if it is even."""
-    if part is Part.ODD:
-        return is_linear(signs, values)
-    return float((values - values[0]).abs().max()) <= _CONSTANT_SHARE * float(values.abs().max())
-
-
-def _free_kernel(part: Part, signs: Signs) -> CubeKernel:
-    """Return the kernel of a part that is linear or constant: hardly anything varies beside."""
-    weights = torch.full((signs.shape[1],), _FREE_WEIGHT).to(signs)
-    return CubeKernel(part, weights, amplitude=LEAST_NOISE, noise=LEAST_NOISE)
-
-
-def _start_of_other_part(posterior: Posterior) -> Float[Tensor, " players"]:
-    """Return first weights of players for the other part: those of this one, unless it is almost linear.
-
-    Then its weights tell nothing, and players with steep slopes are likely to matter in the other part, too.
-    """
-    weights = posterior.kernel.weights
-    by_slope = weights_by_slope(posterior.signs, posterior.values)
-    return weights if float(weights.max()) > float(by_slope.mean()) else by_slope
-
-
-def _fitted(
-    part: Part, signs: Signs, values: Float[Tensor, " coalitions"], seed: int, start: Float[Tensor, " players"] | None
-) -> Posterior:
-    """Fit the process of a part; that of the odd part is the one that Shapley values are estimated from."""
-    draw = FIT_DRAW if part is Part.ODD else part.value
-    kernel = fit_kernel(part, signs, values / scale_of(values), seeded(seed, draw), start=start)
-    return Posterior.of(kernel, signs, values)

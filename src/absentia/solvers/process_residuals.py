@@ -16,19 +16,12 @@ from torch import Tensor
 
 from absentia.cube.diagonals import shapley_functional
 from absentia.cube.kernels import CubeKernel, Part, signs_of
-from absentia.cube.likelihood import fit_kernel
-from absentia.cube.posterior import Posterior, scale_of
+from absentia.cube.posterior import Posterior
 from absentia.data import seeded
 from absentia.runtime.progress import progress
+from absentia.solvers.fitted_kernels import check_small, kernel_of_odd_part, part_with_full, signs_with_full
 from absentia.solvers.paired_draws import PairedValues, Stratum
-from absentia.solvers.process import (
-    FIT_DRAW,
-    ShapleyEstimate,
-    check_small,
-    part_with_full,
-    process_shapley,
-    signs_with_full,
-)
+from absentia.solvers.process import ShapleyEstimate, process_shapley
 from absentia.solvers.regression import leverage_shapley
 
 # With more pairs, the covariances of a process take more than 1 GB of memory.
@@ -85,13 +78,14 @@ def _of_sample(
     kernel: CubeKernel | None,
 ) -> ShapleyEstimate:
     """Estimate the Shapley values of one sample."""
-    signs = signs_with_full(own)
     places = torch.cat([torch.zeros(1, dtype=torch.long), 1 + fitted])
-    mean = own.shares @ part_with_full(Part.ODD, own)[0]
-    check_small(mean)
+    signs = signs_with_full(own)[places]
+    odd = own.shares @ part_with_full(Part.ODD, own)[0][:, places]
+    check_small(odd)
     if kernel is None:
-        kernel = fit_kernel(Part.ODD, signs[places], mean[places] / scale_of(mean[places]), seeded(seed, FIT_DRAW))
-    posterior = Posterior.of(kernel, signs[places], mean[places])
+        even = own.shares @ part_with_full(Part.EVEN, own)[0][:, places]
+        kernel = kernel_of_odd_part(signs, odd, even, seed)
+    posterior = Posterior.of(kernel, signs, odd)
     of_process = posterior.mean(shapley_functional(kernel, posterior.signs))
     left = _left_by(own, posterior, others)
     regression = leverage_shapley(left, seeded(seed, "jackknife"))
