@@ -30,7 +30,7 @@ def fit(signs, parts, stages=None):
 def test_the_loss_is_the_negative_log_likelihood_of_a_normal_distribution(parts):
     signs = drawn(5, 12)
     values = random_parts(parts, 12)
-    ends = [0.5, 0.05, 0.3, 0.02][: 2 * len(parts)]
+    ends = [0.5, 0.05, 3.0, 0.3, 0.02, 7.0][: 3 * len(parts)]
     parameters = torch.tensor([0.1, 0.2, 0.3, 0.1, 0.4, *ends]).double().log()
     expected = (parameters[:5] - parameters[:5].mean()).square().sum() / 4
     for kernel, of_part in zip(kernels_of(parameters, values), values, strict=True):
@@ -44,7 +44,7 @@ def test_the_loss_is_the_negative_log_likelihood_of_a_normal_distribution(parts)
 def test_the_gradient_is_that_of_the_loss(parts):
     signs = drawn(6, 30)
     values = random_parts(parts, 30)
-    ends = [0.5, 0.05, 0.3, 0.02][: 2 * len(parts)]
+    ends = [0.5, 0.05, 3.0, 0.3, 0.02, 7.0][: 3 * len(parts)]
     parameters = torch.tensor([0.1, 0.2, 0.3, 0.1, 0.4, 0.05, *ends]).double().log()
     gradient = loss_of(parameters, signs, values).gradient
     for entry in range(len(parameters)):
@@ -83,7 +83,8 @@ def test_a_fit_makes_values_more_likely_than_the_first_weights():
     parts = [PartValues(Part.ODD, (signs[:, :3].prod(1) + signs[:, 3]) / 2**0.5)]
 
     def loss(kernel):
-        parameters = torch.cat([kernel.weights, torch.tensor([kernel.amplitude, kernel.noise]).double()]).log()
+        ends = torch.tensor([kernel.amplitude, kernel.noise, kernel.lowest]).double()
+        parameters = torch.cat([kernel.weights, ends]).log()
         return loss_of(parameters, signs, parts).value
 
     (untouched,) = fit(signs, parts, stages=(Stage(200, 1),))

@@ -36,7 +36,7 @@ def test_estimates_are_conditional_means_with_conditional_deviations():
     solved = torch.linalg.solve(noisy_covariances(), covariances)
     torch.testing.assert_close(estimate.values, solved.T @ VALUES)
     variances = KERNEL(fresh, fresh).diagonal() - (covariances * solved).sum(0)
-    for_weights = posterior_module._OF_ESTIMATED_WEIGHTS * math.sqrt(1 + SIGNS.shape[1] / len(SIGNS))
+    for_weights = math.sqrt(1 + posterior_module._SHARE_OF_WEIGHTS * SIGNS.shape[1] / len(SIGNS))
     stretch = posterior.scale * max(1.0, posterior.surprise) * for_weights
     torch.testing.assert_close(estimate.errors, variances.sqrt() * stretch)
     torch.testing.assert_close(posterior.weights_of(Functional(covariances, variances)), solved)

@@ -27,7 +27,7 @@ NAMES = ["SII", "k-SII", "STII", "FSII", "BII", "FBII"]
 
 def kernel_of(part, seed, largest=1.4):
     weights = largest * torch.rand(PLAYERS, generator=torch.Generator().manual_seed(seed)).double() + 0.01
-    return CubeKernel(part, weights, amplitude=0.7, noise=0.2)
+    return CubeKernel(part, weights, amplitude=0.7, noise=0.2, lowest=3.0)
 
 
 def covariances_of_values(kernel):

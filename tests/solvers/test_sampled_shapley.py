@@ -190,11 +190,26 @@ def test_auto_fits_a_process_unless_evaluations_are_much_cheaper(monkeypatch):
     assert "fitting a Gaussian process would take about 100 s" in found.notes[0]
 
 
-def test_auto_takes_regression_where_its_errors_are_smaller():
-    noise = ValueTable(torch.randn(2**9, generator=torch.Generator().manual_seed(0)).double())
-    found = shapley(noise, evaluations=400)
+def test_auto_takes_regression_where_its_errors_are_smaller(monkeypatch):
+    fitted = sampled_shapley.process_shapley_of_any
+
+    def with_large_errors(*arguments):
+        estimate = fitted(*arguments)
+        return estimate._replace(errors=100 * estimate.errors)
+
+    monkeypatch.setattr(sampled_shapley, "process_shapley_of_any", with_large_errors)
+    found = shapley(TABLE, evaluations=200)
     assert found.method == "leverage"
+    torch.testing.assert_close(found.values, shapley(TABLE, evaluations=200, method="leverage").values)
     assert "no larger than those of a Gaussian process" in found.notes[0]
+
+
+def test_a_process_is_no_worse_than_regression_where_a_game_has_no_structure():
+    noise = ValueTable(torch.randn(8, 2**9, generator=torch.Generator().manual_seed(0)).double())
+    exact = shapley(noise).values
+    by_process = shapley(noise, evaluations=200, method="process").values - exact
+    by_regression = shapley(noise, evaluations=200, method="leverage").values - exact
+    assert by_process.norm() < by_regression.norm()
 
 
 def test_a_sample_has_the_same_values_in_any_batch():

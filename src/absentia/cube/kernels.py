@@ -4,6 +4,8 @@ Coalitions are rows s of signs: +1 for a present player, −1 for an absent one.
 u = Σ_l ρ_l s_l t_l, with a weight ρ_l > 0 for each player, and its largest value is U = Σ_l ρ_l. The covariance of
 values is proportional to e^u, a product over the players. It is the sum of two parts, which are fitted apart: that of
 the odd part of a game, (v(S) − v(complement)) / 2, is sinh(u)/sinh(U), and that of the even part is cosh(u)/cosh(U).
+The terms of lowest order, which often are by far the largest, have a variance of their own: u/U is the covariance of
+a sum over the players in the odd part, and 1 that of a constant in the even part.
 
 In terms of r_l = tanh(ρ_l), e^u is proportional to Π_l (1 + r_l s_l t_l). So the product of the signs of a set T has
 the prior variance Π_{l∈T} r_l, up to a factor.
@@ -23,8 +25,7 @@ from torch import Tensor
 from absentia.coalitions import Coalitions
 from absentia.data import blocks
 
-# The prior variance of what is left free: the slope of each player in the odd part, the mean in the even part. It is
-# so wide, in units of the values' variance, that the data alone decide.
+# A variance of the terms of lowest order, in units of the values' variance, with which the data alone decide.
 WIDE_VARIANCE = 300.0
 # Added to the variance of the noise, so that covariances can be inverted.
 LEAST_NOISE = 1e-8
@@ -60,8 +61,9 @@ class CubeKernel:
 
     part: Part
     weights: Float[Tensor, " players"]  # ρ, all above 0
-    amplitude: float  # the variance of a value, except for what is left free
+    amplitude: float  # the variance of a value through terms of all orders
     noise: float  # the variance of what the kernel cannot describe
+    lowest: float = WIDE_VARIANCE  # more variance of a value through the terms of lowest order
 
     @property
     def players(self) -> int:
@@ -79,11 +81,9 @@ class CubeKernel:
         return torch.tanh(self.weights)
 
     @property
-    def free_variance(self) -> float:
-        """The prior variance of each slope of the odd part, or of the mean of the even part."""
-        if self.part is Part.ODD:
-            return WIDE_VARIANCE / len(self.weights)
-        return WIDE_VARIANCE
+    def slope_variances(self) -> Float[Tensor, " players"]:
+        """The additional variance of each player's slope in the odd part, in proportion to the weights."""
+        return self.lowest * self.weights / self.weights.sum()
 
     @property
     def log_factor(self) -> float:
@@ -108,10 +108,11 @@ class CubeKernel:
     ) -> Float[Tensor, "left right"]:
         """Return the covariances of some coalitions with all others."""
         agreement = (left * self.weights) @ right.T
-        covariances = shape_of(self.part, agreement, self.largest_agreement).mul_(self.amplitude)
+        largest = self.largest_agreement
+        covariances = shape_of(self.part, agreement, largest).mul_(self.amplitude)
         if self.part is Part.ODD:
-            return covariances.addmm_(left, right.T, alpha=self.free_variance)
-        return covariances.add_(self.free_variance)
+            return covariances.add_(agreement, alpha=self.lowest / largest)
+        return covariances.add_(self.lowest)
 
 
 class ShapeAndSlope(NamedTuple):

@@ -27,6 +27,9 @@ _LEAST_SLOPE = 0.02
 _RIDGE = 0.01
 _FIRST_AMPLITUDE = 0.2
 _FIRST_NOISE = 0.003
+_FIRST_LOWEST = 30.0
+# The parameters of each part besides the weights: the amplitude, the noise, and the variance of the lowest order.
+_OF_PART = 3
 # The prior standard deviation of the logarithms of weights, about their mean.
 _PRIOR_SPREAD = math.sqrt(2)
 # At this weight r = tanh(ρ) is about 0.9.
@@ -79,8 +82,8 @@ def fit_kernels(
 
     ``start`` holds the first weights, such as those of `weights_by_slope`.
     """
-    ends = torch.tensor([_FIRST_AMPLITUDE, _FIRST_NOISE]).to(signs)
-    parameters = torch.cat([start, ends.repeat(len(parts))]).log()
+    of_part = torch.tensor([_FIRST_AMPLITUDE, _FIRST_NOISE, _FIRST_LOWEST]).to(signs)
+    parameters = torch.cat([start, of_part.repeat(len(parts))]).log()
     order = torch.randperm(len(signs), generator=generator)
     for number, stage in enumerate(stages):
         if number > 0 and len(signs) <= stages[number - 1].coalitions:
@@ -101,13 +104,13 @@ def weights_by_slope(signs: Signs, odd: Float[Tensor, " coalitions"]) -> Float[T
 
 
 def kernels_of(parameters: Float[Tensor, " parameters"], parts: Sequence[PartValues]) -> list[CubeKernel]:
-    """Return the kernels with these logarithms of parameters: the weights, then amplitude and noise of each part."""
-    players = len(parameters) - 2 * len(parts)
+    """Return the kernels with these logarithms of parameters: those of the weights, then those of each part."""
+    players = len(parameters) - _OF_PART * len(parts)
     weights = parameters[:players].exp().clamp(_LEAST_WEIGHT, _LARGEST_WEIGHT)
     kernels = []
-    for part, logarithms in zip(parts, parameters[players:].view(-1, 2), strict=True):
-        amplitude, noise = logarithms.clamp_max(_LARGEST_LOGARITHM).exp().tolist()
-        kernels.append(CubeKernel(part.part, weights, amplitude, noise + LEAST_NOISE))
+    for part, logarithms in zip(parts, parameters[players:].view(-1, _OF_PART), strict=True):
+        amplitude, noise, lowest = logarithms.clamp_max(_LARGEST_LOGARITHM).exp().tolist()
+        kernels.append(CubeKernel(part.part, weights, amplitude, noise + LEAST_NOISE, lowest))
     return kernels
 
 
@@ -152,8 +155,8 @@ def loss_of(parameters: Float[Tensor, " parameters"], signs: Signs, parts: Seque
         of_part = negative_log_likelihood(kernel, signs, parts[number].values)
         value += of_part.value
         gradient[:players] += of_part.gradient[:players]
-        first = players + 2 * number
-        gradient[first : first + 2] = of_part.gradient[players:]
+        first = players + _OF_PART * number
+        gradient[first : first + _OF_PART] = of_part.gradient[players:]
     return Loss(value, gradient)
 
 
@@ -164,31 +167,33 @@ def negative_log_likelihood(kernel: CubeKernel, signs: Signs, values: Float[Tens
     is_odd = kernel.part is Part.ODD
     agreement = (signs * weights) @ signs.T
     shape, slope = shape_and_slope_of(kernel.part, agreement, largest)
+    lowest_slope = kernel.lowest / largest if is_odd else 0.0
+    covariances = kernel.amplitude * shape
     if is_odd:
-        covariances = kernel.amplitude * shape + kernel.free_variance * (signs @ signs.T)
+        covariances.add_(agreement, alpha=lowest_slope)
     else:
-        covariances = kernel.amplitude * shape + kernel.free_variance
+        covariances.add_(kernel.lowest)
     covariances.diagonal().add_(kernel.noise)
     factor, failed = torch.linalg.cholesky_ex(covariances)
     if int(failed):
-        return Loss(math.inf, torch.zeros(len(weights) + 2).to(weights))
+        return Loss(math.inf, torch.zeros(len(weights) + _OF_PART).to(weights))
     solved = torch.cholesky_solve(values[:, None], factor)[:, 0]
     value = float(values @ solved) / 2 + float(factor.diagonal().log().sum())
 
     # The derivative of the loss by an entry of the covariances is half of this matrix.
     # Symmetric; its transpose has the rows one after the other, like the shape.
     by_covariance = torch.cholesky_inverse(factor).T.addr_(solved, solved, alpha=-1)
-    along_shape = float(torch.dot(by_covariance.view(-1), shape.view(-1)))
-    by_amplitude = kernel.amplitude * along_shape / 2
-    by_noise = kernel.noise * float(by_covariance.diagonal().sum()) / 2
-    # The shape depends on a weight by the agreement, s_l t_l, and by its largest value.
-    by_agreement = by_covariance.mul_(slope)
-    along_players = (signs * (by_agreement @ signs)).sum(0)
-    tanh = math.tanh(largest)
+    by_amplitude = kernel.amplitude * float(torch.dot(by_covariance.view(-1), shape.view(-1)))
+    by_noise = kernel.noise * float(by_covariance.diagonal().sum())
     if is_odd:
-        by_largest = along_shape / tanh
+        by_lowest = lowest_slope * float(torch.dot(by_covariance.view(-1), agreement.view(-1)))
+        by_largest = by_amplitude / math.tanh(largest) + by_lowest / largest
     else:
-        by_largest = along_shape * tanh
-    by_weights = kernel.amplitude * (along_players - by_largest) / 2
-    gradient = torch.cat([by_weights * weights, torch.tensor([by_amplitude, by_noise]).to(weights)])
-    return Loss(value, gradient)
+        by_lowest = kernel.lowest * float(by_covariance.sum())
+        by_largest = by_amplitude * math.tanh(largest)
+    # Covariances depend on a weight by the agreement, s_l t_l, and by its largest value.
+    by_agreement = by_covariance.mul_(slope.mul_(kernel.amplitude).add_(lowest_slope))
+    along_players = (signs * (by_agreement @ signs)).sum(0)
+    by_weights = weights * (along_players - by_largest)
+    of_part = torch.tensor([by_amplitude, by_noise, by_lowest]).to(weights)
+    return Loss(value, torch.cat([by_weights, of_part]) / 2)

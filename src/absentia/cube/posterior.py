@@ -21,9 +21,9 @@ _MORE_NOISE = 10.0
 _TRIES = 6
 # The kernel is judged by the deviations of at most this many coalitions from what the others predict.
 _MOST_JUDGED = 2048
-# Standard errors are enlarged by this factor, because the weights of players are estimates themselves, and more where
-# there are few coalitions for each weight.
-_OF_ESTIMATED_WEIGHTS = 1.15
+# The weights of players are estimates themselves. So variances are enlarged by this many times the number of players
+# for each coalition.
+_SHARE_OF_WEIGHTS = 2.0
 
 
 class Functional(NamedTuple):
@@ -97,7 +97,7 @@ class Posterior:
     def _error_unit(self) -> float:
         """What errors are multiplied with: the unit of the values, and how far the kernel suits them."""
         coalitions, players = self.signs.shape
-        of_weights = _OF_ESTIMATED_WEIGHTS * math.sqrt(1 + players / coalitions)
+        of_weights = math.sqrt(1 + _SHARE_OF_WEIGHTS * players / coalitions)
         return self.scale * max(1.0, self.surprise) * of_weights
 
     def mean(self, functional: Functional) -> Float[Tensor, " numbers"]:

@@ -66,8 +66,8 @@ def set_functional(kernel: CubeKernel, signs: Signs, sets: Sets, weights: SetWei
     everyone = kernel.relevances[None]
     covariances = _superset_sums(kernel, kernel.relevances * signs, sets, part_weights.of_terms)
     variances = _superset_sums(kernel, everyone, sets, part_weights.of_terms.square())[0]
-    covariances += _free_covariances(kernel, signs, sets, part_weights.of_terms)
-    variances += _free_variance(kernel, sets, part_weights.of_terms)[:, None]
+    covariances += _lowest_covariances(kernel, signs, sets, part_weights.of_terms)
+    variances += _lowest_variances(kernel, sets, part_weights.of_terms)
     covariances += _noise_covariances(kernel, signs, sets, part_weights.of_contexts)
     variances += _noise_variance(kernel, sets, part_weights.of_contexts)[:, None]
     return Functional(covariances.flatten(1), variances.flatten())
@@ -82,7 +82,7 @@ def set_means(
         return signs.new_zeros(len(part_weights.of_terms) * len(sets))
     means = _weighted_superset_sums(kernel, kernel.relevances * signs, row_weights, sets, part_weights.of_terms)
     for rows in blocks(len(signs), max(1, _AT_ONCE // max(1, means.numel()))):
-        covariances = _free_covariances(kernel, signs[rows], sets, part_weights.of_terms)
+        covariances = _lowest_covariances(kernel, signs[rows], sets, part_weights.of_terms)
         covariances = covariances + _noise_covariances(kernel, signs[rows], sets, part_weights.of_contexts)
         means += torch.einsum("r,rns->ns", row_weights[rows], covariances)
     return means.flatten()
@@ -240,34 +240,39 @@ def _weights_of_roots(of_terms: Float[Tensor, "numbers added"]) -> Complex[Tenso
     return weights
 
 
-def _free_covariances(
+def _lowest_covariances(
     kernel: CubeKernel, signs: Signs, sets: Sets, of_terms: Float[Tensor, "numbers added"]
 ) -> Float[Tensor, "rows numbers sets"]:
-    """Return the covariances through what is left free: the slopes of the odd part, and the mean of the even part."""
+    """Return the covariances through the terms of lowest order: slopes of the odd part, the mean of the even part."""
     rows = len(signs)
     numbers, added = of_terms.shape
     size = sets.shape[1]
     is_odd = kernel.part is Part.ODD
     if is_odd and size == 1:
-        return kernel.free_variance * of_terms[:, :1] * signs[:, None, sets[:, 0]]
+        of_players = signs * kernel.slope_variances
+        return of_terms[:, :1] * of_players[:, None, sets[:, 0]]
     if is_odd and size == 0 and added > 1:
-        return kernel.free_variance * of_terms[:, 1:2] * signs.sum(1)[:, None, None].expand(rows, numbers, len(sets))
+        of_everyone = signs @ kernel.slope_variances
+        return of_terms[:, 1:2] * of_everyone[:, None, None].expand(rows, numbers, len(sets))
     if not is_odd and size == 0:
-        return kernel.free_variance * of_terms[:, :1].expand(rows, numbers, len(sets))
+        return kernel.lowest * of_terms[:, :1].expand(rows, numbers, len(sets))
     return signs.new_zeros(rows, numbers, len(sets))
 
 
-def _free_variance(
+def _lowest_variances(
     kernel: CubeKernel, sets: Sets, of_terms: Float[Tensor, "numbers added"]
-) -> Float[Tensor, " numbers"]:
-    """Return the prior variance of numbers through what is left free."""
+) -> Float[Tensor, "numbers sets"]:
+    """Return the prior variance of numbers through the terms of lowest order."""
+    numbers, added = of_terms.shape
     size = sets.shape[1]
     is_odd = kernel.part is Part.ODD
-    if size == int(is_odd):
-        return kernel.free_variance * of_terms[:, 0].square()
-    if is_odd and size == 0 and of_terms.shape[1] > 1:
-        return kernel.free_variance * kernel.players * of_terms[:, 1].square()
-    return torch.zeros_like(of_terms[:, 0])
+    if is_odd and size == 1:
+        return of_terms[:, :1].square() * kernel.slope_variances[sets[:, 0]]
+    if size == 0 and not is_odd:
+        return kernel.lowest * of_terms[:, :1].square().expand(numbers, len(sets))
+    if size == 0 and added > 1:
+        return kernel.lowest * of_terms[:, 1:2].square().expand(numbers, len(sets))
+    return of_terms.new_zeros(numbers, len(sets))
 
 
 def _noise_covariances(

@@ -15,7 +15,9 @@ _MEASURED_SIZE = 256
 _MEASURED_TIMES = 25
 # A machine that seems slower than this, in operations a second, is busy with other work for a moment.
 _LEAST_SPEED = 1e10
-# Operations of a likelihood for each entry of the covariances, without those of the factorisation.
+# A game has an odd and an even part, whose kernels are fitted together.
+_PARTS = 2
+# Operations of the likelihood of a part for each entry of the covariances, without those of the factorisation.
 _PER_ENTRY = 360
 # Operations of the factorisation and of an inverse, as a multiple of the number of coalitions cubed.
 _PER_CUBE = 3.0
@@ -46,14 +48,8 @@ def operations_per_second() -> float:
 
 
 def seconds_of_process(coalitions: int, players: int, samples: int) -> float:
-    """Estimate how long it takes to fit a process to this many coalitions of each sample."""
-    operations = 0.0
-    for number, stage in enumerate(STAGES):
-        if number > 0 and coalitions <= STAGES[number - 1].coalitions:
-            break  # there are no coalitions that the stage before has not seen
-        seen = min(coalitions, stage.coalitions)
-        operations += stage.losses * (_PER_CUBE * seen**3 + (_PER_ENTRY + 14 * players) * seen**2 + _PER_LOSS)
-    operations += coalitions**3 / 3 + 3 * players * coalitions**2 + _PER_QUADRATURE * players * coalitions
+    """Estimate how long it takes to estimate Shapley values by a process from so many pairs of each sample."""
+    operations = _operations_of_kernels(coalitions, players) + _operations_of_posterior(coalitions, players)
     return samples * operations / operations_per_second()
 
 
@@ -62,7 +58,25 @@ def seconds_of_few_terms(pairs: int, players: int) -> float:
     candidates = players + _CANDIDATES
     search = _SEARCHES * (2 * pairs + _PREDICTED) * candidates**2
     fitted = min(pairs, MOST_PAIRS_OF_FEW_TERMS)
-    return 2 * seconds_of_process(fitted, players, 1) + search / operations_per_second()
+    fit = _operations_of_kernels(fitted, players) + _PARTS * _operations_of_posterior(fitted, players)
+    return (fit + search) / operations_per_second()
+
+
+def _operations_of_kernels(coalitions: int, players: int) -> float:
+    """Estimate the operations of the fit of both kernels of a sample."""
+    operations = 0.0
+    for number, stage in enumerate(STAGES):
+        if number > 0 and coalitions <= STAGES[number - 1].coalitions:
+            break  # there are no coalitions that the stage before has not seen
+        seen = min(coalitions, stage.coalitions)
+        of_part = _PER_CUBE * seen**3 + (_PER_ENTRY + 14 * players) * seen**2 + _PER_LOSS
+        operations += _PARTS * stage.losses * of_part
+    return operations
+
+
+def _operations_of_posterior(coalitions: int, players: int) -> float:
+    """Estimate the operations of the posterior of one part, and of the Shapley values that follow from it."""
+    return coalitions**3 / 3 + 3 * players * coalitions**2 + _PER_QUADRATURE * players * coalitions
 
 
 def seconds_of_orders(pairs: int, players: int) -> float:

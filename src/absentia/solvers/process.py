@@ -77,7 +77,7 @@ def _shapley_of_sample(own: PairedValues, signs: Signs, seed: int, kernel: CubeK
         weights = posterior.weights_of(functional)  # (coalitions, players)
         by_group = with_efficiency(odd @ weights, 2 * odd[:, 0])
     shapley_values = with_efficiency(estimate.values[None], 2 * mean[:1])[0]
-    return ShapleyEstimate(shapley_values, estimate.errors * own.undrawn_share**0.5, by_group)
+    return ShapleyEstimate(shapley_values, estimate.errors, by_group)
 
 
 def _of_sample_by_regression(own: PairedValues, seed: int) -> ShapleyEstimate:

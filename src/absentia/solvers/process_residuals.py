@@ -24,8 +24,8 @@ from absentia.solvers.paired_draws import PairedValues, Stratum
 from absentia.solvers.process import ShapleyEstimate, process_shapley
 from absentia.solvers.regression import leverage_shapley
 
-# With more pairs, the covariances of a process take more than 1 GB of memory.
-MOST_PAIRS_OF_PROCESS = 12_000
+# With more pairs, the covariances of a process take more than 2 GB of memory.
+MOST_PAIRS_OF_PROCESS = 16_000
 # Beyond that, so many pairs are fitted.
 FITTED_PAIRS = 4000
 
