@@ -20,6 +20,7 @@ from absentia.runtime.progress import moves_on, progress
 from absentia.solvers.cost_of_fits import seconds_of_process
 from absentia.solvers.paired_draws import (
     MIN_COALITIONS_PER_PLAYER,
+    InterruptedDraws,
     PairedValues,
     error_of_draws,
     evaluate_pairs,
@@ -42,6 +43,8 @@ _FIRST_COALITIONS_PER_PLAYER = 8
 _GROWTH = 2
 # Without a budget, drawing ends at this many coalitions of a sample.
 _MOST_COALITIONS = 2**17
+# How to get smaller errors.
+_GO_ON = "Go on with shapley(…, more=result)."
 
 
 # From drawn values to the kernels of the odd part of each sample, or None.
@@ -155,6 +158,7 @@ class SampledShapley(NamedTuple):
     attribution: Attribution
     empty: Float[Tensor, " samples"]
     full: Float[Tensor, " samples"]
+    is_interrupted: bool = False  # by Ctrl-C, so that fewer coalitions were evaluated
 
 
 def sample_shapley(
@@ -180,8 +184,8 @@ def sample_shapley(
     budget = _budget(game, evaluations, run.least)
     if tolerance is None:
         run.draw(budget)
-        return run.result()
-    return run.draw_until(tolerance, budget)
+        return run.noted(run.result())
+    return run.noted(run.draw_until(tolerance, budget))
 
 
 def _budget(game: Game, evaluations: int | None, least: int) -> int:
@@ -214,6 +218,7 @@ class _Run:
         self.drawn: Any = None
         self.seconds = 0.0  # of evaluating coalitions
         self.evaluated = 0  # coalitions of each sample in this time
+        self.is_interrupted = False
 
     @property
     def chosen(self) -> ShapleyMethod:
@@ -241,12 +246,23 @@ class _Run:
             return
         earlier = self.drawn
         began = time.perf_counter()
-        drawn = self.chosen.draw(self.game, coalitions, self.seed, earlier)
+        drawn = self._draw_or_keep(coalitions)
         self.seconds += time.perf_counter() - began
         self.evaluated += drawn.coalitions_per_sample - (0 if earlier is None else earlier.coalitions_per_sample)
         if earlier is not None:
             _check_same_game(earlier, drawn)
         self.drawn = drawn
+
+    def _draw_or_keep(self, coalitions: int) -> Any:
+        """Draw coalitions; after an interruption, return those that are known if they are enough."""
+        try:
+            return self.chosen.draw(self.game, coalitions, self.seed, self.drawn)
+        except KeyboardInterrupt as interruption:
+            known = interruption.values if isinstance(interruption, InterruptedDraws) else self.drawn
+            if known is None or known.coalitions_per_sample < self.least:
+                raise
+            self.is_interrupted = True
+            return known
 
     def draw_within(self, bar: Any, coalitions: int) -> None:
         """Evaluate coalitions until there are this many; a bar of coalitions moves on with each batch."""
@@ -278,6 +294,28 @@ class _Run:
             drawn=self.drawn,
         )
         return SampledShapley(attribution, self.drawn.empty, self.drawn.full)
+
+    def _result_or_keep(self, earlier: SampledShapley | None) -> SampledShapley:
+        """Estimate the values from what was drawn; after an interruption, return the earlier result."""
+        try:
+            return self.result()
+        except KeyboardInterrupt:
+            if earlier is None:
+                raise
+            self.is_interrupted = True
+            return earlier
+
+    def noted(self, result: SampledShapley) -> SampledShapley:
+        """Return a result that says so if the run was interrupted."""
+        if not self.is_interrupted:
+            return result
+        attribution = result.attribution
+        known = attribution.evaluations // (self.game.samples * draws_of(self.game))
+        note = (
+            f"Interrupted: values are estimated from the {known:,} coalitions that were evaluated by then. {_GO_ON}"
+        )
+        attribution = replace(attribution, notes=(note, *attribution.notes))
+        return result._replace(attribution=attribution, is_interrupted=True)
 
     def _estimate(self) -> _Choice:
         """Estimate the values by the method, or by that which "auto" chooses."""
@@ -321,28 +359,28 @@ class _Run:
         coalitions = max(self.least, _FIRST_COALITIONS_PER_PLAYER * len(self.game.names))
         if self.drawn is not None:
             coalitions = max(coalitions, self.drawn.coalitions_per_sample)
+        result = None
         with progress(budget, "Shapley values", "coalition") as bar:
             while True:
                 self.draw_within(bar, min(coalitions, budget))
-                result = self.result()
+                result = self._result_or_keep(result)
                 error = relative_error(result)
                 bar.set_postfix(error=written(error, 2), tolerance=written(tolerance, 2))
-                if error <= tolerance or coalitions >= budget:
+                if error <= tolerance or coalitions >= budget or self.is_interrupted:
                     break
                 coalitions *= _GROWTH
-        notes = (*result.attribution.notes, _note_on_tolerance(tolerance, error))
+        notes = (*result.attribution.notes, _note_on_tolerance(tolerance, error, self.is_interrupted))
         return result._replace(attribution=replace(result.attribution, notes=notes))
 
 
-def _note_on_tolerance(tolerance: float, error: float) -> str:
+def _note_on_tolerance(tolerance: float, error: float, is_interrupted: bool) -> str:
     """Say whether a tolerance was reached."""
     reached = f"the largest standard error is {written(error, 2)} of the values' size."
     if error <= tolerance:
         return f"The tolerance of {written(tolerance, 2)} is reached: {reached}"
-    return (
-        f"The tolerance of {written(tolerance, 2)} is not reached within the evaluations: {reached} "
-        "Go on with shapley(…, more=result)."
-    )
+    if is_interrupted:
+        return f"The tolerance of {written(tolerance, 2)} is not reached: {reached}"
+    return f"The tolerance of {written(tolerance, 2)} is not reached within the evaluations: {reached} {_GO_ON}"
 
 
 def relative_error(sampled: SampledShapley) -> float:
