@@ -19,7 +19,7 @@ def index_page(tmp_path_factory):
 
 
 def test_an_index_that_does_not_add_up_has_no_chart_of_shapley_values(index_page):
-    index, page = index_page
+    _, page = index_page
     charts = [attributes.get("data-chart") for _, attributes in page.elements if "data-chart" in attributes]
     assert "interactions" in charts
     assert "shapley" not in charts
