@@ -151,8 +151,8 @@ def test_a_budget_after_one_that_took_too_long_fits_the_rest():
         (
             budget_of(18, 0.005, draws=2, evaluations=40_000),
             "explaining takes about 3 min by 20,000 coalitions, with errors usually below 0.2 % of the values' "
-            "range, besides those of the absence's draws; about 41 s by 4,096, with errors usually below 0.5 % of the "
-            "values' range, besides those of the absence's draws (evaluations=8192).",
+            "range, besides those of the absence's draws; about 41 s by 4,096, with errors usually below 0.5 % of "
+            "the values' range, besides those of the absence's draws (evaluations=8192).",
         ),
         (
             budget_of(10, 0.005, samples=10),
