@@ -323,3 +323,16 @@ def test_an_interrupted_fit_keeps_the_earlier_result(monkeypatch):
     found = shapley(TABLE, tolerance=0.0, method="interrupted")
     assert "Interrupted" in found.notes[0]
     assert found.evaluations / TABLE.samples < 200
+
+
+def test_a_tolerance_that_the_draws_of_an_absence_prevent_ends_early():
+    generator = torch.Generator().manual_seed(0)
+    data = torch.randn(200, 12, generator=generator).double()
+    weights = torch.randn(12, generator=generator).double()
+    game = MaskedModel(lambda rows: (rows @ weights).exp(), data[:1], absence=Marginal(data, draws=10))
+    found = shapley(game, tolerance=0.01)
+    assert found.evaluations < 2**12 * 10
+    assert "is not reached: " in found.notes[-1]
+    assert found.notes[-1].endswith("mostly because the absence has 10 draws. Use more of them.")
+    reached = shapley(game, tolerance=0.9)
+    assert "is reached" in reached.notes[-1]

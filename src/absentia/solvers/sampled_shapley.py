@@ -43,6 +43,8 @@ _FIRST_COALITIONS_PER_PLAYER = 8
 _GROWTH = 2
 # Without a budget, drawing ends at this many coalitions of a sample.
 _MOST_COALITIONS = 2**17
+# Errors are mostly those of an absence's draws if these make at least this share of them.
+_SHARE_OF_DRAWS = 0.9
 # How to get smaller errors.
 _GO_ON = "Go on with shapley(…, more=result)."
 
@@ -159,6 +161,7 @@ class SampledShapley(NamedTuple):
     empty: Float[Tensor, " samples"]
     full: Float[Tensor, " samples"]
     is_interrupted: bool = False  # by Ctrl-C, so that fewer coalitions were evaluated
+    errors_of_draws: Float[Tensor, "samples players"] | None = None  # the part that the draws of an absence make
 
 
 def sample_shapley(
@@ -277,6 +280,7 @@ class _Run:
         choice = self._estimate()
         errors = choice.estimate.errors
         notes = choice.notes
+        of_draws = None
         if choice.estimate.by_group is not None:
             of_draws = error_of_draws(choice.estimate.by_group, self.drawn.shares)
             errors = (errors.square() + of_draws.square()).sqrt()
@@ -293,7 +297,7 @@ class _Run:
             notes=notes,
             drawn=self.drawn,
         )
-        return SampledShapley(attribution, self.drawn.empty, self.drawn.full)
+        return SampledShapley(attribution, self.drawn.empty, self.drawn.full, errors_of_draws=of_draws)
 
     def _result_or_keep(self, earlier: SampledShapley | None) -> SampledShapley:
         """Estimate the values from what was drawn; after an interruption, return the earlier result."""
@@ -366,25 +370,41 @@ class _Run:
                 result = self._result_or_keep(result)
                 error = relative_error(result)
                 bar.set_postfix(error=written(error, 2), tolerance=written(tolerance, 2))
-                if error <= tolerance or coalitions >= budget or self.is_interrupted:
+                is_done = error <= tolerance or coalitions >= budget or self.is_interrupted
+                if is_done or is_kept_by_draws(result, tolerance):
                     break
                 coalitions *= _GROWTH
-        notes = (*result.attribution.notes, _note_on_tolerance(tolerance, error, self.is_interrupted))
+        notes = (*result.attribution.notes, self._note_on_tolerance(tolerance, result))
         return result._replace(attribution=replace(result.attribution, notes=notes))
 
+    def _note_on_tolerance(self, tolerance: float, result: SampledShapley) -> str:
+        """Say whether a tolerance was reached, and if not, what would help."""
+        error = relative_error(result)
+        reached = f"the largest standard error is {written(error, 2)} of the values' size"
+        if error <= tolerance:
+            return f"The tolerance of {written(tolerance, 2)} is reached: {reached}."
+        missed = f"The tolerance of {written(tolerance, 2)} is not reached"
+        if self.is_interrupted:
+            return f"{missed}: {reached}."
+        if is_kept_by_draws(result, tolerance):
+            return (
+                f"{missed}: {reached}, mostly because the absence has {draws_of(self.game)} draws. Use more of them."
+            )
+        return f"{missed} within the evaluations: {reached}. {_GO_ON}"
 
-def _note_on_tolerance(tolerance: float, error: float, is_interrupted: bool) -> str:
-    """Say whether a tolerance was reached."""
-    reached = f"the largest standard error is {written(error, 2)} of the values' size."
-    if error <= tolerance:
-        return f"The tolerance of {written(tolerance, 2)} is reached: {reached}"
-    if is_interrupted:
-        return f"The tolerance of {written(tolerance, 2)} is not reached: {reached}"
-    return f"The tolerance of {written(tolerance, 2)} is not reached within the evaluations: {reached} {_GO_ON}"
+
+def is_kept_by_draws(sampled: SampledShapley, tolerance: float) -> bool:
+    """Return whether the draws of an absence keep errors above a tolerance, so that more coalitions hardly help."""
+    if sampled.errors_of_draws is None:
+        return False
+    of_draws = relative_error(sampled, sampled.errors_of_draws)
+    return of_draws > tolerance and of_draws >= _SHARE_OF_DRAWS * relative_error(sampled)
 
 
-def relative_error(sampled: SampledShapley) -> float:
+def relative_error(sampled: SampledShapley, errors: Float[Tensor, "samples players"] | None = None) -> float:
     """Return the largest standard error as a share of the size of the values, the largest over the samples.
+
+    ``errors`` are a part of the standard errors; the default is all of them.
 
     The size is the range of a sample's Shapley values, or the mean of their sum over the players if that is larger.
     """
@@ -392,7 +412,8 @@ def relative_error(sampled: SampledShapley) -> float:
     spread = values.amax(1) - values.amin(1)
     mean = (sampled.full - sampled.empty).abs() / values.shape[1]
     size = spread.maximum(mean)
-    largest = sampled.attribution.errors.amax(1)
+    errors = sampled.attribution.errors if errors is None else errors
+    largest = errors.amax(1)
     shares = torch.where(largest > 0, largest / size.clamp_min(torch.finfo(size.dtype).tiny), largest)
     return float(shares.max())
 
