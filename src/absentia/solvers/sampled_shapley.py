@@ -30,7 +30,7 @@ from absentia.solvers.permutations import Walks, evaluate_walks, permutation_sha
 from absentia.solvers.process import ShapleyEstimate
 from absentia.solvers.process_residuals import FITTED_PAIRS, MOST_PAIRS_OF_PROCESS, process_shapley_of_any
 from absentia.solvers.regression import leverage_shapley
-from absentia.text import written
+from absentia.text import count_of, written
 
 # With this name, the cost of a row and of a fit decide which method is used.
 AUTO = "auto"
@@ -239,7 +239,7 @@ class _Run:
             then = "Saved results do not hold their coalitions."
             raise wrong("more", "be a sampled result of shapley", more.kind, then)
         if more.names != self.game.names or len(more.values) != self.game.samples:
-            got = f"{len(more.values)} samples of {len(more.names)} players"
+            got = f"one of {count_of(len(more.values), 'sample')} and {count_of(len(more.names), 'player')}"
             raise wrong("more", "be a result of the same game", got)
         self.drawn = more.drawn
 
