@@ -165,6 +165,7 @@ def _index_of_sample(chosen: SampledIndex, values: PairedValues, sample: int, se
         estimates_by_size[0] = _value_of_nobody(sample_values)
     rows = torch.cat([_rows_of(sets, chosen.players) for sets in sets_by_size])
     effects = torch.cat([estimates.values[0] for estimates in estimates_by_size])
+    effects = effects * (effects.abs() > sample_values.rounding)
     errors = torch.cat([estimates.errors[0] for estimates in estimates_by_size])
     if len(effects) == chosen.sets and chosen.index.is_efficient(chosen.order, chosen.players):
         effects[1:] = with_sum(effects[1:], float(sample_values.full - sample_values.empty), errors[1:])

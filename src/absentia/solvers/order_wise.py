@@ -95,8 +95,9 @@ def order_shapley_of_pairs(
     notes = [f"Estimated by a Gaussian process from {values.coalitions_per_sample:,} coalitions of each sample."]
     if orders is None and chosen != every:
         notes.append(f"{len(chosen)} of {players} orders are given. Pass orders=… for others.")
+    by_order = torch.stack([estimates.values for estimates in estimates_by_sample])
     return OrderAttribution(
-        torch.stack([estimates.values for estimates in estimates_by_sample]),
+        by_order * (by_order.abs() > values.rounding[:, None, None]),
         values.samples * values.coalitions_per_sample * draws_of(game),
         game.names,
         "sampled order-wise Shapley values",

@@ -37,6 +37,8 @@ _FEWEST_IN_A_TURN = 8
 _LONG = 2.0
 # Numbers that differ by less than this are the same up to rounding errors.
 _ROUNDING = 1e-9
+# Sums over values that are below this share of the largest one are rounding errors.
+_ROUNDING_OF_SUMS = 1e-12
 
 
 class Stratum(NamedTuple):
@@ -205,6 +207,12 @@ class PairedValues:
     def has_groups(self) -> bool:
         """Whether values are known for several groups of draws."""
         return len(self.shares) > 1
+
+    @property
+    def rounding(self) -> Float[Tensor, " samples"]:
+        """The size of sums over the values of each sample that are no more than rounding errors."""
+        largest = torch.stack([self.ends_by_group.abs().amax((1, 2)), self.drawn.abs().amax(1)]).amax(0)
+        return _ROUNDING_OF_SUMS * largest.maximum(self.complements.abs().amax(1))
 
     def of_samples(self, samples: list[int]) -> PairedValues:
         """Return the values of some samples."""
