@@ -292,6 +292,13 @@ def test_an_interruption_keeps_what_was_evaluated(method, monkeypatch):
     assert root_mean_square([more.values - EXACT.values]) < root_mean_square([found.values - EXACT.values])
 
 
+@pytest.mark.parametrize("compute", [ab.interactions, lambda game, **more: ab.index(game, "SII", **more)])
+def test_an_interruption_of_interactions_keeps_what_was_evaluated(compute, monkeypatch):
+    found = compute(Interrupted(monkeypatch, calls=8), evaluations=400)
+    assert found.notes[0].startswith("Interrupted: values are estimated from the ")
+    assert 150 < found.evaluations / TABLE.samples < 250
+
+
 def test_turns_change_no_result(monkeypatch):
     at_once = shapley(TABLE, evaluations=300, method="leverage")
     monkeypatch.setattr(paired_draws, "_LONG", 0.0)

@@ -283,6 +283,28 @@ def evaluate_pairs(
     return values
 
 
+class NotedPairs(NamedTuple):
+    """The values of drawn pairs, and a note if an interruption left fewer than were to be drawn."""
+
+    values: PairedValues
+    notes: tuple[str, ...] = ()
+
+
+def evaluate_pairs_or_keep(game: Game, pairs: int, generator: torch.Generator, least: int) -> NotedPairs:
+    """Draw pairs and evaluate them; after an interruption, return those that are known if they are enough."""
+    try:
+        return NotedPairs(evaluate_pairs(game, pairs, generator))
+    except InterruptedDraws as interruption:
+        if interruption.values.coalitions_per_sample < least:
+            raise
+        return NotedPairs(interruption.values, (note_on_interruption(interruption.values.coalitions_per_sample),))
+
+
+def note_on_interruption(coalitions: int) -> str:
+    """Say from how many coalitions results follow after an interruption."""
+    return f"Interrupted: values are estimated from the {coalitions:,} coalitions that were evaluated by then."
+
+
 class _Answers(NamedTuple):
     """The values of ∅, of all players together, and of those of the asked pairs that are known, in their order."""
 

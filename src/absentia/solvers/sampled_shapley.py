@@ -25,6 +25,7 @@ from absentia.solvers.paired_draws import (
     error_of_draws,
     evaluate_pairs,
     games_asked,
+    note_on_interruption,
 )
 from absentia.solvers.permutations import Walks, evaluate_walks, permutation_shapley
 from absentia.solvers.process import ShapleyEstimate
@@ -315,9 +316,7 @@ class _Run:
             return result
         attribution = result.attribution
         known = attribution.evaluations // (self.game.samples * draws_of(self.game))
-        note = (
-            f"Interrupted: values are estimated from the {known:,} coalitions that were evaluated by then. {_GO_ON}"
-        )
+        note = f"{note_on_interruption(known)} {_GO_ON}"
         attribution = replace(attribution, notes=(note, *attribution.notes))
         return result._replace(attribution=attribution, is_interrupted=True)
 
