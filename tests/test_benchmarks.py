@@ -233,6 +233,23 @@ def run_quickly(name: str, folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+def test_process_in_audits_writes_errors_of_every_way(tmp_path: Path) -> None:
+    record = run_quickly("process_in_audits", tmp_path)
+    tables = {table["title"]: table["rows"] for table in record["tables"]}
+    every = tables["Every way"]
+    present = [row for row in every if row["way"] == "all coalitions"]
+    assert len(present) == 2 * 3  # three figures, and their differences
+    assert all(row["bias"] == 0 for row in present)
+    errors = [row[name] for row in every for name in row if name.startswith("error at")]
+    assert all(math.isfinite(error) and error > 0 for error in errors)
+    assert {row["way"] for row in tables["Other ways against the present one"]} == {
+        "process",
+        "few terms",
+        "drawn coalitions",
+    }
+
+
+@pytest.mark.slow
 def test_sampling_writes_errors_of_equal_budgets(tmp_path: Path) -> None:
     record = run_quickly("sampling", tmp_path)
     tables = {table["title"]: table["rows"] for table in record["tables"]}

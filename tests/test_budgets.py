@@ -3,12 +3,15 @@
 import math
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import absentia as ab
 from absentia.budgets import MINUTE, Budget, BudgetReason, Work, choose_budget, smaller_budget
 from absentia.evaluation.rounding import MOST_MEASURED
 from absentia.solvers.paired_draws import MIN_COALITIONS_PER_PLAYER
+from known_games import mlp
 
 SHARE_OF_LIMIT = 0.8
 
@@ -137,17 +140,19 @@ def test_a_budget_after_one_that_took_too_long_fits_the_rest():
         ),
         (
             budget_of(18, 0.005),
-            "explaining takes about 41 s by 8,192 coalitions; all 262,144 would take about 22 min.",
+            "explaining takes about 41 s by 8,192 coalitions, with errors usually below 0.3 % of the values' range; "
+            "all 262,144 would take about 22 min.",
         ),
         (
             budget_of(18, 0.005, evaluations=2**18),
-            "explaining takes about 22 min by all 262,144 coalitions; about 41 s by 8,192, with sampling errors "
-            "(evaluations=8192).",
+            "explaining takes about 22 min by all 262,144 coalitions; about 41 s by 8,192, with errors usually "
+            "below 0.3 % of the values' range (evaluations=8192).",
         ),
         (
             budget_of(18, 0.005, draws=2, evaluations=40_000),
-            "explaining takes about 3 min by 20,000 coalitions; about 41 s by 4,096, with sampling errors "
-            "(evaluations=8192).",
+            "explaining takes about 3 min by 20,000 coalitions, with errors usually below 0.2 % of the values' "
+            "range, besides those of the absence's draws; about 41 s by 4,096, with errors usually below 0.5 % of "
+            "the values' range, besides those of the absence's draws (evaluations=8192).",
         ),
         (
             budget_of(10, 0.005, samples=10),
@@ -155,12 +160,30 @@ def test_a_budget_after_one_that_took_too_long_fits_the_rest():
         ),
         (
             budget_of(64, 0.005, samples=2),
-            "explaining takes about 41 s by 4,096 coalitions of each of 2 samples.",
+            "explaining takes about 41 s by 4,096 coalitions of each of 2 samples, with errors usually below 2 % of "
+            "the values' range.",
         ),
     ],
 )
 def test_long_work_is_announced_in_plain_words(budget, sentence):
     assert budget.announcement == sentence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("per_player", [10, 40, 400])
+@pytest.mark.parametrize("method", ["process", "leverage"])
+def test_announced_errors_are_usually_kept(per_player, method):
+    players = 16
+    coalitions = per_player * players
+    announced = float(budget_of(players, 1.0).work.usual_error(coalitions).split()[3]) / 100
+    kept = []
+    for seed in range(5):
+        x = 2 * torch.randn(1, players, generator=torch.Generator().manual_seed(seed)).double()
+        game = ab.MaskedModel(mlp(players, hidden=24), x, absence=0.0)
+        found = ab.shapley(game, evaluations=coalitions, method=method, seed=seed)
+        size = float(found.values.max() - found.values.min())
+        kept.append(float(found.errors.max()) <= announced * size)
+    assert sum(kept) >= 4
 
 
 def test_budgets_leave_time_for_fits():

@@ -142,7 +142,9 @@ def test_what_the_work_takes_is_said_before_it_begins(clock, capsys):
     explain(Counting(clock, per_row=0.05))
     out, err = capsys.readouterr()
     first = err.splitlines()[0]
-    assert first == "absentia: explaining takes about 51 s by 1,024 coalitions; all 16,384 would take about 14 min."
+    errors = "errors usually below 1 % of the values' range"
+    expected = f"explaining takes about 51 s by 1,024 coalitions, with {errors}; all 16,384 would take about 14 min."
+    assert first == f"absentia: {expected}"
     assert out == ""
     explain(Counting(clock, per_row=0.01), evaluations=2**14)
     out, err = capsys.readouterr()
@@ -168,6 +170,21 @@ def test_without_a_limit_all_coalitions_are_evaluated(clock):
     assert explain(Counting(clock, per_row=0.01), players=13, seconds=math.inf).record.exact
 
 
+class InterruptedAfter(Counting):
+    """A slow model during whose evaluation the user presses Ctrl-C once."""
+
+    def __init__(self, clock, rows):
+        super().__init__(clock, per_row=0.1)
+        self.left = rows
+
+    def __call__(self, rows):
+        self.left -= len(rows)
+        if self.left < 0:
+            self.left = math.inf
+            raise KeyboardInterrupt
+        return super().__call__(rows)
+
+
 class SlowsDown(Counting):
     """A model that becomes slower while it is explained."""
 
@@ -190,6 +207,20 @@ def test_a_model_that_becomes_slower_is_explained_by_fewer_coalitions(settings, 
     assert found.record.rows_seen == model.rows
     again = explain(Counting(clock, 0.0), evaluations=found.record.evaluations, players=settings.get("players", 14))
     assert torch.equal(again.shapley.values, found.shapley.values)
+
+
+def test_an_interrupted_explanation_keeps_what_was_evaluated(tmp_path, clock):
+    model = InterruptedAfter(clock, rows=400)
+    x = randn(1, 30)
+    explanation = ab.explain(model, x, absence=0.0, evaluations=1000, batch_size=16)
+    assert explanation.record.is_interrupted
+    assert explanation.record.notes[0] == "1,000 coalitions of each sample were to be evaluated."
+    assert "Interrupted: values are estimated from the " in explanation.record.notes[1]
+    assert 200 < explanation.record.evaluations < 400
+    assert float(explanation.efficiency_gap.abs().max()) < 1e-6
+    assert explanation.interactions is not None
+    explanation.save(tmp_path / "interrupted.absentia")
+    assert ab.load(tmp_path / "interrupted.absentia").record.is_interrupted
 
 
 def test_exact_results_that_take_too_long_become_sampled_ones(clock):

@@ -181,3 +181,10 @@ def test_memory_bounds_the_coalitions(monkeypatch):
     found = ab.index(TABLE, "BII", order=1, evaluations=200)
     assert found.evaluations == 2 * 102
     assert any("too much memory" in note for note in found.notes)
+
+
+def test_a_constant_game_has_no_interactions_but_its_value():
+    game = ab.MaskedModel(lambda rows: 0 * rows.sum(1) + 3, torch.ones(1, 30), absence=0.0)
+    index = ab.index(game, "SII", evaluations=150)
+    assert (index.effects[index.sets.any(1)] == 0).all()
+    torch.testing.assert_close(index.effects[~index.sets.any(1)], torch.tensor([3.0]).double())

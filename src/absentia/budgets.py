@@ -25,6 +25,9 @@ _MOST_WITHOUT_LIMIT = 2**13
 _WORTH_OF_FITS = 16
 # The share of a time limit that the model may take. The rest is for the fit, and for work that takes longer.
 _SHARE_OF_LIMIT = 0.8
+# Standard errors of Shapley values, as a share of their range, are usually below the number of players over that of
+# coalitions, in the models of benchmarks/sampling.py; and with many coalitions below this times its root.
+_USUAL_ERROR_OF_MANY = 0.07
 # Work is announced if it takes at least this long, in seconds.
 LONG = 10.0
 
@@ -82,6 +85,15 @@ class Work:
     def most_without_limit(self) -> int:
         """The number of coalitions beyond which no more are drawn if the user set no time limit."""
         return max(self.usual_coalitions, _MOST_WITHOUT_LIMIT)
+
+    def usual_error(self, coalitions: int) -> str:
+        """Say below which share of the values' range standard errors usually are; the model decides what they are."""
+        ratio = self.players / coalitions
+        error = max(ratio, _USUAL_ERROR_OF_MANY * math.sqrt(ratio))
+        besides = ", besides those of the absence's draws" if self.draws > 1 else ""
+        percents = 100 * min(1.0, error)
+        digits = f"{percents:.0f}" if percents >= 1 else f"{percents:.1g}"
+        return f"errors usually below {digits} % of the values' range{besides}"
 
     def rows(self, coalitions: int) -> int:
         """Return the number of rows that this many coalitions of every sample take."""
@@ -186,6 +198,8 @@ class Budget:
             coalitions = f"all {coalitions}"
         if work.samples > 1:
             coalitions += f" of each of {count_of(work.samples, 'sample')}"
+        if self.evaluations is not None:
+            coalitions += f", with {work.usual_error(self.coalitions)}"
         return f"explaining takes about {duration(needed)} by {coalitions}{self._alternative()}."
 
     def _alternative(self) -> str:
@@ -197,7 +211,8 @@ class Budget:
         if self.is_by_time or self.seconds <= MINUTE or fewer >= self.coalitions:
             return ""
         needed = duration(work.seconds_with_fits(fewer))
-        return f"; about {needed} by {fewer:,}, with sampling errors (evaluations={fewer * work.draws})"
+        error = work.usual_error(fewer)
+        return f"; about {needed} by {fewer:,}, with {error} (evaluations={fewer * work.draws})"
 
 
 def smaller_budget(budget: Budget, seconds: float, seconds_per_row: float) -> Budget:
@@ -225,8 +240,11 @@ def choose_budget(
     The time is what is left of the user's ``seconds`` after those that are ``spent``, or a minute if the user passed
     none. Infinitely many seconds let everything fit.
 
-    >>> choose_budget(Work(players=18, draws=1, samples=1, seconds_per_row=0.005)).announcement
-    'explaining takes about 41 s by 8,192 coalitions; all 262,144 would take about 22 min.'
+    >>> budget = choose_budget(Work(players=18, draws=1, samples=1, seconds_per_row=0.005))
+    >>> for part in budget.announcement.split("; "):
+    ...     print(part)
+    explaining takes about 41 s by 8,192 coalitions, with errors usually below 0.3 % of the values' range
+    all 262,144 would take about 22 min.
     """
     all_rows = work.all_coalitions * work.draws
     if evaluations is not None:

@@ -152,13 +152,14 @@ def explain(
         seconds=time.perf_counter() - began,
         class_names=task.class_names,
         notes=(
-            *_notes_on_sampling(budget),
+            *_notes_on_sampling(budget, results.is_interrupted),
             *_notes_on_leaves(game),
             *_notes_on_absence(game, results.counts_draws),
             *results.notes,
         ),
         rows=tuple(str(label) for label in x.index) if hasattr(x, "columns") else (),
         values=_what_is_explained(task),
+        is_interrupted=results.is_interrupted,
     )
     return _explanation(game, results, record)
 
@@ -215,6 +216,7 @@ class _Results(NamedTuple):
     interactions: Terms | None = None
     notes: tuple[str, ...] = ()
     counts_draws: bool = False  # whether errors include the variance of the draws of a random absence
+    is_interrupted: bool = False
 
 
 def _as_frame(x: Table) -> Table:
@@ -329,6 +331,7 @@ def _sampled_results(game: MaskedModel, budget: int, seed: int) -> _Results:
         interactions=parts.interactions,
         notes=parts.notes,
         counts_draws=parts.counts_draws,
+        is_interrupted=parts.shapley.is_interrupted,
     )
 
 
@@ -376,10 +379,12 @@ def _stand_ins(game: MaskedModel) -> Shaped[Tensor, "samples *entries"] | None:
     return empty_inputs(game.fill, game.samples, game.players, game.x.device)
 
 
-def _notes_on_sampling(budget: Budget) -> list[str]:
+def _notes_on_sampling(budget: Budget, is_interrupted: bool) -> list[str]:
     """Say how values were sampled, if they were, and how to repeat that."""
     if budget.evaluations is None:
         return []
+    if is_interrupted:
+        return [f"{budget.coalitions:,} coalitions of each sample were to be evaluated."]
     notes = [
         f"{budget.why}: values are estimated from {budget.coalitions:,} coalitions of each sample, with standard "
         "errors. Group players for exact results."

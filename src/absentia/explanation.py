@@ -57,6 +57,7 @@ class ExplanationRecord:
     torch_version: str = str(torch.__version__)
     version: str = __version__
     rows_seen: int | None = None  # rows that the model evaluated in all, checks included; None in older files
+    is_interrupted: bool = False  # whether Ctrl-C ended the evaluations early
 
     @property
     def readout(self) -> str:

@@ -20,7 +20,12 @@ from absentia.interaction_indices import InteractionIndex
 from absentia.runtime.progress import progress
 from absentia.solvers.few_terms import COALITIONS, COALITIONS_PER_PLAYER, LEAST_COALITIONS
 from absentia.solvers.fitted_parts import FittedGame, SetEstimates
-from absentia.solvers.paired_draws import MIN_COALITIONS_PER_PLAYER, PairedValues, error_of_draws, evaluate_pairs
+from absentia.solvers.paired_draws import (
+    MIN_COALITIONS_PER_PLAYER,
+    PairedValues,
+    error_of_draws,
+    evaluate_pairs_or_keep,
+)
 from absentia.terms import Terms
 from absentia.text import count_of
 
@@ -76,8 +81,11 @@ def draw_pairs(game: Game, evaluations: int | None, seed: int) -> DrawnPairs:
         raise wrong("evaluations", f"be at least {least * draws} for {players} players", evaluations)
     meter = RowMeter.start(game)
     pairs = (evaluations // draws - 2) // 2
-    values = evaluate_pairs(game, min(pairs, _MOST_PAIRS), seeded(seed))
-    notes = [f"Estimated by a Gaussian process from {values.coalitions_per_sample:,} coalitions of each sample."]
+    values, of_interruption = evaluate_pairs_or_keep(game, min(pairs, _MOST_PAIRS), seeded(seed), least)
+    notes = [
+        *of_interruption,
+        f"Estimated by a Gaussian process from {values.coalitions_per_sample:,} coalitions of each sample.",
+    ]
     if pairs > _MOST_PAIRS:
         notes.append("More coalitions would need too much memory to fit the process, so they were not evaluated.")
     if values.has_groups:
@@ -165,6 +173,7 @@ def _index_of_sample(chosen: SampledIndex, values: PairedValues, sample: int, se
         estimates_by_size[0] = _value_of_nobody(sample_values)
     rows = torch.cat([_rows_of(sets, chosen.players) for sets in sets_by_size])
     effects = torch.cat([estimates.values[0] for estimates in estimates_by_size])
+    effects = effects * (effects.abs() > sample_values.rounding)
     errors = torch.cat([estimates.errors[0] for estimates in estimates_by_size])
     if len(effects) == chosen.sets and chosen.index.is_efficient(chosen.order, chosen.players):
         effects[1:] = with_sum(effects[1:], float(sample_values.full - sample_values.empty), errors[1:])

@@ -214,10 +214,10 @@ def test_the_default_budget_grows_with_the_players(monkeypatch):
     class AskedEnoughError(Exception):
         pass
 
-    def refuse(game, pairs, generator):
+    def refuse(game, pairs, generator, least):
         raise AskedEnoughError(pairs)
 
-    monkeypatch.setattr(few_terms_module, "evaluate_pairs", refuse)
+    monkeypatch.setattr(few_terms_module, "evaluate_pairs_or_keep", refuse)
     with pytest.raises(AskedEnoughError, match="2047"):
         few_terms(Planted(30))
     with pytest.raises(AskedEnoughError, match="2399"):

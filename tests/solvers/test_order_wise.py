@@ -7,6 +7,7 @@ import torch
 
 import absentia as ab
 from absentia import AbsentiaError, Baseline, MaskedModel, order_marginals, order_shapley
+from absentia.coalitions import enumerate_coalitions
 from absentia.data import seeded
 from absentia.solvers.order_wise import Benefits, WalkPlan, order_shapley_of_pairs, orders_shown
 from absentia.solvers.paired_draws import evaluate_pairs
@@ -73,7 +74,7 @@ def test_drawn_pairs_can_be_used_again():
 def test_a_constant_game_has_no_order_wise_values():
     game = MaskedModel(lambda rows: 0 * rows.sum(1) + 3, torch.ones(1, 30), absence=0.0)
     by_order = order_shapley(game, evaluations=150)
-    assert (by_order.values.abs() < 1e-6).all()
+    assert (by_order.values == 0).all()
 
 
 def test_enough_evaluations_give_exact_values():
@@ -90,14 +91,30 @@ def test_sampled_strengths_are_unbiased_with_honest_errors():
     torch.testing.assert_close(runs[0].values[:, [0, -1]], EXACT_STRENGTHS.values[:, [0, -1]])
 
 
+def test_strengths_that_no_walk_saw_are_not_called_known():
+    """Contexts in which a conjunction of four players is complete are rare at low orders."""
+    coalitions = enumerate_coalitions(11).double()
+    table = ab.ValueTable(2 * coalitions[:, :4].prod(1) + coalitions[:, 4:10].sum(1))
+    exact = order_marginals(table).values
+    unseen = 0
+    for seed in range(5):
+        run = order_marginals(table, evaluations=800, seed=seed)
+        assert (run.values - exact)[run.errors == 0].abs().max() < 1e-9
+        unseen += int(((run.values == 0) & (exact > 0)).sum())
+        assert (run.values[:, :, 10] == 0).all()  # a player that never adds anything
+        assert (run.errors[:, :, 10] == 0).all()
+    assert unseen > 0
+
+
 def test_walks_of_all_orders_would_give_the_exact_strengths(monkeypatch):
     """With every order drawn once, strengths by walks are their definition."""
     table = ab.ValueTable(torch.randn(16, generator=torch.Generator().manual_seed(0)).double())
     first = [(0, *rest) for rest in itertools.permutations((1, 2, 3))]  # others are rotations of these
     ranks = torch.tensor(first).argsort(1).double()  # the order that sorts them is the drawn one
     monkeypatch.setattr(torch, "rand", lambda *_, **__: ranks)
-    benefits = WalkPlan(4, (0, 1, 2, 3)).evaluate(table, 6, 0)
-    torch.testing.assert_close(benefits.strengths().values, order_marginals(table).values)
+    plan = WalkPlan(4, (0, 1, 2, 3))
+    strengths = plan.evaluate(table, 6, 0).strengths(plan.are_known)
+    torch.testing.assert_close(strengths.values, order_marginals(table).values)
 
 
 def test_strengths_of_some_orders_need_fewer_evaluations():
@@ -112,7 +129,7 @@ def test_strengths_of_some_orders_need_fewer_evaluations():
 def test_errors_count_the_draws_of_a_random_absence():
     """One order and one player: the draws alone make a difference."""
     by_group = torch.tensor([1.0, 2.0, 3.0, 6.0]).double().view(1, 4, 1, 1, 1).expand(1, 4, 3, 1, 1)
-    strengths = Benefits(torch.full((4,), 0.25).double(), by_group).strengths()
+    strengths = Benefits(torch.full((4,), 0.25).double(), by_group).strengths(are_known=[False] * by_group.shape[3])
     assert float(strengths.values) == 3
     # The error of a mean of four: their deviation over the square root of four.
     torch.testing.assert_close(strengths.errors.flatten(), by_group[0, :, 0, 0, 0].std().view(1) / 2)

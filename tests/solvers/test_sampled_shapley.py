@@ -9,7 +9,7 @@ import absentia as ab
 from absentia import AbsentiaError, Baseline, Marginal, MaskedModel, ValueTable, shapley
 from absentia.coalitions import enumerate_coalitions
 from absentia.data import seeded
-from absentia.solvers import sampled_shapley
+from absentia.solvers import paired_draws, sampled_shapley
 from absentia.solvers.paired_draws import draw_strata, error_of_draws
 from absentia.solvers.sampled_shapley import METHODS, OfPairs, regression_shapley
 from known_games import mlp
@@ -276,3 +276,85 @@ def test_a_single_player_is_exact():
     table = ValueTable([1.0, 3.0])
     assert shapley(table, evaluations=100).values.tolist() == [[2.0]]
     assert len(enumerate_coalitions(1)) == 2
+
+
+class Interrupted:
+    """A game of one's own, whose evaluation Ctrl-C ends at a later call."""
+
+    names = TABLE.names
+    samples = TABLE.samples
+
+    def __init__(self, monkeypatch, calls):
+        monkeypatch.setattr(paired_draws, "_LONG", 0.0)  # all work counts as long
+        self.calls = calls
+
+    def __call__(self, coalitions):
+        self.calls -= 1
+        if self.calls == -1:
+            raise KeyboardInterrupt
+        return TABLE(coalitions)
+
+
+@pytest.mark.parametrize("method", ["process", "leverage"])
+def test_an_interruption_keeps_what_was_evaluated(method, monkeypatch):
+    found = shapley(Interrupted(monkeypatch, calls=8), evaluations=400, method=method)
+    assert 150 < found.evaluations / TABLE.samples < 250
+    assert found.notes[0].startswith("Interrupted: values are estimated from the ")
+    torch.testing.assert_close(found.values.sum(1), TABLE.values[:, -1] - TABLE.values[:, 0])
+    assert ((found.values - EXACT.values).abs() <= 5 * found.errors + 1e-9).all()
+    more = shapley(TABLE, evaluations=400, method=method, more=found)
+    assert more.evaluations / TABLE.samples > 390
+    assert root_mean_square([more.values - EXACT.values]) < root_mean_square([found.values - EXACT.values])
+
+
+@pytest.mark.parametrize("compute", [ab.interactions, lambda game, **more: ab.index(game, "SII", **more)])
+def test_an_interruption_of_interactions_keeps_what_was_evaluated(compute, monkeypatch):
+    found = compute(Interrupted(monkeypatch, calls=8), evaluations=400)
+    assert found.notes[0].startswith("Interrupted: values are estimated from the ")
+    assert 150 < found.evaluations / TABLE.samples < 250
+
+
+def test_turns_change_no_result(monkeypatch):
+    at_once = shapley(TABLE, evaluations=300, method="leverage")
+    monkeypatch.setattr(paired_draws, "_LONG", 0.0)
+    in_turns = shapley(TABLE, evaluations=300, method="leverage")
+    assert torch.equal(in_turns.values, at_once.values)
+
+
+def test_an_interruption_of_a_tolerance_keeps_what_was_evaluated(monkeypatch):
+    found = shapley(Interrupted(monkeypatch, calls=2), tolerance=0.0, method="antithetic")
+    assert "Interrupted" in found.notes[0]
+    assert "is not reached:" in found.notes[-1]
+
+
+@pytest.mark.parametrize("method", ["process", "permutation"])
+def test_an_early_interruption_is_passed_on(method, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        shapley(Interrupted(monkeypatch, calls=0), evaluations=400, method=method)
+
+
+def test_an_interrupted_fit_keeps_the_earlier_result(monkeypatch):
+    calls = iter(range(10))
+
+    def interrupt(values, seed):
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return regression_shapley(values, seed)
+
+    monkeypatch.setitem(METHODS, "interrupted", OfPairs(interrupt))
+    found = shapley(TABLE, tolerance=0.0, method="interrupted")
+    assert "Interrupted" in found.notes[0]
+    assert found.evaluations / TABLE.samples < 200
+
+
+def test_a_tolerance_that_the_draws_of_an_absence_prevent_ends_early():
+    generator = torch.Generator().manual_seed(0)
+    data = torch.randn(200, 12, generator=generator).double()
+    weights = torch.randn(12, generator=generator).double()
+    game = MaskedModel(lambda rows: (rows @ weights).exp(), data[:1], absence=Marginal(data, draws=10))
+    found = shapley(game, tolerance=0.01)
+    assert found.evaluations < 2**12 * 10
+    assert "is not reached: " in found.notes[-1]
+    assert found.notes[-1].endswith("mostly because the absence has 10 draws. Use more of them.")
+    reached = shapley(game, tolerance=0.9)
+    assert "is reached" in reached.notes[-1]

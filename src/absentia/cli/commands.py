@@ -165,6 +165,7 @@ def explain(
         texts.append("…")
     note(f"Samples of {inputs.data}: {'; '.join(texts)}.")
     finish(explanation, explanation_payload(explanation, rows), as_json, output)
+    exit_if_interrupted(explanation.record.is_interrupted)
 
 
 @takes_inputs

@@ -64,6 +64,8 @@ def _strongest_in_words(sample_terms: Terms) -> str:
     strongest = sets[0]
     (name,) = names_of_sets([[sample_terms.names[player] for player in strongest.players]])
     effect = written(strongest.effect, 4, plus=True)
+    if strongest.error > 0:
+        effect += f" ± {written(strongest.error, 2)}"
     total = count_sets(sample_terms)
     salient = count_salient(sample_terms, 0)
     interactions = name_with_basis(f"{total:,} interactions", sample_terms.basis, sample_terms.fidelity is not None)
@@ -74,7 +76,9 @@ def _settings(terms: Terms) -> list[tuple[str, str]]:
     """Return what is known about the origin of the terms."""
     sets = "all sets of players"
     if not terms.is_full:
-        sets = f"{count_of(len(terms.effects), 'listed set')} of players in all samples; all others have no effect"
+        sets = f"{count_of(len(terms.effects), 'listed set')} of players in all samples"
+        if terms.adds_up:
+            sets += "; all others have no effect"
     settings = [("Value", terms.readout), ("Sets", sets), ("Effects", _quality(terms)), ("Basis", terms.basis)]
     if terms.absence:
         settings.append(("Absence", terms.absence))

@@ -98,6 +98,11 @@ class PartOfWork:
         self.per_step = amount / max(1, total)
         self.steps = 0
 
+    @property
+    def n(self) -> int:
+        """What is done, by the name that it has in tqdm."""
+        return self.steps
+
     def __enter__(self) -> PartOfWork:
         return self
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ from absentia.solvers.paired_draws import (
     MIN_COALITIONS_PER_PLAYER,
     PairedValues,
     error_of_draws,
-    evaluate_pairs,
+    evaluate_pairs_or_keep,
 )
 from absentia.solvers.process_terms import (
     EstimatedTerms,
@@ -87,8 +87,9 @@ def few_terms(game: Game, evaluations: int | None = None, *, seed: int = 0, max_
     if evaluations < least * draws:
         raise wrong("evaluations", f"be at least {least * draws} for interactions of {players} players", evaluations)
     meter = RowMeter.start(game)
-    values = evaluate_pairs(game, (evaluations // draws - 2) // 2, seeded(seed))
-    return few_terms_of(values, game, seed, max_order, meter)
+    drawn = evaluate_pairs_or_keep(game, (evaluations // draws - 2) // 2, seeded(seed), least)
+    terms = few_terms_of(drawn.values, game, seed, max_order, meter)
+    return replace(terms, notes=(*drawn.notes, *terms.notes))
 
 
 def few_terms_of(

@@ -28,6 +28,8 @@ from absentia.walsh import walsh_shares_by_context
 _MOST_NUMBERS = 8192
 # Walks are drawn in rounds, in which each player joins once at each place. Errors need two.
 _LEAST_ROUNDS = 2
+# Strengths below this share of the player's usual one are rounding errors.
+_ROUNDING = 1e-6
 
 
 def order_weights(players: int, orders: Sequence[int], most_added: int) -> SetWeights:
@@ -93,8 +95,9 @@ def order_shapley_of_pairs(
     notes = [f"Estimated by a Gaussian process from {values.coalitions_per_sample:,} coalitions of each sample."]
     if orders is None and chosen != every:
         notes.append(f"{len(chosen)} of {players} orders are given. Pass orders=… for others.")
+    by_order = torch.stack([estimates.values for estimates in estimates_by_sample])
     return OrderAttribution(
-        torch.stack([estimates.values for estimates in estimates_by_sample]),
+        by_order * (by_order.abs() > values.rounding[:, None, None]),
         values.samples * values.coalitions_per_sample * draws_of(game),
         game.names,
         "sampled order-wise Shapley values",
@@ -134,7 +137,7 @@ def sample_order_marginals(game: Game, orders: Sequence[int] | None, evaluations
         rounds = _LEAST_ROUNDS
     meter = RowMeter.start(game)
     benefits = plan.evaluate(game, rounds, seed)
-    estimates = benefits.strengths()
+    estimates = benefits.strengths(plan.are_known)
     places = [plan.orders.index(order) for order in chosen]
     notes = [f"Estimated from {rounds * players:,} random orders of the players."]
     if len(benefits.shares) > 1:
@@ -165,13 +168,17 @@ class Benefits(NamedTuple):
     shares: Float[Tensor, " groups"]
     by_group: Float[Tensor, "samples groups rounds orders players"]
 
-    def strengths(self) -> Strengths:
-        """Average the absolute values over the rounds; errors come from how rounds, and groups of draws, differ."""
+    def strengths(self, are_known: Sequence[bool]) -> Strengths:
+        """Average the absolute values over the rounds; errors come from how rounds, and groups of draws, differ.
+
+        What no round saw may be rare rather than absent, except in the orders that are known.
+        """
         values = _weighted(self.by_group, self.shares).abs()
         mean = values.mean(1)
         rounds = values.shape[1]
         between = values.var(1)
         variances = moderated(between, _typical(between, mean), rounds) / rounds
+        variances += _rare(mean, rounds) * ~torch.tensor(are_known)[:, None]
         groups = len(self.shares)
         if groups > 1:
             without = [self._without(group) for group in range(groups)]
@@ -202,6 +209,13 @@ def _typical(
     return squares * variances.sum(2, keepdim=True) / squares.sum(2, keepdim=True).clamp_min(tiny)
 
 
+def _rare(means: Float[Tensor, "samples orders players"], rounds: int) -> Float[Tensor, "samples orders players"]:
+    """Return the variances of strengths that no round saw, as if one more round saw the player's usual strength."""
+    usual = means.square().mean(1, keepdim=True).sqrt()
+    is_unseen = means <= _ROUNDING * usual
+    return is_unseen * (usual / rounds).square()
+
+
 def _by_player(
     added: Float[Tensor, "samples groups rounds walks"], joining: Int[Tensor, "rounds walks"]
 ) -> Float[Tensor, "samples groups rounds players"]:
@@ -222,6 +236,11 @@ class WalkPlan:
         around = {size for order in orders for size in (order, order + 1)}
         # The values of ∅ and of all players are known anyway.
         self.sizes = tuple(sorted(around - {0, players}))
+
+    @property
+    def are_known(self) -> list[bool]:
+        """Whether the only context of each order is evaluated: nobody, or all others."""
+        return [order in (0, self.players - 1) for order in self.orders]
 
     @property
     def coalitions_per_round(self) -> int:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,13 +23,22 @@ from torch import Tensor
 from absentia.coalitions import Coalitions, draw_coalitions
 from absentia.evaluation import check_finite
 from absentia.games import Game, MaskedModel, ask, draws_of
+from absentia.runtime.progress import moves_on, progress
 
 # Estimates need at least this many coalitions for each player.
 MIN_COALITIONS_PER_PLAYER = 4
 # Values of a random absence are kept for about this many groups of its draws, from which the error of draws follows.
 MOST_GROUPS = 10
+# Long work is done in this many turns, so that an interruption keeps those that are done.
+_TURNS = 16
+# Turns have at least this many pairs.
+_FEWEST_IN_A_TURN = 8
+# Work is long if it takes more than this, in seconds.
+_LONG = 2.0
 # Numbers that differ by less than this are the same up to rounding errors.
 _ROUNDING = 1e-9
+# Sums over values that are below this share of the largest one are rounding errors.
+_ROUNDING_OF_SUMS = 1e-12
 
 
 class Stratum(NamedTuple):
@@ -197,6 +208,12 @@ class PairedValues:
         """Whether values are known for several groups of draws."""
         return len(self.shares) > 1
 
+    @property
+    def rounding(self) -> Float[Tensor, " samples"]:
+        """The size of sums over the values of each sample that are no more than rounding errors."""
+        largest = torch.stack([self.ends_by_group.abs().amax((1, 2)), self.drawn.abs().amax(1)]).amax(0)
+        return _ROUNDING_OF_SUMS * largest.maximum(self.complements.abs().amax(1))
+
     def of_samples(self, samples: list[int]) -> PairedValues:
         """Return the values of some samples."""
         return PairedValues(
@@ -236,6 +253,14 @@ def error_of_draws(
     return (squares * count / max(1, count - 1)).sqrt()
 
 
+class InterruptedDraws(KeyboardInterrupt):
+    """Raised if Ctrl-C ends long evaluations, with the values that are known by then."""
+
+    def __init__(self, values: PairedValues) -> None:
+        super().__init__()
+        self.values = values
+
+
 def evaluate_pairs(
     game: Game, pairs: int, generator: torch.Generator, earlier: PairedValues | None = None
 ) -> PairedValues:
@@ -244,20 +269,136 @@ def evaluate_pairs(
     earlier_strata = earlier.strata if earlier is not None else ()
     strata = draw_strata(players, pairs, generator, earlier_strata)
     asked = torch.cat([stratum.drawn[len(_drawn_of(earlier_strata, stratum.size)) :] for stratum in strata])
-    ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
-    parts, shares = games_by_draws(game)
-    values = ask_by_draws(game, parts, torch.cat([ends, asked, ~asked]))
-    count = len(asked)
+    answers = _ask_pairs(game, asked)
     new = PairedValues(
-        strata,
-        shares,
-        values[:, :, :2],
-        values[:, :, 2 : 2 + count],
-        values[:, :, 2 + count :],
+        strata if answers.is_complete else _known_strata(strata, earlier_strata, answers.is_known),
+        answers.shares,
+        answers.ends,
+        answers.drawn,
+        answers.complements,
     )
-    if earlier is None:
-        return new
-    return _merged(earlier, new)
+    values = new if earlier is None else _merged(earlier, new)
+    if not answers.is_complete:
+        raise InterruptedDraws(values)
+    return values
+
+
+class NotedPairs(NamedTuple):
+    """The values of drawn pairs, and a note if an interruption left fewer than were to be drawn."""
+
+    values: PairedValues
+    notes: tuple[str, ...] = ()
+
+
+def evaluate_pairs_or_keep(game: Game, pairs: int, generator: torch.Generator, least: int) -> NotedPairs:
+    """Draw pairs and evaluate them; after an interruption, return those that are known if they are enough."""
+    try:
+        return NotedPairs(evaluate_pairs(game, pairs, generator))
+    except InterruptedDraws as interruption:
+        if interruption.values.coalitions_per_sample < least:
+            raise
+        return NotedPairs(interruption.values, (note_on_interruption(interruption.values.coalitions_per_sample),))
+
+
+def note_on_interruption(coalitions: int) -> str:
+    """Say from how many coalitions results follow after an interruption."""
+    return f"Interrupted: values are estimated from the {coalitions:,} coalitions that were evaluated by then."
+
+
+class _Answers(NamedTuple):
+    """The values of ∅, of all players together, and of those of the asked pairs that are known, in their order."""
+
+    shares: Float[Tensor, " groups"]
+    ends: Float[Tensor, "samples groups 2"]
+    drawn: Float[Tensor, "samples groups known"]
+    complements: Float[Tensor, "samples groups known"]
+    is_known: Bool[Tensor, " asked"]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the values of all pairs are known."""
+        return bool(self.is_known.all())
+
+
+def _ask_pairs(game: Game, asked: Coalitions) -> _Answers:
+    """Evaluate pairs of coalitions, in several turns if that takes long."""
+    parts, shares = games_by_draws(game)
+    turns = _turns_of(game, len(asked))
+    if len(turns) == 1:
+        values = ask_by_draws(game, parts, torch.cat([_ends(asked), asked, ~asked]))
+        by_turn = [values[:, :, 2:]]
+    else:
+        with progress(len(asked), "evaluating coalitions", "pair") as bar:
+            by_turn = list(_ask_in_turns(game, parts, asked, turns, bar))
+        values = by_turn[0]
+        by_turn[0] = values[:, :, 2:]
+    known = torch.cat(turns[: len(by_turn)])
+    in_order = known.argsort()
+    halves = [values_of_turn.chunk(2, dim=2) for values_of_turn in by_turn]
+    drawn = torch.cat([of_drawn for of_drawn, _ in halves], dim=2)
+    complements = torch.cat([of_complements for _, of_complements in halves], dim=2)
+    is_known = torch.zeros(len(asked), dtype=torch.bool)
+    is_known[known] = True
+    return _Answers(shares, values[:, :, :2], drawn[:, :, in_order], complements[:, :, in_order], is_known)
+
+
+def _ends(asked: Coalitions) -> Bool[Tensor, "two players"]:
+    """Return the coalitions of nobody and of all players."""
+    players = asked.shape[1]
+    return torch.stack([torch.zeros(players), torch.ones(players)]).bool()
+
+
+def _turns_of(game: Game, pairs: int) -> list[Tensor]:
+    """Return the places of the pairs of each turn, which are spread over all sizes; one turn for short work."""
+    is_short = False
+    if isinstance(game, MaskedModel):
+        task = game.task
+        seconds_per_row = min(task.probe.seconds_per_row, task.limit.seconds_per_row)
+        is_short = 2 * pairs * game.samples * game.draws * seconds_per_row < _LONG
+    count = 1 if is_short else min(_TURNS, max(1, pairs // _FEWEST_IN_A_TURN))
+    return [torch.arange(first, pairs, count) for first in range(count)]
+
+
+def _ask_in_turns(
+    game: Game, parts: list[Game], asked: Coalitions, turns: list[Tensor], bar: Any
+) -> Iterator[Float[Tensor, "samples groups values"]]:
+    """Return the values of each turn, those of ∅ and all players first; an interruption keeps those that are known.
+
+    If the first turn is quick, all others are joined.
+    """
+    began = time.perf_counter()
+    with moves_on(bar, len(turns[0]) / len(parts)):
+        first = asked[turns[0]]
+        yield ask_by_draws(game, parts, torch.cat([_ends(asked), first, ~first]))
+    if time.perf_counter() - began < _LONG / len(turns):
+        turns[1:] = [torch.cat(turns[1:])]
+    done = len(turns[0])
+    for turn in turns[1:]:
+        bar.update(done - bar.n)
+        try:
+            with moves_on(bar, len(turn) / len(parts)):
+                values = ask_by_draws(game, parts, torch.cat([asked[turn], ~asked[turn]]), has_ends=False)
+        except KeyboardInterrupt:
+            return
+        yield values
+        done += len(turn)
+    bar.update(done - bar.n)
+
+
+def _known_strata(
+    strata: tuple[Stratum, ...], earlier: tuple[Stratum, ...], is_known: Bool[Tensor, " asked"]
+) -> tuple[Stratum, ...]:
+    """Return the strata without those new coalitions whose values are not known."""
+    known = []
+    first = 0
+    for stratum in strata:
+        old = len(_drawn_of(earlier, stratum.size))
+        added = stratum.drawn[old:]
+        kept = torch.cat([stratum.drawn[:old], added[is_known[first : first + len(added)]]])
+        first += len(added)
+        if len(kept):
+            known.append(Stratum(kept, stratum.total))
+    return tuple(known)
 
 
 def _drawn_of(strata: tuple[Stratum, ...], size: int) -> Coalitions:
@@ -309,15 +450,20 @@ def games_asked(game: Game) -> int:
     return min(draws, MOST_GROUPS)
 
 
-def ask_by_draws(game: Game, parts: list[Game], asked: Coalitions) -> Float[Tensor, "samples groups asked"]:
-    """Return the values of coalitions by groups of draws; raise an error for values that are not finite."""
+def ask_by_draws(
+    game: Game, parts: list[Game], asked: Coalitions, *, has_ends: bool = True
+) -> Float[Tensor, "samples groups asked"]:
+    """Return the values of coalitions by groups of draws; raise an error for values that are not finite.
+
+    ``has_ends`` says that the second coalition is that of all players, whose value is known.
+    """
     by_group = []
     for part in parts:
         values = ask(part, asked).double().cpu()
         check_finite(values, torch.arange(len(values)), asked.expand(len(values), -1, -1), "values of the game")
         by_group.append(values)
     if isinstance(game, MaskedModel):
-        if len(parts) == 1:
+        if has_ends and len(parts) == 1:
             game.evaluator.check_full(by_group[0][-1, 1], by_group[0])
         game.evaluator.check_still_same()
     return torch.stack(by_group, dim=1)

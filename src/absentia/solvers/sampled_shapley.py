@@ -20,16 +20,18 @@ from absentia.runtime.progress import moves_on, progress
 from absentia.solvers.cost_of_fits import seconds_of_process
 from absentia.solvers.paired_draws import (
     MIN_COALITIONS_PER_PLAYER,
+    InterruptedDraws,
     PairedValues,
     error_of_draws,
     evaluate_pairs,
     games_asked,
+    note_on_interruption,
 )
 from absentia.solvers.permutations import Walks, evaluate_walks, permutation_shapley
 from absentia.solvers.process import ShapleyEstimate
 from absentia.solvers.process_residuals import FITTED_PAIRS, MOST_PAIRS_OF_PROCESS, process_shapley_of_any
 from absentia.solvers.regression import leverage_shapley
-from absentia.text import written
+from absentia.text import count_of, written
 
 # With this name, the cost of a row and of a fit decide which method is used.
 AUTO = "auto"
@@ -42,6 +44,10 @@ _FIRST_COALITIONS_PER_PLAYER = 8
 _GROWTH = 2
 # Without a budget, drawing ends at this many coalitions of a sample.
 _MOST_COALITIONS = 2**17
+# Errors are mostly those of an absence's draws if these make at least this share of them.
+_SHARE_OF_DRAWS = 0.9
+# How to get smaller errors.
+_GO_ON = "Go on with shapley(…, more=result)."
 
 
 # From drawn values to the kernels of the odd part of each sample, or None.
@@ -155,6 +161,8 @@ class SampledShapley(NamedTuple):
     attribution: Attribution
     empty: Float[Tensor, " samples"]
     full: Float[Tensor, " samples"]
+    is_interrupted: bool = False  # by Ctrl-C, so that fewer coalitions were evaluated
+    errors_of_draws: Float[Tensor, "samples players"] | None = None  # the part that the draws of an absence make
 
 
 def sample_shapley(
@@ -180,8 +188,8 @@ def sample_shapley(
     budget = _budget(game, evaluations, run.least)
     if tolerance is None:
         run.draw(budget)
-        return run.result()
-    return run.draw_until(tolerance, budget)
+        return run.noted(run.result())
+    return run.noted(run.draw_until(tolerance, budget))
 
 
 def _budget(game: Game, evaluations: int | None, least: int) -> int:
@@ -214,6 +222,7 @@ class _Run:
         self.drawn: Any = None
         self.seconds = 0.0  # of evaluating coalitions
         self.evaluated = 0  # coalitions of each sample in this time
+        self.is_interrupted = False
 
     @property
     def chosen(self) -> ShapleyMethod:
@@ -231,7 +240,7 @@ class _Run:
             then = "Saved results do not hold their coalitions."
             raise wrong("more", "be a sampled result of shapley", more.kind, then)
         if more.names != self.game.names or len(more.values) != self.game.samples:
-            got = f"{len(more.values)} samples of {len(more.names)} players"
+            got = f"one of {count_of(len(more.values), 'sample')} and {count_of(len(more.names), 'player')}"
             raise wrong("more", "be a result of the same game", got)
         self.drawn = more.drawn
 
@@ -241,12 +250,23 @@ class _Run:
             return
         earlier = self.drawn
         began = time.perf_counter()
-        drawn = self.chosen.draw(self.game, coalitions, self.seed, earlier)
+        drawn = self._draw_or_keep(coalitions)
         self.seconds += time.perf_counter() - began
         self.evaluated += drawn.coalitions_per_sample - (0 if earlier is None else earlier.coalitions_per_sample)
         if earlier is not None:
             _check_same_game(earlier, drawn)
         self.drawn = drawn
+
+    def _draw_or_keep(self, coalitions: int) -> Any:
+        """Draw coalitions; after an interruption, return those that are known if they are enough."""
+        try:
+            return self.chosen.draw(self.game, coalitions, self.seed, self.drawn)
+        except KeyboardInterrupt as interruption:
+            known = interruption.values if isinstance(interruption, InterruptedDraws) else self.drawn
+            if known is None or known.coalitions_per_sample < self.least:
+                raise
+            self.is_interrupted = True
+            return known
 
     def draw_within(self, bar: Any, coalitions: int) -> None:
         """Evaluate coalitions until there are this many; a bar of coalitions moves on with each batch."""
@@ -261,6 +281,7 @@ class _Run:
         choice = self._estimate()
         errors = choice.estimate.errors
         notes = choice.notes
+        of_draws = None
         if choice.estimate.by_group is not None:
             of_draws = error_of_draws(choice.estimate.by_group, self.drawn.shares)
             errors = (errors.square() + of_draws.square()).sqrt()
@@ -277,7 +298,27 @@ class _Run:
             notes=notes,
             drawn=self.drawn,
         )
-        return SampledShapley(attribution, self.drawn.empty, self.drawn.full)
+        return SampledShapley(attribution, self.drawn.empty, self.drawn.full, errors_of_draws=of_draws)
+
+    def _result_or_keep(self, earlier: SampledShapley | None) -> SampledShapley:
+        """Estimate the values from what was drawn; after an interruption, return the earlier result."""
+        try:
+            return self.result()
+        except KeyboardInterrupt:
+            if earlier is None:
+                raise
+            self.is_interrupted = True
+            return earlier
+
+    def noted(self, result: SampledShapley) -> SampledShapley:
+        """Return a result that says so if the run was interrupted."""
+        if not self.is_interrupted:
+            return result
+        attribution = result.attribution
+        known = attribution.evaluations // (self.game.samples * draws_of(self.game))
+        note = f"{note_on_interruption(known)} {_GO_ON}"
+        attribution = replace(attribution, notes=(note, *attribution.notes))
+        return result._replace(attribution=attribution, is_interrupted=True)
 
     def _estimate(self) -> _Choice:
         """Estimate the values by the method, or by that which "auto" chooses."""
@@ -321,32 +362,48 @@ class _Run:
         coalitions = max(self.least, _FIRST_COALITIONS_PER_PLAYER * len(self.game.names))
         if self.drawn is not None:
             coalitions = max(coalitions, self.drawn.coalitions_per_sample)
+        result = None
         with progress(budget, "Shapley values", "coalition") as bar:
             while True:
                 self.draw_within(bar, min(coalitions, budget))
-                result = self.result()
+                result = self._result_or_keep(result)
                 error = relative_error(result)
                 bar.set_postfix(error=written(error, 2), tolerance=written(tolerance, 2))
-                if error <= tolerance or coalitions >= budget:
+                is_done = error <= tolerance or coalitions >= budget or self.is_interrupted
+                if is_done or is_kept_by_draws(result, tolerance):
                     break
                 coalitions *= _GROWTH
-        notes = (*result.attribution.notes, _note_on_tolerance(tolerance, error))
+        notes = (*result.attribution.notes, self._note_on_tolerance(tolerance, result))
         return result._replace(attribution=replace(result.attribution, notes=notes))
 
+    def _note_on_tolerance(self, tolerance: float, result: SampledShapley) -> str:
+        """Say whether a tolerance was reached, and if not, what would help."""
+        error = relative_error(result)
+        reached = f"the largest standard error is {written(error, 2)} of the values' size"
+        if error <= tolerance:
+            return f"The tolerance of {written(tolerance, 2)} is reached: {reached}."
+        missed = f"The tolerance of {written(tolerance, 2)} is not reached"
+        if self.is_interrupted:
+            return f"{missed}: {reached}."
+        if is_kept_by_draws(result, tolerance):
+            return (
+                f"{missed}: {reached}, mostly because the absence has {draws_of(self.game)} draws. Use more of them."
+            )
+        return f"{missed} within the evaluations: {reached}. {_GO_ON}"
 
-def _note_on_tolerance(tolerance: float, error: float) -> str:
-    """Say whether a tolerance was reached."""
-    reached = f"the largest standard error is {written(error, 2)} of the values' size."
-    if error <= tolerance:
-        return f"The tolerance of {written(tolerance, 2)} is reached: {reached}"
-    return (
-        f"The tolerance of {written(tolerance, 2)} is not reached within the evaluations: {reached} "
-        "Go on with shapley(…, more=result)."
-    )
+
+def is_kept_by_draws(sampled: SampledShapley, tolerance: float) -> bool:
+    """Return whether the draws of an absence keep errors above a tolerance, so that more coalitions hardly help."""
+    if sampled.errors_of_draws is None:
+        return False
+    of_draws = relative_error(sampled, sampled.errors_of_draws)
+    return of_draws > tolerance and of_draws >= _SHARE_OF_DRAWS * relative_error(sampled)
 
 
-def relative_error(sampled: SampledShapley) -> float:
+def relative_error(sampled: SampledShapley, errors: Float[Tensor, "samples players"] | None = None) -> float:
     """Return the largest standard error as a share of the size of the values, the largest over the samples.
+
+    ``errors`` are a part of the standard errors; the default is all of them.
 
     The size is the range of a sample's Shapley values, or the mean of their sum over the players if that is larger.
     """
@@ -354,7 +411,8 @@ def relative_error(sampled: SampledShapley) -> float:
     spread = values.amax(1) - values.amin(1)
     mean = (sampled.full - sampled.empty).abs() / values.shape[1]
     size = spread.maximum(mean)
-    largest = sampled.attribution.errors.amax(1)
+    errors = sampled.attribution.errors if errors is None else errors
+    largest = errors.amax(1)
     shares = torch.where(largest > 0, largest / size.clamp_min(torch.finfo(size.dtype).tiny), largest)
     return float(shares.max())
 
