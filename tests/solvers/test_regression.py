@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 import absentia as ab
 from absentia import AbsentiaError, Baseline, MaskedModel, ValueTable, shapley
 from absentia.coalitions import coalition_numbers
-from absentia.data import seeded
-from absentia.solvers.paired_draws import Stratum, draw_strata, share_out
-from absentia.solvers.regression import _jackknife_sums
+from absentia.solvers.paired_draws import PairedValues, Stratum, draw_strata, share_out
+from absentia.solvers.regression import leverage_shapley, pair_weights
 from absentia.solvers.sampled_shapley import sample_shapley
 from known_games import mlp
 
@@ -36,13 +35,6 @@ class Quadratic:
 
     def shapley(self):
         return self.alone + self.pairs.sum(2) / 2
-
-
-def jackknife_weights(strata, generator):
-    """Return the weights of the pairs in each replicate: with a column for each pair, sums are diagonal."""
-    pairs = sum(len(stratum.drawn) for stratum in strata)
-    sums = _jackknife_sums(strata, torch.eye(pairs).double(), torch.zeros(1, pairs).double(), generator)
-    return sums[..., :pairs].diagonal(dim1=1, dim2=2)
 
 
 def game_of(players, samples=2):
@@ -212,10 +204,10 @@ def test_values_are_exact_as_soon_as_the_evaluations_suffice_for_all_coalitions(
 
 def test_the_values_of_nobody_and_of_all_come_with_the_estimate():
     game = Drawing(7)
-    found, empty, full = sample_shapley(game, 3 * 60, 0)
-    assert torch.equal(empty, game.known[:, 0])
-    assert torch.equal(full, game.known[:, -1])
-    assert torch.allclose(found.values.sum(1), full - empty)
+    found = sample_shapley(game, 3 * 60, 0)
+    assert torch.equal(found.empty, game.known[:, 0])
+    assert torch.equal(found.full, game.known[:, -1])
+    assert torch.allclose(found.attribution.values.sum(1), found.full - found.empty)
 
 
 def test_a_sampled_game_tells_what_its_value_is():
@@ -297,76 +289,68 @@ def solve_regression(rows, values, weights):
     return torch.linalg.solve(system, right)[:players]
 
 
-class Recorded:
-    """A game that keeps the coalitions it was asked for."""
-
-    def __init__(self, game):
-        self.game = game
-        self.samples = game.samples
-        self.names = game.names
-
-    def __call__(self, coalitions):
-        self.rows = coalitions
-        return self.game(coalitions)
+def rows_and_values(found):
+    """Return ∅, all players, the drawn coalitions and their complements, with their values."""
+    drawn = found.drawn
+    players = drawn.coalitions.shape[1]
+    ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
+    rows = torch.cat([ends, drawn.coalitions, ~drawn.coalitions])
+    end_values = torch.stack([drawn.empty[0], drawn.full[0]])
+    return rows, torch.cat([end_values, drawn.drawn[0], drawn.complements[0]])
 
 
 def test_the_estimate_is_the_weighted_regression_over_the_drawn_pairs():
     players, pairs = 7, 30
-    game = Recorded(game_of(players, samples=1))
-    found = shapley(game, evaluations=2 * pairs + 2, method="leverage").values[0]
-    rows = game.rows
-    assert rows[:2].sum(1).tolist() == [0, players]
-    assert torch.equal(rows[2 : 2 + pairs], ~rows[2 + pairs :])
+    found = shapley(game_of(players, samples=1), evaluations=2 * pairs + 2, method="leverage")
+    rows, values = rows_and_values(found)
+    assert len(rows) == 2 + 2 * pairs
     sizes = rows.sum(1)
     # The kernel of a size times the number of its coalitions is 1 / s(n − s), which those that were drawn share.
     weights = torch.zeros(len(rows)).double()
     for size in range(1, players):
         weights[sizes == size] = 1 / (size * (players - size)) / max(1, int((sizes == size).sum()))
-    assert torch.allclose(found, solve_regression(rows, game(rows)[0], weights), atol=1e-9)
+    assert torch.allclose(found.values[0], solve_regression(rows, values, weights), atol=1e-9)
 
 
-def test_an_error_is_that_of_a_jackknife_over_ten_groups():
-    """With θ₁ … θ₁₀ estimated without one group each, the squared error is 9/10 Σ(θᵢ − θ̄)²."""
-    game = Recorded(game_of(9, samples=1))
-    evaluations = 122
-    found = shapley(game, evaluations=evaluations, method="leverage", seed=4)
-    rows = game.rows
-    weights = jackknife_weights(draw_strata(9, 60, seeded(4)), seeded(4, "jackknife"))
-    values = game(rows)[0]
-    estimates = torch.stack(
-        [solve_regression(rows, values, torch.cat([torch.zeros(2).double(), one, one])) for one in weights]
-    )
-    assert torch.allclose(found.values[0], estimates[-1])
-    squares = (estimates[:-1] - estimates[:-1].mean(0)).square().sum(0)
-    assert len(estimates) == 11
-    assert torch.allclose(found.errors[0], (0.9 * squares).sqrt())
+def test_an_error_is_that_of_a_jackknife_over_the_pairs():
+    """With θ₁ … θₘ estimated without one pair each, the squared error is Σ (1 − drawn share) (θᵢ − θ)²."""
+    found = shapley(game_of(9, samples=1), evaluations=122, method="leverage", seed=4)
+    rows, values = rows_and_values(found)
+    weights, undrawn = pair_weights(found.drawn.strata)
+
+    def estimate(weights):
+        return solve_regression(rows, values, torch.cat([torch.zeros(2).double(), weights, weights]))
+
+    whole = estimate(weights)
+    squares = torch.zeros(9).double()
+    for pair in range(60):
+        others = weights.clone()
+        others[pair] = 0
+        squares += undrawn[pair] * (estimate(others) - whole).square()
+    torch.testing.assert_close(found.values[0], whole)
+    torch.testing.assert_close(found.errors[0], squares.sqrt())
 
 
-def test_groups_are_equally_large_and_what_is_left_of_a_size_weighs_as_much_as_all_of_it():
+def test_pairs_of_a_size_share_its_weight():
     strata = draw_strata(9, 60, torch.Generator().manual_seed(0))
-    weights = jackknife_weights(strata, torch.Generator().manual_seed(1))
+    weights, undrawn = pair_weights(strata)
     sizes = torch.cat([drawn for drawn, _ in strata]).sum(1)
-    assert weights.shape == (11, 60)
-    left_out = torch.zeros(10).long()
     for drawn, total in strata:
         size = int(drawn[0].sum())
-        of_size = weights[:, sizes == size]
-        if len(drawn) < total:  # without the correction for what is drawn of few
-            of_size = of_size[-1] + (of_size - of_size[-1]) / math.sqrt(1 - len(drawn) / total)
-            of_size[of_size.abs() < 1e-12] = 0
-        share = total / math.comb(9, size) / (size * (9 - size))
-        assert torch.allclose(of_size.sum(1), torch.full((11,), share).double())
-        assert (of_size[-1] > 0).all()
-        assert torch.allclose(of_size, of_size.amax(1, keepdim=True) * (of_size > 0))  # alike where they count
-        assert ((of_size[:-1] == 0).sum(0) == (0 if len(drawn) == total else 1)).all()
-        left_out += (of_size[:-1] == 0).sum(1)
-    assert left_out.max() - left_out.min() <= 1
+        of_size = weights[sizes == size]
+        torch.testing.assert_close(float(of_size.sum()), total / math.comb(9, size) / (size * (9 - size)))
+        torch.testing.assert_close(of_size, of_size[:1].expand(len(drawn)))
+        assert (undrawn[sizes == size] == 1 - len(drawn) / total).all()
 
 
-def test_a_size_with_a_single_draw_is_never_left_without_a_weight_that_is_finite():
-    strata = [Stratum(torch.eye(6)[:1].bool(), 6)]
-    weights = jackknife_weights(tuple(strata), torch.Generator().manual_seed(0))
-    assert sorted(weights[:, 0].tolist()) == pytest.approx([(1 - math.sqrt(5 / 6)) / 5, *[1 / 5] * 10])
+def test_values_that_the_pairs_do_not_determine_are_finite():
+    strata = (Stratum(torch.eye(6)[:1].bool(), 6),)
+    ends = torch.tensor([[[0.0, 6.0]]]).double()
+    values = torch.tensor([[[2.0]]]).double()
+    found = leverage_shapley(PairedValues(strata, torch.ones(1).double(), ends, values, -values))
+    assert found.values.isfinite().all()
+    assert found.errors.isfinite().all()
+    torch.testing.assert_close(found.values.sum(), torch.tensor(6.0).double())
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ from torch import Tensor
 from absentia.cube.diagonals import shapley_functional
 from absentia.cube.kernels import CubeKernel, Part, Signs
 from absentia.cube.posterior import Posterior
-from absentia.data import seeded
 from absentia.runtime.progress import progress
 from absentia.solvers.fitted_kernels import (
     check_small,
@@ -65,7 +64,7 @@ def _shapley_of_sample(own: PairedValues, signs: Signs, seed: int, kernel: CubeK
     mean = own.shares @ odd
     check_small(mean)
     if is_free(Part.ODD, signs, mean):  # then a regression is exact, and a process has nothing to add
-        return _of_sample_by_regression(own, seed)
+        return _of_sample_by_regression(own)
     if kernel is None:
         even = own.shares @ part_with_full(Part.EVEN, own)[0]
         kernel = kernel_of_odd_part(signs, mean, even, seed)
@@ -80,14 +79,14 @@ def _shapley_of_sample(own: PairedValues, signs: Signs, seed: int, kernel: CubeK
     return ShapleyEstimate(shapley_values, estimate.errors, by_group)
 
 
-def _of_sample_by_regression(own: PairedValues, seed: int) -> ShapleyEstimate:
+def _of_sample_by_regression(own: PairedValues) -> ShapleyEstimate:
     """Return the values of one sample by regression, which has no error if the odd part is linear."""
-    replicates = leverage_shapley(own, seeded(seed))
+    regression = leverage_shapley(own)
     by_group = None
     if own.has_groups:
-        estimates = [leverage_shapley(own.of_group(group), seeded(seed)) for group in range(len(own.shares))]
+        estimates = [leverage_shapley(own.of_group(group)) for group in range(len(own.shares))]
         by_group = torch.stack([estimate.values[0] for estimate in estimates])
-    return ShapleyEstimate(replicates.values[0], replicates.errors[0], by_group)
+    return ShapleyEstimate(regression.values[0], regression.errors[0], by_group)
 
 
 def with_efficiency(

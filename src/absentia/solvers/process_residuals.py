@@ -88,11 +88,11 @@ def _of_sample(
     posterior = Posterior.of(kernel, signs, odd)
     of_process = posterior.mean(shapley_functional(kernel, posterior.signs))
     left = _left_by(own, posterior, others)
-    regression = leverage_shapley(left, seeded(seed, "jackknife"))
+    regression = leverage_shapley(left)
     by_group = None
     if own.has_groups:
         groups = [left.of_group(group) for group in range(len(left.shares))]
-        by_group = torch.stack([of_process + leverage_shapley(group, seeded(seed)).values for group in groups])
+        by_group = torch.stack([of_process + leverage_shapley(group).values for group in groups])
     return ShapleyEstimate(of_process + regression.values, regression.errors, by_group)
 
 

@@ -137,13 +137,13 @@ class OfOrders:
 
 
 def regression_shapley(values: PairedValues, seed: int) -> ShapleyEstimate:
-    """Estimate Shapley values by a weighted regression, for each group of draws as well."""
-    replicates = leverage_shapley(values, seeded(seed, "jackknife"))
+    """Estimate Shapley values by a weighted regression, for each group of draws as well; nothing is drawn for it."""
+    regression = leverage_shapley(values)
     by_group = None
     if values.has_groups:
         groups = [values.of_group(group) for group in range(len(values.shares))]
-        by_group = torch.stack([leverage_shapley(group, seeded(seed)).values for group in groups])
-    return ShapleyEstimate(replicates.values, replicates.errors, by_group)
+        by_group = torch.stack([leverage_shapley(group).values for group in groups])
+    return ShapleyEstimate(regression.values, regression.errors, by_group)
 
 
 # The methods of `shapley` by name. Add one with `METHODS["name"] = OfPairs(function)`.
