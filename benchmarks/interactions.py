@@ -19,7 +19,9 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,8 @@ FRESH = 5000  # coalitions
 FRESH_SEED = 2**20  # apart from the seeds of fits
 STRONGEST = (10, 30, 100, 300)  # terms
 CUT = 0.05  # of the largest effect, above which a set counts as found
+COMPILED_PLAYERS = 12
+COMPILED_EVALUATIONS = 400
 FIDELITY_GOAL = 0.02
 FIDELITY_SHARE = 0.9  # of the checks
 PLANTED = "planted"
@@ -130,21 +134,39 @@ class Fit:
     evaluations: int
 
 
-def fit_own(game: ab.Game, evaluations: int, seed: int) -> Fit:
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute in one thread, also where a fit before has changed that: the compiler that SPEX uses does."""
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        yield
+
+
+def fit_own(game: ab.Game, evaluations: int, seed: int, max_terms: int | None = None) -> Fit:
     """Find terms by absentia."""
-    began = time.process_time()
-    terms = ab.interactions(game, evaluations=evaluations, seed=seed)
-    return Fit(OwnTerms(terms), time.process_time() - began, terms.evaluations)
+    with one_thread():
+        began = time.process_time()
+        terms = ab.interactions(game, evaluations=evaluations, seed=seed, max_terms=max_terms)
+        return Fit(OwnTerms(terms), time.process_time() - began, terms.evaluations)
 
 
 def fit_peer(name: str, game: ab.Game, evaluations: int, seed: int) -> Fit | None:
     """Find terms by a peer; None if the budget is too small for it."""
     values = ValuesOfRows(game)
-    began = time.process_time()
-    found = fit_quietly(name, values, len(game.names), evaluations, seed)
-    if found is None:
-        return None
-    return Fit(found, time.process_time() - began, values.evaluations)
+    with one_thread():
+        compile_peer(name)
+        began = time.process_time()
+        found = fit_quietly(name, values, len(game.names), evaluations, seed)
+        if found is None:
+            return None
+        return Fit(found, time.process_time() - began, values.evaluations)
+
+
+@cache
+def compile_peer(name: str) -> None:
+    """Fit a peer to a small game once, so that the compilation of its code does not count as its time."""
+    game = plant(COMPILED_PLAYERS, seed=0)
+    fit_quietly(name, ValuesOfRows(game), COMPILED_PLAYERS, COMPILED_EVALUATIONS, seed=0)
 
 
 def fit_all(game: ab.Game, evaluations: int, seed: int, peers: tuple[str, ...]) -> dict[str, Fit | None]:
@@ -443,8 +465,7 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.quick and chosen.output is None:
         parser.error("--quick needs --output")
-    torch.set_num_threads(1)
-    with threadpool_limits(1):
+    with one_thread():
         run(chosen)
 
 
