@@ -44,8 +44,8 @@ def interactions(
         A `MaskedModel`, a `ValueTable`, or a game of your own.
     solver : str, default "auto"
         "exact" evaluates all 2ⁿ coalitions. "leaves" reads the leaves of a model's trees. "few" draws coalitions, and
-        searches few terms that predict others. "auto" chooses. Others can be added to
-        ``absentia.solvers.choice.SOLVERS``.
+        searches few terms that predict others; it is exact with a budget for all coalitions. "auto" chooses. Others
+        can be added to ``absentia.solvers.choice.SOLVERS``.
     evaluations : int, optional
         For few interactions: the rows that the model may evaluate for each sample, one for each coalition and draw
         of the absence. The default is 4096 coalitions, or 16 for each player.

@@ -23,9 +23,10 @@ from torch import Tensor
 from absentia.cube.kernels import CubeKernel
 from absentia.data import seeded
 from absentia.errors import wrong
-from absentia.games import Game, RowMeter, draws_of, readout_of
+from absentia.games import MAX_PLAYERS, Game, RowMeter, draws_of, readout_of
 from absentia.runtime.progress import progress
 from absentia.solvers.cost_of_fits import MOST_PAIRS_OF_FEW_TERMS
+from absentia.solvers.exact import harsanyi
 from absentia.solvers.fitted_parts import FittedGame
 from absentia.solvers.paired_draws import (
     MIN_COALITIONS_PER_PLAYER,
@@ -59,7 +60,7 @@ _LEAST_LEFT = 0.0005
 _CLEAR_OF_MISSED = 0.1
 _CLEAR = 0.002
 # Terms in one basis are clearly fewer than in the other if they are at most this share of them.
-_CLEARLY_FEWER = 0.8
+_CLEARLY_FEWER = 2 / 3
 # Squares below this share of the values' are rounding errors.
 _ROUNDING = 1e-12
 # A sum of terms that leaves less than this share of the variation is the game itself.
@@ -83,6 +84,11 @@ class Fidelity(NamedTuple):
     error: float
     missed_by_pair: Float[Tensor, " pairs"]
 
+    @property
+    def shown(self) -> float:
+        """R², or NaN, which is unknown, if the held-out values do not vary but the predictions differ from them."""
+        return self.value if math.isfinite(self.value) else math.nan
+
     def is_clearly_above(self, other: Fidelity) -> bool:
         """Return whether predictions are better than others of the same coalitions, beyond chance and by enough."""
         gains = other.missed_by_pair - self.missed_by_pair
@@ -99,17 +105,31 @@ def few_terms(
     max_order: int | None = None,
     max_terms: int | None = None,
 ) -> Terms:
-    """Draw coalitions of a game, and return few terms that account for most of its values."""
+    """Draw coalitions of a game, and return few terms that account for most of its values.
+
+    A budget for all coalitions gives the exact terms.
+    """
     players = len(game.names)
     draws = draws_of(game)
     least = max(LEAST_COALITIONS, MIN_COALITIONS_PER_PLAYER * players + 2)
     if evaluations is None:
         evaluations = max(COALITIONS, COALITIONS_PER_PLAYER * players) * draws
+    if players <= MAX_PLAYERS and evaluations >= 2**players * draws:
+        return _cut(harsanyi(game), max_order, max_terms)
     if evaluations < least * draws:
-        raise wrong("evaluations", f"be at least {least * draws} for interactions of {players} players", evaluations)
+        of_draws = f" and {draws} draws of the absence" if draws > 1 else ""
+        must = f"be at least {least * draws} for interactions of {players} players{of_draws}"
+        raise wrong("evaluations", must, evaluations)
     meter = RowMeter.start(game)
     values = evaluate_pairs(game, (evaluations // draws - 2) // 2, seeded(seed))
     return few_terms_of(values, game, seed, _growth(max_order, max_terms), meter)
+
+
+def _cut(terms: Terms, max_order: int | None, max_terms: int | None) -> Terms:
+    """Return the sets of at most this size, and the strongest so many of them."""
+    if max_order is not None:
+        terms = terms.up_to_order(max_order)
+    return terms if max_terms is None else terms.keep(max_terms)
 
 
 def _growth(max_order: int | None, max_terms: int | None) -> Growth:
@@ -151,7 +171,7 @@ def few_terms_of(
         samples=values.samples,
         errors=torch.cat([part.errors for part in lists]),
         basis=Basis.HARSANYI.value if is_converted else basis.value,
-        fidelity=torch.tensor([found.fidelity.value for found in chosen], dtype=torch.float64),
+        fidelity=torch.tensor([found.fidelity.shown for found in chosen], dtype=torch.float64),
         fidelity_error=torch.tensor([found.fidelity.error for found in chosen], dtype=torch.float64),
         readout=readout_of(game),
         evaluations=values.samples * values.coalitions_per_sample * draws_of(game),
