@@ -31,7 +31,7 @@ _LEFT_OF_COMPARED = 0.5
 # Effects below this many standard errors are not listed.
 _LEAST_ERRORS = 1.0
 # Coefficients of the best sum are left out if the effect in the game is below this many standard errors.
-_LEAST_ERRORS_OF_COEFFICIENTS = 0.5
+_LEAST_ERRORS_OF_COEFFICIENTS = 0.25
 
 
 class Predictions(NamedTuple):
