@@ -14,6 +14,7 @@ from absentia.solvers.few_terms import LEAST_COALITIONS, Kernels, few_terms_of, 
 from absentia.solvers.order_wise import order_shapley_of_pairs, orders_shown
 from absentia.solvers.paired_draws import PairedValues
 from absentia.solvers.sampled_shapley import SampledShapley, sample_shapley
+from absentia.term_search.growth import Growth
 from absentia.terms import Terms
 from absentia.text import count_of, duration
 
@@ -50,7 +51,7 @@ def sampled_parts(game: Game, budget: int, seed: int, seconds_left: float) -> Sa
     if fit.kernels is None:
         notes.append(fit.why_not)
     else:
-        interactions = few_terms_of(drawn, game, seed, None, meter, fit.kernels)
+        interactions = few_terms_of(drawn, game, seed, Growth(), meter, fit.kernels)
         notes += [note for note in interactions.notes if note not in notes]
         if _is_quick(drawn, seconds_left):
             order_shapley = order_shapley_of_pairs(

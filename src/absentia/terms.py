@@ -377,7 +377,8 @@ class Terms(Saved, kind="terms", format=4):
     def keep(self, k: int) -> Terms:
         """Return listed terms: that of ∅ and the k strongest others of each sample.
 
-        If fitted terms are left out, the `fidelity` of those that remain is unknown, which is NaN.
+        If fitted terms are left out, the `fidelity` of those that remain is unknown, which is NaN. The best sum of
+        k terms has others: ask `interactions` for at most so many by ``max_terms``.
 
         >>> ab.harsanyi(ab.ValueTable([2.0, -2.0, -1.0, 1.0])).keep(1).effects
         tensor([2., 6.], dtype=torch.float64)

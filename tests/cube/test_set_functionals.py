@@ -9,6 +9,7 @@ import absentia as ab
 from absentia.coalitions import enumerate_coalitions
 from absentia.cube.kernels import CubeKernel, Part, signs_of
 from absentia.cube.set_functionals import (
+    _points_of,
     all_sets,
     most_added_players,
     noise_matters,
@@ -164,3 +165,22 @@ def test_all_sets_are_there_once():
         assert len(numbers.unique()) == len(numbers)
         expected = (enumerate_coalitions(PLAYERS).sum(1) == size).sum()
         assert len(numbers) == expected
+
+
+@pytest.mark.parametrize(
+    ("of_terms", "points"),
+    [
+        ([3.0, 0.0, 0.0, 0.0, 0.0, 0.0], 1),
+        ([2.0, -2.0, 2.0, -2.0, 2.0, -2.0], 2),
+        ([0.0, 4.0, 0.0, 4.0, 0.0, 0.0], 2),  # there are at most four added players
+        ([1.0, 0.5, 0.25, 0.0, 0.0, 1.0], 4),
+    ],
+)
+def test_as_few_points_as_needed_give_the_weighted_sum_of_coefficients(of_terms, points):
+    weights = torch.tensor([of_terms], dtype=torch.float64)
+    coefficients = torch.tensor([0.7, -1.3, 0.2, 2.1, -0.4, 0.0], dtype=torch.float64)
+    found = _points_of(weights, most_added=4)
+    powers = torch.stack([torch.ones_like(found.points), *[found.points] * 5], dim=1).cumprod(1)
+    values = powers @ coefficients.to(torch.complex128)
+    assert len(found.points) == points
+    torch.testing.assert_close((found.weights @ values).real, weights @ coefficients)

@@ -6,6 +6,7 @@ import torch
 import absentia as ab
 from absentia import AbsentiaError, Baseline, MaskedModel, ValueTable, interactions
 from absentia.coalitions import draw_coalitions
+from absentia.data import seeded
 from absentia.solvers import few_terms as few_terms_module
 from absentia.solvers.few_terms import Split, few_terms
 from absentia.solvers.paired_draws import evaluate_pairs
@@ -230,3 +231,85 @@ def test_the_same_seed_gives_the_same_terms():
     assert torch.equal(first.effects, again.effects)
     assert not (len(first.effects) == len(other.effects) and torch.equal(first.effects, other.effects))
     assert {Basis.HARSANYI.value, Basis.WALSH.value} >= {first.basis}
+
+
+class Formula:
+    """One sample, whose value is a function of 0 and 1 for absent and present players."""
+
+    samples = 1
+
+    def __init__(self, players, formula):
+        self.names = tuple(f"x{player}" for player in range(players))
+        self.formula = formula
+
+    def __call__(self, coalitions):
+        return self.formula(coalitions.double())[None]
+
+
+@pytest.mark.parametrize("players", [1, 2, 6])
+def test_a_budget_for_all_coalitions_gives_the_exact_terms(players):
+    game = Formula(players, lambda rows: rows[:, 0] * rows[:, -1])
+    terms = interactions(game, evaluations=64, solver="few")
+    assert terms.is_exact
+    assert as_sets(terms.sets[terms.effects.flatten().abs() > 1e-9]) == {tuple(sorted({0, players - 1}))}
+    alone = interactions(game, evaluations=64, solver="few", max_order=1, max_terms=1)
+    assert len(alone.effects) == 2  # that of ∅ comes with it
+
+
+def test_players_without_effect_and_duplicates_get_their_true_terms():
+    game = Formula(30, lambda rows: torch.maximum(rows[:, 0], rows[:, 1]) + rows[:, 2])
+    terms = interactions(game, evaluations=300)
+    found = {term.players: term.effect for term in terms.top(10)}
+    assert found == pytest.approx({("x0",): 1.0, ("x1",): 1.0, ("x0", "x1"): -1.0, ("x2",): 1.0}, abs=1e-6)
+    everything = interactions(game, evaluations=300, max_order=30)
+    assert as_sets(everything.sets) == {(0,), (1,), (0, 1), (2,)}
+
+
+def test_a_share_of_no_variation_is_unknown():
+    game = Formula(30, lambda rows: (rows.sum(1) == 30).double())  # no coalition but the whole has a value
+    terms = interactions(game, evaluations=300)
+    assert bool(terms.fidelity.isnan().all())
+    assert "%" not in str(terms)
+
+
+def test_a_refused_budget_counts_the_draws_of_the_absence():
+    rows = torch.randn(50, 30, generator=torch.Generator().manual_seed(0))
+    game = MaskedModel(lambda rows: rows.sum(1), torch.ones(1, 30), absence="marginal", data=rows)
+    with pytest.raises(
+        AbsentiaError, match="at least 6100 for interactions of 30 players and 50 draws of the absence"
+    ):
+        interactions(game, evaluations=300)
+
+
+def test_at_most_so_many_terms_are_returned_as_are_asked_for():
+    game = Planted(30, noise=0.3)
+    with pytest.raises(AbsentiaError, match="max_terms must be at least 1"):
+        interactions(game, max_terms=0)
+    for count in (1, 4):
+        terms = interactions(game, evaluations=400, max_terms=count)
+        for sample in range(2):
+            assert int(terms.only(sample).sets.any(1).sum()) <= count
+        assert bool(terms.fidelity.isfinite().all())
+    exact = interactions(ValueTable([2.0, -2.0, -1.0, 1.0]), max_terms=1)
+    assert exact.effects.tolist() == [2.0, 6.0]
+
+
+@pytest.mark.slow
+def test_terms_asked_for_predict_better_than_the_strongest_of_more():
+    game = MaskedModel(mlp(30, hidden=24), 2 * torch.ones(1, 30).double(), absence=Baseline(0.1))
+    strongest = interactions(game, evaluations=900).keep(8)
+    asked_for = interactions(game, evaluations=900, max_terms=8)
+    assert float(r_squared(asked_for, game)) > float(r_squared(strongest, game))
+
+
+@pytest.mark.slow
+def test_terms_leave_little_of_what_the_process_explains():
+    network = mlp(30, hidden=24)
+    game = MaskedModel(network, 2 * torch.ones(1, 30).double(), absence=Baseline(0.1))
+    terms = interactions(game, evaluations=1200)
+    values = evaluate_pairs(game, 599, seeded(0))
+    process = Split.of(values, 0).process_of(0, 0)
+    coalitions = fresh_coalitions(30)
+    truth = game(coalitions)[0].double()
+    left = float((process.predict(coalitions) - truth).square().mean() / truth.var(correction=0))
+    assert 1 - float(r_squared(terms, game)) < max(0.003, 2 * left)

@@ -115,18 +115,20 @@ class _SplitSets(NamedTuple):
     first_numbers: Int[Tensor, " sets"]
     lasts: Int[Tensor, " players"]
     last_numbers: Int[Tensor, " sets"]
+    size: int  # of each set
 
     @classmethod
     def of(cls, sets: Sets, players: int) -> _SplitSets:
         """Split sets of one size."""
         first_of_each = torch.zeros(len(sets), dtype=torch.long)
         if sets.shape[1] == 1:
-            return cls(sets[:1, :0], first_of_each, torch.arange(players), sets[:, 0])
-        if sets.shape[1] > 1:
+            return cls(sets[:1, :0], first_of_each, torch.arange(players), sets[:, 0], 1)
+        size = sets.shape[1]
+        if size > 1:
             firsts, first_numbers = sets[:, :-1].unique(dim=0, return_inverse=True)
             if len(firsts) * players <= _MOST_PRODUCTS_OF_A_SET * len(sets):
-                return cls(firsts, first_numbers, torch.arange(players), sets[:, -1])
-        return cls(sets, torch.arange(len(sets)), torch.tensor([players]), first_of_each)
+                return cls(firsts, first_numbers, torch.arange(players), sets[:, -1], size)
+        return cls(sets, torch.arange(len(sets)), torch.tensor([players]), first_of_each, size)
 
     def chosen(
         self, products: Float[Tensor, "rows numbers_firsts lasts"], numbers: int
@@ -170,7 +172,7 @@ def _superset_sums(
     split = _SplitSets.of(sets, relevant.shape[1])
     sums = relevant.new_empty(len(relevant), len(of_terms), len(sets))
     for rows in _row_blocks(relevant, split, of_terms):
-        factors = _polynomials_at_roots(kernel, relevant[rows], split, of_terms)
+        factors = _polynomials_at_points(kernel, relevant[rows], split, of_terms)
         products = factors.left.transpose(1, 2) @ factors.right
         sums[rows] = split.chosen(products, len(of_terms))
     return sums.mul_(kernel.amplitude)
@@ -190,35 +192,59 @@ def _weighted_superset_sums(
     split = _SplitSets.of(sets, relevant.shape[1])
     products = relevant.new_zeros(len(of_terms) * len(split.firsts), len(split.lasts))
     for rows in _row_blocks(relevant, split, of_terms):
-        factors = _polynomials_at_roots(kernel, relevant[rows], split, of_terms)
+        factors = _polynomials_at_points(kernel, relevant[rows], split, of_terms)
         left = factors.left * row_weights[rows, None, None]
         products += left.flatten(0, 1).T @ factors.right.flatten(0, 1)
     return kernel.amplitude * split.chosen(products[None], len(of_terms))[0]
 
 
-def _polynomials_at_roots(
+def _polynomials_at_points(
     kernel: CubeKernel,
     relevant: Float[Tensor, "rows players"],
     split: _SplitSets,
     of_terms: Float[Tensor, "numbers added"],
 ) -> _Factors:
-    """Return Π_{l∈S} r_l · Π_{l∉S} (1 + z r_l) at roots of unity z, in factors, weighted for a sum over supersets.
+    """Return Π_{l∈S} r_l · Π_{l∉S} (1 + z r_l) at some points z, in factors, weighted for a sum over supersets.
 
     The polynomial of a set is that of all players, Π_l (1 + z r_l), with the factor 1 + z r_l of each of its players
     replaced by r_l.
     """
-    added = of_terms.shape[1]
-    roots = _upper_roots_of_unity(added)
-    of_players = 1 + roots[:, None] * relevant[:, None, :]  # (rows, roots, players)
+    points, point_weights = _points_of(of_terms, most_added=relevant.shape[1] - split.size)
+    of_players = 1 + points[:, None] * relevant[:, None, :]  # (rows, points, players)
     # The kernel's factor is spread over the players, so that products stay within the range of numbers.
     of_everyone = (of_players * math.exp(kernel.log_factor / relevant.shape[1])).prod(2)
     replacing = relevant[:, None, :] / of_players
-    nobody = torch.ones(*of_everyone.shape, 1, dtype=roots.dtype)
+    nobody = torch.ones(*of_everyone.shape, 1, dtype=points.dtype)
     replacing = torch.cat([replacing, nobody], dim=2)
-    of_firsts = of_everyone[:, :, None] * replacing[:, :, split.firsts].prod(3)  # (rows, roots, firsts)
-    root_weights = _weights_of_roots(of_terms).T  # (roots, numbers)
-    of_numbers = root_weights[:, :, None] * of_firsts[:, :, None, :]  # (rows, roots, numbers, firsts)
+    of_firsts = of_everyone[:, :, None] * replacing[:, :, split.firsts].prod(3)  # (rows, points, firsts)
+    of_numbers = point_weights.T[:, :, None] * of_firsts[:, :, None, :]  # (rows, points, numbers, firsts)
     return _Factors.of(of_numbers.flatten(2), replacing[:, :, split.lasts])
+
+
+class _Points(NamedTuple):
+    """Points at which the values of a polynomial, weighted, give the weighted sum of its coefficients."""
+
+    points: Complex[Tensor, " points"]
+    weights: Complex[Tensor, "numbers points"]
+
+
+def _points_of(of_terms: Float[Tensor, "numbers added"], most_added: int) -> _Points:
+    """Return as few points as these weights of coefficients need; there are at most so many added players.
+
+    A weight of the first coefficient alone needs the value at 0, which gives Walsh terms. Weights that are the same
+    for all odd and for all even numbers of added players need those at 1 and −1, which gives Harsanyi effects. Others
+    need the values at all roots of unity.
+    """
+    relevant = of_terms[:, : most_added + 1]
+    if not bool(relevant[:, 1:].any()):
+        return _Points(torch.zeros(1, dtype=torch.complex128), relevant[:, :1].to(torch.complex128))
+    of_even = relevant[:, 0]
+    of_odd = relevant[:, 1]
+    expected = torch.where(torch.arange(relevant.shape[1]) % 2 == 0, of_even[:, None], of_odd[:, None])
+    if torch.equal(relevant, expected):
+        weights = torch.stack([of_even + of_odd, of_even - of_odd], dim=1) / 2
+        return _Points(torch.tensor([1.0, -1.0], dtype=torch.complex128), weights.to(torch.complex128))
+    return _Points(_upper_roots_of_unity(of_terms.shape[1]), _weights_of_roots(of_terms))
 
 
 def _upper_roots_of_unity(count: int) -> Complex[Tensor, " roots"]:

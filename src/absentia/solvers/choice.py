@@ -29,6 +29,7 @@ def interactions(
     solver: str = AUTO,
     evaluations: int | None = None,
     max_order: int | None = None,
+    max_terms: int | None = None,
     seed: int = 0,
 ) -> Terms:
     """Compute the interactions of a game.
@@ -43,13 +44,16 @@ def interactions(
         A `MaskedModel`, a `ValueTable`, or a game of your own.
     solver : str, default "auto"
         "exact" evaluates all 2ⁿ coalitions. "leaves" reads the leaves of a model's trees. "few" draws coalitions, and
-        searches few terms that predict others. "auto" chooses. Others can be added to
-        ``absentia.solvers.choice.SOLVERS``.
+        searches few terms that predict others; it is exact with a budget for all coalitions. "auto" chooses. Others
+        can be added to ``absentia.solvers.choice.SOLVERS``.
     evaluations : int, optional
         For few interactions: the rows that the model may evaluate for each sample, one for each coalition and draw
         of the absence. The default is 4096 coalitions, or 16 for each player.
     max_order : int, optional
         The size of the largest sets. Without it, sets of exact results have any size, and those of few terms up to 6.
+    max_terms : int, optional
+        How many terms to return of each sample, besides that of ∅. Few terms are then searched whose sum predicts
+        best, which are seldom the strongest of a longer list. Of exact results the strongest are kept.
     seed : int, default 0
         The seed of the drawn coalitions.
 
@@ -64,15 +68,18 @@ def interactions(
     ('x0', 'x1')
     """
     check_number("max_order", max_order, 1, len(game.names))
+    check_number("max_terms", max_terms, 1)
     check_number("evaluations", evaluations, 1)
     if solver == AUTO:
         solver = _chosen_solver(game, evaluations)
     if solver not in SOLVERS:
         raise wrong("solver", f"be one of {AUTO}, {', '.join(SOLVERS)}", repr(solver))
     if solver == "few":
-        return few_terms(game, evaluations, seed=seed, max_order=max_order)
+        return few_terms(game, evaluations, seed=seed, max_order=max_order, max_terms=max_terms)
     terms = SOLVERS[solver](game)
-    return terms if max_order is None else terms.up_to_order(max_order)
+    if max_order is not None:
+        terms = terms.up_to_order(max_order)
+    return terms if max_terms is None else terms.keep(max_terms)
 
 
 def _chosen_solver(game: Game, evaluations: int | None) -> str:

@@ -23,9 +23,10 @@ from torch import Tensor
 from absentia.cube.kernels import CubeKernel
 from absentia.data import seeded
 from absentia.errors import wrong
-from absentia.games import Game, RowMeter, draws_of, readout_of
+from absentia.games import MAX_PLAYERS, Game, RowMeter, draws_of, readout_of
 from absentia.runtime.progress import progress
 from absentia.solvers.cost_of_fits import MOST_PAIRS_OF_FEW_TERMS
+from absentia.solvers.exact import harsanyi
 from absentia.solvers.fitted_kernels import check_small
 from absentia.solvers.fitted_parts import FittedGame
 from absentia.solvers.paired_draws import (
@@ -48,12 +49,18 @@ from absentia.walsh import harsanyi_sets_of, walsh_to_harsanyi
 
 # The share of the pairs that is held out, and bounds on their number.
 _HELD_OUT = 0.15
-_FEWEST_HELD_OUT = 24
+_FEWEST_HELD_OUT = 16
 _MOST_HELD_OUT = 1000
 # Terms are added until the variation of the process that they miss is this share of the variation of the values that
 # the process misses, or this share of all variation if that is more.
-_LEFT_OF_UNEXPLAINED = 0.5
-_LEAST_LEFT = 0.005
+_LEFT_OF_UNEXPLAINED = 0.1
+_LEAST_LEFT = 0.0005
+# Terms predict clearly better than others if they account for this share of what the others miss, and for this share
+# of all variation.
+_CLEAR_OF_MISSED = 0.1
+_CLEAR = 0.002
+# Terms in one basis are clearly fewer than in the other if they are at most this share of them.
+_CLEARLY_FEWER = 2 / 3
 # Squares below this share of the values' are rounding errors.
 _ROUNDING = 1e-12
 # A sum of terms that leaves less than this share of the variation is the game itself.
@@ -71,32 +78,74 @@ Kernels = tuple[CubeKernel, ...]
 
 
 class Fidelity(NamedTuple):
-    """R² on held-out coalitions, with its standard error."""
+    """R² on held-out coalitions, with its standard error, and the share of the variation that each pair misses."""
 
     value: float
     error: float
+    missed_by_pair: Float[Tensor, " pairs"]
+
+    @property
+    def shown(self) -> float:
+        """R², or NaN, which is unknown, if the held-out values do not vary but the predictions differ from them."""
+        return self.value if math.isfinite(self.value) else math.nan
+
+    def is_clearly_above(self, other: Fidelity) -> bool:
+        """Return whether predictions are better than others of the same coalitions, beyond chance and by enough."""
+        gains = other.missed_by_pair - self.missed_by_pair
+        missed = float(other.missed_by_pair.sum())
+        least = max(_CLEAR, _CLEAR_OF_MISSED * missed, float(gains.norm()))
+        return float(gains.sum()) > least
 
 
-def few_terms(game: Game, evaluations: int | None = None, *, seed: int = 0, max_order: int | None = None) -> Terms:
-    """Draw coalitions of a game, and return few terms that account for most of its values."""
+def few_terms(
+    game: Game,
+    evaluations: int | None = None,
+    *,
+    seed: int = 0,
+    max_order: int | None = None,
+    max_terms: int | None = None,
+) -> Terms:
+    """Draw coalitions of a game, and return few terms that account for most of its values.
+
+    A budget for all coalitions gives the exact terms.
+    """
     players = len(game.names)
     draws = draws_of(game)
     least = max(LEAST_COALITIONS, MIN_COALITIONS_PER_PLAYER * players + 2)
     if evaluations is None:
         evaluations = max(COALITIONS, COALITIONS_PER_PLAYER * players) * draws
+    if players <= MAX_PLAYERS and evaluations >= 2**players * draws:
+        return _cut(harsanyi(game), max_order, max_terms)
     if evaluations < least * draws:
-        raise wrong("evaluations", f"be at least {least * draws} for interactions of {players} players", evaluations)
+        of_draws = f" and {draws} draws of the absence" if draws > 1 else ""
+        must = f"be at least {least * draws} for interactions of {players} players{of_draws}"
+        raise wrong("evaluations", must, evaluations)
     meter = RowMeter.start(game)
     drawn = evaluate_pairs_or_keep(game, (evaluations // draws - 2) // 2, seeded(seed), least)
-    terms = few_terms_of(drawn.values, game, seed, max_order, meter)
+    terms = few_terms_of(drawn.values, game, seed, _growth(max_order, max_terms), meter)
     return replace(terms, notes=(*drawn.notes, *terms.notes))
+
+
+def _cut(terms: Terms, max_order: int | None, max_terms: int | None) -> Terms:
+    """Return the sets of at most this size, and the strongest so many of them."""
+    if max_order is not None:
+        terms = terms.up_to_order(max_order)
+    return terms if max_terms is None else terms.keep(max_terms)
+
+
+def _growth(max_order: int | None, max_terms: int | None) -> Growth:
+    """Return how far to search for sets of at most this size, and for at most this many besides ∅."""
+    growth = Growth(max_order=max_order)
+    if max_terms is None or 1 + max_terms >= growth.most_terms:
+        return growth
+    return replace(growth, most_terms=1 + max_terms)
 
 
 def few_terms_of(
     values: PairedValues,
     game: Game,
     seed: int,
-    max_order: int | None,
+    growth: Growth,
     meter: RowMeter,
     kernels: Sequence[Kernels] | None = None,
 ) -> Terms:
@@ -108,12 +157,12 @@ def few_terms_of(
     by_sample = []
     with progress(values.samples, "finding interactions", "sample") as bar:
         for sample in range(values.samples):
-            search = _Search(split, sample, seed, max_order, None if kernels is None else kernels[sample])
+            search = _Search(split, sample, seed, growth, None if kernels is None else kernels[sample])
             by_sample.append(search.best_by_basis())
             bar.update()
     basis = _common_basis(by_sample)
     chosen = [best[basis] for best in by_sample]
-    is_converted = basis is Basis.WALSH and all(_is_convertible(found) for found in chosen)
+    is_converted = basis is Basis.WALSH and all(_is_convertible(found, growth) for found in chosen)
     lists = [_listed(found, is_converted) for found in chosen]
     return Terms.listed(
         torch.cat([part.sets for part in lists]),
@@ -123,7 +172,7 @@ def few_terms_of(
         samples=values.samples,
         errors=torch.cat([part.errors for part in lists]),
         basis=Basis.HARSANYI.value if is_converted else basis.value,
-        fidelity=torch.tensor([found.fidelity.value for found in chosen], dtype=torch.float64),
+        fidelity=torch.tensor([found.fidelity.shown for found in chosen], dtype=torch.float64),
         fidelity_error=torch.tensor([found.fidelity.error for found in chosen], dtype=torch.float64),
         readout=readout_of(game),
         evaluations=values.samples * values.coalitions_per_sample * draws_of(game),
@@ -221,12 +270,15 @@ class SampleSplit:
         unexplained = float(weights @ residuals.square())
         rounding = _ROUNDING * float(weights @ self.held_out_values.square())
         if variance <= rounding:  # a constant
-            return Fidelity(1.0 if unexplained <= rounding else -math.inf, 0.0)
+            is_met = unexplained <= rounding
+            missed = torch.full((len(weights) // 2,), 0.0 if is_met else math.inf, dtype=torch.float64)
+            return Fidelity(1.0 if is_met else -math.inf, 0.0, missed)
         share = unexplained / variance
         # How much each coalition moves the ratio; the two of a pair depend on each other.
         influence = weights * (residuals.square() - share * centred.square()) / variance
         by_pair = influence.view(2, -1).sum(0)
-        return Fidelity(1 - share, float(by_pair.square().sum().sqrt()))
+        missed_by_pair = (weights * residuals.square() / variance).view(2, -1).sum(0)
+        return Fidelity(1 - share, float(by_pair.norm()), missed_by_pair)
 
 
 def _weights_by_size(coalitions: Bool[Tensor, "held_out players"]) -> Float[Tensor, " held_out"]:
@@ -268,14 +320,13 @@ class _Search:
     split: Split
     sample: int
     seed: int
-    max_order: int | None
+    growth: Growth
     kernels: Kernels | None
 
     def best_by_basis(self) -> dict[Basis, Found]:
         """Search terms directly, and by a process where that predicts better; return those of each basis."""
         split = self.split.of_sample(self.sample)
-        growth = Growth(max_order=self.max_order)
-        directly = {basis: _found_directly(split, basis, growth) for basis in Basis}
+        directly = {basis: _found_directly(split, basis, self.growth) for basis in Basis}
         best = max(found.fidelity.value for found in directly.values())
         if best >= 1 - _LEFT_OF_EXACT:
             return directly
@@ -284,21 +335,23 @@ class _Search:
         if by_process.value <= best:
             return directly
         left = max(_LEAST_LEFT, _LEFT_OF_UNEXPLAINED * (1 - by_process.value))
-        return self._found_by_process(split, process, growth, left)
+        by_process_terms = self._found_by_process(split, process, left)
+        found = {}
+        for basis in Basis:
+            is_direct = directly[basis].fidelity.is_clearly_above(by_process_terms[basis].fidelity)
+            found[basis] = directly[basis] if is_direct else by_process_terms[basis]
+        return found
 
-    def _found_by_process(
-        self, split: SampleSplit, process: FittedGame, growth: Growth, left: float
-    ) -> dict[Basis, Found]:
+    def _found_by_process(self, split: SampleSplit, process: FittedGame, left: float) -> dict[Basis, Found]:
         """Search terms that agree with the predictions of a process."""
         predicted = drawn_predictions(process, split.end_values, self.seed)
         found = {}
         for basis in Basis:
-            fitted = fitted_terms(process, predicted, basis, growth, left)
+            fitted = fitted_terms(process, predicted, basis, self.growth, left)
             found[basis] = _judged(split, fitted, Meaning.COEFFICIENT)
-        walsh = _judged(split, estimated_walsh_terms(process, predicted, growth, left), Meaning.GAME)
+        walsh = _judged(split, estimated_walsh_terms(process, predicted, self.growth, left), Meaning.GAME)
         # They are preferred, unless coefficients clearly predict better.
-        by_coefficients = found[Basis.WALSH].fidelity
-        if by_coefficients.value - walsh.fidelity.value <= max(by_coefficients.error, _LEAST_LEFT):
+        if not found[Basis.WALSH].fidelity.is_clearly_above(walsh.fidelity):
             found[Basis.WALSH] = walsh
         return found
 
@@ -331,30 +384,34 @@ def _notes(chosen: list[Found], has_groups: bool) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _better(first: Found, second: Found) -> Found:
-    """Return the terms that predict clearly better, or else the fewer ones."""
-    best = max(first, second, key=lambda found: found.fidelity.value)
-    fewest = min(first, second, key=lambda found: len(found.terms.effects))
-    if best.fidelity.value - fewest.fidelity.value <= best.fidelity.error:
-        return fewest
-    return best
+def _is_better_in_walsh(harsanyi: Found, walsh: Found) -> bool:
+    """Return whether Walsh terms predict clearly better, or else are not clearly more.
+
+    Where neither is better, Walsh terms are preferred, because the strongest of them predict better alone, and their
+    effects in the game are more certain.
+    """
+    if walsh.fidelity.is_clearly_above(harsanyi.fidelity):
+        return True
+    if harsanyi.fidelity.is_clearly_above(walsh.fidelity):
+        return False
+    return len(harsanyi.terms.effects) > _CLEARLY_FEWER * len(walsh.terms.effects)
 
 
 def _common_basis(by_sample: list[dict[Basis, Found]]) -> Basis:
     """Return the basis in which more samples have the better terms; the Harsanyi basis if as many."""
     wins = 0
     for best in by_sample:
-        if _better(best[Basis.HARSANYI], best[Basis.WALSH]) is best[Basis.WALSH]:
+        if _is_better_in_walsh(best[Basis.HARSANYI], best[Basis.WALSH]):
             wins += 1
     return Basis.WALSH if 2 * wins > len(by_sample) else Basis.HARSANYI
 
 
-def _is_convertible(found: Found) -> bool:
+def _is_convertible(found: Found, growth: Growth) -> bool:
     """Return whether Harsanyi effects can be shown instead of Walsh terms, because they are few and as certain."""
     if found.covariance is None:
         return False
     sets = found.terms.sets
-    return harsanyi_sets_of(sets) <= _MOST_TIMES_AS_MANY * len(sets)
+    return harsanyi_sets_of(sets) <= min(_MOST_TIMES_AS_MANY * len(sets), growth.most_terms)
 
 
 class ListedTerms(NamedTuple):

@@ -29,7 +29,9 @@ _PREDICTED = 4000
 # More terms than that are compared: what the best sum leaves is this share of what the listed terms may leave.
 _LEFT_OF_COMPARED = 0.5
 # Effects below this many standard errors are not listed.
-_LEAST_ERRORS = 2.0
+_LEAST_ERRORS = 1.0
+# Coefficients of the best sum are left out if the effect in the game is below this many standard errors.
+_LEAST_ERRORS_OF_COEFFICIENTS = 0.25
 
 
 class Predictions(NamedTuple):
@@ -72,6 +74,7 @@ def estimated_walsh_terms(fitted: FittedGame, predicted: Predictions, growth: Gr
     order = torch.cat([torch.zeros(1, dtype=torch.long), 1 + effects[1:].abs().argsort(descending=True)])
     sets, effects, errors = sets[order], effects[order], errors[order]
     count = _enough(features_of(sets, coalitions, Basis.WALSH).double() * effects, values, left)
+    count = min(count, growth.most_terms)
     return EstimatedTerms(ChosenTerms(Basis.WALSH, sets[:count], effects[:count]), errors[:count])
 
 
@@ -82,7 +85,7 @@ def fitted_terms(
     coalitions, values = predicted
     terms = grow_terms(coalitions, values, basis, growth, stop_at_share(left), prune=False)
     effects, errors = estimates_of(fitted, terms.sets, basis)
-    is_known = effects.abs() >= errors
+    is_known = effects.abs() >= _LEAST_ERRORS_OF_COEFFICIENTS * errors
     is_known[0] = True
     if not bool(is_known.all()):  # the others would only make up for each other
         features = features_of(terms.sets[is_known], coalitions, basis)

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from absentia.coalitions import Coalitions
-from absentia.term_search.features import extension_scores, features_of
+from absentia.term_search.features import Rows
 from absentia.term_search.growth import ChosenTerms, Growth
 
 # Every set is compared with this many of its neighbours in every round.
@@ -43,6 +43,7 @@ class _Fit(NamedTuple):
 
     sets: Bool[Tensor, "terms players"]
     features: Float[Tensor, "rows terms"]
+    products: Float[Tensor, "terms terms"]  # of the features
     inverse: Float[Tensor, "terms terms"]
     effects: Float[Tensor, " terms"]
     residuals: Float[Tensor, " rows"]
@@ -55,12 +56,13 @@ class SetExchange:
     def __init__(
         self, coalitions: Coalitions, values: Float[Tensor, " rows"], start: ChosenTerms, max_order: int | None = None
     ) -> None:
-        self.coalitions = coalitions
+        self.rows = Rows(coalitions, start.basis)
         self.values = values
         self.basis = start.basis
         self.max_order = max_order
         self.rounding = _ROUNDING * float(values @ values) + _TINY
-        self.fit = self._fitted(start.sets)
+        features = self.rows.features_of(start.sets).double()
+        self.fit = self._fitted(start.sets, features, features.T @ features)
 
     @property
     def terms(self) -> ChosenTerms:
@@ -102,15 +104,51 @@ class SetExchange:
         """Return the effects that other values of the same coalitions give."""
         return (values @ self.fit.features) @ self.fit.inverse
 
-    def _fitted(self, sets: Bool[Tensor, "terms players"]) -> _Fit:
+    def _fitted(
+        self,
+        sets: Bool[Tensor, "terms players"],
+        features: Float[Tensor, "rows terms"],
+        products: Float[Tensor, "terms terms"],
+    ) -> _Fit:
         """Fit the values by sets."""
-        features = features_of(sets, self.coalitions, self.basis).double()
-        products = features.T @ features
-        products.diagonal().add_(_RIDGE * products.diagonal().mean())
-        inverse = torch.linalg.inv(products)
+        ridge = _RIDGE * products.diagonal().mean()
+        inverse = torch.linalg.inv(products + ridge * torch.eye(len(products), dtype=products.dtype))
         effects = inverse @ (features.T @ self.values)
         residuals = self.values - features @ effects
-        return _Fit(sets, features, inverse, effects, residuals, float(residuals @ residuals))
+        return _Fit(sets, features, products, inverse, effects, residuals, float(residuals @ residuals))
+
+    def _without(self, term: int) -> _Fit:
+        """Fit the values by the sets but one."""
+        fit = self.fit
+        stays = torch.arange(len(fit.sets)) != term
+        return self._fitted(fit.sets[stays], fit.features[:, stays], fit.products[stays][:, stays])
+
+    def _with(self, added: Bool[Tensor, "1 players"]) -> _Fit:
+        """Fit the values by the sets and one more."""
+        fit = self.fit
+        feature = self.rows.features_of(added).double()
+        return self._with_feature(
+            torch.cat([fit.sets, added]), torch.cat([fit.features, feature], dim=1), len(fit.sets)
+        )
+
+    def _with_instead(self, term: int, neighbour: Bool[Tensor, "1 players"]) -> _Fit:
+        """Fit the values by the sets with another one in the place of one of them."""
+        sets = self.fit.sets.clone()
+        sets[term] = neighbour[0]
+        features = self.fit.features.clone()
+        features[:, term] = self.rows.features_of(neighbour)[:, 0].double()
+        return self._with_feature(sets, features, term)
+
+    def _with_feature(
+        self, sets: Bool[Tensor, "terms players"], features: Float[Tensor, "rows terms"], place: int
+    ) -> _Fit:
+        """Fit the values by sets of which the one at a place is new."""
+        known = len(self.fit.sets)
+        products = features.new_zeros(len(sets), len(sets))
+        products[:known, :known] = self.fit.products
+        products[place] = features[:, place] @ features
+        products[:, place] = products[place]
+        return self._fitted(sets, features, products)
 
     def _prices(self, sets: Bool[Tensor, "sets players"]) -> Float[Tensor, " sets"]:
         """Return the information that each set costs."""
@@ -139,9 +177,7 @@ class SetExchange:
             worst = int(losses.argmin())
             if float(losses[worst]) >= 0:
                 return
-            stays = torch.ones(len(losses), dtype=torch.bool)
-            stays[worst] = False
-            self.fit = self._fitted(self.fit.sets[stays])
+            self.fit = self._without(worst)
 
     def _exchange_all(self) -> bool:
         """Exchange each set for its best neighbour if that gains information, the least important sets first."""
@@ -155,9 +191,7 @@ class SetExchange:
             gains = self._gains(term, neighbours)
             best = int(gains.argmax())
             if float(gains[best]) > _LEAST_GAIN:
-                sets = self.fit.sets.clone()
-                sets[term] = neighbours[best]
-                self.fit = self._fitted(sets)
+                self.fit = self._with_instead(term, neighbours[best : best + 1])
                 changed = True
         return changed
 
@@ -174,7 +208,7 @@ class SetExchange:
             best = int(gains.argmax())
             if float(gains[best]) <= 0:
                 break
-            self.fit = self._fitted(torch.cat([self.fit.sets, candidates[best : best + 1]]))
+            self.fit = self._with(candidates[best : best + 1])
             changed = True
         return changed
 
@@ -209,7 +243,7 @@ class SetExchange:
         freed: Float[Tensor, " rows"] | None,
     ) -> Float[Tensor, " sets"]:
         """Return how far each candidate lowers the sum of squares, beside all sets but that which is freed."""
-        features = features_of(candidates, self.coalitions, self.basis).double()
+        features = self.rows.features_of(candidates).double()
         along = self.fit.features.T @ features
         squares = features.square().sum(0)
         apart = squares - (along * (self.fit.inverse @ along)).sum(0)
@@ -235,7 +269,7 @@ class SetExchange:
             bases = bases[bases.sum(1) < self.max_order]
         if len(bases) == 0:
             return bases
-        scores = extension_scores(bases, residuals, self.coalitions, self.basis)
+        scores = self.rows.extension_scores(bases, residuals)
         best = scores.flatten().topk(min(most, scores.numel()))
         places = best.indices[best.values > 0]
         extended = bases[places // scores.shape[1]].clone()
