@@ -24,8 +24,8 @@ from absentia.auditing.own_games import RECONSTRUCTION_ERROR
 from absentia.auditing.plan import MOST_SAMPLES
 from absentia.coalitions import enumerate_coalitions, moebius
 from absentia.data import seeded
+from absentia.solvers.evaluated_pairs import evaluate_pairs
 from absentia.solvers.fitted_parts import FittedGame
-from absentia.solvers.paired_draws import evaluate_pairs
 from many_player_games import ManyPlayers, make
 from result_tables import Row, Table, describe_machine, options, print_table, write
 

@@ -23,6 +23,7 @@ Values: TypeAlias = Callable[[np.ndarray], np.ndarray]
 Estimator: TypeAlias = Callable[[Values, int, int, int], np.ndarray]
 
 MOST_PAIRS_OF_PLAYERS = 2500  # kADD-SHAP has a column for each, and solves a dense system
+MOST_FOR_SVARM = 100  # players: its time grows with their square; with 784, one sample takes more than a quarter hour
 
 
 def shap_permutation(values: Values, players: int, evaluations: int, seed: int) -> np.ndarray:
@@ -127,6 +128,8 @@ def can_run(name: str, players: int) -> bool:
     """Return whether an estimator can be run with this many players."""
     if name == "shapiq kADD":
         return players * (players - 1) // 2 <= MOST_PAIRS_OF_PLAYERS
+    if name == "shapiq SVARM":
+        return players <= MOST_FOR_SVARM
     return True
 
 

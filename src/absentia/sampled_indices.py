@@ -18,14 +18,11 @@ from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
 from absentia.interaction_indices import InteractionIndex
 from absentia.runtime.progress import progress
+from absentia.solvers.evaluated_pairs import evaluate_pairs_or_keep
 from absentia.solvers.few_terms import COALITIONS, COALITIONS_PER_PLAYER, LEAST_COALITIONS
 from absentia.solvers.fitted_parts import FittedGame, SetEstimates
-from absentia.solvers.paired_draws import (
-    MIN_COALITIONS_PER_PLAYER,
-    PairedValues,
-    error_of_draws,
-    evaluate_pairs_or_keep,
-)
+from absentia.solvers.grouped_draws import error_of_draws
+from absentia.solvers.paired_draws import MIN_COALITIONS_PER_PLAYER, PairedValues
 from absentia.terms import Terms
 from absentia.text import count_of
 

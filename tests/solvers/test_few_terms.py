@@ -8,8 +8,8 @@ from absentia import AbsentiaError, Baseline, MaskedModel, ValueTable, interacti
 from absentia.coalitions import draw_coalitions
 from absentia.data import seeded
 from absentia.solvers import few_terms as few_terms_module
+from absentia.solvers.evaluated_pairs import evaluate_pairs
 from absentia.solvers.few_terms import Split, few_terms
-from absentia.solvers.paired_draws import evaluate_pairs
 from absentia.term_search.features import Basis
 from known_games import mlp
 

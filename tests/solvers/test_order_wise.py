@@ -9,8 +9,8 @@ import absentia as ab
 from absentia import AbsentiaError, Baseline, MaskedModel, order_marginals, order_shapley
 from absentia.coalitions import enumerate_coalitions
 from absentia.data import seeded
+from absentia.solvers.evaluated_pairs import evaluate_pairs
 from absentia.solvers.order_wise import Benefits, WalkPlan, order_shapley_of_pairs, orders_shown
-from absentia.solvers.paired_draws import evaluate_pairs
 from known_games import mlp
 
 PLAYERS = 9

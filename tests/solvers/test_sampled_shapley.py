@@ -9,8 +9,10 @@ import absentia as ab
 from absentia import AbsentiaError, Baseline, Marginal, MaskedModel, ValueTable, shapley
 from absentia.coalitions import enumerate_coalitions
 from absentia.data import seeded
-from absentia.solvers import paired_draws, sampled_shapley
-from absentia.solvers.paired_draws import draw_strata, error_of_draws
+from absentia.solvers import evaluated_pairs, sampled_shapley
+from absentia.solvers.evaluated_pairs import evaluate_pairs
+from absentia.solvers.grouped_draws import error_of_draws
+from absentia.solvers.paired_draws import draw_strata
 from absentia.solvers.sampled_shapley import METHODS, OfPairs, regression_shapley
 from known_games import mlp
 
@@ -285,7 +287,7 @@ class Interrupted:
     samples = TABLE.samples
 
     def __init__(self, monkeypatch, calls):
-        monkeypatch.setattr(paired_draws, "_LONG", 0.0)  # all work counts as long
+        monkeypatch.setattr(evaluated_pairs, "_FEWEST_IN_A_TURN", 8)  # few pairs have turns, too
         self.calls = calls
 
     def __call__(self, coalitions):
@@ -316,9 +318,60 @@ def test_an_interruption_of_interactions_keeps_what_was_evaluated(compute, monke
 
 def test_turns_change_no_result(monkeypatch):
     at_once = shapley(TABLE, evaluations=300, method="leverage")
-    monkeypatch.setattr(paired_draws, "_LONG", 0.0)
-    in_turns = shapley(TABLE, evaluations=300, method="leverage")
+    monkeypatch.setattr(evaluated_pairs, "_TURNS", 7)
+    monkeypatch.setattr(evaluated_pairs, "_FEWEST_IN_A_TURN", 8)
+    calls = []
+
+    class Counting:
+        names = TABLE.names
+        samples = TABLE.samples
+
+        def __call__(self, coalitions):
+            calls.append(len(coalitions))
+            return TABLE(coalitions)
+
+    in_turns = shapley(Counting(), evaluations=300, method="leverage")
+    assert len(calls) == 7
     assert torch.equal(in_turns.values, at_once.values)
+
+
+class InterruptedModel:
+    """A model that Ctrl-C ends at a later call."""
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def __call__(self, rows):
+        self.calls -= 1
+        if self.calls == -1:
+            raise KeyboardInterrupt
+        return rows[:, 0] * rows[:, 1] + (rows @ torch.arange(12.0)).tanh()
+
+
+def test_interrupted_values_are_those_of_their_coalitions_by_groups_of_draws(monkeypatch):
+    monkeypatch.setattr(evaluated_pairs, "_FEWEST_IN_A_TURN", 8)
+    background = torch.randn(3, 12, generator=seeded(0))
+    x = torch.randn(2, 12, generator=seeded(1))
+
+    def game_of(model):
+        return MaskedModel(model, x, absence=ab.Marginal(background), batch_size=50)
+
+    whole = game_of(InterruptedModel(10**9))
+    first = evaluate_pairs(whole, 100, seeded(0))
+    with pytest.raises(evaluated_pairs.InterruptedDraws) as caught:
+        evaluate_pairs(game_of(InterruptedModel(60)), 300, seeded(2), first)
+    kept = caught.value.values
+    assert 100 < kept.pairs < 300
+    torch.testing.assert_close(kept.drawn, whole(kept.coalitions).double())
+    torch.testing.assert_close(kept.complements, whole(~kept.coalitions).double())
+    assert len(kept.coalitions.unique(dim=0)) == kept.pairs
+
+
+def test_more_after_an_interruption_keeps_to_the_budget(monkeypatch):
+    found = shapley(Interrupted(monkeypatch, calls=8), evaluations=400, method="leverage")
+    for evaluations in (210, 260, 390):
+        more = shapley(TABLE, evaluations=evaluations, method="leverage", more=found)
+        assert evaluations - 2 <= more.drawn.coalitions_per_sample <= evaluations
 
 
 def test_an_interruption_of_a_tolerance_keeps_what_was_evaluated(monkeypatch):

@@ -52,8 +52,9 @@ def interactions(
     max_order : int, optional
         The size of the largest sets. Without it, sets of exact results have any size, and those of few terms up to 6.
     max_terms : int, optional
-        How many terms to return of each sample, besides that of ∅. Few terms are then searched whose sum predicts
-        best, which are seldom the strongest of a longer list. Of exact results the strongest are kept.
+        The largest number of terms of each sample, besides that of ∅. Few terms are then searched whose sum predicts
+        best, which are seldom the strongest of a longer list; they are at most 299. Of exact results the strongest
+        are kept.
     seed : int, default 0
         The seed of the drawn coalitions.
 

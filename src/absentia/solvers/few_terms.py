@@ -26,15 +26,12 @@ from absentia.errors import wrong
 from absentia.games import MAX_PLAYERS, Game, RowMeter, draws_of, readout_of
 from absentia.runtime.progress import progress
 from absentia.solvers.cost_of_fits import MOST_PAIRS_OF_FEW_TERMS
+from absentia.solvers.evaluated_pairs import evaluate_pairs_or_keep
 from absentia.solvers.exact import harsanyi
 from absentia.solvers.fitted_kernels import check_small
 from absentia.solvers.fitted_parts import FittedGame
-from absentia.solvers.paired_draws import (
-    MIN_COALITIONS_PER_PLAYER,
-    PairedValues,
-    error_of_draws,
-    evaluate_pairs_or_keep,
-)
+from absentia.solvers.grouped_draws import error_of_draws
+from absentia.solvers.paired_draws import MIN_COALITIONS_PER_PLAYER, PairedValues
 from absentia.solvers.process_terms import (
     EstimatedTerms,
     drawn_predictions,
@@ -91,6 +88,8 @@ class Fidelity(NamedTuple):
 
     def is_clearly_above(self, other: Fidelity) -> bool:
         """Return whether predictions are better than others of the same coalitions, beyond chance and by enough."""
+        if not (math.isfinite(self.value) and math.isfinite(other.value)):
+            return self.value > other.value
         gains = other.missed_by_pair - self.missed_by_pair
         missed = float(other.missed_by_pair.sum())
         least = max(_CLEAR, _CLEAR_OF_MISSED * missed, float(gains.norm()))
@@ -118,7 +117,8 @@ def few_terms(
         return _cut(harsanyi(game), max_order, max_terms)
     if evaluations < least * draws:
         of_draws = f" and {draws} draws of the absence" if draws > 1 else ""
-        must = f"be at least {least * draws} for interactions of {players} players{of_draws}"
+        fewest = min(least, 2**players) * draws
+        must = f"be at least {fewest} for interactions of {players} players{of_draws}"
         raise wrong("evaluations", must, evaluations)
     meter = RowMeter.start(game)
     drawn = evaluate_pairs_or_keep(game, (evaluations // draws - 2) // 2, seeded(seed), least)

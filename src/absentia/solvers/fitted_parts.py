@@ -25,7 +25,8 @@ from absentia.solvers.fitted_kernels import (
     part_with_full,
     signs_with_full,
 )
-from absentia.solvers.paired_draws import PairedValues, error_of_draws
+from absentia.solvers.grouped_draws import error_of_draws
+from absentia.solvers.paired_draws import PairedValues
 from absentia.solvers.process import with_efficiency
 
 # Errors are computed for this many numbers at once, each of which has a covariance with each coalition.

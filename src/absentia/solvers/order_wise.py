@@ -20,8 +20,9 @@ from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
 from absentia.runtime.progress import progress
 from absentia.solvers.fitted_parts import FittedGame, SetEstimates
+from absentia.solvers.grouped_draws import ask_by_draws, games_by_draws
 from absentia.solvers.moderated_variances import moderated
-from absentia.solvers.paired_draws import PairedValues, ask_by_draws, games_by_draws
+from absentia.solvers.paired_draws import PairedValues
 from absentia.walsh import walsh_shares_by_context
 
 # Errors of this many numbers are quick to compute; with more players, some orders are left out by default.

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from absentia.coalitions import Coalitions
 from absentia.games import Game
+from absentia.solvers.grouped_draws import ask_by_draws, games_by_draws
 from absentia.solvers.moderated_variances import moderated
-from absentia.solvers.paired_draws import ask_by_draws, games_by_draws
 from absentia.solvers.process import ShapleyEstimate
 
 

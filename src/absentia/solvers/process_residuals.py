@@ -9,6 +9,7 @@ the regression, by a jackknife, are those of the sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Int
@@ -86,7 +87,9 @@ def _of_sample(
         even = own.shares @ part_with_full(Part.EVEN, own)[0][:, places]
         kernel = kernel_of_odd_part(signs, odd, even, seed)
     posterior = Posterior.of(kernel, signs, odd)
-    of_process = posterior.mean(shapley_functional(kernel, posterior.signs))
+    # Predictions of other coalitions have no noise, so neither have the Shapley values of what is predicted.
+    without_noise = shapley_functional(replace(kernel, noise=0.0), posterior.signs)
+    of_process = posterior.mean(without_noise)
     left = _left_by(own, posterior, others)
     regression = leverage_shapley(left)
     by_group = None

@@ -22,7 +22,7 @@ from absentia.solvers.paired_draws import PairedValues, Stratum
 _ZERO_EIGENVALUE = 1e-9
 # If a pivot is below this share of the mean diagonal, eigenvalues decide what counts as 0.
 _NEARLY_SINGULAR = 1e-6
-# The least share of a pair's value that the other pairs decide: without it, some value is not determined.
+# If other pairs decide less than this share of what is fitted to a pair, it alone determines some value.
 _LEAST_SHARE_OF_OTHERS = 1e-6
 
 
@@ -55,7 +55,10 @@ def leverage_shapley(values: PairedValues) -> Regression:
     estimates = deviations + ends / players
     residuals = targets - deviations @ rows.T
     leverages = (influences * rows).sum(1)
-    residuals_without = residuals / (1 - leverages).clamp_min(_LEAST_SHARE_OF_OTHERS)
+    shares_of_others = 1 - leverages
+    residuals_without = residuals / shares_of_others.clamp_min(_LEAST_SHARE_OF_OTHERS)
+    # What a pair alone determines could be anything without it: errors are as large as its own value.
+    residuals_without = torch.where(shares_of_others < _LEAST_SHARE_OF_OTHERS, targets, residuals_without)
     # Draws without replacement from few pairs vary less.
     errors = ((undrawn * residuals_without.square()) @ influences.square()).sqrt()
     if not bool(torch.isfinite(errors).all()):

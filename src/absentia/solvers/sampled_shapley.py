@@ -18,15 +18,9 @@ from absentia.errors import wrong
 from absentia.games import Game, RowMeter, draws_of, readout_of
 from absentia.runtime.progress import moves_on, progress
 from absentia.solvers.cost_of_fits import seconds_of_process
-from absentia.solvers.paired_draws import (
-    MIN_COALITIONS_PER_PLAYER,
-    InterruptedDraws,
-    PairedValues,
-    error_of_draws,
-    evaluate_pairs,
-    games_asked,
-    note_on_interruption,
-)
+from absentia.solvers.evaluated_pairs import InterruptedDraws, evaluate_pairs, note_on_interruption
+from absentia.solvers.grouped_draws import error_of_draws, games_asked
+from absentia.solvers.paired_draws import MIN_COALITIONS_PER_PLAYER, PairedValues
 from absentia.solvers.permutations import Walks, evaluate_walks, permutation_shapley
 from absentia.solvers.process import ShapleyEstimate
 from absentia.solvers.process_residuals import FITTED_PAIRS, MOST_PAIRS_OF_PROCESS, process_shapley_of_any
