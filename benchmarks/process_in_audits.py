@@ -95,9 +95,10 @@ class Measured:
     """What a way measured of each sample, the truth, and the seconds that it computes for a sample."""
 
     way: Way
-    figures: Tensor  # (samples)
-    truths: Tensor  # (samples)
+    figures: Tensor  # (redraws · samples): those of the first redraw of all samples come first
+    truths: Tensor  # (redraws · samples)
     seconds: float
+    redraws: int = 1
 
     @property
     def bias(self) -> float:
@@ -107,7 +108,8 @@ class Measured:
     @property
     def bias_error(self) -> float:
         """The standard error of the bias."""
-        return float((self.figures - self.truths).std()) / math.sqrt(len(self.truths))
+        by_sample = (self.figures - self.truths).view(self.redraws, -1).mean(0)
+        return float(by_sample.std()) / math.sqrt(len(by_sample))
 
     @property
     def spread(self) -> float:
@@ -189,6 +191,14 @@ COMPARED = {
     LEARNED_STRENGTH: (("process", 128),),
     SCORE: (("process", 32), ("drawn coalitions", 8)),
 }
+
+
+def difference_in(figure: str) -> str:
+    """Return the name of the difference of a figure between two absences."""
+    return f"difference in {figure}"
+
+
+COMPARED |= {difference_in(figure): ways for figure, ways in COMPARED.items()}
 TABLE_FIGURES = (
     TableFigure(LENGTH, length_of, AUDIT_PLAYERS, False, AUDIT_COALITIONS, searches_terms=True),
     TableFigure(STRENGTH, strength_of, AUDIT_PLAYERS, False, AUDIT_COALITIONS),
@@ -250,7 +260,8 @@ def measure_scores(many: ManyPlayers) -> list[Measured]:
                 seconds[number] += spent / figures[number].numel()
     truths = truths.repeat(REDRAWS)
     return [
-        Measured(way, own.flatten(), truths, spent) for way, own, spent in zip(ways, figures, seconds, strict=True)
+        Measured(way, own.flatten(), truths, spent, REDRAWS)
+        for way, own, spent in zip(ways, figures, seconds, strict=True)
     ]
 
 
@@ -298,7 +309,7 @@ def measure(many: ManyPlayers) -> list[Row]:
     for figure in TABLE_FIGURES:
         by_absence = [measure_tables(absence, figure) for absence in absences]
         rows += rows_of(many, figure.name, by_absence[0], size=1.0)
-        rows += rows_of(many, f"difference in {figure.name}", differences(*by_absence), size=1.0)
+        rows += rows_of(many, difference_in(figure.name), differences(*by_absence), size=1.0)
     scores = measure_scores(many)
     return rows + rows_of(many, SCORE, scores, float(scores[0].truths.mean()))
 
@@ -309,9 +320,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
     for game, figure in dict.fromkeys((row["game"], row["figure"]) for row in rows):
         present, *others = [row for row in rows if (row["game"], row["figure"]) == (game, figure)]
         for row in others:
-            if (row["way"], row["evaluations of a sample"]) not in COMPARED[
-                str(figure).removeprefix("difference in ")
-            ]:
+            if (row["way"], row["evaluations of a sample"]) not in COMPARED[str(figure)]:
                 continue
             line: Row = {name: row[name] for name in ("game", "figure", "way", "evaluations of a sample")}
             for budget in BUDGETS:
@@ -341,15 +350,16 @@ def main() -> None:
     torch.set_num_threads(1)
     machine = describe_machine()
     names = NAMES[:1] if chosen.quick else NAMES
+    samples = 3 if chosen.quick else SAMPLES
     rows = []
     for name in names:
-        many = make(name, 3 if chosen.quick else SAMPLES)
+        many = make(name, samples)
         if many is None:
             continue
         rows += measure(many)
         print(f"{name}: done after {time.process_time():.0f} CPU seconds", flush=True)
     note = (
-        f"Figures of {SAMPLES} samples. Lengths and strengths are logarithms: an error of 0.05 is one of 5 %. Scores "
+        f"Figures of {samples} samples. Lengths and strengths are logarithms: an error of 0.05 is one of 5 %. Scores "
         "are shares of their mean. Differences are those between two absences, on the same games. An error at a "
         f"number of evaluations is that of a mean over the samples that they reach, at most {MOST_SAMPLES}: the "
         "bias, and the spread over samples. Seconds are CPU seconds of one thread, the model's included."

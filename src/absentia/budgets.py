@@ -86,12 +86,15 @@ class Work:
         """The number of coalitions beyond which no more are drawn if the user set no time limit."""
         return max(self.usual_coalitions, _MOST_WITHOUT_LIMIT)
 
-    def usual_error(self, coalitions: int) -> str:
-        """Say below which share of the values' range standard errors usually are; the model decides what they are."""
+    def usual_error(self, coalitions: int) -> float:
+        """Return the share of the values' range below which errors usually are; the model decides what they are."""
         ratio = self.players / coalitions
-        error = max(ratio, _USUAL_ERROR_OF_MANY * math.sqrt(ratio))
+        return min(1.0, max(ratio, _USUAL_ERROR_OF_MANY * math.sqrt(ratio)))
+
+    def usual_error_in_words(self, coalitions: int) -> str:
+        """Say below which share of the values' range standard errors usually are."""
         besides = ", besides those of the absence's draws" if self.draws > 1 else ""
-        percents = 100 * min(1.0, error)
+        percents = 100 * self.usual_error(coalitions)
         digits = f"{percents:.0f}" if percents >= 1 else f"{percents:.1g}"
         return f"errors usually below {digits} % of the values' range{besides}"
 
@@ -199,7 +202,7 @@ class Budget:
         if work.samples > 1:
             coalitions += f" of each of {count_of(work.samples, 'sample')}"
         if self.evaluations is not None:
-            coalitions += f", with {work.usual_error(self.coalitions)}"
+            coalitions += f", with {work.usual_error_in_words(self.coalitions)}"
         return f"explaining takes about {duration(needed)} by {coalitions}{self._alternative()}."
 
     def _alternative(self) -> str:
@@ -211,7 +214,7 @@ class Budget:
         if self.is_by_time or self.seconds <= MINUTE or fewer >= self.coalitions:
             return ""
         needed = duration(work.seconds_with_fits(fewer))
-        error = work.usual_error(fewer)
+        error = work.usual_error_in_words(fewer)
         return f"; about {needed} by {fewer:,}, with {error} (evaluations={fewer * work.draws})"
 
 

@@ -2,7 +2,7 @@
 
 Coalitions are rows s of signs: +1 for a present player, −1 for an absent one. The agreement of two coalitions is
 u = Σ_l ρ_l s_l t_l, with a weight ρ_l > 0 for each player, and its largest value is U = Σ_l ρ_l. The covariance of
-values is proportional to e^u, a product over the players. It is the sum of two parts, which are fitted apart: that of
+values is proportional to e^u, a product over the players. It is the sum of two parts: that of
 the odd part of a game, (v(S) − v(complement)) / 2, is sinh(u)/sinh(U), and that of the even part is cosh(u)/cosh(U).
 The terms of lowest order, which often are by far the largest, have a variance of their own: u/U is the covariance of
 a sum over the players in the odd part, and 1 that of a constant in the even part.

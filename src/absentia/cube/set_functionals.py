@@ -3,7 +3,8 @@
 An interaction index of a set S is Σ_{T⊇S} ω(|T∖S|) w_T, with the Walsh terms w_T and weights ω by the number of added
 players. A priori, w_T has the variance Π_{l∈T} r_l, up to a factor, so its covariance with a coalition's value is
 Π_{l∈T} r_l s_l. Weighted sums of such products by size are weighted sums of the coefficients of the polynomial
-Π_{l∉S} (1 + z r_l s_l): they follow from its values at the roots of unity z, where no digits are lost.
+Π_{l∉S} (1 + z r_l s_l): they follow from its values at some points z. Roots of unity lose no digits, and simple
+weights need only one or two points.
 
 What a kernel cannot describe is noise: every coalition's value has a part of its own, which the same numbers contain.
 """
@@ -140,7 +141,7 @@ class _SplitSets(NamedTuple):
 class _Factors(NamedTuple):
     """Complex factors in real numbers: the sum of left · right over the parts is the real part of their product.
 
-    There are two parts for each root of unity: the left ones hold a real part and a negated imaginary part, the right
+    There are two parts for each point: the left ones hold a real part and a negated imaginary part, the right
     ones a real and an imaginary part.
     """
 
@@ -149,7 +150,7 @@ class _Factors(NamedTuple):
 
     @classmethod
     def of(
-        cls, left: Complex[Tensor, "rows roots numbers_firsts"], right: Complex[Tensor, "rows roots lasts"]
+        cls, left: Complex[Tensor, "rows points numbers_firsts"], right: Complex[Tensor, "rows points lasts"]
     ) -> _Factors:
         """Split complex factors into their parts."""
         return cls(torch.cat([left.real, -left.imag], dim=1), torch.cat([right.real, right.imag], dim=1))
@@ -159,9 +160,10 @@ def _row_blocks(
     relevant: Float[Tensor, "rows players"], split: _SplitSets, of_terms: Float[Tensor, "numbers added"]
 ) -> Iterator[slice]:
     """Yield slices of rows that fit into memory."""
-    numbers, added = of_terms.shape
+    numbers = len(of_terms)
+    points = len(_points_of(of_terms, most_added=relevant.shape[1] - split.size).points)
     lefts = numbers * len(split.firsts)
-    of_a_row = lefts * len(split.lasts) + 2 * added * (lefts + relevant.shape[1])
+    of_a_row = lefts * len(split.lasts) + 4 * points * (lefts + relevant.shape[1])
     yield from blocks(len(relevant), max(1, _AT_ONCE // of_a_row))
 
 
@@ -187,7 +189,7 @@ def _weighted_superset_sums(
 ) -> Float[Tensor, "numbers sets"]:
     """Return the weighted sum over the rows of what `_superset_sums` gives for each.
 
-    The rows are summed within one product of matrices, which all roots of unity share.
+    The rows are summed within one product of matrices, which all points share.
     """
     split = _SplitSets.of(sets, relevant.shape[1])
     products = relevant.new_zeros(len(of_terms) * len(split.firsts), len(split.lasts))

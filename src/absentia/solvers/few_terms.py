@@ -3,9 +3,10 @@
 Some coalitions are held out, to measure how well the result predicts values that no fit saw. The others are fitted in
 two ways. Games that are sums of few effects are searched directly. Other games, such as most networks, are first
 fitted by a Gaussian process, which predicts the values of thousands of coalitions; few terms are then searched that
-agree with these predictions. The process is used where it predicts the held-out coalitions better than the terms of
-the direct search. Each is done in the Harsanyi and in the Walsh basis, and the one that predicts the held-out
-coalitions best with the fewest terms is taken.
+agree with these predictions. They are used where the process predicts the held-out coalitions better than the direct
+search, unless the terms found directly predict clearly better than those that agree with it. All of this is done in
+the Harsanyi and in the Walsh basis. The one that clearly predicts better is taken. If neither does, it is the Walsh
+basis, unless the Harsanyi basis needs clearly fewer terms.
 """
 
 from __future__ import annotations
@@ -398,7 +399,7 @@ def _is_better_in_walsh(harsanyi: Found, walsh: Found) -> bool:
 
 
 def _common_basis(by_sample: list[dict[Basis, Found]]) -> Basis:
-    """Return the basis in which more samples have the better terms; the Harsanyi basis if as many."""
+    """Return the basis in which more samples have the better terms; the Harsanyi basis if as many samples do."""
     wins = 0
     for best in by_sample:
         if _is_better_in_walsh(best[Basis.HARSANYI], best[Basis.WALSH]):

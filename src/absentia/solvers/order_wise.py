@@ -113,7 +113,7 @@ def order_shapley_of_pairs(
 def _with_means(estimates: SetEstimates, means: Float[Tensor, " players"]) -> SetEstimates:
     """Spread what the orders' means miss of known ones over the orders, in proportion to their variances.
 
-    The means add up to v(N) − v(∅), and they do not count what noise is known at the ends.
+    Known means add up to v(N) − v(∅), and may come from a regression.
     """
     variances = estimates.errors.square()
     shares = variances / variances.sum(0).clamp_min(torch.finfo(variances.dtype).tiny)
